@@ -72,7 +72,18 @@ const buildResources = z.strictObject({
 });
 
 /** What an image can be made by: the author's Dockerfile, or a plan for a language. */
-export const strategies = ['dockerfile', 'python', 'node', 'static', 'go', 'java', 'rust', 'deno', 'php'] as const;
+export const strategies = [
+  'dockerfile',
+  'python',
+  'node',
+  'static',
+  'go',
+  'java',
+  'rust',
+  'deno',
+  'php',
+  'ruby',
+] as const;
 
 export const build = z.strictObject({
   strategy: z

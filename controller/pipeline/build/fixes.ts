@@ -1,6 +1,7 @@
 // What an author can do about a failed build step, guessed from what the step said.
 import { missingProgram } from './missing-program.ts';
 import { networkFault, type NetworkFault } from './network.ts';
+import { rubyPatterns } from './ruby-fixes.ts';
 import { errorLine } from './step-log.ts';
 
 export interface Fix {
@@ -11,7 +12,7 @@ export interface Fix {
   readonly line?: string;
 }
 
-interface Pattern extends Fix {
+export interface Pattern extends Fix {
   readonly pattern: RegExp;
   /** It says for sure what is wrong, when it stands before any other fault. */
   readonly isCertain?: true;
@@ -39,6 +40,7 @@ const patterns: readonly Pattern[] = [
     message: 'The build ran out of memory.',
     fix: 'Increase build.resources.memory, or reduce what the step does at once (fewer workers, NODE_OPTIONS=--max-old-space-size).',
   },
+  ...rubyPatterns,
   {
     pattern:
       /requires-python|requires a different Python|does not satisfy Python|Requires-Python|is incompatible with the project's Python requirement/i,
@@ -141,7 +143,7 @@ const patterns: readonly Pattern[] = [
     fix: 'The build runs code that requires a variable which is set only when the app runs. Read it where it is used, not when the file is loaded, or set a placeholder in build.env of moorage.yaml (variables listed in .env.example get one automatically).',
   },
   {
-    pattern: /ImproperlyConfigured|^KeyError: '[A-Z][A-Z0-9_]+'/,
+    pattern: /ImproperlyConfigured|^KeyError: '[A-Z][A-Z0-9_]+'|\bkey not found: "[A-Z][A-Z0-9_]+"/,
     rule: 'build/failed',
     fix: 'The settings of the app require a variable or module that is missing during the build. Provide a default for the build, or set the variable in build.env of moorage.yaml.',
   },
@@ -233,7 +235,7 @@ function upper(text: string): string {
 }
 
 const registries =
-  /pypi\.org|pythonhosted\.org|registry\.npmjs\.org|registry\.yarnpkg\.com|deb\.debian\.org|security\.debian\.org/i;
+  /pypi\.org|pythonhosted\.org|registry\.npmjs\.org|registry\.yarnpkg\.com|rubygems\.org|deb\.debian\.org|security\.debian\.org/i;
 const hiccups =
   /\b50[0234]\b (?:Server Error|Bad Gateway|Service|Internal)|Temporary failure in name resolution|Temporary failure resolving|EAI_AGAIN|ECONNRESET|ETIMEDOUT|Connection timed out|Read timed out|Connection reset by peer|dns error|socket hang up/i;
 

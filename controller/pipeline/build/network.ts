@@ -13,6 +13,8 @@ const unreachable: readonly RegExp[] = [
   /Failed to fetch: `http|curl: \((?:6|7|28|35|56)\)|unable to resolve host address|There appears to be trouble with your network/i,
   // Next.js, which does not name the host.
   googleFonts,
+  // Bundler and RubyGems, which break a sentence where a terminal ends.
+  /Could not fetch specs from |Could not reach host |Bundler::HTTPError|Gem::RemoteFetcher::FetchError/,
   /ERR_PNPM_META_FETCH_FAIL|UnknownHostException|Unknown host|TLS handshake timeout|SSL_ERROR_SYSCALL|operation timed out/i,
 ];
 const addresses: readonly RegExp[] = [

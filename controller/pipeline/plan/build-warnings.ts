@@ -34,6 +34,12 @@ const reports = {
       'poetry.lock does not fit pyproject.toml, so it was written anew for this build; versions may differ from those that were tested.',
     fix: 'Run poetry lock, and commit poetry.lock.',
   },
+  gems: {
+    rule: 'build/lockfile',
+    message: (file) =>
+      `The gems could not be installed exactly as ${file} has them, so they were installed anew from the Gemfile; versions may differ from those that were tested.`,
+    fix: 'Run bundle install in a fresh clone, and commit Gemfile.lock.',
+  },
   platform: {
     rule: 'build/platform',
     message: (file) =>

@@ -102,6 +102,7 @@ const names: Readonly<Record<string, string>> = {
   rust: 'Rust',
   java: 'Java',
   php: 'PHP',
+  ruby: 'Ruby',
 };
 
 function describe({ plan }: Recipe): string {

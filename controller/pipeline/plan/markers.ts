@@ -23,7 +23,7 @@ export const markers: readonly Marker[] = [
   { language: 'Rust', file: /^Cargo\.toml$/, planned: true },
   { language: 'Java', file: /^(?:pom\.xml|build\.gradle(?:\.kts)?|settings\.gradle(?:\.kts)?)$/, planned: true },
   { language: 'PHP', file: /^composer\.json$/, planned: true },
-  { language: 'Ruby', file: /^Gemfile$/, planned: false },
+  { language: 'Ruby', file: /^Gemfile$/, planned: true },
   { language: 'Deno', file: /^deno\.jsonc?$/, planned: true, unless: 'package.json' },
   { language: '.NET', file: /^[^/]{1,100}\.(?:csproj|fsproj|sln|slnx)$/, planned: false },
   { language: 'Elixir', file: /^mix\.exs$/, planned: false },

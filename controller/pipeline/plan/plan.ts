@@ -13,13 +13,14 @@ import { node } from './node/node.ts';
 import { php } from './php/php.ts';
 import { python } from './python/python.ts';
 import type { Language, PlanInput, Recipe } from './recipe.ts';
+import { ruby } from './ruby/ruby.ts';
 import { rust } from './rust/rust.ts';
 import { staticSite } from './static/static.ts';
 
-const languages: readonly Language[] = [python, go, deno, rust, java, php, node, staticSite];
+const languages: readonly Language[] = [python, go, deno, rust, java, php, ruby, node, staticSite];
 
 const understood =
-  'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); Go (go.mod); Deno (deno.json); Rust (Cargo.toml); Java (pom.xml, or Gradle with its wrapper); PHP (index.php, composer.json); a static site (index.html at the top or in public, dist, site, docs)';
+  'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); Go (go.mod); Deno (deno.json); Rust (Cargo.toml); Java (pom.xml, or Gradle with its wrapper); PHP (index.php, composer.json); Ruby (Gemfile, config.ru); a static site (index.html at the top or in public, dist, site, docs)';
 
 /**
  * Plans a tree (that of source.path).
@@ -46,11 +47,18 @@ function planned(tree: Tree, input: PlanInput): Recipe {
   const { recipes, problems } = ask(tree, input);
   const markers = isAuto ? markersOf(tree) : [];
   // Files beside a server that cannot be planned are half of an app.
-  const isHalf = isAuto && (markers.length > 0 || problems.some(({ language }) => language !== 'static'));
+  const isHalf =
+    isAuto &&
+    (markers.some((each) => !isSiteOf(each, recipes)) || problems.some(({ language }) => language !== 'static'));
   const whole = recipes.filter((recipe) => !isHalf || recipe.filesOnly !== true);
   const best = whole.toSorted((one, other) => rank(one) - rank(other))[0];
   if (best !== undefined) return mention(best, recipes);
   throw new Rejected([foreign(markers, recipes) ?? incomplete(tree, problems[0]?.problem) ?? unknown(tree, input)]);
+}
+
+/** The files are what this language makes: they are the whole of it. */
+function isSiteOf({ language }: FoundMarker, recipes: readonly Recipe[]): boolean {
+  return recipes.some(({ filesOnly, plan }) => filesOnly === true && plan.strategy === language.toLowerCase());
 }
 
 interface Answers {

@@ -65,6 +65,11 @@ export const images = {
   rust: 'rust:1-bookworm',
   deno: 'denoland/deno:debian',
   php: 'php:8.2-cli',
+  /** The oldest first. The slim ones have no compiler. */
+  ruby: [
+    { version: '3.1', build: 'ruby:3.1-bookworm', run: 'ruby:3.1-slim-bookworm' },
+    { version: '3.3', build: 'ruby:3.3-trixie', run: 'ruby:3.3-slim-trixie' },
+  ],
   java: [
     { version: 17, build: 'maven:3-eclipse-temurin-17', run: 'eclipse-temurin:17-jre' },
     { version: 21, build: 'maven:3-eclipse-temurin-21', run: 'eclipse-temurin:21-jre' },
@@ -77,5 +82,6 @@ export const baseImages: readonly string[] = [
   ...images.node.map(({ image }) => image),
   ...images.python.map(({ image }) => image),
   ...images.java.flatMap(({ build, run }) => [build, run]),
+  ...images.ruby.flatMap(({ build, run }) => [build, run]),
   ...[images.nginx, images.golang, images.debian, images.rust, images.deno, images.php],
 ];

@@ -57,6 +57,7 @@ const manifests = [
     'build.gradle*',
     'settings.gradle*',
   ],
+  ...['Gemfile', 'Gemfile.lock', '.ruby-version', '*.gemspec', 'Rakefile', 'config.ru'],
   'README*',
 ];
 

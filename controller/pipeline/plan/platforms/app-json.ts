@@ -11,13 +11,16 @@ const addons: readonly (readonly [RegExp, { name: string; type: 'postgres' | 're
   [/^(?:mongolab|ormongo)\b/, { name: 'mongo', type: 'mongo' }],
 ];
 
+/** What else it generates is for people to read, such as a code by which they sign up. */
+const ofCode = /SECRET|KEY|TOKEN|SALT|PEPPER/;
+
 export function appJsonDeclaration(tree: Tree): Declaration | undefined {
   const file = 'app.json';
   const parsed = parseJson(tree.text(file));
   // Expo has a file of this name too, with the field expo alone.
   if (parsed === undefined || field(parsed, 'expo') !== undefined) return undefined;
   const env = keys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
-    if (text(parsed, 'env', name, 'generator') === 'secret') return [{ name, value: askedSecret }];
+    if (text(parsed, 'env', name, 'generator') === 'secret' && ofCode.test(name)) return [{ name, value: askedSecret }];
     const value = text(parsed, 'env', name) ?? text(parsed, 'env', name, 'value');
     return value === undefined || value === '' ? [] : [{ name, value }];
   });

@@ -12,6 +12,7 @@ import { findDockerfile } from '../dockerfile/find.ts';
 import { forwardedPort } from './devcontainer.ts';
 import { dockerfileVolumes } from './dockerfile-volumes.ts';
 import { flyDeclaration } from './fly.ts';
+import { gemfileDeclaration } from './gemfile.ts';
 import { huggingFaceDeclaration } from './hugging-face.ts';
 import { lastingFindings } from './lasting.ts';
 import { ownSecretsDeclaration } from './own-secrets.ts';
@@ -116,6 +117,7 @@ function declarationsOf(tree: Tree, options: { path: string | undefined; reposit
       vercelDeclaration,
       netlifyDeclaration,
       ownSecretsDeclaration,
+      gemfileDeclaration,
     ].map((read) => read(tree)),
   ].filter((each) => each !== undefined);
 }

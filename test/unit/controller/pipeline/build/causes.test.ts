@@ -88,6 +88,63 @@ const network: readonly Cause[] = [
   },
 ];
 
+const ruby: readonly Cause[] = [
+  {
+    name: 'Bundler 2.3, which breaks its sentence',
+    log: 'Could not reach host index.rubygems.org. Check your network connection and try\nagain.',
+    rule: 'build/network',
+    says: /could not reach index\.rubygems\.org/,
+  },
+  {
+    name: 'Bundler with an underlying error, before a gem that it then misses',
+    log: "Fetching source index from https://gems.example.org/\n\nRetrying fetcher due to error (2/4): Bundler::HTTPError Could not fetch specs from https://gems.example.org/ due to underlying error <Gem::RemoteFetcher::FetchError: too many connection resets>\nCould not fetch specs from https://gems.example.org/ due to underlying error\n<Gem::RemoteFetcher::FetchError: too many connection resets>\nCould not find gem 'rack' in any of the gem sources listed in your Gemfile.",
+    rule: 'build/network',
+    says: /could not reach gems\.example\.org/,
+  },
+  {
+    name: 'another Ruby than the Gemfile names',
+    log: 'Your Ruby version is 3.3.8, but your Gemfile specified 3.2.2',
+    rule: 'build/failed',
+    says: /requires another version of Ruby; 3\.1 and 3\.3 are available/,
+  },
+  {
+    name: 'a gem that needs a newer Ruby',
+    log: 'Could not find compatible versions\n\nBecause rails >= 8.0.0.beta1 depends on Ruby >= 3.2.0\n  and Gemfile depends on rails ~> 8.0,\n  Ruby >= 3.2.0 is required.\nSo, because current Ruby version is = 3.1.2,\n  version solving has failed.',
+    rule: 'build/failed',
+    says: /requires another version of Ruby/,
+  },
+  {
+    name: 'a gem that is not there',
+    log: "Fetching gem metadata from https://rubygems.org/.\nCould not find gem 'no-such-gem-of-ours' in rubygems repository https://rubygems.org/ or installed locally.",
+    rule: 'build/failed',
+    says: /not in its source, or is private.*bundle install/,
+  },
+  {
+    name: 'a gem without the library that it is compiled with',
+    log: 'Installing snappy 0.4.0 with native extensions\nGem::Ext::BuildError: ERROR: Failed to build gem native extension.\n\n    current directory: /usr/local/bundle/gems/rugged-1.7/ext/rugged\nERROR: CMake is required to build Rugged.\n*** extconf.rb failed ***\nAn error occurred while installing rugged (1.7.2), and Bundler cannot continue.',
+    rule: 'build/failed',
+    says: /A gem did not compile.*libpq-dev/,
+  },
+  {
+    name: 'assets that want the key of the credentials',
+    log: "rake aborted!\nActiveSupport::EncryptedFile::MissingKeyError: Missing encryption key to decrypt file with. Ask your team for your master key and write it to /app/config/master.key or put it in the ENV['RAILS_MASTER_KEY'].",
+    rule: 'build/failed',
+    says: /config\/master\.key.*require_master_key/,
+  },
+  {
+    name: 'assets without Node',
+    log: 'rake aborted!\nExecJS::RuntimeUnavailable: Could not find a JavaScript runtime. See https://github.com/rails/execjs for a list of available runtimes.',
+    rule: 'build/failed',
+    says: /image has no Node.*Gemfile\.lock/,
+  },
+  {
+    name: 'a variable that Ruby fetches',
+    log: 'rake aborted!\nKeyError: key not found: "STRIPE_SECRET"\n/app/config/initializers/stripe.rb:1:in `fetch\'',
+    rule: 'build/failed',
+    says: /require a variable/,
+  },
+];
+
 const others: readonly Cause[] = [
   {
     name: 'variables that a script of the build asks for',
@@ -181,7 +238,7 @@ const others: readonly Cause[] = [
   },
 ];
 
-for (const { name, log, rule, says } of [...network, ...others]) {
+for (const { name, log, rule, says } of [...network, ...ruby, ...others]) {
   test(name, () => {
     const fix = suggestFix(log);
     assert.equal(fix.rule, rule);

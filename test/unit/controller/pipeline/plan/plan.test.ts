@@ -44,7 +44,7 @@ for (const { name, files, changes, rule, file, fix } of refusals) {
 
 test('a language that is known and not planned is refused by name, with what its Dockerfile has to do', () => {
   const named = [
-    ['Gemfile', /^Gemfile makes this a Ruby app/],
+    ['build.sbt', /^build\.sbt makes this a Scala app/],
     ['mix.exs', /makes this an Elixir app/],
     ['Shop.slnx', /makes this a \.NET app/],
   ] as const;

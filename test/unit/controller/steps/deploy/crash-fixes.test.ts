@@ -29,6 +29,28 @@ const cases: readonly (readonly [string, RegExp])[] = [
     'The Environment variables has failed the following validations:\n{"minLength":"APP_SECRET must be longer than or equal to 32 characters"}',
     /run\.env/,
   ],
+  [
+    "/app/config/boot.rb:3:in `require': cannot load such file -- faker (LoadError)",
+    /outside of the groups development and test/,
+  ],
+  ['Could not find puma-6.4.0 in locally installed gems (Bundler::GemNotFound)', /Gemfile\.lock/],
+  [
+    'Missing encryption key to decrypt file with. Ask your team for your master key and write it to /app/config/master.key',
+    /RAILS_MASTER_KEY/,
+  ],
+  [
+    "ArgumentError: Missing `secret_key_base` for 'production' environment, set this string with `bin/rails credentials:edit`",
+    /SECRET_KEY_BASE/,
+  ],
+  [
+    'ExecJS::RuntimeUnavailable: Could not find a JavaScript runtime. See https://github.com/rails/execjs',
+    /mini_racer/,
+  ],
+  [
+    'ActiveRecord::StatementInvalid (PG::UndefinedTable: ERROR:  relation "users" does not exist',
+    /release: bundle exec rails db:prepare/,
+  ],
+  ['config/puma.rb:1:in `fetch\': key not found: "QUEUE_NAME" (KeyError)', /run\.env/],
   ['Segmentation fault', /last lines of its log/],
   ['', /last lines of its log/],
 ];

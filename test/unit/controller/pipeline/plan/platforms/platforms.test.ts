@@ -97,14 +97,14 @@ test('port, Dockerfile, stage, variables and disk of fly.toml', () => {
 test('add-ons and defaults of app.json, which Expo has as well', () => {
   const heroku = {
     addons: ['heroku-postgresql:mini', { plan: 'heroku-redis' }],
-    env: { A: 'a', B: { value: 'b' }, C: { generator: 'secret' } },
+    env: { A: 'a', B: { value: 'b' }, C_KEY: { generator: 'secret' }, INVITATION: { generator: 'secret' } },
   };
   const files = { 'app.json': JSON.stringify(heroku) };
   assert.deepEqual(
     merge(files).settings?.services?.map(({ type }) => type),
     ['postgres', 'redis'],
   );
-  assert.deepEqual(env(files), { A: 'a', B: 'b', C: '${{secret}}' });
+  assert.deepEqual(env(files), { A: 'a', B: 'b', C_KEY: '${{secret}}' });
   assert.equal(merge({ 'app.json': '{"expo":{"name":"x"},"env":{"A":"a"}}' }).settings, undefined);
 });
 

@@ -1,0 +1,75 @@
+// Says which databases a Ruby app needs beside it, and which folder has to last: by its gems and config/database.yml.
+import { askedSecret } from '../../../../crds/generated-secret.ts';
+import type { Tree } from '../../tree.ts';
+import { readBundle, type Bundle } from '../ruby/bundle.ts';
+import { findDatabase, type Database, type DatabaseField } from '../ruby/database.ts';
+import { storage, storesFiles } from '../ruby/rails.ts';
+import { secretNames } from '../ruby/secrets.ts';
+import { findStart } from '../ruby/start.ts';
+import type { Declaration, DeclaredVariable, DeclaredVolume } from './declaration.ts';
+
+type Service = NonNullable<Declaration['services']>[number];
+
+/** The names that add-ons of Heroku get as well. */
+const servers: Readonly<Record<'postgresql' | 'mysql2' | 'trilogy', Service>> = {
+  postgresql: { name: 'db', type: 'postgres' },
+  mysql2: { name: 'mysql', type: 'mysql' },
+  trilogy: { name: 'mysql', type: 'mysql' },
+};
+const redis: Service = { name: 'redis', type: 'redis' };
+const mongo: Service = { name: 'mongo', type: 'mongo' };
+/** What a service sets by itself. */
+const usual = /^(?:DATABASE_URL|(?:POSTGRES|MYSQL)_\w{1,30}|PG[A-Z]{4,10})$/;
+
+export function gemfileDeclaration(tree: Tree): Declaration | undefined {
+  if (!tree.has('Gemfile')) return undefined;
+  const bundle = readBundle(tree);
+  const start = findStart(tree, bundle);
+  if (start === undefined) return undefined;
+  const database = findDatabase(tree, bundle);
+  const server = serverOf(database);
+  return {
+    file: database?.file ?? 'Gemfile',
+    services: [...(server === undefined ? [] : [server]), ...stores(bundle)],
+    env: [
+      ...(database === undefined || server === undefined ? [] : variables(database, server.name)),
+      ...secretNames(tree).map((name) => ({ name, value: askedSecret })),
+    ],
+    volumes: start.isRails ? volumes(tree, database) : [],
+  };
+}
+
+function stores(bundle: Bundle): Service[] {
+  return [
+    ...(bundle.has('redis', 'sidekiq', 'resque', 'kredis') ? [redis] : []),
+    ...(bundle.has('mongoid', 'mongo') ? [mongo] : []),
+  ];
+}
+
+function serverOf(database: Database | undefined): Service | undefined {
+  return database === undefined || database.adapter === 'sqlite3' ? undefined : servers[database.adapter];
+}
+
+function variables(database: Database, service: string): DeclaredVariable[] {
+  const of = (field: DatabaseField): string => `\${{services.${service}.${field}}}`;
+  const address = (name: string): string =>
+    `${database.adapter}://${of('user')}:${of('password')}@${of('host')}:${of('port')}/${name}`;
+  const url = address(of('database'));
+  return [
+    // Its own address has a scheme that Rails takes for another gem.
+    ...(database.adapter === 'postgresql' ? [] : [{ name: 'DATABASE_URL', value: url }]),
+    ...database.variables
+      .filter(({ name }) => !usual.test(name))
+      .map(({ name, field }) => ({ name, value: field === 'url' ? url : of(field) })),
+    ...database.others.map((name) => ({ name: `${name.toUpperCase()}_DATABASE_URL`, value: address(`app_${name}`) })),
+  ];
+}
+
+/** A Dockerfile of the author's may work in another folder than a plan does. */
+function volumes(tree: Tree, database: Database | undefined): DeclaredVolume[] {
+  if (database?.adapter !== 'sqlite3' && !storesFiles(tree)) return [];
+  const folder = [
+    ...(tree.text('Dockerfile', 64 * 1024) ?? '').matchAll(/^WORKDIR\s{1,9}["']?(\/[\w./-]{1,100})/gim),
+  ].at(-1)?.[1];
+  return [{ name: 'storage', path: folder === undefined ? storage : `${folder.replace(/\/+$/, '')}/storage` }];
+}

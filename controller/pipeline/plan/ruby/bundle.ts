@@ -1,0 +1,92 @@
+// Reads what Bundler is asked for: the gems of the Gemfile outside of development and test, and those of its lock.
+import type { Tree } from '../../tree.ts';
+
+export interface Bundle {
+  /** Text of the Gemfile; empty where there is none. */
+  readonly gemfile: string;
+  readonly isLocked: boolean;
+  /**
+   * Version of a gem that the app has when it runs: that of the lock, else the one that the Gemfile names, "" where
+   * nobody says it; undefined where the app has no such gem.
+   */
+  version(gem: string): string | undefined;
+  /** Is one of them among the gems of the running app? */
+  has(...gems: readonly string[]): boolean;
+  /** Gems that the Gemfile itself names for the running app. */
+  readonly declared: ReadonlySet<string>;
+  /** All gems of the lock, or of the Gemfile where there is none. */
+  readonly names: ReadonlySet<string>;
+  /** Version of Bundler that wrote the lock. */
+  readonly bundler: string | undefined;
+  /** The lock has gems for Linux, or for any platform. */
+  readonly isForLinux: boolean;
+}
+
+interface Gem {
+  readonly name: string;
+  /** The one that it names exactly or by ~>; "" for any other wish. */
+  readonly version: string;
+  /** All its groups are left out. */
+  readonly isAside: boolean;
+}
+
+const spec = /^ {4}([\w.-]{1,100}) \(([^()\n]{1,100})\)$/gm;
+const declaration = /^\s{0,40}gem[\s(]\s{0,9}["']([\w.-]{1,100})["']([^\n]{0,500})/;
+const opens =
+  /\bdo\b(?:\s{0,9}\|[^|\n]{0,60}\|)?\s{0,9}$|^\s{0,40}(?:if|unless|case|def|begin)\b|=\s{0,9}(?:if|case|begin)\b/;
+
+export function readBundle(tree: Tree): Bundle {
+  const gemfile = lines(tree, 'Gemfile');
+  const lock = lines(tree, 'Gemfile.lock');
+  const locked = new Map([...lock.matchAll(spec)].map(([, name = '', version = '']) => [name, version]));
+  const gems = gemsOf(gemfile);
+  const declared = new Set(gems.filter((each) => !each.isAside).map(({ name }) => name));
+  const aside = new Set(gems.filter(({ name }) => !declared.has(name)).map(({ name }) => name));
+  const version = (gem: string): string | undefined =>
+    aside.has(gem) ? undefined : (locked.get(gem) ?? gems.find(({ name }) => name === gem)?.version);
+  return {
+    gemfile,
+    isLocked: locked.size > 0,
+    version,
+    has: (...names) => names.some((name) => version(name) !== undefined),
+    declared,
+    names: new Set(locked.size > 0 ? locked.keys() : declared),
+    bundler: /^BUNDLED WITH\n\s{1,9}(\d{1,3}(?:\.\d{1,5}){1,2})$/m.exec(lock)?.[1],
+    isForLinux: isForLinux(lock),
+  };
+}
+
+function lines(tree: Tree, file: string): string {
+  return (tree.text(file) ?? '').replaceAll('\r', '');
+}
+
+function isForLinux(lock: string): boolean {
+  const platforms = /^PLATFORMS\n((?: {2}\S{1,60}\n){1,40})/m.exec(lock)?.[1];
+  return platforms === undefined || /^ {2}(?:ruby|(?:x86_64|aarch64)-linux(?:-gnu)?)$/m.test(platforms);
+}
+
+/** Follows the blocks of the Gemfile: what a group of development or test encloses is left out of the app. */
+function gemsOf(gemfile: string): Gem[] {
+  const blocks: boolean[] = [];
+  return gemfile.split('\n').flatMap((line): Gem[] => {
+    const code = line.replace(/(?:^|\s)#.*$/, '');
+    if (/^\s{0,40}end\b/.test(code)) blocks.pop();
+    else if (opens.test(code)) blocks.push(isAside(/^\s{0,40}group\b([^\n]{1,300}?)\bdo\b/.exec(code)?.[1]));
+    return gemIn(code, blocks.includes(true));
+  });
+}
+
+const groupsOption = /(?:\bgroups?:|:groups?\s{0,9}=>)\s{0,9}(\[[^\]\n]{0,200}\]|%i\[[^\]\n]{0,200}\]|[:"']\w{1,60})/;
+const exactly = /^,\s{0,9}["'](?:~>|=)?\s{0,9}(\d{1,3}(?:\.\d{1,5}){0,3})["']/;
+
+function gemIn(code: string, isInside: boolean): Gem[] {
+  const [, name, options = ''] = declaration.exec(code) ?? [];
+  if (name === undefined) return [];
+  const groups = groupsOption.exec(options)?.[1];
+  return [{ name, version: exactly.exec(options)?.[1] ?? '', isAside: isInside || isAside(groups) }];
+}
+
+function isAside(groups: string | undefined): boolean {
+  const names = groups?.replaceAll('%i', '').match(/\w{1,60}/g) ?? [];
+  return names.length > 0 && names.every((name) => name === 'development' || name === 'test');
+}

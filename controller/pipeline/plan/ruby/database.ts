@@ -1,0 +1,92 @@
+// Knows the database of a Ruby app: by config/database.yml of Rails (or its sample), else by its gems.
+import { field, keys, text } from '../../manifest.ts';
+import type { Tree } from '../../tree.ts';
+import { parseYaml } from '../platforms/yaml.ts';
+import type { Bundle } from './bundle.ts';
+
+export type Adapter = 'postgresql' | 'mysql2' | 'trilogy' | 'sqlite3';
+
+export interface Database {
+  readonly adapter: Adapter;
+  /** The file that says so. */
+  readonly file: string;
+  /** SQLite keeps it in the folder storage. */
+  readonly isInStorage: boolean;
+  /** Variables that the settings of the database read, with what each of them is about. */
+  readonly variables: readonly { readonly name: string; readonly field: DatabaseField }[];
+  /** Further databases beside the primary one: cache, queue, cable. */
+  readonly others: readonly string[];
+}
+
+export type DatabaseField = 'url' | 'host' | 'port' | 'user' | 'password' | 'database';
+
+/** Where several are named, the first of these is taken. */
+const adapters: readonly (readonly [Adapter, RegExp])[] = [
+  ['postgresql', /^\s{0,40}adapter:[^\n]{0,80}\b(?:postgresql|postgis)\b/m],
+  ['mysql2', /^\s{0,40}adapter:[^\n]{0,80}\bmysql2?\b/m],
+  ['trilogy', /^\s{0,40}adapter:[^\n]{0,80}\btrilogy\b/m],
+  ['sqlite3', /^\s{0,40}adapter:[^\n]{0,80}\bsqlite3\b/m],
+];
+const gems: readonly (readonly [Adapter, readonly string[]])[] = [
+  ['postgresql', ['pg', 'sequel_pg']],
+  ['mysql2', ['mysql2']],
+  ['trilogy', ['trilogy']],
+  ['sqlite3', ['sqlite3']],
+];
+const settings = 'config/database.yml';
+const samples = ['example', 'sample', 'default', 'dist', 'template'].map((end) => `${settings}.${end}`);
+const given =
+  /^\s{0,40}(url|host|port|username|user|password|database):[^\n]{0,200}?\bENV(?:\.fetch\(|\[)\s{0,9}["']([A-Z]\w{0,60})["']/gm;
+
+/** A sample of the settings, where the file itself is not in the repository. */
+export function sampleSettings(tree: Tree): string | undefined {
+  return tree.has(settings) ? undefined : samples.find((each) => tree.has(each));
+}
+
+export function findDatabase(tree: Tree, bundle: Bundle): Database | undefined {
+  const file = tree.has(settings) ? settings : sampleSettings(tree);
+  const yaml = (file === undefined ? '' : (tree.text(file, 64 * 1024) ?? '')).replace(/^\s{0,40}#.*$/gm, '');
+  const production = productionOf(yaml);
+  const named = adapters.find(([, pattern]) => pattern.test(production))?.[0];
+  const adapter = named ?? gems.find(([, names]) => bundle.has(...names))?.[0];
+  if (adapter === undefined) return undefined;
+  return {
+    adapter,
+    file: named === undefined ? 'Gemfile' : (file ?? settings),
+    isInStorage: /^\s{0,40}database:\s{0,9}["']?storage\//m.test(production),
+    variables: variablesOf(production),
+    others: othersOf(yaml),
+  };
+}
+
+/** What holds in production: its section, and those that it refers to. */
+function productionOf(yaml: string): string {
+  const sections = yaml.split(/^(?=[A-Za-z])/m);
+  const production = sections.find((each) => each.startsWith('production:')) ?? '';
+  const aliases = [...production.matchAll(/\*(\w{1,60})/g)].map(([, name = '']) => name);
+  const shared = sections.filter((each) => each !== production && aliases.some((name) => each.includes(`&${name}`)));
+  return [production, ...shared].join('\n');
+}
+
+function variablesOf(production: string): Database['variables'] {
+  const found = [...production.matchAll(given)].map(([, key = '', name = '']) => ({
+    name,
+    field: (key === 'username' ? 'user' : key) as DatabaseField,
+  }));
+  return found.filter(({ name }, index) => found.findIndex((each) => each.name === name) === index);
+}
+
+/** Rails reads CACHE_DATABASE_URL for a database that is called cache. */
+function othersOf(yaml: string): string[] {
+  const plain = yaml.replace(/<%=[^\n]{0,300}?%>/g, 'erb').replace(/^[ \t]{0,40}<%.{0,300}$/gm, '');
+  const parsed = parseYaml(plain);
+  const names = keys(parsed, 'production');
+  if (names.some((name) => typeof field(parsed, 'production', name) !== 'object')) return [];
+  return names.filter(
+    (name) =>
+      name !== 'primary' &&
+      /^[a-z_]{1,30}$/.test(name) &&
+      text(parsed, 'production', name, 'adapter') !== 'sqlite3' &&
+      field(parsed, 'production', name, 'replica') !== true,
+  );
+}

@@ -1,0 +1,75 @@
+// Plans the JavaScript part of a Ruby app: Node and the packages of package.json, for what its assets are made with.
+import type { Tree } from '../../tree.ts';
+import { copy, step } from '../dockerfile-text.ts';
+import { installCommand, managerEnvironment, managerPackage, runScript } from '../node/manager.ts';
+import { readProject, type NodeProject } from '../node/project.ts';
+import { chooseNode } from '../node/version.ts';
+import { defaultNode, type PlanInput } from '../recipe.ts';
+import type { Bundle } from './bundle.ts';
+
+export interface RubyPages {
+  readonly image: string;
+  /** Absent where only the program node is needed. */
+  readonly project?: NodeProject;
+  /** The script `build` of package.json has to run, since no task of a gem runs it. */
+  readonly isBuiltFirst: boolean;
+  /** The running app calls node too. */
+  readonly isRunNeeded: boolean;
+}
+
+const bundlers = ['jsbundling-rails', 'cssbundling-rails', 'vite_rails', 'vite_ruby', 'shakapacker', 'webpacker'];
+/** JavaScript that is run by a gem without Node. */
+const engines = ['mini_racer', 'therubyracer', 'duktape'];
+
+export function findPages(tree: Tree, bundle: Bundle, { missingImages = [] }: PlanInput): RubyPages | undefined {
+  const project = readProject(tree);
+  const isScript = bundle.has('execjs') && !bundle.has(...engines);
+  const isBundled = bundle.has(...bundlers);
+  const isBuilt = project?.scripts['build'] !== undefined;
+  if (project === undefined || !(isBundled || isBuilt))
+    return isScript ? { image: defaultNode, isBuiltFirst: false, isRunNeeded: true } : undefined;
+  return {
+    image: chooseNode(tree, project.ranges, missingImages).image,
+    project,
+    isBuiltFirst: isBuilt && !isBundled,
+    isRunNeeded: isScript,
+  };
+}
+
+const cache = '--mount=type=cache,target=/root/.npm --mount=type=cache,target=/root/.cache';
+// Node has its own list of authorities; the image's has those of the installation's mirror too.
+const authorities = 'export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ';
+
+/** Lines that go before the assets are made, with the repository in place. */
+export function pagesTools({ image, project, isBuiltFirst }: RubyPages): string[] {
+  const node = [
+    `COPY --from=${image} /usr/local/bin/ /usr/local/bin/`,
+    `COPY --from=${image} /usr/local/lib/node_modules/ /usr/local/lib/node_modules/`,
+  ];
+  if (project === undefined) return node;
+  const manager = managerPackage(project);
+  // yarn is what webpacker and Vite of Ruby call where nothing else is said.
+  const programs = [manager, project.manager === 'npm' ? 'yarn@1.22.22' : undefined].filter(
+    (each) => each !== undefined,
+  );
+  const install = installCommand(project.manager, project.locked ? project.file : undefined);
+  const environment = managerEnvironment(project.manager);
+  return [
+    ...node,
+    'ENV CI=true npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
+    ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
+    ...step(
+      project.file,
+      'installing the packages of the pages',
+      `RUN ${cache} ${authorities}${programs.length === 0 ? '' : `npm install --global --force ${programs.join(' ')} && `}{ ${install}; }`,
+    ),
+    ...(isBuiltFirst
+      ? step('package.json', 'building the pages', `RUN ${cache} ${authorities}${runScript(project.manager, 'build')}`)
+      : []),
+  ];
+}
+
+/** The program itself, for the image that runs. */
+export function pagesRuntime(pages: RubyPages | undefined): string[] {
+  return pages?.isRunNeeded === true ? [copy(['/usr/local/bin/node'], '/usr/local/bin/', `--from=${pages.image}`)] : [];
+}

@@ -1,0 +1,116 @@
+// What a Rails app needs besides its gems: variables, its assets, its database before it starts.
+import type { Tree } from '../../tree.ts';
+import { shellWord, step } from '../dockerfile-text.ts';
+import type { Bundle } from './bundle.ts';
+import type { Database } from './database.ts';
+
+/** Folder that a volume keeps: uploads, and databases of SQLite. */
+export const storage = '/app/storage';
+
+const pipelines = [
+  'sprockets',
+  'sprockets-rails',
+  'propshaft',
+  'vite_rails',
+  'shakapacker',
+  'webpacker',
+  'jsbundling-rails',
+  'cssbundling-rails',
+  'tailwindcss-rails',
+  'dartsass-rails',
+];
+
+/** Variables of the image, which run.env overrides. */
+export function railsEnvironment(tree: Tree, bundle: Bundle, database: Database | undefined): string {
+  const puma = tree.text('config/puma.rb') ?? '';
+  return [
+    'RAILS_ENV=production RAILS_LOG_TO_STDOUT=true RAILS_SERVE_STATIC_FILES=true PIDFILE=/tmp/server.pid',
+    ...(database?.adapter === 'sqlite3' && !database.isInStorage
+      ? [`DATABASE_URL=sqlite3:${storage}/production.sqlite3`]
+      : []),
+    ...(bundle.has('solid_queue') && puma.includes('SOLID_QUEUE_IN_PUMA') ? ['SOLID_QUEUE_IN_PUMA=true'] : []),
+    ...(bundle.has('good_job') ? ['GOOD_JOB_EXECUTION_MODE=async'] : []),
+  ].join(' ');
+}
+
+/** The step that compiles the assets; nothing for an app that only answers calls. */
+export function railsAssets(
+  tree: Tree,
+  bundle: Bundle,
+  database: Database | undefined,
+  given: ReadonlySet<string>,
+): string[] {
+  const hasPipeline =
+    bundle.has(...pipelines) || (!bundle.isLocked && tree.entries.some((each) => each.path.startsWith('app/assets/')));
+  if (!hasPipeline) return [];
+  const variables = { ...standIns(tree), ...dummies(database) };
+  const assigned = Object.entries(variables)
+    .filter(([name]) => !given.has(name))
+    .map(([name, value]) => `${name}=${shellWord(value)}`);
+  return step(
+    'Gemfile',
+    'compiling the assets',
+    // Packages of Node are there already.
+    `RUN mkdir -p tmp log storage && ${assigned.join(' ')} SKIP_YARN_INSTALL=1 SKIP_BUN_INSTALL=1 VITE_RUBY_SKIP_ASSETS_PRECOMPILE_INSTALL=true bundle exec rake assets:precompile`,
+  );
+}
+
+/** A key that is worth nothing, and a database that nobody asks. Older Rails does not know the first. */
+function dummies(database: Database | undefined): Record<string, string> {
+  const address =
+    database === undefined || database.adapter === 'sqlite3'
+      ? {}
+      : { DATABASE_URL: `${database.adapter}://127.0.0.1/none` };
+  return { SECRET_KEY_BASE_DUMMY: '1', SECRET_KEY_BASE: 'none', ...address };
+}
+
+const required = /\bENV\.fetch\(\s{0,9}["']([A-Z]\w{0,60})["']\s{0,9}\)(?!\s{0,9}(?:\{|do\b))/g;
+const own = new Set(['PORT', 'RAILS_ENV', 'RACK_ENV', 'PIDFILE', 'DATABASE_URL', 'SECRET_KEY_BASE', 'HOME', 'PATH']);
+const maximumFiles = 100;
+
+/** The configuration is read for the assets too: variables without which it stops get a value that is none. */
+function standIns(tree: Tree): Record<string, string> {
+  const files = tree.entries
+    .filter(
+      (each) => each.kind === 'file' && /^config\/(?:[\w-]{1,60}\/){0,2}[\w.-]{1,60}\.(?:rb|yml)$/.test(each.path),
+    )
+    .filter((each) => !/^config\/environments\/(?:development|test)\.rb$/.test(each.path))
+    .slice(0, maximumFiles);
+  const names = files.flatMap((each) =>
+    [...(tree.text(each.path, 64 * 1024) ?? '').matchAll(required)].map(([, name = '']) => name),
+  );
+  return Object.fromEntries(
+    [...new Set(names)]
+      .filter((name) => !own.has(name))
+      .slice(0, 40)
+      .map((name) => [name, standIn(name)]),
+  );
+}
+
+function standIn(name: string): string {
+  if (/REDIS/.test(name)) return 'redis://127.0.0.1:6379';
+  if (/UR[LI]/.test(name)) return 'http://127.0.0.1';
+  return /PORT|SIZE|COUNT|THREADS|TIMEOUT/.test(name) ? '1' : 'none';
+}
+
+/** Brings the database up to date; one that is not there yet is no reason not to start, since the app says so itself. */
+export function prepareDatabase(tree: Tree): string {
+  const hasRecords =
+    ['config/database.yml', 'db/schema.rb', 'db/structure.sql'].some((file) => tree.has(file)) ||
+    tree.entries.some((each) => each.path.startsWith('db/migrate/'));
+  return hasRecords ? migrate('db:prepare') : '';
+}
+
+export function migrate(task: string): string {
+  return `{ bundle exec rake ${task} || echo "The database could not be brought up to date." >&2; }; `;
+}
+
+/** Pictures and files that people upload go to the folder storage, unless production keeps them elsewhere. */
+export function storesFiles(tree: Tree): boolean {
+  return (
+    /active_storage\.service\s{0,9}=\s{0,9}:local\b/.test(tree.text('config/environments/production.rb') ?? '') &&
+    ['db/schema.rb', 'db/structure.sql'].some(
+      (file) => tree.text(file)?.includes('active_storage_attachments') === true,
+    )
+  );
+}

@@ -1,0 +1,92 @@
+// Plans sites that a gem builds: Jekyll, Middleman, nanoc. Their files are served, and no Ruby runs.
+import { text } from '../../manifest.ts';
+import type { Tree } from '../../tree.ts';
+import { declaredArguments, dockerfileText, shellWord, step } from '../dockerfile-text.ts';
+import { parseYaml } from '../platforms/yaml.ts';
+import { defaultPort, type PlanInput, type Recipe } from '../recipe.ts';
+import { serveFiles } from '../static/server.ts';
+import type { Bundle } from './bundle.ts';
+import { bundleEnvironment, installGems } from './install.ts';
+import { systemPackages } from './system-packages.ts';
+import type { RubyChoice } from './version.ts';
+
+export interface RubySite {
+  readonly framework: string;
+  readonly file: string;
+  readonly command: string;
+  /** Folder that the command fills. */
+  readonly output: string;
+  /** No Gemfile says what builds it. */
+  readonly isBare: boolean;
+}
+
+export function findSite(tree: Tree, bundle: Bundle): RubySite | undefined {
+  const jekyll = jekyllSite(tree, bundle);
+  if (jekyll !== undefined) return jekyll;
+  if (bundle.has('middleman') && tree.has('config.rb'))
+    return { framework: 'Middleman', file: 'config.rb', command: 'middleman build', output: 'build', isBare: false };
+  if (bundle.has('nanoc') && tree.has('nanoc.yaml'))
+    return { framework: 'nanoc', file: 'nanoc.yaml', command: 'nanoc compile', output: 'output', isBare: false };
+  return undefined;
+}
+
+/** Also one without a Gemfile, as GitHub Pages takes it. */
+function jekyllSite(tree: Tree, bundle: Bundle): RubySite | undefined {
+  const file = ['_config.yml', '_config.yaml'].find((name) => tree.has(name));
+  const isBare = !tree.has('Gemfile');
+  const isJekyll = isBare
+    ? tree.entries.some((each) => /^_(?:layouts|posts|includes)\/./.test(each.path))
+    : bundle.has('jekyll', 'github-pages');
+  if (file === undefined || !isJekyll) return undefined;
+  const destination = text(parseYaml(tree.text(file)), 'destination')?.replace(/^(?:\.?\/)+|\/+$/g, '') ?? '_site';
+  const output =
+    /^[\w.-]{1,60}(?:\/[\w.-]{1,60}){0,3}$/.test(destination) && !destination.includes('..') ? destination : '_site';
+  // The site stands at the top of its own address, wherever it stands elsewhere.
+  return {
+    framework: 'Jekyll',
+    file,
+    command: `jekyll build --destination ${shellWord(output)} --baseurl ""`,
+    output,
+    isBare,
+  };
+}
+
+export function siteRecipe(
+  tree: Tree,
+  input: PlanInput,
+  bundle: Bundle,
+  site: RubySite,
+  { image, because }: RubyChoice,
+): Recipe {
+  const port = input.port ?? defaultPort;
+  const reason = [
+    `${site.file} makes this a site of ${site.framework}, which is built, and its folder ${site.output} served.`,
+    site.isBare ? 'It has no Gemfile, so it is built with the gems of GitHub Pages.' : '',
+    because ?? '',
+  ]
+    .join(' ')
+    .trim();
+  return {
+    plan: { strategy: 'ruby', framework: site.framework, reason, port },
+    dockerfile: dockerfileText(reason, [
+      `FROM ${image.build} AS build`,
+      `ENV ${bundleEnvironment} JEKYLL_ENV=production NO_CONTRACTS=true`,
+      ...systemPackages(tree, bundle, 'build'),
+      'WORKDIR /app',
+      ...declaredArguments(input),
+      'COPY . .',
+      ...(site.isBare
+        ? [
+            String.raw`RUN printf 'source "https://rubygems.org"\ngem "github-pages", group: :jekyll_plugins\n' > Gemfile`,
+          ]
+        : []),
+      ...installGems(tree, bundle, []),
+      ...step(site.file, 'building the pages', `RUN bundle exec ${site.command}`),
+      '',
+      ...serveFiles({ port, from: `/app/${site.output}`, stage: 'build', fallback: false, notFoundPage: true }),
+    ]),
+    ignore: ['.git', '**/node_modules', 'vendor/bundle', site.output, '**/.DS_Store'],
+    filesOnly: true,
+    findings: [],
+  };
+}

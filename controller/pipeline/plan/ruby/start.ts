@@ -1,0 +1,122 @@
+// Finds what starts a Ruby app: the word of a Procfile, Rails, Hanami, config.ru, or a file that serves by itself.
+import type { Tree } from '../../tree.ts';
+import { shellWord } from '../dockerfile-text.ts';
+import { declaredStart } from '../platforms/start.ts';
+import { portOfFile } from '../port-literal.ts';
+import type { Bundle } from './bundle.ts';
+
+export interface RubyStart {
+  /** Shell command, $PORT not yet expanded. */
+  readonly command: string;
+  readonly framework?: string;
+  readonly because: string;
+  readonly isRails: boolean;
+  /** A release command of a Procfile runs before it. */
+  readonly isReleased: boolean;
+  readonly port?: number;
+  /** Gems that it needs and the Gemfile lacks. */
+  readonly adds: readonly string[];
+}
+
+type StartCommand = Pick<RubyStart, 'command' | 'because' | 'adds'> & Partial<Pick<RubyStart, 'port'>>;
+
+const servers = ['puma', 'falcon', 'thin', 'unicorn', 'webrick', 'iodine', 'agoo', 'passenger', 'pitchfork'];
+const frameworks: readonly (readonly [gem: string, name: string])[] = [
+  ['hanami', 'Hanami'],
+  ['padrino', 'Padrino'],
+  ['sinatra', 'Sinatra'],
+  ['roda', 'Roda'],
+  ['grape', 'Grape'],
+  ['cuba', 'Cuba'],
+];
+const mains = ['app.rb', 'main.rb', 'server.rb', 'web.rb', 'application.rb', 'index.rb', 'run.rb'];
+const serves =
+  /\brequire\s?\(?\s?["'](?:sinatra|webrick|rackup|rack\/handler|socket|puma|agoo|async\/http|falcon|iodine|thin)\b|\bTCPServer\.|\bRack(?:up)?::Handler\b|\bSinatra::Base\b/;
+/** Commands of a Procfile that are of Ruby. */
+const ofRuby =
+  /\b(?:bundle|ruby|rails|rake|rackup|puma|unicorn|thin|thrust|falcon|passenger|hanami|iodine|foreman)\b|(?:^|\s)\.?\/?(?:bin|script)\//;
+
+export function findStart(tree: Tree, bundle: Bundle): RubyStart | undefined {
+  const isRails = usesRails(tree, bundle);
+  const declared = declaredStart(tree);
+  const word = declared !== undefined && ofRuby.test(declared.command) ? declared : undefined;
+  const found = word === undefined ? ofFiles(tree, bundle, isRails) : { ...word, adds: [] };
+  if (found === undefined) return undefined;
+  const framework = isRails ? 'Rails' : frameworks.find(([gem]) => bundle.has(gem))?.[1];
+  return {
+    command: found.command,
+    because: found.because,
+    adds: found.adds,
+    isRails,
+    isReleased: word?.command.startsWith('( ') === true,
+    ...(framework === undefined ? {} : { framework }),
+    ...(found.port === undefined ? {} : { port: found.port }),
+  };
+}
+
+function usesRails(tree: Tree, bundle: Bundle): boolean {
+  return (
+    /Rails::Application/.test(tree.text('config/application.rb') ?? '') &&
+    (bundle.has('rails', 'railties') || tree.has('bin/rails'))
+  );
+}
+
+function ofFiles(tree: Tree, bundle: Bundle, isRails: boolean): StartCommand | undefined {
+  if (isRails && tree.has('bin/rails')) return rails(bundle);
+  if (tree.has('config.ru')) return rack(bundle);
+  return script(tree, bundle);
+}
+
+function rails(bundle: Bundle): StartCommand {
+  return {
+    command: 'exec bundle exec rails server -b 0.0.0.0 -p $PORT',
+    because: 'config/application.rb makes it a Rails app.',
+    adds: bundle.has(...servers) ? [] : ['puma'],
+  };
+}
+
+function rack(bundle: Bundle): StartCommand {
+  const because = 'config.ru is what a Rack server runs.';
+  const server = servers.find((each) => bundle.has(each)) ?? 'puma';
+  const adds = bundle.has(server) ? [] : [server];
+  if (server === 'puma') return { command: 'exec bundle exec puma -b tcp://0.0.0.0:$PORT config.ru', because, adds };
+  if (server === 'falcon')
+    return { command: 'exec bundle exec falcon serve --bind http://0.0.0.0:$PORT', because, adds };
+  if (server === 'unicorn') return { command: 'exec bundle exec unicorn -l 0.0.0.0:$PORT config.ru', because, adds };
+  return {
+    command: 'exec bundle exec rackup config.ru -o 0.0.0.0 -p $PORT',
+    because,
+    adds: [...adds, ...rackup(bundle)],
+  };
+}
+
+/** Rack 3 has left its command rackup to a gem of its own. */
+function rackup(bundle: Bundle): string[] {
+  const rack = bundle.version('rack') ?? '';
+  return bundle.has('rackup') || /^[12]\./.test(rack) ? [] : ['rackup'];
+}
+
+/** The file at the top that serves by itself: of a usual name, or the only one. */
+function servingFile(tree: Tree): string | undefined {
+  const able = tree.entries
+    .filter((each) => each.kind === 'file' && /^[\w-]{1,80}\.rb$/.test(each.path))
+    .map(({ path }) => path)
+    .filter((path) => serves.test(tree.text(path) ?? ''));
+  return mains.find((each) => able.includes(each)) ?? (able.length === 1 ? able[0] : undefined);
+}
+
+function script(tree: Tree, bundle: Bundle): StartCommand | undefined {
+  const file = servingFile(tree);
+  if (file === undefined) return undefined;
+  const text = tree.text(file) ?? '';
+  // One that requires all of Sinatra reads its arguments.
+  const isClassic = /\brequire\s?\(?\s?["']sinatra["']/.test(text);
+  const port = isClassic ? undefined : portOfFile(text.replace(/:Port\s?=>/g, 'port:'));
+  const isBare = bundle.has('sinatra') && !bundle.has(...servers);
+  return {
+    command: `exec bundle exec ruby ${shellWord(file)}${isClassic ? ' -o 0.0.0.0 -p $PORT' : ''}`,
+    because: `${file} is what serves.`,
+    adds: isBare ? ['puma', ...rackup(bundle)] : [],
+    ...(port === undefined ? {} : { port }),
+  };
+}

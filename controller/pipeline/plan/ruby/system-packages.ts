@@ -1,0 +1,85 @@
+// Knows which Debian packages gems need: to be compiled, and to run.
+import type { Tree } from '../../tree.ts';
+import { step } from '../dockerfile-text.ts';
+import type { Bundle } from './bundle.ts';
+import { before } from './version.ts';
+
+interface Needs {
+  readonly build?: readonly string[];
+  readonly run?: readonly string[];
+}
+
+const mysql: Needs = { build: ['default-libmysqlclient-dev'], run: ['libmariadb3'] };
+const curl: Needs = { build: ['libcurl4-openssl-dev'], run: ['libcurl4'] };
+const ssl: Needs = { build: ['libssl-dev'] };
+const ffmpeg: Needs = { run: ['ffmpeg'] };
+const magick: Needs = { run: ['imagemagick'] };
+
+/** By the name of the gem. The names of libraries are those that every release of Debian here knows. */
+const needs: Readonly<Record<string, Needs>> = {
+  pg: { build: ['libpq-dev'], run: ['libpq5'] },
+  mysql2: mysql,
+  trilogy: ssl,
+  sqlite3: { build: ['libsqlite3-dev'], run: ['libsqlite3-0'] },
+  tiny_tds: { build: ['freetds-dev'], run: ['libsybdb5'] },
+  psych: { build: ['libyaml-dev'], run: ['libyaml-0-2'] },
+  nokogiri: { build: ['libxml2-dev', 'libxslt1-dev', 'zlib1g-dev', 'pkg-config'] },
+  ffi: { build: ['libffi-dev'], run: ['libffi8'] },
+  eventmachine: ssl,
+  openssl: ssl,
+  'ruby-vips': { run: ['libvips42'] },
+  mini_magick: {},
+  rmagick: { build: ['libmagickwand-dev', 'pkg-config'], run: ['imagemagick'] },
+  curb: curl,
+  ethon: curl,
+  typhoeus: curl,
+  charlock_holmes: { build: ['libicu-dev', 'zlib1g-dev'], run: ['libicu-dev'] },
+  rugged: { build: ['cmake', 'pkg-config', 'libssl-dev', 'libssh2-1-dev'], run: ['libssh2-1'] },
+  'ruby-filemagic': { build: ['libmagic-dev'], run: ['libmagic1'] },
+  'idn-ruby': { build: ['libidn-dev'], run: ['libidn12'] },
+  rbnacl: { run: ['libsodium23'] },
+  snappy: { build: ['libsnappy-dev', 'cmake'], run: ['libsnappy1v5'] },
+  mimemagic: { build: ['shared-mime-info'], run: ['shared-mime-info'] },
+  'streamio-ffmpeg': ffmpeg,
+  rtesseract: { run: ['tesseract-ocr'] },
+  'gollum-lib': { run: ['git'] },
+  git: { run: ['git'] },
+  tzinfo: { run: ['tzdata'] },
+};
+
+/** The step that installs them: for the image that builds, or the one that runs. */
+export function systemPackages(tree: Tree, bundle: Bundle, stage: 'build' | 'run'): string[] {
+  const because = [...bundle.names].filter((name) => needs[name]?.[stage] !== undefined && Object.hasOwn(needs, name));
+  const names = [
+    ...because.flatMap((name) => needs[name]?.[stage] ?? []),
+    ...(stage === 'run'
+      ? [...(scalesByMagick(bundle) ? (magick.run ?? []) : []), ...(asksGit(tree, bundle) ? ['git'] : [])]
+      : []),
+    ...(stage === 'run' && bundle.has('rails') ? ['tzdata'] : []),
+  ];
+  if (names.length === 0) return [];
+  return step(
+    because.length === 0 ? 'Gemfile' : because.slice(0, 5).join(', '),
+    'installing the Debian packages that gems need',
+    `RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ${[...new Set(names)].join(' ')} && rm -rf /var/lib/apt/lists/*`,
+  );
+}
+
+/** Before Rails 7, and where the app asks for it itself, pictures are scaled by ImageMagick. */
+function scalesByMagick(bundle: Bundle): boolean {
+  return (
+    bundle.declared.has('mini_magick') ||
+    (bundle.has('image_processing', 'mini_magick') && before(bundle.version('rails'), [7, 0]))
+  );
+}
+
+/** A gemspec of the repository that lists its files by git is read at each start. */
+function asksGit(tree: Tree, { gemfile }: Bundle): boolean {
+  return (
+    /^\s{0,40}gemspec\b|\bpath:/m.test(gemfile) &&
+    tree.entries
+      .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,2}[^/]+\.gemspec$/.test(each.path))
+      .slice(0, 10)
+      .some((each) => /git ls-files/.test(tree.text(each.path, 64 * 1024) ?? ''))
+  );
+}

@@ -1,0 +1,146 @@
+// Chooses among the Ruby images by what a project asks for.
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import type { Tree } from '../../tree.ts';
+import { images, type PlanInput } from '../recipe.ts';
+import type { Bundle } from './bundle.ts';
+
+export type RubyImage = (typeof images.ruby)[number];
+
+export interface RubyChoice {
+  readonly image: RubyImage;
+  /** Which file asked for what, as a sentence; absent when nothing did. */
+  readonly because?: string;
+  readonly findings: readonly Finding[];
+}
+
+interface RubyRequest {
+  readonly file: string;
+  readonly version: string;
+}
+
+type Version = readonly [number, number];
+
+const number = /\d{1,2}(?:\.\d{1,3}){1,2}/;
+
+/** The image of the version that is asked for, or the nearest with a warning. */
+export function chooseRuby(tree: Tree, bundle: Bundle, { missingImages = [] }: Partial<PlanInput>): RubyChoice {
+  const isThere = ({ build, run }: RubyImage): boolean =>
+    !missingImages.includes(build) && !missingImages.includes(run);
+  const there = images.ruby.some(isThere) ? images.ruby.filter(isThere) : images.ruby;
+  const range = requirement(bundle.gemfile);
+  if (range === undefined) return byVersion(there, bundle, single(tree) ?? locked(tree));
+  const fitting = there.filter((each) => satisfies(parse(each.version), range.version));
+  if (fitting.length === 0) return byVersion(there, bundle, range);
+  const named = single(tree);
+  if (named !== undefined) return byVersion(fitting, bundle, named);
+  const writer = locked(tree);
+  const image = writer === undefined ? usual(fitting, bundle) : nearest(fitting, writer);
+  return { image, because: `${range.file} asks for Ruby ${range.version}.`, findings: [] };
+}
+
+function byVersion(there: readonly RubyImage[], bundle: Bundle, asked: RubyRequest | undefined): RubyChoice {
+  if (asked === undefined) return { image: usual(there, bundle), findings: [] };
+  const image = nearest(there, asked);
+  const isSame = compare(parse(image.version), versionIn(asked)) === 0;
+  return {
+    image,
+    because: `${asked.file} asks for Ruby ${asked.version}${isSame ? '' : `, and ${image.version} is the nearest there is`}.`,
+    findings: isSame ? [] : [unavailable(asked, image)],
+  };
+}
+
+/** A single version, by the files that name one; the first of them counts. */
+function single(tree: Tree): RubyRequest | undefined {
+  const candidates: readonly (readonly [file: string, version: string | undefined])[] = [
+    [
+      '.ruby-version',
+      /^\s{0,9}(?:ruby-)?(\d{1,2}(?:\.\d{1,3}){1,2})/.exec(tree.text('.ruby-version', 1000) ?? '')?.[1],
+    ],
+    ['.tool-versions', /^ruby[ \t]{1,9}(\d\S{0,20})/m.exec(tree.text('.tool-versions', 16 * 1024) ?? '')?.[1]],
+  ];
+  return candidates.flatMap(([file, version]) => (version === undefined ? [] : [{ file, version }]))[0];
+}
+
+/** The version that the lock was written by. */
+function locked(tree: Tree): RubyRequest | undefined {
+  const version = /^RUBY VERSION\n\s{1,9}ruby (\d{1,2}(?:\.\d{1,3}){1,2})/m.exec(
+    (tree.text('Gemfile.lock') ?? '').replaceAll('\r', ''),
+  )?.[1];
+  return version === undefined ? undefined : { file: 'Gemfile.lock', version };
+}
+
+/** `ruby "~> 3.2"`, `ruby ">= 3.2", "< 4"`; one that is read from a file is that file's. */
+function requirement(gemfile: string): RubyRequest | undefined {
+  const given = /^\s{0,40}ruby[\s(]\s{0,9}((?:["'][^"'\n]{1,40}["'],?\s{0,9}){1,4})/m.exec(gemfile)?.[1];
+  const clauses = (given?.match(/["'][^"'\n]{1,40}["']/g) ?? []).map((each) => each.slice(1, -1).trim());
+  return clauses.length === 0 || !clauses.some((each) => number.test(each))
+    ? undefined
+    : { file: 'Gemfile', version: clauses.join(', ') };
+}
+
+/** Where nothing is asked for: the newest, or the oldest for what newer ones have left behind. */
+function usual(there: readonly RubyImage[], bundle: Bundle): RubyImage {
+  const isOld =
+    before(bundle.version('rails') ?? bundle.version('activerecord'), [7, 0]) ||
+    before(bundle.version('liquid'), [4, 0, 4]);
+  return (isOld ? there[0] : there.at(-1)) ?? images.ruby[0];
+}
+
+/** Is a version of a lock, "6.1.7", below another? Never where no lock says it. */
+export function before(version: string | undefined, limit: readonly number[]): boolean {
+  if (version === undefined || version === '') return false;
+  const parts = version.split('.').map((part) => Number.parseInt(part, 10));
+  const index = limit.findIndex((each, at) => each !== (parts[at] ?? 0));
+  return index !== -1 && (parts[index] ?? 0) < (limit[index] ?? 0);
+}
+
+/** That version, else the next one above it, else the newest. */
+function nearest(there: readonly RubyImage[], asked: RubyRequest): RubyImage {
+  const found = there.find((each) => compare(parse(each.version), versionIn(asked)) >= 0);
+  return found ?? there.at(-1) ?? images.ruby[0];
+}
+
+function versionIn(asked: RubyRequest): Version {
+  return parse(number.exec(asked.version)?.[0] ?? '');
+}
+
+function unavailable({ file, version }: RubyRequest, image: RubyImage): Finding {
+  return {
+    rule: 'plan/ruby-version',
+    severity: 'warning',
+    file,
+    message: `${file} asks for Ruby ${version}, which is not available; Ruby ${image.version} is used.`,
+    fix: `Ask for one of ${images.ruby.map((each) => each.version).join(', ')} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
+  };
+}
+
+function parse(version: string): Version {
+  const [major = '3', minor = '0'] = version.split('.');
+  return [Number(major), Number(minor)];
+}
+
+function compare(one: Version, other: Version): number {
+  return one[0] - other[0] || one[1] - other[1];
+}
+
+/** Patch levels are not looked at: images carry the newest, and the Gemfile of the image asks for none. */
+function satisfies(version: Version, requirements: string): boolean {
+  return requirements.split(',').every((clause) => {
+    const [, operator = '=', named = ''] =
+      /^\s{0,9}(>=|<=|!=|~>|>|<|=)?\s{0,9}(\d{1,2}(?:\.\d{1,3}){0,2})/.exec(clause) ?? [];
+    return named === '' || (operators[operator] ?? isEqual)(compare(version, parse(named)), version, named);
+  });
+}
+
+type Operator = (difference: number, version: Version, named: string) => boolean;
+
+const isEqual: Operator = (difference) => difference === 0;
+const operators: Readonly<Record<string, Operator>> = {
+  '>=': (difference) => difference >= 0,
+  '>': (difference, _, named) => (named.split('.').length > 2 ? difference >= 0 : difference > 0),
+  '<=': (difference) => difference <= 0,
+  '<': (difference) => difference < 0,
+  '!=': () => true,
+  '~>': (difference, version, named) =>
+    named.split('.').length > 2 ? difference === 0 : difference >= 0 && version[0] === parse(named)[0],
+};

@@ -1,0 +1,77 @@
+// What Bundler is asked for by a Gemfile and its lock.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { readBundle } from '../../../../../../controller/pipeline/plan/ruby/bundle.ts';
+import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+
+const gemfile = `source "https://rubygems.org"
+git_source(:github) { |repo| "https://github.com/#{repo}.git" }
+gem "rails", "~> 7.1.2" # the framework
+gem 'pg', '>= 0.18', group: :production
+gem("rack")
+if ENV["CI"]
+  gem "skylight", groups: [ :production ]
+end
+group :development, :test do
+  gem "debug"
+  platforms :mri do
+    gem "byebug"
+  end
+end
+group :development, :production do
+  gem "listen"
+end
+gem "rspec", group: %i[development test]
+gem "capybara", :group => :test
+gem "sqlite3", group: :development
+# gem "mysql2"
+`;
+
+test('gems of development and test are none of the app, wherever that is said', () => {
+  const bundle = readBundle(memoryTree({ Gemfile: gemfile }));
+  assert.deepEqual([...bundle.declared], ['rails', 'pg', 'rack', 'skylight', 'listen']);
+  assert.equal(bundle.version('rails'), '7.1.2');
+  assert.equal(bundle.version('pg'), '');
+  assert.equal(bundle.version('sqlite3'), undefined);
+  assert.ok(bundle.has('mysql2', 'pg') && !bundle.has('mysql2', 'debug'));
+  assert.ok(!bundle.isLocked && bundle.isForLinux && bundle.bundler === undefined);
+});
+
+const lock = (platforms: string): string => `GEM
+  remote: https://rubygems.org/
+  specs:
+    debug (1.9.1)
+    pg (1.5.4)
+    rack (3.0.8)
+      webrick (>= 1.0)
+    rails (7.1.3)
+    nokogiri (1.16.0-x86_64-linux)
+
+PLATFORMS
+${platforms}
+DEPENDENCIES
+  rails (~> 7.1.2)
+
+BUNDLED WITH
+   2.4.10
+`;
+
+test('a lock says versions, its Bundler, and for which platforms it is', () => {
+  const bundle = readBundle(
+    memoryTree({ Gemfile: gemfile, 'Gemfile.lock': lock('  arm64-darwin-23\n').replaceAll('\n', '\r\n') }),
+  );
+  assert.ok(bundle.isLocked && !bundle.isForLinux);
+  assert.equal(bundle.bundler, '2.4.10');
+  assert.equal(bundle.version('rails'), '7.1.3');
+  assert.equal(bundle.version('nokogiri'), '1.16.0-x86_64-linux');
+  // The Gemfile has it for development alone.
+  assert.equal(bundle.version('debug'), undefined);
+  assert.ok(bundle.names.has('debug') && !bundle.names.has('webrick'));
+  for (const platform of [
+    '  ruby\n',
+    '  x86_64-linux\n',
+    '  x86_64-linux-gnu\n',
+    '  arm64-darwin-23\n  aarch64-linux\n',
+  ])
+    assert.ok(readBundle(memoryTree({ 'Gemfile.lock': lock(platform) })).isForLinux, platform);
+});
