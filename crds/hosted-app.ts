@@ -72,7 +72,19 @@ const buildResources = z.strictObject({
 });
 
 /** What an image can be made by: the author's Dockerfile, or a plan for a language. */
-export const strategies = ['dockerfile', 'python', 'node', 'static', 'go', 'java', 'rust', 'deno', 'php'] as const;
+export const strategies = [
+  'dockerfile',
+  'python',
+  'node',
+  'static',
+  'go',
+  'java',
+  'rust',
+  'deno',
+  'php',
+  'dotnet',
+  'elixir',
+] as const;
 
 export const build = z.strictObject({
   strategy: z

@@ -6,6 +6,8 @@ import type { Tree } from '../tree.ts';
 import { authoredDockerfile } from './authored.ts';
 import { appFolders } from './below.ts';
 import { deno } from './deno/deno.ts';
+import { dotnet } from './dotnet/dotnet.ts';
+import { elixir } from './elixir/elixir.ts';
 import { go } from './go/go.ts';
 import { java } from './java/java.ts';
 import { markersOf, type FoundMarker } from './markers.ts';
@@ -16,10 +18,10 @@ import type { Language, PlanInput, Recipe } from './recipe.ts';
 import { rust } from './rust/rust.ts';
 import { staticSite } from './static/static.ts';
 
-const languages: readonly Language[] = [python, go, deno, rust, java, php, node, staticSite];
+const languages: readonly Language[] = [python, go, deno, rust, java, php, dotnet, elixir, node, staticSite];
 
 const understood =
-  'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); Go (go.mod); Deno (deno.json); Rust (Cargo.toml); Java (pom.xml, or Gradle with its wrapper); PHP (index.php, composer.json); a static site (index.html at the top or in public, dist, site, docs)';
+  'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); Go (go.mod); Deno (deno.json); Rust (Cargo.toml); Java (pom.xml, or Gradle with its wrapper); PHP (index.php, composer.json); .NET (a solution or project); Elixir (mix.exs); a static site (index.html at the top or in public, dist, site, docs)';
 
 /**
  * Plans a tree (that of source.path).
@@ -47,7 +49,8 @@ function planned(tree: Tree, input: PlanInput): Recipe {
   const markers = isAuto ? markersOf(tree) : [];
   // Files beside a server that cannot be planned are half of an app.
   const isHalf = isAuto && (markers.length > 0 || problems.some(({ language }) => language !== 'static'));
-  const whole = recipes.filter((recipe) => !isHalf || recipe.filesOnly !== true);
+  // Files that .NET itself publishes (Blazor WebAssembly) are all of one.
+  const whole = recipes.filter((recipe) => !isHalf || recipe.filesOnly !== true || recipe.plan.strategy === 'dotnet');
   const best = whole.toSorted((one, other) => rank(one) - rank(other))[0];
   if (best !== undefined) return mention(best, recipes);
   throw new Rejected([foreign(markers, recipes) ?? incomplete(tree, problems[0]?.problem) ?? unknown(tree, input)]);

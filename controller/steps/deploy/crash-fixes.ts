@@ -13,6 +13,22 @@ const fixes: readonly (readonly [RegExp, string])[] = [
     'A program needs a shared library that is not in the image: list the Debian package that brings it in packages.txt, use a package with prebuilt binaries, or install the library in a Dockerfile.',
   ],
   [
+    /environment variable DATABASE_URL is missing|"DATABASE_URL" because it is not set/,
+    'The app requires a database: give it one with services in moorage.yaml (name: db, type: postgres), which sets DATABASE_URL.',
+  ],
+  [
+    /environment variable SECRET_KEY_BASE is missing|"SECRET_KEY_BASE" because it is not set|:secret_key_base (?:to be|is not) set/,
+    'Phoenix requires SECRET_KEY_BASE: set it to ${{secret}} in run.env of moorage.yaml, which makes one that stays.',
+  ],
+  [
+    /You must install or update \.NET to run this application|The framework '[\w.]{1,80}', version '[\w.-]{1,30}'[^\n]{0,60} was not found/,
+    'The app was published for another version of .NET than the image runs: set TargetFramework to net8.0 or net10.0, or add a Dockerfile with the runtime that it needs.',
+  ],
+  [
+    /establishing a connection to SQL Server|LocalDB is not supported on this platform|The ConnectionString property has not been initialized/,
+    'The app cannot reach its database: SQL Server is not run beside apps here. Let it use PostgreSQL (services in moorage.yaml) or a file of SQLite on a volume (run.volumes), and set its connection string in run.env (ConnectionStrings__NAME).',
+  ],
+  [
     /['"=: ]\$\{?PORT\b/,
     'The start command passes on $PORT as it is written: CMD in exec form (["…"]) does not expand variables. Write it in shell form (CMD server --port=$PORT), or as ["sh", "-c", "exec server --port=$PORT"].',
   ],

@@ -6,6 +6,8 @@ import type { PipelineInput } from '../../contract.ts';
 import type { Tree } from '../../tree.ts';
 import { appJsonDeclaration } from './app-json.ts';
 import { composeDeclaration } from './compose/compose.ts';
+import { dotnetDatabase } from '../dotnet/database.ts';
+import { elixirDatabase } from '../elixir/database.ts';
 import { combine, disks } from './combine.ts';
 import type { Declaration, DeclaredBuild } from './declaration.ts';
 import { findDockerfile } from '../dockerfile/find.ts';
@@ -117,5 +119,7 @@ function declarationsOf(tree: Tree, options: { path: string | undefined; reposit
       netlifyDeclaration,
       ownSecretsDeclaration,
     ].map((read) => read(tree)),
+    // What its packages say of its data counts where no file says more.
+    ...[dotnetDatabase, elixirDatabase].map((read) => read(tree.below(options.path ?? '.'))),
   ].filter((each) => each !== undefined);
 }
