@@ -83,6 +83,8 @@ export const strategies = [
   'deno',
   'php',
   'ruby',
+  'dotnet',
+  'elixir',
 ] as const;
 
 export const build = z.strictObject({
@@ -188,7 +190,7 @@ const runFields = z.strictObject({
   env: listBy(z.array(appVariable).max(128), 'name')
     .default([])
     .describe(
-      'Environment variables of the running app. Anyone who can read the HostedApp can read them: keep keys and passwords in secrets. The value ${{secret}} is replaced by 64 random hexadecimal digits, which stay the same for the life of the app.',
+      'Environment variables of the running app. Anyone who can read the HostedApp can read them: keep keys and passwords in secrets. The value ${{secret}} is replaced by 64 random hexadecimal digits, which stay the same for the life of the app; ${{app.host}} and ${{app.url}} in a value are where the app answers.',
     ),
   secrets: listBy(z.array(secretReference).max(64), 'name')
     .default([])

@@ -26,7 +26,8 @@ export async function offeredServices(coming: readonly ImageRecipe[]): Promise<s
 }
 
 async function isThere(image: string): Promise<boolean> {
-  const [name = '', tag = 'latest'] = image.split(':');
+  // The node's registry has those of other registries under the same paths.
+  const [name = '', tag = 'latest'] = image.replace(/^[^/]+\.[^/]+\//, '').split(':');
   const repository = name.includes('/') ? name : `library/${name}`;
   return (await digestAt(repository, tag)) !== undefined;
 }

@@ -6,6 +6,8 @@ export interface ImageRecipe {
   name: string;
   /** Built only where it is asked for (`up --base-images`): no part of the cluster starts from it. */
   on?: 'demand';
+  /** Registry whose name it has; Docker Hub where there is none. */
+  host?: string;
   /** Repository and tags; Docker Hub's official images live under library/. */
   repository: string;
   tags: readonly string[];

@@ -37,6 +37,11 @@ function isPlanned(image: ImageRecipe): boolean {
 }
 
 /** The names of an image as they stand in FROM. */
-export function namesOf({ repository, tags }: Pick<ImageRecipe, 'repository' | 'tags'>): readonly string[] {
-  return tags.map((tag) => `${repository.replace(/^library\//, '')}:${tag}`);
+export function namesOf({
+  host,
+  repository,
+  tags,
+}: Pick<ImageRecipe, 'host' | 'repository' | 'tags'>): readonly string[] {
+  const name = host === undefined ? repository.replace(/^library\//, '') : `${host}/${repository}`;
+  return tags.map((tag) => `${name}:${tag}`);
 }

@@ -111,6 +111,33 @@ function uvPython(version: string): ImageRecipe {
   };
 }
 
+/** Ubuntu's .NET, whose names are of Microsoft's registry, of which the node's registry is the mirror too. */
+function dotnet(version: string): ImageRecipe[] {
+  const image = (kind: 'sdk' | 'aspnet', part: string): ImageRecipe => ({
+    name: `dotnet-${version}-${kind}`,
+    host: 'mcr.microsoft.com',
+    repository: `dotnet/${kind}`,
+    tags: [version, `${version}-noble`],
+    folder: 'dotnet',
+    arguments: { BASE: 'ubuntu:noble', PACKAGE: `${part}-${version}` },
+    bases: ['ubuntu-noble'],
+    parts: [],
+    fill: () => Promise.resolve(),
+  });
+  return [image('sdk', 'dotnet-sdk'), image('aspnet', 'aspnetcore-runtime')];
+}
+
+function elixir(version: string, otp: string, suite: string): ImageRecipe {
+  const names = [version, `${version}-otp-${otp}`];
+  return onDebian({
+    name: `elixir-${version}`,
+    repository: 'library/elixir',
+    tags: names.flatMap((name) => [name, `${name}-slim`]),
+    folder: 'elixir',
+    suite,
+  });
+}
+
 /** Each comes after its base images. */
 export const onDemand: readonly ImageRecipe[] = [
   debian('bullseye', '11', '11-slim', 'oldoldstable', 'oldoldstable-slim'),
@@ -165,6 +192,9 @@ export const onDemand: readonly ImageRecipe[] = [
       suite,
     }),
   ),
+  ...['8.0', '10.0'].flatMap(dotnet),
+  elixir('1.14', '25', 'bookworm'),
+  elixir('1.18', '27', 'trixie'),
   bun('1.4.5', '1', '1.4', 'latest', '1-slim', '1-debian', 'slim', 'debian'),
   bun('1.1.29'),
   onDebian({

@@ -103,6 +103,35 @@ const patterns: readonly Pattern[] = [
     fix: 'The Go code embeds files that are not in the repository, since another step makes them (such as npm run build or go generate). Commit them, or add a Dockerfile that makes them before it compiles the program.',
   },
   {
+    pattern: /error NETSDK1045\b|You're trying to run :\S{1,80} on Elixir v|error NETSDK1147\b/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'The project asks for another version of .NET or Elixir, or for a workload, than the image has. Target a version that is planned here (TargetFramework net8.0 or net10.0; elixir in mix.exs), or add a Dockerfile.',
+  },
+  {
+    pattern: /error NU110[0-3]\b|error NU1605\b|\*\* \(Mix\) (?:No package with name|Hex dependency resolution failed)/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'A package or version that the project refers to does not exist in the registry, is private, or conflicts with another. Correct its version (dotnet restore, mix deps.get), and commit the lock file.',
+  },
+  {
+    pattern: /Could not find Hex, which is needed|Could not find an SCM for dependency /,
+    rule: 'build/failed',
+    fix: 'A dependency comes from Hex, which the step does not have. Run "mix local.hex --force && mix local.rebar --force" before it.',
+  },
+  {
+    pattern: /could not read file "[^"\n]{1,300}\/config\/[\w.-]{1,60}\.secret\.exs"/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'config/prod.exs imports a file of secrets that is not in the repository. Read them from the environment in config/runtime.exs (DATABASE_URL, SECRET_KEY_BASE), and remove import_config of that file.',
+  },
+  {
+    pattern: /: error (?:CS|FS|BC|RZ)\d{3,5}:|== Compilation error in file /,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: codeFix,
+  },
+  {
     pattern: /error TS\d+|Type error:/,
     isCertain: true,
     rule: 'build/failed',

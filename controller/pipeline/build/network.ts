@@ -15,9 +15,12 @@ const unreachable: readonly RegExp[] = [
   googleFonts,
   // Bundler and RubyGems, which break a sentence where a terminal ends.
   /Could not fetch specs from |Could not reach host |Bundler::HTTPError|Gem::RemoteFetcher::FetchError/,
+  // NuGet; Mix and Hex, which name the cause in the words of Erlang.
+  /Unable to load the service index for source|:failed_connect\b|:nxdomain\b|Could not install (?:Hex|Rebar) because Mix could not download|Failed to fetch record for/i,
   /ERR_PNPM_META_FETCH_FAIL|UnknownHostException|Unknown host|TLS handshake timeout|SSL_ERROR_SYSCALL|operation timed out/i,
 ];
 const addresses: readonly RegExp[] = [
+  /:to_address, \{~?c?["']([A-Za-z0-9][A-Za-z0-9.-]{1,250}\.[A-Za-z]{2,30})/,
   /\bhttps?:\/\/(?:[^\s/@"'`]{1,100}@)?([A-Za-z0-9][A-Za-z0-9.-]{1,250}\.[A-Za-z]{2,30})/,
   /(?:host(?:name)?(?: address)?|lookup|ENOTFOUND|EAI_AGAIN|connect to|host=|resolving)[ :='"‘]{1,4}([A-Za-z0-9][A-Za-z0-9.-]{1,250}\.[A-Za-z]{2,30})/i,
 ];

@@ -46,6 +46,12 @@ const reports = {
       `Packages in ${file} require another version of PHP than the one that is available; they were installed anyway.`,
     fix: 'Run composer update with this version of PHP and commit composer.lock, or add a Dockerfile with the version that they ask for.',
   },
+  'nuget-lock': {
+    rule: 'build/lockfile',
+    message: (file) =>
+      `The packages could not be installed exactly as ${file} has them, so they were resolved anew; versions may differ from those that were tested.`,
+    fix: 'Run dotnet restore --force-evaluate, and commit packages.lock.json.',
+  },
   'own-project': {
     rule: 'build/own-project',
     message: () => 'The project itself could not be installed as a package, so its files are used as they are.',

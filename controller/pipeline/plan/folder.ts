@@ -25,6 +25,8 @@ interface Candidate {
   readonly what: string;
   readonly kind: 'server' | 'files' | 'unplanned';
   readonly strategy?: string;
+  /** Its language is planned, and something is missing. */
+  readonly isPlanned?: boolean;
 }
 
 /**
@@ -52,7 +54,10 @@ function belowTop(tree: Tree, input: PlanInput): AppFolder {
   const [only, ...more] = found;
   if (only === undefined) return top;
   if (more.length > 0) return { ...top, problem: several(found) };
-  return only.kind === 'unplanned' ? { ...top, problem: unplanned(only) } : { ...top, path: only.folder };
+  // A planned language says itself what is missing there.
+  return only.kind === 'unplanned' && only.isPlanned !== true
+    ? { ...top, problem: unplanned(only) }
+    : { ...top, path: only.folder };
 }
 
 /** What the plan of the top leaves out: a server below pages, or pages below a server. */
@@ -61,11 +66,12 @@ function besideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolder {
   if (recipe.plan.strategy === 'dockerfile') return top;
   // Packages of a workspace are part of what is planned at its top.
   const isPart = ({ strategy }: Candidate): boolean => strategy === 'node' && isWorkspace(tree);
-  const found = candidates(tree, input).filter((each) => !isPart(each));
+  const isBuilt = ({ folder }: Candidate): boolean => recipe.builds?.includes(folder) === true;
+  const found = candidates(tree, input).filter((each) => !isPart(each) && !isBuilt(each));
   // Pages of a folder such as docs are those of the app only where there is no other.
   if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0) return belowTop(tree, input);
   if (recipe.filesOnly !== true) {
-    const pages = found.filter((each) => each.kind === 'files' && recipe.builds?.includes(each.folder) !== true);
+    const pages = found.filter((each) => each.kind === 'files');
     return recipe.callsOnly === true && pages.length > 0
       ? { ...top, problem: several([{ folder: '.', what: describe(recipe), kind: 'server' }, ...pages]) }
       : { ...top, warnings: pages.map(unbuilt) };
@@ -88,7 +94,16 @@ function candidates(tree: Tree, input: PlanInput): Candidate[] {
           : [{ folder, what: describe(recipe), kind, strategy: recipe.plan.strategy }];
       }
       const marker = input.build.strategy === 'auto' ? markersOf(below)[0] : undefined;
-      return marker === undefined ? [] : [{ folder, what: `${marker.language}, by ${marker.file}`, kind: 'unplanned' }];
+      return marker === undefined
+        ? []
+        : [
+            {
+              folder,
+              what: `${marker.language}, by ${marker.file}`,
+              kind: 'unplanned',
+              isPlanned: marker.planned,
+            },
+          ];
     });
 }
 
@@ -103,6 +118,8 @@ const names: Readonly<Record<string, string>> = {
   java: 'Java',
   php: 'PHP',
   ruby: 'Ruby',
+  dotnet: '.NET',
+  elixir: 'Elixir',
 };
 
 function describe({ plan }: Recipe): string {

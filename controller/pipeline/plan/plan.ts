@@ -6,6 +6,8 @@ import type { Tree } from '../tree.ts';
 import { authoredDockerfile } from './authored.ts';
 import { appFolders } from './below.ts';
 import { deno } from './deno/deno.ts';
+import { dotnet } from './dotnet/dotnet.ts';
+import { elixir } from './elixir/elixir.ts';
 import { go } from './go/go.ts';
 import { java } from './java/java.ts';
 import { markersOf, type FoundMarker } from './markers.ts';
@@ -17,10 +19,10 @@ import { ruby } from './ruby/ruby.ts';
 import { rust } from './rust/rust.ts';
 import { staticSite } from './static/static.ts';
 
-const languages: readonly Language[] = [python, go, deno, rust, java, php, ruby, node, staticSite];
+const languages: readonly Language[] = [python, go, deno, rust, java, php, ruby, dotnet, elixir, node, staticSite];
 
 const understood =
-  'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); Go (go.mod); Deno (deno.json); Rust (Cargo.toml); Java (pom.xml, or Gradle with its wrapper); PHP (index.php, composer.json); Ruby (Gemfile, config.ru); a static site (index.html at the top or in public, dist, site, docs)';
+  'a Dockerfile; Python (requirements.txt, pyproject.toml, uv.lock, setup.py); Node (package.json); Go (go.mod); Deno (deno.json); Rust (Cargo.toml); Java (pom.xml, or Gradle with its wrapper); PHP (index.php, composer.json); Ruby (Gemfile, config.ru); .NET (a solution or project); Elixir (mix.exs); a static site (index.html at the top or in public, dist, site, docs)';
 
 /**
  * Plans a tree (that of source.path).
@@ -58,7 +60,8 @@ function planned(tree: Tree, input: PlanInput): Recipe {
 
 /** The files are what this language makes: they are the whole of it. */
 function isSiteOf({ language }: FoundMarker, recipes: readonly Recipe[]): boolean {
-  return recipes.some(({ filesOnly, plan }) => filesOnly === true && plan.strategy === language.toLowerCase());
+  const strategy = language === '.NET' ? 'dotnet' : language.toLowerCase();
+  return recipes.some(({ filesOnly, plan }) => filesOnly === true && plan.strategy === strategy);
 }
 
 interface Answers {

@@ -39,7 +39,7 @@ export const defaultPort = 8080;
 /** Taken where a project asks for no version of Node. */
 export const defaultNode = 'node:24-bookworm-slim';
 
-/** Base images: ordinary Docker Hub names. */
+/** Base images: ordinary names of Docker Hub, and of Microsoft's registry for .NET. */
 export const images = {
   /** The oldest first. */
   node: [
@@ -75,6 +75,15 @@ export const images = {
     { version: 21, build: 'maven:3-eclipse-temurin-21', run: 'eclipse-temurin:21-jre' },
     { version: 25, build: 'maven:3-eclipse-temurin-25', run: 'eclipse-temurin:25-jre' },
   ],
+  /** The oldest first, as those of Java. */
+  dotnet: [
+    { version: 8, build: 'mcr.microsoft.com/dotnet/sdk:8.0', run: 'mcr.microsoft.com/dotnet/aspnet:8.0' },
+    { version: 10, build: 'mcr.microsoft.com/dotnet/sdk:10.0', run: 'mcr.microsoft.com/dotnet/aspnet:10.0' },
+  ],
+  elixir: [
+    { version: '1.14', build: 'elixir:1.14', run: 'elixir:1.14-slim' },
+    { version: '1.18', build: 'elixir:1.18', run: 'elixir:1.18-slim' },
+  ],
 } as const;
 
 /** All of them; an installation without the Docker Hub says which it lacks. */
@@ -83,5 +92,7 @@ export const baseImages: readonly string[] = [
   ...images.python.map(({ image }) => image),
   ...images.java.flatMap(({ build, run }) => [build, run]),
   ...images.ruby.flatMap(({ build, run }) => [build, run]),
+  ...images.dotnet.flatMap(({ build, run }) => [build, run]),
+  ...images.elixir.flatMap(({ build, run }) => [build, run]),
   ...[images.nginx, images.golang, images.debian, images.rust, images.deno, images.php],
 ];

@@ -2,6 +2,7 @@
 import type { V1Container, V1EnvVar, V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/duration.ts';
 import { annotations, labels } from '../../../crds/names.ts';
+import { appHost, appUrl } from '../../../crds/app-url.ts';
 import { generatedSecret } from '../../../crds/generated-secret.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
@@ -159,7 +160,12 @@ function requestsOf({ cpu, memory, disk }: HostedApp['spec']['run']['resources']
 
 function variables(app: HostedApp, config: InstallationConfig, port: number): Wire<V1EnvVar>[] {
   const { env, secrets } = app.spec.run;
-  const given = { services: app.spec.services, models: modelAccess(app, config) };
+  const { name } = app.metadata;
+  const given = {
+    services: app.spec.services,
+    models: modelAccess(app, config),
+    app: { host: appHost(name, config.site), url: new URL(appUrl(name, config.site)).origin },
+  };
   return [
     { name: 'PORT', value: String(port) },
     // An empty value is not kept by the API server, so it must not be asked for.

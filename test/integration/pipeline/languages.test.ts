@@ -79,6 +79,39 @@ fn main() {
 }
 `;
 
+function mixManifest(name: string, application: string, dependencies: string): string {
+  return `defmodule ${name === 'shop' ? 'Shop' : 'Words'}.MixProject do
+  use Mix.Project
+  def project, do: [app: :${name}, version: "1.0.0", elixir: "~> 1.14", deps: [${dependencies}]]
+  def application, do: [${application}]
+end
+`;
+}
+
+const elixirServer = `defmodule Shop.Application do
+  use Application
+  def start(_type, _arguments) do
+    Supervisor.start_link([{Task, fn -> Shop.serve() end}], strategy: :one_for_one)
+  end
+end
+
+defmodule Shop do
+  def serve do
+    port = String.to_integer(System.fetch_env!("PORT"))
+    {:ok, listener} = :gen_tcp.listen(port, [:binary, packet: :raw, active: false, reuseaddr: true])
+    accept(listener)
+  end
+
+  defp accept(listener) do
+    {:ok, socket} = :gen_tcp.accept(listener)
+    {:ok, _} = :gen_tcp.recv(socket, 0)
+    :gen_tcp.send(socket, "HTTP/1.0 200 OK\\r\\n\\r\\n" <> Words.greeting())
+    :gen_tcp.close(socket)
+    accept(listener)
+  end
+end
+`;
+
 /** As `poetry lock` writes it, so that its hash is that of the manifest. */
 const poetryLock = `[[package]]
 name = "bottle"
@@ -170,6 +203,41 @@ const apps: readonly App[] = [
     answer: /hello from PHP/,
   },
   {
+    name: 'dotnet',
+    images: ['ubuntu-noble', 'dotnet-8.0-sdk', 'dotnet-8.0-aspnet'],
+    files: {
+      'Shop.sln': '',
+      'global.json': '{"sdk": {"version": "8.0.1", "rollForward": "disable"}}',
+      'src/Shop/Shop.csproj':
+        '<Project Sdk="Microsoft.NET.Sdk.Web"><PropertyGroup><TargetFramework>net8.0</TargetFramework><ImplicitUsings>enable</ImplicitUsings></PropertyGroup><ItemGroup><ProjectReference Include="..\\Words\\Words.csproj" /></ItemGroup></Project>',
+      'src/Shop/Program.cs':
+        'var app = WebApplication.Create(args);\napp.MapGet("/", () => Words.Greeting.Text);\napp.Run();\n',
+      'src/Words/Words.csproj':
+        '<Project Sdk="Microsoft.NET.Sdk"><PropertyGroup><TargetFramework>net8.0</TargetFramework></PropertyGroup></Project>',
+      'src/Words/Greeting.cs':
+        'namespace Words;\npublic static class Greeting { public const string Text = "hello from .NET"; }\n',
+    },
+    port: 8080,
+    answer: /hello from \.NET/,
+  },
+  {
+    name: 'elixir',
+    images: ['debian-trixie', 'elixir-1.18'],
+    files: {
+      'mix.exs': mixManifest(
+        'shop',
+        'mod: {Shop.Application, []}, extra_applications: [:logger]',
+        '{:words, path: "words"}',
+      ),
+      'config/config.exs': 'import Config\nconfig :shop, greeting: "hello from Elixir"\n',
+      'lib/shop.ex': elixirServer,
+      'words/mix.exs': mixManifest('words', '', ''),
+      'words/lib/words.ex': 'defmodule Words do\n  def greeting, do: Application.fetch_env!(:shop, :greeting)\nend\n',
+    },
+    port: 8080,
+    answer: /hello from Elixir/,
+  },
+  {
     name: 'pipenv',
     images: ['ubuntu-noble', 'python-3.12'],
     files: {
@@ -183,14 +251,18 @@ const apps: readonly App[] = [
 ];
 
 /** Their base images would take ten minutes more of every first run; `npm run up -- --base-images planned` builds them. */
-const onlyWhenBuilt: ReadonlySet<string> = new Set(['java', 'rust', 'php', 'pipenv']);
+const onlyWhenBuilt: ReadonlySet<string> = new Set(['java', 'rust', 'php', 'pipenv', 'dotnet', 'elixir']);
 
 for (const { name, images, files, port, answer } of apps) {
   test(`a ${name} app becomes an image that answers as an unprivileged user`, async ({ skip }) => {
     const missing = onlyWhenBuilt.has(name) ? await missingOf(images) : [];
     skip(missing.length > 0, `not built on this machine: ${missing.join(', ')} (npm run up -- --base-images planned)`);
     for (const image of images) await lab.addImage(image);
-    const ended = await lab.through(name, { files: { LICENSE: mit, ...files } });
+    const ended = await lab.through(
+      name,
+      { files: { LICENSE: mit, ...files } },
+      { mirrorOf: ['docker.io', 'mcr.microsoft.com'] },
+    );
     assert.equal(ended.code, 0, ended.log.slice(-3000));
     const result = buildResult.parse(ended.message);
     assert.equal(result.port, port);

@@ -61,6 +61,7 @@ function ofDjango(tree: Tree): OwnSecret[] {
 const frameworks = [
   { file: 'Gemfile', pattern: /^\s*gem ["']rails["']/m, name: 'SECRET_KEY_BASE' },
   { file: 'mix.exs', pattern: /\{\s*:phoenix\s*,/, name: 'SECRET_KEY_BASE' },
+  { file: 'config/runtime.exs', pattern: /"SECRET_KEY_BASE"/, name: 'SECRET_KEY_BASE' },
 ];
 
 function ofFrameworks(tree: Tree): OwnSecret[] {

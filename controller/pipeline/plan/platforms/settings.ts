@@ -6,6 +6,8 @@ import type { PipelineInput } from '../../contract.ts';
 import type { Tree } from '../../tree.ts';
 import { appJsonDeclaration } from './app-json.ts';
 import { composeDeclaration } from './compose/compose.ts';
+import { dotnetDatabase } from '../dotnet/database.ts';
+import { elixirDeclaration } from '../elixir/declaration.ts';
 import { combine, disks } from './combine.ts';
 import type { Declaration, DeclaredBuild } from './declaration.ts';
 import { findDockerfile } from '../dockerfile/find.ts';
@@ -119,5 +121,7 @@ function declarationsOf(tree: Tree, options: { path: string | undefined; reposit
       ownSecretsDeclaration,
       gemfileDeclaration,
     ].map((read) => read(tree)),
+    // What its packages say counts where no file says more.
+    ...[dotnetDatabase, elixirDeclaration].map((read) => read(tree.below(options.path ?? '.'))),
   ].filter((each) => each !== undefined);
 }

@@ -86,6 +86,24 @@ const network: readonly Cause[] = [
     rule: 'build/network',
     says: /install\.example\.org/,
   },
+  {
+    name: 'NuGet',
+    log: '  Determining projects to restore...\n/usr/lib/dotnet/sdk/8.0.134/NuGet.targets(156,5): error : Unable to load the service index for source https://api.example.org/v3/index.json. [/app/src/Shop/Shop.csproj]\n/usr/lib/dotnet/sdk/8.0.134/NuGet.targets(156,5): error :   Name or service not known (api.example.org:443) [/app/src/Shop/Shop.csproj]',
+    rule: 'build/network',
+    says: /could not reach api\.example\.org/,
+  },
+  {
+    name: 'Mix without Hex',
+    log: '** (Mix) httpc request failed with: {:failed_connect, [{:to_address, {~c"builds.example.org", 443}}, {:inet6, [:inet6], :nxdomain}]}\n\nCould not install Hex because Mix could not download metadata at https://builds.example.org/installs/hex-1.x.csv.',
+    rule: 'build/network',
+    says: /could not reach builds\.example\.org/,
+  },
+  {
+    name: 'Hex',
+    log: 'Failed to fetch record for jason from registry (using cache instead)\n{:failed_connect, [{:to_address, {~c"repo.example.org", 443}}, {:inet, [:inet], :nxdomain}]}\n** (Mix) Unknown package jason in lockfile',
+    rule: 'build/network',
+    says: /could not reach repo\.example\.org/,
+  },
 ];
 
 const ruby: readonly Cause[] = [
@@ -229,6 +247,48 @@ const others: readonly Cause[] = [
     log: 'debconf: unable to initialize frontend: Dialog\ndebconf: (TERM is not set, so the dialog frontend is not usable.)\ndebconf: falling back to frontend: Readline\ngpg: no valid OpenPGP data found.',
     rule: 'build/failed',
     says: /signing key.*no valid OpenPGP data/,
+  },
+  {
+    name: 'an SDK that is older than the target',
+    log: '/usr/lib/dotnet/sdk/8.0.134/Sdks/Microsoft.NET.Sdk/targets/Microsoft.NET.TargetFrameworkInference.targets(166,5): error NETSDK1045: The current .NET SDK does not support targeting .NET 10.0.  Either target .NET 8.0 or lower, or use a version of the .NET SDK that supports .NET 10.0. [/app/Shop.csproj]',
+    rule: 'build/failed',
+    says: /TargetFramework net8\.0 or net10\.0/,
+  },
+  {
+    name: 'a package that NuGet does not have, beside an address out of reach',
+    log: '/app/Shop.csproj : error NU1101: Unable to find package No.Such.Package. No packages exist with this id in source(s): nuget.org\nwarn : Unable to load the service index for source https://other.example.org/index.json.',
+    rule: 'build/failed',
+    says: /does not exist in the registry/,
+  },
+  {
+    name: 'code of C# that does not compile',
+    log: "/app/src/Shop/Program.cs(2,17): error CS1660: Cannot convert lambda expression to type 'string' because it is not a delegate type [/app/src/Shop/Shop.csproj]",
+    rule: 'build/failed',
+    says: /does not compile/,
+  },
+  {
+    name: 'code of Elixir that does not compile',
+    log: 'Compiling 1 file (.ex)\n\n== Compilation error in file lib/a.ex ==\n** (ArgumentError) cannot invoke def/2 outside module\n    lib/a.ex:1: (file)',
+    rule: 'build/failed',
+    says: /does not compile/,
+  },
+  {
+    name: 'an Elixir that is older than the project',
+    log: "** (Mix) You're trying to run :shop on Elixir v1.18.3 but it has declared in its mix.exs file it supports only Elixir ~> 1.30",
+    rule: 'build/failed',
+    says: /asks for another version/,
+  },
+  {
+    name: 'a dependency of Hex where there is no Hex',
+    log: 'Mix requires the Hex package manager to fetch dependencies\nShall I install Hex? (if running non-interactively, use "mix local.hex --force") [Yn] ** (Mix) Could not find an SCM for dependency :jason from Shop.MixProject',
+    rule: 'build/failed',
+    says: /mix local\.hex --force/,
+  },
+  {
+    name: 'secrets of Phoenix that are not in the repository',
+    log: '** (File.Error) could not read file "/app/config/prod.secret.exs": no such file or directory\n    (elixir 1.18.3) lib/file.ex:385: File.read!/1',
+    rule: 'build/failed',
+    says: /config\/runtime\.exs/,
   },
   {
     name: 'anything else, by its first error',

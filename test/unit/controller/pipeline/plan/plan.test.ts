@@ -44,9 +44,9 @@ for (const { name, files, changes, rule, file, fix } of refusals) {
 
 test('a language that is known and not planned is refused by name, with what its Dockerfile has to do', () => {
   const named = [
-    ['build.sbt', /^build\.sbt makes this a Scala app/],
-    ['mix.exs', /makes this an Elixir app/],
-    ['Shop.slnx', /makes this a \.NET app/],
+    ['Package.swift', /^Package\.swift makes this a Swift app/],
+    ['DESCRIPTION', /makes this an R app/],
+    ['build.sbt', /makes this a Scala app/],
   ] as const;
   for (const [file, says] of named)
     assert.throws(

@@ -51,6 +51,20 @@ const cases: readonly (readonly [string, RegExp])[] = [
     /release: bundle exec rails db:prepare/,
   ],
   ['config/puma.rb:1:in `fetch\': key not found: "QUEUE_NAME" (KeyError)', /run\.env/],
+  [
+    '** (RuntimeError) environment variable DATABASE_URL is missing.\nFor example: ecto://USER:PASS@HOST/DATABASE',
+    /type: postgres/,
+  ],
+  ['** (RuntimeError) environment variable SECRET_KEY_BASE is missing.', /\$\{\{secret\}\} in run\.env/],
+  ['** (System.EnvError) could not fetch environment variable "API_TOKEN" because it is not set', /run\.env/],
+  [
+    "You must install or update .NET to run this application.\nThe framework 'Microsoft.AspNetCore.App', version '9.0.0' (x64) was not found.",
+    /TargetFramework/,
+  ],
+  [
+    'Microsoft.Data.SqlClient.SqlException (0x80131904): A network-related or instance-specific error occurred while establishing a connection to SQL Server.',
+    /PostgreSQL \(services/,
+  ],
   ['Segmentation fault', /last lines of its log/],
   ['', /last lines of its log/],
 ];

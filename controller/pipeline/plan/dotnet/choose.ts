@@ -1,0 +1,151 @@
+// Chooses the project of a .NET repository that answers HTTP, and says why there is none where there is none.
+import { posix } from 'node:path';
+import type { Tree } from '../../tree.ts';
+import type { Problem } from '../recipe.ts';
+import type { DotnetProject, ProjectKind } from './project.ts';
+
+export interface ChosenProject {
+  readonly project: DotnetProject;
+  /** Other programs that answer HTTP, which are not started. */
+  readonly others: readonly DotnetProject[];
+  /** It has pages, its own or those of a project that it refers to. */
+  readonly hasPages: boolean;
+}
+
+/** What stands beside the app of a repository. */
+const aside =
+  /(?:^|\/)(?:samples?|examples?|demos?|docs?|tools?|build|scripts|templates?|playgrounds?|sandbox|sample-?sites?)\//i;
+const page = /\.(?:cshtml|razor|vbhtml)$|(?:^|\/)wwwroot\/index\.html$/i;
+
+export function chooseProject(tree: Tree, all: readonly DotnetProject[]): ChosenProject | Problem {
+  const webs = roots(among(all, 'web'), all);
+  const candidates = webs.length > 0 ? webs : roots(among(all, 'wasm'), all);
+  const [only, ...more] = candidates;
+  if (only === undefined || isOfLibrary(candidates, all)) return noServer(all);
+  if (more.length === 0) return chosen(tree, only, [], all);
+  const orchestrated = orchestratedBy(all, candidates);
+  if (orchestrated !== undefined) return several(candidates, orchestrated);
+  const withPages = candidates.filter((each) => hasPages(tree, each, all));
+  const best = withPages.length === 1 ? withPages[0] : named(tree, candidates);
+  return best === undefined
+    ? several(candidates)
+    : chosen(
+        tree,
+        best,
+        candidates.filter((each) => each !== best),
+        all,
+      );
+}
+
+/** Beside a library, web apps only show what it does. */
+function isOfLibrary(candidates: readonly DotnetProject[], all: readonly DotnetProject[]): boolean {
+  return (
+    candidates.every(({ path }) => aside.test(path)) &&
+    all.some(({ path, kind }) => kind === 'library' && !aside.test(path))
+  );
+}
+
+function chosen(
+  tree: Tree,
+  project: DotnetProject,
+  others: readonly DotnetProject[],
+  all: readonly DotnetProject[],
+): ChosenProject {
+  return { project, others, hasPages: hasPages(tree, project, all) };
+}
+
+/** Those of a kind that are the app; what only shows or builds something counts where there is nothing else. */
+function among(all: readonly DotnetProject[], kind: ProjectKind): readonly DotnetProject[] {
+  const found = all.filter((each) => each.kind === kind);
+  const main = found.filter(({ path }) => !aside.test(path));
+  return main.length > 0 ? main : found;
+}
+
+/** A project that another program refers to is part of that. */
+function roots(found: readonly DotnetProject[], all: readonly DotnetProject[]): DotnetProject[] {
+  const programs = all.filter(({ kind }) => kind === 'web' || kind === 'wasm');
+  const free = found.filter(
+    ({ path }) => !programs.some((each) => each.path !== path && each.references.includes(path)),
+  );
+  return free.length > 0 ? free : [...found];
+}
+
+function hasPages(tree: Tree, project: DotnetProject, all: readonly DotnetProject[]): boolean {
+  const parts = [project, ...all.filter(({ path }) => project.references.includes(path))];
+  return (
+    /<SpaRoot>|\.esproj"/.test(project.text) ||
+    parts.some(({ kind }) => kind === 'wasm') ||
+    parts.some(({ folder }) =>
+      tree.entries.some(({ path }) => (folder === '.' || path.startsWith(`${folder}/`)) && page.test(path)),
+    )
+  );
+}
+
+/** The host of Aspire that starts several of them together. */
+function orchestratedBy(
+  all: readonly DotnetProject[],
+  candidates: readonly DotnetProject[],
+): DotnetProject | undefined {
+  return all.find(
+    ({ kind, references }) => kind === 'host' && candidates.filter(({ path }) => references.includes(path)).length > 1,
+  );
+}
+
+/** The one that the README starts, or that is called like the solution. */
+function named(tree: Tree, candidates: readonly DotnetProject[]): DotnetProject | undefined {
+  const readme =
+    tree.text(['README.md', 'readme.md', 'README.MD', 'Readme.md'].find((each) => tree.has(each)) ?? '', 128 * 1024) ??
+    '';
+  const started = [
+    ...readme.matchAll(/\bdotnet\s{1,3}(?:run|watch)\b[^\n`]{0,80}?(?:--project|-p)[ =]["']?([\w./\\-]{1,200})/g),
+  ].map(([, path = '']) => posix.normalize(path.replaceAll('\\', '/')).replace(/\/$/, ''));
+  const found = candidates.filter(({ path, folder }) => started.some((each) => each === path || each === folder));
+  if (found.length === 1) return found[0];
+  const solutions = tree.entries
+    .filter(({ path }) => /^[^/]+\.slnx?$/.test(path))
+    .map(({ path }) => path.replace(/\.slnx?$/, ''));
+  const alike = candidates.filter(({ name }) => solutions.some((each) => each.toLowerCase() === name.toLowerCase()));
+  return alike.length === 1 ? alike[0] : undefined;
+}
+
+function several(candidates: readonly DotnetProject[], host?: DotnetProject): Problem {
+  const paths = candidates.slice(0, 6).map(({ folder, path }) => (folder === '.' ? path : folder));
+  const more = candidates.length > 6 ? `, and ${candidates.length - 6} more` : '';
+  const why = host === undefined ? 'and nothing says which of them to host' : `which ${host.path} starts together`;
+  return {
+    problem: {
+      rule: 'plan/several-apps',
+      severity: 'error',
+      file: host?.path ?? candidates[0]?.path,
+      message: `The repository has several .NET web apps, ${why}: ${paths.join(', ')}${more}. One app here is one image with one process that is reached from outside.`,
+      fix: `Host one of them: put source.path with its folder, such as ${paths[0] ?? '.'}, in moorage.yaml if it needs no project beside it; or add a Dockerfile that builds one image that starts them all.`,
+    },
+  };
+}
+
+const whats: Readonly<Record<ProjectKind, string>> = {
+  web: '',
+  wasm: '',
+  function: 'a function for another platform (Azure Functions, AWS Lambda)',
+  desktop: 'a desktop or mobile app',
+  framework: 'an app of the .NET Framework, which runs on Windows alone',
+  console: 'a console program or worker',
+  host: 'an Aspire host without a web project',
+  library: 'a library',
+  test: 'a project of tests',
+};
+const order: readonly ProjectKind[] = ['function', 'desktop', 'console', 'framework', 'host', 'library', 'test'];
+
+function noServer(all: readonly DotnetProject[]): Problem {
+  const kind = order.find((each) => among(all, each).length > 0) ?? 'library';
+  const file = among(all, kind)[0]?.path;
+  return {
+    problem: {
+      rule: kind === 'desktop' ? 'plan/desktop-app' : 'plan/no-server',
+      severity: 'error',
+      ...(file === undefined ? {} : { file }),
+      message: `This is .NET, but none of its projects is a web app (Microsoft.NET.Sdk.Web): ${file ?? 'it'} is ${whats[kind]}.`,
+      fix: 'Submit the project that answers HTTP, or add a Dockerfile that starts a server on 0.0.0.0 and $PORT.',
+    },
+  };
+}

@@ -1,0 +1,176 @@
+// Reads the projects of a .NET repository: what kind each is, what it targets, and what it refers to.
+import { posix } from 'node:path';
+import type { Tree } from '../../tree.ts';
+
+export type ProjectKind =
+  'web' | 'wasm' | 'host' | 'test' | 'console' | 'desktop' | 'function' | 'framework' | 'library';
+
+export interface DotnetProject {
+  readonly path: string;
+  readonly folder: string;
+  /** Name of the file without its extension. */
+  readonly name: string;
+  readonly kind: ProjectKind;
+  readonly text: string;
+  /** `net8.0`, as it is written: its own, or that of Directory.Build.props. */
+  readonly targets: readonly string[];
+  /** Name of the assembly; undefined where only MSBuild knows it. */
+  readonly assembly: string | undefined;
+  readonly packages: ReadonlySet<string>;
+  /** Paths of the projects that it refers to. */
+  readonly references: readonly string[];
+}
+
+const projectFile = /\.(?:cs|fs|vb)proj$/;
+const maximumProjects = 300;
+const projectBytes = 256 * 1024;
+const shared = ['Directory.Build.props', 'Directory.Packages.props', 'Directory.Build.targets'];
+
+const marker = /^[^/]{1,100}\.(?:csproj|fsproj|vbproj|slnx?)$/;
+/** What makes the tree, or a folder of it, an app of another language. */
+const foreign =
+  /^(?:(?:[^/]+\/){0,2}(?:package\.json|requirements\.txt|pyproject\.toml|Pipfile|setup\.py|go\.mod|Cargo\.toml|pom\.xml|build\.gradle(?:\.kts)?|composer\.json|Gemfile|mix\.exs|deno\.jsonc?)|[^/]+\.(?:py|html?|php|[cm]?[jt]s|rb))$/;
+
+/** A solution or project at the top. */
+export function isMarked(tree: Tree): boolean {
+  return tree.entries.some(({ kind, path }) => kind === 'file' && marker.test(path));
+}
+
+/** One at the top; or projects below it, and nothing of another language. */
+export function isDotnet(tree: Tree): boolean {
+  return isMarked(tree) || !tree.entries.some(({ kind, path }) => kind === 'file' && foreign.test(path));
+}
+
+export function readProjects(tree: Tree): DotnetProject[] {
+  return tree.entries
+    .filter(({ kind, path }) => kind === 'file' && projectFile.test(path) && !/(?:^|\/)\.[^/]+\//.test(path))
+    .slice(0, maximumProjects)
+    .map(({ path }) => readProject(tree, path));
+}
+
+function readProject(tree: Tree, path: string): DotnetProject {
+  const text = withoutComments(tree.text(path, projectBytes) ?? '');
+  const folder = posix.dirname(path);
+  const texts = [text, ...sharedTexts(tree, folder)];
+  const name = posix.basename(path).replace(projectFile, '');
+  const packages = new Set(
+    [...text.matchAll(/<PackageReference\s[^>]{0,200}?\bInclude\s?=\s?"([^"]{1,200})"/g)].map(
+      ([, found = '']) => found,
+    ),
+  );
+  const references = [...text.matchAll(/<ProjectReference\s[^>]{0,400}?\bInclude\s?=\s?"([^"]{1,400})"/g)].map(
+    ([, found = '']) => posix.normalize(posix.join(folder, found.replaceAll('\\', '/'))),
+  );
+  return {
+    path,
+    folder,
+    name,
+    text,
+    kind: kindOf({ text, path, name, packages }),
+    targets: targetsOf(texts),
+    assembly: assemblyOf(texts, name),
+    packages,
+    references,
+  };
+}
+
+/** Properties that are given to every project below them, the nearest first. */
+function sharedTexts(tree: Tree, folder: string): string[] {
+  const folders =
+    folder === '.'
+      ? ['.']
+      : [...folder.split('/').map((_, index, all) => all.slice(0, all.length - index).join('/')), '.'];
+  return shared.flatMap((name) => {
+    const found = folders.map((each) => posix.join(each, name)).find((each) => tree.has(each));
+    return found === undefined ? [] : [withoutComments(tree.text(found, projectBytes) ?? '')];
+  });
+}
+
+/** The value of a property, with those that it names put in where they are known. */
+function property(texts: readonly string[], name: string, depth = 0): string | undefined {
+  const pattern = new RegExp(`<${name}(?:\\s[^>]{0,300})?>\\s{0,20}([^<]{1,300}?)\\s{0,20}</${name}>`);
+  const found = texts
+    .map((text) => pattern.exec(text)?.[1])
+    .find((value) => value !== undefined && !value.includes(`$(${name})`));
+  return depth > 2
+    ? found
+    : found?.replace(/\$\((\w{1,80})\)/g, (whole, inner: string) => property(texts, inner, depth + 1) ?? whole);
+}
+
+function targetsOf(texts: readonly string[]): string[] {
+  const found =
+    property(texts, 'TargetFrameworks') ??
+    property(texts, 'TargetFramework') ??
+    property(texts, 'TargetFrameworkVersion') ??
+    '';
+  return found
+    .split(';')
+    .map((each) => each.trim().toLowerCase())
+    .filter((each) => each !== '');
+}
+
+function assemblyOf(texts: readonly string[], name: string): string | undefined {
+  const found = (property(texts, 'AssemblyName') ?? name).replaceAll('$(MSBuildProjectName)', name);
+  return /^[\w.+-]{1,200}$/.test(found) ? found : undefined;
+}
+
+type Read = Pick<DotnetProject, 'text' | 'path' | 'name' | 'packages'>;
+
+/** In the order in which they are asked: what is a test is that first, whatever else it is. */
+const kinds: readonly (readonly [ProjectKind, (project: Read) => boolean])[] = [
+  ['test', isTest],
+  ['host', ({ text }) => /Aspire\.AppHost\.Sdk|<IsAspireHost>\s*true/i.test(text)],
+  ['framework', ({ text }) => !hasSdk(text, '') || /<TargetFrameworkVersion>/.test(text)],
+  ['function', ({ text }) => /<AzureFunctionsVersion>|AWSProjectType>\s*Lambda/.test(text)],
+  ['wasm', ({ text }) => hasSdk(text, 'Microsoft.NET.Sdk.BlazorWebAssembly')],
+  [
+    'desktop',
+    ({ text }) =>
+      /<Use(?:WPF|WindowsForms|Maui|WinUI)>\s*true|Include="Avalonia(?:\.Desktop)?"|net\d+\.\d-(?:android|ios|windows)/i.test(
+        text,
+      ),
+  ],
+  [
+    'library',
+    ({ text }) => /<OutputType>\s*Library|<IsPackable>\s*true/i.test(text) && !hasSdk(text, 'Microsoft.NET.Sdk.Web'),
+  ],
+  ['library', ({ text }) => /<OutputType>\s*Library/i.test(text)],
+  ['web', ({ text }) => hasSdk(text, 'Microsoft.NET.Sdk.Web')],
+  ['web', ({ text }) => isProgram(text) && /<FrameworkReference\s[^>]{0,100}Microsoft\.AspNetCore\.App/.test(text)],
+  [
+    'web',
+    ({ text, packages }) =>
+      isProgram(text) &&
+      ['Saturn', 'Giraffe', 'Suave', 'Falco', 'EmbedIO', 'NetCoreServer'].some((each) => packages.has(each)),
+  ],
+  ['console', ({ text }) => isProgram(text) || hasSdk(text, 'Microsoft.NET.Sdk.Worker')],
+];
+
+function kindOf(project: Read): ProjectKind {
+  return kinds.find(([, is]) => is(project))?.[0] ?? 'library';
+}
+
+function isTest({ text, path, name, packages }: Read): boolean {
+  return (
+    /<IsTestProject>\s*true/i.test(text) ||
+    packages.has('Microsoft.NET.Test.Sdk') ||
+    hasSdk(text, 'MSTest.Sdk') ||
+    (/(?:^|[._-])(?:\w{0,20}Tests?|Specs?|Benchmarks?|Fuzz)$/i.test(name) && !/^(?:latest|contest)$/i.test(name)) ||
+    /(?:^|\/)(?:tests?|test-?projects|fuzz|benchmarks?)\//i.test(path)
+  );
+}
+
+/** `<Project Sdk="NAME">`, `<Sdk Name="NAME">` or an import of it; any for an empty name. */
+function hasSdk(text: string, name: string): boolean {
+  return new RegExp(
+    String.raw`\bSdk\s?=\s?"${name.replaceAll('.', String.raw`\.`)}${name === '' ? '' : '(?:"|/)'}|<Sdk\s[^>]{0,60}Name\s?=\s?"${name.replaceAll('.', String.raw`\.`)}`,
+  ).test(text);
+}
+
+function isProgram(text: string): boolean {
+  return /<OutputType>\s*(?:Exe|WinExe)/i.test(text);
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/<!--[\s\S]{0,20000}?-->/g, '');
+}

@@ -1,0 +1,185 @@
+// Plans Elixir apps: Phoenix, Plug and others, compiled by Mix for production and started by it.
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import type { Tree } from '../../tree.ts';
+import { missingImage } from '../common/missing-image.ts';
+import { copy, declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
+import { declaredStart } from '../platforms/start.ts';
+import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { assetLines } from './assets.ts';
+import { configLines } from './config.ts';
+import { readElixir, type ElixirApp, type ElixirProject } from './project.ts';
+import { portOf, startCommand } from './start.ts';
+import { chooseElixir, type AskedElixir, type ElixirChoice } from './version.ts';
+
+const ignore = ['.git', '**/_build', '**/deps', '**/node_modules', '**/.elixir_ls', '**/.DS_Store'];
+/** Mix keeps Hex and rebar3 here, which it asks for again when it starts the app. */
+const environment = 'MIX_ENV=prod MIX_HOME=/opt/mix HEX_HOME=/opt/hex LANG=C.UTF-8 ELIXIR_ERL_OPTIONS=+fnu';
+/** Settings read these also while nothing is started. */
+const placeholders =
+  'SECRET_KEY_BASE=none-of-the-app-only-for-the-build-of-the-image-0123456789-0123456789 DATABASE_URL=ecto://build:build@127.0.0.1/build DATABASE_PATH=/tmp/build.db PHX_HOST=localhost';
+
+export const elixir: Language = {
+  name: 'elixir',
+  plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
+    const project = readElixir(tree);
+    if (project === undefined) return tree.has('mix.exs') ? malformed() : undefined;
+    const server = serverOf(tree, project);
+    if ('problem' in server) return server;
+    const choice = chooseElixir(tree, input, project.mix);
+    if ('asked' in choice) return noElixir(choice);
+    return (
+      missingImage(input, [choice.image.build, choice.image.run], 'Elixir', 'mix.exs') ??
+      recipe(tree, input, { project, server, choice })
+    );
+  },
+};
+
+/** The app that answers HTTP; of an umbrella with several, the one that the Procfile enters. */
+function serverOf(tree: Tree, { apps, isUmbrella, mix }: ElixirProject): ElixirApp | Problem {
+  const servers = apps.filter((app) => app.isServer);
+  const [only, ...more] = servers;
+  if (only === undefined) return noServer(apps, mix);
+  if (!isUmbrella || more.length === 0) return only;
+  const command = declaredStart(tree)?.command ?? '';
+  const named = servers.find(({ folder }) => command.includes(folder));
+  return named ?? severalServers(servers);
+}
+
+function problem(rule: string, message: string, fix: string): Problem {
+  return { problem: { rule, severity: 'error', file: 'mix.exs', message, fix } };
+}
+
+function malformed(): Problem {
+  return problem(
+    'plan/manifest',
+    'This file is not a project of Mix.',
+    'Correct it; "mix compile" shows where the error is.',
+  );
+}
+
+function noServer(apps: readonly ElixirApp[], mix: string): Problem {
+  const escript = /\bescript:\s/.test(mix) && apps.every(({ isStarted }) => !isStarted);
+  const what = escript
+    ? 'a program of the command line (escript)'
+    : apps.some(({ isStarted }) => isStarted)
+      ? 'an Elixir app that starts no server of HTTP'
+      : 'an Elixir library';
+  return problem(
+    'plan/no-server',
+    `This is ${what}, so there is nothing that people could visit.`,
+    'Start a server (Phoenix, Bandit, Plug.Cowboy) on 0.0.0.0 and $PORT in the supervision tree of the app, or add a Dockerfile.',
+  );
+}
+
+function severalServers(servers: readonly ElixirApp[]): Problem {
+  return problem(
+    'plan/several-apps',
+    `The umbrella has several apps that answer HTTP, and nothing says which of them to reach: ${servers
+      .slice(0, 6)
+      .map(({ folder }) => folder)
+      .join(', ')}.`,
+    'Name the folder of the one that listens on $PORT in a Procfile (web: cd apps/NAME && mix phx.server), or add a Dockerfile.',
+  );
+}
+
+function noElixir({ file, asked }: AskedElixir): Problem {
+  return {
+    problem: {
+      rule: 'plan/elixir-version',
+      severity: 'error',
+      file,
+      message: `The app requires Elixir ${asked}, which is not available.`,
+      fix: `Widen it to include one of ${images.elixir.map((each) => each.version).join(', ')}, or add a Dockerfile.`,
+    },
+  };
+}
+
+function versionWarning({ image, instead }: ElixirChoice): Finding[] {
+  if (instead === undefined) return [];
+  return [
+    {
+      rule: 'plan/elixir-version',
+      severity: 'warning',
+      file: instead.file,
+      message: `The app asks for Elixir ${instead.asked}; Elixir ${image.version} is used.`,
+      fix: `Ask for ${image.version} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
+    },
+  ];
+}
+
+interface Parts {
+  readonly project: ElixirProject;
+  readonly server: ElixirApp;
+  readonly choice: ElixirChoice;
+}
+
+function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
+  const { project, server, choice } = parts;
+  const literal = portOf(tree, server);
+  const port = input.port ?? literal ?? defaultPort;
+  const isPhoenix = project.packages.has('phoenix') && server.endpoints.length > 0;
+  const reason = reasonOf(parts, literal, declaredStart(tree)?.because);
+  return {
+    plan: { strategy: 'elixir', reason, port, ...(isPhoenix ? { framework: 'Phoenix' } : {}) },
+    dockerfile: dockerfileText(reason, [
+      ...buildStage(tree, input, parts),
+      '',
+      `FROM ${choice.image.run}`,
+      'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
+      'WORKDIR /app',
+      'COPY --from=build --chown=1000:1000 /opt/ /opt/',
+      copy(['/app/'], './', '--from=build', '--chown=1000:1000'),
+      `ENV ${environment} PORT=${port} PHX_SERVER=true LIVEBOOK_IP=0.0.0.0 HOME=/home/app`,
+      'USER 1000:1000',
+      `EXPOSE ${port}`,
+      shellCommand(startCommand(tree, project, server)),
+    ]),
+    ignore,
+    builds: [...project.apps.map(({ folder }) => folder), 'assets'],
+    findings: versionWarning(choice),
+  };
+}
+
+function reasonOf(
+  { project, server, choice }: Parts,
+  literal: number | undefined,
+  because: string | undefined,
+): string {
+  const { isUmbrella, packages } = project;
+  const database = [
+    ['postgrex', 'PostgreSQL'],
+    ['myxql', 'MySQL'],
+    ['tds', 'SQL Server'],
+    ['ecto_sqlite3', 'a file of SQLite'],
+  ].find(([name = '']) => packages.has(name))?.[1];
+  return [
+    `mix.exs makes this an Elixir app, on Elixir ${choice.image.version}.`,
+    isUmbrella ? `Of its umbrella, ${server.folder} answers.` : undefined,
+    because,
+    database === undefined ? undefined : `It keeps its data in ${database}.`,
+    literal === undefined ? undefined : `It listens on port ${literal}.`,
+  ]
+    .filter((part) => part !== undefined)
+    .join(' ');
+}
+
+function buildStage(tree: Tree, input: PlanInput, { project, choice }: Parts): string[] {
+  const file = tree.has('mix.lock') ? 'mix.lock' : 'mix.exs';
+  return [
+    `FROM ${choice.image.build} AS build`,
+    `ENV ${environment} ${placeholders}`,
+    'WORKDIR /app',
+    'RUN mkdir -p /opt/mix /opt/hex',
+    ...declaredArguments(input),
+    // They are downloaded, which a project without packages does not need.
+    ...(project.isFetching
+      ? step('mix.exs', 'installing Hex and rebar3', 'RUN mix local.hex --force && mix local.rebar --force')
+      : []),
+    'COPY . .',
+    ...configLines(tree, project),
+    ...(project.packages.size > 0
+      ? step(file, 'fetching and compiling the packages', 'RUN mix deps.get --only prod && mix deps.compile')
+      : []),
+    ...assetLines(tree, project),
+  ];
+}

@@ -1,0 +1,85 @@
+// Chooses the image of Elixir that a project asks for: by its requirement, or by what its author works with.
+import type { Tree } from '../../tree.ts';
+import { images, type PlanInput } from '../recipe.ts';
+
+export type ElixirImage = (typeof images.elixir)[number];
+
+export interface AskedElixir {
+  readonly file: string;
+  /** As it is written. */
+  readonly asked: string;
+}
+
+export interface ElixirChoice {
+  readonly image: ElixirImage;
+  /** What is asked for and not there. */
+  readonly instead?: AskedElixir;
+}
+
+const files: readonly (readonly [file: string, pattern: RegExp])[] = [
+  ['.tool-versions', /^elixir\s{1,9}(\d{1,2}\.\d{1,2})/m],
+  ['mise.toml', /^elixir\s{0,9}=\s{0,9}"(\d{1,2}\.\d{1,2})/m],
+  ['elixir_buildpack.config', /^elixir_version=["']?(?:v|branch )?(\d{1,2}\.\d{1,2})/m],
+  ['.elixir_buildpack.config', /^elixir_version=["']?(?:v|branch )?(\d{1,2}\.\d{1,2})/m],
+];
+
+/** The newest that the requirement allows; the one that a file names where it is there. */
+export function chooseElixir(tree: Tree, { missingImages = [] }: PlanInput, mix: string): ElixirChoice | AskedElixir {
+  const { source, allows } = requirementOf(mix);
+  const fitting = images.elixir.filter(({ version }) => allows(minorOf(version)));
+  if (fitting.length === 0) return { file: 'mix.exs', asked: source };
+  const there = fitting.filter(({ build }) => !missingImages.includes(build));
+  const usable = there.length === 0 ? fitting : there;
+  const named = namedIn(tree);
+  const same = usable.find(({ version }) => version === named?.asked);
+  const older = named !== undefined && minorOf(named.asked) < minorOf(images.elixir[0].version);
+  const image = same ?? (older ? usable[0] : usable.at(-1)) ?? images.elixir[0];
+  return named === undefined || same !== undefined ? { image } : { image, instead: named };
+}
+
+function namedIn(tree: Tree): AskedElixir | undefined {
+  for (const [file, pattern] of files) {
+    const asked = pattern.exec(tree.text(file, 8192) ?? '')?.[1];
+    if (asked !== undefined) return { file, asked };
+  }
+  return undefined;
+}
+
+interface Requirement {
+  readonly source: string;
+  /** By minor version: there is no Elixir but 1. */
+  readonly allows: (minor: number) => boolean;
+}
+
+/** `elixir: "~> 1.14"`, also by an attribute of the module. */
+function requirementOf(mix: string): Requirement {
+  const [, literal, attribute] = /\belixir:\s{0,9}(?:"([^"]{1,100})"|@(\w{1,60}))/.exec(mix) ?? [];
+  const source =
+    literal ??
+    (attribute === undefined
+      ? undefined
+      : new RegExp(String.raw`@${attribute}\s{1,9}"([^"]{1,100})"`).exec(mix)?.[1]) ??
+    '>= 1.0.0';
+  const alternatives = source.split(/\s+or\s+/).map((each) => each.split(/\s+and\s+/));
+  return { source, allows: (minor) => alternatives.some((all) => all.every((each) => isAllowed(each, minor))) };
+}
+
+function isAllowed(condition: string, minor: number): boolean {
+  const [, operator = '==', major = '1', wanted = '0', patch] =
+    /^\s{0,9}(~>|>=|<=|>|<|==|!=)?\s{0,9}(\d{1,2})(?:\.(\d{1,3}))?(?:\.(\d{1,3}))?/.exec(condition) ?? [];
+  // Elixir 2 would come after all that there are.
+  const asked = major === '1' ? Number(wanted) : Number(major) > 1 ? Infinity : -1;
+  const rules: Readonly<Record<string, boolean>> = {
+    '~>': patch === undefined ? minor >= asked : minor === asked,
+    '>=': minor >= asked,
+    '>': minor >= asked,
+    '<=': minor <= asked,
+    '<': minor < asked,
+    '!=': true,
+  };
+  return rules[operator] ?? minor === asked;
+}
+
+function minorOf(version: string): number {
+  return Number(version.split('.')[1] ?? '0');
+}
