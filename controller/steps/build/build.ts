@@ -162,7 +162,7 @@ function previousOf(
 function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Job, verdict: Verdict): StepResult {
   switch (verdict.kind) {
     case 'queued':
-      return { outcomes: queued(draft, wanted.commit, job, verdict.noRoom) };
+      return { outcomes: queued(snapshot, draft, wanted.commit, job, verdict.noRoom) };
     case 'running':
       return { outcomes: inProgress(verdict, wanted.commit) };
     case 'succeeded':
@@ -174,7 +174,12 @@ function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Jo
   }
 }
 
-function queued(draft: Draft, commit: string, job: Job, noRoom: string | undefined): Outcomes {
+function queued({ shortage }: Snapshot, draft: Draft, commit: string, job: Job, noRoom: string | undefined): Outcomes {
+  if (shortage !== undefined && job.spec?.suspend === true)
+    return beforeReview(
+      'WaitingForSpace',
+      `Waiting for disk space: ${shortage} Commit ${short(commit)} is queued at position ${draft.pipeline?.position ?? '?'}.`,
+    );
   if (noRoom !== undefined)
     return beforeReview('WaitingForRoom', `${explainNoRoom(noRoom)} Commit ${short(commit)} is the next to start.`);
   const found = noRoomOf(job);

@@ -30,6 +30,32 @@ test('an app reads and writes its own image and cache', () => {
   }
 });
 
+test('a build removes nothing; the operator lists and removes manifests by their digest, and does nothing else', () => {
+  const prune = (method: string, url: string): number => {
+    const decision = judge(method, url, { ...app, purpose: 'prune' }, true);
+    return 'refused' in decision ? decision.status : 200;
+  };
+  for (const repository of [own, cache]) {
+    assert.equal(status('DELETE', `${repository}/manifests/${digest}`), 405);
+    assert.equal(status('DELETE', `${repository}/blobs/${digest}`), 405);
+    for (const [method, path, expected] of [
+      ['GET', '/tags/list', 200],
+      ['GET', '/manifests/build-1', 200],
+      ['HEAD', `/manifests/${digest}`, 200],
+      ['DELETE', `/manifests/${digest}`, 200],
+      ['DELETE', '/manifests/build-1', 405],
+      ['PUT', '/manifests/build-1', 405],
+      ['POST', '/blobs/uploads/', 405],
+      ['GET', `/blobs/${digest}`, 405],
+      ['DELETE', `/blobs/${digest}`, 405],
+    ] as const)
+      assert.equal(prune(method, `${repository}${path}`), expected, `${method} ${path}`);
+  }
+  assert.equal(prune('DELETE', `/v2/apps/other.${app.uid}/manifests/${digest}`), 403);
+  assert.equal(prune('DELETE', `/v2/library/python/manifests/${digest}`), 403);
+  assert.equal(prune('GET', '/v2/library/python/manifests/3.13'), 403);
+});
+
 test('repositories of other apps, of a namesake and of the platform are closed', () => {
   for (const repository of [
     `/v2/apps/other.${app.uid}`,
