@@ -33,7 +33,7 @@ import { ensurePackages } from './daemons/packages.ts';
 import type { GatewayPorts } from './gateway/ports.ts';
 import { ensureProcess, type ProcessSpec } from './daemons/processes.ts';
 import { nodeKubectl } from './kubectl.ts';
-import { collectorSpec, stopCollector } from './registry/collector.ts';
+import { stopCollector } from './registry/collector.ts';
 import { registrySpec } from './registry/registry.ts';
 import { controlPlaneOptions, node, processFolders } from './settings.ts';
 

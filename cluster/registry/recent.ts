@@ -24,7 +24,8 @@ export async function protectRecent(root: string, since: number): Promise<void> 
   const hex = createHash('sha256').update(text).digest('hex');
   const blob = join(folder, 'blobs', 'sha256', hex.slice(0, 2), hex);
   const revision = join(own, '_manifests', 'revisions', 'sha256', hex);
-  await Promise.all([blob, revision].map((each) => mkdir(each, { recursive: true })));
+  // The registry knows a repository by its folder of layers.
+  await Promise.all([blob, revision, join(own, '_layers')].map((each) => mkdir(each, { recursive: true })));
   await writeFile(join(blob, 'data'), text);
   await writeFile(join(revision, 'link'), `sha256:${hex}`);
 }

@@ -128,14 +128,26 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     return nothingMore;
   }
 
+  function prune({ app, deployment }: Snapshot, status: HostedAppStatus): void {
+    pruner?.consider({ ...app.metadata, status, deployment });
+  }
+
+  function forget(key: string): void {
+    for (const each of [polls, probes, pages, pruner]) each?.forget(key);
+    written.delete(key);
+  }
+
+  /** Lets an app go that is being deleted. */
+  async function end(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
+    const empty = async (): Promise<boolean> => (await pruner?.empty(app, signal)) ?? true;
+    return release(client, app, config.buildsNamespace, signal, empty);
+  }
+
   return async (key, { signal }) => {
     const cached = newest(key);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
-      for (const each of [polls, probes, pages, pruner]) each?.forget(key);
-      written.delete(key);
-      if (cached === undefined) return nothingMore;
-      const empty = (): Promise<boolean> => pruner?.empty(cached, signal) ?? Promise.resolve(true);
-      return release(client, cached, config.buildsNamespace, signal, empty);
+      forget(key);
+      return cached === undefined ? nothingMore : end(cached, signal);
     }
     const app = await hold(client, cached, signal);
     if (app !== cached) written.set(key, app);
@@ -146,7 +158,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const status = makeStatus(snapshot, { ...decision, outcomes });
     await writeStatus(app, status, signal);
     for (const action of decision.afterStatus) await act(snapshot, action, signal);
-    pruner?.consider({ ...snapshot.app.metadata, status, deployment: snapshot.deployment });
+    prune(snapshot, status);
     return nextReconcile(outcomes, decision.expiry?.afterMs);
   };
 }

@@ -80,7 +80,7 @@ function isReadByAll(method: string, { kind, repository }: Address): boolean {
 export function judge(
   method: string,
   url: string,
-  { purpose = 'push', ...app }: PushIdentity & { readonly purpose?: TokenPurpose },
+  { purpose, ...app }: PushIdentity & { readonly purpose: TokenPurpose },
   mirrors: boolean,
 ): Decision {
   const [path = '', query = ''] = url.split(/\?(.*)/s);
@@ -89,8 +89,7 @@ export function judge(
   if (!mayBe(method, address, purpose)) return { refused: `${who[purpose]} must not ${method} here.`, status: 405 };
   const { repository, session } = address;
   const own = [imageRepository(app), cacheRepository(app)];
-  const isOpen = purpose === 'push' && mirrors && isReadByAll(method, address);
-  if (!own.includes(repository) && !isOpen)
+  if (!own.includes(repository) && !(purpose === 'push' && mirrors && isReadByAll(method, address)))
     return { refused: `A token of ${app.name} gives no access to ${repository}.`, status: 403 };
   const allowed = { repository, path, query: ownMount(new URLSearchParams(query), own) };
   return { allowed: session === '' ? allowed : { ...allowed, session } };

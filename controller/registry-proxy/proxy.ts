@@ -16,7 +16,7 @@ import { pushIdentityOf, type PushIdentity, type TokenPurpose } from '../../lib/
 import { judge, type RegistryRequest } from './access.ts';
 import type { Authorize } from './authorization.ts';
 import { fullMessage, type Fullness } from './fullness.ts';
-import { sendOn } from './onward.ts';
+import { expectation, sendOn } from './onward.ts';
 import { uploadName, uploadTarget } from './uploads.ts';
 
 export interface ProxyOptions {
@@ -129,7 +129,22 @@ export function createProxy(options: ProxyOptions): Server {
     const target = new URL(known, registry);
     if (target.origin !== registry.origin) throw new Error('it named an upload that is not its own');
     for (const [name, value] of query) target.searchParams.append(name, value);
-    const authorization = await options.authorize(scopesOf(repository, app));
+    const reply = await forward(request, target, await options.authorize(scopesOf(repository, app)));
+    const error = await errorOf(request, reply);
+    if (isFull(request, reply, error)) {
+      options.log.warn({ app: app.name, answer: error?.toString().slice(0, 300) }, 'the registry has no space left');
+      refuse(response, 507, 'UNKNOWN', fullMessage);
+      return;
+    }
+    await handBack(reply, { target, repository, error }, response);
+  }
+
+  /** The reply of the registry to the same request. */
+  async function forward(
+    request: IncomingMessage,
+    target: URL,
+    authorization: string | undefined,
+  ): Promise<IncomingMessage> {
     const headers = Object.fromEntries(
       requestHeaders.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, request.headers[name]]])),
     );
@@ -138,27 +153,27 @@ export function createProxy(options: ProxyOptions): Server {
         method: request.method ?? 'GET',
         agent,
         timeout: idleMilliseconds,
-        headers: { ...headers, ...(authorization === undefined ? {} : { authorization }) },
+        headers: { ...headers, ...expectation(request), ...(authorization === undefined ? {} : { authorization }) },
       });
       return onward.on('timeout', () => {
         onward.destroy(new Error(`no answer for ${idleMilliseconds / 1000} s`));
       });
     };
-    const reply = await sendOn(start, request);
-    const { statusCode: status = 502 } = reply;
-    const isWrite = request.method !== 'GET' && request.method !== 'HEAD';
-    const error = isWrite && status >= 400 ? await textOf(reply) : undefined;
-    if (isWrite && options.fullness.note(status, error ?? '')) {
-      options.log.warn({ app: app.name, status, answer: error?.slice(0, 300) }, 'the registry has no space left');
-      refuse(response, 507, 'UNKNOWN', fullMessage);
-      return;
-    }
-    await handBack(reply, { target, repository, error }, response);
+    return await sendOn(start, request);
+  }
+
+  /** Takes note of it as well. */
+  function isFull(
+    { method }: IncomingMessage,
+    { statusCode = 502 }: IncomingMessage,
+    error: Buffer | undefined,
+  ): boolean {
+    return !isReading(method) && options.fullness.note(statusCode, error?.toString() ?? '');
   }
 
   async function handBack(
     reply: IncomingMessage,
-    { target, repository, error }: { target: URL; repository: string; error: string | undefined },
+    { target, repository, error }: { target: URL; repository: string; error: Buffer | undefined },
     response: ServerResponse,
   ): Promise<void> {
     const { statusCode: status = 502 } = reply;
@@ -189,8 +204,13 @@ export function createProxy(options: ProxyOptions): Server {
   return server;
 }
 
-/** What a failed request was answered, whole: its length was announced. */
-async function textOf(reply: IncomingMessage): Promise<string> {
+function isReading(method: string | undefined): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** What a write that failed was answered, whole: its length was announced. */
+async function errorOf({ method }: IncomingMessage, reply: IncomingMessage): Promise<Buffer | undefined> {
+  if (isReading(method) || (reply.statusCode ?? 502) < 400) return undefined;
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of reply as AsyncIterable<Buffer>) {
@@ -198,7 +218,7 @@ async function textOf(reply: IncomingMessage): Promise<string> {
     if (bytes > errorBytes) throw new Error(`it answered with an error of more than ${errorBytes} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString();
+  return Buffer.concat(chunks);
 }
 
 /** Of its own repositories an app may have both at once, so that a layer of one can be mounted in the other. */

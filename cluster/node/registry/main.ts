@@ -17,7 +17,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
   });
 
 let before = await registryBytes();
-while (!ending.signal.aborted) {
+for (;;) {
   await delay(everyMs, undefined, { signal: ending.signal }).catch(() => undefined);
   if (ending.signal.aborted) break;
   try {

@@ -52,7 +52,7 @@ export function createPruner(options: PrunerOptions): Pruner {
   const pruned = new Map<string, string>();
   const isIdle = (app: string): boolean => !jobsOf(app).some(isRunning);
 
-  async function run({ key, identity, owner, records }: Query): Promise<void> {
+  async function run({ key, identity, owner, records }: Query): Promise<'ended'> {
     const { name: app } = owner;
     try {
       const { removed, bytes } = await pruneApp(owner, records, options, () => isIdle(app));
@@ -67,9 +67,10 @@ export function createPruner(options: PrunerOptions): Pruner {
       // What a registry refuses, it will refuse again; the next pipeline asks once more.
       if (error instanceof RemovalRefused) pruned.set(key, identity);
     }
+    return 'ended';
   }
 
-  const prunes = createBackgroundLookups<Query, void>({
+  const prunes = createBackgroundLookups<Query, 'ended'>({
     run,
     group: () => 'registry',
     limit: maximumPrunes,
@@ -83,6 +84,7 @@ export function createPruner(options: PrunerOptions): Pruner {
       const needed = digestsIn(JSON.stringify([built?.image, served?.image, deployment]));
       const identity = [uid, history[0]?.number, ...needed].join(' ');
       if (history.length === 0 || pruned.get(key) === identity || !isIdle(name)) return;
+      // One that failed is forgotten here, so that it is tried again.
       prunes.take(key, identity);
       prunes.start(key, identity, { key, identity, owner: { name, uid }, records: { needed, history } });
     },

@@ -1,7 +1,7 @@
 // Repositories of every kind go through clone, review and build for real, and the images that come out answer.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { cacheRepository } from '../../../crds/image-names.ts';
+import { cacheRepository, cacheTags } from '../../../crds/image-names.ts';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
 import { answerOf, inspect } from '../../support/pipeline/images.ts';
 import { labUid, startLab, type Lab } from '../../support/pipeline/lab.ts';
@@ -59,6 +59,29 @@ test('the same commit makes the same image, and a second build takes its layers 
   assert.equal(images[0], images[1]);
   assert.doesNotMatch(logs[0] ?? '', /^#\d+ CACHED/m);
   assert.match(logs[1] ?? '', /bash \/opt\/uv\/install[^\n]*\n#\d+ CACHED/);
+});
+
+test('a cache that is larger than it may be is given up for that of the image, which the next build uses', async () => {
+  const app = { name: 'large', uid: labUid };
+  const repository = await lab.repositories.add('large', { fixture: 'static' });
+  const refs: (string | undefined)[] = [];
+  for (let round = 0; round < 2; round += 1) {
+    const pod = await lab.pod(repository, {
+      app: app.name,
+      cache: `${lab.registry.proxy.host}/${cacheRepository(app)}`,
+      cacheBytes: 1_000,
+    });
+    const ended = await pod.upTo('build');
+    assert.equal(ended.code, 0, ended.log.slice(-2000));
+    refs.push(/importing cache manifest from \S+:(\w+)/.exec(ended.log)?.[1]);
+    assert.equal(/larger than this installation keeps/.test(ended.log), round === 0);
+    await pod.remove();
+  }
+  assert.deepEqual(refs, [cacheTags.all, cacheTags.image]);
+  const tags = await fetch(`http://${lab.registry.host}/v2/${cacheRepository(app)}/tags/list`, {
+    headers: { authorization: lab.registry.authorization },
+  });
+  assert.deepEqual(await tags.json(), { name: cacheRepository(app), tags: [cacheTags.image, cacheTags.all] });
 });
 
 test('build arguments and credentials stay out of a planned image', async () => {

@@ -8,7 +8,7 @@ const own = `/v2/apps/hello.${app.uid}`;
 const cache = `/v2/cache/hello.${app.uid}`;
 const digest = `sha256:${'a'.repeat(64)}`;
 const status = (method: string, url: string, mirrors = true): number => {
-  const decision = judge(method, url, app, mirrors);
+  const decision = judge(method, url, { ...app, purpose: 'push' }, mirrors);
   return 'refused' in decision ? decision.status : 200;
 };
 
@@ -105,7 +105,7 @@ test('what is spelled in another way, or is no request of the distribution API, 
 
 test('a layer of another repository is not mounted: the upload begins without it', () => {
   const queryOf = (query: string): string => {
-    const decision = judge('POST', `${own}/blobs/uploads/?${query}`, app, true);
+    const decision = judge('POST', `${own}/blobs/uploads/?${query}`, { ...app, purpose: 'push' }, true);
     return 'allowed' in decision ? decision.allowed.query.toString() : assert.fail(decision.refused);
   };
   const mine = `mount=${encodeURIComponent(digest)}&from=${encodeURIComponent(cache.slice('/v2/'.length))}`;
