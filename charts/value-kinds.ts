@@ -2,6 +2,8 @@
 import { z } from 'zod';
 
 export const quantity = z.string().regex(/^[0-9]+(\.[0-9]+)?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/);
+/** An amount of disk space, or a share of the disk. */
+export const reserve = z.string().regex(/^([0-9]+(\.[0-9]+)?(Mi|M|Gi|G|Ti|T)?|[1-9]?[0-9]%)$/);
 export const duration = z
   .string()
   .regex(/^([0-9]+h)?([0-9]+m)?([0-9]+s)?$/)

@@ -6,6 +6,7 @@ import { bench } from './bench-values.ts';
 import { review } from './review-values.ts';
 import {
   quantity,
+  reserve,
   duration,
   cidr,
   labels,
@@ -101,6 +102,17 @@ const registry = z.strictObject({
     .describe(
       'Base images that plans of languages start from, and that the mirror does not have, such as golang:1.26-bookworm: an app that needs one is rejected with that reason, or gets another version with a warning.',
     ),
+  prune: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Remove images and caches that are no longer kept (builds.imageLimit, builds.cacheLimit), and those of deleted apps, from the registry. The push account must be allowed to delete. If false, leave that to the retention rules of the registry.',
+    ),
+  volumeClaim: optional(z.string().regex(/^[a-z0-9][-a-z0-9.]*\/[a-z0-9][-a-z0-9.]*$/))
+    .default('')
+    .describe(
+      'PersistentVolumeClaim on which the registry stores, as namespace/name, if it runs in this cluster: builds wait while it is nearly full.',
+    ),
   cidrs: z.array(cidr).default([]).describe('Addresses of the registry, if it is not on the public internet.'),
   port: port.default(443).describe('TCP port of the registry at these addresses.'),
 });
@@ -150,6 +162,27 @@ const builds = z.strictObject({
     .max(20)
     .default(3)
     .describe('Number of finished pipelines that are kept for each app, with their logs.'),
+  imageLimit: z
+    .int()
+    .min(0)
+    .max(18)
+    .default(3)
+    .describe(
+      'Number of images of an app that are kept in the registry besides those in use, the newest first, for going back to them.',
+    ),
+  cacheLimit: quantity
+    .default('2Gi')
+    .describe(
+      'Maximum size of the layer cache of an app in the registry. Of an app that exceeds it, only the layers of its image are cached, which take no further space.',
+    ),
+  keepFree: reserve
+    .default('5Gi')
+    .describe(
+      'Disk space of a node, and of the volume of the registry, below which no new pipeline is started: a quantity, or a share such as 10%. It should be more than the threshold at which your kubelets evict pods (10% to 15% by default). 0: never wait.',
+    ),
+  spaceInterval: duration
+    .default('30s')
+    .describe('How often the free disk space of nodes and of the registry is read. 0s: never.'),
   quota: z
     .record(z.string(), z.string())
     .default({

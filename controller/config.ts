@@ -3,31 +3,11 @@ import { hostname } from 'node:os';
 import { z } from 'zod';
 import { closedWith } from '../lib/closed-addresses.ts';
 import { count, flag, list, readConfig } from '../lib/config.ts';
-import { parseDuration } from '../lib/duration.ts';
 import { subnets } from '../lib/subnets.ts';
 import type { BuildQueueOptions } from './build-queue/build-queue.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
-
-const pairs = list.transform((items, context) => {
-  const entries = items.map((item) => item.split('='));
-  if (entries.some((entry) => entry.length !== 2)) context.addIssue('must be a list like key=value,key=value');
-  return Object.fromEntries(entries.map(([name = '', value = '']) => [name, value]));
-});
-
-const duration = z.string().transform((text, context) => {
-  try {
-    return parseDuration(text);
-  } catch {
-    context.addIssue('must be a duration like 90s, 20m or 2h');
-    return z.NEVER;
-  }
-});
-
-const quantity = z
-  .string()
-  .regex(/^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/, 'must be a quantity like 2, 500m or 4Gi');
-
-const verdict = z.enum(['reject', 'ask', 'warn']);
+import { duration, pairs, quantity, verdict } from './config-kinds.ts';
+import { spaceConfig, spaceVariables, type SpaceConfig } from './space/config.ts';
 
 /** Every variable that the operator reads. */
 export const environment = z.object({
@@ -74,6 +54,7 @@ export const environment = z.object({
     .default([])
     .describe('Base images that a plan could start from, and that the mirror does not have.'),
   MOORAGE_REGISTRY_CACHE: flag.default(true).describe('true: layers of builds are cached in the registry.'),
+  ...spaceVariables,
   MOORAGE_GATEWAY_NAME: z.string().default('moorage').describe('Name of the Gateway.'),
   MOORAGE_GATEWAY_NAMESPACE: z.string().default('moorage-system').describe('Namespace of the Gateway.'),
   MOORAGE_GATEWAY_NAMESPACE_LABELS: pairs
@@ -167,6 +148,7 @@ export interface OperatorConfig {
   readonly internalPort: number;
   readonly builds: Pick<BuildQueueOptions, 'limits' | 'schedulingMs'>;
   readonly resyncMs: number;
+  readonly space: SpaceConfig;
   /** 0: the use of apps is not read. */
   readonly usageMs: number;
   /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
@@ -190,6 +172,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
       schedulingMs: read.MOORAGE_BUILDS_SCHEDULING_TIME,
     },
     resyncMs: read.MOORAGE_RESYNC,
+    space: spaceConfig(read),
     usageMs: read.MOORAGE_APPS_USAGE_INTERVAL,
     serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };
@@ -232,6 +215,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
         missing: read.MOORAGE_REVIEW_LICENSES_MISSING,
       },
       cache: read.MOORAGE_REGISTRY_CACHE,
+      cacheBytes: read.MOORAGE_BUILDS_CACHE_LIMIT,
       maximum: {
         cpu: read.MOORAGE_BUILDS_MAX_CPU,
         memory: read.MOORAGE_BUILDS_MAX_MEMORY,

@@ -8,6 +8,10 @@ import type { Pod } from './objects/kinds.ts';
 import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
 import { kubeletUsage } from './usage/kubelet.ts';
+import { kubeletDisks } from './space/kubelet.ts';
+import { spaceMetrics } from './space/metrics.ts';
+import { createPruner } from './space/registry/pruner.ts';
+import { createSpace } from './space/space.ts';
 import { createUsageTask } from './usage/usage.ts';
 import {
   createClient,
@@ -20,7 +24,16 @@ import {
 /** Runs until SIGTERM or the loss of leadership. */
 export async function runOperator(): Promise<void> {
   const log = createLog('operator');
-  const { installation: config, lease, internalPort, builds, resyncMs, usageMs, serviceAccount } = operatorConfig();
+  const {
+    installation: config,
+    lease,
+    internalPort,
+    builds,
+    resyncMs,
+    usageMs,
+    serviceAccount,
+    ...read
+  } = operatorConfig();
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
@@ -31,12 +44,41 @@ export async function runOperator(): Promise<void> {
   const caches = mirror(manager, config);
   const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator', instance: lease.identity, log });
 
-  manager.add(createHostedAppController({ client, caches, config, recorder, resyncMs, log, registry }));
+  const metrics = spaceMetrics(registry);
+  const proxyUrl = `http://${config.registry.proxy}`;
+  const { prune, imageLimit, intervalMs, ...looked } = read.space;
+  const space = createSpace({
+    ...looked,
+    read: kubeletDisks(connection),
+    pods: () => [...caches.pipelinePods.list(), ...caches.pods.list()],
+    proxyUrl,
+    intervalMs,
+    log,
+    metrics,
+  });
+  if (intervalMs > 0) manager.addLeaderTask('space', (signal) => space.run(signal));
+  const pruner = createPruner({
+    url: proxyUrl,
+    tokenSecret: config.registry.tokenSecret,
+    imageLimit,
+    cacheBytes: config.pipeline.cacheBytes,
+    jobsOf: (app) => caches.jobs.byIndex(byApp, app),
+    log,
+    metrics,
+  });
+
+  manager.add(
+    createHostedAppController({
+      ...{ client, caches, config, recorder, space, resyncMs, log, registry },
+      pruner: prune ? pruner : undefined,
+    }),
+  );
   manager.add(
     createBuildQueue({
       client,
       namespace: config.buildsNamespace,
       ...builds,
+      space,
       jobs: caches.jobs,
       podsOf: ({ metadata }) => caches.pipelinePods.byIndex(byApp, metadata.labels?.[labels.app] ?? ''),
       log,

@@ -11,10 +11,13 @@ import { installDemoRouter, installPushSecret } from '../node/addons.ts';
 import { confinedClass } from '../node/disk/confined.ts';
 import type { GatewayPorts } from '../node/gateway/ports.ts';
 import { dockerConfig } from '../node/registry/registry.ts';
+import { ensureProcess } from '../node/daemons/processes.ts';
+import { collectorSpec } from '../node/registry/collector.ts';
 import { cleanRegistry } from '../node/registry/registry-cleanup.ts';
 import { appsQuota } from '../node/room.ts';
-import { node } from '../node/settings.ts';
+import { node, processFolders } from '../node/settings.ts';
 import { paths } from '../paths.ts';
+import { limitBytes } from '../registry/storage.ts';
 import type { Report, Step } from '../steps.ts';
 import { installChart, waitForRelease } from './helm.ts';
 import { packageSettings } from './package-hosts.ts';
@@ -113,7 +116,15 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, images
       needs: ['moorage chart', 'git server', 'demo router', 'storage', 'image postgres'],
       run: () => waitForRelease(kubectl),
     },
-    { name: 'registry cleanup', needs: ['moorage ready'], run: () => cleanRegistry(kubectl) },
+    {
+      name: 'registry cleanup',
+      needs: ['moorage ready'],
+      run: async () => {
+        const { text } = await cleanRegistry(kubectl, limitBytes);
+        await ensureProcess(processFolders, await collectorSpec());
+        return text;
+      },
+    },
     { name: 'addresses', needs: ['packages'], run: () => writeAddresses(ports()) },
     {
       name: 'sample app',

@@ -1,13 +1,14 @@
 // Status of the node: processes, node, pods and addresses.
 import { z } from 'zod';
 import { paths } from '../paths.ts';
-import { readFile } from 'node:fs/promises';
+import { readFile, statfs } from 'node:fs/promises';
 import { say } from '../report.ts';
 import { httpsUrl, rememberedPorts } from './gateway/ports.ts';
 import { probe } from './daemons/probe.ts';
 import { findProcess, processNames } from './daemons/processes.ts';
+import { registryBytes } from './registry/registry-cleanup.ts';
 import { node, processFolders } from './settings.ts';
-import { nodeKubectl } from './up.ts';
+import { nodeKubectl } from './kubectl.ts';
 
 export const expectedProcesses = [
   'etcd',
@@ -16,6 +17,7 @@ export const expectedProcesses = [
   'kube-scheduler',
   'containerd',
   'registry',
+  'registry-collector',
   'kubelet',
   'kube-proxy',
   'network-policy',
@@ -97,12 +99,26 @@ const appList = z.object({
   ),
 });
 
-/** Apps that wait for room on the node, and why, as `name: cause`. */
-export function withoutRoom(list: z.output<typeof appList>): string[] {
+/** Apps that wait for such a reason, and why, as `name: cause`. */
+function waitingFor(list: z.output<typeof appList>, wanted: string): string[] {
   return list.items.flatMap(({ metadata, status }) => {
-    const found = status.conditions.find(({ reason }) => reason === 'WaitingForRoom');
+    const found = status.conditions.find(({ reason }) => reason === wanted);
     return found === undefined ? [] : [`${metadata.name}: ${found.message}`];
   });
+}
+
+/** Apps that wait for room on the node, and why. */
+export function withoutRoom(list: z.output<typeof appList>): string[] {
+  return waitingFor(list, 'WaitingForRoom');
+}
+
+/** Apps of which a build waits for disk space, and why. */
+export function withoutSpace(list: z.output<typeof appList>): string[] {
+  return waitingFor(list, 'WaitingForSpace');
+}
+
+async function listApps(): Promise<z.output<typeof appList>> {
+  return appList.parse(JSON.parse(await nodeKubectl(['get', 'hostedapps', '--all-namespaces', '-o', 'json'])));
 }
 
 /** What pods request of the node, and who finds no room there. A full node is no fault of the platform. */
@@ -111,10 +127,22 @@ async function checkRoom(): Promise<string[]> {
   const [cpu, memory] = ['cpu', 'memory'].map(
     (name) => new RegExp(`^ {2}${name} +\\S+ \\((\\d+)%\\)`, 'm').exec(described)?.[1] ?? '?',
   );
-  const apps = appList.parse(JSON.parse(await nodeKubectl(['get', 'hostedapps', '--all-namespaces', '-o', 'json'])));
-  const waiting = withoutRoom(apps);
+  const waiting = withoutRoom(await listApps());
   say(`  ${waiting.length === 0 ? 'ok' : '..'} ${'room'.padEnd(26)} ${cpu}% of CPU and ${memory}% of memory requested`);
   for (const each of waiting) say(`  .. ${'waiting for room'.padEnd(26)} ${each}`);
+  return [];
+}
+
+/** What is free on the disk of pods, images and the registry, and which builds wait for more. */
+async function checkDisk(): Promise<string[]> {
+  const { bsize, bavail, blocks } = await statfs(paths.state);
+  const gibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
+  const [free, all, registry] = [bavail * bsize, blocks * bsize, await registryBytes()].map(gibibytes);
+  const waiting = withoutSpace(await listApps());
+  say(
+    `  ${waiting.length === 0 ? 'ok' : '..'} ${'disk'.padEnd(26)} ${free} of ${all} free, ${registry} in the registry`,
+  );
+  for (const each of waiting) say(`  .. ${'waiting for disk space'.padEnd(26)} ${each}`);
   return [];
 }
 
@@ -142,7 +170,7 @@ async function checkUrls(): Promise<string[]> {
 export async function nodeStatus(): Promise<string[]> {
   if ((await processNames(processFolders)).length === 0) return ['the node is not running: start it with `npm run up`'];
   const problems = await checkProcesses();
-  for (const check of [checkCluster, checkRoom, checkUrls]) {
+  for (const check of [checkCluster, checkRoom, checkDisk, checkUrls]) {
     problems.push(
       ...(await check().catch((error: unknown) => [
         error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error),

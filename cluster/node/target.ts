@@ -12,7 +12,8 @@ import { requireNodeMachine } from './machine.ts';
 import { choosePorts, httpsUrl } from './gateway/ports.ts';
 import { node } from './settings.ts';
 import { nodeStatus } from './status.ts';
-import { nodeKubectl, nodeSteps, stopBuildkit } from './up.ts';
+import { nodeKubectl } from './kubectl.ts';
+import { nodeSteps, stopBuildkit } from './up.ts';
 
 /** Outside of the folders that `down` removes. */
 const lock = '/run/lock/moorage.lock';

@@ -4,7 +4,6 @@ import { binary, buildPart, fetchModules } from '../binaries/build.ts';
 import { recipes } from '../binaries/recipes.ts';
 import { ensureImage, imageReference, stopBuildkit } from '../images/build.ts';
 import type { ImageRecipe } from '../images/recipe.ts';
-import { kubectlFor, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';
 import {
@@ -33,6 +32,8 @@ import { networkPolicySpec } from './network/network-policy.ts';
 import { ensurePackages } from './daemons/packages.ts';
 import type { GatewayPorts } from './gateway/ports.ts';
 import { ensureProcess, type ProcessSpec } from './daemons/processes.ts';
+import { nodeKubectl } from './kubectl.ts';
+import { stopCollector } from './registry/collector.ts';
 import { registrySpec } from './registry/registry.ts';
 import { controlPlaneOptions, node, processFolders } from './settings.ts';
 
@@ -45,8 +46,6 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => (made ??= make());
 }
-
-export const nodeKubectl: Kubectl = kubectlFor(binary('kubernetes', 'kubectl'), paths.kubeconfig);
 
 async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> {
   const authority = plane.authority.certificate;
@@ -129,7 +128,9 @@ export function nodeSteps(ports: () => GatewayPorts, images: readonly ImageRecip
     })),
     { name: 'disks', needs: ['packages'], run: prepareDisks },
     { name: 'network', needs: ['packages'], run: ensureNetwork },
-    start('registry', ['packages', 'network'], registrySpec),
+    // Two hands on the registry would stop it for each other.
+    { name: 'registry collector stopped', run: stopCollector },
+    start('registry', ['packages', 'network', 'registry collector stopped'], registrySpec),
     start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),
     start('api server', ['etcd', 'network'], async () => (await plane()).apiServer),
     { name: 'kubeconfig', needs: ['api server'], run: async () => writePersonalKubeconfig(await plane()) },

@@ -1,12 +1,20 @@
 // Removes images that nothing names from the storage of a stopped registry. Its own garbage collection comes after.
-import { readdir, readFile, rm } from 'node:fs/promises';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { protectRecent, recentUploads } from './recent.ts';
 
 const manifest = z.object({ manifests: z.array(z.object({ digest: z.string() })).optional() });
 
-/** Below this many bytes nothing is removed: an older image may be wanted for going back. */
+/** Below this many bytes `up` removes nothing. */
 export const limitBytes = 5 * 1024 ** 3;
+
+/**
+ * What was written in this time stays, whatever names it: a push writes its layers first and names them last, and what
+ * it pushed is named by an object of the cluster a moment later. One that takes longer may be refused its manifest: the
+ * build is tried again then, and nothing that was stored is lost.
+ */
+export const graceMs = 15 * 60_000;
 
 /** The objects of a cluster that name images, as arguments of `kubectl get`. */
 export const imageUsers = ['pods,replicasets,deployments,daemonsets,jobs,happ', '--all-namespaces', '-o', 'json'];
@@ -27,11 +35,17 @@ async function textOf(...path: string[]): Promise<string | undefined> {
 /** Images of Moorage itself get a tag a version; only the one in use is kept. */
 const ownRepositories = ['moorage', 'moorage-pipeline', 'git-server', 'node-network'].map((name) => `moorage/${name}`);
 
-/** The storage of one registry; `root` is its root directory. */
+/** The storage of one registry; `root` is its root directory. What was written after `since` (milliseconds) stays. */
 class Storage {
   readonly #folder: string;
-  constructor(root: string) {
+  readonly #since: number;
+  constructor(root: string, since: number) {
     this.#folder = join(root, 'docker', 'registry', 'v2');
+    this.#since = since;
+  }
+
+  async #isRecent(...path: string[]): Promise<boolean> {
+    return ((await stat(join(...path)).catch(() => undefined))?.mtimeMs ?? 0) > this.#since;
   }
 
   #manifests(repository: string): string {
@@ -72,35 +86,58 @@ class Storage {
 
   async dropOldTags(repository: string, used: ReadonlySet<string>): Promise<void> {
     for (const tag of await entries(this.#manifests(repository), 'tags')) {
+      const folder = join(this.#manifests(repository), 'tags', tag);
       const digest = await this.#digestOf(repository, tag);
-      if (digest === undefined || !used.has(digest))
-        await rm(join(this.#manifests(repository), 'tags', tag), { recursive: true, force: true });
+      if ((digest !== undefined && used.has(digest)) || (await this.#isRecent(folder, 'current', 'link'))) continue;
+      await rm(folder, { recursive: true, force: true });
     }
   }
 
   async dropRevisions(repository: string, used: ReadonlySet<string>): Promise<number> {
     const keep = await this.#withChildren(new Set([...used, ...(await this.#tagged(repository))]));
     const revisions = join(this.#manifests(repository), 'revisions', 'sha256');
-    const unused = (await entries(revisions)).filter((hex) => !keep.has(`sha256:${hex}`));
-    for (const hex of unused) await rm(join(revisions, hex), { recursive: true, force: true });
-    return unused.length;
+    let removed = 0;
+    for (const hex of await entries(revisions)) {
+      if (keep.has(`sha256:${hex}`) || (await this.#isRecent(revisions, hex, 'link'))) continue;
+      await rm(join(revisions, hex), { recursive: true, force: true });
+      removed += 1;
+    }
+    return removed;
+  }
+
+  /** Uploads that a build began and never finished. */
+  async dropOldUploads(repository: string): Promise<void> {
+    const uploads = join(this.#folder, 'repositories', repository, '_uploads');
+    for (const id of await entries(uploads)) {
+      const isUsed = (await this.#isRecent(uploads, id, 'data')) || (await this.#isRecent(uploads, id, 'startedat'));
+      if (!isUsed) await rm(join(uploads, id), { recursive: true, force: true });
+    }
   }
 }
 
-/** True for the build cache of an app that is gone: `cache/<name>.<UID>`. One without a UID is of an older version. */
-function isUnusedCache(repository: string, used: ReadonlySet<string>): boolean {
-  const [owner, name = ''] = repository.split('/');
-  return owner === 'cache' && !used.has(name.slice(name.indexOf('.') + 1));
+/**
+ * True for images and build cache of an app that is gone: `apps/<name>.<UID>`, `cache/<name>.<UID>`. One without a UID
+ * is of an older version.
+ */
+function isOfNobody(repository: string, used: ReadonlySet<string>): boolean {
+  const [owner = '', name = ''] = repository.split('/');
+  return ['apps', 'cache'].includes(owner) && !used.has(name.slice(name.indexOf('.') + 1));
 }
 
-/** Removes images that neither a tag nor `used` (digests and UIDs) names. Returns how many. */
-export async function removeUnused(root: string, used: ReadonlySet<string>): Promise<number> {
-  const storage = new Storage(root);
+/**
+ * Removes images that neither a tag nor `used` (digests and UIDs) names, and uploads that nobody goes on with; and has
+ * the registry's garbage collection keep the blobs of pushes in progress. Returns how many images.
+ */
+export async function removeUnused(root: string, used: ReadonlySet<string>, since: number): Promise<number> {
+  const storage = new Storage(root, since);
   let removed = 0;
   for (const repository of await storage.repositories()) {
-    if (ownRepositories.includes(repository) || isUnusedCache(repository, used))
+    if (repository === recentUploads) continue;
+    if (ownRepositories.includes(repository) || isOfNobody(repository, used))
       await storage.dropOldTags(repository, used);
     removed += await storage.dropRevisions(repository, used);
+    await storage.dropOldUploads(repository);
   }
+  await protectRecent(root, since);
   return removed;
 }

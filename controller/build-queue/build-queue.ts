@@ -16,6 +16,7 @@ import {
 import { jobs as jobResource, type Job, type Pod } from '../objects/kinds.ts';
 import { queueMetrics, type QueueCounts } from './metrics.ts';
 import { isPodOf, isRoomless, noRoomOf, noted, roomless, triedAgainAt } from './no-room.ts';
+import type { Space } from '../space/space.ts';
 import { isQueued, isRunning, next, type BuildLimits } from './order.ts';
 
 export interface BuildQueueOptions {
@@ -27,6 +28,8 @@ export interface BuildQueueOptions {
   readonly jobs: Store<Job>;
   /** Pods of a Job's app. */
   readonly podsOf: (job: Job) => readonly Pod[];
+  /** Absent: builds do not wait for disk space. */
+  readonly space?: Space | undefined;
   readonly log: Logger;
   readonly registry: Registry;
   readonly now?: () => number;
@@ -39,7 +42,7 @@ const key = 'queue';
  * from a stale cache.
  */
 export function createBuildQueue(options: BuildQueueOptions): Controller {
-  const { client, namespace, limits, log, registry, now = Date.now } = options;
+  const { client, namespace, limits, space, log, registry, now = Date.now } = options;
   queueMetrics(registry, () => countsOf(options));
 
   async function patch(job: Job, change: object, signal: AbortSignal): Promise<void> {
@@ -73,7 +76,10 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
     workers: 1,
     log,
     registry,
-    watches: [watches(options.jobs, () => [key], { changed: (job, old) => isRunning(job) !== isRunning(old) })],
+    watches: [
+      watches(options.jobs, () => [key], { changed: (job, old) => isRunning(job) !== isRunning(old) }),
+      ...(space === undefined ? [] : [space.changes(() => [key])]),
+    ],
     async reconcile(_key, { signal, log: context }) {
       const cached = options.jobs.list();
       if (!cached.some((job) => isQueued(job) || isRunning(job))) return done;
@@ -85,7 +91,8 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
       // Of the others the cache says who had a turn when.
       const past = cached.filter((job) => !present.has(job.metadata.uid) && !isQueued(job) && !isRunning(job));
       const all = [...past, ...(await withRoom(unfinished, context, signal))];
-      for (const job of next(all, limits, now())) {
+      // What runs goes on; what would only fill the disk further waits, and is woken when there is space.
+      for (const job of space?.shortage() === undefined ? next(all, limits, now()) : []) {
         await patch(job, {}, signal);
         context.info({ job: job.metadata.name }, 'build started');
       }

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { serviceTypes } from '../../crds/backing-services.ts';
 import { reportedSettings } from '../../crds/app-manifest.ts';
 import { build, finding, plan, review } from '../../crds/hosted-app.ts';
+import { imageTag } from '../../crds/image-names.ts';
 
 /** Exit code of a container whose verdict is final; every other failure is tried again by the Job. */
 export const rejectedExitCode = 42;
@@ -74,6 +75,16 @@ export const pipelineInput = z.strictObject({
     .string()
     .describe('Name of the image, without tag or digest, like registry.moorage-system.svc:5000/apps/hello.<UID>.'),
   push: z.string().describe('The same image at the registry proxy, which is where it is pushed.'),
+  tag: z
+    .string()
+    .default(imageTag(1))
+    .describe('Tag under which it is pushed, by which it is found when it is removed.'),
+  diskBytes: z
+    .int()
+    .positive()
+    .optional()
+    .describe('Disk that the build may take; absent: its end for lack of disk is never the fault of the node.'),
+  cacheBytes: z.int().positive().optional().describe('Most bytes of the cache of all steps; absent: no limit.'),
   cache: z.string().optional().describe('Name of the layer cache at the registry proxy; absent: none.'),
   plainHosts: z.array(z.string()).default([]).describe('Registry hosts that are reached over plain http.'),
   missingImages: z

@@ -18,6 +18,8 @@ import { createBackgroundLookups } from './background-lookups.ts';
 import type { Job } from '../objects/kinds.ts';
 import { lookAtPage } from '../steps/publish/page/page.ts';
 import { probe } from '../steps/publish/probe.ts';
+import type { Pruner } from '../space/registry/pruner.ts';
+import type { Space } from '../space/space.ts';
 import { createReconciler } from './reconcile.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import { resolveRevision } from '../steps/source/revision.ts';
@@ -27,6 +29,10 @@ export interface HostedAppControllerOptions {
   readonly caches: Caches;
   readonly config: InstallationConfig;
   readonly recorder: EventRecorder;
+  /** Absent: nothing is removed from the registry. */
+  readonly pruner?: Pruner | undefined;
+  /** Absent: builds do not wait for disk space. */
+  readonly space?: Space | undefined;
   readonly resyncMs: number;
   readonly log: Logger;
   readonly registry: Registry;
@@ -39,7 +45,7 @@ const maximumLooks = 4;
 
 /** Makes the controller. */
 export function createHostedAppController(options: HostedAppControllerOptions): Controller {
-  const { client, caches, config, recorder, resyncMs, log, registry } = options;
+  const { client, caches, config, recorder, pruner, space, resyncMs, log, registry } = options;
   const onResult = (key: string): void => {
     controller.enqueue(key);
   };
@@ -82,8 +88,12 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
       watches(caches.jobs, toApp),
       ...children.map(({ store }) => watches(store, toApp)),
       queuePositions(caches.jobs, toApp),
+      ...(space === undefined ? [] : [space.changes(() => caches.jobs.list().filter(isQueued).flatMap(toApp))]),
     ],
-    reconcile: createReconciler({ client, caches, config, recorder, polls, probes, pages }),
+    reconcile: createReconciler({
+      ...{ client, caches, config, recorder, polls, probes, pages, pruner },
+      shortage: () => space?.shortage(),
+    }),
   });
   return controller;
 }

@@ -1,4 +1,5 @@
-// Holds a HostedApp until its pipeline Jobs are gone: they live in another namespace, where no owner reference reaches.
+// Holds a HostedApp until its pipeline Jobs are gone, which live in another namespace, where no owner reference reaches,
+// and then its images, which are in no namespace at all.
 import { finalizer, labels } from '../../crds/names.ts';
 import {
   deleteObject,
@@ -16,12 +17,19 @@ export async function hold(client: Client, app: HostedAppObject, signal: AbortSi
   return finalizers.includes(finalizer) ? app : patchFinalizers(client, app, [...finalizers, finalizer], signal);
 }
 
-/** Deletes the Jobs of an app that is being deleted, and lets it go once none is left. Asks the server, not a cache. */
+/** Tried again after this long while the registry cannot be asked. */
+const emptyAgainMs = 15_000;
+
+/**
+ * Deletes the Jobs of an app that is being deleted, then its images by `empty` (false: not done yet), and lets it go.
+ * Asks the server, not a cache.
+ */
 export async function release(
   client: Client,
   app: HostedAppObject,
   buildsNamespace: string,
   signal: AbortSignal,
+  empty: () => Promise<boolean> = () => Promise.resolve(true),
 ): Promise<ReconcileResult> {
   const finalizers = app.metadata.finalizers ?? [];
   if (!finalizers.includes(finalizer)) return done;
@@ -34,6 +42,7 @@ export async function release(
     left += 1;
   }
   if (left > 0) return requeueAfter(500);
+  if (!(await empty())) return requeueAfter(emptyAgainMs);
   try {
     await patchFinalizers(
       client,

@@ -34,6 +34,8 @@ export interface InstallationConfig {
     readonly limits: PipelineInput['limits'];
     readonly licenses: PipelineInput['licenses'];
     readonly cache: boolean;
+    /** Maximum bytes of the layer cache of an app. */
+    readonly cacheBytes: number;
     /** Limits of every build, whatever its spec says; quantities. */
     readonly maximum: { readonly cpu: string; readonly memory: string; readonly disk: string };
     readonly maximumMs: number;

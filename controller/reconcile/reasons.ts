@@ -22,6 +22,7 @@ export const reasons = {
     Starting: ['waiting'],
     Queued: ['waiting'],
     WaitingForRoom: ['waiting'],
+    WaitingForSpace: ['waiting'],
     Cloning: ['waiting'],
     Reviewing: ['waiting'],
     ReviewRejected: ['stalled'],

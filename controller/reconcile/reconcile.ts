@@ -24,6 +24,7 @@ import { pageIdentity, takeSnapshot, type Lookups } from './take-snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
 import { failed, type Action, type Outcomes } from './outcome.ts';
 import type { InstallationConfig } from './installation-config.ts';
+import type { Pruner } from '../space/registry/pruner.ts';
 import { sourceIdentity } from '../steps/source/source.ts';
 import { makeStatus } from './status.ts';
 
@@ -32,6 +33,10 @@ export interface ReconcilerOptions extends Lookups {
   readonly caches: Caches;
   readonly config: InstallationConfig;
   readonly recorder: EventRecorder;
+  /** Absent: nothing is removed from the registry. */
+  readonly pruner?: Pruner | undefined;
+  /** Why no build may start. */
+  readonly shortage?: (() => string | undefined) | undefined;
   readonly now?: () => Date;
 }
 
@@ -42,7 +47,7 @@ const refusedRetryMs = 30_000;
  * Makes the reconcile function. It keeps nothing between calls but the last status it wrote, until the cache has it.
  */
 export function createReconciler(options: ReconcilerOptions): Reconcile {
-  const { client, caches, config, recorder, polls, probes, pages, now = () => new Date() } = options;
+  const { client, caches, config, recorder, polls, probes, pages, pruner, now = () => new Date() } = options;
   const written = new Map<string, HostedAppObject>();
 
   /** The cache may be behind our own last write; judging by it would undo what was written. */
@@ -123,11 +128,26 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     return nothingMore;
   }
 
+  function prune({ app, deployment }: Snapshot, status: HostedAppStatus): void {
+    pruner?.consider({ ...app.metadata, status, deployment });
+  }
+
+  function forget(key: string): void {
+    for (const each of [polls, probes, pages, pruner]) each?.forget(key);
+    written.delete(key);
+  }
+
+  /** Lets an app go that is being deleted. */
+  async function end(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
+    const empty = async (): Promise<boolean> => (await pruner?.empty(app, signal)) ?? true;
+    return release(client, app, config.buildsNamespace, signal, empty);
+  }
+
   return async (key, { signal }) => {
     const cached = newest(key);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
-      for (const forget of [polls, probes, pages, { forget: () => written.delete(key) }]) forget.forget(key);
-      return cached === undefined ? nothingMore : release(client, cached, config.buildsNamespace, signal);
+      forget(key);
+      return cached === undefined ? nothingMore : end(cached, signal);
     }
     const app = await hold(client, cached, signal);
     if (app !== cached) written.set(key, app);
@@ -135,8 +155,10 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const decision = decide(snapshot);
     if (decision.expiry?.isDue === true) return expire(app, signal);
     const outcomes = await actOn(snapshot, decision, signal);
-    await writeStatus(app, makeStatus(snapshot, { ...decision, outcomes }), signal);
+    const status = makeStatus(snapshot, { ...decision, outcomes });
+    await writeStatus(app, status, signal);
     for (const action of decision.afterStatus) await act(snapshot, action, signal);
+    prune(snapshot, status);
     return nextReconcile(outcomes, decision.expiry?.afterMs);
   };
 }

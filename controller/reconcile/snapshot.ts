@@ -59,6 +59,8 @@ export interface Snapshot {
   readonly pipelinePods: readonly Pod[];
   /** Names of all queued Jobs, in order. */
   readonly queue: readonly string[];
+  /** Why no build may start for lack of disk space, as a sentence; absent: there is some. */
+  readonly shortage?: string | undefined;
   readonly deployment: Deployment | undefined;
   readonly service: Service | undefined;
   readonly policy: NetworkPolicy | undefined;

@@ -24,6 +24,7 @@ export interface Lookups {
 export interface SnapshotSources extends Lookups {
   readonly caches: Caches;
   readonly config: InstallationConfig;
+  readonly shortage?: (() => string | undefined) | undefined;
 }
 
 /** Takes the snapshot of an app. @throws StallingError when its spec cannot be read */
@@ -45,6 +46,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     jobs,
     pipelinePods: caches.pipelinePods.byIndex(byApp, name),
     // Sorting the whole queue is worth it only for those that are in it.
+    shortage: sources.shortage?.(),
     queue: jobs.some(isQueued) ? inOrder(caches.jobs.list()).map((job) => job.metadata.name) : [],
     deployment: caches.deployments.get(key),
     service: caches.services.get(key),

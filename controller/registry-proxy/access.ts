@@ -1,8 +1,9 @@
-// Decides what a build may ask of the registry: read and write its own app's repositories, read those of nobody.
+// Decides what may be asked of the registry: a build reads and writes its own app's repositories, and those of nobody
+// else; the operator lists and removes the manifests of an app.
 import { cacheRepository, imageRepository, platformFolders } from '../../crds/image-names.ts';
-import type { PushIdentity } from '../../lib/push-token.ts';
+import type { PushIdentity, TokenPurpose } from '../../lib/push-token.ts';
 
-/** A request of the distribution API that a build may make. */
+/** A request of the distribution API that may be made. */
 export interface RegistryRequest {
   readonly repository: string;
   readonly path: string;
@@ -18,42 +19,52 @@ const component = '[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*';
 const digest = '[a-z0-9+._-]+:[0-9a-f]{32,128}';
 const form = new RegExp(
   `^/v2/(?<repository>${component}(?:/${component})*)/(?:` +
-    `(?<manifest>manifests/(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|${digest}))|` +
+    `(?<manifest>manifests/(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|(?<digest>${digest})))|` +
     `(?<upload>blobs/uploads/(?<session>[A-Za-z0-9_.-]*))|` +
     `(?<blob>blobs/${digest})|` +
     `(?<list>tags/list|referrers/${digest}))$`,
 );
 
 const reading = ['GET', 'HEAD'];
-const methods = {
-  manifest: [...reading, 'PUT'],
-  upload: ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'],
-  blob: reading,
-  list: reading,
+const kinds = ['manifest', 'upload', 'blob', 'list'] as const;
+type Kind = (typeof kinds)[number];
+
+/** A build never removes anything: it would take from what serves. The operator never pushes. */
+const methods: Readonly<Record<TokenPurpose, Readonly<Record<Kind, readonly string[]>>>> = {
+  push: {
+    manifest: [...reading, 'PUT'],
+    upload: ['GET', 'POST', 'PATCH', 'PUT', 'DELETE'],
+    blob: reading,
+    list: reading,
+  },
+  prune: { manifest: [...reading, 'DELETE'], upload: [], blob: [], list: ['GET'] },
 };
 
-type Kind = keyof typeof methods;
+const who: Readonly<Record<TokenPurpose, string>> = { push: 'A build', prune: 'The operator' };
 
 interface Address {
   readonly kind: Kind;
   readonly repository: string;
   /** Name of an upload that goes on; empty for one that begins, and for all else. */
   readonly session: string;
+  /** A manifest that is named by its digest. */
+  readonly isDigest: boolean;
 }
 
 /** What a path names; undefined when it is none of the distribution API, or spelled in a way that a registry decodes. */
 function addressOf(path: string): Address | undefined {
   const groups = form.exec(path)?.groups;
-  const kind = (Object.keys(methods) as Kind[]).find((each) => groups?.[each] !== undefined);
+  const kind = kinds.find((each) => groups?.[each] !== undefined);
   if (groups === undefined || kind === undefined) return undefined;
-  return { kind, repository: groups['repository'] ?? '', session: groups['session'] ?? '' };
+  const { repository = '', session = '', digest: byDigest } = groups;
+  return { kind, repository, session, isDigest: byDigest !== undefined };
 }
 
-/** An upload is begun without a name and goes on under one. */
-function mayBe(method: string, { kind, session }: Address): boolean {
-  return (
-    methods[kind].some((each) => each === method) && (kind !== 'upload' || (method === 'POST') === (session === ''))
-  );
+/** An upload is begun without a name and goes on under one; a manifest is removed by what it is, not by what it is called. */
+function mayBe(method: string, { kind, session, isDigest }: Address, purpose: TokenPurpose): boolean {
+  if (!methods[purpose][kind].includes(method)) return false;
+  if (kind === 'upload') return (method === 'POST') === (session === '');
+  return method !== 'DELETE' || isDigest;
 }
 
 /** A base image, as anybody may read it at Docker Hub. */
@@ -63,18 +74,23 @@ function isReadByAll(method: string, { kind, repository }: Address): boolean {
 }
 
 /**
- * Judges a request of a build of `app`. `mirrors` says that the registry stands in for Docker Hub, whose images anybody
- * may read.
+ * Judges a request of a build of `app`, or of the operator about it. `mirrors` says that the registry stands in for
+ * Docker Hub, whose images any build may read.
  */
-export function judge(method: string, url: string, app: PushIdentity, mirrors: boolean): Decision {
+export function judge(
+  method: string,
+  url: string,
+  { purpose, ...app }: PushIdentity & { readonly purpose: TokenPurpose },
+  mirrors: boolean,
+): Decision {
   const [path = '', query = ''] = url.split(/\?(.*)/s);
   const address = addressOf(path);
   if (address === undefined) return { refused: 'This is no request of the distribution API.', status: 404 };
-  if (!mayBe(method, address)) return { refused: `A build must not ${method} here.`, status: 405 };
+  if (!mayBe(method, address, purpose)) return { refused: `${who[purpose]} must not ${method} here.`, status: 405 };
   const { repository, session } = address;
   const own = [imageRepository(app), cacheRepository(app)];
-  if (!own.includes(repository) && !(mirrors && isReadByAll(method, address)))
-    return { refused: `The builds of ${app.name} have no access to ${repository}.`, status: 403 };
+  if (!own.includes(repository) && !(purpose === 'push' && mirrors && isReadByAll(method, address)))
+    return { refused: `A token of ${app.name} gives no access to ${repository}.`, status: 403 };
   const allowed = { repository, path, query: ownMount(new URLSearchParams(query), own) };
   return { allowed: session === '' ? allowed : { ...allowed, session } };
 }

@@ -8,6 +8,7 @@ import { createLog } from '../../lib/log.ts';
 import { authorizer } from './authorization.ts';
 import { environment } from './config.ts';
 import { credentialsFor } from './credentials.ts';
+import { fullness } from './fullness.ts';
 import { createProxy } from './proxy.ts';
 
 const config = readConfig(environment);
@@ -25,6 +26,7 @@ const proxy = createProxy({
   authorize: authorizer({ url, credentials }),
   tokenSecret: config.MOORAGE_PUSH_TOKEN_SECRET,
   mirrors: config.MOORAGE_REGISTRY_MIRROR === host,
+  fullness: fullness(),
   log,
 });
 proxy.listen(config.MOORAGE_REGISTRY_PROXY_PORT);

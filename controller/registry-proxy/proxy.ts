@@ -1,7 +1,8 @@
-// The way of builds to the registry: takes a token of one app, and passes on what that app's builds may ask.
+// The way to the registry: takes a token of one app, and passes on what it opens to builds, and to the operator.
 import {
   Agent as HttpAgent,
   createServer,
+  type ClientRequest,
   request as requestHttp,
   type IncomingMessage,
   type Server,
@@ -11,9 +12,11 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import type { Logger } from '../../lib/log.ts';
 import { cacheRepository, imageRepository } from '../../crds/image-names.ts';
-import { pushIdentityOf, type PushIdentity } from '../../lib/push-token.ts';
+import { pushIdentityOf, type PushIdentity, type TokenPurpose } from '../../lib/push-token.ts';
 import { judge, type RegistryRequest } from './access.ts';
 import type { Authorize } from './authorization.ts';
+import { fullMessage, type Fullness } from './fullness.ts';
+import { expectation, sendOn } from './onward.ts';
 import { uploadName, uploadTarget } from './uploads.ts';
 
 export interface ProxyOptions {
@@ -24,11 +27,22 @@ export interface ProxyOptions {
   readonly tokenSecret: string;
   /** The registry stands in for Docker Hub, so that base images are read through here. */
   readonly mirrors: boolean;
+  /** Whether the registry has space, as its answers show. */
+  readonly fullness: Fullness;
   readonly log: Logger;
 }
 
+/** Who asks, and what for. */
+type Identity = PushIdentity & { readonly purpose: TokenPurpose };
+
+/** Where the operator asks whether the registry has space. */
+export const spacePath = '/space';
+
 /** The registry said nothing for this long. */
 const idleMilliseconds = 300_000;
+
+/** An answer that says why a push failed is no longer than this. */
+const errorBytes = 64 * 1024;
 
 const requestHeaders = [
   'accept',
@@ -75,6 +89,12 @@ export function createProxy(options: ProxyOptions): Server {
   });
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    // Without a token: a build learns no more by it than by its push.
+    if (request.method === 'GET' && request.url === spacePath) {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ refusal: options.fullness.refusal }));
+      return;
+    }
     const app = pushIdentityOf(passwordOf(request), options.tokenSecret);
     if (app === undefined) {
       response.setHeader('www-authenticate', 'Basic realm="moorage"');
@@ -98,7 +118,7 @@ export function createProxy(options: ProxyOptions): Server {
   async function pass(
     request: IncomingMessage,
     response: ServerResponse,
-    app: PushIdentity,
+    app: Identity,
     { repository, path, query, session }: RegistryRequest,
   ): Promise<void> {
     const known = session === undefined ? path : uploadTarget(repository, session, options.tokenSecret);
@@ -109,33 +129,52 @@ export function createProxy(options: ProxyOptions): Server {
     const target = new URL(known, registry);
     if (target.origin !== registry.origin) throw new Error('it named an upload that is not its own');
     for (const [name, value] of query) target.searchParams.append(name, value);
-    const authorization = await options.authorize(scopesOf(repository, app));
+    const reply = await forward(request, target, await options.authorize(scopesOf(repository, app)));
+    const error = await errorOf(request, reply);
+    if (isFull(request, reply, error)) {
+      options.log.warn({ app: app.name, answer: error?.toString().slice(0, 300) }, 'the registry has no space left');
+      refuse(response, 507, 'UNKNOWN', fullMessage);
+      return;
+    }
+    await handBack(reply, { target, repository, error }, response);
+  }
+
+  /** The reply of the registry to the same request. */
+  async function forward(
+    request: IncomingMessage,
+    target: URL,
+    authorization: string | undefined,
+  ): Promise<IncomingMessage> {
     const headers = Object.fromEntries(
       requestHeaders.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, request.headers[name]]])),
     );
-    const onward = (secure ? requestHttps : requestHttp)(target, {
-      method: request.method ?? 'GET',
-      agent,
-      timeout: idleMilliseconds,
-      headers: { ...headers, ...(authorization === undefined ? {} : { authorization }) },
-    });
-    onward.on('timeout', () => {
-      onward.destroy(new Error(`no answer for ${idleMilliseconds / 1000} s`));
-    });
-    const answered = new Promise<IncomingMessage>((resolve, reject) => {
-      onward.on('response', resolve);
-      onward.on('error', reject);
-    });
-    // A registry may answer before it has read everything, as with a refusal; what it says counts, not the upload's end.
-    pipeline(request, onward).catch(() => undefined);
-    await handBack(await answered, target, response, repository);
+    const start = (): ClientRequest => {
+      const onward = (secure ? requestHttps : requestHttp)(target, {
+        method: request.method ?? 'GET',
+        agent,
+        timeout: idleMilliseconds,
+        headers: { ...headers, ...expectation(request), ...(authorization === undefined ? {} : { authorization }) },
+      });
+      return onward.on('timeout', () => {
+        onward.destroy(new Error(`no answer for ${idleMilliseconds / 1000} s`));
+      });
+    };
+    return await sendOn(start, request);
+  }
+
+  /** Takes note of it as well. */
+  function isFull(
+    { method }: IncomingMessage,
+    { statusCode = 502 }: IncomingMessage,
+    error: Buffer | undefined,
+  ): boolean {
+    return !isReading(method) && options.fullness.note(statusCode, error?.toString() ?? '');
   }
 
   async function handBack(
     reply: IncomingMessage,
-    asked: URL,
+    { target, repository, error }: { target: URL; repository: string; error: Buffer | undefined },
     response: ServerResponse,
-    repository: string,
   ): Promise<void> {
     const { statusCode: status = 502 } = reply;
     if (status === 401 || status === 407) {
@@ -147,9 +186,10 @@ export function createProxy(options: ProxyOptions): Server {
       if (value !== undefined) response.setHeader(name, value);
     }
     const location = reply.headers.location;
-    if (location !== undefined) response.setHeader('location', here(new URL(location, asked), status, repository));
+    if (location !== undefined) response.setHeader('location', here(new URL(location, target), status, repository));
     response.writeHead(status);
-    await pipeline(reply, response);
+    if (error === undefined) await pipeline(reply, response);
+    else response.end(error);
   }
 
   /** An upload gets a name of ours; an address elsewhere, as of the store of large layers, stays as it is. */
@@ -164,8 +204,26 @@ export function createProxy(options: ProxyOptions): Server {
   return server;
 }
 
+function isReading(method: string | undefined): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+/** What a write that failed was answered, whole: its length was announced. */
+async function errorOf({ method }: IncomingMessage, reply: IncomingMessage): Promise<Buffer | undefined> {
+  if (isReading(method) || (reply.statusCode ?? 502) < 400) return undefined;
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of reply as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > errorBytes) throw new Error(`it answered with an error of more than ${errorBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
 /** Of its own repositories an app may have both at once, so that a layer of one can be mounted in the other. */
-function scopesOf(repository: string, app: PushIdentity): string[] {
+function scopesOf(repository: string, app: Identity): string[] {
+  if (app.purpose === 'prune') return [`repository:${repository}:pull,delete`];
   const own = [imageRepository(app), cacheRepository(app)];
   return own.includes(repository)
     ? own.map((each) => `repository:${each}:pull,push`)

@@ -18,6 +18,7 @@ import { workerMetrics } from '../../api/tools/engine/workers/remote/metrics.ts'
 import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { queueMetrics } from '../../controller/build-queue/metrics.ts';
+import { spaceMetrics } from '../../controller/space/metrics.ts';
 import { usageMetrics } from '../../controller/usage/metrics.ts';
 import { createStore, runtimeMetrics } from '../../lib/kubernetes/index.ts';
 import type { ProblemType } from '../../lib/problem.ts';
@@ -95,6 +96,7 @@ function runtimeRegistry(): Registry {
   const registry = new Registry();
   runtimeMetrics(registry);
   queueMetrics(registry, () => ({ queued: 0, running: 0, without_room: 0 }));
+  spaceMetrics(registry);
   usageMetrics(registry);
   return registry;
 }

@@ -1,5 +1,5 @@
 // The kubelet and kube-proxy as processes.
-import { readFile } from 'node:fs/promises';
+import { readFile, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { binary } from '../../binaries/build.ts';
@@ -8,6 +8,7 @@ import { paths } from '../../paths.ts';
 import { cgroupRoot, ensureCgroups } from './cgroups.ts';
 import { ensureCertificate } from '../control-plane/certificates.ts';
 import { componentKubeconfig, type ControlPlane } from '../control-plane/control-plane.ts';
+import { diskThresholds } from '../disk/thresholds.ts';
 import { reserved } from '../room.ts';
 import { answers } from './probe.ts';
 import { configFile, type ProcessSpec } from './processes.ts';
@@ -24,6 +25,8 @@ async function resolvers(): Promise<string> {
 }
 
 async function kubeletConfig(certificate: { certificate: string; key: string }, authority: string): Promise<string> {
+  const { bsize, blocks } = await statfs(paths.state);
+  const { eviction, ...imageCollection } = diskThresholds(bsize * blocks);
   return stringify({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
@@ -51,14 +54,13 @@ async function kubeletConfig(certificate: { certificate: string; key: string }, 
     // Without a limit, a dozen fork bombs would use up the kernel's 32768 process ids.
     systemReserved: { cpu: `${reserved.cpuMilli}m`, memory: `${reserved.memoryMebibytes}Mi`, pid: '4096' },
     // Unused images are removed before the disk is full, and after a week in any case.
-    imageGCHighThresholdPercent: 80,
-    imageGCLowThresholdPercent: 70,
+    ...imageCollection,
     imageMaximumGCAge: '168h',
     evictionHard: {
       'memory.available': '200Mi',
-      'nodefs.available': '5%',
+      'nodefs.available': eviction,
       'nodefs.inodesFree': '3%',
-      'imagefs.available': '5%',
+      'imagefs.available': eviction,
     },
     containerLogMaxSize: '10Mi',
     containerLogMaxFiles: 3,

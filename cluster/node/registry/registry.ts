@@ -80,7 +80,8 @@ export async function registrySpec(): Promise<ProcessSpec> {
         delete: { enabled: true },
         cache: { blobdescriptor: 'inmemory' },
       },
-      http: { addr: registryAddress, secret: password },
+      // A stop waits for the requests in progress.
+      http: { addr: registryAddress, secret: password, draintimeout: '30s' },
       auth: { htpasswd: { realm: 'moorage', path: users } },
     }),
   );

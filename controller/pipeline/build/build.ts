@@ -1,5 +1,5 @@
 // Stage 3: checks the Dockerfile, builds the image and pushes it by digest.
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, statfs, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import type { BuildResult, PipelineInput } from '../contract.ts';
@@ -20,7 +20,8 @@ import { judgeFailure } from './failure.ts';
 import { exposedPort, readImageConfig, volumeWarning } from './image-config.ts';
 import { readLint } from './lint.ts';
 import { StepReports } from './reports.ts';
-import { buildArguments, lintArguments, metadataPath, type Solve } from './solve.ts';
+import { chooseCache, smallerCache } from './layer-cache.ts';
+import { buildArguments, cacheArguments, lintArguments, metadataPath, type Solve } from './solve.ts';
 
 const maximumLogBytes = 8 * 1024 * 1024;
 const dockerfileBytes = 512 * 1024;
@@ -48,12 +49,14 @@ export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: 
     input,
     notes,
     time,
+    cache: await chooseCache(input, tools.pushToken),
     policyFile,
     address: daemon.address,
     metadataFile: metadataPath(paths.notes),
     environment: await clientEnvironment(registryHost(input.push), tools.pushToken, join(paths.builder, 'client')),
   };
   const findings = await solveAndLint(solve, paths, tools);
+  await fillSmallerCache(solve, tools);
   const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
   const config = notes.authored ? await configOf(daemon, metadata['containerimage.config.digest']) : undefined;
   const port = notes.authored ? exposedPort(config) : notes.plan.port;
@@ -91,6 +94,17 @@ async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildToo
   const reported = solve.notes.authored ? [] : reports.findings;
   for (const each of reported) tools.say(findingLine(each));
   return [...findings.value, ...reported];
+}
+
+/** A cache that has grown too large is given up for one that takes no space of its own; the build is none the worse. */
+async function fillSmallerCache(solve: Solve, tools: BuildTools): Promise<void> {
+  const smaller = await smallerCache(solve.input, solve.cache, tools.pushToken);
+  if (smaller === undefined) return;
+  tools.say('The cache of all steps is larger than this installation keeps; from now on, the layers of the image are.');
+  await run('buildctl', cacheArguments(solve, smaller), {
+    env: solve.environment,
+    ...(tools.signal === undefined ? {} : { signal: tools.signal }),
+  });
 }
 
 /** Checks that say an error are final; a check that cannot be made says nothing, for the build decides. */
@@ -131,12 +145,19 @@ async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools
     dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
     ...authored(solve.notes, paths),
     doubted: solve.input.doubted,
+    lacksDisk: await lacksDisk(solve.input, paths),
     ...((await mirrorAnswers(solve.input)) ? { mirrored: solve.input.mirrorOf } : {}),
   });
 }
 
 function authored(notes: PlanNotes, paths: WorkspacePaths): { authored?: string } {
   return notes.authored ? { authored: relative(paths.source, notes.dockerfile) } : {};
+}
+
+async function lacksDisk({ diskBytes }: PipelineInput, { builder }: WorkspacePaths): Promise<boolean> {
+  if (diskBytes === undefined) return false;
+  const { bavail, bsize } = await statfs(builder);
+  return bavail * bsize < diskBytes;
 }
 
 /** Whether the mirror is there at all: only then a missing image is missing and not out of reach. */

@@ -11,6 +11,8 @@ export interface FailedBuild {
   readonly dockerfile: string;
   /** A fault that the author could have staged was believed for this commit before. */
   readonly doubted?: boolean;
+  /** The node has less disk free than the build may take. */
+  readonly lacksDisk?: boolean;
   /** Registry hosts that a mirror stands in for, which answers. */
   readonly mirrored?: readonly string[];
 }

@@ -10,14 +10,14 @@ import { excerptOf } from './step-log.ts';
 
 const logBytes = 2_500;
 const platform =
-  /failed to push|error (?:writing|exporting) (?:layer|cache)|failed to (?:authorize|fetch oauth token|configure registry cache)|exporting to image.*(?:unexpected status|dial tcp)|transport: |code = Unavailable|error reading from server|failed to (?:mount|prepare|create) .*(?:snapshot|overlay)|context (?:canceled|deadline exceeded)|runc did not terminate|unable to start container process: (?!exec:)/i;
+  /failed to push|no space left on device|error (?:writing|exporting) (?:layer|cache)|failed to (?:authorize|fetch oauth token|configure registry cache)|exporting to image.*(?:unexpected status|dial tcp)|transport: |code = Unavailable|error reading from server|failed to (?:mount|prepare|create) .*(?:snapshot|overlay)|context (?:canceled|deadline exceeded)|runc did not terminate|unable to start container process: (?!exec:)/i;
 
 /** The verdict. @returns Rejected where the author can fix it, else Fault. */
 export function judgeFailure(build: FailedBuild): Rejected | Fault {
   const output = clean(build.output);
   const error = oneLine(tail(output.slice(output.lastIndexOf('\nerror: ') + 1), 1_500)).replace(/^error: /, '');
   const said = failedStep(output);
-  const fault = faultOf(error, said, output) ?? stagedFault(error, said, build);
+  const fault = faultOf(error, said, output) ?? diskFault(error, said, build) ?? stagedFault(error, said, build);
   if (fault !== undefined) return fault;
   const verdict =
     judgeBaseImage(error, build) ??
@@ -36,6 +36,15 @@ function faultOf(error: string, said: string, output: string): Fault | undefined
   if (!/failed to solve|dockerfile parse error/i.test(error))
     return new Fault(`the builder failed: ${oneLine(tail(error === '' ? output : error, 500))}`);
   return !inStep(error) && platform.test(error) ? new Fault(`the builder failed: ${head(error, 600)}`) : undefined;
+}
+
+/**
+ * A build beyond its limit is evicted, never out of space by itself: a step that is, on a node that could not give it
+ * all of its disk, has found the node full. What it prints could be staged, but not what the node has.
+ */
+function diskFault(error: string, said: string, build: FailedBuild): Fault | undefined {
+  if (build.lacksDisk !== true || !inStep(error) || !/no space left on device|ENOSPC/i.test(said)) return undefined;
+  return new Fault(`the disk of the node is full: ${oneLine(tail(said, 300))}`);
 }
 
 /**

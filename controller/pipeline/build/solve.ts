@@ -2,10 +2,13 @@
 import { basename, dirname, join } from 'node:path';
 import type { PipelineInput } from '../contract.ts';
 import type { PlanNotes } from '../notes.ts';
+import type { LayerCache } from './layer-cache.ts';
 
 export interface Solve {
   readonly input: PipelineInput;
   readonly notes: PlanNotes;
+  /** Absent: no layer cache is used. */
+  readonly cache?: LayerCache | undefined;
   readonly address: string;
   /** Time of the commit, seconds since 1970. */
   readonly time: number;
@@ -53,27 +56,29 @@ export function lintArguments(solve: Solve): string[] {
 
 /** Builds, pushes and, where a cache is named, uses and refills it. */
 export function buildArguments(solve: Solve): string[] {
-  const { input, metadataFile } = solve;
+  const { input, cache, metadataFile } = solve;
   const output = [
     'type=image',
-    `name=${input.push}`,
+    // Under a tag: what has none is nobody's to most registries, and is collected.
+    `name=${input.push}:${input.tag}`,
     'push=true',
-    'push-by-digest=true',
     'oci-mediatypes=true',
     'compression=zstd',
     'compression-level=3',
     'store=true',
   ];
-  const cache =
-    input.cache === undefined
-      ? []
-      : [
-          '--import-cache',
-          `type=registry,ref=${input.cache}`,
-          '--export-cache',
-          `type=registry,ref=${input.cache},mode=max,image-manifest=true,oci-mediatypes=true,compression=zstd,ignore-error=true`,
-        ];
-  return [...common(solve), '--output', output.join(','), '--metadata-file', metadataFile, ...cache];
+  const imported = cache === undefined ? [] : ['--import-cache', `type=registry,ref=${cache.ref}`, ...exporting(cache)];
+  return [...common(solve), '--output', output.join(','), '--metadata-file', metadataFile, ...imported];
+}
+
+/** Fills a cache with what the daemon has built just now. */
+export function cacheArguments(solve: Solve, cache: LayerCache): string[] {
+  return [...common(solve), ...exporting(cache)];
+}
+
+function exporting({ ref, mode }: LayerCache): string[] {
+  const options = 'image-manifest=true,oci-mediatypes=true,compression=zstd,ignore-error=true';
+  return ['--export-cache', `type=registry,ref=${ref},mode=${mode},${options}`];
 }
 
 /** Where buildctl leaves the digest. */

@@ -1,7 +1,6 @@
 // Step Pipeline: one Job a commit and its build inputs, from the queue to an image or a refusal.
 import { timestamp } from '../../objects/timestamp.ts';
 import { annotations } from '../../../crds/names.ts';
-import { explainNoRoom, noRoomOf, triedAgainAt } from '../../build-queue/no-room.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import { faultDelayMs, faultsOf, isDoubted, isRecorded, nextNumber, numberOf, record } from './history.ts';
 import { podApp, settingsOf, recordSettings } from './app-manifest.ts';
@@ -9,7 +8,7 @@ import { recordOwnership } from './ownership.ts';
 import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
 import { imageName, pipelineJob } from './job.ts';
 import { oldJobs, remove, removeStranger, supersede } from './obsolete-jobs.ts';
-import { beforeReview, givenUp, inProgress, passed, standing } from './outcomes.ts';
+import { beforeReview, givenUp, inProgress, passed, queued, standing } from './outcomes.ts';
 import { approvalRule } from '../../pipeline/contract.ts';
 import { judge, newestOf, readReview, type ReviewReport, type Verdict } from './verdict.ts';
 import { isJobOf, jobs as jobResource, type Job } from '../../objects/kinds.ts';
@@ -162,7 +161,14 @@ function previousOf(
 function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Job, verdict: Verdict): StepResult {
   switch (verdict.kind) {
     case 'queued':
-      return { outcomes: queued(draft, wanted.commit, job, verdict.noRoom) };
+      return {
+        outcomes: queued(job, {
+          commit: wanted.commit,
+          position: draft.pipeline?.position,
+          noRoom: verdict.noRoom,
+          shortage: snapshot.shortage,
+        }),
+      };
     case 'running':
       return { outcomes: inProgress(verdict, wanted.commit) };
     case 'succeeded':
@@ -172,18 +178,6 @@ function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Jo
     case 'faulted':
       return faulted(snapshot, draft, job, verdict);
   }
-}
-
-function queued(draft: Draft, commit: string, job: Job, noRoom: string | undefined): Outcomes {
-  if (noRoom !== undefined)
-    return beforeReview('WaitingForRoom', `${explainNoRoom(noRoom)} Commit ${short(commit)} is the next to start.`);
-  const found = noRoomOf(job);
-  if (found === undefined)
-    return beforeReview('Queued', `Commit ${short(commit)} is queued at position ${draft.pipeline?.position ?? '?'}.`);
-  return beforeReview(
-    'WaitingForRoom',
-    `${explainNoRoom(found.reason)} Commit ${short(commit)} is queued again, at position ${draft.pipeline?.position ?? '?'}, and tried from ${timestamp(new Date(triedAgainAt(found)))} on.`,
-  );
 }
 
 function succeeded(

@@ -1,7 +1,7 @@
 // The Job that takes one commit of an app through clone, review and build.
 import type { V1Container, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/duration.ts';
-import { cacheRepository, imageRepository } from '../../../crds/image-names.ts';
+import { cacheRepository, imageRepository, imageTag } from '../../../crds/image-names.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
@@ -9,7 +9,7 @@ import { pushToken } from '../../../lib/push-token.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import type { Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { present } from '../../objects/present.ts';
-import { least, shareOf } from '../../objects/quantity.ts';
+import { bytesOf, least, shareOf } from '../../objects/quantity.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import type { BuildInputs } from './inputs.ts';
 
@@ -179,7 +179,7 @@ function buildLimits(app: HostedApp, config: InstallationConfig): { cpu: string;
 function pipelineInput(
   app: HostedApp,
   config: InstallationConfig,
-  { commit, repository, doubted = false }: JobIdentity,
+  { commit, repository, number, doubted = false }: JobIdentity,
 ): PipelineInput {
   const { source, build, review, run } = app.spec;
   return {
@@ -201,7 +201,14 @@ function pipelineInput(
     hasCommand: run.command.length > 0,
     image: imageName(config, app),
     push: `${config.registry.proxy}/${imageRepository(app.metadata)}`,
-    ...(config.pipeline.cache ? { cache: `${config.registry.proxy}/${cacheRepository(app.metadata)}` } : {}),
+    tag: imageTag(number),
+    diskBytes: Number(bytesOf(buildLimits(app, config).disk)),
+    ...(config.pipeline.cache
+      ? {
+          cache: `${config.registry.proxy}/${cacheRepository(app.metadata)}`,
+          cacheBytes: config.pipeline.cacheBytes,
+        }
+      : {}),
     ...mirroring(config.registry),
     ...missingOf(config.registry),
     doubted,

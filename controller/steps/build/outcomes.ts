@@ -2,6 +2,9 @@
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
 import { done, short, stalled, waiting, type Draft, type Outcomes } from '../../reconcile/outcome.ts';
 import type { ReasonOf } from '../../reconcile/reasons.ts';
+import { explainNoRoom, noRoomOf, triedAgainAt } from '../../build-queue/no-room.ts';
+import type { Job } from '../../objects/kinds.ts';
+import { timestamp } from '../../objects/timestamp.ts';
 import type { Verdict } from './verdict.ts';
 
 export function givenUp(faults: readonly HistoryEntry[]): Outcomes {
@@ -52,4 +55,28 @@ export function inProgress(verdict: Verdict & { kind: 'running' }, commit: strin
 
 export function beforeReview(reason: ReasonOf<'waiting'>, message: string): Outcomes {
   return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'Waiting for the review.') };
+}
+
+/** What keeps a pipeline from its turn, and from a node once it has it. */
+interface Wait {
+  readonly commit: string;
+  readonly position: number | undefined;
+  /** The scheduler's word of a pipeline that has its turn. */
+  readonly noRoom: string | undefined;
+  /** Why no build may start for lack of disk space. */
+  readonly shortage: string | undefined;
+}
+
+export function queued(job: Job, { commit, position, noRoom, shortage }: Wait): Outcomes {
+  const where = `Commit ${short(commit)} is queued at position ${position ?? '?'}`;
+  if (shortage !== undefined && job.spec?.suspend === true)
+    return beforeReview('WaitingForSpace', `Waiting for disk space: ${shortage} ${where}.`);
+  if (noRoom !== undefined)
+    return beforeReview('WaitingForRoom', `${explainNoRoom(noRoom)} Commit ${short(commit)} is the next to start.`);
+  const found = noRoomOf(job);
+  if (found === undefined) return beforeReview('Queued', `${where}.`);
+  return beforeReview(
+    'WaitingForRoom',
+    `${explainNoRoom(found.reason)} Commit ${short(commit)} is queued again, at position ${position ?? '?'}, and tried from ${timestamp(new Date(triedAgainAt(found)))} on.`,
+  );
 }

@@ -14,7 +14,11 @@ beforeAll(async () => {
 });
 
 const policy = z.looseObject({
-  spec: z.looseObject({ ingress: z.array(z.unknown()).optional(), egress: z.array(z.unknown()).optional() }),
+  spec: z.looseObject({
+    podSelector: z.unknown(),
+    ingress: z.array(z.unknown()).optional(),
+    egress: z.array(z.unknown()).optional(),
+  }),
 });
 type Policy = z.output<typeof policy>;
 
@@ -25,7 +29,10 @@ test('builds reach the registry proxy, and only that reaches the registry and ha
   const proxy = policyOf('moorage-registry-proxy');
   assert.ok(JSON.stringify(proxy.spec.egress).includes('{"ipBlock":{"cidr":"10.244.0.1/32"}}'));
   assert.deepEqual(proxy.spec.ingress?.[0], {
-    from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-builds' } } }],
+    from: [
+      { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-builds' } } },
+      { podSelector: policyOf('moorage-operator').spec.podSelector },
+    ],
     ports: [{ protocol: 'TCP', port: 5000 }],
   });
   const holders = ofKind(full, 'Deployment')

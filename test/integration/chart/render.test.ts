@@ -132,16 +132,18 @@ test('operator, API, registry proxy and workers run with limits, probes, no capa
     );
 });
 
-test('what is cluster-wide is the metrics of kubelets for the operator, and nothing where they are not asked', async () => {
+test('what is cluster-wide is the figures of kubelets for the operator, and nothing where they are not asked', async () => {
   const clusterWide = (objects: typeof full): unknown[] =>
     [...ofKind(objects, 'ClusterRole'), ...ofKind(objects, 'ClusterRoleBinding')].map(({ rules, subjects }) =>
       [rules, subjects].find((each) => each !== undefined),
     );
   assert.deepEqual(clusterWide(full), [
-    [{ apiGroups: [''], resources: ['nodes/metrics'], verbs: ['get'] }],
+    [{ apiGroups: [''], resources: ['nodes/metrics', 'nodes/stats'], verbs: ['get'] }],
     [{ kind: 'ServiceAccount', name: 'moorage-operator', namespace: 'moorage-system' }],
   ]);
-  assert.deepEqual(clusterWide(await render({ ...required, apps: { usageInterval: '0s' } })), []);
+  const off = { ...required, apps: { usageInterval: '0s' } };
+  assert.match(JSON.stringify(clusterWide(await render(off))), /"resources":\["nodes\/stats"\]/);
+  assert.deepEqual(clusterWide(await render({ ...off, builds: { spaceInterval: '0s' } })), []);
 });
 
 test('no role names a wildcard, or reads Secrets', () => {
@@ -387,7 +389,7 @@ test('the operator reads every setting that the chart gives it', () => {
 
 test('no setting that the chart gives is one that nobody reads', () => {
   for (const [component, files] of [
-    ['operator', ['controller/config.ts']],
+    ['operator', ['controller/config.ts', 'controller/space/config.ts']],
     ['workers', ['api/tools/engine/workers/remote/config.ts']],
     [
       'api',

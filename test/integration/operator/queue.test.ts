@@ -1,7 +1,10 @@
 // The build queue of the real operator: a cap on builds at once, oldest first, and positions that are reported.
 // The Jobs' ends are written by the test in place of the job controller.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
 import { failJob, findNoRoom, startedJob, startJob } from '../../support/operator/stand-in.ts';
 import { labels } from '../../../crds/names.ts';
 import { startWorld, until, type Operator, type World } from '../../support/operator/world.ts';
@@ -91,4 +94,52 @@ test('a build whose pod no node takes gives its slot back, and says why', async 
     );
   });
   await clear(operator);
+});
+
+/** Stands in for the registry proxy: says whether the registry has space, and notes what is removed. */
+async function startProxy(): Promise<{ host: string; asked: string[]; state: { isFull: boolean }; server: Server }> {
+  const [asked, state]: [string[], { isFull: boolean }] = [[], { isFull: false }];
+  const server = createServer((request, response) => {
+    const { method = '', url = '' } = request;
+    if (url !== '/space') asked.push(`${method} ${url}`);
+    response.setHeader('docker-content-digest', `sha256:${'d'.repeat(64)}`);
+    if (url === '/space')
+      response.end(JSON.stringify(state.isFull ? { refusal: { at: new Date().toISOString() } } : {}));
+    else response.end(JSON.stringify(url.endsWith('/tags/list') ? { tags: ['build-1'] } : {}));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = z.object({ port: z.int() }).parse(server.address());
+  return { host: `127.0.0.1:${port}`, asked, state, server };
+}
+
+test('without space in the registry builds wait and say so; a deleted app takes its images with it', async () => {
+  const proxy = await startProxy();
+  proxy.state.isFull = true;
+  const operator = world.startOperator({
+    MOORAGE_REGISTRY_PROXY: proxy.host,
+    MOORAGE_REGISTRY_PRUNE: 'true',
+    MOORAGE_BUILDS_SPACE_INTERVAL: '1s',
+  });
+  await until('the operator to see it', () => Promise.resolve(operator.log().includes('no build is started')));
+  await world.submit('patient');
+  await queued('patient');
+  await until('the reason', async () => {
+    const reviewed = (await world.app('patient'))?.status?.conditions?.find(({ type }) => type === 'Reviewed');
+    return (
+      reviewed?.reason === 'WaitingForSpace' && reviewed.message.startsWith('Waiting for disk space: the registry')
+    );
+  });
+  assert.deepEqual(await suspended('patient'), [true]);
+  proxy.state.isFull = false;
+  await startedJob(world, 'patient');
+  const uid = (await world.app('patient'))?.metadata.uid ?? '';
+  await clear(operator);
+  const removed = proxy.asked.filter((each) => each.startsWith('DELETE'));
+  const manifest = `manifests/sha256:${'d'.repeat(64)}`;
+  assert.deepEqual(
+    new Set(removed),
+    new Set([`DELETE /v2/apps/patient.${uid}/${manifest}`, `DELETE /v2/cache/patient.${uid}/${manifest}`]),
+  );
+  proxy.server.close();
+  proxy.server.closeAllConnections();
 });

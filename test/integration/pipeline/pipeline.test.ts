@@ -1,7 +1,7 @@
 // Repositories of every kind go through clone, review and build for real, and the images that come out answer.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { cacheRepository } from '../../../crds/image-names.ts';
+import { cacheRepository, cacheTags } from '../../../crds/image-names.ts';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
 import { answerOf, inspect } from '../../support/pipeline/images.ts';
 import { labUid, startLab, type Lab } from '../../support/pipeline/lab.ts';
@@ -59,6 +59,33 @@ test('the same commit makes the same image, and a second build takes its layers 
   assert.equal(images[0], images[1]);
   assert.doesNotMatch(logs[0] ?? '', /^#\d+ CACHED/m);
   assert.match(logs[1] ?? '', /bash \/opt\/uv\/install[^\n]*\n#\d+ CACHED/);
+});
+
+test('a cache that is larger than it may be is given up for that of the image, which the next build uses', async () => {
+  const app = { name: 'large', uid: labUid };
+  const ask = (path: string): Promise<Response> =>
+    fetch(`http://${lab.registry.host}/v2/${cacheRepository(app)}/${path}`, {
+      headers: { authorization: lab.registry.authorization, accept: 'application/vnd.oci.image.manifest.v1+json' },
+    });
+  const filled: (string | null)[][] = [];
+  for (let round = 0; round < 2; round += 1) {
+    const files = { 'index.html': `<p>round ${round}</p>\n` };
+    const pod = await lab.pod(await lab.repositories.add(`large-${round}`, { fixture: 'static', files }), {
+      app: app.name,
+      cache: `${lab.registry.proxy.host}/${cacheRepository(app)}`,
+      cacheBytes: 1_000,
+    });
+    const ended = await pod.upTo('build');
+    assert.equal(ended.code, 0, ended.log.slice(-2000));
+    assert.equal(ended.log.includes('larger than this installation keeps'), round === 0);
+    await pod.remove();
+    const manifests = await Promise.all([cacheTags.all, cacheTags.image].map((tag) => ask(`manifests/${tag}`)));
+    filled.push(manifests.map(({ headers }) => headers.get('docker-content-digest')));
+  }
+  const [before, after] = filled;
+  assert.ok(before?.every((digest) => digest !== null));
+  assert.equal(after?.[0], before[0], 'the cache of all steps is not filled any more');
+  assert.notEqual(after?.[1], before[1], 'that of the image is');
 });
 
 test('build arguments and credentials stay out of a planned image', async () => {

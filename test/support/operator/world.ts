@@ -79,6 +79,8 @@ async function furnish(api: ApiServer): Promise<World> {
     ...defined(environmentOf(await render(values), 'operator')),
     ...(await identify(api, folder)),
     MOORAGE_INTERNAL_PORT: '0',
+    // There is no registry.
+    MOORAGE_REGISTRY_PRUNE: 'false',
     NODE_ENV: 'test',
   };
   const client = createClient(await fileConnection(api.kubeconfig));

@@ -13,16 +13,19 @@ import { imageKey } from '../../../cluster/images/build.ts';
 import { images, type ImageRecipe } from '../../../cluster/images/catalog.ts';
 import { ensurePackages, unpackedFolder } from '../../../cluster/node/daemons/packages.ts';
 import { authorizer } from '../../../controller/registry-proxy/authorization.ts';
+import { fullness } from '../../../controller/registry-proxy/fullness.ts';
 import { createProxy } from '../../../controller/registry-proxy/proxy.ts';
 import { createLog } from '../../../lib/log.ts';
 import { pushToken, type PushIdentity } from '../../../lib/push-token.ts';
+import { run } from '../../../controller/pipeline/process.ts';
 import { exclusively } from '../exclusively.ts';
 import { paths } from '../../../cluster/paths.ts';
 import { freePort } from '../free-port.ts';
 
 const password = 'not-a-secret-of-anyone';
 const user = 'pipeline';
-const tokenSecret = 'push-token-secret-of-tests-0123456789';
+/** Makes the tokens that the proxy takes. */
+export const tokenSecret = 'push-token-secret-of-tests-0123456789';
 
 export interface TestRegistry {
   /** host:port */
@@ -32,6 +35,12 @@ export interface TestRegistry {
   readonly authorization: string;
   /** The way of builds to it. */
   readonly proxy: { readonly host: string; tokenOf(app: PushIdentity): string };
+  /** Root directory of what it stores. */
+  readonly root: string;
+  /** Runs its own garbage collection. */
+  collectGarbage(): Promise<void>;
+  /** Stops the server for the time of `work`, as for a collection. */
+  whileStopped<T>(work: () => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }
 
@@ -45,8 +54,10 @@ export async function programsOnPath(): Promise<void> {
   for (const part of parts) process.env['PATH'] = `${binariesOf(part)}:${process.env['PATH'] ?? ''}`;
 }
 
-export async function startRegistry(): Promise<TestRegistry> {
+/** `root`: where it stores, such as a small file system. Removed with it, but for a root that was given. */
+export async function startRegistry(given?: string): Promise<TestRegistry> {
   const folder = await mkdtemp(join(tmpdir(), 'moorage-registry-'));
+  const root = given ?? join(folder, 'data');
   const host = `127.0.0.1:${await freePort()}`;
   const users = execFileSync('htpasswd', ['-niB', user], { input: password, encoding: 'utf8' });
   await writeFile(join(folder, 'users'), users);
@@ -55,8 +66,8 @@ export async function startRegistry(): Promise<TestRegistry> {
     JSON.stringify({
       version: 0.1,
       log: { level: 'error', accesslog: { disabled: true } },
-      storage: { filesystem: { rootdirectory: join(folder, 'data') } },
-      http: { addr: host, secret: 'x' },
+      storage: { filesystem: { rootdirectory: root }, delete: { enabled: true } },
+      http: { addr: host, secret: 'x', draintimeout: '30s' },
       auth: { htpasswd: { realm: 'test', path: join(folder, 'users') } },
     }),
   );
@@ -64,18 +75,21 @@ export async function startRegistry(): Promise<TestRegistry> {
   const dockerConfig = join(folder, 'docker');
   await mkdir(dockerConfig);
   await writeFile(join(dockerConfig, 'config.json'), JSON.stringify({ auths: { [host]: { auth } } }));
-  const child = spawn(
-    join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry'),
-    ['serve', join(folder, 'config.yml')],
-    { stdio: 'ignore' },
-  );
-  await answering({ host, authorization: `Basic ${auth}` }, child);
+  const program = join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry');
+  const configFile = join(folder, 'config.yml');
+  const serve = async (): Promise<ChildProcess> => {
+    const server = spawn(program, ['serve', configFile], { stdio: 'ignore' });
+    await answering({ host, authorization: `Basic ${auth}` }, server);
+    return server;
+  };
+  let child = await serve();
   const url = `http://${host}`;
   const server = createProxy({
     registry: url,
     authorize: authorizer({ url, credentials: auth }),
     tokenSecret,
     mirrors: true,
+    fullness: fullness(),
     log: createLog('registry-proxy'),
   });
   server.listen(0, '127.0.0.1');
@@ -85,11 +99,25 @@ export async function startRegistry(): Promise<TestRegistry> {
     host,
     dockerConfig,
     authorization: `Basic ${auth}`,
+    root,
+    collectGarbage: async () => {
+      const collected = await run(program, ['garbage-collect', configFile], { env: {} });
+      if (collected.code !== 0) throw new Error(collected.stderr.slice(-2000));
+    },
+    whileStopped: async (work) => {
+      await endProcess(child);
+      try {
+        return await work();
+      } finally {
+        child = await serve();
+      }
+    },
     proxy: { host: `127.0.0.1:${port}`, tokenOf: (app) => pushToken(app, tokenSecret) },
     stop: async () => {
       server.close();
       server.closeAllConnections();
-      await end(child, folder);
+      await endProcess(child);
+      await rm(folder, { recursive: true, force: true });
     },
   };
 }
@@ -105,12 +133,10 @@ async function answering(registry: Pick<TestRegistry, 'host' | 'authorization'>,
   }
 }
 
-async function end(child: ChildProcess, folder: string): Promise<void> {
-  if (child.exitCode === null) {
-    child.kill('SIGTERM');
-    await once(child, 'exit');
-  }
-  await rm(folder, { recursive: true, force: true });
+async function endProcess(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  child.kill('SIGTERM');
+  await once(child, 'exit');
 }
 
 /** The base images that plans start from on every installation. */

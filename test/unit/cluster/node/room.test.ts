@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { appsQuota } from '../../../../cluster/node/room.ts';
-import { withoutRoom } from '../../../../cluster/node/status.ts';
+import { withoutRoom, withoutSpace } from '../../../../cluster/node/status.ts';
 
 const gibibyte = 1024 ** 3;
 
@@ -25,4 +25,8 @@ test('apps that wait for room are named with the cause', () => {
     { metadata: { name: 'held' }, status: { conditions: [{ reason: 'Queued', message: '' }, condition] } },
   ];
   assert.deepEqual(withoutRoom({ items }), ['held: Waiting for room: 1 Insufficient cpu.']);
+  assert.deepEqual(withoutSpace({ items }), []);
+  const short = { reason: 'WaitingForSpace', message: 'Waiting for disk space.' };
+  const held = [{ metadata: { name: 'full' }, status: { conditions: [short] } }];
+  assert.deepEqual(withoutSpace({ items: held }), ['full: Waiting for disk space.']);
 });

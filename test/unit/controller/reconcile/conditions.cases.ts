@@ -577,6 +577,26 @@ export const scenarios: readonly Scenario[] = [
     ),
   },
   {
+    name: 'its pipeline waits for disk space, with another release serving',
+    phase: 'Queued',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    snapshot: snapshotOf(app({}, live(first, polled(second))), {
+      ...deployed(app({}, live(first))),
+      shortage: 'the node has 2 GiB free, and 5 GiB are kept free. Delete something.',
+      jobs: [job(second, { suspend: true, number: 2 })],
+    }),
+    conditions: conditions(
+      'Ready=Unknown WaitingForSpace',
+      'Reconciling=True WaitingForSpace',
+      resolved,
+      'Reviewed=Unknown WaitingForSpace',
+      'Built=Unknown NotReached',
+      serving,
+    ),
+  },
+  {
     name: 'the gateway has not answered',
     phase: 'Routing',
     public: 'in_pipeline',

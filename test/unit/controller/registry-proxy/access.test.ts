@@ -8,7 +8,7 @@ const own = `/v2/apps/hello.${app.uid}`;
 const cache = `/v2/cache/hello.${app.uid}`;
 const digest = `sha256:${'a'.repeat(64)}`;
 const status = (method: string, url: string, mirrors = true): number => {
-  const decision = judge(method, url, app, mirrors);
+  const decision = judge(method, url, { ...app, purpose: 'push' }, mirrors);
   return 'refused' in decision ? decision.status : 200;
 };
 
@@ -28,6 +28,32 @@ test('an app reads and writes its own image and cache', () => {
     ] as const)
       assert.equal(status(method, `${repository}${path}`), 200, `${method} ${path}`);
   }
+});
+
+test('a build removes nothing; the operator lists and removes manifests by their digest, and does nothing else', () => {
+  const prune = (method: string, url: string): number => {
+    const decision = judge(method, url, { ...app, purpose: 'prune' }, true);
+    return 'refused' in decision ? decision.status : 200;
+  };
+  for (const repository of [own, cache]) {
+    assert.equal(status('DELETE', `${repository}/manifests/${digest}`), 405);
+    assert.equal(status('DELETE', `${repository}/blobs/${digest}`), 405);
+    for (const [method, path, expected] of [
+      ['GET', '/tags/list', 200],
+      ['GET', '/manifests/build-1', 200],
+      ['HEAD', `/manifests/${digest}`, 200],
+      ['DELETE', `/manifests/${digest}`, 200],
+      ['DELETE', '/manifests/build-1', 405],
+      ['PUT', '/manifests/build-1', 405],
+      ['POST', '/blobs/uploads/', 405],
+      ['GET', `/blobs/${digest}`, 405],
+      ['DELETE', `/blobs/${digest}`, 405],
+    ] as const)
+      assert.equal(prune(method, `${repository}${path}`), expected, `${method} ${path}`);
+  }
+  assert.equal(prune('DELETE', `/v2/apps/other.${app.uid}/manifests/${digest}`), 403);
+  assert.equal(prune('DELETE', `/v2/library/python/manifests/${digest}`), 403);
+  assert.equal(prune('GET', '/v2/library/python/manifests/3.13'), 403);
 });
 
 test('repositories of other apps, of a namesake and of the platform are closed', () => {
@@ -79,7 +105,7 @@ test('what is spelled in another way, or is no request of the distribution API, 
 
 test('a layer of another repository is not mounted: the upload begins without it', () => {
   const queryOf = (query: string): string => {
-    const decision = judge('POST', `${own}/blobs/uploads/?${query}`, app, true);
+    const decision = judge('POST', `${own}/blobs/uploads/?${query}`, { ...app, purpose: 'push' }, true);
     return 'allowed' in decision ? decision.allowed.query.toString() : assert.fail(decision.refused);
   };
   const mine = `mount=${encodeURIComponent(digest)}&from=${encodeURIComponent(cache.slice('/v2/'.length))}`;

@@ -247,6 +247,21 @@ const faults: readonly { name: string; output: string; changes?: Partial<FailedB
       'error: failed to solve: failed to resolve source metadata for docker.io/library/python:3.11: unexpected status from HEAD request: 429 Too Many Requests\n',
   },
   {
+    name: 'a registry without space, as the proxy reports it',
+    output:
+      'error: failed to solve: failed to push proxy.test:5000/apps/a:build-1: unexpected status from PUT request to http://proxy.test:5000/v2/apps/a/blobs/uploads/x: 507 Insufficient Storage\n',
+  },
+  {
+    name: 'a disk that is full beside the steps',
+    output:
+      'error: failed to solve: failed to copy files: write /var/lib/buildkit/runc-overlayfs/x: no space left on device\n',
+  },
+  {
+    name: 'a step without space on a node that has less than the build may take',
+    changes: { lacksDisk: true },
+    output: step('write error: No space left on device'),
+  },
+  {
     name: 'a package registry, as a planned step reports it',
     changes: { authored: undefined },
     output: step("ReadTimeoutError: HTTPSConnectionPool(host='files.pythonhosted.org', port=443): Read timed out."),
@@ -258,6 +273,10 @@ for (const { name, output, changes } of faults) {
     assert.ok(judge(output, changes) instanceof Fault);
   });
 }
+
+test('a step that fails for its own reason on a full node is rejected for that', () => {
+  assert.ok(judge(step('npm error Missing script: "build"'), { lacksDisk: true }) instanceof Rejected);
+});
 
 const staged = step('npm error network request to https://registry.npmjs.org/x failed, reason: read ECONNRESET');
 

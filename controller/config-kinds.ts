@@ -1,0 +1,36 @@
+// The kinds of value that the operator's variables have.
+import { z } from 'zod';
+import { list } from '../lib/config.ts';
+import { parseDuration } from '../lib/duration.ts';
+import { bytesOf } from './objects/quantity.ts';
+import type { Reserve } from './space/shortage.ts';
+
+export const pairs = list.transform((items, context) => {
+  const entries = items.map((item) => item.split('='));
+  if (entries.some((entry) => entry.length !== 2)) context.addIssue('must be a list like key=value,key=value');
+  return Object.fromEntries(entries.map(([name = '', value = '']) => [name, value]));
+});
+
+export const duration = z.string().transform((text, context) => {
+  try {
+    return parseDuration(text);
+  } catch {
+    context.addIssue('must be a duration like 90s, 20m or 2h');
+    return z.NEVER;
+  }
+});
+
+export const quantity = z
+  .string()
+  .regex(/^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/, 'must be a quantity like 2, 500m or 4Gi');
+
+export const bytes = quantity.transform((text) => Number(bytesOf(text)));
+
+export const reserve = z
+  .string()
+  .regex(/^([0-9]+(\.[0-9]+)?(Mi|M|Gi|G|Ti|T)?|[1-9]?[0-9]%)$/, 'must be a quantity like 5Gi, or a share like 10%')
+  .transform((text): Reserve =>
+    text.endsWith('%') ? { share: Number(text.slice(0, -1)) / 100 } : { bytes: Number(bytesOf(text)) },
+  );
+
+export const verdict = z.enum(['reject', 'ask', 'warn']);

@@ -1,0 +1,68 @@
+// Reads from the kubelet of a node how much of its disk is free, and of the volumes that its pods mount.
+import { z } from 'zod';
+import { exchange, readText, type Connection } from '../../lib/kubernetes/index.ts';
+
+/** Bytes of a file system. */
+export interface FileSystem {
+  readonly free: number;
+  readonly capacity: number;
+}
+
+/** The disks that the kubelet of one node sees. */
+export interface NodeDisks {
+  /** Where pods write, and where images are unpacked: one file system on most nodes. */
+  readonly own: readonly FileSystem[];
+  /** By `namespace/name` of the claim. */
+  readonly claims: ReadonlyMap<string, FileSystem>;
+}
+
+/** Reads a node by its address. @throws ApiError when the kubelet refuses or is out of reach */
+export type ReadDisks = (address: string, signal: AbortSignal) => Promise<NodeDisks>;
+
+const kubeletPort = 10_250;
+/** Values that the kubelet has not measured yet are absent. */
+const figures = z
+  .object({ availableBytes: z.number(), capacityBytes: z.number() })
+  .transform(({ availableBytes, capacityBytes }): FileSystem => ({ free: availableBytes, capacity: capacityBytes }))
+  .optional()
+  .catch(undefined);
+const claim = z.object({ namespace: z.string(), name: z.string() });
+const volume = z.object({ pvcRef: claim.optional() });
+const summary = z.object({
+  node: z.object({ fs: figures, runtime: z.object({ imageFs: figures }).optional() }),
+  pods: z.array(z.object({ volume: z.array(z.unknown()).optional() })).default([]),
+});
+
+/** Asks the kubelets themselves, on their own port: the right to their statistics (nodes/stats) opens nothing else. */
+export function kubeletDisks(connection: Connection): ReadDisks {
+  return async (address, signal) => {
+    const host = address.includes(':') ? `[${address}]` : address;
+    const answer = await exchange(
+      { ...connection, credentials: () => connection.credentials(), server: `https://${host}:${kubeletPort}` },
+      {
+        method: 'GET',
+        path: '/stats/summary',
+        headers: { accept: 'application/json', 'user-agent': 'moorage-operator' },
+        body: undefined,
+        signal,
+      },
+    );
+    return parseDisks(await readText(answer));
+  };
+}
+
+/** What a kubelet's summary says of disks. @throws ZodError, SyntaxError for any other text. */
+export function parseDisks(text: string): NodeDisks {
+  const { node, pods } = summary.parse(JSON.parse(text));
+  const volumes = pods.flatMap((pod) => pod.volume ?? []).map(mounted);
+  return {
+    own: [node.fs, node.runtime?.imageFs].filter((each) => each !== undefined),
+    claims: new Map(volumes.filter((each) => each !== undefined)),
+  };
+}
+
+function mounted(each: unknown): [string, FileSystem] | undefined {
+  const { pvcRef } = volume.safeParse(each).data ?? {};
+  const disk = figures.parse(each);
+  return pvcRef === undefined || disk === undefined ? undefined : [`${pvcRef.namespace}/${pvcRef.name}`, disk];
+}

@@ -1,0 +1,51 @@
+// Metrics of disk space: what is free, what apps have in the registry, and whether builds wait for it.
+import { Counter, Gauge, type Registry } from 'prom-client';
+
+export interface SpaceMetrics {
+  readonly free: Gauge<'disk'>;
+  readonly capacity: Gauge<'disk'>;
+  readonly short: Gauge;
+  readonly stored: Gauge<'app' | 'kind'>;
+  readonly removed: Counter;
+  readonly failures: Counter<'of'>;
+}
+
+export function spaceMetrics(registry: Registry): SpaceMetrics {
+  const registers = [registry];
+  return {
+    free: new Gauge({
+      name: 'moorage_disk_free_bytes',
+      help: 'Free bytes of the disk of a node, by its address, or of the volume of the registry (registry).',
+      labelNames: ['disk'],
+      registers,
+    }),
+    capacity: new Gauge({
+      name: 'moorage_disk_capacity_bytes',
+      help: 'Bytes of the same disk in all.',
+      labelNames: ['disk'],
+      registers,
+    }),
+    short: new Gauge({
+      name: 'moorage_disk_short',
+      help: '1 while no pipeline is started for lack of disk space, else 0.',
+      registers,
+    }),
+    stored: new Gauge({
+      name: 'moorage_registry_stored_bytes',
+      help: 'Bytes of the images and of the layer cache of an app in the registry, when they were last looked at. Layers that are shared count in each.',
+      labelNames: ['app', 'kind'],
+      registers,
+    }),
+    removed: new Counter({
+      name: 'moorage_registry_removed_total',
+      help: 'Manifests of images and caches that were removed from the registry.',
+      registers,
+    }),
+    failures: new Counter({
+      name: 'moorage_space_failures_total',
+      help: 'Nodes whose disks could not be read (node), and apps whose images could not be removed (registry).',
+      labelNames: ['of'],
+      registers,
+    }),
+  };
+}
