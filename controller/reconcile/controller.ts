@@ -13,11 +13,13 @@ import {
   type Store,
   type Watch,
 } from '../../lib/kubernetes/index.ts';
+import { countApps } from './app-counts.ts';
 import type { Caches } from './cache/caches.ts';
 import { createBackgroundLookups } from './background-lookups.ts';
 import type { Job } from '../objects/kinds.ts';
 import { lookAtPage } from '../steps/publish/page/page.ts';
 import { probe } from '../steps/publish/probe.ts';
+import { appMetrics, buildMetrics } from './metrics.ts';
 import { createReconciler } from './reconcile.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import { resolveRevision } from '../steps/source/revision.ts';
@@ -40,6 +42,8 @@ const maximumLooks = 4;
 /** Makes the controller. */
 export function createHostedAppController(options: HostedAppControllerOptions): Controller {
   const { client, caches, config, recorder, resyncMs, log, registry } = options;
+  const metrics = buildMetrics(registry);
+  appMetrics(registry, () => countApps(caches.apps.list()));
   const onResult = (key: string): void => {
     controller.enqueue(key);
   };
@@ -83,7 +87,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
       ...children.map(({ store }) => watches(store, toApp)),
       queuePositions(caches.jobs, toApp),
     ],
-    reconcile: createReconciler({ client, caches, config, recorder, polls, probes, pages }),
+    reconcile: createReconciler({ client, caches, config, recorder, metrics, polls, probes, pages }),
   });
   return controller;
 }

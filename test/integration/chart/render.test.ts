@@ -137,7 +137,7 @@ test('what is cluster-wide is the metrics of kubelets for the operator, and noth
       [rules, subjects].find((each) => each !== undefined),
     );
   assert.deepEqual(clusterWide(full), [
-    [{ apiGroups: [''], resources: ['nodes/metrics'], verbs: ['get'] }],
+    [{ apiGroups: [''], resources: ['nodes/metrics', 'nodes/stats'], verbs: ['get'] }],
     [{ kind: 'ServiceAccount', name: 'moorage-operator', namespace: 'moorage-system' }],
   ]);
   assert.deepEqual(clusterWide(await render({ ...required, apps: { usageInterval: '0s' } })), []);
