@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { apps } from './app-values.ts';
 import { services } from './backing-services.ts';
 import { bench } from './bench-values.ts';
+import { monitoring } from './monitoring-values.ts';
 import { review } from './review-values.ts';
 import { quantity, duration, cidr, labels, port, name, host, domain, labelKey, optional, usd } from './value-kinds.ts';
 
@@ -447,6 +448,7 @@ export const values = z.strictObject({
   database: database.prefault({}).describe('Database of the ledger.'),
   postgres: postgres.prefault({}),
   network: network.prefault({}),
+  monitoring: monitoring.prefault({}),
   sandbox: sandbox.prefault({}).describe('What pods of apps and builds may ask of the scheduler.'),
   hostUsers: z
     .boolean()
