@@ -8,8 +8,6 @@ export interface Query {
   readonly expr: string;
   /** Name of each series, with labels as {{label}}. */
   readonly legend: string;
-  /** Why it may return nothing while all is well; else a test demands a series. */
-  readonly sparse?: string;
 }
 
 export interface Panel {

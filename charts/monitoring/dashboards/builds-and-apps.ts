@@ -77,7 +77,6 @@ export const buildsAndApps: Dashboard = {
             {
               expr: 'max by (reason) (moorage_apps_not_ready)',
               legend: '{{reason}}',
-              sparse: 'every app is ready',
             },
           ],
         },

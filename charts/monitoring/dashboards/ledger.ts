@@ -101,7 +101,6 @@ export const ledger: Dashboard = {
             {
               expr: 'sum by (model) (increase(moorage_model_costs_pending_total[1h]))',
               legend: '{{model}}',
-              sparse: 'the router reports every cost',
             },
           ],
         },
