@@ -279,6 +279,11 @@ const database = z.strictObject({
     .describe(
       'Days for which individual uses and finished reservations are kept. The ledger, and with it every balance, is kept forever.',
     ),
+  auditSeconds: z
+    .int()
+    .min(60)
+    .default(3600)
+    .describe('How often each replica of the API audits the whole ledger, in seconds.'),
 });
 
 const serviceAddress = {

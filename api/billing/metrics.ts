@@ -28,6 +28,9 @@ export function billingMetrics(registry: Registry, counts: BillingCounts): Billi
     labelNames: ['caller', 'quota'],
     registers,
   });
+  // From the first scrape on, so that the first refusal is an increase.
+  for (const caller of ['anonymous', 'key', 'app'] satisfies Payer['kind'][])
+    for (const quota of ['caller', 'everyone']) refusals.inc({ caller, quota }, 0);
   new Gauge({
     name: 'moorage_ledger_holds',
     help: 'Holds by state: open, pending (cost being looked up) and abandoned (cost never found).',

@@ -1,4 +1,5 @@
 // Dashboards as Grafana reads them.
+import { colors } from './colors.ts';
 import type { Dashboard, Panel, Query } from './panel.ts';
 
 /** Chosen by the reader at the head of the dashboard. */
@@ -28,7 +29,7 @@ export function renderDashboard(dashboard: Dashboard): string {
     timezone: 'browser',
     links: [{ type: 'dashboards', title: 'Moorage', tags: ['moorage'], asDropdown: false, icon: 'external link' }],
     templating: {
-      list: [{ name: 'datasource', label: 'Prometheus', type: 'datasource', query: 'prometheus', current: {} }],
+      list: [{ name: 'datasource', label: 'Prometheus', type: 'datasource', query: 'prometheus' }],
     },
     panels: panelsOf(dashboard),
   };
@@ -74,7 +75,7 @@ function panelOf(panel: Panel): object {
         color: { mode: panel.kind === 'number' ? 'thresholds' : 'palette-classic' },
         thresholds: thresholdsOf(panel),
       },
-      overrides: [],
+      overrides: panel.kind === 'bars' ? colored : [],
     },
     options: panel.kind === 'number' ? numberOptions : chartOptions,
   };
@@ -110,6 +111,10 @@ function lineOf({ kind, limit }: Panel): object {
     : { drawStyle: 'line', fillOpacity: 5, lineWidth: 1, showPoints: 'never', thresholdsStyle };
 }
 
+const colored = Object.entries(colors).map(([name, fixedColor]) => ({
+  matcher: { id: 'byName', options: name },
+  properties: [{ id: 'color', value: { mode: 'fixed', fixedColor } }],
+}));
 const numberOptions = {
   reduceOptions: { calcs: ['lastNotNull'], fields: '', values: false },
   colorMode: 'value',

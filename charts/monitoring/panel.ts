@@ -1,7 +1,7 @@
 // What a panel of a dashboard shows: queries, a unit, and how it is drawn.
 
 /** Units by Grafana's names. */
-export type Unit = 'short' | 's' | 'bytes' | 'percentunit' | 'reqps' | 'currencyUSD' | 'dateTimeFromNow';
+export type Unit = 'short' | 's' | 'bytes' | 'percentunit' | 'reqps' | 'currencyUSD';
 
 export interface Query {
   /** PromQL. `$__rate_interval` is at least four scrapes. */

@@ -3,7 +3,10 @@ import type { AlertGroup } from '../alert.ts';
 
 const calls = (matcher: string): string => `sum(increase(moorage_model_calls_total${matcher}[10m]))`;
 const failed = calls('{outcome=~"unreachable|broken|timeout|interrupted|malformed"}');
-const requests = (matcher: string): string => `sum(rate(moorage_http_request_duration_seconds_count${matcher}[5m]))`;
+/** Calls of apps are left out: an app that is down is the affair of its author. */
+const requests = (matcher = ''): string =>
+  `sum(rate(moorage_http_request_duration_seconds_count{route!~"/api/projects/.*/call.*"${matcher}}[5m]))`;
+const errors = requests(',status=~"5.."');
 
 export const api: AlertGroup = {
   name: 'moorage-api',
@@ -23,14 +26,14 @@ export const api: AlertGroup = {
     },
     {
       name: 'MoorageApiErrors',
-      expr: `${requests('{status=~"5.."}')} / ${requests('')} > 0.05 and ${requests('{status=~"5.."}')} > 0.05`,
+      expr: `${errors} / ${requests()} > 0.05 and ${errors} > 0.05`,
       for: '5m',
       severity: 'critical',
       summary: '{{ $value | humanizePercentage }} of the requests to the API are answered with a status of 5xx',
       meaning: 'Callers are refused through no fault of their own.',
       runbook: [
         'See which routes and which problems: dashboard *API and models*, or `sum by (type) (rate(moorage_http_problems_total[5m]))`.',
-        '`ledger-unavailable`: the database is away. `router-unavailable`, `model-failed`, `model-timeout`: the model router fails. A status of 502 or 504 on `/api/projects/{slug}/call`: a hosted app fails. 500: read the log of the API for `err`, by the request id of the answer.',
+        '`ledger-unavailable`: the database is away. `router-unavailable`, `model-failed`, `model-timeout`: the model router fails. 500: read the log of the API for `err`, by the request id of the answer.',
       ],
     },
     {

@@ -28,25 +28,35 @@ const finding = {
 };
 
 /** One app goes live, one is rejected, one fails by a fault of the platform. */
-export async function buildApps({ world }: Lab): Promise<void> {
-  const { client } = world;
-  await world.submit('live');
-  const commit = await until('live resolved', async () => (await world.app('live'))?.status?.source?.commit);
-  const job = await startedJob(world, 'live');
-  await buildWell(client, job, commit, imageOf(job, 'a'));
-  await rollOut(client, await deploymentOf(world, 'live', imageOf(job, 'a')));
-  await scheduleOnNode(world);
-  await acceptRoute(world, 'live');
-  await until('live to be live', async () => (await world.app('live'))?.status?.phase === 'Live');
+export async function buildApps(lab: Pick<Lab, 'world'>): Promise<void> {
+  await goLive(lab, 'live');
+  await reject(lab, 'rejected');
+  await faultBuild(lab, 'faulted');
+}
 
-  await world.submit('rejected');
-  const refused = await startedJob(world, 'rejected');
-  const at = refused.metadata.annotations?.[annotations.commit] ?? '';
-  await startJob(client, refused);
-  await writePod(client, refused, [cloned(at), ended('review', 42, { rejected: true, findings: [finding] })], 'Failed');
-  await failJob(client, refused, 'PodFailurePolicy');
-  await until('the rejection', async () => (await world.app('rejected'))?.status?.phase === 'Rejected');
-  await faultBuild({ world }, 'faulted');
+/** An app that is built, runs and is routed. */
+export async function goLive({ world }: Pick<Lab, 'world'>, name: string): Promise<void> {
+  const { client } = world;
+  await world.submit(name);
+  const commit = await until('the commit', async () => (await world.app(name))?.status?.source?.commit);
+  const job = await startedJob(world, name);
+  await buildWell(client, job, commit, imageOf(job, 'a'));
+  await rollOut(client, await deploymentOf(world, name, imageOf(job, 'a')));
+  await scheduleOnNode(world);
+  await acceptRoute(world, name);
+  await until(`${name} to be live`, async () => (await world.app(name))?.status?.phase === 'Live');
+}
+
+/** An app that the review refuses. */
+export async function reject({ world }: Pick<Lab, 'world'>, name: string): Promise<void> {
+  await world.submit(name);
+  const job = await startedJob(world, name);
+  const commit = job.metadata.annotations?.[annotations.commit] ?? '';
+  await startJob(world.client, job);
+  const containers = [cloned(commit), ended('review', 42, { rejected: true, findings: [finding] })];
+  await writePod(world.client, job, containers, 'Failed');
+  await failJob(world.client, job, 'PodFailurePolicy');
+  await until('the rejection', async () => (await world.app(name))?.status?.phase === 'Rejected');
 }
 
 /** A build that ends by a fault of the platform. */

@@ -120,9 +120,15 @@ export const alertCases: readonly AlertCase[] = [
       at: '20m',
       summary: '10% of the requests to the API are answered with a status of 5xx',
     },
-    // Problems of callers are no errors of ours.
+    // Problems of callers are no errors of ours, nor is an app that is down.
     quiet: {
-      series: { [requests('200')]: '0+540x30', [requests('402')]: '0+300x30', [requests('500')]: '0+6x30' },
+      series: {
+        [requests('200')]: '0+540x30',
+        [requests('402')]: '0+300x30',
+        [requests('500')]: '0+6x30',
+        'moorage_http_request_duration_seconds_count{status="502",route="/api/projects/{slug}/call/{path}"}':
+          '0+300x30',
+      },
       at: '20m',
     },
   },

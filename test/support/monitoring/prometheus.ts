@@ -111,8 +111,12 @@ export async function startPrometheus(options: PrometheusOptions): Promise<Prome
     if (answer?.ok === true) break;
     await sleep(50);
   }
+  const prometheus = prometheusAt(url);
+  // What happens before the first scrape is no increase.
+  const count = Object.values(targets).flat().length;
+  while ((await prometheus.query('up == 1')).length < count) await sleep(100);
   return {
-    ...prometheusAt(url),
+    ...prometheus,
     async stop() {
       process.off('exit', atExit);
       if (child.exitCode === null) {

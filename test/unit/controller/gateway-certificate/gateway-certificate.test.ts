@@ -20,7 +20,8 @@ async function lookOnce(registry: Registry, gateway: string): Promise<string> {
 test('the end of the certificate, and afterwards that the gateway is gone', async () => {
   const gateway = await startGateway(3);
   const url = `https://127.0.0.1:${gateway.port}`;
-  const text = await lookOnce(new Registry(), url).finally(() => gateway.stop());
+  const text = await lookOnce(new Registry(), url);
+  await gateway.stop();
   assert.match(text, /^moorage_gateway_up\{domain="apps\.localhost"\} 1$/m);
   const [, end = ''] =
     /^moorage_gateway_certificate_expiry_timestamp_seconds\{domain="apps\.localhost"\} (\d+)$/m.exec(text) ?? [];
