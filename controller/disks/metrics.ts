@@ -26,7 +26,7 @@ export function diskMetrics(registry: Registry): DiskMetrics {
   });
   const volumeSize = new Gauge({
     name: 'moorage_volume_size_bytes',
-    help: 'Size of a volume of the installation itself, such as that of its PostgreSQL, on a node that runs apps or builds.',
+    help: 'Size of a volume of the installation itself, such as that of its PostgreSQL, if it is on a node that runs apps or builds and the kubelet measures it (not of hostPath).',
     labelNames: volume,
     registers,
   });
