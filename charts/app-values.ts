@@ -28,7 +28,7 @@ export const apps = z.strictObject({
   usageInterval: duration
     .default('30s')
     .describe(
-      'How often the operator reads from the kubelets (port 10250 of network.nodeCidrs) what apps use, and lets them request that. 0s: never; apps then request a hundredth of their CPU limit and an eighth of their memory limit.',
+      'How often the operator reads from the kubelets (port 10250 of network.nodeCidrs) what apps use, and lets them request that, and how full disks are, for metrics. 0s: never; apps then request a hundredth of their CPU limit and an eighth of their memory limit.',
     ),
   callUsd: usd.default('0.0001').describe('Price of a call to an app through the API, in USD.'),
   callSeconds: z

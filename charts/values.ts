@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { apps } from './app-values.ts';
 import { services } from './backing-services.ts';
 import { bench } from './bench-values.ts';
+import { monitoring } from './monitoring-values.ts';
 import { review } from './review-values.ts';
 import {
   quantity,
@@ -324,6 +325,11 @@ const database = z.strictObject({
     .describe(
       'Days for which individual uses and finished reservations are kept. The ledger, and with it every balance, is kept forever.',
     ),
+  auditSeconds: z
+    .int()
+    .min(60)
+    .default(3600)
+    .describe('How often each replica of the API audits the whole ledger, in seconds.'),
 });
 
 const serviceAddress = {
@@ -498,6 +504,7 @@ export const values = z.strictObject({
   database: database.prefault({}).describe('Database of the ledger.'),
   postgres: postgres.prefault({}),
   network: network.prefault({}),
+  monitoring: monitoring.prefault({}),
   sandbox: sandbox.prefault({}).describe('What pods of apps and builds may ask of the scheduler.'),
   hostUsers: z
     .boolean()

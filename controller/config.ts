@@ -112,7 +112,10 @@ export const environment = z.object({
   MOORAGE_SERVICES_MAX_DISK: quantity.default('5Gi').describe('Maximum disk of a backing service.'),
   MOORAGE_APPS_USAGE_INTERVAL: duration
     .prefault('30s')
-    .describe('How often the use of apps is read from the kubelets, to which their requests are fitted; 0s: never.'),
+    .describe(
+      'How often the use of apps, to which their requests are fitted, and the disks of nodes are read from the kubelets; 0s: never.',
+    ),
+  MOORAGE_KUBELET_PORT: count.default(10_250).describe('Port of the kubelets.'),
   MOORAGE_CLOSED_CIDRS: subnets
     .default([])
     .describe(
@@ -151,6 +154,7 @@ export interface OperatorConfig {
   readonly space: SpaceConfig;
   /** 0: the use of apps is not read. */
   readonly usageMs: number;
+  readonly kubeletPort: number;
   /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
   readonly serviceAccount?: string | undefined;
 }
@@ -174,6 +178,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
     resyncMs: read.MOORAGE_RESYNC,
     space: spaceConfig(read),
     usageMs: read.MOORAGE_APPS_USAGE_INTERVAL,
+    kubeletPort: read.MOORAGE_KUBELET_PORT,
     serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };
 }

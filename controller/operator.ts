@@ -4,6 +4,9 @@ import { labels } from '../crds/names.ts';
 import { createLog } from '../lib/log.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';
 import { operatorConfig } from './config.ts';
+import { createDisksTask } from './disks/disks.ts';
+import { kubeletSpaces } from './disks/kubelet-summary.ts';
+import { createCertificateTask } from './gateway-certificate/gateway-certificate.ts';
 import type { Pod } from './objects/kinds.ts';
 import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
@@ -21,19 +24,13 @@ import {
   inClusterConnection,
 } from '../lib/kubernetes/index.ts';
 
+const certificateMs = 300_000;
+
 /** Runs until SIGTERM or the loss of leadership. */
 export async function runOperator(): Promise<void> {
   const log = createLog('operator');
-  const {
-    installation: config,
-    lease,
-    internalPort,
-    builds,
-    resyncMs,
-    usageMs,
-    serviceAccount,
-    ...read
-  } = operatorConfig();
+  const read = operatorConfig();
+  const { installation: config, lease, internalPort, builds, resyncMs, usageMs, serviceAccount } = read;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
@@ -86,9 +83,17 @@ export async function runOperator(): Promise<void> {
     }),
   );
   if (usageMs > 0) {
-    const read = kubeletUsage(connection, config.appsNamespace);
-    const pods = (): readonly Pod[] => caches.pods.list();
-    manager.addLeaderTask('usage', createUsageTask({ client, read, pods, intervalMs: usageMs, log, registry }));
+    const shared = { intervalMs: usageMs, log, registry };
+    const usage = kubeletUsage(connection, config.appsNamespace, read.kubeletPort);
+    const spaces = kubeletSpaces(connection, config.systemNamespace, read.kubeletPort);
+    const apps = (): readonly Pod[] => caches.pods.list();
+    const all = (): readonly Pod[] => [...apps(), ...caches.pipelinePods.list()];
+    manager.addLeaderTask('usage', createUsageTask({ ...shared, client, read: usage, pods: apps }));
+    manager.addLeaderTask('disks', createDisksTask({ ...shared, read: spaces, pods: all }));
+  }
+  if (config.probeUrl?.startsWith('https:') === true) {
+    const seen = { gateway: config.probeUrl, domain: config.site.domain, intervalMs: certificateMs };
+    manager.addLeaderTask('gateway certificate', createCertificateTask({ ...seen, log, registry }));
   }
   await manager.run();
 }

@@ -2,6 +2,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { readCommandLine } from '../lib/command-line.ts';
+import { alertsPage } from './generator/alerts-page.ts';
 import { httpApi, metricsPage, problemsPage, toolsPage } from './generator/api-pages.ts';
 import { configuration } from './generator/configuration-page.ts';
 import { blocks, renderPage, table, type Page } from './generator/markdown.ts';
@@ -20,6 +21,7 @@ const pages: readonly Page[] = [
   chartValues,
   configuration,
   metricsPage,
+  alertsPage,
 ];
 
 /** Every generated file with its text, by its path below docs/. */

@@ -20,11 +20,12 @@ export {
   sumMoney,
   zero,
 } from './ledger/money.ts';
+export { dailyLimitMetrics } from './metrics.ts';
 export { type LookupResult, reconcile } from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';
 export type { Usage } from './ledger/usage.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
-export { anonymousPayer, appPayer, keyPayer, type Limits, type Payer } from './payer.ts';
+export { anonymousPayer, appPayer, keyPayer, type Limits, type Payer, platformDay } from './payer.ts';
 export { maxCallCost, type Prompt } from './price.ts';
 export {
   billingProblems,

@@ -1,16 +1,26 @@
 // Metrics of the ledger and the quotas. Labels are kinds and states from here: sets that cannot grow.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Payer } from './payer.ts';
 
 export interface BillingMetrics {
   refused(kind: Payer['kind'], by: 'caller' | 'everyone'): void;
+  /** What an audit of the whole ledger found; `imbalance`: the sum of all entries, in USD. */
+  audited(faults: number, imbalance: number): void;
 }
 
-/** Makes the metrics; `counts` runs at each scrape. */
-export function billingMetrics(
-  registry: Registry,
-  counts: () => Promise<{ open: number; pending: number; abandoned: number }>,
-): BillingMetrics {
+/** Read at each scrape. */
+export interface BillingCounts {
+  readonly holds: () => Promise<Readonly<Record<'open' | 'pending' | 'abandoned', number>>>;
+  /** Seconds since the oldest cost is looked up; 0 where none is. */
+  readonly oldestPendingSeconds: () => Promise<number>;
+}
+
+/** A scrape must neither fail nor take long because the database is away. */
+const limitMs = 3_000;
+
+/** Makes the metrics. */
+export function billingMetrics(registry: Registry, counts: BillingCounts): BillingMetrics {
   const registers = [registry];
   const refusals = new Counter({
     name: 'moorage_quota_refusals_total',
@@ -18,21 +28,106 @@ export function billingMetrics(
     labelNames: ['caller', 'quota'],
     registers,
   });
+  // From the first scrape on, so that the first refusal is an increase.
+  for (const caller of ['anonymous', 'key', 'app'] satisfies Payer['kind'][])
+    for (const quota of ['caller', 'everyone']) refusals.inc({ caller, quota }, 0);
   new Gauge({
     name: 'moorage_ledger_holds',
     help: 'Holds by state: open, pending (cost being looked up) and abandoned (cost never found).',
     labelNames: ['state'],
     registers,
     async collect() {
-      // A scrape must not fail because the database is away.
-      const now = await counts().catch(() => undefined);
+      const now = await inTime(counts.holds());
       this.reset();
       for (const [state, count] of Object.entries(now ?? {})) this.set({ state }, count);
     },
   });
+  new Gauge({
+    name: 'moorage_ledger_oldest_pending_seconds',
+    help: 'Seconds for which the oldest pending cost has been looked up; 0 if there is none.',
+    registers,
+    async collect() {
+      setOrRemove(this, await inTime(counts.oldestPendingSeconds()));
+    },
+  });
+  const audit = auditMetrics(registers);
   return {
     refused(caller, quota) {
       refusals.inc({ caller, quota });
     },
+    audited(faults, imbalance) {
+      audit.faults.set(faults);
+      audit.imbalance.set(imbalance);
+      audit.at.setToCurrentTime();
+    },
   };
+}
+
+function auditMetrics(registers: Registry[]): Record<'faults' | 'imbalance' | 'at', Gauge> {
+  const metrics = {
+    faults: new Gauge({
+      name: 'moorage_ledger_audit_faults',
+      help: 'Faults that the last audit of the ledger found: sums and totals that disagree with the entries.',
+      registers,
+    }),
+    imbalance: new Gauge({
+      name: 'moorage_ledger_imbalance_usd',
+      help: 'Sum of all entries of the ledger at the last audit, in USD; 0 in a ledger that balances.',
+      registers,
+    }),
+    at: new Gauge({
+      name: 'moorage_ledger_audit_timestamp_seconds',
+      help: 'When the ledger was last audited, in seconds since 1970.',
+      registers,
+    }),
+  };
+  // Before the first audit nothing is known, which is not 0.
+  for (const gauge of Object.values(metrics)) gauge.remove();
+  return metrics;
+}
+
+/** Whether the database answers, seen at each scrape: also before it was ever open. */
+export function databaseMetrics(registry: Registry, answers: () => Promise<unknown>): void {
+  new Gauge({
+    name: 'moorage_database_up',
+    help: '1 if the database answered at this scrape, else 0. Absent if none is configured.',
+    registers: [registry],
+    async collect() {
+      this.set((await inTime(answers().then(() => true))) === true ? 1 : 0);
+    },
+  });
+}
+
+/** What the platform's key may cost a day, and has. */
+export function dailyLimitMetrics(registry: Registry, limitUsd: number, usedUsd: () => Promise<number>): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'moorage_daily_limit_usd',
+    help: 'Daily limit of all calls that are paid with the platform key, in USD.',
+    registers,
+  }).set(limitUsd);
+  new Gauge({
+    name: 'moorage_daily_limit_used_usd',
+    help: 'What of the daily limit is used or held today (UTC), in USD.',
+    registers,
+    async collect() {
+      setOrRemove(this, await inTime(usedUsd()));
+    },
+  });
+}
+
+function setOrRemove(gauge: Gauge, value: number | undefined): void {
+  if (value === undefined) gauge.remove();
+  else gauge.set(value);
+}
+
+/** undefined where it fails or takes too long. */
+async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {
+  const ending = new AbortController();
+  const late = sleep(limitMs, undefined, { signal: ending.signal, ref: false }).catch(() => undefined);
+  try {
+    return await Promise.race([reading.catch(() => undefined), late]);
+  } finally {
+    ending.abort();
+  }
 }

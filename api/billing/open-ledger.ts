@@ -5,10 +5,11 @@ import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
 import type { Database } from './database/database.ts';
 import { Ledger } from './ledger/ledger.ts';
+import { moneyToNumber } from './ledger/money.ts';
 import { openLedgerDatabase } from './database/open.ts';
 import { repeat, type PeriodicTask } from './periodic-task.ts';
 import { Holds } from './holds.ts';
-import { billingMetrics } from './metrics.ts';
+import { billingMetrics, databaseMetrics, type BillingMetrics } from './metrics.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from './problems.ts';
 
 export interface OpenLedgerOptions {
@@ -16,6 +17,8 @@ export interface OpenLedgerOptions {
   readonly databaseUrl: string | undefined;
   readonly registry: Registry;
   readonly log: Logger;
+  /** How often the whole ledger is audited; default: hourly. */
+  readonly auditMs?: number | undefined;
   /** Opens the database; default openLedgerDatabase. */
   readonly open?: ((url: string) => Promise<Database>) | undefined;
 }
@@ -40,12 +43,20 @@ export interface LedgerHandle {
   close(): Promise<void>;
 }
 
+/** Of a ledger in disorder the first faults say enough. */
+const loggedFaults = 20;
+
 /** Starts in the background, so that all else of the API serves while the database is away. */
 export function openLedger(options: OpenLedgerOptions): LedgerHandle {
   const { databaseUrl, log } = options;
   const ending = new AbortController();
   const tasks: Promise<void>[] = [];
   let open: OpenLedger | undefined;
+  if (databaseUrl !== undefined)
+    databaseMetrics(options.registry, async () => {
+      if (open === undefined) throw new Error('the database is not open yet');
+      await open.ledger.ping();
+    });
   const opened = databaseUrl === undefined ? Promise.resolve(undefined) : begin(databaseUrl);
   return {
     opened,
@@ -67,7 +78,10 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
     const database = await openPatiently(() => (options.open ?? openLedgerDatabase)(url), log, ending.signal);
     if (database === undefined) return undefined;
     const ledger = new Ledger(database);
-    const metrics = billingMetrics(options.registry, () => ledger.counts());
+    const metrics = billingMetrics(options.registry, {
+      holds: () => ledger.counts(),
+      oldestPendingSeconds: () => ledger.oldestPending(),
+    });
     const start = (name: string, everyMs: number, run: () => Promise<number>): void => {
       const task: PeriodicTask = {
         everyMs,
@@ -79,6 +93,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
       tasks.push(repeat(task, ending.signal));
     };
     start('expire', 10_000, async () => (await ledger.expire()) + (await ledger.releaseToolHolds()));
+    start('audit', options.auditMs ?? 3_600_000, () => audit(ledger, metrics, log));
     open = {
       database,
       ledger,
@@ -93,6 +108,14 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
     };
     return open;
   }
+}
+
+/** @returns 0: nothing is left to do until the next time */
+async function audit(ledger: Ledger, metrics: BillingMetrics, log: Logger): Promise<0> {
+  const { faults, imbalance } = await ledger.auditAtLength();
+  metrics.audited(faults.length, moneyToNumber(imbalance));
+  for (const fault of faults.slice(0, loggedFaults)) log.error({ fault, faults: faults.length }, 'ledger audit');
+  return 0;
 }
 
 function absent(databaseUrl: string | undefined): never {

@@ -34,6 +34,11 @@ export interface Limits {
   readonly keyLimit: Money;
 }
 
+/** What all calls with the platform's key cost in a day. */
+export function platformDay({ router, dailyCap }: Pick<Limits, 'router' | 'dailyCap'>): LimitedAccount {
+  return { account: platformAccount(router), limit: dailyCap };
+}
+
 export function anonymousPayer(caller: string, { router, freeQuota, dailyCap }: Limits): Payer {
   const debit = { account: callerAccount(caller), limit: freeQuota };
   return {
@@ -42,7 +47,7 @@ export function anonymousPayer(caller: string, { router, freeQuota, dailyCap }: 
     key: undefined,
     debit,
     charge: debit,
-    credit: { account: platformAccount(router), limit: dailyCap },
+    credit: platformDay({ router, dailyCap }),
   };
 }
 
@@ -66,6 +71,6 @@ export function appPayer(app: string, dailyBudget: Money, { router, dailyCap }: 
     key: undefined,
     debit,
     charge: debit,
-    credit: { account: platformAccount(router), limit: dailyCap },
+    credit: platformDay({ router, dailyCap }),
   };
 }

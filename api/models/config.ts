@@ -29,6 +29,8 @@ export interface ModelSettings {
   readonly maxTokens: { readonly default: number; readonly max: number };
   /** How many days single uses and finished holds are kept; what they sum up to is kept for good. */
   readonly keepDays: number;
+  /** How often the whole ledger is audited. */
+  readonly auditMs?: number;
   /** Makes the tokens of hosted apps; without it /v1 is closed. */
   readonly appTokenSecret: string | undefined;
 }
@@ -67,6 +69,9 @@ export const environment = z.object({
     .min(7, 'must be at least 7')
     .default(400)
     .describe('Days for which single uses and finished holds are kept. Balances are kept for good.'),
+  MOORAGE_LEDGER_AUDIT_SECONDS: count
+    .default(3600)
+    .describe('How often each replica audits the whole ledger, for the metrics moorage_ledger_audit_*.'),
   MOORAGE_APP_TOKEN_SECRET: z
     .string()
     .min(32, 'must be a secret of at least 32 characters')
@@ -90,6 +95,7 @@ export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): M
     callMs: read.MOORAGE_CALL_SECONDS * 1000,
     maxTokens: { default: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), max: read.MOORAGE_MAX_TOKENS },
     keepDays: read.MOORAGE_KEEP_DAYS,
+    auditMs: read.MOORAGE_LEDGER_AUDIT_SECONDS * 1000,
     appTokenSecret: read.MOORAGE_APP_TOKEN_SECRET,
   };
 }

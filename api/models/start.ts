@@ -5,13 +5,17 @@ import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
 import { type Endpoint, keyedHash } from '../http/index.ts';
 import {
+  dailyLimitMetrics,
   type Database,
   IdempotencyKeys,
   type LedgerHandle,
   ledgerUnavailable,
+  moneyToNumber,
   openLedger,
   type OpenLedger,
+  platformDay,
   reconcile,
+  sumMoney,
 } from '../billing/index.ts';
 import { readCatalog, type Catalog } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
@@ -57,7 +61,8 @@ export function startModels(options: ModelsOptions): Models {
   const { settings, baseUrl, log } = options;
   const missing = missingSetting(settings);
   const catalog = readCatalog(settings.modelsFile);
-  const ledger = openLedger({ databaseUrl: settings.databaseUrl, registry: options.registry, log, open: options.open });
+  const { databaseUrl, auditMs } = settings;
+  const ledger = openLedger({ databaseUrl, auditMs, registry: options.registry, log, open: options.open });
   let current: ModelServices | undefined;
   let client: RouterClient | undefined;
   const services = (): ModelServices => current ?? absent(missing);
@@ -70,6 +75,11 @@ export function startModels(options: ModelsOptions): Models {
     const router = new RouterClient(settings.router, { callMs: settings.callMs });
     client = router;
     startReconciling(opened, router, log);
+    const limits = limitsOf(settings);
+    dailyLimitMetrics(options.registry, moneyToNumber(limits.dailyCap), async () => {
+      const { used, held } = await opened.ledger.budget(platformDay(limits));
+      return moneyToNumber(sumMoney([used, held]));
+    });
     void reportUnknownUpstreams(catalog, router, log);
     current = {
       idempotency,
@@ -84,7 +94,7 @@ export function startModels(options: ModelsOptions): Models {
       }),
       assignments: new Assignments(opened.database),
       keys: new CallerKeys({ router, hash: (key) => keyedHash(`key:${key}`, options.callerSalt) }),
-      limits: { ...limitsOf(settings), router: router.name },
+      limits: { ...limits, router: router.name },
     };
   });
   return {

@@ -14,10 +14,10 @@ import {
   type Store,
 } from '../../lib/kubernetes/index.ts';
 import { jobs as jobResource, type Job, type Pod } from '../objects/kinds.ts';
-import { queueMetrics, type QueueCounts } from './metrics.ts';
+import { queueMetrics, type QueueView } from './metrics.ts';
 import { isPodOf, isRoomless, noRoomOf, noted, roomless, triedAgainAt } from './no-room.ts';
 import type { Space } from '../space/space.ts';
-import { isQueued, isRunning, next, type BuildLimits } from './order.ts';
+import { isQueued, isRunning, next, queuedAt, type BuildLimits } from './order.ts';
 
 export interface BuildQueueOptions {
   readonly client: Client;
@@ -43,7 +43,7 @@ const key = 'queue';
  */
 export function createBuildQueue(options: BuildQueueOptions): Controller {
   const { client, namespace, limits, space, log, registry, now = Date.now } = options;
-  queueMetrics(registry, () => countsOf(options));
+  queueMetrics(registry, () => viewOf(options, now()));
 
   async function patch(job: Job, change: object, signal: AbortSignal): Promise<void> {
     const { uid, resourceVersion } = job.metadata;
@@ -101,16 +101,19 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
   });
 }
 
-/** Those that wait, those that run, and those that could do so if a node had room. */
-function countsOf({ jobs, podsOf }: Pick<BuildQueueOptions, 'jobs' | 'podsOf'>): QueueCounts {
+/** Those that wait and for how long, those that run, and those that could do so if a node had room. */
+function viewOf({ jobs, podsOf }: Pick<BuildQueueOptions, 'jobs' | 'podsOf'>, now: number): QueueView {
   const all = jobs.list();
   const running = all.filter(isRunning);
   const queued = all.filter(isQueued);
   const roomlessNow = running.filter((job) => podsOf(job).some((pod) => isPodOf(pod, job) && isRoomless(pod)));
   return {
-    queued: queued.length,
-    running: running.length,
-    without_room: roomlessNow.length + queued.filter((job) => noRoomOf(job) !== undefined).length,
+    counts: {
+      queued: queued.length,
+      running: running.length,
+      without_room: roomlessNow.length + queued.filter((job) => noRoomOf(job) !== undefined).length,
+    },
+    oldestWaitSeconds: Math.max(0, ...queued.map((job) => (now - queuedAt(job)) / 1000)),
   };
 }
 

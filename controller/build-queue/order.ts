@@ -85,7 +85,7 @@ function byArrival(a: Job, b: Job): number {
   return queuedAt(a) - queuedAt(b) || (a.metadata.name < b.metadata.name ? -1 : 1);
 }
 
-/** To the millisecond where it is noted; creationTimestamp has whole seconds. */
-function queuedAt({ metadata }: Job): number {
+/** Since when a Job waits: to the millisecond where it is noted; creationTimestamp has whole seconds. */
+export function queuedAt({ metadata }: Job): number {
   return Date.parse(metadata.annotations?.[annotations.queuedAt] ?? metadata.creationTimestamp);
 }

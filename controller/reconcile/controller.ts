@@ -13,6 +13,7 @@ import {
   type Store,
   type Watch,
 } from '../../lib/kubernetes/index.ts';
+import { countApps } from './app-counts.ts';
 import type { Caches } from './cache/caches.ts';
 import { createBackgroundLookups } from './background-lookups.ts';
 import type { Job } from '../objects/kinds.ts';
@@ -20,6 +21,7 @@ import { lookAtPage } from '../steps/publish/page/page.ts';
 import { probe } from '../steps/publish/probe.ts';
 import type { Pruner } from '../space/registry/pruner.ts';
 import type { Space } from '../space/space.ts';
+import { appMetrics, buildMetrics } from './metrics.ts';
 import { createReconciler } from './reconcile.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import { resolveRevision } from '../steps/source/revision.ts';
@@ -46,6 +48,8 @@ const maximumLooks = 4;
 /** Makes the controller. */
 export function createHostedAppController(options: HostedAppControllerOptions): Controller {
   const { client, caches, config, recorder, pruner, space, resyncMs, log, registry } = options;
+  const metrics = buildMetrics(registry);
+  appMetrics(registry, () => countApps(caches.apps.list()));
   const onResult = (key: string): void => {
     controller.enqueue(key);
   };
@@ -91,7 +95,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
       ...(space === undefined ? [] : [space.changes(() => caches.jobs.list().filter(isQueued).flatMap(toApp))]),
     ],
     reconcile: createReconciler({
-      ...{ client, caches, config, recorder, polls, probes, pages, pruner },
+      ...{ client, caches, config, recorder, metrics, polls, probes, pages, pruner },
       shortage: () => space?.shortage(),
     }),
   });

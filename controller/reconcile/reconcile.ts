@@ -17,11 +17,13 @@ import {
 } from '../../lib/kubernetes/index.ts';
 import type { Caches } from './cache/caches.ts';
 import { decide, type Decision } from './decide.ts';
+import { countBuildEnds } from './build-ends.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
 import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
 import { pageIdentity, takeSnapshot, type Lookups } from './take-snapshot.ts';
 import type { Snapshot } from './snapshot.ts';
+import type { BuildMetrics } from './metrics.ts';
 import { failed, type Action, type Outcomes } from './outcome.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import type { Pruner } from '../space/registry/pruner.ts';
@@ -37,6 +39,7 @@ export interface ReconcilerOptions extends Lookups {
   readonly pruner?: Pruner | undefined;
   /** Why no build may start. */
   readonly shortage?: (() => string | undefined) | undefined;
+  readonly metrics: BuildMetrics;
   readonly now?: () => Date;
 }
 
@@ -47,7 +50,7 @@ const refusedRetryMs = 30_000;
  * Makes the reconcile function. It keeps nothing between calls but the last status it wrote, until the cache has it.
  */
 export function createReconciler(options: ReconcilerOptions): Reconcile {
-  const { client, caches, config, recorder, polls, probes, pages, pruner, now = () => new Date() } = options;
+  const { client, caches, config, recorder, metrics, polls, probes, pages, pruner, now = () => new Date() } = options;
   const written = new Map<string, HostedAppObject>();
 
   /** The cache may be behind our own last write; judging by it would undo what was written. */
@@ -157,6 +160,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const outcomes = await actOn(snapshot, decision, signal);
     const status = makeStatus(snapshot, { ...decision, outcomes });
     await writeStatus(app, status, signal);
+    countBuildEnds(metrics, snapshot, app.status, status);
     for (const action of decision.afterStatus) await act(snapshot, action, signal);
     prune(snapshot, status);
     return nextReconcile(outcomes, decision.expiry?.afterMs);

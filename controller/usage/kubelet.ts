@@ -15,7 +15,6 @@ export interface UsageSample {
 /** Reads a node by its address. @throws ApiError when the kubelet refuses or is out of reach */
 export type ReadUsage = (address: string, signal: AbortSignal) => Promise<UsageSample[]>;
 
-const kubeletPort = 10_250;
 const line =
   /^container_(cpu_usage_seconds_total|memory_working_set_bytes)\{([^}\n]{1,600})\} ([0-9.e+-]{1,40})(?: (\d{1,16}))?$/;
 
@@ -23,11 +22,11 @@ const line =
  * Asks the kubelets themselves, on their own port: the right to metrics (nodes/metrics) is enough for that, and the way
  * through the API server would need one to everything that a kubelet can do.
  */
-export function kubeletUsage(connection: Connection, namespace: string): ReadUsage {
+export function kubeletUsage(connection: Connection, namespace: string, port: number): ReadUsage {
   return async (address, signal) => {
     const host = address.includes(':') ? `[${address}]` : address;
     const answer = await exchange(
-      { ...connection, credentials: () => connection.credentials(), server: `https://${host}:${kubeletPort}` },
+      { ...connection, credentials: () => connection.credentials(), server: `https://${host}:${port}` },
       {
         method: 'GET',
         path: '/metrics/resource',

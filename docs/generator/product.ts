@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { Registry, type MetricObject } from 'prom-client';
 import { readAppSettings } from '../../api/apps/config.ts';
 import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
-import { billingMetrics } from '../../api/billing/metrics.ts';
+import { billingMetrics, dailyLimitMetrics, databaseMetrics } from '../../api/billing/metrics.ts';
 import { createApi } from '../../api/create-api.ts';
 import { type Endpoint, problemTypesOf } from '../../api/http/index.ts';
 import { readModelSettings } from '../../api/models/config.ts';
@@ -19,6 +19,9 @@ import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { queueMetrics } from '../../controller/build-queue/metrics.ts';
 import { spaceMetrics } from '../../controller/space/metrics.ts';
+import { diskMetrics } from '../../controller/disks/metrics.ts';
+import { gatewayMetrics } from '../../controller/gateway-certificate/metrics.ts';
+import { appMetrics, buildMetrics } from '../../controller/reconcile/metrics.ts';
 import { usageMetrics } from '../../controller/usage/metrics.ts';
 import { createStore, runtimeMetrics } from '../../lib/kubernetes/index.ts';
 import type { ProblemType } from '../../lib/problem.ts';
@@ -70,7 +73,10 @@ function assemble(): Product {
     ending: new AbortController().signal,
   });
   // These are made only once the database is there.
-  billingMetrics(registry, () => Promise.resolve({ open: 0, pending: 0, abandoned: 0 }));
+  const holds = { open: 0, pending: 0, abandoned: 0 };
+  billingMetrics(registry, { holds: () => Promise.resolve(holds), oldestPendingSeconds: () => Promise.resolve(0) });
+  databaseMetrics(registry, () => Promise.resolve());
+  dailyLimitMetrics(registry, 0, () => Promise.resolve(0));
   modelMetrics(registry);
   return {
     endpoints: api.endpoints,
@@ -95,8 +101,13 @@ function workersRegistry(): Registry {
 function runtimeRegistry(): Registry {
   const registry = new Registry();
   runtimeMetrics(registry);
-  queueMetrics(registry, () => ({ queued: 0, running: 0, without_room: 0 }));
   spaceMetrics(registry);
+  const counts = { queued: 0, running: 0, without_room: 0 };
+  queueMetrics(registry, () => ({ counts, oldestWaitSeconds: 0 }));
+  buildMetrics(registry);
+  appMetrics(registry, () => ({ statuses: { live: 0, in_pipeline: 0, rejected: 0 }, reasons: new Map() }));
+  gatewayMetrics(registry);
+  diskMetrics(registry);
   usageMetrics(registry);
   return registry;
 }

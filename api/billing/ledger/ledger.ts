@@ -204,9 +204,33 @@ export class Ledger {
     return one(row).count;
   }
 
+  /** Seconds since the oldest cost is looked up; 0 where none is. */
+  async oldestPending(): Promise<number> {
+    const [row] = await this.#database.replay(statements.oldestPending, [this.#now()]);
+    return one(row).seconds;
+  }
+
+  /** Resolves once the database has answered. @throws Error when it does not */
+  async ping(): Promise<void> {
+    await this.#database.query(statements.ping, []);
+  }
+
   /** Every running total that differs from what it is derived from, in words. Reads the whole ledger. */
   async audit(): Promise<string[]> {
     return (await this.#database.replay(statements.audit, [])).map(({ fault }) => fault);
+  }
+
+  /**
+   * The audit, and the sum of all entries, however long that takes: a large ledger is read for longer than other
+   * statements may last.
+   */
+  async auditAtLength(): Promise<{ faults: string[]; imbalance: Money }> {
+    return this.#database.transaction(async (transaction) => {
+      await transaction.script("set local statement_timeout = '15min'");
+      const faults = (await transaction.query(statements.audit, [])).map(({ fault }) => fault);
+      const [row] = await transaction.query(statements.imbalance, []);
+      return { faults, imbalance: one(row).total };
+    });
   }
 
   async #reserve(requests: readonly ReserveRequest[]): Promise<ReserveAnswer[]> {

@@ -59,6 +59,13 @@ export const counts = statement(
   z.object({ open: z.number(), pending: z.number(), abandoned: z.number() }),
 );
 
+export const oldestPending = statement(
+  'oldest-pending',
+  `select coalesce(greatest(extract(epoch from coalesce($1::timestamptz, clock_timestamp()) - min(since)), 0), 0)::float8 as seconds
+    from ledger.pending where abandoned_at is null`,
+  z.object({ seconds: z.number() }),
+);
+
 export const purgeDetail = statement(
   'purge-detail',
   "select ledger.purge_detail(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval '1 day', $3) as count",
@@ -66,6 +73,13 @@ export const purgeDetail = statement(
 );
 
 export const audit = statement('audit', 'select fault from ledger.audit()', z.object({ fault: z.string() }));
+
+export const imbalance = statement(
+  'imbalance',
+  'select coalesce(sum(amount), 0)::text as total from ledger.entry',
+  z.object({ total: shapes.money }),
+);
+export const ping = statement('ping', 'select 1 as one', nothing);
 
 export const beginRequest = statement(
   'begin-request',

@@ -280,7 +280,8 @@ function recordReview(draft: Draft, review: ReviewReport | undefined): void {
   draft.plan = review.plan;
 }
 
-function podsOf(snapshot: Snapshot, job: Job): Snapshot['pipelinePods'] {
+/** The pods of a Job. */
+export function podsOf(snapshot: Pick<Snapshot, 'pipelinePods'>, job: Job): Snapshot['pipelinePods'] {
   return snapshot.pipelinePods.filter((pod) =>
     (pod.metadata.ownerReferences ?? []).some((owner) => owner.uid === job.metadata.uid),
   );

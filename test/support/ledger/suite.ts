@@ -180,6 +180,8 @@ export function ledgerSuite(
       now += 1;
       assert.equal(await timed.expire(), 1);
       assert.equal((await timed.budget(hold.debit)).held, usd('0.01'));
+      now += 90_000;
+      assert.equal(await timed.oldestPending(), 90);
       const options = { waitMs: 1_000, attempts: 3, leaseMs: 10_000 };
       const asked: string[] = [];
       const tally = await reconcile(timed, {
@@ -194,6 +196,8 @@ export function ledgerSuite(
       assert.equal(await timed.balance(hold.debit.account), usd('0.004'));
       assert.equal((await timed.budget(hold.debit)).held, 0n);
       assert.deepEqual(await timed.counts(), { ...(await timed.counts()), pending: 0 });
+      assert.equal(await timed.oldestPending(), 0);
+      assert.deepEqual(await timed.auditAtLength(), { faults: [], imbalance: 0n });
     });
 
     test('the last room of a quota is not given away between the expiry of a hold and the look for its cost', async () => {

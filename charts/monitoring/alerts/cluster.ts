@@ -1,0 +1,89 @@
+// Alerts about what the cluster gives: the gateway, its certificate, and disks.
+import type { AlertGroup } from '../alert.ts';
+
+const left = 'min by (domain) (moorage_gateway_certificate_expiry_timestamp_seconds) - time()';
+const free = (of: 'node_filesystem' | 'volume'): string => `moorage_${of}_avail_bytes / moorage_${of}_size_bytes`;
+
+const renew = [
+  'See who renews it: with cert-manager, `kubectl get certificate,order,challenge -A` and the events of the Certificate in the namespace of the Gateway.',
+  'The Secret is `gateway.tlsSecretName`. The certificate must cover the domain and all names below it (`*.`), so an ACME issuer needs the DNS-01 challenge.',
+  'If the Secret is new and the alert stays, the gateway still serves the old one: restart it.',
+];
+
+export const cluster: AlertGroup = {
+  name: 'moorage-cluster',
+  title: 'Gateway, certificate and disks',
+  alerts: [
+    {
+      name: 'MoorageGatewayUnreachable',
+      expr: 'max by (domain) (moorage_gateway_up) == 0',
+      for: '10m',
+      severity: 'critical',
+      summary: 'The gateway takes no TLS connection for {{ $labels.domain }}',
+      meaning:
+        'Visitors probably reach no app. New apps are not called live, since they are probed through the gateway.',
+      runbook: [
+        'See whether the pods of the gateway run, and what the Gateway says: `kubectl get gateway -A`, `kubectl describe gateway`.',
+        'Try it from a pod of the operator at `gateway.probeUrl`. If visitors reach apps and the operator does not, `gateway.probeUrl` or a NetworkPolicy is wrong.',
+      ],
+    },
+    {
+      name: 'MoorageCertificateExpiring',
+      expr: `${left} < 14 * 86400`,
+      for: '1h',
+      severity: 'warning',
+      summary: 'The certificate for {{ $labels.domain }} ends in {{ $value | humanizeDuration }}',
+      meaning: 'It should have been renewed by now. Once it ends, browsers and agents refuse every app.',
+      runbook: renew,
+    },
+    {
+      name: 'MoorageCertificateEnding',
+      expr: `${left} < 2 * 86400`,
+      for: '0m',
+      severity: 'critical',
+      summary: 'The certificate for {{ $labels.domain }} ends in {{ $value | humanizeDuration }}',
+      meaning: 'Once it ends, browsers and agents refuse every app. A negative time: it has ended.',
+      runbook: renew,
+    },
+    {
+      name: 'MoorageNodeDiskFilling',
+      expr: `${free('node_filesystem')} < 0.2`,
+      for: '10m',
+      severity: 'warning',
+      summary:
+        '{{ $value | humanizePercentage }} of the disk ({{ $labels.filesystem }}) of node {{ $labels.node }} are free',
+      meaning:
+        'Kubelets usually remove images at 15 % and evict pods at 10 %: builds fail first, then apps restart elsewhere.',
+      runbook: [
+        'See what takes the space on the node: `du` below `/var/lib/containerd`, `/var/lib/kubelet` and the folder of local volumes.',
+        'Lower `builds.maximum.disk`, `builds.concurrency` or the disks of apps, or give the node a larger disk.',
+        'The one-machine node keeps the registry on the same disk: see *Disks* in the guide for operators.',
+      ],
+    },
+    {
+      name: 'MoorageBuildsWithoutSpace',
+      expr: 'max by (job) (moorage_disk_short) == 1',
+      for: '10m',
+      severity: 'critical',
+      summary: 'No build is started, for lack of disk space',
+      meaning: 'A node or the registry has less free than `builds.keepFree`. What serves goes on serving.',
+      runbook: [
+        '`npm run status`, or the condition of a queued app (`kubectl -n moorage-apps describe happ`), says which disk it is, and how much is free.',
+        'Remove apps that nobody uses, lower `builds.imageLimit` or `builds.cacheLimit`, or enlarge the disk.',
+      ],
+    },
+    {
+      name: 'MoorageVolumeFilling',
+      expr: `${free('volume')} < 0.15`,
+      for: '10m',
+      severity: 'critical',
+      summary: '{{ $value | humanizePercentage }} of the volume {{ $labels.claim }} are free',
+      meaning:
+        'It belongs to the installation itself. PostgreSQL stops at a full disk, and with it all calls that are charged.',
+      runbook: [
+        'Enlarge the claim, if its StorageClass allows that: `kubectl -n moorage-system edit pvc`.',
+        'Or keep single uses for fewer days (`database.keepDays`), then vacuum.',
+      ],
+    },
+  ],
+};

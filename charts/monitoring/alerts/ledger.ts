@@ -1,0 +1,72 @@
+// Alerts about the database and the ledger in it.
+import type { AlertGroup } from '../alert.ts';
+
+export const ledger: AlertGroup = {
+  name: 'moorage-ledger',
+  title: 'Database and ledger',
+  alerts: [
+    {
+      name: 'MoorageDatabaseUnreachable',
+      expr: 'min(moorage_database_up) == 0',
+      for: '2m',
+      severity: 'critical',
+      summary: 'A replica of the API does not reach the database',
+      meaning: 'Every call that is charged is refused (503) by that replica. Apps, submissions and pages go on.',
+      runbook: [
+        'See whether PostgreSQL runs and has a free disk and free connections. The one of the chart: `kubectl -n moorage-system logs moorage-postgres-0`.',
+        'Read what the API says: `kubectl -n moorage-system logs deploy/moorage-api | grep database`. It connects again by itself.',
+      ],
+    },
+    {
+      name: 'MoorageLedgerImbalance',
+      expr: 'max(moorage_ledger_audit_faults) > 0',
+      for: '0m',
+      severity: 'critical',
+      summary: 'The audit of the ledger found {{ $value }} faults',
+      meaning:
+        'Sums in the ledger disagree with its entries: somebody changed rows by hand, a restore was not whole, or there is a bug. Money that is shown may be wrong.',
+      runbook: [
+        'Read the faults: `kubectl -n moorage-system logs deploy/moorage-api | grep "ledger audit"`, or ask the database: `select * from ledger.audit()`.',
+        'Find out who changed rows before anything is changed again. Keep a copy of the database as it is (`pg_dump`).',
+        'Entries are never edited: correct a wrong amount by a transaction that reverses it, or restore a backup from before.',
+        'The alert ends with the next audit that finds nothing (hourly, or at the start of a replica).',
+      ],
+    },
+    {
+      name: 'MoorageLedgerAuditOverdue',
+      expr: 'time() - min(moorage_ledger_audit_timestamp_seconds) > 3 * 3600',
+      for: '10m',
+      severity: 'warning',
+      summary: 'A replica of the API last audited the ledger {{ $value | humanizeDuration }} ago',
+      meaning: 'A fault in the ledger would not be seen.',
+      runbook: [
+        'Read why it fails: `kubectl -n moorage-system logs deploy/moorage-api | grep audit`. The usual cause is a database that is away or slow.',
+      ],
+    },
+    {
+      name: 'MoorageCostsPending',
+      expr: 'max(moorage_ledger_oldest_pending_seconds) > 1800',
+      for: '10m',
+      severity: 'warning',
+      summary: 'The cost of a model call has been looked up for {{ $value | humanizeDuration }}',
+      meaning:
+        'The router does not say what a call cost. What it could cost at most stays held, against the quota of the caller and the daily limit.',
+      runbook: [
+        'See how many: `moorage_ledger_holds{state="pending"}`. After ten attempts a cost is abandoned, and its hold is given back.',
+        'Ask the router for the record of the call: the log of the API names it (`cost of a model call is pending`).',
+      ],
+    },
+    {
+      name: 'MoorageDailyLimitNear',
+      expr: 'max(moorage_daily_limit_used_usd) / max(moorage_daily_limit_usd) > 0.9',
+      for: '0m',
+      severity: 'warning',
+      summary: '{{ $value | humanizePercentage }} of the daily limit of the platform key is used',
+      meaning: 'Once it is used up, callers without a key of their own are refused until 00:00 UTC.',
+      runbook: [
+        'See what it went to: `sum by (model, caller) (increase(moorage_model_cost_usd_total[1d]))`.',
+        'If it is real use, raise `models.dailyCapUsd`. If not, lower `models.freeQuotaUsd`.',
+      ],
+    },
+  ],
+};

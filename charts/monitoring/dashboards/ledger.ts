@@ -1,0 +1,110 @@
+// The ledger: whether it balances, what is held, and what quotas let through.
+import type { Dashboard } from '../panel.ts';
+
+export const ledger: Dashboard = {
+  name: 'ledger',
+  title: 'Moorage / Ledger',
+  about: 'Whether the ledger balances, what is held and pending, the daily limit, and refusals by quotas.',
+  rows: [
+    {
+      title: 'Audit',
+      panels: [
+        {
+          title: 'Faults',
+          description: 'What the last audit found. Anything but 0 needs a look at once.',
+          kind: 'number',
+          unit: 'short',
+          width: 6,
+          limit: { value: 1, worse: 'above' },
+          queries: [{ expr: 'max(moorage_ledger_audit_faults)', legend: 'faults' }],
+        },
+        {
+          title: 'Sum of all entries',
+          description: '0 in a ledger that balances.',
+          kind: 'number',
+          unit: 'currencyUSD',
+          width: 6,
+          queries: [{ expr: 'max(abs(moorage_ledger_imbalance_usd))', legend: 'USD' }],
+        },
+        {
+          title: 'Last audit',
+          description: 'How long ago, of the replica that is furthest behind.',
+          kind: 'number',
+          unit: 's',
+          width: 6,
+          limit: { value: 3 * 3_600, worse: 'above' },
+          queries: [{ expr: 'time() - min(moorage_ledger_audit_timestamp_seconds)', legend: 'ago' }],
+        },
+        {
+          title: 'Database',
+          description: '1 where every replica of the API reaches it.',
+          kind: 'number',
+          unit: 'short',
+          width: 6,
+          limit: { value: 1, worse: 'below' },
+          queries: [{ expr: 'min(moorage_database_up)', legend: 'up' }],
+        },
+      ],
+    },
+    {
+      title: 'Money that is held',
+      panels: [
+        {
+          title: 'Holds',
+          description:
+            'open: calls in progress; pending: their cost is being looked up; abandoned: it was never found.',
+          kind: 'lines',
+          unit: 'short',
+          width: 12,
+          queries: [{ expr: 'max by (state) (moorage_ledger_holds)', legend: '{{state}}' }],
+        },
+        {
+          title: 'Oldest pending cost',
+          description: 'For how long it has been looked up.',
+          kind: 'lines',
+          unit: 's',
+          width: 12,
+          limit: { value: 1_800, worse: 'above' },
+          queries: [{ expr: 'max(moorage_ledger_oldest_pending_seconds)', legend: 'oldest' }],
+        },
+        {
+          title: 'Daily limit',
+          description: 'What of the limit of the platform key is used or held today (UTC).',
+          kind: 'lines',
+          unit: 'currencyUSD',
+          width: 12,
+          queries: [
+            { expr: 'max(moorage_daily_limit_used_usd)', legend: 'used' },
+            { expr: 'max(moorage_daily_limit_usd)', legend: 'limit' },
+          ],
+        },
+        {
+          title: 'Refusals by quotas',
+          description: 'In an hour, by kind of caller and by whose quota was used up.',
+          kind: 'bars',
+          unit: 'short',
+          width: 12,
+          queries: [
+            {
+              expr: 'sum by (caller, quota) (increase(moorage_quota_refusals_total[1h]))',
+              legend: '{{caller}}: quota of {{quota}}',
+            },
+          ],
+        },
+        {
+          title: 'Costs that were not known at once',
+          description: 'Model calls in an hour whose cost the router did not report with its answer.',
+          kind: 'bars',
+          unit: 'short',
+          width: 24,
+          queries: [
+            {
+              expr: 'sum by (model) (increase(moorage_model_costs_pending_total[1h]))',
+              legend: '{{model}}',
+            },
+          ],
+        },
+      ],
+    },
+  ],
+};

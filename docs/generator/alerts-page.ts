@@ -1,0 +1,49 @@
+// Page of alerts with what to do about each, and of the dashboards.
+import { alertGroups } from '../../charts/monitoring/alerts/all.ts';
+import type { Alert } from '../../charts/monitoring/alert.ts';
+import { dashboards } from '../../charts/monitoring/dashboards/all.ts';
+import { blocks, table, type Page } from './markdown.ts';
+
+/** Templates of Prometheus, as a reader would write them. */
+function readable(summary: string): string {
+  return summary
+    .replaceAll(/\{\{ \$value[^}]*\}\}/g, 'N')
+    .replaceAll(/\{\{ \$labels\.([a-z]+)[^}]*\}\}/g, '<$1>')
+    .replaceAll('<', '&lt;');
+}
+
+function section({ name, expr, for: duration, severity, summary, meaning, runbook }: Alert): string {
+  const held = duration === '0m' ? 'at once' : `after ${duration}`;
+  return blocks(
+    `### ${name}`,
+    `*${severity}*, ${held}: ${readable(summary)}.`,
+    meaning,
+    `\`\`\`promql\n${expr}\n\`\`\``,
+    runbook.map((step, index) => `${index + 1}. ${step}`).join('\n'),
+  );
+}
+
+export const alertsPage: Page = {
+  file: 'alerts.md',
+  title: 'Alerts and dashboards',
+  about: 'Every alert with its condition, what it means and what to do; every dashboard with its panels.',
+  sources: ['charts/monitoring'],
+  body() {
+    return blocks(
+      'How to switch them on: [Watch it with Prometheus](../guides/operator.md#watch-it-with-prometheus).',
+      ...alertGroups.flatMap(({ title, alerts }) => [`## ${title}`, ...alerts.map(section)]),
+      '## Dashboards',
+      'For Grafana 10.2 or newer, in [`manifests/dashboards`](../../manifests/dashboards). Each asks for the Prometheus to read from.',
+      ...dashboards.map(({ name, title, about, rows }) =>
+        blocks(
+          `### ${title}`,
+          `[\`${name}.json\`](../../manifests/dashboards/${name}.json): ${about}`,
+          table(
+            ['panel', 'what it shows'],
+            rows.flatMap(({ panels }) => panels.map((panel) => [panel.title, panel.description])),
+          ),
+        ),
+      ),
+    );
+  },
+};

@@ -1,0 +1,124 @@
+// What the chart makes for Prometheus: nothing unless asked, then a PodMonitor of every process and the alerts.
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, test } from 'vitest';
+import { stringify } from 'yaml';
+import { z } from 'zod';
+import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
+import { named, ofKind, podSpecOf, render, required, type Rendered } from '../../support/chart.ts';
+import { promtool } from '../../support/monitoring/programs.ts';
+
+const values = {
+  ...required,
+  network: { metricsNamespaceLabels: { team: 'metrics' } },
+  monitoring: { enabled: true, labels: { release: 'prometheus' }, interval: '15s' },
+};
+let objects: Rendered[] = [];
+beforeAll(async () => {
+  objects = await render(values);
+});
+
+const monitor = z.looseObject({
+  spec: z.object({
+    selector: z.object({ matchLabels: z.record(z.string(), z.string()) }),
+    podMetricsEndpoints: z.array(z.looseObject({ port: z.string(), path: z.string(), interval: z.string() })).length(1),
+  }),
+});
+const template = z.looseObject({
+  spec: z.looseObject({
+    template: z.looseObject({ metadata: z.looseObject({ labels: z.record(z.string(), z.string()) }) }),
+  }),
+});
+const ports = z.looseObject({
+  containers: z.array(z.looseObject({ ports: z.array(z.looseObject({ name: z.string(), containerPort: z.int() })) })),
+});
+
+test('without monitoring.enabled there is neither, since the cluster may not know their kinds', async () => {
+  const plain = await render(required);
+  assert.deepEqual([ofKind(plain, 'PodMonitor'), ofKind(plain, 'PrometheusRule')], [[], []]);
+});
+
+test('the PodMonitor selects operator, API, workers and registry proxy, and scrapes their internal port', () => {
+  const found = named(objects, 'PodMonitor', 'moorage');
+  assert.equal(found.metadata.labels?.['release'], 'prometheus');
+  const { selector, podMetricsEndpoints } = monitor.parse(found).spec;
+  assert.deepEqual(
+    podMetricsEndpoints.map(({ port, path, interval }) => [port, path, interval]),
+    [['internal', '/metrics', '15s']],
+  );
+  const selected = ofKind(objects, 'Deployment').filter((deployment) => {
+    const { labels } = template.parse(deployment).spec.template.metadata;
+    return Object.entries(selector.matchLabels).every(([label, value]) => labels[label] === value);
+  });
+  const scraped = selected.filter((deployment) =>
+    ports
+      .parse(podSpecOf(deployment))
+      .containers.some((container) =>
+        container.ports.some(({ name, containerPort }) => name === 'internal' && containerPort === 9090),
+      ),
+  );
+  assert.deepEqual(scraped.map(({ metadata }) => metadata.name).sort(), [
+    'moorage-api',
+    'moorage-operator',
+    'moorage-registry-proxy',
+    'moorage-workers',
+  ]);
+});
+
+test('the namespace of Prometheus reaches each of them', () => {
+  for (const component of ['operator', 'api', 'workers', 'registry-proxy'])
+    assert.match(
+      JSON.stringify(named(objects, 'NetworkPolicy', `moorage-${component}`)),
+      /"from":\[\{"namespaceSelector":\{"matchLabels":\{"team":"metrics"\}\}\}\],"ports":\[\{"protocol":"TCP","port":9090\}\]/,
+    );
+});
+
+test('the PrometheusRule has every alert as it is written, templates of Prometheus included', async () => {
+  const { spec } = z
+    .looseObject({
+      spec: z.object({
+        groups: z.array(
+          z.looseObject({
+            name: z.string(),
+            rules: z.array(
+              z.looseObject({
+                alert: z.string(),
+                expr: z.string(),
+                annotations: z.looseObject({ summary: z.string() }),
+              }),
+            ),
+          }),
+        ),
+      }),
+    })
+    .parse(named(objects, 'PrometheusRule', 'moorage'));
+  assert.deepEqual(
+    spec.groups.map(({ name, rules }) => [
+      name,
+      rules.map(({ alert, expr, annotations }) => [alert, expr, annotations.summary]),
+    ]),
+    alertGroups.map(({ name, alerts }) => [name, alerts.map((alert) => [alert.name, alert.expr, alert.summary])]),
+  );
+  const folder = await mkdtemp(join(tmpdir(), 'moorage-rules-'));
+  try {
+    await writeFile(join(folder, 'rules.yaml'), stringify(spec));
+    assert.match(await promtool('check', 'rules', join(folder, 'rules.yaml')), /SUCCESS/);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test('the alerts can be left out', async () => {
+  const without = await render({ ...values, monitoring: { enabled: true, rules: false } });
+  assert.equal(ofKind(without, 'PodMonitor').length, 1);
+  assert.deepEqual(ofKind(without, 'PrometheusRule'), []);
+});
+
+test('who may scrape has to be said', async () => {
+  await assert.rejects(
+    render({ ...required, monitoring: { enabled: true } }),
+    /set network\.metricsNamespaceLabels too/,
+  );
+});

@@ -1,0 +1,62 @@
+// Every query of every dashboard, asked of a real Prometheus that scrapes the real processes while they do something of
+// everything: one that returns no series would be an empty panel.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, test } from 'vitest';
+import { dashboards } from '../../../charts/monitoring/dashboards/all.ts';
+import type { Panel } from '../../../charts/monitoring/panel.ts';
+import { buildApps, makeCalls, useUpQuota } from '../../support/monitoring/activity.ts';
+import { startLab, type Lab } from '../../support/monitoring/lab.ts';
+import { metricsOf } from '../../support/monitoring/metric-names.ts';
+import { startPrometheus, type Prometheus } from '../../support/monitoring/prometheus.ts';
+import { until } from '../../support/operator/world.ts';
+
+let lab: Lab;
+let prometheus: Prometheus;
+
+beforeAll(async () => {
+  lab = await startLab({ api: { MOORAGE_FREE_QUOTA_USD: '0.02' } });
+  prometheus = await startPrometheus({ targets: lab.targets });
+  await makeCalls(lab);
+  await buildApps(lab);
+  await makeCalls(lab);
+  await useUpQuota(lab);
+  // A rate needs two samples: a series that is new with a call has none of that call.
+  await until('the first sample', async () => (await prometheus.query('moorage_app_calls_total')).length > 0);
+  await makeCalls(lab, '198.51.100.7');
+});
+afterAll(async () => {
+  await prometheus.stop();
+  await lab.stop();
+});
+
+/** Those of a panel that return nothing; legends name labels that are there. */
+async function faultsOf({ queries }: Panel): Promise<string[]> {
+  const faults = queries.map(async ({ expr, legend }) => {
+    const series = await prometheus.query(expr.replaceAll('$__rate_interval', '30s'));
+    if (!series.some(({ value }) => Number.isFinite(value))) return [`no series with a value: ${expr}`];
+    const labels = [...legend.matchAll(/\{\{([a-z_]+)\}\}/g)].map(([, label = '']) => label);
+    return labels
+      .filter((label) => series.every(({ metric }) => metric[label] === undefined))
+      .map((label) => `no label ${label}: ${expr}`);
+  });
+  return (await Promise.all(faults)).flat();
+}
+
+for (const { title, rows } of dashboards)
+  for (const panel of rows.flatMap((row) => row.panels))
+    test(`${title}: ${panel.title}`, async () => {
+      let faults: readonly string[] = [];
+      await until('series', async () => (faults = await faultsOf(panel)).length === 0, 20).catch(() => {
+        assert.deepEqual(faults, []);
+      });
+    });
+
+test('every metric of a dashboard is exported by a process', async () => {
+  const names = new Set(
+    dashboards.flatMap(({ rows }) =>
+      rows.flatMap(({ panels }) => panels.flatMap(({ queries }) => queries.flatMap(({ expr }) => metricsOf(expr)))),
+    ),
+  );
+  for (const name of names)
+    assert.ok((await prometheus.query(`count({__name__="${name}"})`)).length > 0, `${name} is exported by nobody`);
+});

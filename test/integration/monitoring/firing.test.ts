@@ -1,0 +1,121 @@
+// Alerts fired on purpose: real processes are made to misbehave under a real Prometheus with the real rules, whose
+// alerts do not wait. Those that need hours or a state that cannot be made here are tried by promtool (rules.test.ts).
+import assert from 'node:assert/strict';
+import { Client } from 'pg';
+import { afterAll, beforeAll, test } from 'vitest';
+import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
+import { renderRules } from '../../../charts/monitoring/rules.ts';
+import { ask, buildApps, faultBuild, useUpQuota } from '../../support/monitoring/activity.ts';
+import { startLab, type Lab } from '../../support/monitoring/lab.ts';
+import { startPrometheus, type Prometheus } from '../../support/monitoring/prometheus.ts';
+import { findNoRoom, startedJob, startJob } from '../../support/operator/stand-in.ts';
+import { until } from '../../support/operator/world.ts';
+
+let lab: Lab;
+let prometheus: Prometheus;
+
+beforeAll(async () => {
+  lab = await startLab({
+    certificateDays: 1,
+    api: { MOORAGE_LEDGER_AUDIT_SECONDS: '1', MOORAGE_FREE_QUOTA_USD: '1', MOORAGE_DAILY_CAP_USD: '0.05' },
+  });
+  const hasty = alertGroups.map((group) => ({
+    ...group,
+    alerts: group.alerts.map((alert) => ({ ...alert, for: '1s' })),
+  }));
+  prometheus = await startPrometheus({ targets: lab.targets, rules: renderRules(hasty) });
+});
+afterAll(async () => {
+  await prometheus.stop();
+  await lab.stop();
+});
+
+async function firing(): Promise<string[]> {
+  const alerts = await prometheus.alerts();
+  const names = alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels['alertname'] ?? '');
+  return [...new Set(names)].sort();
+}
+
+/** Waits until it fires, and returns its summary. */
+async function summaryOf(name: string): Promise<string> {
+  return until(`${name} to fire`, async () => {
+    const alerts = await prometheus.alerts();
+    return alerts.find(({ labels, state }) => labels['alertname'] === name && state === 'firing')?.annotations[
+      'summary'
+    ];
+  });
+}
+
+test('while all is well, nothing fires but the certificate that ends tomorrow', async () => {
+  for (let asked = 0; asked < 5; asked += 1) assert.equal(await ask(lab, 'Hello'), 200);
+  await buildApps(lab);
+  assert.match(
+    await summaryOf('MoorageCertificateEnding'),
+    /^The certificate for apps\.localhost ends in (23h \d+m|1d 0h 0m)/,
+  );
+  await summaryOf('MoorageCertificateExpiring');
+  assert.deepEqual(await firing(), ['MoorageCertificateEnding', 'MoorageCertificateExpiring']);
+});
+
+test('a disk that fills', async () => {
+  lab.faults.freeDisk = 0.05;
+  assert.match(await summaryOf('MoorageNodeDiskFilling'), /^5% of the disk \((node|images)\) of node node-a are free$/);
+  assert.equal(await summaryOf('MoorageVolumeFilling'), '5% of the volume data-moorage-postgres-0 are free');
+  lab.faults.freeDisk = 0.6;
+  await until('room again', async () => !(await firing()).includes('MoorageNodeDiskFilling'));
+});
+
+test('builds that fail by faults of the platform, and one for which no node has room', async () => {
+  for (const name of ['fault-b', 'fault-c', 'fault-d']) await faultBuild(lab, name);
+  assert.match(await summaryOf('MoorageBuildsFailing'), /^\d+(\.\d+)?% of the builds of the last hour failed/);
+  await lab.world.submit('roomless');
+  const job = await startedJob(lab.world, 'roomless');
+  await startJob(lab.world.client, job);
+  await findNoRoom(lab.world.client, job, '0/1 nodes are available');
+  assert.equal(await summaryOf('MoorageBuildsWithoutRoom'), 'No node has room for 1 builds');
+});
+
+test('a model router that is broken', async () => {
+  lab.faults.isRouterBroken = true;
+  await until('failures enough', async () => {
+    assert.equal(await ask(lab, 'Hello'), 502);
+    const names = await firing();
+    return names.includes('MoorageRouterFailing') && names.includes('MoorageApiErrors');
+  });
+  assert.match(await summaryOf('MoorageRouterFailing'), /^\d+(\.\d+)?% of the model calls/);
+  lab.faults.isRouterBroken = false;
+});
+
+test('a daily limit that is almost used up', async () => {
+  await useUpQuota(lab);
+  assert.match(
+    await summaryOf('MoorageDailyLimitNear'),
+    /^\d+(\.\d+)?% of the daily limit of the platform key is used$/,
+  );
+});
+
+test('a row of the ledger that somebody changed', async () => {
+  const client = new Client({ connectionString: lab.databaseUrl });
+  await client.connect();
+  // As an administrator who switches the triggers off.
+  await client.query('set session_replication_role = replica');
+  const { rowCount } = await client.query(
+    'update ledger.entry set amount = amount + 1 where (transaction_id, line) = (select transaction_id, line from ledger.entry limit 1)',
+  );
+  await client.end();
+  assert.equal(rowCount, 1);
+  assert.match(await summaryOf('MoorageLedgerImbalance'), /^The audit of the ledger found [1-9]\d* faults$/);
+  assert.deepEqual(
+    (await prometheus.query('moorage_ledger_imbalance_usd')).map(({ value }) => value),
+    [1],
+  );
+});
+
+test('a database that is away, an operator that is gone, an API that is gone', async () => {
+  await lab.postgres.stop();
+  assert.equal(await summaryOf('MoorageDatabaseUnreachable'), 'A replica of the API does not reach the database');
+  await lab.operator.kill();
+  assert.equal(await summaryOf('MoorageOperatorWithoutLeader'), 'No replica of the operator leads');
+  await lab.api.stop();
+  assert.equal(await summaryOf('MoorageApiAbsent'), 'No replica of the API can be scraped');
+});

@@ -1,0 +1,63 @@
+// The rules as promtool sees them: well formed, and each alert fires by the series that it is for and not by others.
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, test } from 'vitest';
+import { stringify } from 'yaml';
+import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
+import type { Alert } from '../../../charts/monitoring/alert.ts';
+import { renderAlerts } from '../../../charts/generate.ts';
+import { alertCases, type AlertCase } from '../../support/monitoring/alert-cases.ts';
+import { promtool } from '../../support/monitoring/programs.ts';
+
+const alerts = alertGroups.flatMap((group) => group.alerts);
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'moorage-rules-'));
+  await writeFile(join(folder, 'alerts.yaml'), renderAlerts());
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+test('promtool finds nothing wrong with the rules', async () => {
+  assert.match(await promtool('check', 'rules', join(folder, 'alerts.yaml')), /SUCCESS: \d+ rules found/);
+});
+
+test('every alert has a case', () => {
+  assert.deepEqual(alertCases.map(({ alert }) => alert).toSorted(), alerts.map(({ name }) => name).toSorted());
+});
+
+function inputOf(series: Readonly<Record<string, string>>): object[] {
+  return Object.entries(series).map(([name, values]) => ({ series: name, values }));
+}
+
+/** What promtool is to expect: with every label and annotation, or nothing. */
+function unitTests({ severity, meaning, runbook }: Alert, { alert, fires, quiet }: AlertCase): object[] {
+  const expected = {
+    exp_labels: { severity, ...fires.labels },
+    exp_annotations: {
+      summary: fires.summary,
+      description: meaning,
+      runbook: runbook.map((step, index) => `${index + 1}. ${step}`).join('\n'),
+    },
+  };
+  return [
+    { ...fires, expects: [expected] },
+    { ...quiet, expects: [] },
+  ].map(({ series, at, expects }) => ({
+    interval: '1m',
+    input_series: inputOf(series),
+    alert_rule_test: [{ eval_time: at, alertname: alert, exp_alerts: expects }],
+  }));
+}
+
+for (const one of alertCases) {
+  test(`${one.alert} fires, and does not`, async () => {
+    const alert = alerts.find(({ name }) => name === one.alert) ?? assert.fail('there is no such alert');
+    const file = join(folder, `${one.alert}.test.yaml`);
+    const tests = unitTests(alert, one);
+    await writeFile(file, stringify({ rule_files: ['alerts.yaml'], evaluation_interval: '1m', tests }));
+    assert.match(await promtool('test', 'rules', file), /SUCCESS/);
+  });
+}

@@ -1,0 +1,184 @@
+// Real processes with metrics: operator, API and workers over a real API server and a real PostgreSQL; model router,
+// gateway and kubelet are stand-ins that can be made to misbehave.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { readCatalog } from '../../../api/models/catalog.ts';
+import { environmentOf, render, required } from '../chart.ts';
+import { freePort } from '../free-port.ts';
+import { startPostgres, type Postgres } from '../ledger/postgres.ts';
+import { completion, reply, startScriptedRouter, type Script } from '../models/scripted-router.ts';
+import { startWorld, type Operator, type World } from '../operator/world.ts';
+import { startGateway, startKubelet } from './stand-ins.ts';
+
+const root = join(import.meta.dirname, '../../..');
+
+/** A prompt of which the router does not say what the answer cost. */
+export const unbilled = 'An answer without a bill.';
+
+/** What a test changes while the lab runs. */
+export interface Faults {
+  /** The model router answers 502. */
+  isRouterBroken: boolean;
+  /** Share of the node's disk that is free. */
+  freeDisk: number;
+}
+
+export interface Lab {
+  readonly world: World;
+  readonly faults: Faults;
+  readonly postgres: Postgres;
+  readonly databaseUrl: string;
+  readonly operator: Operator;
+  readonly api: { stop(): Promise<void> };
+  /** URL of the API. */
+  readonly url: string;
+  /** Addresses to scrape, by job. */
+  readonly targets: Readonly<Record<string, readonly string[]>>;
+  stop(): Promise<void>;
+}
+
+export interface LabOptions {
+  /** Days until the certificate of the gateway ends. */
+  readonly certificateDays?: number;
+  /** Variables of the API. */
+  readonly api?: Readonly<Record<string, string>>;
+}
+
+export async function startLab({ certificateDays = 60, api = {} }: LabOptions = {}): Promise<Lab> {
+  const faults: Faults = { isRouterBroken: false, freeDisk: 0.6 };
+  const stops: (() => Promise<void>)[] = [];
+  const kept = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
+    const started = await starting;
+    stops.unshift(() => started.stop());
+    return started;
+  };
+  const stop = async (): Promise<void> => {
+    for (const end of stops.splice(0)) await end();
+  };
+  try {
+    const world = await kept(startWorld());
+    const postgres = await kept(startPostgres({ durable: false }));
+    const gateway = await kept(startGateway(certificateDays));
+    const kubelet = await kept(startKubelet(world.api, () => faults.freeDisk));
+    const router = await startScriptedRouter(scripts(faults));
+    stops.unshift(() => router.close());
+    const ports = await portsOf('operator', 'api', 'apps', 'apiInternal', 'workers', 'workersInternal');
+    const operator = world.startOperator({
+      MOORAGE_INTERNAL_PORT: String(ports.operator),
+      MOORAGE_APPS_USAGE_INTERVAL: '1s',
+      MOORAGE_KUBELET_PORT: String(kubelet.port),
+      MOORAGE_PROBE_URL: `https://127.0.0.1:${gateway.port}`,
+    });
+    const databaseUrl = await postgres.createDatabase('moorage');
+    await kept(
+      startProcess('api/tools/engine/workers/remote/server-main.ts', ports.workersInternal, {
+        MOORAGE_PORT: String(ports.workers),
+      }),
+    );
+    const server = await kept(
+      startProcess('api/main.ts', ports.apiInternal, {
+        ...apiEnvironment(await render({ ...required, appsDomain: 'apps.localhost', baseDomain: 'moorage.localhost' })),
+        KUBECONFIG: world.api.kubeconfig,
+        DATABASE_URL: databaseUrl,
+        MOORAGE_PORT: String(ports.api),
+        MOORAGE_APPS_PORT: String(ports.apps),
+        MOORAGE_WORKERS_URL: `http://127.0.0.1:${ports.workers}`,
+        MOORAGE_ROUTER_URL: router.url,
+        MOORAGE_ROUTER_KEY: 'platform',
+        MOORAGE_CALLER_SALT: 's'.repeat(32),
+        MOORAGE_TRUSTED_PROXIES: '127.0.0.0/8',
+        MOORAGE_GIT_ALLOWED_HOSTS: world.git.host,
+        MOORAGE_GIT_INSECURE_HOSTS: world.git.host,
+        MOORAGE_DRAIN_SECONDS: '1',
+        ...api,
+      }),
+    );
+    const at = (port: number): readonly string[] => [`127.0.0.1:${port}`];
+    return {
+      ...{ world, faults, postgres, databaseUrl, operator, stop, api: server },
+      url: `http://127.0.0.1:${ports.api}`,
+      targets: {
+        'moorage-operator': at(ports.operator),
+        'moorage-api': at(ports.apiInternal),
+        'moorage-workers': at(ports.workersInternal),
+      },
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+const billed = '{"prompt_tokens":20,"completion_tokens":80,"cost":0.0004}';
+
+/** Answers of each model, at its cost. */
+function scripts(faults: Faults): Record<string, Script> {
+  const script: Script = async (response, asked, closed) => {
+    await sleep(20 + asked.body.length / 10);
+    const answer = faults.isRouterBroken
+      ? reply(502, '{"error":{"message":"the model is down"}}')
+      : reply(200, completion(asked.body.includes(unbilled) ? undefined : billed));
+    await answer(response, asked, closed);
+  };
+  return Object.fromEntries(readCatalog().models.map(({ upstream }) => [upstream, script]));
+}
+
+/** What the chart gives the API as plain text, but for its tools behind services. */
+function apiEnvironment(objects: Parameters<typeof environmentOf>[0]): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(environmentOf(objects, 'api')).flatMap(([name, value]) =>
+      value === undefined || value === '' ? [] : [[name, value]],
+    ),
+  );
+}
+
+async function portsOf<Name extends string>(...names: readonly Name[]): Promise<Record<Name, number>> {
+  const ports: [string, number][] = [];
+  for (const name of names) ports.push([name, await freePort()]);
+  return Object.fromEntries(ports) as Record<Name, number>;
+}
+
+/** Starts a program of ours and waits until it is ready. */
+async function startProcess(
+  file: string,
+  internalPort: number,
+  variables: Readonly<Record<string, string>>,
+): Promise<{ stop(): Promise<void> }> {
+  const child = spawn(process.execPath, [join(root, file)], {
+    cwd: root,
+    env: {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      ...variables,
+      MOORAGE_INTERNAL_PORT: String(internalPort),
+      LOG_LEVEL: 'error',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const written: string[] = [];
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => written.push(chunk.toString()));
+  const atExit = (): void => void child.kill('SIGKILL');
+  process.once('exit', atExit);
+  await ready(child, internalPort, () => `${file} ended: ${written.join('')}`);
+  return {
+    async stop() {
+      process.off('exit', atExit);
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+async function ready(child: ChildProcess, port: number, why: () => string): Promise<void> {
+  for (;;) {
+    if (child.exitCode !== null) throw new Error(why());
+    const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
+    if (answer?.ok === true) return;
+    await sleep(50);
+  }
+}

@@ -1,0 +1,51 @@
+// Metrics of the ledger: what is not known is absent, and no scrape fails because the database is away.
+import assert from 'node:assert/strict';
+import { Registry } from 'prom-client';
+import { test } from 'vitest';
+import { billingMetrics, dailyLimitMetrics, databaseMetrics } from '../../../../api/billing/metrics.ts';
+
+/** The samples of a scrape. */
+async function samples(registry: Registry): Promise<string[]> {
+  return (await registry.metrics()).split('\n').filter((line) => line !== '' && !/^#|moorage_quota/.test(line));
+}
+
+test('holds, the oldest pending cost and the limit of the day', async () => {
+  const registry = new Registry();
+  billingMetrics(registry, {
+    holds: () => Promise.resolve({ open: 3, pending: 1, abandoned: 0 }),
+    oldestPendingSeconds: () => Promise.resolve(12.5),
+  });
+  dailyLimitMetrics(registry, 5, () => Promise.resolve(1.25));
+  databaseMetrics(registry, () => Promise.resolve());
+  assert.deepEqual(await samples(registry), [
+    'moorage_ledger_holds{state="open"} 3',
+    'moorage_ledger_holds{state="pending"} 1',
+    'moorage_ledger_holds{state="abandoned"} 0',
+    'moorage_ledger_oldest_pending_seconds 12.5',
+    'moorage_daily_limit_usd 5',
+    'moorage_daily_limit_used_usd 1.25',
+    'moorage_database_up 1',
+  ]);
+});
+
+test('a database that is away makes what is read of it absent, and is itself reported', async () => {
+  const registry = new Registry();
+  const away = (): Promise<never> => Promise.reject(new Error('connection refused'));
+  billingMetrics(registry, { holds: away, oldestPendingSeconds: away });
+  dailyLimitMetrics(registry, 5, away);
+  databaseMetrics(registry, away);
+  assert.deepEqual(await samples(registry), ['moorage_daily_limit_usd 5', 'moorage_database_up 0']);
+});
+
+test('an audit is absent until there was one', async () => {
+  const registry = new Registry();
+  const metrics = billingMetrics(registry, {
+    holds: () => Promise.resolve({ open: 0, pending: 0, abandoned: 0 }),
+    oldestPendingSeconds: () => Promise.resolve(0),
+  });
+  assert.ok((await samples(registry)).every((line) => !line.includes('audit') && !line.includes('imbalance')));
+  metrics.audited(2, -0.5);
+  const after = await samples(registry);
+  assert.ok(after.includes('moorage_ledger_audit_faults 2') && after.includes('moorage_ledger_imbalance_usd -0.5'));
+  assert.ok(after.some((line) => /^moorage_ledger_audit_timestamp_seconds \d{10}/.test(line)));
+});
