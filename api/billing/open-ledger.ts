@@ -79,6 +79,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
       tasks.push(repeat(task, ending.signal));
     };
     start('expire', 10_000, async () => (await ledger.expire()) + (await ledger.releaseToolHolds()));
+    start('make days', 3_600_000, () => ledger.makeDays());
     open = {
       database,
       ledger,
