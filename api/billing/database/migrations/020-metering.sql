@@ -126,7 +126,7 @@ declare
   v_hours timestamptz[] := coalesce(p_hours, array(select v_from + n * interval '1 hour' from generate_series(0, 23) n));
 begin
   if p_day < (select kept_from from metering.progress) then return; end if;
-  perform pg_advisory_xact_lock(7201133511, p_day - date '2000-01-01');
+  perform pg_advisory_xact_lock(7201133511000000 + (p_day - date '2000-01-01'));
   delete from metering.hour where hour = any (v_hours);
   insert into metering.hour
     select date_trunc('hour', at, 'UTC'), coalesce(app, ''), kind, class, coalesce(status / 100, 0),
