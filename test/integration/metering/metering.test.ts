@@ -91,7 +91,7 @@ test('events are the requests that were sent, exactly, while everything is kille
   await healthy(port);
   const seen: Seen = { sent: 0, answered: [], broken: 0 };
   await gateway.start(seen);
-  const part = Math.floor(requests / 6);
+  const part = Math.floor(requests / 60) * 10;
   const phase = (during: () => Promise<void>): Promise<unknown> =>
     Promise.all([load(gateway.url, part, 16, seen), sleep(150).then(during)]);
   const restart = async (): Promise<void> => {
