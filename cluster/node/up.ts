@@ -158,17 +158,6 @@ export function nodeSteps(ports: () => GatewayPorts, images: readonly ImageRecip
       run: async () => installStorage(kubectl, (await diskObstacle()) === undefined),
     },
     {
-      name: 'gateway',
-      needs: ['dns', 'gateway api', 'image traefik'],
-      run: async () =>
-        installGateway(kubectl, {
-          image: await imageReference('traefik'),
-          address: '127.0.0.1',
-          ports: ports(),
-          asksByName: true,
-        }),
-    },
-    {
       name: 'git server',
       needs: ['storage', 'gateway api', 'image git-server'],
       run: async () => installGitServer(kubectl, await imageReference('git-server')),

@@ -1,4 +1,4 @@
-// What kind of request a record is: the one rule by which uses are told from what no author is paid for.
+// What kind of request a record is: the one rule by which uses are separated from what no author is paid for.
 import type { GatewayRecord } from './record.ts';
 
 /**

@@ -17,9 +17,9 @@ export interface SenderOptions {
 }
 
 /** `too large`: the receiver takes no body of this size. */
-export type Sent = 'acknowledged' | 'too large';
+export type Delivery = 'acknowledged' | 'too large';
 
-export type Send = (logs: SentLogs, signal: AbortSignal) => Promise<Sent>;
+export type Send = (logs: SentLogs, signal: AbortSignal) => Promise<Delivery>;
 
 /** Tries again for as long as it takes. @throws the reason of the signal */
 export function createSender({ url, tokenFile, log }: SenderOptions): Send {

@@ -30,17 +30,17 @@ export interface Gap {
 }
 
 /** What the accounting reads of a record. One that is lost says that its number was given out, and no more. */
-type Counted = Pick<GatewayRecord, 'counter' | 'startNs' | 'endNs' | 'isLost'>;
+type NumberedRequest = Pick<GatewayRecord, 'counter' | 'startNs' | 'endNs' | 'isLost'>;
 
 /** A run with the records of a batch. */
-export interface RunBatch<Record extends Counted> {
+export interface RunBatch<Record extends NumberedRequest> {
   readonly before: Run | undefined;
   readonly after: Run;
   readonly records: readonly Record[];
 }
 
 /** Sorts records, as they came, into the runs of their gateway, the oldest run first. */
-export function assignRuns<Record extends Counted>(
+export function assignRuns<Record extends NumberedRequest>(
   runs: readonly Run[],
   records: readonly Record[],
 ): RunBatch<Record>[] {
@@ -59,11 +59,11 @@ export function assignRuns<Record extends Counted>(
   return batches.filter((batch) => batch.records.length > 0);
 }
 
-function runOf({ counter, startNs, endNs }: Counted): Run {
+function runOf({ counter, startNs, endNs }: NumberedRequest): Run {
   return { id: undefined, newest: counter, newestStartNs: startNs, newestEndNs: endNs, lastEndNs: endNs };
 }
 
-function extended(run: Run, { counter, startNs, endNs }: Counted): Run {
+function extended(run: Run, { counter, startNs, endNs }: NumberedRequest): Run {
   const lastEndNs = endNs > run.lastEndNs ? endNs : run.lastEndNs;
   return counter > run.newest
     ? { ...run, newest: counter, newestStartNs: startNs, newestEndNs: endNs, lastEndNs }
@@ -71,7 +71,7 @@ function extended(run: Run, { counter, startNs, endNs }: Counted): Run {
 }
 
 /** The numbers between the highest before and the highest now that the batch does not have. */
-export function gapsOf({ before, records }: RunBatch<Counted>): Gap[] {
+export function gapsOf({ before, records }: RunBatch<NumberedRequest>): Gap[] {
   const newer = records
     .filter(({ counter }) => counter > (before?.newest ?? 0n))
     .sort((a, b) => Number(a.counter - b.counter));
@@ -85,6 +85,6 @@ export function gapsOf({ before, records }: RunBatch<Counted>): Gap[] {
 }
 
 /** The numbers of the records that came, as PostgreSQL reads them. */
-export function countersOf(records: readonly Counted[]): string {
+export function countersOf(records: readonly NumberedRequest[]): string {
   return multirange(rangesOf(records.filter(({ isLost }) => !isLost).map(({ counter }) => counter)));
 }

@@ -72,13 +72,3 @@ export const standing = statement(
     from metering.reconciliation`,
   z.object({ missing: z.coerce.number(), lost: z.coerce.number(), difference: z.coerce.number() }),
 );
-
-export const addCompute = statement(
-  'compute',
-  `insert into metering.compute as known (app, hour, source, cpu_seconds, memory_byte_seconds, pod_seconds)
-    select app, hour, $1, cpu, memory, seconds from unnest($2::text[], $3::timestamptz[], $4::float8[], $5::float8[], $6::float8[]) as c (app, hour, cpu, memory, seconds)
-    on conflict (app, hour, source) do update set cpu_seconds = excluded.cpu_seconds, memory_byte_seconds = excluded.memory_byte_seconds,
-      pod_seconds = excluded.pod_seconds
-    where excluded.pod_seconds > known.pod_seconds`,
-  z.unknown(),
-);

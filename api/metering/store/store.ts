@@ -11,7 +11,7 @@ export interface Entry extends Pick<GatewayRecord, 'counter' | 'startNs' | 'endN
   readonly event: Omit<UsageEvent, 'instance'> | undefined;
 }
 
-export interface Recorded {
+export interface BatchResult {
   /** Events that were not known before. */
   readonly added: number;
   /** Requests that had been declared lost, and came after all. */
@@ -21,7 +21,7 @@ export interface Recorded {
 }
 
 /** Once it returns, the batch is kept; a batch that is sent again changes nothing. @throws the driver's error */
-export function recordBatch(database: Database, gateway: string, entries: readonly Entry[]): Promise<Recorded> {
+export function recordBatch(database: Database, gateway: string, entries: readonly Entry[]): Promise<BatchResult> {
   return database.transaction(async (transaction) => {
     await transaction.query(statements.lockGateway, [gateway]);
     const first = entries.reduce((min, { startNs }) => (startNs < min ? startNs : min), entries[0]?.startNs ?? 0n);

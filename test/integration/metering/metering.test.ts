@@ -50,16 +50,16 @@ const byApp = {
 };
 const secrets = {
   name: 'test-secrets',
-  text: "select u::text as row from ledger.usage u where u::text ~ '127\\.0\\.0\\.1|secret|page' limit 1",
+  text: "select u::text as row from ledger.usage u where u::text ~ '127\\.0\\.0\\.1|secret|/page' limit 1",
   row: z.object({ row: z.string() }),
 };
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
 
-type Reconciled = z.output<typeof reconciled.row>;
+type Account = z.output<typeof reconciled.row>;
 
 /** Waits until the accounts are so. */
-async function until(database: Database, so: (rows: readonly Reconciled[]) => boolean): Promise<Reconciled[]> {
+async function until(database: Database, so: (rows: readonly Account[]) => boolean): Promise<Account[]> {
   for (;;) {
     const rows = await database.replay(reconciled, []);
     if (so(rows)) return rows;

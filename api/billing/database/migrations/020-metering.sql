@@ -179,16 +179,3 @@ begin
   update metering.progress set kept_from = v_before where kept_from < v_before;
   return v_dropped;
 end $$;
-
--- CPU and memory that apps used, by hour. Each source, a process that measures, reports what it has measured in the hour so
--- far; so a report that comes twice, or after a later one, changes nothing.
-create table metering.compute (
-  app text not null,
-  hour timestamptz not null,
-  source text not null,
-  cpu_seconds double precision not null,
-  memory_byte_seconds double precision not null,
-  -- Seconds of pods that were measured.
-  pod_seconds double precision not null,
-  primary key (app, hour, source)
-);

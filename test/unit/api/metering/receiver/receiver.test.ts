@@ -115,7 +115,7 @@ test('what is too old, ahead of the clock or unreadable is refused by name, and 
 test('a number that does not come is missing, then lost, and withdrawn when it comes', async () => {
   const records = [1, 2, 3, 4, 5, 6].map((counter) => record(counter));
   const only = (...counters: number[]): Uint8Array =>
-    logs('gap', ...counters.flatMap((counter) => records[counter - 1] ?? []));
+    logs('gap', ...records.filter((_, index) => counters.includes(index + 1)));
   await post(only(1, 6));
   assert.deepEqual(await database.query(accounts, ['gap']), [account(6, 2, { missing: 4 })]);
   await post(only(3));

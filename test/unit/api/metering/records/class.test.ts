@@ -58,10 +58,13 @@ const table: readonly (readonly [RequestClass, Partial<GatewayRecord>, (HostKind
   ['platform', {}, { kind: 'platform' }],
 ];
 
-test.each(table)('%s: %o', (expected, changes, host = app) => {
-  const isInside = host === 'inside';
-  assert.equal(classOf({ ...record, ...changes }, host === 'inside' ? app : host, isInside), expected);
-});
+test.each(table.map(([expected, changes, host = app]) => ({ expected, changes, host })))(
+  '$expected: $changes',
+  ({ expected, changes, host }) => {
+    const isInside = host === 'inside';
+    assert.equal(classOf({ ...record, ...changes }, host === 'inside' ? app : host, isInside), expected);
+  },
+);
 
 test('the app of a host is found with the settings of its author, and again once it has changed', () => {
   const hello = sampleApp('hello');

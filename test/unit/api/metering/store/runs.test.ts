@@ -49,7 +49,7 @@ test('gaps are the numbers below the highest that did not come; a lost one is in
   assert.equal(countersOf(batch.records), '{[3,4),[6,7)}');
 });
 
-test('runs of a process are told apart for any traffic, in the order in which it is logged', () => {
+test('runs of a process are distinguished for any traffic, in the order in which it is logged', () => {
   const runs = fc.array(fc.array(fc.tuple(fc.nat(50), fc.nat(500)), { minLength: 2, maxLength: 30 }), {
     minLength: 1,
     maxLength: 4,
