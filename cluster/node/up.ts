@@ -9,7 +9,6 @@ import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';
 import {
   installDns,
-  installGateway,
   installGatewayApi,
   installGitServer,
   installNamespaces,

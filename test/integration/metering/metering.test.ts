@@ -17,7 +17,7 @@ import { healthy, receiverProgram, shipperProgram, token } from '../../support/m
 const requests = Number(process.env['METERING_REQUESTS'] ?? 6_000);
 let postgres: Postgres;
 let folder: string;
-let gateways: Gateway[] = [];
+const gateways: Gateway[] = [];
 
 beforeAll(async () => {
   postgres = await startPostgres();
