@@ -200,9 +200,7 @@ export class Ledger {
    * the sums of uses stay. @returns how much.
    */
   async purge(keepDays: number, limit = 2_000): Promise<number> {
-    await patiently(this.#database, (transaction) =>
-      transaction.query(statements.dropDays, [this.#now(), keepDays]),
-    );
+    await patiently(this.#database, (transaction) => transaction.query(statements.dropDays, [this.#now(), keepDays]));
     const [row] = await this.#database.replay(statements.purgeDetail, [this.#now(), keepDays, limit]);
     return one(row).count;
   }

@@ -41,7 +41,10 @@ export function usageFields(usage: Usage): Record<string, unknown> {
  * Records uses: the one way in for what is not the use of a hold. @returns how many of them were not known before, by
  * instance.
  */
-export async function recordUses(on: Queryable, events: readonly UsageEvent[]): Promise<Map<bigint | undefined, number>> {
+export async function recordUses(
+  on: Queryable,
+  events: readonly UsageEvent[],
+): Promise<Map<bigint | undefined, number>> {
   if (events.length === 0) return new Map();
   const rows = await on.query(recordUsage, columnsOf(events));
   return new Map(rows.map(({ instance, count }) => [instance ?? undefined, count]));
