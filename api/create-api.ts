@@ -17,6 +17,7 @@ import {
 import { type Catalog, type SourceGuide, startCatalog } from './catalog/index.ts';
 import { discoveryEndpoints } from './discovery/index.ts';
 import { createApp, type Endpoint } from './http/index.ts';
+import { type Metering, type MeteringSettings, readMeteringSettings, startMetering } from './metering/index.ts';
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
 import { type Models, type ModelSettings, type ModelsOptions, payersOf, startModels } from './models/index.ts';
 import { startPages } from './pages/index.ts';
@@ -36,6 +37,8 @@ export interface ApiOptions {
   readonly models: ModelSettings;
   readonly tools: ToolSettings;
   readonly appCalls: AppSettings;
+  /** Without them, no access logs are received. */
+  readonly metering?: MeteringSettings;
   /** Hosted apps: how they are found and where they answer inside the cluster. */
   readonly apps: Omit<DirectoryOptions, 'baseUrl'>;
   /** Which app may ask models on /v1. */
@@ -71,6 +74,7 @@ export interface Api {
   readonly apps: Apps;
   readonly catalog: Catalog;
   readonly mcp: Mcp;
+  readonly metering: Metering;
   /** Begins to ask apps what they can do; once it is known which are live. */
   start(): void;
   /** Ends open MCP streams, so that a server can drain. */
@@ -113,6 +117,16 @@ export function createApi(options: ApiOptions): Api {
     workers,
     ...(options.operationDiscovery === undefined ? {} : { operationDiscovery: options.operationDiscovery }),
   });
+  const metering = startMetering({
+    settings: options.metering ?? readMeteringSettings({}),
+    ledger: models.ledger,
+    apps: options.apps,
+    baseUrl,
+    callers,
+    keepDays: options.models.keepDays,
+    registry,
+    log,
+  });
   const catalog = startCatalog({
     ...shared,
     apps: options.apps,
@@ -151,6 +165,7 @@ export function createApi(options: ApiOptions): Api {
     apps,
     catalog,
     mcp,
+    metering,
     endpoints,
     app: createApp({
       ...serving,

@@ -15,6 +15,7 @@ import { createRegistry } from '../lib/metrics.ts';
 import { appIndex, appIndexers, hostedApps, readAppSettings } from './apps/index.ts';
 import { readApiConfig } from './config.ts';
 import { createApi } from './create-api.ts';
+import { readMeteringSettings } from './metering/index.ts';
 import { modelAppOf, readModelSettings } from './models/index.ts';
 import { startServer } from './http/index.ts';
 import { createSubmitter, podLogs, submitEndpoints, submitMetrics } from './submit/index.ts';
@@ -65,6 +66,7 @@ const api = createApi({
   models,
   tools: readToolSettings(),
   appCalls: readAppSettings(),
+  metering: readMeteringSettings(),
   apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0] },
   findModelApp: (name) => modelAppOf(apps.get(name)),
   submitting,
@@ -78,6 +80,7 @@ const state = { draining: false };
 const health = await startHealthServer({
   port: config.internalPort,
   registry,
+  routes: api.metering.routes,
   liveness: [reflectorAlive(reflector)],
   readiness: [
     reflectorSynced(reflector),

@@ -238,6 +238,26 @@ const postgres = z.strictObject({
   resources: resources.default({ requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '512Mi' } }),
 });
 
+const metering = z.strictObject({
+  tokenSecret: optional(name)
+    .default('')
+    .describe(
+      'Secret in the namespace of the release whose key `token` gateways send with their access logs. If empty, one is made and kept.',
+    ),
+  gatewayNamespace: optional(name)
+    .default('')
+    .describe(
+      'Namespace into which the Secret that is made, moorage-metering, is copied for the gateway there. If empty, it is not copied.',
+    ),
+  graceSeconds: z
+    .int()
+    .min(1)
+    .default(3_600)
+    .describe(
+      'Seconds after which a request that a gateway counted and sent no record of is reported as lost. A record that comes later is counted all the same.',
+    ),
+});
+
 const database = z.strictObject({
   urlSecret: optional(name)
     .default('')
@@ -430,6 +450,7 @@ export const values = z.strictObject({
   models: models.prefault({}).describe('Models, for ask and compare, and for hosted apps at /v1.'),
   bench: bench.prefault({}).describe('Benchmarks of models, run live through hosted apps.'),
   database: database.prefault({}).describe('Database of the ledger.'),
+  metering: metering.prefault({}).describe('Access logs of the gateway, from which uses of apps are counted.'),
   postgres: postgres.prefault({}),
   network: network.prefault({}),
   monitoring: monitoring.prefault({}),

@@ -4,6 +4,7 @@ import { parseDuration } from '../lib/duration.ts';
 import { services as servicesField } from './backing-services.ts';
 import { contact } from './contact.ts';
 import { agents, author, build, listing, run, source } from './hosted-app.ts';
+import { metering } from './metering.ts';
 import { quantity, quantityValue } from './values.ts';
 
 /** The file is at the top level of the repository, whatever source.path is. */
@@ -99,6 +100,7 @@ export const appManifest = z.strictObject({
       mcp: agents.shape.mcp.unwrap().optional(),
     })
     .optional(),
+  metering: z.strictObject({ free: metering.shape.free.unwrap().optional() }).optional(),
   listing: z
     .strictObject({
       title: listing.shape.title,

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { agents, models } from './app-access.ts';
 import { serviceStatus, services } from './backing-services.ts';
 import { historyEntry } from './history-entry.ts';
+import { metering } from './metering.ts';
 import { finding, review } from './review.ts';
 import { immutable, listBy, matches, withRules } from './rules.ts';
 import {
@@ -301,6 +302,7 @@ export const spec = z.strictObject({
     ),
   models: models.prefault({}).describe('Whether the app can call models, and its budget for that.'),
   agents: agents.prefault({}).describe('How the app is offered to agents.'),
+  metering: metering.prefault({}).describe('Which requests of visitors are counted as uses.'),
   listing: listing.prefault({}).describe('How the app is shown in the catalog.'),
   author: author.prefault({}).describe('The author of the app.'),
   submission: submission

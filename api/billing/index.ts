@@ -1,6 +1,6 @@
 // What the rest of the API uses of this room: money and its keeping: the ledger, holds, prices, payers, quotas and idempotent requests.
 export { accrues, appLines } from './accrual.ts';
-export { Database, type Statement } from './database/database.ts';
+export { Database, type Statement, type Transaction } from './database/database.ts';
 export { type Hold, Holds } from './holds.ts';
 export { IdempotencyKeys } from './idempotency/keys.ts';
 export { idempotencyKey, idempotently } from './idempotency/request.ts';
@@ -23,7 +23,7 @@ export {
 export { dailyLimitMetrics } from './metrics.ts';
 export { type LookupResult, reconcile } from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';
-export type { Usage } from './ledger/usage.ts';
+export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
 export { anonymousPayer, appPayer, keyPayer, type Limits, type Payer, platformDay } from './payer.ts';
 export { maxCallCost, type Prompt } from './price.ts';

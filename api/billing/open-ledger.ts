@@ -94,6 +94,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
     };
     start('expire', 10_000, async () => (await ledger.expire()) + (await ledger.releaseToolHolds()));
     start('audit', options.auditMs ?? 3_600_000, () => audit(ledger, metrics, log));
+    start('make days', 3_600_000, () => ledger.makeDays());
     open = {
       database,
       ledger,

@@ -3,11 +3,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { binary } from '../binaries/build.ts';
 import { contentKey, folderKey, readText } from '../files.ts';
-import { ensureArchive, imageKey, imageOf, pushArchive } from '../images/build.ts';
+import { ensureArchive, imageKey, imageOf, imageReference, pushArchive } from '../images/build.ts';
 import { missingImages, offeredServices } from '../images/missing.ts';
 import type { ImageRecipe } from '../images/recipe.ts';
 import type { Kubectl } from '../kubectl.ts';
-import { installDemoRouter, installPushSecret } from '../node/addons.ts';
+import { installDemoRouter, installGateway, installPushSecret } from '../node/addons.ts';
 import { confinedClass } from '../node/disk/confined.ts';
 import type { GatewayPorts } from '../node/gateway/ports.ts';
 import { dockerConfig } from '../node/registry/registry.ts';
@@ -75,6 +75,18 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, images
   });
   return [
     ...targets.map(image),
+    {
+      name: 'gateway',
+      needs: ['dns', 'gateway api', 'network policy', 'image traefik', 'image moorage'],
+      run: async () =>
+        installGateway(kubectl, {
+          image: await imageReference('traefik'),
+          shipperImage: references.get('moorage') ?? '',
+          address: '127.0.0.1',
+          ports: ports(),
+          asksByName: true,
+        }),
+    },
     {
       name: 'moorage chart',
       needs: [

@@ -132,10 +132,11 @@ export function kindSteps({ kind, helm }: KindTools, ports: GatewayPorts): Step[
     // Docker publishes the ports of the container that is the node; inside it the gateway takes the plain ones.
     {
       name: 'gateway',
-      needs: ['network policy', 'gateway api', `image ${traefikImage}`],
+      needs: ['network policy', 'gateway api', 'image moorage', `image ${traefikImage}`],
       run: () =>
         installGateway(kubectl, {
           image: traefikImage,
+          shipperImage: published('moorage'),
           address: '0.0.0.0',
           ports: { http: 80, https: 443 },
           asksByName: false,

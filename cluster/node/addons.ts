@@ -80,6 +80,8 @@ async function applySecret(
 
 export interface GatewaySettings {
   image: string;
+  /** Image of Moorage, whose shipper runs beside the gateway. */
+  shipperImage: string;
   /** Where the gateway is published on the node. */
   address: string;
   ports: { http: number; https: number };
@@ -91,7 +93,7 @@ const certificateSecret = 'moorage-wildcard';
 
 export async function installGateway(
   kubectl: Kubectl,
-  { image, address, ports, asksByName }: GatewaySettings,
+  { image, shipperImage, address, ports, asksByName }: GatewaySettings,
 ): Promise<undefined> {
   const certificate = await ensureGatewayCertificate();
   const [cert, key] = await Promise.all([readFile(certificate.certificate, 'utf8'), readFile(certificate.key, 'utf8')]);
@@ -101,6 +103,7 @@ export async function installGateway(
   });
   await applyFile(kubectl, manifest('traefik'), {
     'IMAGE:traefik': image,
+    'IMAGE:moorage': shipperImage,
     HOST_ADDRESS: address,
     HTTP_PORT: String(ports.http),
     HTTPS_PORT: String(ports.https),

@@ -8,7 +8,6 @@ import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';
 import {
   installDns,
-  installGateway,
   installGatewayApi,
   installGitServer,
   installNamespaces,
@@ -157,17 +156,6 @@ export function nodeSteps(ports: () => GatewayPorts, images: readonly ImageRecip
       name: 'storage',
       needs: ['node ready', 'image local-path-provisioner', 'image debian-bookworm'],
       run: async () => installStorage(kubectl, (await diskObstacle()) === undefined),
-    },
-    {
-      name: 'gateway',
-      needs: ['dns', 'gateway api', 'image traefik'],
-      run: async () =>
-        installGateway(kubectl, {
-          image: await imageReference('traefik'),
-          address: '127.0.0.1',
-          ports: ports(),
-          asksByName: true,
-        }),
     },
     {
       name: 'git server',

@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { environment as apps } from '../../api/apps/config.ts';
 import { environment as api } from '../../api/config.ts';
+import { environment as metering } from '../../api/metering/config.ts';
+import { environment as shipper } from '../../api/metering/shipper/config.ts';
 import { environment as models } from '../../api/models/config.ts';
 import { environment as tools } from '../../api/tools/config.ts';
 import { environment as fetching } from '../../api/tools/fetch/config.ts';
@@ -60,6 +62,8 @@ export const configuration: Page = {
     'controller/config.ts',
     'controller/registry-proxy/config.ts',
     'api/config.ts',
+    'api/metering/config.ts',
+    'api/metering/shipper/config.ts',
     'api/models/config.ts',
     'api/tools/config.ts',
     'api/tools/fetch/config.ts',
@@ -73,6 +77,8 @@ export const configuration: Page = {
       section('Registry proxy', 'Processes started from `controller/registry-proxy/main.ts`.', [registryProxy]),
       section('API', 'Processes started from `api/main.ts`.', [api]),
       section('Models and ledger', 'The API and `npm start`.', [models]),
+      section('Metering', 'The API.', [metering]),
+      section('Shipper', 'Processes started from `api/metering/shipper/main.ts`, beside a gateway.', [shipper]),
       section('Tools', 'The API and `npm start`.', [tools, fetching]),
       section(
         'Workers of tools',

@@ -9,6 +9,7 @@ import { billingMetrics, dailyLimitMetrics, databaseMetrics } from '../../api/bi
 import { createApi } from '../../api/create-api.ts';
 import { type Endpoint, problemTypesOf } from '../../api/http/index.ts';
 import { readModelSettings } from '../../api/models/config.ts';
+import { shipperMetrics } from '../../api/metering/shipper/metrics.ts';
 import { modelMetrics } from '../../api/models/metrics.ts';
 import { submitEndpoints } from '../../api/submit/endpoints.ts';
 import { submitMetrics } from '../../api/submit/metrics.ts';
@@ -36,7 +37,7 @@ export interface Product {
   /** Paths that answer by a protocol of their own. */
   readonly protocols: readonly string[];
   /** Metrics by process. */
-  readonly metrics: Readonly<Record<'operator' | 'API' | 'workers', readonly MetricObject[]>>;
+  readonly metrics: Readonly<Record<'operator' | 'API' | 'workers' | 'shipper', readonly MetricObject[]>>;
 }
 
 let described: Product | undefined;
@@ -87,8 +88,15 @@ function assemble(): Product {
       operator: runtimeRegistry().getMetricsAsArray(),
       API: registry.getMetricsAsArray(),
       workers: workersRegistry().getMetricsAsArray(),
+      shipper: shipperRegistry().getMetricsAsArray(),
     },
   };
+}
+
+function shipperRegistry(): Registry {
+  const registry = new Registry();
+  shipperMetrics(registry);
+  return registry;
 }
 
 function workersRegistry(): Registry {

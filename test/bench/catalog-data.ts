@@ -55,6 +55,8 @@ export async function loadUses(database: Database, uses: number, apps: number): 
   const slice = 50_000;
   for (let from = 1; from <= uses; from += slice)
     await database.query(addUses, [from, Math.min(from + slice - 1, uses), apps]);
+  // They came before their days were made.
+  await database.query(statement('days', 'select ledger.make_days(7)'), []);
   await vacuum(database, 'ledger.usage');
 }
 

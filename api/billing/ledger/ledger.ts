@@ -2,7 +2,7 @@
 import type { Account } from './accounts.ts';
 import type { Line } from '../accrual.ts';
 import { Batch } from '../database/batch.ts';
-import type { Database } from '../database/database.ts';
+import type { Database, Transaction } from '../database/database.ts';
 import { formatMoney, type Money } from './money.ts';
 import type {
   Budget,
@@ -196,10 +196,11 @@ export class Ledger {
   }
 
   /**
-   * Removes uses, finished holds and the totals of single days that are older than so many days; entries and balances
-   * stay. @returns how much.
+   * Removes uses, finished holds and the totals of single days that are older than so many days; entries, balances and
+   * the sums of uses stay. @returns how much.
    */
   async purge(keepDays: number, limit = 2_000): Promise<number> {
+    await patiently(this.#database, (transaction) => transaction.query(statements.dropDays, [this.#now(), keepDays]));
     const [row] = await this.#database.replay(statements.purgeDetail, [this.#now(), keepDays, limit]);
     return one(row).count;
   }
@@ -213,6 +214,14 @@ export class Ledger {
   /** Resolves once the database has answered. @throws Error when it does not */
   async ping(): Promise<void> {
     await this.#database.query(statements.ping, []);
+  }
+
+  /** Makes the tables of the days to come, each before its first use. @returns how many */
+  async makeDays(ahead = 7): Promise<number> {
+    const [row] = await patiently(this.#database, (transaction) =>
+      transaction.query(statements.makeDays, [ahead, this.#now()]),
+    );
+    return one(row).count;
   }
 
   /** Every running total that differs from what it is derived from, in words. Reads the whole ledger. */
@@ -261,6 +270,14 @@ export class Ledger {
     const [row] = await this.#database.replay(statements.release, [ids, this.#now()]);
     return one(row).answers.map(({ outcome }) => outcome);
   }
+}
+
+/** Work that may take longer than a statement may otherwise, and that gives way to calls: it waits for no lock for long. */
+function patiently<T>(database: Database, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  return database.transaction(async (transaction) => {
+    await transaction.script("set local statement_timeout = 0; set local lock_timeout = '2s'");
+    return work(transaction);
+  });
 }
 
 function sideFields({ account, limit }: LimitedAccount): Record<string, unknown> {

@@ -121,12 +121,21 @@ export const purgeRequests = statement(
 
 export const recordUsage = statement(
   'record-usage',
-  `with events as (
-    select * from jsonb_to_recordset($1::jsonb) as e (id text, kind text, at timestamptz, caller text, app text, model text, tokens_in int, tokens_out int, latency_ms int)
-  ), added as (
-    insert into ledger.usage (id, kind, at, caller, app, model, tokens_in, tokens_out, latency_ms, cost_source)
-    select id, kind, coalesce(at, $2, clock_timestamp()), caller, app, model, tokens_in, tokens_out, latency_ms, 'none' from events
-    on conflict (id) do nothing returning 1
-  ) select count(*)::int as count from added`,
-  z.object({ count: z.number() }),
+  `with added as (
+    insert into ledger.usage (at, id, kind, class, caller, app, latency_ms, status, bytes_in, bytes_out, instance, cost_source)
+    select e.*, 'none' from unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::smallint[],
+      $9::bigint[], $10::bigint[], $11::bigint[]) as e
+    on conflict (at, id) do nothing returning instance
+  ) select instance::text, count(*)::int as count from added group by instance`,
+  z.object({ instance: z.string().transform(BigInt).nullable(), count: z.number() }),
+);
+export const dropDays = statement(
+  'drop-days',
+  "select metering.drop_days(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval '1 day') as count",
+  z.object({ count: z.number().int() }),
+);
+export const makeDays = statement(
+  'make-days',
+  'select ledger.make_days($1, $2) as count',
+  z.object({ count: z.number().int() }),
 );

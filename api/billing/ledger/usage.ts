@@ -1,12 +1,10 @@
 // Usage events: what was used, by whom and when. Each has an id of its own, so one sent twice is counted once.
-import type { Database } from '../database/database.ts';
+import type { Queryable } from '../database/database.ts';
 import { recordUsage } from './statements.ts';
 
 export interface Usage {
   /** What kind of use: ask, compare, v1, tool, app, visit. */
   readonly kind: string;
-  /** When it was; now when left out. */
-  readonly at?: Date;
   /** A salted hash; never an address or a key. */
   readonly caller?: string;
   readonly app?: string;
@@ -19,24 +17,53 @@ export interface Usage {
 }
 
 /** A use that costs nothing of its own, such as a visit of an app, under the id that its source gave it. */
-export interface UsageEvent extends Usage {
+export interface UsageEvent extends Omit<Usage, 'model' | 'tool' | 'tokensIn' | 'tokensOut'> {
   readonly id: string;
+  /** When it was. Sent twice, it has the same id and the same time. */
+  readonly at: Date | string;
+  /** What kind of request a visit was; a use when left out. */
+  readonly class?: string;
+  /** Status that the client got. */
+  readonly status?: number;
+  readonly bytesIn?: number;
+  readonly bytesOut?: number;
+  /** The run of a gateway that counted it. */
+  readonly instance?: bigint;
 }
 
 /** A usage as the SQL functions read it. */
 export function usageFields(usage: Usage): Record<string, unknown> {
-  const { kind, at, caller, app, model, tool, tokensIn, tokensOut, latencyMs } = usage;
-  return { kind, at, caller, app, model, tool, tokens_in: tokensIn, tokens_out: tokensOut, latency_ms: latencyMs };
+  const { kind, caller, app, model, tool, tokensIn, tokensOut, latencyMs } = usage;
+  return { kind, caller, app, model, tool, tokens_in: tokensIn, tokens_out: tokensOut, latency_ms: latencyMs };
 }
 
-/** Records uses. @returns how many of them were not known before. */
+/**
+ * Records uses: the one way in for what is not the use of a hold. @returns how many of them were not known before, by
+ * instance.
+ */
 export async function recordUses(
-  database: Database,
+  on: Queryable,
   events: readonly UsageEvent[],
-  now: Date | null = null,
-): Promise<number> {
-  if (events.length === 0) return 0;
-  const fields = events.map((event) => ({ id: event.id, ...usageFields(event) }));
-  const [row] = await database.replay(recordUsage, [JSON.stringify(fields), now]);
-  return row?.count ?? 0;
+): Promise<Map<bigint | undefined, number>> {
+  if (events.length === 0) return new Map();
+  const rows = await on.query(recordUsage, columnsOf(events));
+  return new Map(rows.map(({ instance, count }) => [instance ?? undefined, count]));
+}
+
+/** A list a column: what PostgreSQL reads fastest after COPY, and COPY cannot pass over what is known. */
+function columnsOf(events: readonly UsageEvent[]): unknown[][] {
+  const column = (of: (event: UsageEvent) => unknown): unknown[] => events.map((event) => of(event) ?? null);
+  return [
+    column(({ at }) => at),
+    column(({ id }) => id),
+    column(({ kind }) => kind),
+    column((event) => event.class ?? 'use'),
+    column(({ caller }) => caller),
+    column(({ app }) => app),
+    column(({ latencyMs }) => latencyMs),
+    column(({ status }) => status),
+    column(({ bytesIn }) => bytesIn),
+    column(({ bytesOut }) => bytesOut),
+    column(({ instance }) => instance),
+  ];
 }

@@ -28,7 +28,7 @@ export const usedBy: Statement<Used> = {
         count(*) filter (where kind = 'v1')::int as model_calls,
         coalesce(sum(cost) filter (where kind = 'v1'), 0)::text as model_cost,
         count(*) filter (where kind = 'v1' and cost_source = 'pending')::int as model_costs_pending
-      from ledger.usage where app = $1 and at >= t.now - w.hours * interval '1 hour' and at <= t.now) u`,
+      from ledger.usage where app = $1 and kind <> 'visit' and at >= t.now - w.hours * interval '1 hour' and at <= t.now) u`,
   row: used,
 };
 

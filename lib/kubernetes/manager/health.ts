@@ -1,6 +1,6 @@
 // The HTTP server for probes and metrics: /healthz, /readyz, /metrics on a port of its own.
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { Controller } from '../loop/controller.ts';
 import { messageOf } from '../errors.ts';
@@ -29,6 +29,8 @@ export interface HealthServerOptions {
   liveness: readonly HealthCheck[];
   /** Answered by /readyz: failing means "not yet". */
   readiness: readonly HealthCheck[];
+  /** Further listeners, by path. */
+  routes?: Readonly<Record<string, RequestListener>>;
 }
 
 /** A running server. */
@@ -42,7 +44,13 @@ export interface HealthServer {
  */
 export async function startHealthServer(options: HealthServerOptions): Promise<HealthServer> {
   const server = createServer((request, response) => {
-    answer(options, (request.url ?? '').split('?')[0] ?? '').then(
+    const path = (request.url ?? '').split('?')[0] ?? '';
+    const listener = options.routes?.[path];
+    if (listener !== undefined) {
+      listener(request, response);
+      return;
+    }
+    answer(options, path).then(
       ({ status, type, body }) => response.writeHead(status, { 'content-type': type }).end(body),
       (error: unknown) => response.writeHead(500, TEXT).end(`${messageOf(error)}\n`),
     );

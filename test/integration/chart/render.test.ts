@@ -238,12 +238,15 @@ test('what the API fetches for callers is public, by its own check and by its po
     assert.ok(except.includes(cidr), `${cidr} is open`);
 });
 
-test('the API lets in the gateway on its public port, and metrics only from the namespace that was named', () => {
+test('the API lets in the gateway with requests and access logs, and metrics only from the namespace that was named', () => {
   const ingress = (objects: readonly Rendered[], name: string): unknown =>
     policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name)).spec.ingress;
   const gateway = {
     from: [{ namespaceSelector: { matchLabels: required.gateway.namespaceLabels } }],
-    ports: [{ protocol: 'TCP', port: 8080 }],
+    ports: [
+      { protocol: 'TCP', port: 8080 },
+      { protocol: 'TCP', port: 9090 },
+    ],
   };
   const apps = {
     from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } } }],
@@ -310,6 +313,7 @@ test('what users have made outlives the release', () => {
     'Namespace moorage-builds',
     'Secret moorage-app-token',
     'Secret moorage-caller-salt',
+    'Secret moorage-metering',
     'Secret moorage-push-token',
   ]);
 });
@@ -322,6 +326,7 @@ test('the switches leave out what an installation brings itself', async () => {
     gateway: { ...required.gateway, create: false },
     priorityClasses: { create: false },
     api: { callerSaltSecret: 'mine' },
+    metering: { tokenSecret: 'mine' },
     models: { appTokenSecret: 'mine' },
     registry: { ...required.registry, pushTokenSecret: 'mine' },
   });
@@ -395,6 +400,7 @@ test('no setting that the chart gives is one that nobody reads', () => {
       'api',
       [
         'api/config.ts',
+        'api/metering/config.ts',
         'api/models/config.ts',
         'api/apps/config.ts',
         'api/tools/config.ts',
@@ -479,6 +485,7 @@ test('models are switched on by a router and a database, and reach nothing else'
   assert.deepEqual([...secrets].sort(), [
     'moorage-app-token',
     'moorage-caller-salt',
+    'moorage-metering',
     'moorage-postgres',
     'moorage-push-token',
   ]);

@@ -407,9 +407,11 @@ export function ledgerSuite(
         app: 'hello',
         at: new Date('2026-01-01'),
       }));
-      assert.equal(await recordUses(database, events), 2);
-      assert.equal(await recordUses(database, [...events, { id: `c-${engine}`, kind: 'visit' }]), 1);
-      assert.equal(await recordUses(database, []), 0);
+      const late = { id: `c-${engine}`, kind: 'visit', at: new Date('2026-01-03'), status: 200, instance: 7n };
+      assert.deepEqual([...(await recordUses(database, events))], [[undefined, 2]]);
+      assert.deepEqual([...(await recordUses(database, [...events, late]))], [[7n, 1]]);
+      assert.deepEqual([...(await recordUses(database, [late]))], []);
+      assert.deepEqual([...(await recordUses(database, []))], []);
     });
 
     test('migrations are applied once, also by replicas that start together; a changed or misplaced one is refused', async () => {

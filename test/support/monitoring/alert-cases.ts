@@ -22,6 +22,7 @@ const model = (outcome: string): string => `moorage_model_calls_total{outcome="$
 const reconciles = (result: string): string => `moorage_reconcile_total{controller="hosted-apps",result="${result}"}`;
 const disk = (what: string): string => `moorage_node_filesystem_${what}_bytes{node="a",filesystem="images"}`;
 const volume = (what: string): string => `moorage_volume_${what}_bytes{claim="data-moorage-postgres-0"}`;
+const unaccounted = (state: string): string => `moorage_metering_requests_unaccounted{state="${state}"}`;
 const certificate = 'moorage_gateway_certificate_expiry_timestamp_seconds{domain="apps.example.org"}';
 const days = (count: number): number => count * 86_400;
 
@@ -239,6 +240,24 @@ export const alertCases: readonly AlertCase[] = [
       summary: 'The certificate for apps.example.org ends in 1d 0h 0m 0s',
     },
     quiet: { series: { [certificate]: `${days(3)}x10` }, at: '0m' },
+  },
+  {
+    alert: 'MoorageMeterGap',
+    fires: {
+      series: { [unaccounted('lost')]: '0x30 60x60' },
+      at: '1h',
+      summary: '60 requests that a gateway counted were lost within an hour',
+    },
+    quiet: { series: { [unaccounted('lost')]: '60x200' }, at: '2h' },
+  },
+  {
+    alert: 'MoorageMeterDifference',
+    fires: {
+      series: { [unaccounted('difference')]: '-2x30' },
+      at: '15m',
+      summary: 'Requests counted by gateways and recorded uses differ by 2, unexplained',
+    },
+    quiet: { series: { [unaccounted('difference')]: '0x30' }, at: '15m' },
   },
   {
     alert: 'MoorageNodeDiskFilling',

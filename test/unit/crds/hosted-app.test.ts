@@ -29,6 +29,7 @@ test('a repository alone is a complete app', () => {
     services: [],
     models: { enabled: false, dailyBudgetUsd: '1' },
     agents: { enabled: false, openapi: '/openapi.json', mcp: '/mcp' },
+    metering: { free: [] },
     listing: { category: 'other' },
     author: { share: '0.7' },
     submission: {},

@@ -1,0 +1,63 @@
+// Starts metering: the receiver of access logs, and the chores that sum uses up and declare losses.
+import type { BlockList } from 'node:net';
+import type { RequestListener } from 'node:http';
+import type { Registry } from 'prom-client';
+import type { Logger } from '../../lib/log.ts';
+import type { LedgerHandle } from '../billing/index.ts';
+import type { MeteringSettings } from './config.ts';
+import { meteringMetrics } from './metrics.ts';
+import { createIntake } from './receiver/intake.ts';
+import { createReceiver } from './receiver/receiver.ts';
+import { type HostsOptions, hostIndex } from './records/hosts.ts';
+import { visitorNames } from './records/visitors.ts';
+import { declareLosses, rollUp, standing } from './store/statements.ts';
+
+export interface MeteringOptions {
+  readonly settings: MeteringSettings;
+  readonly ledger: LedgerHandle;
+  readonly apps: Pick<HostsOptions, 'apps' | 'site'>;
+  /** Like https://moorage.localhost. */
+  readonly baseUrl: string;
+  readonly callers: { readonly salt: string; readonly trustedProxies: BlockList };
+  readonly keepDays: number;
+  readonly registry: Registry;
+  readonly log: Logger;
+}
+
+export interface Metering {
+  /** Listeners by path, for the internal port; nothing from outside may reach them. */
+  readonly routes: Readonly<Record<string, RequestListener>>;
+}
+
+export function startMetering(options: MeteringOptions): Metering {
+  const { settings, ledger, log } = options;
+  let isOpen = false;
+  const metrics = meteringMetrics(options.registry, async () =>
+    isOpen ? (await ledger.get().database.query(standing, []))[0] : undefined,
+  );
+  void ledger.opened.then((opened) => {
+    if (opened === undefined) return;
+    isOpen = true;
+    opened.repeat('declare losses', Math.max(1_000, Math.min(30_000, settings.graceMs)), async () => {
+      const [row] = await opened.database.replay(declareLosses, [settings.graceMs]);
+      if ((row?.count ?? 0) > 0) log.warn({ requests: row?.count }, 'requests that a gateway counted are lost');
+      return 0;
+    });
+    opened.repeat('sum up uses', 300_000, async () => {
+      await opened.database.transaction(async (transaction) => {
+        await transaction.script('set local statement_timeout = 0');
+        await transaction.query(rollUp, []);
+      });
+      return 0;
+    });
+  });
+  if (settings.token === undefined) return { routes: {} };
+  const take = createIntake({
+    database: () => ledger.get().database,
+    hostOf: hostIndex({ ...options.apps, platformHost: new URL(options.baseUrl).hostname }),
+    visitorOf: visitorNames(options.callers),
+    metrics,
+    keepDays: options.keepDays,
+  });
+  return { routes: { '/v1/logs': createReceiver({ token: settings.token, take, metrics, log }) } };
+}
