@@ -14,6 +14,9 @@ import {
   type Watch,
 } from '../../lib/kubernetes/index.ts';
 import type { Caches } from './cache/caches.ts';
+import type { CloseRequest } from '../../crds/activator-reports.ts';
+import type { ActivatorPool } from '../idle/activators.ts';
+import type { ActivityBook } from '../idle/activity.ts';
 import { createBackgroundLookups } from './background-lookups.ts';
 import type { Job } from '../objects/kinds.ts';
 import { lookAtPage } from '../steps/publish/page/page.ts';
@@ -30,16 +33,20 @@ export interface HostedAppControllerOptions {
   readonly resyncMs: number;
   readonly log: Logger;
   readonly registry: Registry;
+  /** Undefined where there is no activator. */
+  readonly idle?: { readonly pool: ActivatorPool; readonly book: ActivityBook } | undefined;
 }
 
 /** Lookups in progress at once: of repositories at one host, and of apps and their pages through the gateway. */
 const pollsPerHost = 4;
 const maximumProbes = 16;
 const maximumLooks = 4;
+/** Agreements with the activators in progress at once. */
+const maximumClosings = 8;
 
 /** Makes the controller. */
 export function createHostedAppController(options: HostedAppControllerOptions): Controller {
-  const { client, caches, config, recorder, resyncMs, log, registry } = options;
+  const { client, caches, config, recorder, resyncMs, log, registry, idle } = options;
   const onResult = (key: string): void => {
     controller.enqueue(key);
   };
@@ -61,6 +68,15 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     limit: maximumLooks,
     onResult,
   });
+  const closings =
+    idle === undefined
+      ? undefined
+      : createBackgroundLookups({
+          run: (request: CloseRequest) => idle.pool.close(request),
+          group: () => 'activators',
+          limit: maximumClosings,
+          onResult,
+        });
   const toApp = labelKey(labels.app, config.appsNamespace);
   const children = [
     caches.pipelinePods,
@@ -83,7 +99,17 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
       ...children.map(({ store }) => watches(store, toApp)),
       queuePositions(caches.jobs, toApp),
     ],
-    reconcile: createReconciler({ client, caches, config, recorder, polls, probes, pages }),
+    reconcile: createReconciler({
+      client,
+      caches,
+      config,
+      recorder,
+      polls,
+      probes,
+      pages,
+      closings,
+      activity: idle?.book,
+    }),
   });
   return controller;
 }

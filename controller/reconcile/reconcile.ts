@@ -20,7 +20,8 @@ import { decide, type Decision } from './decide.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
 import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
-import { pageIdentity, takeSnapshot, type Lookups } from './take-snapshot.ts';
+import { closingIdentity, pageIdentity, takeSnapshot, type Lookups, type SnapshotSources } from './take-snapshot.ts';
+import { resizePod } from '../usage/resize.ts';
 import type { Snapshot } from './snapshot.ts';
 import { failed, type Action, type Outcomes } from './outcome.ts';
 import type { InstallationConfig } from './installation-config.ts';
@@ -32,8 +33,11 @@ export interface ReconcilerOptions extends Lookups {
   readonly caches: Caches;
   readonly config: InstallationConfig;
   readonly recorder: EventRecorder;
+  readonly activity?: SnapshotSources['activity'];
   readonly now?: () => Date;
 }
+
+type Lookup = Extract<Action, { kind: 'poll' | 'probe' | 'look' | 'close' }>;
 
 /** Refused writes are tried again after this long; what refuses them (a quota, a policy) sends no event. */
 const refusedRetryMs = 30_000;
@@ -42,7 +46,7 @@ const refusedRetryMs = 30_000;
  * Makes the reconcile function. It keeps nothing between calls but the last status it wrote, until the cache has it.
  */
 export function createReconciler(options: ReconcilerOptions): Reconcile {
-  const { client, caches, config, recorder, polls, probes, pages, now = () => new Date() } = options;
+  const { client, caches, config, recorder, polls, probes, pages, closings, now = () => new Date() } = options;
   const written = new Map<string, HostedAppObject>();
 
   /** The cache may be behind our own last write; judging by it would undo what was written. */
@@ -73,6 +77,18 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         if (action.isStranger === true && !(await isCurrent(client, app, signal))) return;
         await deleteObject(client, action.resource, action.object, { propagation: 'Background', signal });
         return;
+      case 'resize':
+        await resizePod(client, action.pod, action.requests, signal);
+        return;
+      default:
+        lookUp(app, key, action);
+        return;
+    }
+  }
+
+  /** In the background; the result brings the next reconcile. */
+  function lookUp(app: Snapshot['app'], key: string, action: Lookup): void {
+    switch (action.kind) {
       case 'poll':
         polls.start(key, sourceIdentity(app), { repository: action.repository, revision: app.spec.source.revision });
         return;
@@ -82,7 +98,15 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
       case 'look':
         pages.start(key, pageIdentity(action.release), action.host);
         return;
+      case 'close':
+        closings?.start(key, closingIdentity(action.request.number), action.request);
+        return;
     }
+  }
+
+  function forget(key: string): void {
+    for (const lookups of [polls, probes, pages, closings]) lookups?.forget(key);
+    written.delete(key);
   }
 
   /**
@@ -126,7 +150,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   return async (key, { signal }) => {
     const cached = newest(key);
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) {
-      for (const forget of [polls, probes, pages, { forget: () => written.delete(key) }]) forget.forget(key);
+      forget(key);
       return cached === undefined ? nothingMore : release(client, cached, config.buildsNamespace, signal);
     }
     const app = await hold(client, cached, signal);
