@@ -64,7 +64,7 @@ const api = createApi({
   models,
   tools: readToolSettings(),
   appCalls: readAppSettings(),
-  apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0] },
+  apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0], systemNamespace: config.systemNamespace },
   findModelApp: (name) => modelAppOf(apps.get(name)),
   submitting,
   fetcher: new GuardedFetcher(readFetchConfig()),

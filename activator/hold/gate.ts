@@ -44,18 +44,20 @@ export function createGate(options: GateOptions): Gate {
   let held = 0;
   let turn = 0;
 
-  /** In turns; undefined when none may be asked now. */
-  function pick({ metadata, view }: AppView): Backend | undefined {
+  /** In turns; undefined when none may be asked now. @param isOpened the app was seen to take requests */
+  function pick({ metadata, view }: AppView, isOpened: boolean): Backend | undefined {
     const { name } = metadata;
     if (activity.isClosed(name, view.restNumber)) return undefined;
-    const usable = directory.backends(name).filter(({ isReady }) => isReady || view.healthPath === undefined);
+    const usable = directory
+      .backends(name)
+      .filter(({ isReady }) => isReady || isOpened || view.healthPath === undefined);
     turn = (turn + 1) % 1_000_000;
     return usable[turn % Math.max(1, usable.length)];
   }
 
-  async function passThrough(app: AppView, signal: AbortSignal): Promise<Socket | undefined> {
+  async function passThrough(app: AppView, signal: AbortSignal, isOpened = false): Promise<Socket | undefined> {
     const { name } = app.metadata;
-    const backend = pick(app);
+    const backend = pick(app, isOpened);
     if (backend === undefined) return undefined;
     const startedAt = performance.now();
     try {
@@ -98,14 +100,15 @@ export function createGate(options: GateOptions): Gate {
         );
       waiting.held += 1;
       held += 1;
+      let isOpened = false;
       try {
-        await aborting(waiting.wake.opened, signal);
+        isOpened = await aborting(waiting.wake.opened, signal);
       } finally {
         waiting.held -= 1;
         held -= 1;
         if (waiting.held === 0) waiting.wake.end();
       }
-      const socket = await inTurn(name, () => passThrough(directory.get(name) ?? app, signal));
+      const socket = await inTurn(name, () => passThrough(directory.get(name) ?? app, signal, isOpened));
       if (socket !== undefined) return socket;
       signal.throwIfAborted();
       await new Promise((resolve) => setTimeout(resolve, againMs));

@@ -54,6 +54,11 @@ export function openRequest(request: IncomingMessage, socket: Socket, upgrade?: 
 }
 
 function passOn(request: IncomingMessage, onward: ClientRequest): void {
+  // Tried again, a request without a body is over already.
+  if (request.readableEnded) {
+    onward.end();
+    return;
+  }
   request.on('error', () => undefined);
   request.pipe(onward, { end: false });
   request.once('end', () => {

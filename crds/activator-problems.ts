@@ -1,7 +1,7 @@
-// The kinds of problem that the activator answers with, at the address of an app.
-import type { ProblemType } from '../../lib/problem.ts';
+// The kinds of problem that the activator answers with, at the address of an app. The API describes them.
+import type { ProblemType } from '../lib/problem.ts';
 
-export const problems = {
+export const activatorProblems = {
   unknownApp: {
     slug: 'no-app-here',
     status: 404,
