@@ -81,7 +81,7 @@ const all = Object.values(reflectors);
 const health = await startHealthServer({
   port: config.MOORAGE_INTERNAL_PORT,
   registry,
-  liveness: all.map(reflectorAlive),
+  liveness: all.map((reflector) => reflectorAlive(reflector)),
   readiness: [
     ...all.map(reflectorSynced),
     { name: 'draining', check: () => (state.draining ? 'the process is shutting down' : undefined) },

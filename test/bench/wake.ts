@@ -1,0 +1,152 @@
+// `npm run bench:wake`: thirty wakes from sleep and thirty from a nap, beside the raw start of the same pod in the same
+// run, a thousand requests in one wake, and what the way through the activator costs.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { deployments, pods, type Pod } from '../../controller/objects/kinds.ts';
+import { percentile } from '../../controller/steps/deploy/idle/wakes.ts';
+import { createClient, fileConnection } from '../../lib/kubernetes/index.ts';
+import {
+  appsNamespace,
+  appUrl,
+  deleteApps,
+  eventually,
+  kubectl,
+  readApp,
+  submit,
+  withFiles,
+} from '../support/cluster.ts';
+import { podsOf, sleeperFiles, timed, untilState } from '../support/sleeper.ts';
+
+const rounds = Number(process.argv[2] ?? 30);
+const name = `bench-wake-${process.pid}`;
+const requestsForHop = 2_000;
+
+function line(what: string, values: readonly number[]): void {
+  const [p50, p95, maximum] = [percentile(values, 0.5), percentile(values, 0.95), Math.max(...values)];
+  process.stdout.write(
+    `${what.padEnd(34)} ${String(values.length).padStart(5)} ${[p50, p95, maximum].map((ms) => ms.toFixed(1).padStart(9)).join(' ')}\n`,
+  );
+}
+
+async function patch(spec: object): Promise<void> {
+  await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', JSON.stringify({ spec }));
+}
+
+async function wake(state: 'Asleep' | 'Napping'): Promise<number> {
+  await untilState(name, state, 180);
+  const { status, ms } = await timed(appUrl(name));
+  if (status !== 200) throw new Error(`a request that woke the app was answered ${status}`);
+  return ms;
+}
+
+/** From the word to make the only pod of a Deployment until it runs, and until it is ready: what the cluster takes. */
+async function rawStart(): Promise<{ running: number; ready: number }> {
+  await scale(0);
+  await eventually('no pod', async () => ((await rawPods()).length === 0 ? true : undefined));
+  const started = performance.now();
+  await scale(1);
+  let running: number | undefined;
+  for (;;) {
+    const [pod] = await rawPods();
+    const status = pod?.status?.containerStatuses?.[0];
+    if (status?.state?.running !== undefined) running ??= performance.now() - started;
+    if (status?.ready === true) break;
+    await sleep(20);
+  }
+  const ready = performance.now() - started;
+  await scale(0);
+  return { running: running ?? ready, ready };
+}
+
+async function scale(replicas: number): Promise<void> {
+  const ref = { name: raw, namespace: appsNamespace };
+  await client.patch(deployments, ref, { spec: { replicas } }, { type: 'application/merge-patch+json' });
+}
+
+async function rawPods(): Promise<Pod[]> {
+  const { items } = await client.list(pods, { namespace: appsNamespace, labelSelector: `bench=${raw}` });
+  return items;
+}
+
+const raw = `${name}-raw`;
+const client = createClient(await fileConnection('.moorage/kubeconfig'));
+
+/** The Deployment of the app under another name: its template as it is, without the operator. */
+async function copyDeployment(): Promise<void> {
+  const text = await kubectl('get', 'deployment', name, '-n', appsNamespace, '-o', 'json');
+  const { spec } = JSON.parse(text) as { spec: { template: { metadata: object; spec: object } } };
+  const labels = { bench: raw };
+  const manifest = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: raw, namespace: appsNamespace },
+    spec: {
+      replicas: 0,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: spec.template.spec },
+    },
+  };
+  const { execa } = await import('execa');
+  await execa('.moorage/kubectl', ['apply', '-f', '-'], {
+    env: { KUBECONFIG: '.moorage/kubeconfig' },
+    input: JSON.stringify(manifest),
+  });
+}
+
+async function latencies(): Promise<number[]> {
+  for (let round = 0; round < 200; round += 1) await timed(appUrl(name));
+  const times: number[] = [];
+  for (let round = 0; round < requestsForHop; round += 1) times.push((await timed(appUrl(name))).ms);
+  return times;
+}
+
+process.stdout.write(
+  `${'milliseconds'.padEnd(34)} ${'n'.padStart(5)} ${['p50', 'p95', 'max'].map((each) => each.padStart(9)).join(' ')}\n`,
+);
+try {
+  await withFiles(name, sleeperFiles('10s'), async (folder) => {
+    const { exitCode, all } = await submit(folder);
+    if (exitCode !== 0) throw new Error(all);
+  });
+  await untilState(name, 'Asleep', 180);
+  await copyDeployment();
+  const [asleep, starts]: [number[], Awaited<ReturnType<typeof rawStart>>[]] = [[], []];
+  for (let round = 0; round < rounds; round += 1) {
+    asleep.push(await wake('Asleep'));
+    // The app is awake until its idle time is over, and has no part in this.
+    starts.push(await rawStart());
+  }
+  line('sleep: first request to response', asleep);
+  line(
+    'raw: scale up until it runs',
+    starts.map(({ running }) => running),
+  );
+  line(
+    'raw: scale up until it is ready',
+    starts.map(({ ready }) => ready),
+  );
+  await untilState(name, 'Asleep', 180);
+  const crowd = await Promise.all(Array.from({ length: 1_000 }, () => timed(appUrl(name))));
+  line(
+    '1,000 at once in a wake',
+    crowd.map(({ ms }) => ms),
+  );
+  const failed = crowd.filter(({ status }) => status !== 200).length;
+  process.stdout.write(`  of them not answered with 200: ${failed}\n`);
+  await patch({ run: { idle: 'nap' } });
+  const naps: number[] = [];
+  for (let round = 0; round < rounds; round += 1) naps.push(await wake('Napping'));
+  line('nap: request to response', naps);
+  const measured = (await readApp(name)).status?.idle?.wakes;
+  process.stdout.write(`  as the app's status has it: ${JSON.stringify(measured)}\n`);
+  await patch({ run: { idle: 'sleep', idleAfter: '1h' } });
+  await eventually('a pod', async () => ((await podsOf(name)).length > 0 ? true : undefined));
+  line('awake, through the activator', await latencies());
+  await patch({ run: { idleAfter: 'never' } });
+  await eventually('the direct way', async () => ((await readApp(name)).status?.idle === undefined ? true : undefined));
+  await sleep(3_000);
+  line('awake, directly', await latencies());
+} finally {
+  await kubectl('delete', 'deployment', raw, '-n', appsNamespace, '--ignore-not-found');
+  await deleteApps(name);
+}
+process.exit(0);
