@@ -6,7 +6,7 @@ import { createBuildQueue } from './build-queue/build-queue.ts';
 import { operatorConfig } from './config.ts';
 import type { Pod } from './objects/kinds.ts';
 import { activatorPool } from './idle/activators.ts';
-import { activityBook } from './idle/activity.ts';
+import { activityRecord } from './idle/activity.ts';
 import { createActivityTask } from './idle/task.ts';
 import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
@@ -47,7 +47,7 @@ export async function runOperator(): Promise<void> {
   const idle =
     config.idle === undefined
       ? undefined
-      : { pool: activatorPool(client, config.systemNamespace), book: activityBook(3 * activityMs) };
+      : { pool: activatorPool(client, config.systemNamespace), record: activityRecord(3 * activityMs) };
   const apps = createHostedAppController({ client, caches, config, recorder, resyncMs, log, registry, idle });
   manager.add(apps);
   if (idle !== undefined) {

@@ -2,7 +2,7 @@
 import type { ActivityReport, AppReport } from '../../crds/activator-reports.ts';
 import type { Activators, AppActivity, Gap } from '../steps/deploy/idle/rest.ts';
 
-export interface ActivityBook {
+export interface ActivityRecord {
   /** Takes what each activator answered. Returns the apps of which something is to be written down. */
   take(reports: readonly (ActivityReport | undefined)[], now: number): string[];
   /** Undefined unless all activators have answered within `freshMs`. */
@@ -19,7 +19,7 @@ const keptGaps = 30;
 const absentMs = 30_000;
 
 /** @param freshMs how long an answer counts */
-export function activityBook(freshMs: number): ActivityBook {
+export function activityRecord(freshMs: number): ActivityRecord {
   const apps = new Map<string, Seen>();
   /** When all of them answered last, and any. */
   let completeAt = -Infinity;

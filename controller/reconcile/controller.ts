@@ -16,7 +16,7 @@ import {
 import type { Caches } from './cache/caches.ts';
 import type { CloseRequest } from '../../crds/activator-reports.ts';
 import type { ActivatorPool } from '../idle/activators.ts';
-import type { ActivityBook } from '../idle/activity.ts';
+import type { ActivityRecord } from '../idle/activity.ts';
 import { createBackgroundLookups } from './background-lookups.ts';
 import type { Job } from '../objects/kinds.ts';
 import { lookAtPage } from '../steps/publish/page/page.ts';
@@ -34,7 +34,7 @@ export interface HostedAppControllerOptions {
   readonly log: Logger;
   readonly registry: Registry;
   /** Undefined where there is no activator. */
-  readonly idle?: { readonly pool: ActivatorPool; readonly book: ActivityBook } | undefined;
+  readonly idle?: { readonly pool: ActivatorPool; readonly record: ActivityRecord } | undefined;
 }
 
 /** Lookups in progress at once: of repositories at one host, and of apps and their pages through the gateway. */
@@ -108,7 +108,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
       probes,
       pages,
       closings,
-      activity: idle?.book,
+      activity: idle?.record,
     }),
   });
   return controller;

@@ -8,7 +8,7 @@ import { byApp, type Caches } from './cache/caches.ts';
 import type { BackgroundLookups } from './background-lookups.ts';
 import type { HostedAppObject } from '../objects/kinds.ts';
 import type { CloseRequest } from '../../crds/activator-reports.ts';
-import type { ActivityBook } from '../idle/activity.ts';
+import type { ActivityRecord } from '../idle/activity.ts';
 import type { IdleView, PageView, ProbeResult, Snapshot } from './snapshot.ts';
 import { appHost } from '../../crds/app-url.ts';
 import type { InstallationConfig } from './installation-config.ts';
@@ -28,7 +28,7 @@ export interface Lookups {
 export interface SnapshotSources extends Lookups {
   readonly caches: Caches;
   readonly config: InstallationConfig;
-  readonly activity?: ActivityBook | undefined;
+  readonly activity?: ActivityRecord | undefined;
 }
 
 /** Takes the snapshot of an app. @throws StallingError when its spec cannot be read */

@@ -73,7 +73,7 @@ const client = createClient(await fileConnection('.moorage/kubeconfig'));
 /** The Deployment of the app under another name: its template as it is, without the operator. */
 async function copyDeployment(): Promise<void> {
   const text = await kubectl('get', 'deployment', name, '-n', appsNamespace, '-o', 'json');
-  const { spec } = JSON.parse(text) as { spec: { template: { metadata: object; spec: object } } };
+  const { spec } = JSON.parse(text) as { spec: { template: { metadata: { annotations: object }; spec: object } } };
   const labels = { bench: raw };
   const manifest = {
     apiVersion: 'apps/v1',
@@ -82,7 +82,8 @@ async function copyDeployment(): Promise<void> {
     spec: {
       replicas: 0,
       selector: { matchLabels: labels },
-      template: { metadata: { labels }, spec: spec.template.spec },
+      // Among its annotations is the size of its disk.
+      template: { metadata: { labels, annotations: spec.template.metadata.annotations }, spec: spec.template.spec },
     },
   };
   const { execa } = await import('execa');
