@@ -20,6 +20,8 @@ export interface Passage {
 export interface Gate {
   /** @throws Refusal, or the signal's reason */
   enter(app: AppView, signal: AbortSignal): Promise<Passage>;
+  /** The same for a look by the platform, which is never held: it must not wake an app. */
+  glance(app: AppView, signal: AbortSignal): Promise<Passage>;
   /** Milliseconds that the app has been waking; undefined: it is not. */
   wakingMs(app: string): number | undefined;
   /** Something has changed about the app. */
@@ -56,14 +58,10 @@ export function createGate(options: GateOptions): Gate {
   }
 
   async function passThrough(app: AppView, signal: AbortSignal, isOpened = false): Promise<Socket | undefined> {
-    const { name } = app.metadata;
     const backend = pick(app, isOpened);
     if (backend === undefined) return undefined;
-    const startedAt = performance.now();
     try {
-      const socket = await dial(backend, connectMs, signal);
-      if (app.view.idle?.state === 'Napping') endNap(name, app.view.idle.number, performance.now() - startedAt);
-      return socket;
+      return await dial(backend, connectMs, signal);
     } catch (error) {
       if (signal.aborted) throw error;
       return undefined;
@@ -132,9 +130,18 @@ export function createGate(options: GateOptions): Gate {
 
   return {
     async enter(app, signal) {
+      const startedAt = performance.now();
       const isWaking = waits.has(app.metadata.name);
       const socket = isWaking ? undefined : await passThrough(app, signal);
-      return socket === undefined ? { socket: await hold(app, signal), wasHeld: true } : { socket, wasHeld: false };
+      if (socket === undefined) return { socket: await hold(app, signal), wasHeld: true };
+      const { idle } = app.view;
+      if (idle?.state === 'Napping') endNap(app.metadata.name, idle.number, performance.now() - startedAt);
+      return { socket, wasHeld: false };
+    },
+    async glance(app, signal) {
+      const socket = waits.has(app.metadata.name) ? undefined : await passThrough(app, signal);
+      if (socket !== undefined) return { socket, wasHeld: false };
+      throw new Refusal('asleep', `${app.view.title} is not awake, and a look does not wake it.`);
     },
     wakingMs(name) {
       const waiting = waits.get(name);

@@ -38,6 +38,7 @@ interface Visit {
   readonly request: IncomingMessage;
   readonly signal: AbortSignal;
   readonly patience: Patience;
+  readonly isLook: boolean;
   /** Passes it on. @throws NoAnswer */
   readonly pass: (socket: Socket) => Promise<void>;
 }
@@ -91,29 +92,26 @@ export function createProxy(options: ProxyOptions): Server {
       return;
     }
     const isLook = request.headers[probeHeader] !== undefined;
-    if (isLook && app.view.idle?.state === 'Asleep') {
-      problem(request, to, new Refusal('asleep', `${app.view.title} is asleep, and a look does not wake it.`));
-      return;
-    }
     const over = activity.begin(app.metadata.name, isLook);
     to.onClose(over);
     const patience = patienceOf(request, app.view.startupMs + marginMs);
     try {
-      await enter({ app, request, signal: gone.signal, patience, pass });
+      await enter({ app, request, signal: gone.signal, patience, pass, isLook });
     } catch (error) {
       if (!gone.signal.aborted) refuse(request, to, app, patience, error);
     }
   }
 
   /** Holds it as long as its client has patience, and passes it on. */
-  async function enter({ app, request, signal, patience, pass }: Visit): Promise<void> {
+  async function enter({ app, request, signal, patience, pass, isLook }: Visit): Promise<void> {
     const late = new AbortController();
     const timer = setTimeout(() => {
       late.abort(lateness(app, patience));
     }, patience.afterMs);
     try {
       for (let attempt = 1; ; attempt += 1) {
-        const { socket } = await gate.enter(app, AbortSignal.any([signal, late.signal]));
+        const way = isLook ? gate.glance : gate.enter;
+        const { socket } = await way(app, AbortSignal.any([signal, late.signal]));
         try {
           await pass(socket);
           return;

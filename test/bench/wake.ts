@@ -19,6 +19,11 @@ import { podsOf, sleeperFiles, timed, untilState } from '../support/sleeper.ts';
 const rounds = Number(process.argv[2] ?? 30);
 const name = `bench-wake-${process.pid}`;
 const requestsForHop = 2_000;
+/** A gateway takes a moment to learn a route. */
+const routedMs = 5_000;
+/** One of sleep, nap and hop; without a word all of them. */
+const part = process.argv[3];
+const isAsked = (name: string): boolean => part === undefined || part === name;
 
 function line(what: string, values: readonly number[]): void {
   const [p50, p95, maximum] = [percentile(values, 0.5), percentile(values, 0.95), Math.max(...values)];
@@ -100,15 +105,7 @@ async function latencies(): Promise<number[]> {
   return times;
 }
 
-process.stdout.write(
-  `${'milliseconds'.padEnd(34)} ${'n'.padStart(5)} ${['p50', 'p95', 'max'].map((each) => each.padStart(9)).join(' ')}\n`,
-);
-try {
-  await withFiles(name, sleeperFiles('10s'), async (folder) => {
-    const { exitCode, all } = await submit(folder);
-    if (exitCode !== 0) throw new Error(all);
-  });
-  await untilState(name, 'Asleep', 180);
+async function benchSleep(): Promise<void> {
   await copyDeployment();
   const [asleep, starts]: [number[], Awaited<ReturnType<typeof rawStart>>[]] = [[], []];
   for (let round = 0; round < rounds; round += 1) {
@@ -117,35 +114,48 @@ try {
     starts.push(await rawStart());
   }
   line('sleep: first request to response', asleep);
-  line(
-    'raw: scale up until it runs',
-    starts.map(({ running }) => running),
-  );
-  line(
-    'raw: scale up until it is ready',
-    starts.map(({ ready }) => ready),
-  );
+  const [running, ready] = [starts.map((each) => each.running), starts.map((each) => each.ready)];
+  line('raw: scale up until it runs', running);
+  line('raw: scale up until it is ready', ready);
   await untilState(name, 'Asleep', 180);
   const crowd = await Promise.all(Array.from({ length: 1_000 }, () => timed(appUrl(name))));
-  line(
-    '1,000 at once in a wake',
-    crowd.map(({ ms }) => ms),
-  );
+  const times = crowd.map(({ ms }) => ms);
+  line('1,000 at once in a wake', times);
   const failed = crowd.filter(({ status }) => status !== 200).length;
   process.stdout.write(`  of them not answered with 200: ${failed}\n`);
+}
+
+async function benchNap(): Promise<void> {
   await patch({ run: { idle: 'nap' } });
   const naps: number[] = [];
   for (let round = 0; round < rounds; round += 1) naps.push(await wake('Napping'));
   line('nap: request to response', naps);
-  const measured = (await readApp(name)).status?.idle?.wakes;
-  process.stdout.write(`  as the app's status has it: ${JSON.stringify(measured)}\n`);
+}
+
+async function benchHop(): Promise<void> {
   await patch({ run: { idle: 'sleep', idleAfter: '1h' } });
-  await eventually('a pod', async () => ((await podsOf(name)).length > 0 ? true : undefined));
+  await timed(appUrl(name));
+  await untilState(name, 'Awake');
   line('awake, through the activator', await latencies());
   await patch({ run: { idleAfter: 'never' } });
   await eventually('the direct way', async () => ((await readApp(name)).status?.idle === undefined ? true : undefined));
-  await sleep(3_000);
+  await sleep(routedMs);
   line('awake, directly', await latencies());
+}
+
+const [heads] = [['p50', 'p95', 'max'].map((each) => each.padStart(9)).join(' ')];
+process.stdout.write(`${'milliseconds'.padEnd(34)} ${'n'.padStart(5)} ${heads}\n`);
+try {
+  await withFiles(name, sleeperFiles('10s'), async (folder) => {
+    const { exitCode, all } = await submit(folder);
+    if (exitCode !== 0) throw new Error(all);
+  });
+  await untilState(name, 'Asleep', 180);
+  if (isAsked('sleep')) await benchSleep();
+  if (isAsked('nap')) await benchNap();
+  const measured = (await readApp(name)).status?.idle?.wakes;
+  process.stdout.write(`  as the status of the app has it: ${JSON.stringify(measured)}\n`);
+  if (isAsked('hop')) await benchHop();
 } finally {
   await kubectl('delete', 'deployment', raw, '-n', appsNamespace, '--ignore-not-found');
   await deleteApps(name);

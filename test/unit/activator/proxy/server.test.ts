@@ -333,6 +333,22 @@ test('a look by the platform wakes nothing and is no use', async () => {
   assert.equal(world.activity.report().apps['hello'], undefined);
 });
 
+test('a look while an app is being put to sleep does not wake it', async () => {
+  world.run({ port: await startApp((_asked, answer) => answer.end('hello')) });
+  assert.equal(world.activity.close({ app: 'hello', number: 1, idleMs: 0 }), true);
+  const look = await ask({ headers: { 'moorage-probe': '1' } });
+  asleep(1);
+  await sleep(100);
+  assert.deepEqual([look.status, world.asked], [503, []]);
+});
+
+test('a look at an app that naps leaves it napping', async () => {
+  world.run({ port: await startApp((_asked, answer) => answer.end('hello')) });
+  world.show({ idle: { state: 'Napping', number: 7, wakeMs: undefined } });
+  assert.equal((await ask({ headers: { 'moorage-probe': '1' } })).status, 200);
+  assert.deepEqual(world.asked, []);
+});
+
 test('a host without an app is unknown; a suspended app says so', async () => {
   assert.equal((await ask({ headers: { host: 'other.apps.test' } })).status, 404);
   world.show({ isStopped: true });
