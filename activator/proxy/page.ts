@@ -44,7 +44,6 @@ export function waitingPage(
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1">
-<meta http-equiv="refresh" content="1">
 <title>${title}</title>
 <style>${style}</style>
 </head>
@@ -62,6 +61,8 @@ export function waitingPage(
     headers: {
       'content-type': 'text/html; charset=utf-8',
       'content-language': lang,
+      // In a second the page asks for its own address again, and stays until there is an answer.
+      refresh: '1',
       'content-security-policy': `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'`,
       // By its own address in the Referer, the next request is known to come from here.
       'referrer-policy': 'same-origin',

@@ -16,6 +16,8 @@ import {
   submit,
   withFiles,
 } from '../support/cluster.ts';
+import { openTab } from '../support/devtools.ts';
+import { evaluateIn, navigate } from '../support/tab.ts';
 import { openEvents, openSocket, podsOf, sleeperFiles, timed, untilState } from '../support/sleeper.ts';
 
 const name = 'e2e-sleeper';
@@ -87,6 +89,24 @@ test('a client that does not want to wait gets a problem, and a person a page', 
   assert.match(String(impatient.headers['content-type']), /problem\+json/);
   assert.match(String(impatient.headers['retry-after']), /^\d+$/);
   assert.equal(held.status, 200);
+});
+
+test('a person who opens a slow app sees a page that waits, and then the app, without doing anything', async () => {
+  const slow = JSON.stringify({ spec: { run: { env: [{ name: 'DELAY_MS', value: '5000' }] } } });
+  await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', slow);
+  await untilState(name, 'Awake');
+  await untilState(name, 'Asleep');
+  const tab = await openTab();
+  try {
+    await tab.send('Page.enable');
+    const heading = (): Promise<string> =>
+      evaluateIn(tab, `document.querySelector('h1')?.textContent ?? ''`, z.string()).catch(() => '');
+    await navigate(tab, appUrl(name).href);
+    assert.equal(await heading(), `${name} is waking up`);
+    await eventually('the app in the same tab', async () => ((await heading()) === 'I am awake' ? true : undefined));
+  } finally {
+    await tab.close();
+  }
 });
 
 const podList = z.object({

@@ -27,7 +27,7 @@ server.on('upgrade', (asked, socket) => {
   socket.pipe(socket);
 });
 process.on('SIGTERM', () => process.exit(0));
-server.listen(process.env.PORT);
+setTimeout(() => server.listen(process.env.PORT), Number(process.env.DELAY_MS || 0));
 `,
   'moorage.yaml': `run:\n  idleAfter: ${idleAfter}\n`,
 });
