@@ -110,8 +110,8 @@ export function createProxy(options: ProxyOptions): Server {
     }, patience.afterMs);
     try {
       for (let attempt = 1; ; attempt += 1) {
-        const way = isLook ? gate.glance : gate.enter;
-        const { socket } = await way(app, AbortSignal.any([signal, late.signal]));
+        const until = AbortSignal.any([signal, late.signal]);
+        const { socket } = await (isLook ? gate.glance(app, until) : gate.enter(app, until));
         try {
           await pass(socket);
           return;

@@ -1,7 +1,7 @@
 // `npm run bench:wake`: thirty wakes from sleep and thirty from a nap, beside the raw start of the same pod in the same
 // run, a thousand requests in one wake, and what the way through the activator costs.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deployments, pods, type Pod } from '../../controller/objects/kinds.ts';
+import { deployments, pods, type ContainerStatus, type Pod } from '../../controller/objects/kinds.ts';
 import { percentile } from '../../controller/steps/deploy/idle/wakes.ts';
 import { createClient, fileConnection } from '../../lib/kubernetes/index.ts';
 import {
@@ -14,7 +14,7 @@ import {
   submit,
   withFiles,
 } from '../support/cluster.ts';
-import { podsOf, sleeperFiles, timed, untilState } from '../support/sleeper.ts';
+import { sleeperFiles, timed, untilState } from '../support/sleeper.ts';
 
 const rounds = Number(process.argv[2] ?? 30);
 const name = `bench-wake-${process.pid}`;
@@ -49,17 +49,19 @@ async function rawStart(): Promise<{ running: number; ready: number }> {
   await eventually('no pod', async () => ((await rawPods()).length === 0 ? true : undefined));
   const started = performance.now();
   await scale(1);
-  let running: number | undefined;
+  const running = await momentOf((status) => status.state?.running !== undefined);
+  const ready = await momentOf((status) => status.ready);
+  await scale(0);
+  return { running: running - started, ready: ready - started };
+}
+
+/** When the container of the raw pod was first seen so. */
+async function momentOf(isSo: (status: ContainerStatus) => boolean): Promise<number> {
   for (;;) {
     const [pod] = await rawPods();
-    const status = pod?.status?.containerStatuses?.[0];
-    if (status?.state?.running !== undefined) running ??= performance.now() - started;
-    if (status?.ready === true) break;
+    if (pod?.status?.containerStatuses?.some(isSo) === true) return performance.now();
     await sleep(20);
   }
-  const ready = performance.now() - started;
-  await scale(0);
-  return { running: running ?? ready, ready };
 }
 
 async function scale(replicas: number): Promise<void> {
@@ -128,7 +130,11 @@ async function benchSleep(): Promise<void> {
 async function benchNap(): Promise<void> {
   await patch({ run: { idle: 'nap' } });
   const naps: number[] = [];
-  for (let round = 0; round < rounds; round += 1) naps.push(await wake('Napping'));
+  for (let round = 0; round < rounds; round += 1) {
+    naps.push(await wake('Napping'));
+    // Else the next request could find the same nap.
+    await untilState(name, 'Awake');
+  }
   line('nap: request to response', naps);
 }
 

@@ -2,7 +2,7 @@
 // is put to sleep once the activator agrees, is woken by the word, and a new commit is seen to work before it sleeps.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,15 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { createActivity, type Activity } from '../../../activator/control/activity.ts';
 import { createControlServer } from '../../../activator/control/server.ts';
-import { deployments, endpointSlices, hostedApps, pods, routes } from '../../../controller/objects/kinds.ts';
+import {
+  conditionOf,
+  deployments,
+  endpointSlices,
+  hostedApps,
+  pods,
+  routes,
+} from '../../../controller/objects/kinds.ts';
+import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { activator, annotations, labels } from '../../../crds/names.ts';
 import { applyStatus } from '../../../lib/kubernetes/index.ts';
 import { acceptRoute, buildWell, deploymentOf, imageOf, rollOut, startedJob } from '../../support/operator/stand-in.ts';
@@ -65,6 +73,7 @@ const backendOf = async (name: string): Promise<string | undefined> => {
   const { spec } = z.looseObject({ spec: backends }).parse(route);
   return spec.rules[0]?.backendRefs[0]?.name;
 };
+const statusOf = async (name: string): Promise<HostedAppStatus> => (await world.app(name))?.status ?? {};
 const stateOf = async (name: string): Promise<string | undefined> => (await world.app(name))?.status?.idle?.state;
 const replicasOf = async (name: string): Promise<number | undefined> =>
   (await world.client.get(deployments, { name, namespace: apps }))?.spec?.replicas;
@@ -110,19 +119,19 @@ test('an app sleeps once the activator agrees, stays live, and is woken by the w
   await inState('sleeper', 'Asleep');
   assert.ok(asked.includes('POST /close'));
   await scaleDown('sleeper');
-  const { status } = (await world.app('sleeper')) ?? {};
-  assert.deepEqual([status?.phase, status?.served?.image], ['Live', image]);
-  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  const status = await statusOf('sleeper');
+  assert.deepEqual([status.phase, status.served?.image], ['Live', image]);
+  const ready = conditionOf(status.conditions, 'Ready');
   assert.deepEqual([ready?.status, ready?.reason], ['True', 'Asleep']);
 
   await wakeByWord('sleeper');
   await inState('sleeper', 'Waking');
   await until('a replica', async () => (await replicasOf('sleeper')) === 1);
-  assert.equal((await world.app('sleeper'))?.status?.phase, 'Live');
-  activity.woken('sleeper', status?.idle?.number ?? 0, 1_234);
+  assert.equal((await statusOf('sleeper')).phase, 'Live');
+  activity.woken('sleeper', status.idle?.number ?? 0, 1_234);
   await rollOut(world.client, await deploymentOf(world, 'sleeper', image));
   await inState('sleeper', 'Awake');
-  const wakes = await until('the wake in the status', async () => (await world.app('sleeper'))?.status?.idle?.wakes);
+  const wakes = await until('the wake in the status', async () => (await statusOf('sleeper')).idle?.wakes);
   assert.deepEqual([wakes.count, wakes.p50Ms], [1, 1_234]);
 });
 
