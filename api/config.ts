@@ -19,6 +19,8 @@ export interface ApiConfig {
   readonly site: AppsSite;
   readonly appsNamespace: string;
   readonly buildsNamespace: string;
+  /** Where the API and the activator are. */
+  readonly systemNamespace: string;
   readonly hosts: GitHosts;
   /** Key of the hashes that stand for callers. */
   readonly callerSalt: string;
@@ -53,6 +55,7 @@ export const environment = z.object({
     .string()
     .default('moorage-apps')
     .describe('Namespace of HostedApps and all that runs them.'),
+  POD_NAMESPACE: z.string().default('moorage-system').describe('Namespace of the API.'),
   MOORAGE_BUILDS_NAMESPACE: z.string().default('moorage-builds').describe('Namespace of pipeline Jobs.'),
   MOORAGE_GIT_ALLOWED_HOSTS: lowerList
     .refine((hosts) => hosts.length > 0, 'must name at least one git host, like github.com')
@@ -91,6 +94,7 @@ export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiCo
     site: { domain: read.MOORAGE_APPS_DOMAIN ?? read.MOORAGE_BASE_DOMAIN, port: read.MOORAGE_EXTERNAL_PORT },
     appsNamespace: read.MOORAGE_APPS_NAMESPACE,
     buildsNamespace: read.MOORAGE_BUILDS_NAMESPACE,
+    systemNamespace: read.POD_NAMESPACE,
     hosts: { allowed: read.MOORAGE_GIT_ALLOWED_HOSTS, insecure: read.MOORAGE_GIT_INSECURE_HOSTS },
     callerSalt: read.MOORAGE_CALLER_SALT,
     trustedProxies: blockList(read.MOORAGE_TRUSTED_PROXIES),

@@ -67,7 +67,7 @@ const api = createApi({
   tools: readToolSettings(),
   appCalls: readAppSettings(),
   metering: readMeteringSettings(),
-  apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0] },
+  apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0], systemNamespace: config.systemNamespace },
   findModelApp: (name) => modelAppOf(apps.get(name)),
   submitting,
   fetcher: new GuardedFetcher(readFetchConfig()),

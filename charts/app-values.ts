@@ -30,6 +30,11 @@ export const apps = z.strictObject({
     .describe(
       'How often the operator reads from the kubelets (port 10250 of network.nodeCidrs) what apps use, and lets them request that, and how full disks are, for metrics. 0s: never; apps then request a hundredth of their CPU limit and an eighth of their memory limit.',
     ),
+  idleAfter: optional(z.union([z.literal('auto'), duration]))
+    .default('')
+    .describe(
+      'Time without use after which an app is put to rest that does not set spec.run.idleAfter: auto (chosen by its own pauses) or a duration. If empty, only apps that ask for it rest.',
+    ),
   callUsd: usd.default('0.0001').describe('Price of a call to an app through the API, in USD.'),
   callSeconds: z
     .int()

@@ -10,6 +10,7 @@ import {
   quantity,
   cidr,
   labels,
+  duration,
   port,
   name,
   host,
@@ -434,6 +435,30 @@ export const values = z.strictObject({
       replicas: 2,
       resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '768Mi' } },
     }),
+  activator: z
+    .strictObject({
+      ...workload,
+      drainSeconds: z
+        .int()
+        .min(1)
+        .max(3_600)
+        .default(30)
+        .describe('How many seconds requests and connections in progress may take when a pod of it ends.'),
+      heldPerApp: z
+        .int()
+        .min(1)
+        .default(2_000)
+        .describe('Maximum number of requests that a pod of it holds for one app that wakes.'),
+      held: z.int().min(1).default(8_000).describe('Maximum number of requests that a pod of it holds for all apps.'),
+      interval: duration.default('5s').describe('How often the operator asks it which apps are in use.'),
+    })
+    .prefault({
+      replicas: 2,
+      resources: { requests: { cpu: '50m', memory: '96Mi' }, limits: { cpu: '1', memory: '512Mi' } },
+    })
+    .describe(
+      'What stands before apps that may rest (spec.run.idleAfter) and wakes them. With 0 replicas, no app rests.',
+    ),
   workers: z
     .strictObject({ ...workload, replicas: workload.replicas.min(1) })
     // What is left of the limit after 192 Mi is shared by the processes that work.

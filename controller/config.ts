@@ -1,6 +1,7 @@
 // The operator's configuration, read from its environment.
 import { hostname } from 'node:os';
 import { z } from 'zod';
+import { idleAfter } from '../crds/idle.ts';
 import { closedWith } from '../lib/closed-addresses.ts';
 import { count, flag, list, readConfig } from '../lib/config.ts';
 import { subnets } from '../lib/subnets.ts';
@@ -116,6 +117,15 @@ export const environment = z.object({
       'How often the use of apps, to which their requests are fitted, and the disks of nodes are read from the kubelets; 0s: never.',
     ),
   MOORAGE_KUBELET_PORT: count.default(10_250).describe('Port of the kubelets.'),
+  MOORAGE_APPS_IDLE_AFTER: idleAfter
+    .optional()
+    .describe('Time without use after which an app is put to rest that does not say so itself: auto or a duration.'),
+  MOORAGE_ACTIVATOR: flag
+    .default(false)
+    .describe('true: there is an activator, so apps that ask for it are put to rest when they are not used.'),
+  MOORAGE_ACTIVITY_INTERVAL: duration
+    .prefault('5s')
+    .describe('How often the activators are asked which apps are in use.'),
   MOORAGE_CLOSED_CIDRS: subnets
     .default([])
     .describe(
@@ -155,6 +165,7 @@ export interface OperatorConfig {
   /** 0: the use of apps is not read. */
   readonly usageMs: number;
   readonly kubeletPort: number;
+  readonly activityMs: number;
   /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
   readonly serviceAccount?: string | undefined;
 }
@@ -179,6 +190,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
     space: spaceConfig(read),
     usageMs: read.MOORAGE_APPS_USAGE_INTERVAL,
     kubeletPort: read.MOORAGE_KUBELET_PORT,
+    activityMs: read.MOORAGE_ACTIVITY_INTERVAL,
     serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };
 }
@@ -244,6 +256,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
         passwordSecret: read.MOORAGE_PUSH_TOKEN_SECRET,
       },
     },
+    idle: read.MOORAGE_ACTIVATOR ? { after: read.MOORAGE_APPS_IDLE_AFTER } : undefined,
     ownershipSecret: read.MOORAGE_APP_TOKEN_SECRET,
     expireMs: read.MOORAGE_APPS_EXPIRE_AFTER === 0 ? undefined : read.MOORAGE_APPS_EXPIRE_AFTER,
     probeUrl: read.MOORAGE_PROBE_URL,

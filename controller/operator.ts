@@ -8,8 +8,12 @@ import { createDisksTask } from './disks/disks.ts';
 import { kubeletSpaces } from './disks/kubelet-summary.ts';
 import { createCertificateTask } from './gateway-certificate/gateway-certificate.ts';
 import type { Pod } from './objects/kinds.ts';
+import { activatorPool } from './idle/activators.ts';
+import { activityRecord } from './idle/activity.ts';
+import { createActivityTask } from './idle/task.ts';
 import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
+import { isNapping } from './steps/deploy/idle/nap.ts';
 import { kubeletUsage } from './usage/kubelet.ts';
 import { kubeletDisks } from './space/kubelet.ts';
 import { spaceMetrics } from './space/metrics.ts';
@@ -30,7 +34,7 @@ const certificateMs = 300_000;
 export async function runOperator(): Promise<void> {
   const log = createLog('operator');
   const read = operatorConfig();
-  const { installation: config, lease, internalPort, builds, resyncMs, usageMs, serviceAccount } = read;
+  const { installation: config, lease, internalPort, builds, resyncMs, usageMs, activityMs, serviceAccount } = read;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
@@ -64,12 +68,21 @@ export async function runOperator(): Promise<void> {
     metrics,
   });
 
-  manager.add(
-    createHostedAppController({
-      ...{ client, caches, config, recorder, space, resyncMs, log, registry },
-      pruner: prune ? pruner : undefined,
-    }),
-  );
+  const idle =
+    config.idle === undefined
+      ? undefined
+      : { pool: activatorPool(client, config.systemNamespace), record: activityRecord(3 * activityMs) };
+  const apps = createHostedAppController({
+    ...{ client, caches, config, recorder, space, resyncMs, log, registry, idle },
+    pruner: prune ? pruner : undefined,
+  });
+  manager.add(apps);
+  if (idle !== undefined) {
+    const changed = (app: string): void => {
+      apps.enqueue(`${config.appsNamespace}/${app}`);
+    };
+    manager.addLeaderTask('activity', createActivityTask({ ...idle, intervalMs: activityMs, changed, log }));
+  }
   manager.add(
     createBuildQueue({
       client,
@@ -86,9 +99,9 @@ export async function runOperator(): Promise<void> {
     const shared = { intervalMs: usageMs, log, registry };
     const usage = kubeletUsage(connection, config.appsNamespace, read.kubeletPort);
     const spaces = kubeletSpaces(connection, config.systemNamespace, read.kubeletPort);
-    const apps = (): readonly Pod[] => caches.pods.list();
-    const all = (): readonly Pod[] => [...apps(), ...caches.pipelinePods.list()];
-    manager.addLeaderTask('usage', createUsageTask({ ...shared, client, read: usage, pods: apps }));
+    const awake = (): readonly Pod[] => caches.pods.list().filter((pod) => !isNapping(pod));
+    const all = (): readonly Pod[] => [...caches.pods.list(), ...caches.pipelinePods.list()];
+    manager.addLeaderTask('usage', createUsageTask({ ...shared, client, read: usage, pods: awake }));
     manager.addLeaderTask('disks', createDisksTask({ ...shared, read: spaces, pods: all }));
   }
   if (config.probeUrl?.startsWith('https:') === true) {

@@ -13,7 +13,7 @@ export const manifestFile = 'moorage.yaml';
 /** Limits of what an author can set; beyond them, the operator of the installation edits the HostedApp. */
 export const authorLimits = {
   build: { cpu: '4', memory: '8Gi', disk: '20Gi', timeout: '1h' },
-  run: { cpu: '2', memory: '2Gi', disk: '5Gi', startupTime: '10m' },
+  run: { cpu: '2', memory: '2Gi', disk: '5Gi', startupTime: '10m', idleAfter: '24h' },
   volumes: { count: 2, size: '5Gi' },
   services: { count: 4, memory: '1Gi', disk: '5Gi' },
 } as const;
@@ -26,6 +26,23 @@ function atMost(field: z.ZodDefault<z.ZodString>, what: string, maximum: string)
   return field.unwrap().refine((text) => parseDuration(text) <= parseDuration(maximum), {
     error: `${what} can be at most ${maximum} here`,
   });
+}
+
+/** An author may have the app rest sooner, not keep the installation from it. */
+const idleAfter = run.shape.idleAfter
+  .unwrap()
+  .refine((text) => text !== 'never', { error: 'idleAfter cannot be never here; only the HostedApp can say so' })
+  .refine((text) => text === 'auto' || text === 'never' || isShort(text), {
+    error: `idleAfter can be at most ${authorLimits.run.idleAfter} here`,
+  });
+
+/** Another rule says so of what is no duration. */
+function isShort(text: string): boolean {
+  try {
+    return parseDuration(text) <= parseDuration(authorLimits.run.idleAfter);
+  } catch {
+    return true;
+  }
 }
 
 const volumes = run.shape.volumes
@@ -83,6 +100,8 @@ export const appManifest = z.strictObject({
       healthPath: run.shape.healthPath,
       startupTime: atMost(run.shape.startupTime, 'startupTime', authorLimits.run.startupTime).optional(),
       volumes: volumes.optional(),
+      idleAfter: idleAfter.optional(),
+      idle: run.shape.idle.unwrap().optional(),
       resources: z
         .strictObject({
           cpu: quantity('cpu', '10m', authorLimits.run.cpu).optional(),

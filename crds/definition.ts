@@ -29,6 +29,13 @@ const printerColumns = [
     jsonPath: '.status.conditions[?(@.type=="Ready")].reason',
     description: 'Why so.',
   },
+  {
+    name: 'Idle',
+    type: 'string',
+    priority: 1,
+    jsonPath: '.status.idle.state',
+    description: 'Whether an app that may rest is awake.',
+  },
 ];
 
 /** The name is the subdomain, and names of Services, Deployments and Jobs are made from it. */

@@ -4,6 +4,7 @@ import { agents, models } from './app-access.ts';
 import { serviceStatus, services } from './backing-services.ts';
 import { historyEntry } from './history-entry.ts';
 import { metering } from './metering.ts';
+import { idleAfter, idleDepth, idleStatus } from './idle.ts';
 import { finding, review } from './review.ts';
 import { immutable, listBy, matches, withRules } from './rules.ts';
 import {
@@ -217,6 +218,16 @@ const runFields = z.strictObject({
   startupTime: duration('startupTime', '10s', '30m')
     .default('2m')
     .describe('How long the app may take to become ready, from 10s to 30m.'),
+  idleAfter: idleAfter
+    .optional()
+    .describe(
+      "Time without use after which the app is put to rest, such as 15m, from 10s to 168h; the next request wakes it. auto: chosen by the app's own pauses. never: it always runs. Defaults to what the installation sets, or never.",
+    ),
+  idle: idleDepth
+    .default('sleep')
+    .describe(
+      'How an unused app rests. sleep: no pod, so a wake takes as long as a start. nap: the process stays and requests a minimum, so it answers at once.',
+    ),
 });
 
 export const run = withRules(
@@ -466,6 +477,11 @@ export const status = z.object({
     .max(100)
     .optional()
     .describe('The rebuild that this status reflects: the value of the annotation moorage.dev/rebuild.'),
+  idle: idleStatus
+    .optional()
+    .describe(
+      'How an app stands that rests when it is not used. Set for as long as it is reached through the activator.',
+    ),
   services: z.array(serviceStatus).max(16).optional().describe('How the backing services of the app stand.'),
   history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),
   conditions: listBy(z.array(condition).max(32), 'type')

@@ -42,6 +42,8 @@ export const annotations = {
   rebuild: 'moorage.dev/rebuild',
   /** On a HostedApp: change its value to look for a new commit now. */
   poll: 'moorage.dev/poll',
+  /** On a HostedApp: the number of the rest (status.idle.number) that is to end. Written by the activator. */
+  wake: 'moorage.dev/wake',
   /** On a HostedApp: its title and its description in Chinese, for the catalog. */
   titleZh: 'moorage.dev/title-zh',
   descriptionZh: 'moorage.dev/description-zh',
@@ -84,6 +86,12 @@ export const annotations = {
   /** On a Deployment: template that never became ready and is not started again, and why, JSON. */
   halted: 'moorage.dev/halted',
 } as const;
+
+/** Header of requests by which the platform itself looks at an app: they wake none, and are no use of it. */
+export const probeHeader = 'moorage-probe';
+
+/** Service of the activator in the namespace of the installation, and the ports of its pods. */
+export const activator = { name: 'moorage-activator', component: 'activator', port: 8080, controlPort: 8082 } as const;
 
 const maximumSlugLength = 40;
 

@@ -2,7 +2,7 @@
 import { Problem } from '../../lib/problem.ts';
 import type { AppsSite } from '../../crds/app-url.ts';
 import { readSettings, withSettings } from '../../crds/effective-settings.ts';
-import { labels } from '../../crds/names.ts';
+import { activator, labels } from '../../crds/names.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { repositoryOf, type App, type AppIndex } from './hosted-apps.ts';
 import { sentence, urlOf } from './status-view.ts';
@@ -49,11 +49,19 @@ export interface DirectoryOptions {
   readonly site: AppsSite;
   /** Git host that links to a status leave out. */
   readonly defaultHost?: string | undefined;
-  /** Default: the app's Service. */
+  /** Namespace of the installation; default moorage-system. */
+  readonly systemNamespace?: string | undefined;
+  /** Default: the app's Service, or the activator. */
   readonly originOf?: (app: App) => string;
 }
 
-export function directory({ apps, baseUrl, site, originOf = serviceOrigin }: DirectoryOptions): Directory {
+export function directory({
+  apps,
+  baseUrl,
+  site,
+  systemNamespace = 'moorage-system',
+  originOf = serviceOrigin(systemNamespace),
+}: DirectoryOptions): Directory {
   /** An object of the cache is never changed, only replaced. */
   const known = new WeakMap<App, { readonly target: Target | undefined }>();
   const targetOf = (app: App): Target | undefined => {
@@ -81,9 +89,10 @@ export function directory({ apps, baseUrl, site, originOf = serviceOrigin }: Dir
   };
 }
 
-/** The operator gives each app a Service of its own name. */
-function serviceOrigin({ metadata: { name, namespace } }: App): string {
-  return `http://${name}.${namespace}.svc`;
+/** The operator gives each app a Service of its own name; one that may rest is reached through the activator. */
+function serviceOrigin(systemNamespace: string): (app: App) => string {
+  return ({ metadata: { name, namespace }, status }) =>
+    status?.idle === undefined ? `http://${name}.${namespace}.svc` : `http://${activator.name}.${systemNamespace}.svc`;
 }
 
 function readTarget(app: App, originOf: (app: App) => string): Target | undefined {

@@ -10,6 +10,7 @@ export {
   oldestFirst,
   repositoryOf,
 } from './hosted-apps.ts';
+export { idleView, type IdleView, viewIdle } from './idle-view.ts';
 export { liveApps } from './live-apps.ts';
 export { answersAt, callUrl, type Offer, type Site } from './offer.ts';
 export { type Apps, type AppsOptions, startApps } from './start.ts';

@@ -6,6 +6,7 @@ import { finding, plan } from '../../crds/hosted-app.ts';
 import { publicSettings } from '../../crds/effective-settings.ts';
 import { publicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
 import { repositoryOf, type App } from './hosted-apps.ts';
+import { idleView, viewIdle } from './idle-view.ts';
 
 /** Stages of the pipeline in their order; an app that passed the last one is live. */
 export const stageOrder = ['pending', 'queued', 'cloning', 'reviewing', 'building', 'deploying', 'routing'] as const;
@@ -71,6 +72,7 @@ export const statusView = z.looseObject({
     })
     .optional()
     .describe('How the page of the app looks, seen through the gateway once it is live.'),
+  idle: idleView.optional().describe('How the app stands that rests when it is not used. Absent: it always runs.'),
   plan: plan.optional().describe('How the image is built, and why.'),
   findings: z.array(finding).optional().describe('Findings of the review, including warnings.'),
   settings: z
@@ -116,6 +118,7 @@ export function viewStatus(app: App, linkBase: LinkBase): StatusView {
     ...details(status),
     newest_commit: app.status?.source?.commit,
     page: pageOf(app),
+    idle: viewIdle(app),
     plan: made,
     findings: findings?.length === 0 ? undefined : findings,
     // Not as the status has it: that may be older than what is hidden today.

@@ -1,5 +1,6 @@
 // The endpoints that describe this service to people and programs. Every document is derived; none is written by hand.
 import { z } from 'zod';
+import { activatorProblems } from '../../crds/activator-problems.ts';
 import { Problem, problemUrl } from '../../lib/problem.ts';
 import {
   bufferedResponse,
@@ -146,7 +147,11 @@ function capabilitiesEndpoint(site: Site): Endpoint {
 }
 
 function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
-  const types = (): ReturnType<typeof problemTypesOf> => problemTypesOf(endpoints);
+  const types = (): ReturnType<typeof problemTypesOf> =>
+    new Map([
+      ...Object.values(activatorProblems).map((type) => [type.slug, type] as const),
+      ...problemTypesOf(endpoints),
+    ]);
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',

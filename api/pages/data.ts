@@ -64,7 +64,16 @@ export const telemetry = z.object({
 });
 export type Telemetry = z.output<typeof telemetry>;
 
+export const idle = z.object({
+  state: z.enum(['awake', 'napping', 'asleep', 'waking']),
+  since: z.string(),
+  idle_seconds: z.int(),
+  wakes: z.object({ count: z.int(), p50_ms: z.int(), p95_ms: z.int() }).nullish(),
+});
+export type Idle = z.output<typeof idle>;
+
 export const projectDetail = project.extend({
+  idle: idle.nullish(),
   commit: text,
   telemetry: z.record(z.string(), telemetry).nullish(),
   benchmark: benchEntry.nullish(),

@@ -28,7 +28,7 @@ type Target = (typeof targets)[number];
 
 /** What the root Dockerfile copies into both images, what into one alone, and base images. */
 const sources = {
-  folders: ['lib', 'crds', 'controller', 'api'],
+  folders: ['lib', 'crds', 'controller', 'activator', 'api'],
   files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'],
 };
 const manifests: Record<Target, readonly string[]> = { moorage: ['manifests'], 'moorage-pipeline': [] };

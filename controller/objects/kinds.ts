@@ -5,6 +5,7 @@ import type {
   V1ContainerStateWaiting,
   V1ContainerStatus,
   V1Deployment,
+  V1EndpointSlice,
   V1JobSpec,
   V1JobStatus,
   V1NetworkPolicy,
@@ -50,6 +51,8 @@ export type Service = KubeType<V1Service>;
 export type NetworkPolicy = KubeType<V1NetworkPolicy>;
 export type PersistentVolumeClaim = KubeType<V1PersistentVolumeClaim>;
 export type Secret = KubeType<V1Secret>;
+
+export type EndpointSlice = KubeType<V1EndpointSlice>;
 
 export type RouteCondition = Wire<V1Condition>;
 
@@ -113,6 +116,15 @@ export const routes = defineResource<HttpRoute>({
   version: 'v1',
   kind: 'HTTPRoute',
   plural: 'httproutes',
+  namespaced: true,
+});
+
+/** Those of the activator alone, to find its pods. */
+export const endpointSlices = defineResource<EndpointSlice>({
+  group: 'discovery.k8s.io',
+  version: 'v1',
+  kind: 'EndpointSlice',
+  plural: 'endpointslices',
   namespaced: true,
 });
 

@@ -15,6 +15,9 @@ import {
 } from '../../lib/kubernetes/index.ts';
 import { countApps } from './app-counts.ts';
 import type { Caches } from './cache/caches.ts';
+import type { CloseRequest } from '../../crds/activator-reports.ts';
+import type { ActivatorPool } from '../idle/activators.ts';
+import type { ActivityRecord } from '../idle/activity.ts';
 import { createBackgroundLookups } from './background-lookups.ts';
 import type { Job } from '../objects/kinds.ts';
 import { lookAtPage } from '../steps/publish/page/page.ts';
@@ -38,16 +41,20 @@ export interface HostedAppControllerOptions {
   readonly resyncMs: number;
   readonly log: Logger;
   readonly registry: Registry;
+  /** Undefined where there is no activator. */
+  readonly idle?: { readonly pool: ActivatorPool; readonly record: ActivityRecord } | undefined;
 }
 
 /** Lookups in progress at once: of repositories at one host, and of apps and their pages through the gateway. */
 const pollsPerHost = 4;
 const maximumProbes = 16;
 const maximumLooks = 4;
+/** Agreements with the activators in progress at once. */
+const maximumClosings = 8;
 
 /** Makes the controller. */
 export function createHostedAppController(options: HostedAppControllerOptions): Controller {
-  const { client, caches, config, recorder, pruner, space, resyncMs, log, registry } = options;
+  const { client, caches, config, recorder, pruner, space, resyncMs, log, registry, idle } = options;
   const metrics = buildMetrics(registry);
   appMetrics(registry, () => countApps(caches.apps.list()));
   const onResult = (key: string): void => {
@@ -71,6 +78,15 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     limit: maximumLooks,
     onResult,
   });
+  const closings =
+    idle === undefined
+      ? undefined
+      : createBackgroundLookups({
+          run: (request: CloseRequest) => idle.pool.close(request),
+          group: () => 'activators',
+          limit: maximumClosings,
+          onResult,
+        });
   const toApp = labelKey(labels.app, config.appsNamespace);
   const children = [
     caches.pipelinePods,
@@ -95,7 +111,8 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
       ...(space === undefined ? [] : [space.changes(() => caches.jobs.list().filter(isQueued).flatMap(toApp))]),
     ],
     reconcile: createReconciler({
-      ...{ client, caches, config, recorder, metrics, polls, probes, pages, pruner },
+      ...{ client, caches, config, recorder, metrics, polls, probes, pages, closings, pruner },
+      activity: idle?.record,
       shortage: () => space?.shortage(),
     }),
   });

@@ -65,6 +65,9 @@ export interface InstallationConfig {
     /** Addresses that an app must not reach. */
     readonly closedCidrs: readonly string[];
   };
+  /** Absent: there is no activator, so no app is put to rest. */
+  readonly idle?:
+    { /** For apps that do not say themselves: auto or a duration. */ readonly after?: string | undefined } | undefined;
   /** Opens the tokens by which authors prove ownership; absent: none is believed. */
   readonly ownershipSecret?: string | undefined;
   /** A submitted app that has not gone live after this many milliseconds is deleted; absent: never. */

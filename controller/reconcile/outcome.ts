@@ -1,5 +1,7 @@
 // The outcome of a step: how it ended, and the actions that it asks for.
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
+import type { CloseRequest } from '../../crds/activator-reports.ts';
+import type { Pod } from '../objects/kinds.ts';
 import type { KubeObject, Manifest, Resource } from '../../lib/kubernetes/index.ts';
 import type { Repository } from '../../lib/repository.ts';
 import type { ReasonOf } from './reasons.ts';
@@ -69,6 +71,14 @@ export type Action =
     }
   | { readonly kind: 'poll'; readonly repository: Repository }
   | { readonly kind: 'probe'; readonly host: string }
+  /** Ask the activators to hold what comes for an app. */
+  | { readonly kind: 'close'; readonly request: CloseRequest }
+  /** Change what a running pod requests, in place. */
+  | {
+      readonly kind: 'resize';
+      readonly pod: Pod;
+      readonly requests: { readonly cpu: string; readonly memory: string };
+    }
   /** `release`: what the look is about. */
   | {
       readonly kind: 'look';

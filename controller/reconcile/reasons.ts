@@ -37,6 +37,9 @@ export const reasons = {
   },
   Deployed: {
     Available: ['done'],
+    Asleep: ['done'],
+    Waking: ['done'],
+    Napping: ['done'],
     ScaledToZero: ['done'],
     Suspended: ['done'],
     RollingOut: ['waiting'],
@@ -65,6 +68,8 @@ export const reasons = {
   Published: {
     Live: ['done'],
     LiveWithErrors: ['done'],
+    Asleep: ['done'],
+    Waking: ['done'],
     Confirming: ['waiting'],
     ScaledToZero: ['waiting'],
   },

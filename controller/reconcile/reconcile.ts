@@ -21,7 +21,8 @@ import { countBuildEnds } from './build-ends.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
 import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
-import { pageIdentity, takeSnapshot, type Lookups } from './take-snapshot.ts';
+import { closingIdentity, pageIdentity, takeSnapshot, type Lookups, type SnapshotSources } from './take-snapshot.ts';
+import { resizePod } from '../usage/resize.ts';
 import type { Snapshot } from './snapshot.ts';
 import type { BuildMetrics } from './metrics.ts';
 import { failed, type Action, type Outcomes } from './outcome.ts';
@@ -40,8 +41,11 @@ export interface ReconcilerOptions extends Lookups {
   /** Why no build may start. */
   readonly shortage?: (() => string | undefined) | undefined;
   readonly metrics: BuildMetrics;
+  readonly activity?: SnapshotSources['activity'];
   readonly now?: () => Date;
 }
+
+type Lookup = Extract<Action, { kind: 'poll' | 'probe' | 'look' | 'close' }>;
 
 /** Refused writes are tried again after this long; what refuses them (a quota, a policy) sends no event. */
 const refusedRetryMs = 30_000;
@@ -50,7 +54,8 @@ const refusedRetryMs = 30_000;
  * Makes the reconcile function. It keeps nothing between calls but the last status it wrote, until the cache has it.
  */
 export function createReconciler(options: ReconcilerOptions): Reconcile {
-  const { client, caches, config, recorder, metrics, polls, probes, pages, pruner, now = () => new Date() } = options;
+  const { client, caches, config, recorder, metrics, polls, probes, pages, closings, pruner } = options;
+  const { now = () => new Date() } = options;
   const written = new Map<string, HostedAppObject>();
 
   /** The cache may be behind our own last write; judging by it would undo what was written. */
@@ -81,6 +86,18 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         if (action.isStranger === true && !(await isCurrent(client, app, signal))) return;
         await deleteObject(client, action.resource, action.object, { propagation: 'Background', signal });
         return;
+      case 'resize':
+        await resizePod(client, action.pod, action.requests, signal);
+        return;
+      default:
+        lookUp(app, key, action);
+        return;
+    }
+  }
+
+  /** In the background; the result brings the next reconcile. */
+  function lookUp(app: Snapshot['app'], key: string, action: Lookup): void {
+    switch (action.kind) {
       case 'poll':
         polls.start(key, sourceIdentity(app), { repository: action.repository, revision: app.spec.source.revision });
         return;
@@ -90,7 +107,15 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
       case 'look':
         pages.start(key, pageIdentity(action.release), action.host);
         return;
+      case 'close':
+        closings?.start(key, closingIdentity(action.request.number), action.request);
+        return;
     }
+  }
+
+  function forget(key: string): void {
+    for (const each of [polls, probes, pages, closings, pruner]) each?.forget(key);
+    written.delete(key);
   }
 
   /**
@@ -133,11 +158,6 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
 
   function prune({ app, deployment }: Snapshot, status: HostedAppStatus): void {
     pruner?.consider({ ...app.metadata, status, deployment });
-  }
-
-  function forget(key: string): void {
-    for (const each of [polls, probes, pages, pruner]) each?.forget(key);
-    written.delete(key);
   }
 
   /** Lets an app go that is being deleted. */

@@ -12,6 +12,7 @@ import type {
 import type { InstallationConfig } from './installation-config.ts';
 import type { Repository, RepositoryError } from '../../lib/repository.ts';
 import type { RevisionResult } from '../steps/source/revision.ts';
+import type { Activators, AppActivity } from '../steps/deploy/idle/rest.ts';
 
 /** Whether an app responded through the gateway. */
 export interface ProbeResult {
@@ -30,6 +31,14 @@ export interface BackingObjects {
   readonly services: readonly Service[];
   readonly policies: readonly NetworkPolicy[];
   readonly pods: readonly Pod[];
+}
+
+/** What the activators say of an app. */
+export interface IdleView {
+  readonly activators: Activators;
+  readonly activity: AppActivity | undefined;
+  /** Whether they agreed to hold what comes for it; undefined: they were not asked. */
+  readonly isClosed: boolean | undefined;
 }
 
 /** What was seen of an app's page. */
@@ -70,6 +79,8 @@ export interface Snapshot {
   /** What runs its backing services. */
   readonly serviceObjects: BackingObjects;
   readonly probe: ProbeResult | undefined;
+  /** Undefined where this installation has no activator. */
+  readonly idle: IdleView | undefined;
   /** How the page of the release that serves looks, if a look has ended since the last reconcile. */
   readonly page: PageView | undefined;
 }

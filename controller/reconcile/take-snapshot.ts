@@ -7,7 +7,9 @@ import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
 import { byApp, type Caches } from './cache/caches.ts';
 import type { BackgroundLookups } from './background-lookups.ts';
 import type { HostedAppObject } from '../objects/kinds.ts';
-import type { PageView, ProbeResult, Snapshot } from './snapshot.ts';
+import type { CloseRequest } from '../../crds/activator-reports.ts';
+import type { ActivityRecord } from '../idle/activity.ts';
+import type { IdleView, PageView, ProbeResult, Snapshot } from './snapshot.ts';
 import { appHost } from '../../crds/app-url.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import { sourceIdentity } from '../steps/source/source.ts';
@@ -18,6 +20,8 @@ export interface Lookups {
   readonly polls: BackgroundLookups<RevisionQuery, RevisionResult>;
   readonly probes: BackgroundLookups<string, ProbeResult>;
   readonly pages: BackgroundLookups<string, PageView>;
+  /** Undefined where this installation has no activator. */
+  readonly closings?: BackgroundLookups<CloseRequest, boolean> | undefined;
 }
 
 /** Where snapshots are taken from. */
@@ -25,6 +29,7 @@ export interface SnapshotSources extends Lookups {
   readonly caches: Caches;
   readonly config: InstallationConfig;
   readonly shortage?: (() => string | undefined) | undefined;
+  readonly activity?: ActivityRecord | undefined;
 }
 
 /** Takes the snapshot of an app. @throws StallingError when its spec cannot be read */
@@ -41,6 +46,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     config,
     repository: readRepository(app.spec.source.repo, config.gitHosts),
     poll: polls.take(key, sourceIdentity(app)),
+    idle: idleView(sources, app, now),
     probe: probes.take(key, appHost(name, config.site)),
     page: app.status?.served === undefined ? undefined : pages.take(key, pageIdentity(app.status.served)),
     jobs,
@@ -61,6 +67,21 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
       pods: pods.filter(isBacking),
     },
   };
+}
+
+function idleView({ activity, closings }: SnapshotSources, app: HostedApp, now: Date): IdleView | undefined {
+  if (activity === undefined) return undefined;
+  const { name, namespace } = app.metadata;
+  return {
+    activators: activity.activators(now.getTime()),
+    activity: activity.of(name, now.getTime()),
+    isClosed: closings?.take(`${namespace}/${name}`, closingIdentity((app.status?.idle?.number ?? 0) + 1)),
+  };
+}
+
+/** What an agreement of the activators is about: the rest that comes next. */
+export function closingIdentity(number: number): string {
+  return String(number);
 }
 
 /** Whether an object runs a backing service, and not the app itself. */

@@ -1,11 +1,11 @@
 // Lets the pods of apps request what they use, in place and without a restart, so that a node is full when it is used.
 import type { Registry } from 'prom-client';
 import type { Pod } from '../objects/kinds.ts';
-import { pods as podResource } from '../objects/kinds.ts';
 import { bytesOf, milliOf } from '../objects/quantity.ts';
-import { isApiStatus, messageOf, sleep, systemClock, type Client, type Logger } from '../../lib/kubernetes/index.ts';
+import { messageOf, sleep, systemClock, type Client, type Logger } from '../../lib/kubernetes/index.ts';
 import type { ReadUsage, UsageSample } from './kubelet.ts';
 import { usageMetrics } from './metrics.ts';
+import { resizePod } from './resize.ts';
 import { betterRequests, rememberedMs, useBetween, type Amounts, type Use } from './requests.ts';
 
 export interface UsageOptions {
@@ -44,17 +44,10 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
 
   async function resize(pod: Pod, to: Amounts, signal: AbortSignal): Promise<void> {
     const requests = { cpu: `${to.cpuMilli}m`, memory: String(to.memoryBytes) };
-    const body = {
-      metadata: { uid: pod.metadata.uid },
-      spec: { containers: [{ name: 'app', resources: { requests } }] },
-    };
-    const type = 'application/strategic-merge-patch+json';
     try {
-      await client.patch(podResource, pod.metadata, body, { type, subresource: 'resize', signal });
-      metrics.resizes.inc();
+      if (await resizePod(client, pod, requests, signal)) metrics.resizes.inc();
     } catch (error) {
-      // Gone or another one by now; or a cluster that cannot, which says so each time.
-      if (isApiStatus(error, 404) || isApiStatus(error, 409)) return;
+      // A cluster that cannot says so each time.
       metrics.failures.inc();
       log.warn({ pod: pod.metadata.name, error: messageOf(error) }, 'the requests of a pod could not be changed');
     }

@@ -180,7 +180,8 @@ export const toolsPage: Page = {
 export const problemsPage: Page = {
   file: 'problems.md',
   title: 'Problems',
-  about: 'Every kind of error that the API answers with (RFC 9457); `type` is `<base URL>/problems/<slug>`.',
+  about:
+    'Every kind of error that the API answers with, and the activator at the address of an app (RFC 9457); `type` is `<base URL>/problems/<slug>`.',
   sources: ['api/http/problems/problems.ts', 'api'],
   body() {
     const sorted = describeProduct().problems.toSorted((one, other) => one.slug.localeCompare(other.slug, 'en'));
@@ -197,7 +198,8 @@ type Metric = Product['metrics']['API'][number] & { readonly labelNames?: readon
 export const metricsPage: Page = {
   file: 'metrics.md',
   title: 'Metrics',
-  about: 'Every metric of the operator, of the API and of the workers, at `/metrics` of the internal port (9090).',
+  about:
+    'Every metric of the operator, the API, the workers and the activator, at `/metrics` of the internal port (9090).',
   sources: ['lib/kubernetes/metrics.ts', 'lib/metrics.ts', 'api'],
   body() {
     const { metrics } = describeProduct();

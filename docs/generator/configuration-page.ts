@@ -12,6 +12,7 @@ import { environment as tools } from '../../api/tools/config.ts';
 import { environment as fetching } from '../../api/tools/fetch/config.ts';
 import { environment as workers } from '../../api/tools/engine/workers/remote/config.ts';
 import { environment as operator } from '../../controller/config.ts';
+import { environment as activator } from '../../activator/config.ts';
 import { environment as registryProxy } from '../../controller/registry-proxy/config.ts';
 import { blocks, code, table, type Page } from './markdown.ts';
 
@@ -57,10 +58,11 @@ export const configuration: Page = {
   file: 'configuration.md',
   title: 'Configuration',
   about:
-    'Every environment variable of the operator, the registry proxy, the API and the workers. The Helm chart sets them from [its values](chart-values.md).',
+    'Every environment variable of the operator, the registry proxy, the activator, the API and the workers. The Helm chart sets them from [its values](chart-values.md).',
   sources: [
     'controller/config.ts',
     'controller/registry-proxy/config.ts',
+    'activator/config.ts',
     'api/config.ts',
     'api/metering/config.ts',
     'api/metering/shipper/config.ts',
@@ -75,6 +77,7 @@ export const configuration: Page = {
       'An empty variable counts as absent. A wrong one stops the start, and the message names every wrong one. Lists are separated by commas; durations are written like `90s` or `20m`. `LOG_LEVEL` (`trace`, `debug`, `info`, `warn`, `error`) holds for all.',
       section('Operator', 'Processes started from `controller/main.ts`.', [operator]),
       section('Registry proxy', 'Processes started from `controller/registry-proxy/main.ts`.', [registryProxy]),
+      section('Activator', 'Processes started from `activator/main.ts`.', [activator]),
       section('API', 'Processes started from `api/main.ts`.', [api]),
       section('Models and ledger', 'The API and `npm start`.', [models]),
       section('Metering', 'The API.', [metering]),

@@ -3,6 +3,8 @@
 import { BlockList } from 'node:net';
 import { pino } from 'pino';
 import { Registry, type MetricObject } from 'prom-client';
+import { activatorMetrics } from '../../activator/metrics.ts';
+import { activatorProblems } from '../../crds/activator-problems.ts';
 import { readAppSettings } from '../../api/apps/config.ts';
 import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
 import { billingMetrics, dailyLimitMetrics, databaseMetrics } from '../../api/billing/metrics.ts';
@@ -37,7 +39,7 @@ export interface Product {
   /** Paths that answer by a protocol of their own. */
   readonly protocols: readonly string[];
   /** Metrics by process. */
-  readonly metrics: Readonly<Record<'operator' | 'API' | 'workers' | 'shipper', readonly MetricObject[]>>;
+  readonly metrics: Readonly<Record<'operator' | 'API' | 'workers' | 'shipper' | 'activator', readonly MetricObject[]>>;
 }
 
 let described: Product | undefined;
@@ -82,13 +84,17 @@ function assemble(): Product {
   return {
     endpoints: api.endpoints,
     tools: api.tools.toolRegistry.tools,
-    problems: [...problemTypesOf([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values()],
+    problems: [
+      ...problemTypesOf([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values(),
+      ...Object.values(activatorProblems),
+    ],
     protocols: [api.mcp.path, api.apps.byPath.path],
     metrics: {
       operator: runtimeRegistry().getMetricsAsArray(),
       API: registry.getMetricsAsArray(),
       workers: workersRegistry().getMetricsAsArray(),
       shipper: shipperRegistry().getMetricsAsArray(),
+      activator: activatorRegistry().getMetricsAsArray(),
     },
   };
 }
@@ -96,6 +102,12 @@ function assemble(): Product {
 function shipperRegistry(): Registry {
   const registry = new Registry();
   shipperMetrics(registry);
+  return registry;
+}
+
+function activatorRegistry(): Registry {
+  const registry = new Registry();
+  activatorMetrics(registry, () => ({ held: 0, open: 0 }));
   return registry;
 }
 

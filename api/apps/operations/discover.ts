@@ -1,5 +1,6 @@
 // Discovers the operations of an app: from its MCP endpoint, or where there is none from its OpenAPI document.
 import { z } from 'zod';
+import { probeHeader } from '../../../crds/names.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Workers } from '../../tools/index.ts';
 import { readContent, type ResponseContent } from '../calls/response.ts';
@@ -66,7 +67,7 @@ export function operationDiscoverer({ appClient, workers }: DiscovererOptions): 
     const response = await appClient.send(target, {
       method: 'GET',
       path: appPath(openapi) ?? '/openapi.json',
-      headers: { accept: 'application/json, application/yaml;q=0.8, */*;q=0.5' },
+      headers: { accept: 'application/json, application/yaml;q=0.8, */*;q=0.5', [probeHeader]: '1' },
       id: 'operations',
       signal,
     });

@@ -1,6 +1,6 @@
 // All apps that this installation knows: those of the catalog, deployed or not, and those that were submitted.
 import { Problem } from '../../../lib/problem.ts';
-import { type App, type DirectoryOptions, viewStatus } from '../../apps/index.ts';
+import { type App, type DirectoryOptions, viewIdle, viewStatus } from '../../apps/index.ts';
 import { nearestNames } from '../../tools/index.ts';
 import { type Page, pageOf } from '../paging.ts';
 import type { CatalogApp } from './manifests.ts';
@@ -78,6 +78,7 @@ export class Projects {
     return {
       ...this.#entry(record),
       commit: record.state === 'live' ? (record.app?.status?.served?.commit ?? null) : null,
+      idle: record.app === undefined ? null : (viewIdle(record.app) ?? null),
       telemetry,
       ...measured,
     };

@@ -1,6 +1,7 @@
 // The shapes of projects as JSON: an entry of the list, and the detail with telemetry and benchmark.
 import { z } from 'zod';
 import { listing } from '../../../crds/hosted-app.ts';
+import { idleView } from '../../apps/index.ts';
 import { benchmarkEntry } from '../bench/index.ts';
 import { projectStates } from './records.ts';
 
@@ -67,6 +68,7 @@ export type Telemetry = z.output<typeof telemetry>;
 
 export const projectDetail = projectEntry.extend({
   commit: z.string().nullable().describe('Commit that is served; null where the app is not live.'),
+  idle: idleView.nullable().describe('How the app stands that rests when it is not used; null: it always runs.'),
   telemetry,
   benchmark: benchmarkEntry
     .nullable()

@@ -1,4 +1,5 @@
 // HTML from templates: whatever is put into one is escaped, unless it is HTML itself.
+import { escapeHtml } from '../../../lib/escape-html.ts';
 
 /** Text that is HTML. */
 export class Html {
@@ -24,16 +25,8 @@ export function raw(text: string): Html {
   return new Html(text);
 }
 
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
 function escaped(value: Value): string {
   if (value instanceof Html) return value.toString();
   if (typeof value === 'object') return value.map(escaped).join('');
-  return String(value).replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');
+  return escapeHtml(String(value));
 }

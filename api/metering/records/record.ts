@@ -63,7 +63,7 @@ const attributes = z.object({
   ClientHost: text(1_000),
   'request_User-Agent': text(300),
   'request_Sec-Fetch-Dest': text(40),
-  'downstream_Moorage-Wake': text(40),
+  'downstream_Moorage-Activator': text(40),
   'moorage.lost': z.literal('true').optional(),
 });
 
@@ -88,7 +88,7 @@ export function readRecord(given: Attributes): GatewayRecord | { readonly wrong:
     client: data.ClientHost,
     userAgent: data['request_User-Agent'],
     destination: data['request_Sec-Fetch-Dest'],
-    wake: data['downstream_Moorage-Wake'],
+    wake: data['downstream_Moorage-Activator'],
     isLost: data['moorage.lost'] !== undefined,
   };
 }

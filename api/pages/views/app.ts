@@ -90,7 +90,23 @@ function aboutFacts(app: ProjectDetail, visit: Visit): Html {
     [text.app.category, categoryName(app.category, visit)],
     [text.app.commit, typeof app.commit === 'string' ? commit(app.commit) : undefined],
     [text.app.since, typeof app.since === 'string' ? format.dateTime(app.since) : undefined],
+    ...restFacts(app.idle, visit),
   ]);
+}
+
+/** How an app stands that rests when it is not used. */
+function restFacts(idle: ProjectDetail['idle'], { text, format }: Visit): [string, Html | undefined][] {
+  if (idle === null || idle === undefined) return [];
+  const { state, idle_seconds: seconds, wakes } = idle;
+  const after = text.app.restAfter(format.duration(seconds * 1_000));
+  const measured =
+    wakes === null || wakes === undefined
+      ? undefined
+      : html`${text.app.wakesOf(format.integer(wakes.count), format.duration(wakes.p50_ms), format.duration(wakes.p95_ms))}`;
+  return [
+    [text.app.rest, html`${text.app.restState[state]} <small>${after}</small>`],
+    [text.app.wakes, measured],
+  ];
 }
 
 /** What is not known says why. */

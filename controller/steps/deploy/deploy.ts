@@ -20,6 +20,7 @@ import {
 import { appWithSettings } from '../build/app-manifest.ts';
 import { haltedOutcome, haltOf, withoutCrashLoop, type Halt } from './crash-loop.ts';
 import { present } from '../../objects/present.ts';
+import { isResting, keepRest, withRest } from './idle/keep.ts';
 import { choose, type Choice } from './last-good.ts';
 import { generatedSecrets } from './generated-secrets.ts';
 import { modelsSecret } from './models.ts';
@@ -57,6 +58,7 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const { readyTemplate } = draft;
   const rejection = withLog(failing?.rejection, snapshot.app.status, wanted.commit);
   const halt = haltOf({ deployment, readyTemplate, pods, hash: target.hash, rejection });
+  const rest = keepRest(asked, draft, target.hash);
   const course = withoutCrashLoop(
     withoutOverDisk(choice, wanted, { deployment, pods, served: draft.served }, (release) => templated(release).hash),
     wanted,
@@ -64,14 +66,20 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   );
   const running = seenAs(course.release);
   const chosen = templated(course.release);
-  const manifest = deploymentOf(running.app, chosen.template, course.marks, course.isStopped ? 0 : undefined);
-  const outcome = outcomeOf(running, manifest, course, chosen.hash);
+  const manifest = deploymentOf(
+    running.app,
+    chosen.template,
+    course.marks,
+    course.isStopped || rest.isAsleep ? 0 : undefined,
+  );
+  const outcome = withRest(outcomeOf(running, manifest, course, chosen.hash), draft, rest);
   const beside = backed(running, manifest, course, outcome, draft);
   return {
     outcomes: {
       Deployed: reportWanted(asked, wanted, course, { failing, halt, running: beside.outcome }),
     },
     actions: [
+      ...rest.actions,
       ...beside.actions,
       // The route asks for the Service, so only the pods are held back.
       ...applies(running, manifest, course.release.port).filter(
@@ -247,7 +255,7 @@ function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject 
  * then the one that came after. Before the address is published, nothing does.
  */
 function recordServed(snapshot: Snapshot, draft: Draft): void {
-  if (draft.url === undefined) return;
+  if (draft.url === undefined || isResting(draft.idle)) return;
   const serving = snapshot.pods.filter(isReady).map(releaseOf);
   const { served } = draft;
   if (serving.some((release) => release.image === served?.image && release.commit === served.commit)) return;

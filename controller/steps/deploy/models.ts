@@ -71,11 +71,11 @@ export function modelKeyVariable(app: HostedApp, config: InstallationConfig): Wi
   return [{ name: keyVariable, valueFrom: { secretKeyRef: { name: secret.metadata.name, key: keys.OPENAI_API_KEY } } }];
 }
 
-/** The pods of the API, as a policy names them. */
-export function apiPods({ systemNamespace }: InstallationConfig): Wire<V1NetworkPolicyPeer> {
+/** The pods of a part of the platform, as a policy names them. */
+export function platformPods({ systemNamespace }: InstallationConfig, component: string): Wire<V1NetworkPolicyPeer> {
   return {
     namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': systemNamespace } },
-    podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: 'api' } },
+    podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: component } },
   };
 }
 
@@ -85,7 +85,7 @@ export function modelEgress(app: HostedApp, config: InstallationConfig): Wire<V1
   if (models === undefined || !app.spec.models.enabled) return [];
   return [
     {
-      to: [apiPods(config)],
+      to: [platformPods(config, 'api')],
       // Of the API, only what answers apps.
       ports: [{ port: 8081, protocol: 'TCP' }],
     },

@@ -7,12 +7,12 @@ import type {
   V1PodTemplateSpec,
   V1ServiceSpec,
 } from '@kubernetes/client-node';
-import { labels } from '../../../crds/names.ts';
+import { activator, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { appHost } from '../../../crds/app-url.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
-import { apiPods, modelEgress } from './models.ts';
+import { modelEgress, platformPods } from './models.ts';
 import { serviceEgress } from './services/variables.ts';
 import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
 
@@ -100,7 +100,7 @@ const publicPorts = [
 ];
 
 /**
- * Only the gateway and the API, which passes calls of agents on, may come in; only DNS and public addresses may be
+ * Only the gateway, the activator, and the API, which passes calls of agents on, may come in; only DNS and public addresses may be
  * reached.
  */
 export function policyOf(app: HostedApp, config: InstallationConfig, ports: readonly number[]): Manifest {
@@ -116,7 +116,11 @@ export function policyOf(app: HostedApp, config: InstallationConfig, ports: read
       policyTypes: ['Ingress', 'Egress'],
       ingress: [
         {
-          from: [{ namespaceSelector: { matchLabels: config.gateway.namespaceLabels } }, apiPods(config)],
+          from: [
+            { namespaceSelector: { matchLabels: config.gateway.namespaceLabels } },
+            platformPods(config, 'api'),
+            ...(config.idle === undefined ? [] : [platformPods(config, activator.component)]),
+          ],
           ports: ports.map((port) => ({ port, protocol: 'TCP' })),
         },
       ],
@@ -158,8 +162,8 @@ export function claimsOf(app: HostedApp, config: InstallationConfig, claims: rea
   }));
 }
 
-/** The HTTPRoute. */
-export function routeOf(app: HostedApp, config: InstallationConfig): Manifest {
+/** The HTTPRoute; an app that may rest is always reached through the activator, which sees when it is used. */
+export function routeOf(app: HostedApp, config: InstallationConfig, isActivated: boolean): Manifest {
   const { name, namespace } = config.gateway;
   return {
     ...child(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name),
@@ -169,7 +173,18 @@ export function routeOf(app: HostedApp, config: InstallationConfig): Manifest {
       rules: [
         {
           matches: [{ path: { type: 'PathPrefix', value: '/' } }],
-          backendRefs: [{ group: '', kind: 'Service', name: app.metadata.name, port: 80, weight: 1 }],
+          backendRefs: [
+            isActivated
+              ? {
+                  group: '',
+                  kind: 'Service',
+                  name: activator.name,
+                  namespace: config.systemNamespace,
+                  port: 80,
+                  weight: 1,
+                }
+              : { group: '', kind: 'Service', name: app.metadata.name, port: 80, weight: 1 },
+          ],
         },
       ],
     },

@@ -154,7 +154,7 @@ function container(app: HostedApp, config: InstallationConfig, release: Release)
 }
 
 /** To begin with; what the app is seen to use replaces it (controller/usage). Without a word a request is the limit. */
-function requestsOf({ cpu, memory, disk }: HostedApp['spec']['run']['resources']): Record<string, string> {
+export function requestsOf({ cpu, memory, disk }: HostedApp['spec']['run']['resources']): Record<string, string> {
   return { cpu: shareOf(cpu, 100n), memory: shareOf(memory, 8n), 'ephemeral-storage': shareOf(disk, 16n) };
 }
 

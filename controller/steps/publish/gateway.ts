@@ -1,6 +1,7 @@
 // One request to an app through the gateway itself, by the app's own host name.
 import { request as requestHttp, type IncomingMessage } from 'node:http';
 import { request as requestHttps } from 'node:https';
+import { probeHeader } from '../../../crds/names.ts';
 
 /** Something took the request and has not responded. */
 export class NoResponse extends Error {
@@ -44,6 +45,7 @@ export function askThroughGateway({
           host: authority,
           'user-agent': 'moorage-operator',
           'accept-encoding': 'identity',
+          [probeHeader]: '1',
           ...(accept === undefined ? {} : { accept }),
         },
         servername: host,

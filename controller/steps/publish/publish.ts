@@ -13,6 +13,7 @@ import {
 } from '../../reconcile/outcome.ts';
 import { isReady } from '../deploy/pods.ts';
 import { releaseOf } from '../deploy/deploy.ts';
+import { publishedAtRest } from '../deploy/idle/keep.ts';
 import { replicasOf } from '../deploy/objects.ts';
 import { appHost, appUrl } from '../../../crds/app-url.ts';
 import { forgetSights, mustLook, recordPage, recordWarning, type Release } from './sights.ts';
@@ -30,6 +31,11 @@ export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes):
   if (replicasOf(app) === 0)
     return { outcomes: { Published: waiting('ScaledToZero', 'The app is scaled to zero, so nothing responds.') } };
   const url = appUrl(app.metadata.name, config.site);
+  const atRest = publishedAtRest(draft);
+  if (atRest !== undefined) {
+    draft.url = url;
+    return { outcomes: { Published: atRest } };
+  }
   if (draft.url !== url && mustAsk(snapshot)) return probing(snapshot, url);
   const release = snapshot.pods.filter(isReady).map(releaseOf)[0];
   if (release === undefined)

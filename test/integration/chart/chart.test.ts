@@ -124,7 +124,7 @@ test('takes all that the operator makes by the settings of the chart, from the o
     serviceOf(app),
     policyOf(app, config, [8080]),
     ...claimsOf(app, config, []),
-    routeOf(app, config),
+    routeOf(app, config, false),
   ];
   const operator = [
     '--as=system:serviceaccount:moorage-system:moorage-operator',

@@ -122,13 +122,13 @@ test('values that are missing, unknown or out of bounds are refused by name', as
   );
 });
 
-test('operator, API, registry proxy and workers run with limits, probes, no capability, no root, in a user namespace', () => {
+test('operator, API, registry proxy, workers and activator run with limits, probes, no capability, no root, in a user namespace', () => {
   for (const objects of [plain, full])
     assert.deepEqual(
       ofKind(objects, 'Deployment')
         .map((object) => deployment.parse(object).metadata.name)
         .sort(),
-      ['moorage-api', 'moorage-operator', 'moorage-registry-proxy', 'moorage-workers'],
+      ['moorage-activator', 'moorage-api', 'moorage-operator', 'moorage-registry-proxy', 'moorage-workers'],
     );
 });
 

@@ -79,6 +79,8 @@ const run = fc
       ),
       healthPath: maybe(letters(`${lower}/?=&%`, 0, 20).map((text) => `/${text}`)),
       startupTime: maybe(seconds(10, 1800)),
+      idleAfter: maybe(fc.oneof(fc.constantFrom('auto', 'never'), seconds(10, 604_800))),
+      idle: maybe(fc.constantFrom('sleep', 'nap')),
     }),
   )
   .map(([one, other]) => ({ ...one, ...other }));
@@ -215,6 +217,7 @@ const fields = [
   ['build', 'resources', 'memory'],
   ['run', 'healthPath'],
   ['run', 'startupTime'],
+  ['run', 'idleAfter'],
   ['run', 'resources', 'cpu'],
   ['run', 'resources', 'disk'],
   ['listing', 'title'],

@@ -83,6 +83,13 @@ export const refusals: readonly Refusal[] = [
   },
   { what: 'a startup time below 10s', given: withRun({ startupTime: '5s' }), fix: /from 10s to 30m/ },
   { what: 'a startup time above 30m', given: withRun({ startupTime: '31m' }), fix: /from 10s to 30m/ },
+  {
+    what: 'an idle time below 10s',
+    given: withRun({ idleAfter: '5s' }),
+    fix: /auto, never, or a duration from 10s to 168h/,
+  },
+  { what: 'an idle time without a unit', given: withRun({ idleAfter: '15' }), fix: /written like 90s, 15m or 2h/ },
+  { what: 'an idle time of nothing', given: withRun({ idleAfter: '' }), fix: /auto, never, or a duration/ },
   { what: 'PORT in env', given: withRun({ env: [{ name: 'PORT', value: '80' }] }), fix: /set run\.port instead/ },
   {
     what: 'PORT in secrets',

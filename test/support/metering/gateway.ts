@@ -15,7 +15,9 @@ export const accessLogArguments = (file: string): string[] => [
   '--accesslog=true',
   '--accesslog.format=json',
   `--accesslog.filepath=${file}`,
-  ...['User-Agent', 'Sec-Fetch-Dest', 'Moorage-Wake'].map((name) => `--accesslog.fields.headers.names.${name}=keep`),
+  ...['User-Agent', 'Sec-Fetch-Dest', 'Moorage-Activator'].map(
+    (name) => `--accesslog.fields.headers.names.${name}=keep`,
+  ),
 ];
 
 export interface Gateway {

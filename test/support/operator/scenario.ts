@@ -182,6 +182,7 @@ export function snapshotOf(of: HostedApp, rest: Partial<Snapshot> = {}): Snapsho
     repository: parseRepository(of.spec.source.repo, config.gitHosts),
     poll: undefined,
     probe: undefined,
+    idle: undefined,
     page: undefined,
     jobs: [],
     pipelinePods: [],

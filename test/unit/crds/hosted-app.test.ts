@@ -25,6 +25,7 @@ test('a repository alone is a complete app', () => {
       replicas: 1,
       volumes: [],
       startupTime: '2m',
+      idle: 'sleep',
     },
     services: [],
     models: { enabled: false, dailyBudgetUsd: '1' },

@@ -1,0 +1,174 @@
+// The way of a request to its app: at once where the app takes it, else held until it does.
+import type { Socket } from 'node:net';
+import type { Backend } from '../apps/directory.ts';
+import type { AppView } from '../apps/view.ts';
+import { dial } from './dial.ts';
+import { Refusal } from './refusal.ts';
+import { startWake, type Wake, type WakeOptions } from './wake.ts';
+
+export interface GateOptions extends WakeOptions {
+  readonly limits: { readonly perApp: number; readonly total: number };
+}
+
+/** A connection to an app. */
+export interface Passage {
+  readonly socket: Socket;
+  /** Whether the request was held. */
+  readonly wasHeld: boolean;
+}
+
+export interface Gate {
+  /** @throws Refusal, or the signal's reason */
+  enter(app: AppView, signal: AbortSignal): Promise<Passage>;
+  /** The same for a look by the platform, which is never held: it must not wake an app. */
+  glance(app: AppView, signal: AbortSignal): Promise<Passage>;
+  /** Milliseconds that the app has been waking; undefined: it is not. */
+  wakingMs(app: string): number | undefined;
+  /** Something has changed about the app. */
+  nudge(app: string): void;
+  readonly held: number;
+}
+
+const connectMs = 10_000;
+const againMs = 50;
+/** Connections to one app that are being opened at once for held requests: small servers have a short queue. */
+const maximumDials = 32;
+
+interface Waiting {
+  readonly wake: Wake;
+  held: number;
+}
+
+export function createGate(options: GateOptions): Gate {
+  const { directory, activity, limits } = options;
+  const waits = new Map<string, Waiting>();
+  const dials = new Map<string, { free: number; queue: (() => void)[] }>();
+  let held = 0;
+  let turn = 0;
+
+  /** In turns; undefined when none may be asked now. @param isOpened the app was seen to take requests */
+  function pick({ metadata, view }: AppView, isOpened: boolean): Backend | undefined {
+    const { name } = metadata;
+    if (activity.isClosed(name, view.restNumber)) return undefined;
+    const usable = directory
+      .backends(name)
+      .filter(({ isReady }) => isReady || isOpened || view.healthPath === undefined);
+    turn = (turn + 1) % 1_000_000;
+    return usable[turn % Math.max(1, usable.length)];
+  }
+
+  async function passThrough(app: AppView, signal: AbortSignal, isOpened = false): Promise<Socket | undefined> {
+    const backend = pick(app, isOpened);
+    if (backend === undefined) return undefined;
+    try {
+      return await dial(backend, connectMs, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return undefined;
+    }
+  }
+
+  function endNap(name: string, number: number, ms: number): void {
+    if (activity.woken(name, number, ms)) options.measured(name, 'nap', ms);
+    // What the operator sees of its use wakes it as well.
+    options.ask(name, number).catch(() => undefined);
+  }
+
+  function join(name: string): Waiting {
+    const known = waits.get(name);
+    if (known !== undefined) return known;
+    const made: Waiting = { wake: startWake(name, options), held: 0 };
+    waits.set(name, made);
+    const leave = (): void => {
+      if (waits.get(name) === made) waits.delete(name);
+    };
+    made.wake.opened.then(leave, leave);
+    return made;
+  }
+
+  async function hold(app: AppView, signal: AbortSignal): Promise<Socket> {
+    const { name } = app.metadata;
+    for (;;) {
+      const waiting = join(name);
+      if (waiting.held >= limits.perApp || held >= limits.total)
+        throw new Refusal(
+          'full',
+          `Too many requests wait for ${app.view.title} to wake. Try again in a few seconds.`,
+          5,
+        );
+      waiting.held += 1;
+      held += 1;
+      let isOpened = false;
+      try {
+        isOpened = await aborting(waiting.wake.opened, signal);
+      } finally {
+        waiting.held -= 1;
+        held -= 1;
+        if (waiting.held === 0) waiting.wake.end();
+      }
+      const socket = await inTurn(name, () => passThrough(directory.get(name) ?? app, signal, isOpened));
+      if (socket !== undefined) return socket;
+      signal.throwIfAborted();
+      await new Promise((resolve) => setTimeout(resolve, againMs));
+    }
+  }
+
+  async function inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const line = dials.get(name) ?? { free: maximumDials, queue: [] };
+    dials.set(name, line);
+    if (line.free === 0) await new Promise<void>((resolve) => line.queue.push(resolve));
+    else line.free -= 1;
+    try {
+      return await work();
+    } finally {
+      const next = line.queue.shift();
+      if (next === undefined) line.free += 1;
+      else next();
+      if (line.free === maximumDials) dials.delete(name);
+    }
+  }
+
+  return {
+    async enter(app, signal) {
+      const startedAt = performance.now();
+      const isWaking = waits.has(app.metadata.name);
+      const socket = isWaking ? undefined : await passThrough(app, signal);
+      if (socket === undefined) return { socket: await hold(app, signal), wasHeld: true };
+      const { idle } = app.view;
+      if (idle?.state === 'Napping') endNap(app.metadata.name, idle.number, performance.now() - startedAt);
+      return { socket, wasHeld: false };
+    },
+    async glance(app, signal) {
+      const socket = waits.has(app.metadata.name) ? undefined : await passThrough(app, signal);
+      if (socket !== undefined) return { socket, wasHeld: false };
+      throw new Refusal('asleep', `${app.view.title} is not awake, and a look does not wake it.`);
+    },
+    wakingMs(name) {
+      const waiting = waits.get(name);
+      return waiting === undefined ? undefined : performance.now() - waiting.wake.startedAt;
+    },
+    nudge(name) {
+      waits.get(name)?.wake.nudge();
+    },
+    get held() {
+      return held;
+    },
+  };
+}
+
+/** Settles with the promise, or with the reason of the signal if that comes first. */
+function aborting<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      reject(signal.reason as Error);
+    };
+    if (signal.aborted) {
+      stop();
+      return;
+    }
+    signal.addEventListener('abort', stop, { once: true });
+    promise.then(resolve, reject).finally(() => {
+      signal.removeEventListener('abort', stop);
+    });
+  });
+}

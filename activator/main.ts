@@ -1,0 +1,117 @@
+// Starts the activator: what stands before apps that may rest, holds requests while one wakes, and knows which are in
+// use.
+import { once } from 'node:events';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import { annotations } from '../crds/names.ts';
+import { readConfig } from '../lib/config.ts';
+import {
+  createClient,
+  createReflector,
+  defaultConnection,
+  inClusterConnection,
+  listenForShutdown,
+  reflectorAlive,
+  reflectorSynced,
+  runtimeMetrics,
+  startHealthServer,
+  stopOnShutdown,
+} from '../lib/kubernetes/index.ts';
+import { createLog } from '../lib/log.ts';
+import { createDirectory, podIndexers } from './apps/directory.ts';
+import { apps, appView, pods, podSelector, podView } from './apps/view.ts';
+import { environment } from './config.ts';
+import { createActivity } from './control/activity.ts';
+import { createControlServer } from './control/server.ts';
+import { createGate } from './hold/gate.ts';
+import { activatorMetrics } from './metrics.ts';
+import { createProxy } from './proxy/server.ts';
+
+const config = readConfig(environment);
+const log = createLog('activator');
+const registry = new Registry();
+collectDefaultMetrics({ register: registry });
+const drainMs = config.MOORAGE_ACTIVATOR_DRAIN_SECONDS * 1000;
+const shutdown = listenForShutdown({ log, limitMs: drainMs + 15_000 });
+const ending = new AbortController();
+
+const { MOORAGE_SERVICE_ACCOUNT: account, MOORAGE_APPS_NAMESPACE: namespace } = config;
+const connection = account === undefined ? await defaultConnection() : await inClusterConnection(account);
+const client = createClient(connection, { userAgent: 'moorage-activator' });
+const shared = { client, namespace, log, metrics: runtimeMetrics(registry) };
+const reflectors = {
+  apps: createReflector({ ...shared, resource: apps, transform: appView }),
+  pods: createReflector({
+    ...shared,
+    resource: pods,
+    labelSelector: podSelector,
+    indexers: podIndexers,
+    transform: podView,
+  }),
+};
+const reflecting = Object.values(reflectors).map((reflector) => reflector.run(ending.signal));
+
+const activity = createActivity();
+const directory = createDirectory({
+  apps: reflectors.apps.store,
+  pods: reflectors.pods.store,
+  namespace,
+  domain: config.MOORAGE_APPS_DOMAIN,
+});
+const gate = createGate({
+  directory,
+  activity,
+  limits: { perApp: config.MOORAGE_ACTIVATOR_HELD_PER_APP, total: config.MOORAGE_ACTIVATOR_HELD },
+  async ask(name, number) {
+    const body = { metadata: { annotations: { [annotations.wake]: String(number) } } };
+    const type = 'application/merge-patch+json';
+    await client.patch(apps, { name, namespace }, body, { type, fieldManager: 'moorage-activator' });
+  },
+  measured(app, depth, ms) {
+    metrics.wakes.observe({ depth }, ms / 1000);
+    log.info({ app, depth, ms: Math.round(ms) }, 'an app was woken');
+  },
+});
+const metrics = activatorMetrics(registry, () => ({ held: gate.held, open: activity.inFlight }));
+directory.subscribe((app) => {
+  gate.nudge(app);
+});
+
+const state = { draining: false };
+const all = Object.values(reflectors);
+const health = await startHealthServer({
+  port: config.MOORAGE_INTERNAL_PORT,
+  registry,
+  liveness: all.map((reflector) => reflectorAlive(reflector)),
+  readiness: [
+    ...all.map(reflectorSynced),
+    { name: 'draining', check: () => (state.draining ? 'the process is shutting down' : undefined) },
+  ],
+});
+await Promise.all(all.map(({ store }) => store.whenSynced(shutdown.signal)));
+const proxy = createProxy({ directory, activity, gate, baseUrl: config.MOORAGE_BASE_URL, log });
+const control = createControlServer(activity);
+proxy.listen(config.MOORAGE_ACTIVATOR_PORT, config.MOORAGE_ACTIVATOR_HOST);
+control.listen(config.MOORAGE_ACTIVATOR_CONTROL_PORT, config.MOORAGE_ACTIVATOR_HOST);
+await Promise.all([once(proxy, 'listening'), once(control, 'listening')]);
+log.info({ port: config.MOORAGE_ACTIVATOR_PORT }, 'the activator listens');
+
+stopOnShutdown(shutdown, log, stop);
+
+/** What is in progress may go on for a while; the operator sees it to the end. */
+async function stop(): Promise<void> {
+  state.draining = true;
+  const closed = once(proxy, 'close');
+  proxy.close();
+  proxy.closeIdleConnections();
+  const timer = setTimeout(() => {
+    proxy.closeAllConnections();
+  }, drainMs);
+  await closed;
+  clearTimeout(timer);
+  control.close();
+  control.closeAllConnections();
+  ending.abort();
+  await Promise.all(reflecting);
+  await health.close();
+  client.close();
+}

@@ -1,0 +1,140 @@
+// An app that nobody uses sleeps, and its next requests wake it: none of them fails, whatever kind it is.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import {
+  appsNamespace,
+  appUrl,
+  baseUrl,
+  deleteApps,
+  eventually,
+  get,
+  kubectl,
+  readApp,
+  submit,
+  withFiles,
+} from '../support/cluster.ts';
+import { openTab } from '../support/devtools.ts';
+import { evaluateIn, navigate } from '../support/tab.ts';
+import { openEvents, openSocket, podsOf, sleeperFiles, timed, untilState } from '../support/sleeper.ts';
+
+const name = 'e2e-sleeper';
+beforeAll(() =>
+  withFiles(name, sleeperFiles('10s'), async (folder) => {
+    const { exitCode, all } = await submit(folder);
+    assert.equal(exitCode, 0, all);
+  }),
+);
+afterAll(() => deleteApps(name));
+
+const wake = async (): Promise<Awaited<ReturnType<typeof timed>>> => {
+  await untilState(name, 'Asleep');
+  return timed(appUrl(name));
+};
+
+test('unused it sleeps, without a pod, and is still live; the next request wakes it', async () => {
+  await untilState(name, 'Asleep');
+  assert.deepEqual(await podsOf(name), []);
+  const { status } = await readApp(name);
+  assert.equal(status?.phase, 'Live');
+  const ready = status.conditions?.find(({ type }) => type === 'Ready');
+  assert.deepEqual([ready?.status, ready?.reason], ['True', 'Asleep']);
+  const shown = await get(new URL(`/api/submit-status/local/${name}`, baseUrl));
+  assert.match(shown.body, /"status":"live"/);
+  for (let round = 0; round < 3; round += 1) {
+    const answer = await wake();
+    assert.equal(answer.status, 200);
+    assert.match(answer.body, /I am awake/);
+  }
+  const wakes = await eventually('the wakes in the status', async () => {
+    const found = (await readApp(name)).status?.idle?.wakes;
+    return found !== undefined && found.count >= 3 ? found : undefined;
+  });
+  assert.ok(wakes.p50Ms > 0 && wakes.p95Ms >= wakes.p50Ms);
+});
+
+test('1,000 requests at once during a wake are all answered by the app', async () => {
+  await untilState(name, 'Asleep');
+  const answers = await Promise.all(Array.from({ length: 1_000 }, () => timed(appUrl(name))));
+  const statuses = Object.groupBy(answers, ({ status }) => String(status));
+  assert.deepEqual(Object.keys(statuses), ['200']);
+});
+
+test('a WebSocket and a stream of events go through a wake, and it does not sleep while they are open', async () => {
+  await untilState(name, 'Asleep');
+  const [events, socket] = await Promise.all([openEvents(appUrl(name, '/events')), openSocket(appUrl(name, '/ws'))]);
+  assert.equal(events.statusCode, 200);
+  const back = once(socket, 'data') as Promise<[Buffer]>;
+  socket.write('hello');
+  assert.equal((await back)[0].toString(), 'hello');
+  let ticks = 0;
+  events.on('data', () => (ticks += 1));
+  await sleep(25_000);
+  assert.ok(ticks > 50, `${ticks} events`);
+  assert.equal((await readApp(name)).status?.idle?.state, 'Awake');
+  const again = once(socket, 'data') as Promise<[Buffer]>;
+  socket.write('still there');
+  assert.equal((await again)[0].toString(), 'still there');
+  socket.destroy();
+  events.destroy();
+  await untilState(name, 'Asleep');
+});
+
+test('a client that does not want to wait gets a problem, and a person a page', async () => {
+  await untilState(name, 'Asleep');
+  const [impatient, held] = await Promise.all([timed(appUrl(name), { prefer: 'wait=0' }), timed(appUrl(name))]);
+  assert.equal(impatient.status, 503);
+  assert.match(String(impatient.headers['content-type']), /problem\+json/);
+  assert.match(String(impatient.headers['retry-after']), /^\d+$/);
+  assert.equal(held.status, 200);
+});
+
+test('a person who opens a slow app sees a page that waits, and then the app, without doing anything', async () => {
+  const slow = JSON.stringify({ spec: { run: { env: [{ name: 'DELAY_MS', value: '5000' }] } } });
+  await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', slow);
+  await untilState(name, 'Awake');
+  await untilState(name, 'Asleep');
+  const tab = await openTab();
+  try {
+    await tab.send('Page.enable');
+    const heading = (): Promise<string> =>
+      evaluateIn(tab, `document.querySelector('h1')?.textContent ?? ''`, z.string()).catch(() => '');
+    await navigate(tab, appUrl(name).href);
+    assert.equal(await heading(), `${name} is waking up`);
+    await eventually('the app in the same tab', async () => ((await heading()) === 'I am awake' ? true : undefined));
+  } finally {
+    await tab.close();
+  }
+});
+
+const podList = z.object({
+  items: z.array(
+    z.object({
+      spec: z.object({
+        containers: z.array(z.object({ resources: z.object({ requests: z.record(z.string(), z.string()) }) })),
+      }),
+    }),
+  ),
+});
+
+async function requestsOf(): Promise<string> {
+  const { items } = podList.parse(
+    JSON.parse(await kubectl('get', 'pods', '-n', appsNamespace, '-l', `moorage.dev/app=${name}`, '-o', 'json')),
+  );
+  const { cpu = '', memory = '' } = items[0]?.spec.containers[0]?.resources.requests ?? {};
+  return `${cpu} ${memory}`;
+}
+
+test('an app that naps keeps its process, requests a minimum, and answers at once', async () => {
+  const nap = JSON.stringify({ spec: { run: { idle: 'nap' } } });
+  await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', nap);
+  await untilState(name, 'Napping');
+  await eventually('a minimum', async () => ((await requestsOf()) === '1m 1Mi' ? true : undefined));
+  const pods = await podsOf(name);
+  assert.equal((await timed(appUrl(name))).status, 200);
+  await untilState(name, 'Awake');
+  assert.deepEqual(await podsOf(name), pods);
+  await eventually('its requests of before', async () => ((await requestsOf()) === '1m 1Mi' ? undefined : true));
+});

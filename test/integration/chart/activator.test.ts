@@ -1,0 +1,118 @@
+// What a hostile hand that has taken over the activator finds around it, and what it may write: one annotation.
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import { environment } from '../../../activator/config.ts';
+import { readConfig } from '../../../lib/config.ts';
+import {
+  addGatewayTypes,
+  environmentOf,
+  install,
+  kubectlWith,
+  named,
+  ofKind,
+  podSpecOf,
+  render,
+  required,
+} from '../../support/chart.ts';
+import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
+
+let server: ApiServer;
+const app = {
+  apiVersion: 'moorage.dev/v1alpha1',
+  kind: 'HostedApp',
+  metadata: { name: 'hello', namespace: 'moorage-apps', annotations: { own: 'kept' }, labels: { own: 'kept' } },
+  spec: { source: { repo: 'https://github.com/owner/hello' } },
+};
+const asActivator = '--as=system:serviceaccount:moorage-system:moorage-activator';
+
+beforeAll(async () => {
+  server = await startApiServer();
+  await addGatewayTypes(server);
+  await install(server, required);
+  await kubectlWith(server, [app], 'create');
+  for (let tries = 0; tries < 300; tries += 1) {
+    if ((await refusal({ metadata: { labels: { own: 'other' } } })) !== undefined) return;
+    await sleep(100);
+  }
+});
+afterAll(() => server.stop());
+
+/** What the API server says to a change of the app by the activator; nothing when it takes it. */
+async function refusal(change: object, ...flags: string[]): Promise<string | undefined> {
+  try {
+    const patch = ['patch', 'happ', 'hello', '-n', 'moorage-apps', '--type=merge', '-p', JSON.stringify(change)];
+    await server.kubectl(...patch, '--dry-run=server', asActivator, ...flags);
+    return undefined;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+test('it may leave the word that wakes an app', async () => {
+  assert.equal(await refusal({ metadata: { annotations: { 'moorage.dev/wake': '12' } } }), undefined);
+});
+
+test('it may write nothing else of an app', async () => {
+  const only = /may write only the annotation moorage\.dev\/wake/;
+  const nothing = /change nothing else of it/;
+  for (const [change, said] of [
+    [{ metadata: { annotations: { 'moorage.dev/wake': 'now' } } }, only],
+    [{ metadata: { annotations: { 'moorage.dev/rebuild': '1' } } }, only],
+    [{ metadata: { annotations: { own: 'other' } } }, only],
+    [{ metadata: { annotations: { own: null } } }, only],
+    [{ metadata: { labels: { own: 'other' } } }, nothing],
+    [{ metadata: { finalizers: ['example.org/x'] } }, nothing],
+    [{ spec: { suspend: true } }, nothing],
+    [{ spec: { run: { idleAfter: 'never' } } }, nothing],
+  ] as const)
+    assert.match((await refusal(change)) ?? 'taken', said, JSON.stringify(change));
+  assert.match((await refusal({ status: { url: 'https://x' } }, '--subresource=status')) ?? 'taken', /forbidden/i);
+});
+
+test('it may read apps and their pods, and no Secret, nor anything elsewhere', async () => {
+  const may = async (...words: string[]): Promise<boolean> =>
+    (await server.kubectl('auth', 'can-i', ...words, asActivator).catch(String)).trim() === 'yes';
+  assert.ok(await may('watch', 'pods', '-n', 'moorage-apps'));
+  for (const words of [
+    ['get', 'secrets', '-n', 'moorage-apps'],
+    ['create', 'pods', '-n', 'moorage-apps'],
+    ['delete', 'hostedapps.moorage.dev', '-n', 'moorage-apps'],
+    ['create', 'pods/exec', '-n', 'moorage-apps'],
+    ['patch', 'deployments.apps', '-n', 'moorage-apps'],
+    ['list', 'pods', '-n', 'moorage-builds'],
+    ['get', 'secrets', '-n', 'moorage-system'],
+    ['list', 'hostedapps.moorage.dev', '--all-namespaces'],
+  ])
+    assert.equal(await may(...words), false, words.join(' '));
+});
+
+test('its environment is what it reads, its pod has no Secret, and only gateway, API and operator reach it', async () => {
+  const objects = await render({ ...required, externalPort: 8443 });
+  const spec = podSpecOf(named(objects, 'Deployment', 'moorage-activator'));
+  assert.doesNotMatch(JSON.stringify(spec), /secretKeyRef|configMap|envFrom/);
+  const variables = environmentOf(objects, 'activator');
+  assert.match(readConfig(environment, variables).MOORAGE_BASE_URL, /^https:\/\/[^/]+:8443$/);
+  const ports = z.looseObject({
+    spec: z.looseObject({
+      ingress: z.array(z.looseObject({ ports: z.array(z.looseObject({ port: z.int() })) })),
+      egress: z.array(z.looseObject({})),
+    }),
+  });
+  const policy = ports.parse(named(objects, 'NetworkPolicy', 'moorage-activator')).spec;
+  assert.deepEqual(
+    policy.ingress.map((rule) => rule.ports.map(({ port }) => port)),
+    [[8080], [8082]],
+  );
+  assert.equal(policy.egress.length, 2);
+});
+
+test('without replicas nothing of it is there, and the operator knows', async () => {
+  const objects = await render({ ...required, activator: { replicas: 0 } });
+  const kinds = ['Deployment', 'Service', 'ReferenceGrant', 'Role', 'NetworkPolicy'].flatMap((kind) =>
+    ofKind(objects, kind).filter(({ metadata }) => metadata.name.startsWith('moorage-activator')),
+  );
+  assert.deepEqual(kinds, []);
+  assert.equal(environmentOf(objects, 'operator')['MOORAGE_ACTIVATOR'], 'false');
+});

@@ -1,0 +1,134 @@
+// An activator on loopback, with real sockets, between a client and an app whose state the test decides.
+import { once } from 'node:events';
+import type { AddressInfo, Server } from 'node:net';
+import { pino } from 'pino';
+import type { Directory } from '../../../activator/apps/directory.ts';
+import { createDirectory, podIndexers } from '../../../activator/apps/directory.ts';
+import type { AppView, PodView } from '../../../activator/apps/view.ts';
+import { createActivity, type Activity } from '../../../activator/control/activity.ts';
+import { createGate, type Gate } from '../../../activator/hold/gate.ts';
+import { createProxy } from '../../../activator/proxy/server.ts';
+import { createStore } from '../../../lib/kubernetes/index.ts';
+
+export interface ActivatorWorld {
+  readonly port: number;
+  readonly activity: Activity;
+  readonly gate: Gate;
+  readonly directory: Directory;
+  /** Rests that were asked to end. */
+  readonly asked: number[];
+  /** Wakes in milliseconds. */
+  readonly measured: { readonly depth: string; readonly ms: number }[];
+  /** How the app stands from now on. */
+  show(view: Partial<AppView['view']>): void;
+  /** Its pods from now on, by the ports that they listen on. */
+  run(...pods: { readonly port: number; readonly isReady?: boolean }[]): void;
+  /** Called when a rest is to end. */
+  onAsk: (number: number) => void;
+  stop(): Promise<void>;
+}
+
+export const host = 'hello.apps.test';
+
+const awake: AppView['view'] = {
+  title: 'Hello',
+  isStopped: false,
+  idle: { state: 'Awake', number: 0, wakeMs: undefined },
+  restNumber: 0,
+  healthPath: undefined,
+  startupMs: 10_000,
+  failure: undefined,
+};
+
+export async function startActivator(limits = { perApp: 2_000, total: 8_000 }): Promise<ActivatorWorld> {
+  const apps = createStore<AppView>();
+  const pods = createStore<PodView>({ indexers: podIndexers });
+  let version = 0;
+  const metadata = (name: string, uid: string): AppView['metadata'] => ({
+    name,
+    namespace: 'moorage-apps',
+    uid,
+    resourceVersion: String((version += 1)),
+    creationTimestamp: '2026-01-01T00:00:00Z',
+  });
+  const directory = createDirectory({ apps, pods, namespace: 'moorage-apps', domain: 'apps.test' });
+  const activity = createActivity();
+  const asked: number[] = [];
+  const measured: { depth: string; ms: number }[] = [];
+  const gate = createGate({
+    directory,
+    activity,
+    limits,
+    ask: (_name, number) => {
+      asked.push(number);
+      world.onAsk(number);
+      return Promise.resolve();
+    },
+    measured: (_name, depth, ms) => measured.push({ depth, ms }),
+  });
+  directory.subscribe((name) => {
+    gate.nudge(name);
+  });
+  const server = createProxy({
+    directory,
+    activity,
+    gate,
+    baseUrl: 'https://moorage.test',
+    log: pino({ level: 'silent' }),
+  });
+  let generation = 0;
+  const world: ActivatorWorld = {
+    port: await listen(server),
+    activity,
+    gate,
+    directory,
+    asked,
+    measured,
+    show(view) {
+      const whole = { ...awake, ...view };
+      const restNumber = whole.idle?.number ?? 0;
+      apps.set({
+        apiVersion: 'moorage.dev/v1alpha1',
+        kind: 'HostedApp',
+        metadata: metadata('hello', 'app-1'),
+        view: { ...whole, restNumber },
+      });
+    },
+    run(...all) {
+      generation += 1;
+      pods.replace(
+        all.map(({ port, isReady = true }, index) => ({
+          apiVersion: 'v1',
+          kind: 'Pod',
+          metadata: metadata(`hello-${generation}-${index}`, `pod-${generation}-${index}`),
+          view: { app: 'hello', address: '127.0.0.1', port, isReady },
+        })),
+      );
+    },
+    onAsk: () => undefined,
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+  world.show({});
+  return world;
+}
+
+/** Listens on loopback. Returns the port. */
+export async function listen(server: Server, port = 0): Promise<number> {
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+/** A port on which nothing listens yet. */
+export async function freePort(): Promise<number> {
+  const { createServer } = await import('node:net');
+  const server = createServer();
+  const port = await listen(server);
+  server.close();
+  await once(server, 'close');
+  return port;
+}
