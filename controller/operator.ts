@@ -4,8 +4,6 @@ import { labels } from '../crds/names.ts';
 import { createLog } from '../lib/log.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';
 import { operatorConfig } from './config.ts';
-import { createDisksTask } from './disks/disks.ts';
-import { kubeletSpaces } from './disks/kubelet-summary.ts';
 import { createCertificateTask } from './gateway-certificate/gateway-certificate.ts';
 import type { Pod } from './objects/kinds.ts';
 import { activatorPool } from './idle/activators.ts';
@@ -15,6 +13,7 @@ import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
 import { isNapping } from './steps/deploy/idle/nap.ts';
 import { kubeletUsage } from './usage/kubelet.ts';
+import { diskMetrics } from './space/disk-metrics.ts';
 import { kubeletDisks } from './space/kubelet.ts';
 import { spaceMetrics } from './space/metrics.ts';
 import { createPruner } from './space/registry/pruner.ts';
@@ -50,7 +49,8 @@ export async function runOperator(): Promise<void> {
   const { prune, imageLimit, intervalMs, ...looked } = read.space;
   const space = createSpace({
     ...looked,
-    read: kubeletDisks(connection),
+    read: kubeletDisks(connection, read.kubeletPort),
+    disks: diskMetrics(registry, config.systemNamespace),
     pods: () => [...caches.pipelinePods.list(), ...caches.pods.list()],
     proxyUrl,
     intervalMs,
@@ -96,13 +96,10 @@ export async function runOperator(): Promise<void> {
     }),
   );
   if (usageMs > 0) {
-    const shared = { intervalMs: usageMs, log, registry };
     const usage = kubeletUsage(connection, config.appsNamespace, read.kubeletPort);
-    const spaces = kubeletSpaces(connection, config.systemNamespace, read.kubeletPort);
     const awake = (): readonly Pod[] => caches.pods.list().filter((pod) => !isNapping(pod));
-    const all = (): readonly Pod[] => [...caches.pods.list(), ...caches.pipelinePods.list()];
-    manager.addLeaderTask('usage', createUsageTask({ ...shared, client, read: usage, pods: awake }));
-    manager.addLeaderTask('disks', createDisksTask({ ...shared, read: spaces, pods: all }));
+    const task = createUsageTask({ client, read: usage, pods: awake, intervalMs: usageMs, log, registry });
+    manager.addLeaderTask('usage', task);
   }
   if (config.probeUrl?.startsWith('https:') === true) {
     const seen = { gateway: config.probeUrl, domain: config.site.domain, intervalMs: certificateMs };

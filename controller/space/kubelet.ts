@@ -1,5 +1,6 @@
 // Reads from the kubelet of a node how much of its disk is free, and of the volumes that its pods mount.
 import { z } from 'zod';
+import { present } from '../../lib/present.ts';
 import { exchange, readText, type Connection } from '../../lib/kubernetes/index.ts';
 
 /** Bytes of a file system. */
@@ -10,8 +11,10 @@ export interface FileSystem {
 
 /** The disks that the kubelet of one node sees. */
 export interface NodeDisks {
-  /** Where pods write, and where images are unpacked: one file system on most nodes. */
-  readonly own: readonly FileSystem[];
+  /** Name of the node. */
+  readonly name: string;
+  /** Where pods write (node), and where images are unpacked (images): one file system on most nodes. */
+  readonly own: Readonly<Partial<Record<'node' | 'images', FileSystem>>>;
   /** By `namespace/name` of the claim. */
   readonly claims: ReadonlyMap<string, FileSystem>;
 }
@@ -19,7 +22,6 @@ export interface NodeDisks {
 /** Reads a node by its address. @throws ApiError when the kubelet refuses or is out of reach */
 export type ReadDisks = (address: string, signal: AbortSignal) => Promise<NodeDisks>;
 
-const kubeletPort = 10_250;
 /** Values that the kubelet has not measured yet are absent. */
 const figures = z
   .object({ availableBytes: z.number(), capacityBytes: z.number() })
@@ -29,16 +31,16 @@ const figures = z
 const claim = z.object({ namespace: z.string(), name: z.string() });
 const volume = z.object({ pvcRef: claim.optional() });
 const summary = z.object({
-  node: z.object({ fs: figures, runtime: z.object({ imageFs: figures }).optional() }),
+  node: z.object({ nodeName: z.string(), fs: figures, runtime: z.object({ imageFs: figures }).optional() }),
   pods: z.array(z.object({ volume: z.array(z.unknown()).optional() })).default([]),
 });
 
 /** Asks the kubelets themselves, on their own port: the right to their statistics (nodes/stats) opens nothing else. */
-export function kubeletDisks(connection: Connection): ReadDisks {
+export function kubeletDisks(connection: Connection, port: number): ReadDisks {
   return async (address, signal) => {
     const host = address.includes(':') ? `[${address}]` : address;
     const answer = await exchange(
-      { ...connection, credentials: () => connection.credentials(), server: `https://${host}:${kubeletPort}` },
+      { ...connection, credentials: () => connection.credentials(), server: `https://${host}:${port}` },
       {
         method: 'GET',
         path: '/stats/summary',
@@ -56,7 +58,8 @@ export function parseDisks(text: string): NodeDisks {
   const { node, pods } = summary.parse(JSON.parse(text));
   const volumes = pods.flatMap((pod) => pod.volume ?? []).map(mounted);
   return {
-    own: [node.fs, node.runtime?.imageFs].filter((each) => each !== undefined),
+    name: node.nodeName,
+    own: present({ node: node.fs, images: node.runtime?.imageFs }),
     claims: new Map(volumes.filter((each) => each !== undefined)),
   };
 }
@@ -65,4 +68,9 @@ function mounted(each: unknown): [string, FileSystem] | undefined {
   const { pvcRef } = volume.safeParse(each).data ?? {};
   const disk = figures.parse(each);
   return pvcRef === undefined || disk === undefined ? undefined : [`${pvcRef.namespace}/${pvcRef.name}`, disk];
+}
+
+/** Of these file systems the one with the least space; undefined where none is measured. */
+export function tightestOf({ own }: NodeDisks): FileSystem | undefined {
+  return Object.values(own).toSorted((one, other) => one.free - other.free)[0];
 }

@@ -1,9 +1,7 @@
-// Metrics of disk space: what is free, what apps have in the registry, and whether builds wait for it.
+// Metrics of space for builds: what apps have in the registry, and whether builds wait for a disk.
 import { Counter, Gauge, type Registry } from 'prom-client';
 
 export interface SpaceMetrics {
-  readonly free: Gauge<'disk'>;
-  readonly capacity: Gauge<'disk'>;
   readonly short: Gauge;
   readonly stored: Gauge<'app' | 'kind'>;
   readonly removed: Counter;
@@ -13,18 +11,6 @@ export interface SpaceMetrics {
 export function spaceMetrics(registry: Registry): SpaceMetrics {
   const registers = [registry];
   return {
-    free: new Gauge({
-      name: 'moorage_disk_free_bytes',
-      help: 'Free bytes of the disk of a node, by its address, or of the volume of the registry (registry).',
-      labelNames: ['disk'],
-      registers,
-    }),
-    capacity: new Gauge({
-      name: 'moorage_disk_capacity_bytes',
-      help: 'Bytes of the same disk in all.',
-      labelNames: ['disk'],
-      registers,
-    }),
     short: new Gauge({
       name: 'moorage_disk_short',
       help: '1 while no pipeline is started for lack of disk space, else 0.',

@@ -1,5 +1,5 @@
 // Whether there is disk space for another build, and what is reported where there is none.
-import type { FileSystem, NodeDisks } from './kubelet.ts';
+import { tightestOf, type FileSystem, type NodeDisks } from './kubelet.ts';
 
 /** Free space that is kept: bytes, or a share of the disk between 0 and 1. */
 export type Reserve = { readonly bytes: number } | { readonly share: number };
@@ -37,7 +37,7 @@ function ofRegistry(
 }
 
 function ofNodes({ nodes }: SpaceReadings, reserve: Reserve): string | undefined {
-  const tightest = [...nodes.values()].flatMap(({ own }) => own.toSorted((a, b) => a.free - b.free)[0] ?? []);
+  const tightest = [...nodes.values()].flatMap((node) => tightestOf(node) ?? []);
   const roomiest = tightest.toSorted((a, b) => b.free - a.free)[0];
   if (roomiest === undefined || tightest.some((disk) => !isShort(disk, reserve))) return undefined;
   const who = tightest.length === 1 ? 'the node has' : `none of the ${tightest.length} nodes has enough; the best has`;
@@ -45,7 +45,7 @@ function ofNodes({ nodes }: SpaceReadings, reserve: Reserve): string | undefined
 }
 
 /** What the registry's volume has; undefined where no pod that is known mounts it. */
-export function claimOf(nodes: SpaceReadings['nodes'], name: string): FileSystem | undefined {
+function claimOf(nodes: SpaceReadings['nodes'], name: string): FileSystem | undefined {
   return [...nodes.values()].flatMap(({ claims }) => claims.get(name) ?? [])[0];
 }
 

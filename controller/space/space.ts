@@ -2,9 +2,10 @@
 import { z } from 'zod';
 import type { Pod } from '../objects/kinds.ts';
 import { messageOf, sleep, systemClock, type Logger, type Watch } from '../../lib/kubernetes/index.ts';
+import type { DiskMetrics } from './disk-metrics.ts';
 import type { NodeDisks, ReadDisks } from './kubelet.ts';
 import type { SpaceMetrics } from './metrics.ts';
-import { claimOf, shortageOf, type Reserve } from './shortage.ts';
+import { shortageOf, type Reserve } from './shortage.ts';
 
 export interface SpaceOptions {
   readonly read: ReadDisks;
@@ -17,6 +18,7 @@ export interface SpaceOptions {
   readonly intervalMs: number;
   readonly log: Logger;
   readonly metrics: SpaceMetrics;
+  readonly disks: DiskMetrics;
   readonly now?: () => number;
 }
 
@@ -34,7 +36,7 @@ const askMilliseconds = 10_000;
 
 /** Makes the watch; until its first look there is space. */
 export function createSpace(options: SpaceOptions): Space {
-  const { log, metrics, registryClaim, now = Date.now } = options;
+  const { log, metrics, disks, registryClaim, now = Date.now } = options;
   const listeners = new Set<() => void>();
   let shortage: string | undefined;
 
@@ -61,19 +63,6 @@ export function createSpace(options: SpaceOptions): Space {
     }
   }
 
-  function measure(nodes: ReadonlyMap<string, NodeDisks>): void {
-    for (const gauge of [metrics.free, metrics.capacity]) gauge.reset();
-    const disks = [...nodes].map(
-      ([address, { own }]) => [address, own.toSorted((a, b) => a.free - b.free)[0]] as const,
-    );
-    const ofRegistry = registryClaim === undefined ? undefined : claimOf(nodes, registryClaim);
-    for (const [disk, found] of [...disks, ['registry', ofRegistry] as const]) {
-      if (found === undefined) continue;
-      metrics.free.set({ disk }, found.free);
-      metrics.capacity.set({ disk }, found.capacity);
-    }
-  }
-
   async function look(signal: AbortSignal): Promise<void> {
     const addresses = new Set(options.pods().flatMap(({ status }) => status?.hostIP ?? []));
     const [read, refused] = await Promise.all([
@@ -82,7 +71,7 @@ export function createSpace(options: SpaceOptions): Space {
     ]);
     if (signal.aborted) return;
     const nodes = new Map(read.filter((each) => each !== undefined));
-    measure(nodes);
+    disks.seen([...nodes.values()]);
     const found = shortageOf({ nodes, registryClaim, refusedAt: refused }, options.reserve, now());
     metrics.short.set(found === undefined ? 0 : 1);
     const isNews = (found === undefined) !== (shortage === undefined);

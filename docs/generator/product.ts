@@ -22,7 +22,7 @@ import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { queueMetrics } from '../../controller/build-queue/metrics.ts';
 import { spaceMetrics } from '../../controller/space/metrics.ts';
-import { diskMetrics } from '../../controller/disks/metrics.ts';
+import { diskMetrics } from '../../controller/space/disk-metrics.ts';
 import { gatewayMetrics } from '../../controller/gateway-certificate/metrics.ts';
 import { appMetrics, buildMetrics } from '../../controller/reconcile/metrics.ts';
 import { usageMetrics } from '../../controller/usage/metrics.ts';
@@ -127,7 +127,7 @@ function runtimeRegistry(): Registry {
   buildMetrics(registry);
   appMetrics(registry, () => ({ statuses: { live: 0, in_pipeline: 0, rejected: 0 }, reasons: new Map() }));
   gatewayMetrics(registry);
-  diskMetrics(registry);
+  diskMetrics(registry, '');
   usageMetrics(registry);
   return registry;
 }

@@ -68,6 +68,7 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
     const operator = world.startOperator({
       MOORAGE_INTERNAL_PORT: String(ports.operator),
       MOORAGE_APPS_USAGE_INTERVAL: '1s',
+      MOORAGE_BUILDS_SPACE_INTERVAL: '1s',
       MOORAGE_KUBELET_PORT: String(kubelet.port),
       MOORAGE_PROBE_URL: `https://127.0.0.1:${gateway.port}`,
     });

@@ -72,8 +72,6 @@ const leftOut = [
   'moorage_activator_open_requests',
   'moorage_active_workers',
   'moorage_build_duration_seconds',
-  'moorage_disk_capacity_bytes',
-  'moorage_disk_free_bytes',
   'moorage_lists_total',
   'moorage_metering_batch_seconds',
   'moorage_metering_duplicates_total',

@@ -1,13 +1,17 @@
 // When builds wait for disk space, and what is reported then.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { parseDisks, type FileSystem, type NodeDisks } from '../../../../controller/space/kubelet.ts';
+import type { FileSystem, NodeDisks } from '../../../../controller/space/kubelet.ts';
+import { present } from '../../../../lib/present.ts';
 import { refusalMs, shortageOf } from '../../../../controller/space/shortage.ts';
 
 const gib = 1024 ** 3;
 const disk = (free: number, capacity = 100): FileSystem => ({ free: free * gib, capacity: capacity * gib });
+const ownOf = ([node, images]: FileSystem[]): NodeDisks['own'] => present({ node, images });
 const nodes = (...own: FileSystem[][]): Map<string, NodeDisks> =>
-  new Map(own.map((each, index) => [`10.0.0.${index}`, { own: each, claims: new Map() }]));
+  new Map(
+    own.map((each, index) => [`10.0.0.${index}`, { name: `node-${index}`, own: ownOf(each), claims: new Map() }]),
+  );
 const reserve = { bytes: 5 * gib };
 
 test('a node below the reserve holds builds, with figures and what helps', () => {
@@ -38,7 +42,9 @@ test('one node with space is enough, and where nothing is known, nothing waits',
 });
 
 test('the volume of the registry counts where its claim is known', () => {
-  const held = new Map([['10.0.0.1', { own: [disk(50)], claims: new Map([['registry/data', disk(1, 20)]]) }]]);
+  const held = new Map([
+    ['10.0.0.1', { name: 'a', own: ownOf([disk(50)]), claims: new Map([['registry/data', disk(1, 20)]]) }],
+  ]);
   assert.match(
     shortageOf({ nodes: held, registryClaim: 'registry/data' }, reserve, 0) ?? '',
     /^the volume of the registry has 1 GiB free/,
@@ -50,29 +56,4 @@ test('a registry that refused a push is left alone for a while, then tried by on
   const readings = { nodes: nodes([disk(50)]), refusedAt: 1_000 };
   assert.match(shortageOf(readings, reserve, 2_000) ?? '', /no space left for the last push/);
   assert.equal(shortageOf(readings, reserve, 1_000 + refusalMs), undefined);
-});
-
-test("a kubelet's summary gives the disks of the node and the claims of its pods", () => {
-  const figures = { availableBytes: 3, capacityBytes: 10, usedBytes: 7 };
-  const summary = {
-    node: { nodeName: 'a', fs: figures, runtime: { imageFs: { ...figures, availableBytes: 2 } } },
-    pods: [
-      { podRef: { name: 'app' } },
-      {
-        podRef: { name: 'registry' },
-        volume: [
-          { name: 'tmp', ...figures },
-          { name: 'data', pvcRef: { name: 'data', namespace: 'registry' }, ...figures },
-          { name: 'new', pvcRef: { name: 'new', namespace: 'registry' } },
-        ],
-      },
-    ],
-  };
-  const { own, claims } = parseDisks(JSON.stringify(summary));
-  assert.deepEqual(own, [
-    { free: 3, capacity: 10 },
-    { free: 2, capacity: 10 },
-  ]);
-  assert.deepEqual([...claims], [['registry/data', { free: 3, capacity: 10 }]]);
-  assert.deepEqual(parseDisks('{"node":{}}').own, []);
 });

@@ -7,6 +7,7 @@ import { Registry } from 'prom-client';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { Pod } from '../../../../controller/objects/kinds.ts';
+import { diskMetrics } from '../../../../controller/space/disk-metrics.ts';
 import { spaceMetrics } from '../../../../controller/space/metrics.ts';
 import { createSpace, type Space } from '../../../../controller/space/space.ts';
 
@@ -32,13 +33,14 @@ function lab(proxyUrl: string): Lab {
     read: (address) =>
       address === '10.0.0.2'
         ? Promise.reject(new Error('out of reach'))
-        : Promise.resolve({ own: [{ free: made.free, capacity: 100 * gib }], claims: new Map() }),
+        : Promise.resolve({ name: 'a', own: { node: { free: made.free, capacity: 100 * gib } }, claims: new Map() }),
     pods: () => [pod('a', '10.0.0.1'), pod('b', '10.0.0.1'), pod('c', '10.0.0.2')],
     proxyUrl,
     reserve: { bytes: 5 * gib },
     intervalMs: 2,
     log: pino({ level: 'silent' }),
     metrics: spaceMetrics(registry),
+    disks: diskMetrics(registry, 'moorage-system'),
   });
   space.changes(() => ['queue']).start((key) => made.woken.push(key));
   return Object.assign(made, { space });
@@ -49,7 +51,9 @@ test('a node that is out of reach hinders nothing; builds are woken when space e
   const ending = new AbortController();
   const running = made.space.run(ending.signal);
   const free = async (): Promise<string | undefined> =>
-    /^moorage_disk_free_bytes\{disk="10\.0\.0\.1"\} (\d+)$/m.exec(await made.registry.metrics())?.[1];
+    /^moorage_node_filesystem_avail_bytes\{node="a",filesystem="node"\} (\d+)$/m.exec(
+      await made.registry.metrics(),
+    )?.[1];
   await expect.poll(free).toBe(String(50 * gib));
   assert.deepEqual([made.space.shortage(), made.woken], [undefined, []]);
   made.free = gib;

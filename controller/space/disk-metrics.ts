@@ -1,14 +1,14 @@
 // Metrics of the disks of nodes, and of the volumes of the installation itself.
 import { Gauge, type Registry } from 'prom-client';
-import type { Space } from './kubelet-summary.ts';
+import type { NodeDisks } from './kubelet.ts';
 
 export interface DiskMetrics {
   /** Replaces what was seen before, so that nodes and volumes that are gone do not stay. */
-  seen(spaces: readonly Space[]): void;
+  seen(nodes: readonly NodeDisks[]): void;
 }
 
-/** Only the leader looks: without a look there is no sample. */
-export function diskMetrics(registry: Registry): DiskMetrics {
+/** Of the claims, those of one namespace. Only the leader looks: without a look there is no sample. */
+export function diskMetrics(registry: Registry, namespace: string): DiskMetrics {
   const registers = [registry];
   const node = ['node', 'filesystem'] as const;
   const volume = ['claim'] as const;
@@ -37,15 +37,17 @@ export function diskMetrics(registry: Registry): DiskMetrics {
     registers,
   });
   return {
-    seen(spaces) {
+    seen(nodes) {
       for (const gauge of [nodeSize, nodeAvailable, volumeSize, volumeAvailable]) gauge.reset();
-      for (const { of, size, available } of spaces) {
-        if ('claim' in of) {
-          volumeSize.set({ claim: of.claim }, size);
-          volumeAvailable.set({ claim: of.claim }, available);
-        } else {
-          nodeSize.set({ ...of }, size);
-          nodeAvailable.set({ ...of }, available);
+      for (const { name, own, claims } of nodes) {
+        for (const [filesystem, { capacity, free }] of Object.entries(own)) {
+          nodeSize.set({ node: name, filesystem }, capacity);
+          nodeAvailable.set({ node: name, filesystem }, free);
+        }
+        for (const [claim, { capacity, free }] of claims) {
+          if (!claim.startsWith(`${namespace}/`)) continue;
+          volumeSize.set({ claim: claim.slice(namespace.length + 1) }, capacity);
+          volumeAvailable.set({ claim: claim.slice(namespace.length + 1) }, free);
         }
       }
     },
