@@ -40,7 +40,7 @@ test('without monitoring.enabled there is neither, since the cluster may not kno
   assert.deepEqual([ofKind(plain, 'PodMonitor'), ofKind(plain, 'PrometheusRule')], [[], []]);
 });
 
-test('the PodMonitor selects operator, API, workers and registry proxy, and scrapes their internal port', () => {
+test('the PodMonitor selects activator, operator, API, workers and registry proxy, and scrapes their internal port', () => {
   const found = named(objects, 'PodMonitor', 'moorage');
   assert.equal(found.metadata.labels?.['release'], 'prometheus');
   const { selector, podMetricsEndpoints } = monitor.parse(found).spec;
@@ -60,6 +60,7 @@ test('the PodMonitor selects operator, API, workers and registry proxy, and scra
       ),
   );
   assert.deepEqual(scraped.map(({ metadata }) => metadata.name).sort(), [
+    'moorage-activator',
     'moorage-api',
     'moorage-operator',
     'moorage-registry-proxy',
@@ -68,7 +69,7 @@ test('the PodMonitor selects operator, API, workers and registry proxy, and scra
 });
 
 test('the namespace of Prometheus reaches each of them', () => {
-  for (const component of ['operator', 'api', 'workers', 'registry-proxy'])
+  for (const component of ['activator', 'operator', 'api', 'workers', 'registry-proxy'])
     assert.match(
       JSON.stringify(named(objects, 'NetworkPolicy', `moorage-${component}`)),
       /"from":\[\{"namespaceSelector":\{"matchLabels":\{"team":"metrics"\}\}\}\],"ports":\[\{"protocol":"TCP","port":9090\}\]/,

@@ -120,7 +120,7 @@ test('nothing of them runs unless it is switched on, and the API knows of none',
     ofKind(plain, 'Deployment')
       .map(({ metadata }) => metadata.name)
       .sort(),
-    ['moorage-api', 'moorage-operator', 'moorage-registry-proxy', 'moorage-workers'],
+    ['moorage-activator', 'moorage-api', 'moorage-operator', 'moorage-registry-proxy', 'moorage-workers'],
   );
   assert.deepEqual(readToolSettings(environmentOf(plain, 'api')).urls, {});
 });
@@ -268,7 +268,7 @@ test('an address of one elsewhere is passed to the API and runs nothing', async 
     ofKind(objects, 'Deployment')
       .map(({ metadata }) => metadata.name)
       .sort(),
-    ['moorage-api', 'moorage-operator', 'moorage-registry-proxy', 'moorage-workers'],
+    ['moorage-activator', 'moorage-api', 'moorage-operator', 'moorage-registry-proxy', 'moorage-workers'],
   );
   assert.match(
     JSON.stringify(named(objects, 'NetworkPolicy', 'moorage-api')),

@@ -58,7 +58,8 @@ export async function answerOf(lab: Lab, image: string, port: number, path: stri
       `${command} > /tmp/app.log 2>&1 &`,
       "cat > /tmp/ask.sh <<'ASK'",
       'for try in $(seq 150); do',
-      `  if exec 3<>/dev/tcp/127.0.0.1/${port}; then printf 'GET ${path} HTTP/1.0\\r\\nHost: app\\r\\n\\r\\n' >&3; cat <&3; echo; echo user=$(id -u); exit 0; fi`,
+      // In one write: bash writes line by line, and a server that answers the first line ends the second one.
+      `  if exec 3<>/dev/tcp/127.0.0.1/${port}; then printf 'GET ${path} HTTP/1.0\\r\\nHost: app\\r\\n\\r\\n' | dd bs=4096 iflag=fullblock >&3; cat <&3; echo; echo user=$(id -u); exit 0; fi`,
       '  sleep 0.2',
       'done',
       'cat /tmp/app.log; exit 1',
