@@ -72,7 +72,7 @@ const files = {
     scripts: { start: 'node server.js' },
   }),
 };
-const seen = z.looseObject({ enabled: z.boolean(), status: z.int().optional(), body: z.unknown() });
+const seen = z.looseObject({ enabled: z.boolean(), status: z.int().optional(), body: z.unknown().optional() });
 
 test('a submitted app finds models with the budget of this installation, until the operator says otherwise', async () => {
   const ended = await withFiles(name, files, (folder) => submit(folder));

@@ -8,12 +8,18 @@ const evaluated = z.object({
   exceptionDetails: z.unknown().optional(),
 });
 
+/** What Chromium says when an interface of this machine comes or goes, as that of each pod does. */
+const networkChanged = 'net::ERR_NETWORK_CHANGED';
+
 /** Opens a page and waits until it has loaded; the tab's Page domain must be enabled. */
-export async function navigate(tab: Tab, url: string): Promise<void> {
+export async function navigate(tab: Tab, url: string, tries = 5): Promise<void> {
   const loaded = tab.event('Page.loadEventFired');
-  const answer = navigated.parse(await tab.send('Page.navigate', { url }));
-  if (answer.errorText !== undefined) throw new Error(`${url}: ${answer.errorText}`);
+  const { errorText } = navigated.parse(await tab.send('Page.navigate', { url }));
+  const isAgain = errorText === networkChanged && tries > 1;
+  if (errorText !== undefined && !isAgain) throw new Error(`${url}: ${errorText}`);
+  // The page of that error loads too.
   await loaded;
+  if (isAgain) await navigate(tab, url, tries - 1);
 }
 
 /** The value of an expression in the page, or of what it promises. */

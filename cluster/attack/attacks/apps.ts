@@ -122,11 +122,16 @@ const network: Attack = {
       'jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name}/{.spec.clusterIP}:{.spec.ports[0].port}{"\\n"}{end}',
     ]);
     const own = `${await victim.appsNamespace()}/${name}/`;
+    // An app that may call models is let through to where they answer, and to nothing else of the API.
+    const models = /^[^/]+\/moorage-models\//;
     const addresses = [
       ...nodes.split(' ').flatMap((address) => [6443, 10_250, 2379, 5000, 22].map((port) => `${address}:${port}`)),
       ...services
         .split('\n')
-        .filter((line) => /\/\d+\.\d+\.\d+\.\d+:\d+$/.test(line) && !line.startsWith(own) && !/dns/.test(line))
+        .filter(
+          (line) =>
+            /\/\d+\.\d+\.\d+\.\d+:\d+$/.test(line) && !line.startsWith(own) && !/dns/.test(line) && !models.test(line),
+        )
         .map((line) => line.split('/').at(-1) ?? ''),
       ...['169.254.169.254:80', '168.63.129.16:80', '100.100.100.200:80'],
     ];
