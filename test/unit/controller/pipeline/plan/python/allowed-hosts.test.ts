@@ -9,6 +9,7 @@ const cases: readonly (readonly [string, string | undefined])[] = [
   ['ALLOWED_HOSTS = os.environ.get("DJANGO_ALLOWED_HOSTS", "").split(",")', 'DJANGO_ALLOWED_HOSTS'],
   ["ALLOWED_HOSTS = config('ALLOWED_HOSTS', cast=Csv())", 'ALLOWED_HOSTS'],
   ["ALLOWED_HOSTS: list[str] = env.list('APP_HOSTS')", 'APP_HOSTS'],
+  ['if v := os.getenv("ALLOWED_HOSTS"):\n    ALLOWED_HOSTS = v.split(",")', 'ALLOWED_HOSTS'],
   ["ALLOWED_HOSTS = ['*']", undefined],
   ['ALLOWED_HOSTS = ["example.org"]  # not from the environment', undefined],
   ['# ALLOWED_HOSTS = env("ALLOWED_HOSTS")', undefined],
