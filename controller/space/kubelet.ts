@@ -1,7 +1,7 @@
 // Reads from the kubelet of a node how much of its disk is free, and of the volumes that its pods mount.
 import { z } from 'zod';
 import { present } from '../../lib/present.ts';
-import { exchange, readText, type Connection } from '../../lib/kubernetes/index.ts';
+import { askKubelet, type Connection } from '../../lib/kubernetes/index.ts';
 
 /** Bytes of a file system. */
 export interface FileSystem {
@@ -35,21 +35,12 @@ const summary = z.object({
   pods: z.array(z.object({ volume: z.array(z.unknown()).optional() })).default([]),
 });
 
-/** Asks the kubelets themselves, on their own port: the right to their statistics (nodes/stats) opens nothing else. */
+/** Reads the statistics of kubelets; needs the right to nodes/stats. */
 export function kubeletDisks(connection: Connection, port: number): ReadDisks {
+  const asked = { port, path: '/stats/summary', accept: 'application/json', userAgent: 'moorage-operator' };
   return async (address, signal) => {
-    const host = address.includes(':') ? `[${address}]` : address;
-    const answer = await exchange(
-      { ...connection, credentials: () => connection.credentials(), server: `https://${host}:${port}` },
-      {
-        method: 'GET',
-        path: '/stats/summary',
-        headers: { accept: 'application/json', 'user-agent': 'moorage-operator' },
-        body: undefined,
-        signal,
-      },
-    );
-    return parseDisks(await readText(answer));
+    const text = await askKubelet(connection, { ...asked, address }, signal);
+    return parseDisks(text);
   };
 }
 

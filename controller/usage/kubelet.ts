@@ -1,5 +1,5 @@
 // Reads from the kubelet of a node what the apps there use.
-import { exchange, readText, type Connection } from '../../lib/kubernetes/index.ts';
+import { askKubelet, type Connection } from '../../lib/kubernetes/index.ts';
 
 /** What the container of an app has used. */
 export interface UsageSample {
@@ -18,24 +18,12 @@ export type ReadUsage = (address: string, signal: AbortSignal) => Promise<UsageS
 const line =
   /^container_(cpu_usage_seconds_total|memory_working_set_bytes)\{([^}\n]{1,600})\} ([0-9.e+-]{1,40})(?: (\d{1,16}))?$/;
 
-/**
- * Asks the kubelets themselves, on their own port: the right to metrics (nodes/metrics) is enough for that, and the way
- * through the API server would need one to everything that a kubelet can do.
- */
+/** Reads what apps use; needs the right to nodes/metrics. */
 export function kubeletUsage(connection: Connection, namespace: string, port: number): ReadUsage {
+  const asked = { port, path: '/metrics/resource', accept: 'text/plain', userAgent: 'moorage-operator' };
   return async (address, signal) => {
-    const host = address.includes(':') ? `[${address}]` : address;
-    const answer = await exchange(
-      { ...connection, credentials: () => connection.credentials(), server: `https://${host}:${port}` },
-      {
-        method: 'GET',
-        path: '/metrics/resource',
-        headers: { accept: 'text/plain', 'user-agent': 'moorage-operator' },
-        body: undefined,
-        signal,
-      },
-    );
-    return parseUsage(await readText(answer), namespace);
+    const text = await askKubelet(connection, { ...asked, address }, signal);
+    return parseUsage(text, namespace);
   };
 }
 

@@ -3,9 +3,9 @@
 import { createHmac } from 'node:crypto';
 import type { V1EnvVar } from '@kubernetes/client-node';
 import { generatedSecret } from '../../../crds/generated-secret.ts';
-import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
+import { appSecret } from './app-secret.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 
 const key = 'value';
@@ -23,27 +23,8 @@ export function generatedVariable(app: HostedApp, variable: string): Wire<V1EnvV
 }
 
 function secretOf(app: HostedApp, variable: string, secret: string): Manifest {
-  const { name, namespace, uid } = app.metadata;
-  return {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: {
-      name: nameOf(app, variable),
-      namespace,
-      labels: {
-        [labels.app]: name,
-        [labels.component]: 'generated-secret',
-        [labels.partOf]: 'moorage',
-        [labels.managedBy]: 'moorage',
-      },
-      ownerReferences: [
-        { apiVersion: app.apiVersion, kind: app.kind, name, uid, controller: true, blockOwnerDeletion: true },
-      ],
-    },
-    type: 'Opaque',
-    immutable: true,
-    stringData: { [key]: valueOf(app, variable, secret) },
-  };
+  const stringData = { [key]: valueOf(app, variable, secret) };
+  return appSecret(app, { name: nameOf(app, variable), component: 'generated-secret', stringData });
 }
 
 /** 64 hexadecimal digits, which is as long as any framework asks for. */

@@ -4,6 +4,7 @@ import { appToken } from '../../../lib/app-token.ts';
 import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
+import { appSecret } from './app-secret.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { namesModelKey, type ModelAccess } from './references.ts';
 
@@ -18,31 +19,13 @@ const keys = { OPENAI_BASE_URL: 'base-url', OPENAI_API_KEY: 'token' } as const;
 export function modelsSecret(app: HostedApp, config: InstallationConfig): Manifest | undefined {
   const { models } = config.run;
   if (models === undefined || !app.spec.models.enabled) return undefined;
-  const { name, namespace, uid } = app.metadata;
+  const { name, uid } = app.metadata;
   const stringData = {
     [keys.OPENAI_BASE_URL]: models.baseUrl,
     [keys.OPENAI_API_KEY]: appToken({ name, uid }, models.tokenSecret),
   };
-  return {
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: {
-      name: `${name}-models-${hashOf(stringData).slice(0, 8)}`,
-      namespace,
-      labels: {
-        [labels.app]: name,
-        [labels.component]: 'models',
-        [labels.partOf]: 'moorage',
-        [labels.managedBy]: 'moorage',
-      },
-      ownerReferences: [
-        { apiVersion: app.apiVersion, kind: app.kind, name, uid, controller: true, blockOwnerDeletion: true },
-      ],
-    },
-    type: 'Opaque',
-    immutable: true,
-    stringData,
-  };
+  const secret = `${name}-models-${hashOf(stringData).slice(0, 8)}`;
+  return appSecret(app, { name: secret, component: 'models', stringData });
 }
 
 /** The app's variables from that Secret; those that the author has set stay the author's. */
