@@ -1,4 +1,5 @@
 // Pushes a snapshot to the installation's git server.
+import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import { Fault } from './fault.ts';
 import type { Installation } from './installation.ts';
@@ -7,24 +8,39 @@ import type { Snapshot } from './snapshot.ts';
 /** Owner of repositories that are pushed from this machine. */
 export const localOwner = 'local';
 
+/** Pauses before a push is tried again whose connection broke. */
+const retryMs = [1_000, 3_000];
+const brokenConnection =
+  /RPC failed|hung up unexpectedly|unexpected disconnect|early EOF|Failed to connect|Connection (?:reset|refused)|returned error: 50[234]/;
+
 /** Makes the snapshot the head of `main`. Returns the repository's address inside the cluster. @throws Fault */
 export async function pushSnapshot(snapshot: Snapshot, name: string, installation: Installation): Promise<string> {
   const { gitUrl, internalGitUrl, gitPassword } = installation;
   if (gitPassword === undefined)
     throw new Fault('this installation has no git server for local folders: submit OWNER/NAME or a URL instead');
-  const pushed = await execa(
-    'git',
-    ['push', '--quiet', '--force', `${gitUrl}/${localOwner}/${name}.git`, `${snapshot.commit}:refs/heads/main`],
-    {
-      cwd: snapshot.repository,
-      env: gitEnvironment(installation, gitPassword),
-      reject: false,
-      stdin: 'ignore',
-    },
-  );
-  if (pushed.failed)
+  const push = async (): Promise<string | undefined> => {
+    const pushed = await execa(
+      'git',
+      ['push', '--quiet', '--force', `${gitUrl}/${localOwner}/${name}.git`, `${snapshot.commit}:refs/heads/main`],
+      {
+        cwd: snapshot.repository,
+        env: gitEnvironment(installation, gitPassword),
+        reject: false,
+        stdin: 'ignore',
+      },
+    );
+    return pushed.failed ? pushed.stderr.trim() || pushed.shortMessage : undefined;
+  };
+  let failure = await push();
+  // The same commit again changes nothing, and a connection that broke says nothing of whether it arrived.
+  for (const waitMs of retryMs) {
+    if (failure === undefined || !brokenConnection.test(failure)) break;
+    await delay(waitMs);
+    failure = await push();
+  }
+  if (failure !== undefined)
     throw new Fault(
-      `the push to ${gitUrl} failed: check the cluster with \`npm run status\`. Output of git: ${pushed.stderr.trim() || pushed.shortMessage}`,
+      `the push to ${gitUrl} failed: check the cluster with \`npm run status\`. Output of git: ${failure}`,
     );
   return `${internalGitUrl}/${localOwner}/${name}`;
 }

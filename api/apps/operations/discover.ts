@@ -83,7 +83,7 @@ export function operationDiscoverer({ appClient, workers }: DiscovererOptions): 
     const { fault, ...found } = read.parse(
       await workers
         .run(
-          { module, input: description, timeoutMs: 5_000, memoryMb: 128 }, // The apps of one author take their turns as one caller.
+          { module, input: description, timeoutMs: 15_000, memoryMb: 128 }, // The apps of one author take their turns as one caller.
           { owner: target.author, signal },
         )
         .catch((error: unknown) => {

@@ -3,6 +3,7 @@ import { timestamp } from '../../objects/timestamp.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import {
   done,
+  short,
   type Action,
   waiting,
   warnedReason,
@@ -37,14 +38,32 @@ export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes):
     return { outcomes: { Published: atRest } };
   }
   if (draft.url !== url && mustAsk(snapshot)) return probing(snapshot, url);
-  const release = snapshot.pods.filter(isReady).map(releaseOf)[0];
+  return publish(snapshot, draft, url);
+}
+
+function publish(snapshot: Snapshot, draft: Draft, url: string): StepResult {
+  const release = snapshot.pods
+    .filter(isReady)
+    .map(releaseOf)
+    .find((ready) => isSame(ready, draft.built));
   if (release === undefined)
     return { outcomes: { Published: waiting('Confirming', 'Waiting for a replica to become ready.') } };
   draft.url = url;
+  // The Deployment may be seen as rolled out before the end of its last older pod is seen.
+  if (draft.served !== undefined && !isSame(draft.served, release)) {
+    const older = short(draft.served.commit);
+    return {
+      outcomes: { Published: waiting('Confirming', `Waiting for the last replica of commit ${older} to end.`) },
+    };
+  }
   draft.served ??= { ...release, since: timestamp(snapshot.now) };
   recordPage(snapshot, draft, release);
   recordWarning(snapshot, draft);
   return { outcomes: { Published: live(url, draft.warning) }, actions: looks(snapshot, draft, release) };
+}
+
+function isSame(one: Release, other: Release | undefined): boolean {
+  return one.image === other?.image && one.commit === other.commit;
 }
 
 /** What is asked in the background; the answers bring the next reconcile, which then asks no more. */

@@ -90,6 +90,15 @@ const refusedByReview = job(first, jobFailed('PodFailurePolicy'));
 
 const oldLive = live(first);
 
+/** The first commit serves, and the second is built. */
+const newerBuilt = live(first, { ...built(second), phase: 'Deploying' });
+
+function besideOlderPod(): Partial<Snapshot> {
+  const { pods: older = [] } = deployed(app({}, live(first)));
+  const { pods = [], ...seen } = deployed(app({}, newerBuilt));
+  return { ...seen, pods: [...older, ...pods] };
+}
+
 export const scenarios: readonly Scenario[] = [
   {
     name: 'a new app asks its repository',
@@ -618,6 +627,15 @@ export const scenarios: readonly Scenario[] = [
     served: first,
     snapshot: snapshotOf(app({}, built(first)), deployed(app({}, built(first)))),
     conditions: conditions('Ready=True Live', standing, serving),
+  },
+  {
+    name: 'it is rolled out, and the end of the last older pod is not seen yet',
+    phase: 'Routing',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    snapshot: snapshotOf(app({}, newerBuilt), besideOlderPod()),
+    conditions: conditions('Ready=Unknown Confirming', 'Reconciling=True Confirming', standing, serving),
   },
   {
     name: 'it is asked through the gateway first',
