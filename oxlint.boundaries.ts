@@ -24,6 +24,7 @@ const order = [
   'apps',
   'submit',
   'metering',
+  'revenue',
   'catalog',
   'mcp',
   'a2a',

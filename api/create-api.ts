@@ -17,6 +17,7 @@ import {
 import { type Catalog, type SourceGuide, startCatalog } from './catalog/index.ts';
 import { discoveryEndpoints } from './discovery/index.ts';
 import { createApp, type Endpoint } from './http/index.ts';
+import { readRevenueSettings, type RevenueSettings, startRevenue } from './revenue/index.ts';
 import { type Metering, type MeteringSettings, readMeteringSettings, startMetering } from './metering/index.ts';
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
 import { type Models, type ModelSettings, type ModelsOptions, payersOf, startModels } from './models/index.ts';
@@ -39,6 +40,7 @@ export interface ApiOptions {
   readonly appCalls: AppSettings;
   /** Without them, no access logs are received. */
   readonly metering?: MeteringSettings;
+  readonly revenue?: RevenueSettings;
   /** Hosted apps: how they are found and where they answer inside the cluster. */
   readonly apps: Omit<DirectoryOptions, 'baseUrl'>;
   /** Which app may ask models on /v1. */
@@ -111,6 +113,7 @@ export function createApi(options: ApiOptions): Api {
     ...shared,
     directory: directory({ ...options.apps, baseUrl }),
     settings: options.appCalls,
+    prices: options.models.prices,
     concurrency: options.tools,
     payerFor,
     models,
@@ -125,6 +128,16 @@ export function createApi(options: ApiOptions): Api {
     callers,
     keepDays: options.models.keepDays,
     registry,
+    log,
+  });
+  const revenue = startRevenue({
+    settings: options.revenue ?? readRevenueSettings({}),
+    ledger: models.ledger,
+    prices: options.models.prices,
+    noticeDays: options.models.noticeDays,
+    apps: options.apps.apps,
+    tools: tools.toolRegistry.tools,
+    baseUrl,
     log,
   });
   const catalog = startCatalog({
@@ -153,6 +166,7 @@ export function createApi(options: ApiOptions): Api {
     ...tools.endpoints,
     agent,
     ...apps.endpoints,
+    ...revenue.endpoints,
     ...catalog.endpoints,
     ...options.submitting,
   ];

@@ -16,6 +16,7 @@ import { appIndex, appIndexers, hostedApps, readAppSettings } from './apps/index
 import { readApiConfig } from './config.ts';
 import { createApi } from './create-api.ts';
 import { readMeteringSettings } from './metering/index.ts';
+import { readRevenueSettings } from './revenue/index.ts';
 import { modelAppOf, readModelSettings } from './models/index.ts';
 import { startServer } from './http/index.ts';
 import { createSubmitter, podLogs, submitEndpoints, submitMetrics } from './submit/index.ts';
@@ -67,6 +68,7 @@ const api = createApi({
   tools: readToolSettings(),
   appCalls: readAppSettings(),
   metering: readMeteringSettings(),
+  revenue: readRevenueSettings(),
   apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0], systemNamespace: config.systemNamespace },
   findModelApp: (name) => modelAppOf(apps.get(name)),
   submitting,

@@ -1,6 +1,6 @@
 // The chart's values for hosted apps: how many, what they may take, and how they are run.
 import { z } from 'zod';
-import { duration, name, optional, usd } from './value-kinds.ts';
+import { duration, name, optional } from './value-kinds.ts';
 
 export const apps = z.strictObject({
   max: z.int().min(1).max(100_000).default(500).describe('Maximum number of hosted apps.'),
@@ -35,7 +35,6 @@ export const apps = z.strictObject({
     .describe(
       'Time without use after which an app is put to rest that does not set spec.run.idleAfter: auto (chosen by its own pauses) or a duration. If empty, only apps that ask for it rest.',
     ),
-  callUsd: usd.default('0.0001').describe('Price of a call to an app through the API, in USD.'),
   callSeconds: z
     .int()
     .min(1)

@@ -472,6 +472,13 @@ export const status = z.object({
     .describe(
       'Set once the author has given a contact in the repository. From then on, that of the submission is not used.',
     ),
+  authorKeys: z
+    .array(z.string().max(64))
+    .max(5)
+    .optional()
+    .describe(
+      'SHA-256 of each key with which the author reads his statements, as the newest reviewed commit has them.',
+    ),
   attempt: z
     .string()
     .max(100)

@@ -1,18 +1,14 @@
 // The configuration of calls of apps, read from the environment.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import { type Money, moneyField } from '../billing/index.ts';
 
 export interface AppSettings {
-  /** What one call is charged. */
-  readonly price: Money;
   /** Longest call, until the last byte of its answer. */
   readonly limitMs: number;
 }
 
 /** Every variable of calls of apps. */
 export const environment = z.object({
-  MOORAGE_APP_CALL_USD: moneyField.prefault('0.0001').describe('Price of a call of an app, USD.'),
   MOORAGE_APP_CALL_SECONDS: count
     .max(3_600)
     .default(120)
@@ -22,5 +18,5 @@ export const environment = z.object({
 /** Reads the configuration. @throws Error that names every variable that is wrong */
 export function readAppSettings(variables: NodeJS.ProcessEnv = process.env): AppSettings {
   const read = readConfig(environment, variables);
-  return { price: read.MOORAGE_APP_CALL_USD, limitMs: read.MOORAGE_APP_CALL_SECONDS * 1_000 };
+  return { limitMs: read.MOORAGE_APP_CALL_SECONDS * 1_000 };
 }

@@ -2,8 +2,9 @@
 import { Problem } from '../../lib/problem.ts';
 import type { AppsSite } from '../../crds/app-url.ts';
 import { readSettings, withSettings } from '../../crds/effective-settings.ts';
-import { activator, labels } from '../../crds/names.ts';
+import { activator } from '../../crds/names.ts';
 import { publicStatus } from '../../crds/public-status.ts';
+import { authorshipOf } from './authors.ts';
 import { repositoryOf, type App, type AppIndex } from './hosted-apps.ts';
 import { sentence, urlOf } from './status-view.ts';
 import { nearestNames } from '../tools/index.ts';
@@ -25,12 +26,8 @@ export interface Target {
   readonly origin: string;
   /** Origin that people see; its host is sent to the app. */
   readonly publicOrigin: string;
-  /** Git host and owner of its repository: who accrues. */
+  /** Git host and owner of its repository: whose calls take their turns as one caller. */
   readonly author: string;
-  /** Hash of the caller who submitted it, as payers are named; undefined where it was not submitted through the API. */
-  readonly submitter: string | undefined;
-  /** The author's share, in parts per million. */
-  readonly authorShare: number;
   /** Undefined for an app whose operations are not offered as tools. */
   readonly agentPaths: AgentPaths | undefined;
 }
@@ -98,8 +95,7 @@ function serviceOrigin(systemNamespace: string): (app: App) => string {
 function readTarget(app: App, originOf: (app: App) => string): Target | undefined {
   const status = publicStatus(app);
   if (status.status !== 'live') return undefined;
-  const { agents, author, listing } = withSettings(app.spec, readSettings(app.status?.built?.settings));
-  const { host, owner } = repositoryOf(app);
+  const { agents, listing } = withSettings(app.spec, readSettings(app.status?.built?.settings));
   return {
     slug: app.metadata.name,
     title: listing.title ?? app.metadata.name,
@@ -107,9 +103,7 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     commit: status.commit,
     origin: originOf(app),
     publicOrigin: new URL(status.url).origin,
-    author: `${host}/${owner}`.toLowerCase(),
-    submitter: app.metadata.labels?.[labels.caller],
-    authorShare: Math.round(Number(author.share) * 1_000_000),
+    author: authorshipOf(app).author,
     agentPaths: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,
   };
 }

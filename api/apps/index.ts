@@ -1,5 +1,6 @@
 // What the rest of the API uses of this room: hosted apps, calls of them, and their operations.
 export { type AppSettings, readAppSettings } from './config.ts';
+export { authorshipOf, type Authorship } from './authors.ts';
 export { directory, type DirectoryOptions } from './directory.ts';
 export {
   type App,

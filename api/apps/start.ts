@@ -2,6 +2,7 @@
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { OfferedOperations } from './offer.ts';
+import type { PriceList } from '../billing/index.ts';
 import type { Endpoint, ProtocolMount } from '../http/index.ts';
 import { type ExternalTools, Slots, type SlotsOptions, type Workers } from '../tools/index.ts';
 import type { Models, PayerFor } from '../models/index.ts';
@@ -19,6 +20,8 @@ import { pathCalls } from './calls/path-calls.ts';
 export interface AppsOptions {
   readonly directory: Directory;
   readonly settings: AppSettings;
+  /** What a call costs. */
+  readonly prices: PriceList;
   readonly concurrency: SlotsOptions;
   readonly models: Pick<Models, 'ledger'>;
   readonly payerFor: PayerFor;
@@ -43,6 +46,7 @@ export interface Apps {
 export function startApps({
   directory,
   settings,
+  prices,
   concurrency,
   models,
   payerFor,
@@ -64,7 +68,7 @@ export function startApps({
     appClient,
     slots,
     slotsPerApp: Math.ceil(concurrency.maxConcurrent / 2),
-    price: settings.price,
+    prices,
     holds: () => models.ledger.get().holds,
     metrics: appMetrics(registry, () => ({ calls: slots.taken, operations: operationCache.count })),
   });

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
 import { isTransient } from './database/failures.ts';
-import type { Line } from './accrual.ts';
-import type { Ledger, LimitedAccount, SettlementSource } from './ledger/ledger.ts';
+import { promotionAccount } from './ledger/accounts.ts';
+import type { Ledger, Line, LimitedAccount, SettlementSource } from './ledger/ledger.ts';
 import type { Money } from './ledger/money.ts';
 import type { ReserveAnswer, SettleAnswer } from './ledger/shapes.ts';
 import type { Usage } from './ledger/usage.ts';
@@ -30,6 +30,8 @@ export interface Reservation {
   readonly ttlMs: number;
   /** Who is owed for a price of our own; without it, it is a model call, and the payer's router is owed. */
   readonly credit?: LimitedAccount;
+  /** Name of what is free for callers with a key: the platform bears it. */
+  readonly free?: string | undefined;
 }
 
 /** Money that is reserved. */
@@ -49,9 +51,10 @@ export class Holds {
   }
 
   /** Reserves money. @throws Problem (quota-exhausted, ledger-unavailable) */
-  async reserve({ id, payer, maxCost, ttlMs, credit }: Reservation): Promise<Hold> {
+  async reserve({ id, payer, maxCost, ttlMs, credit, free }: Reservation): Promise<Hold> {
     const { ledger, refused } = this.#options;
-    const sides = credit === undefined ? { debit: payer.debit, credit: payer.credit } : { debit: payer.charge, credit };
+    const sides =
+      credit === undefined ? { debit: payer.debit, credit: payer.credit } : { debit: chargedOf(payer, free), credit };
     const answer = await orUnavailable(() => ledger.reserve({ id, amount: maxCost, ttlMs, ...sides }));
     if (answer.outcome === 'refused') {
       refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');
@@ -134,6 +137,11 @@ export class Holds {
       }
     }
   }
+}
+
+/** The free quota limits also what is free, so that nobody takes it all. */
+function chargedOf({ kind, charge }: Payer, free: string | undefined): LimitedAccount {
+  return kind === 'key' && free !== undefined ? { account: promotionAccount(free), limit: null } : charge;
 }
 
 async function orUnavailable<Answer>(write: () => Promise<Answer>): Promise<Answer> {

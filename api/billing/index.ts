@@ -1,11 +1,11 @@
 // What the rest of the API uses of this room: money and its keeping: the ledger, holds, prices, payers, quotas and idempotent requests.
-export { accrues, appLines } from './accrual.ts';
+export { openLedgerDatabase } from './database/open.ts';
 export { Database, type Statement, type Transaction } from './database/database.ts';
 export { type Hold, Holds } from './holds.ts';
 export { IdempotencyKeys } from './idempotency/keys.ts';
 export { idempotencyKey, idempotently } from './idempotency/request.ts';
-export { revenueAccount, toolAccount } from './ledger/accounts.ts';
-export { type CostSource, Ledger } from './ledger/ledger.ts';
+export { authorAccount, revenueAccount, toolAccount } from './ledger/accounts.ts';
+export { type CostSource, Ledger, type Line } from './ledger/ledger.ts';
 export { moneyField } from './ledger/money-field.ts';
 export {
   formatMoney,
@@ -26,7 +26,18 @@ export { money } from './ledger/shapes.ts';
 export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
 export { anonymousPayer, appPayer, keyPayer, type Limits, type Payer, platformDay } from './payer.ts';
-export { maxCallCost, type Prompt } from './price.ts';
+export { maxCallCost, type Prompt } from './prices/max-cost.ts';
+export { chargedOf, chargedText, marginLines, marginOf } from './prices/charge.ts';
+export {
+  contentOf,
+  daysBetween,
+  isFree,
+  PriceList,
+  type PriceVersion,
+  readPriceList,
+  readVersion,
+  toolPrice,
+} from './prices/price-list.ts';
 export {
   billingProblems,
   idempotencyInFlight,

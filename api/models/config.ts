@@ -2,7 +2,7 @@
 // can be called.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import { type Money, moneyField } from '../billing/index.ts';
+import { type Money, moneyField, type PriceList, readPriceList } from '../billing/index.ts';
 import { modelsFile } from './catalog.ts';
 
 export interface RouterSettings {
@@ -23,6 +23,10 @@ export interface ModelSettings {
   readonly dailyCap: Money;
   /** What one caller with a key may be charged for tools and apps a day. */
   readonly keyLimit: Money;
+  /** What uses, calls, tools and models cost whom. */
+  readonly prices: PriceList;
+  /** Days for which a version of them is announced before it comes into effect. */
+  readonly noticeDays: number;
   /** Longest call. */
   readonly callMs: number;
   /** Output tokens when a caller sets no limit, and the maximum that can be set. */
@@ -62,6 +66,18 @@ export const environment = z.object({
   MOORAGE_KEY_LIMIT_USD: moneyField
     .prefault('5')
     .describe('Daily limit of what a caller with a key is charged for tools and apps, USD. Model calls are not in it.'),
+  MOORAGE_PRICES: z
+    .string()
+    .optional()
+    .describe(
+      'The price list, JSON: versions, each with the day from which it is in effect. GET /api/prices shows it. Without it, the prices of the beta.',
+    ),
+  MOORAGE_PRICE_NOTICE_DAYS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(14)
+    .describe('Days for which a version of the price list must be announced before it comes into effect.'),
   MOORAGE_CALL_SECONDS: count.max(900).default(120).describe('Time limit of a model call.'),
   MOORAGE_USUAL_TOKENS: count.default(1024).describe('Output tokens when a caller names no number.'),
   MOORAGE_MAX_TOKENS: count.default(16_384).describe('Maximum number of output tokens that a caller can ask for.'),
@@ -92,6 +108,8 @@ export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): M
     freeQuota: read.MOORAGE_FREE_QUOTA_USD,
     dailyCap: read.MOORAGE_DAILY_CAP_USD,
     keyLimit: read.MOORAGE_KEY_LIMIT_USD,
+    noticeDays: read.MOORAGE_PRICE_NOTICE_DAYS,
+    prices: readPriceList(read.MOORAGE_PRICES, read.MOORAGE_PRICE_NOTICE_DAYS),
     callMs: read.MOORAGE_CALL_SECONDS * 1000,
     maxTokens: { default: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), max: read.MOORAGE_MAX_TOKENS },
     keepDays: read.MOORAGE_KEEP_DAYS,

@@ -91,6 +91,7 @@ export function startModels(options: ModelsOptions): Models {
         metrics: modelMetrics(options.registry),
         log,
         callMs: settings.callMs,
+        prices: settings.prices,
       }),
       assignments: new Assignments(opened.database),
       keys: new CallerKeys({ router, hash: (key) => keyedHash(`key:${key}`, options.callerSalt) }),

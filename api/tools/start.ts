@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { Endpoint } from '../http/index.ts';
 import { limitsOf, type Models, type ModelSettings, type PayerFor } from '../models/index.ts';
-import { anonymousPayer, type Payer } from '../billing/index.ts';
+import { anonymousPayer, formatMoney, type Payer, type PriceList, toolPrice } from '../billing/index.ts';
 import type { ToolSettings } from './config.ts';
 import { ArtifactStore } from './engine/artifacts/artifact-store.ts';
 import { artifactEndpoint } from './engine/artifacts/endpoint.ts';
@@ -64,7 +64,7 @@ export function startTools(options: ToolsOptions): Tools {
     database: () => ledger.get().database,
   });
   const toolRegistry = new ToolRegistry({
-    tools: made,
+    tools: made.map((tool) => atListPrice(tool, modelSettings.prices)),
     urls: settings.urls,
     modelsMissing: missingSetting(modelSettings),
   });
@@ -73,6 +73,7 @@ export function startTools(options: ToolsOptions): Tools {
     slots,
     metrics: toolMetrics(registry, () => slots.taken),
     holds: () => ledger.get().holds,
+    prices: modelSettings.prices,
     spenderFor: (payer, call) => new ModelSpender({ services, maxTokens, catalog, payer, ...call }),
   });
   const jobs = startJobs(options, {
@@ -96,6 +97,17 @@ export function startTools(options: ToolsOptions): Tools {
       ...toolEndpoints({ toolRegistry, toolService, payerFor, replays, baseUrl }),
       artifactEndpoint(artifacts),
     ],
+  };
+}
+
+/** The tool, at its price in the version of the price list that is in effect. */
+function atListPrice(tool: Tool, prices: PriceList): Tool {
+  const { name, price: own } = tool;
+  return {
+    ...tool,
+    get price() {
+      return formatMoney(toolPrice(prices.at(), name, own));
+    },
   };
 }
 

@@ -111,6 +111,11 @@ export const cloneResult = z.object({
   files: z.int(),
   bytes: z.int(),
   ownership: z.array(z.string().max(1_000)).max(3).optional().describe('Ownership tokens in the repository, unread.'),
+  authorKeys: z
+    .array(z.string().length(64))
+    .max(5)
+    .optional()
+    .describe("SHA-256 of the author's keys in the repository."),
 });
 export const reviewResult = z.object({
   findings: z.array(finding),

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { environment as apps } from '../../api/apps/config.ts';
 import { environment as api } from '../../api/config.ts';
+import { environment as revenue } from '../../api/revenue/config.ts';
 import { environment as metering } from '../../api/metering/config.ts';
 import { environment as shipper } from '../../api/metering/shipper/config.ts';
 import { environment as models } from '../../api/models/config.ts';
@@ -66,6 +67,7 @@ export const configuration: Page = {
     'api/config.ts',
     'api/metering/config.ts',
     'api/metering/shipper/config.ts',
+    'api/revenue/config.ts',
     'api/models/config.ts',
     'api/tools/config.ts',
     'api/tools/fetch/config.ts',
@@ -81,6 +83,7 @@ export const configuration: Page = {
       section('API', 'Processes started from `api/main.ts`.', [api]),
       section('Models and ledger', 'The API and `npm start`.', [models]),
       section('Metering', 'The API.', [metering]),
+      section('Statements', 'The API.', [revenue]),
       section('Shipper', 'Processes started from `api/metering/shipper/main.ts`, beside a gateway.', [shipper]),
       section('Tools', 'The API and `npm start`.', [tools, fetching]),
       section(

@@ -4,12 +4,14 @@ import { randomUUID } from 'node:crypto';
 import { finished } from 'node:stream/promises';
 import { Problem } from '../../../lib/problem.ts';
 import {
-  accrues,
-  appLines,
+  chargedOf,
   type Hold,
   type Holds,
+  isFree,
   type Money,
   type Payer,
+  type PriceList,
+  type PriceVersion,
   type Quota,
   revenueAccount,
   zero,
@@ -27,8 +29,7 @@ export interface AppCallsOptions {
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while no ledger is open */
   readonly holds: () => Holds;
   readonly metrics: AppMetrics;
-  /** What a call is charged. */
-  readonly price: Money;
+  readonly prices: PriceList;
 }
 
 export interface CallReceipt {
@@ -55,9 +56,9 @@ export class AppCalls {
     this.#options = options;
   }
 
-  /** What a call is charged. */
+  /** What a call costs now. */
   get price(): Money {
-    return this.#options.price;
+    return this.#options.prices.at().call;
   }
 
   /**
@@ -93,17 +94,19 @@ export class AppCalls {
     work: (signal: AbortSignal, leave: () => void) => Promise<{ readonly value: Value; readonly due: boolean }>,
   ): Promise<CallReceipt & { readonly value: Value }> {
     const { target, payer, via } = call;
-    const { slots, metrics, price } = this.#options;
+    const { slots, metrics, prices } = this.#options;
+    const version = prices.at();
+    const price = version.call;
     const since = performance.now();
     const latency = (): number => Math.round(performance.now() - since);
     const leave = this.#enter(target, slots.take(payer.owner));
     let held: Hold | undefined;
     try {
-      held = await this.#reserve(call);
+      held = await this.#reserve(call, version);
       const { value, due } = await work(call.signal, leave);
       const latencyMs = latency();
       const quota = due
-        ? await this.#settle(target, payer, held, latencyMs)
+        ? await this.#settle(call, held, version, latencyMs)
         : await this.#options.holds().release(held);
       metrics.called(via, due ? 'answered' : 'failed', latencyMs / 1000);
       return {
@@ -111,8 +114,13 @@ export class AppCalls {
         quota,
         latencyMs,
         cost: due
-          ? { known: price, pending: 0, source: price === zero ? 'none' : 'tariff' }
-          : { known: zero, pending: 0, source: 'none' },
+          ? {
+              known: price,
+              charged: chargedOf(price, payer, version, 'call'),
+              pending: 0,
+              source: price === zero ? 'none' : 'tariff',
+            }
+          : { known: zero, charged: zero, pending: 0, source: 'none' },
       };
     } catch (error) {
       leave();
@@ -145,29 +153,35 @@ export class AppCalls {
     };
   }
 
-  #reserve({ target: { slug }, payer }: AppCall): Promise<Hold> {
-    const { holds, price, appClient } = this.#options;
+  #reserve({ target: { slug }, payer }: AppCall, version: PriceVersion): Promise<Hold> {
+    const { holds, appClient } = this.#options;
     return holds().reserve({
       id: randomUUID(),
       payer,
-      maxCost: price,
+      maxCost: version.call,
       ttlMs: appClient.limitMs + 60_000,
       credit: { account: revenueAccount(slug), limit: null },
+      free: isFree(version, 'call') ? 'call' : undefined,
     });
   }
 
+  /** The share of its author is posted a day at a time, by the room `revenue`. */
   #settle(
-    { slug, author, authorShare, submitter }: Target,
-    payer: Payer,
+    { target, payer }: AppCall,
     held: Hold,
+    version: PriceVersion,
     latencyMs: number,
   ): Promise<Quota | undefined> {
-    const { holds, price } = this.#options;
-    return holds().settle(held, {
-      cost: price,
+    return this.#options.holds().settle(held, {
+      cost: version.call,
       source: 'tariff',
-      usage: { kind: 'app', caller: payer.owner, app: slug, latencyMs },
-      lines: accrues(payer, submitter) ? appLines({ app: slug, author, price, authorShare }) : [],
+      usage: {
+        kind: 'app',
+        caller: payer.owner,
+        app: target.slug,
+        latencyMs,
+        priceVersion: version.version,
+      },
     });
   }
 }

@@ -70,7 +70,7 @@ export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions
       description:
         `Sends a request to a live app and returns the response of the app, whatever its status, up to ${maxBufferedBytes} bytes. Each call costs ${formatMoney(calls.price)} USD. Calls that the app does not respond to, or responds to with a server error (5xx), are free. ` +
         'Calls without a key use the free daily quota. ' +
-        `To call an app directly with any HTTP client, send ${methods.join(', ')} to ${callPath}/{path}. Method, query, headers and body are forwarded (up to ${maxRequestBytes} bytes), and the response is streamed back (up to ${maxStreamedBytes} bytes) with the headers x-cost-usd, x-cost-source and x-latency-ms. ` +
+        `To call an app directly with any HTTP client, send ${methods.join(', ')} to ${callPath}/{path}. Method, query, headers and body are forwarded (up to ${maxRequestBytes} bytes), and the response is streamed back (up to ${maxStreamedBytes} bytes) with the headers x-cost-usd, x-charged-usd, x-cost-source and x-latency-ms. ` +
         'The key, cookies and IP address of the caller are not sent to the app.',
       bodyLimit: 1_500_000,
       params: z.strictObject({ slug: z.string().max(100).describe('Slug of a live app.') }),

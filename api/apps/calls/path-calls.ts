@@ -118,6 +118,7 @@ function ours({ slug }: Target, { cost, latencyMs }: CallReceipt): Record<string
     'x-app': slug,
     'x-cost-usd': formatMoney(cost.known),
     'x-cost-source': cost.source,
+    'x-charged-usd': formatMoney(cost.charged),
     'x-latency-ms': String(latencyMs),
   };
 }

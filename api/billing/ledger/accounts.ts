@@ -40,11 +40,6 @@ export function ownKeyRouterAccount(router: string): Account {
   return { kind: 'own-key-router', owner: router, daily: false };
 }
 
-/** What payers owe us or have paid for uses. */
-export function receivableAccount(payer: string): Account {
-  return { kind: 'receivable', owner: payer, daily: false };
-}
-
 /** What an app has earned, before its author's share is taken out. */
 export function revenueAccount(app: string): Account {
   return { kind: 'revenue', owner: app, daily: false };
@@ -53,6 +48,21 @@ export function revenueAccount(app: string): Account {
 /** What we owe an author: credited. */
 export function authorAccount(author: string): Account {
   return { kind: 'author', owner: author, daily: false };
+}
+
+/** What the platform bears of an item of the price list that nobody is charged for: debited. */
+export function promotionAccount(item: string): Account {
+  return { kind: 'promotion', owner: item, daily: false };
+}
+
+/** What callers with a key are charged on top of the cost of model calls: credited. */
+export function marginAccount(router: string): Account {
+  return { kind: 'margin', owner: router, daily: false };
+}
+
+/** What was paid out to authors: credited. */
+export function payoutAccount(): Account {
+  return { kind: 'payout', owner: 'authors', daily: false };
 }
 
 /** What the uses of a tool were charged by its tariff: credited. The platform's own, owed to no router. */

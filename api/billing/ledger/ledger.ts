@@ -1,6 +1,5 @@
 // The ledger: reserve, settle, release, pending costs, plain transactions and balances. All spending goes through here.
 import type { Account } from './accounts.ts';
-import type { Line } from '../accrual.ts';
 import { Batch } from '../database/batch.ts';
 import type { Database, Transaction } from '../database/database.ts';
 import { formatMoney, type Money } from './money.ts';
@@ -23,6 +22,12 @@ export type CostSource = 'billed' | 'router_computed' | 'router_record';
 
 /** Where a settled cost comes from: a router's bill, or the tariff of a tool. */
 export type SettlementSource = CostSource | 'tariff';
+
+/** One line of a transaction; debits are positive, credits negative. */
+export interface Line {
+  readonly account: Account;
+  readonly amount: Money;
+}
 
 export interface LimitedAccount {
   readonly account: Account;

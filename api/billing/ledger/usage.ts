@@ -14,10 +14,12 @@ export interface Usage {
   readonly tokensIn?: number;
   readonly tokensOut?: number;
   readonly latencyMs?: number;
+  /** The version of the price list by which it was priced. */
+  readonly priceVersion?: string;
 }
 
 /** A use that costs nothing of its own, such as a visit of an app, under the id that its source gave it. */
-export interface UsageEvent extends Omit<Usage, 'model' | 'tool' | 'tokensIn' | 'tokensOut'> {
+export interface UsageEvent extends Omit<Usage, 'model' | 'tool' | 'tokensIn' | 'tokensOut' | 'priceVersion'> {
   readonly id: string;
   /** When it was. Sent twice, it has the same id and the same time. */
   readonly at: Date | string;
@@ -33,8 +35,18 @@ export interface UsageEvent extends Omit<Usage, 'model' | 'tool' | 'tokensIn' | 
 
 /** A usage as the SQL functions read it. */
 export function usageFields(usage: Usage): Record<string, unknown> {
-  const { kind, caller, app, model, tool, tokensIn, tokensOut, latencyMs } = usage;
-  return { kind, caller, app, model, tool, tokens_in: tokensIn, tokens_out: tokensOut, latency_ms: latencyMs };
+  const { kind, caller, app, model, tool, tokensIn, tokensOut, latencyMs, priceVersion } = usage;
+  return {
+    kind,
+    caller,
+    app,
+    model,
+    tool,
+    tokens_in: tokensIn,
+    tokens_out: tokensOut,
+    latency_ms: latencyMs,
+    price_version: priceVersion,
+  };
 }
 
 /**

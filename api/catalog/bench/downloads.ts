@@ -1,4 +1,5 @@
 // Every run of a benchmark as CSV or JSON lines, streamed page by page.
+import { csvLine } from '../../../lib/csv.ts';
 import type { Database } from '../../billing/index.ts';
 import { everyRun } from './store/reading.ts';
 import type { Run } from './store/shapes.ts';
@@ -40,7 +41,7 @@ export const columns = [
 
 /** The header, then a line for each run. */
 export function csvOf(database: Database, app: string): Response {
-  return download(linesOf(database, app, csvLine, `${columns.join(',')}\r\n`), csvType, `${app}-runs.csv`);
+  return download(linesOf(database, app, csvOfRun, csvLine(columns)), csvType, `${app}-runs.csv`);
 }
 
 /** A JSON object a line. */
@@ -48,8 +49,8 @@ export function jsonLinesOf(database: Database, app: string): Response {
   return download(linesOf(database, app, jsonLine), jsonLinesType, `${app}-runs.jsonl`);
 }
 
-export function csvLine(run: Run): string {
-  return `${columns.map((column) => csvField(run[column])).join(',')}\r\n`;
+export function csvOfRun(run: Run): string {
+  return csvLine(columns.map((column) => run[column]));
 }
 
 /** Costs are numbers by their digits, which no float has touched. */
@@ -57,15 +58,6 @@ function jsonLine(run: Run): string {
   const { cost_usd: cost, ...fields } = run;
   const text = JSON.stringify({ ...fields, cost_usd: null });
   return `${cost === null ? text : text.replace(/"cost_usd":null\}$/, `"cost_usd":${cost}}`)}\n`;
-}
-
-function csvField(value: Run[keyof Run]): string {
-  if (value === null) return '';
-  const text =
-    value instanceof Date ? value.toISOString() : typeof value === 'object' ? JSON.stringify(value) : String(value);
-  // A spreadsheet takes what begins so for a formula.
-  const safe = /^[=+\-@\t\r]/.test(text) && typeof value === 'string' && !/^-?\d/.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 async function* linesOf(

@@ -1,7 +1,7 @@
 // The answer of POST /api/ask: its fields, and how a finished call becomes one.
 import { z } from 'zod';
 import type { RequestContext } from '../../http/index.ts';
-import { lowQuotaHint, rateLimitHeaders } from '../../billing/index.ts';
+import { chargedText, lowQuotaHint, rateLimitHeaders } from '../../billing/index.ts';
 import { answerOrThrow } from '../metered/call-problem.ts';
 import { measurementOf } from '../metered/measurement.ts';
 import type { ModelCallResult } from '../metered/metered-router.ts';
@@ -16,6 +16,7 @@ export const askAnswer = z.object({
     .number()
     .optional()
     .describe('Metered cost in USD, as billed by the router. Absent while cost_source is pending'),
+  charged_usd: z.number().describe(chargedText),
   cost_source: z
     .enum(['billed', 'router_computed', 'router_record', 'pending'])
     .describe('Source of the cost; pending: the router has not reported it yet'),

@@ -5,7 +5,16 @@ import type { Catalog, Model } from '../catalog.ts';
 import { ask, type Question } from '../metered/question.ts';
 import { measurementOf } from '../metered/measurement.ts';
 import type { ModelCallResult, Settlement } from '../metered/metered-router.ts';
-import { ledgerUnavailable, type Payer, type Quota, quotaExhausted, remaining } from '../../billing/index.ts';
+import {
+  chargedText,
+  ledgerUnavailable,
+  moneyToNumber,
+  type Payer,
+  type Quota,
+  quotaExhausted,
+  remaining,
+  sumMoney,
+} from '../../billing/index.ts';
 import { keyRefused } from '../problems.ts';
 import { answerOrThrow } from '../metered/call-problem.ts';
 import { allowModels } from '../request.ts';
@@ -23,6 +32,7 @@ const comparedModel = z.object({
     .number()
     .optional()
     .describe('Metered cost in USD, as billed by the router. Absent while cost_source is pending'),
+  charged_usd: z.number().describe(chargedText),
   cost_source: z
     .enum(['billed', 'router_computed', 'router_record', 'pending', 'none'])
     .describe('Source of the cost; pending: the router has not reported it yet; none: nothing was billed'),
@@ -41,6 +51,7 @@ export const comparisonResult = z.object({
       cheapest: z.string().optional().describe('Model identifier of the cheapest model that answered'),
       fastest: z.string().optional().describe('Model identifier of the fastest model that answered'),
       total_cost_usd: z.number().describe('Total metered cost'),
+      total_charged_usd: z.number().describe('Total of charged_usd'),
       cost_spread: z.string().describe('Text of the form "<ratio>x between cheapest and priciest"'),
       pending: z
         .array(z.string())
@@ -92,7 +103,13 @@ export async function compareModels(
   const pending = parts.flatMap(({ result: { model, cost_source } }) => (cost_source === 'pending' ? [model] : []));
   const settlements = parts.flatMap(({ called }) => called?.settlement ?? []);
   return {
-    result: { results: parts.map(({ result }) => result), summary: summarise(entries, pending) },
+    result: {
+      results: parts.map(({ result }) => result),
+      summary: {
+        ...summarise(entries, pending),
+        total_charged_usd: moneyToNumber(sumMoney(settlements.map(({ charged }) => charged))),
+      },
+    },
     settlements,
     quota: newest(settlements.flatMap(({ quota }) => quota ?? [])),
   };
@@ -120,7 +137,12 @@ async function part(services: Pick<ModelServices, 'router' | 'keys'>, question: 
     if (!(error instanceof Problem)) throw error;
     const figures =
       called === undefined
-        ? { cost_usd: 0, cost_source: 'none' as const, latency_ms: Math.round(performance.now() - since) }
+        ? {
+            cost_usd: 0,
+            charged_usd: 0,
+            cost_source: 'none' as const,
+            latency_ms: Math.round(performance.now() - since),
+          }
         : { ...measurementOf(called), cost_source: called.settlement.source };
     return { called, problem: error, result: { model, answer: '', ...figures, error: error.message } };
   }

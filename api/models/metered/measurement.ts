@@ -4,6 +4,7 @@ import type { ModelCallResult } from './metered-router.ts';
 
 export interface Measurement {
   cost_usd?: number;
+  charged_usd: number;
   latency_ms: number;
   tokens_in?: number;
   tokens_out?: number;
@@ -11,11 +12,12 @@ export interface Measurement {
 
 /** Fields that are not known are left out; a cost of 0 is shown only where nothing was billed. */
 export function measurementOf({ settlement, answer }: ModelCallResult): Measurement {
-  const { cost, source, latencyMs } = settlement;
+  const { cost, charged, source, latencyMs } = settlement;
   const nothing = source === 'none' ? 0 : undefined;
   const cost_usd = cost === undefined ? nothing : moneyToNumber(cost);
   return {
     ...(cost_usd === undefined ? {} : { cost_usd }),
+    charged_usd: moneyToNumber(charged),
     latency_ms: latencyMs,
     ...(answer?.tokensIn === undefined ? {} : { tokens_in: answer.tokensIn }),
     ...(answer?.tokensOut === undefined ? {} : { tokens_out: answer.tokensOut }),

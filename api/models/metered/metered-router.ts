@@ -7,11 +7,16 @@ import {
   type Hold,
   type Holds,
   type Ledger,
+  marginLines,
+  marginOf,
   type Money,
   moneyToNumber,
   type Payer,
+  type PriceList,
+  type PriceVersion,
   type Quota,
   type Usage,
+  zero,
 } from '../../billing/index.ts';
 import type { RouterAnswer } from '../router/answer.ts';
 import type { RouterCall, RouterClient, StreamPart } from '../router/client.ts';
@@ -35,6 +40,8 @@ export interface ModelCall extends Pick<RouterCall, 'body' | 'priced' | 'signal'
 /** What a call has cost. `none`: nothing was billed; `pending`: not known yet. */
 export interface Settlement {
   readonly cost: Money | undefined;
+  /** What we charge the caller for it; while the cost is pending, nothing yet. */
+  readonly charged: Money;
   readonly source: CostSource | 'pending' | 'none';
   readonly latencyMs: number;
   readonly quota: Quota | undefined;
@@ -54,6 +61,7 @@ export interface MeteredRouterOptions {
   readonly log: Logger;
   /** Longest call; a hold outlives it. */
   readonly callMs: number;
+  readonly prices: PriceList;
   /** Waits between lookups of a cost that only a caller's own key can find; default 1, 4 and 15 s. */
   readonly lookupMs?: readonly number[];
 }
@@ -63,6 +71,8 @@ interface ReservedCall {
   readonly call: ModelCall;
   readonly hold: Hold;
   readonly since: number;
+  /** The version of the price list that was in effect when it began. */
+  readonly version: PriceVersion;
 }
 
 /** Failures of the router are part of a result; what a method throws was neither called nor charged. */
@@ -107,10 +117,10 @@ export class MeteredRouter {
   }
 
   async #reserve(call: ModelCall): Promise<ReservedCall> {
-    const { holds, callMs } = this.#options;
+    const { holds, callMs, prices } = this.#options;
     const { payer, maxCost, id = randomUUID() } = call;
     const hold = await holds.reserve({ id, payer, maxCost, ttlMs: callMs + 60_000 });
-    return { call, hold, since: performance.now() };
+    return { call, hold, since: performance.now(), version: prices.at() };
   }
 
   /** Settles, releases or leaves pending. The caller gets the result, whatever happens to the database meanwhile. */
@@ -125,7 +135,7 @@ export class MeteredRouter {
   async #closeFailed(reserved: ReservedCall, failure: RouterFailure, latencyMs: number): Promise<Settlement> {
     if (!failure.costsNothing) return this.#pend(reserved, failure.reference, { latencyMs });
     const quota = await this.#options.holds.release(reserved.hold);
-    return { cost: undefined, source: 'none', latencyMs, quota };
+    return { cost: undefined, charged: zero, source: 'none', latencyMs, quota };
   }
 
   async #closeAnswered(reserved: ReservedCall, answer: RouterAnswer, latencyMs: number): Promise<Settlement> {
@@ -136,35 +146,42 @@ export class MeteredRouter {
       ...(tokensOut === undefined ? {} : { tokensOut }),
     };
     if (cost === undefined) return this.#pend(reserved, reference, measured);
-    const quota = await this.#options.holds.settle(reserved.hold, {
+    const { holds, router } = this.#options;
+    const charged = marginFor(reserved, cost.amount);
+    const quota = await holds.settle(reserved.hold, {
       cost: cost.amount,
       source: cost.source,
-      usage: usageOf(reserved.call, measured),
+      usage: usageOf(reserved, measured),
+      lines: marginLines(charged, reserved.call.payer, router.name),
     });
-    return { cost: cost.amount, source: cost.source, latencyMs, quota };
+    return { cost: cost.amount, charged, source: cost.source, latencyMs, quota };
   }
 
   async #pend(
-    { call, hold }: ReservedCall,
+    reserved: ReservedCall,
     reference: string | undefined,
     measured: Partial<Usage> & { latencyMs: number },
   ): Promise<Settlement> {
     const { holds, metrics, log } = this.#options;
+    const { call, hold } = reserved;
     metrics.pending(call.model);
     log.warn({ hold: hold.id, model: call.model, reference }, 'cost of a model call is pending');
-    await holds.pend(hold, { reference: reference ?? null, usage: usageOf(call, measured) });
-    if (call.payer.key !== undefined) holds.track(this.#lookUpSoon(hold, reference, call.payer.key));
-    return { cost: undefined, source: 'pending', latencyMs: measured.latencyMs, quota: hold.quota };
+    await holds.pend(hold, { reference: reference ?? null, usage: usageOf(reserved, measured) });
+    if (call.payer.key !== undefined) holds.track(this.#lookUpSoon(reserved, reference, call.payer.key));
+    return { cost: undefined, charged: zero, source: 'pending', latencyMs: measured.latencyMs, quota: hold.quota };
   }
 
   /** Only now is the key here that can read this record: the reconciler will not have it. */
-  async #lookUpSoon(hold: Hold, reference: string | undefined, key: string): Promise<void> {
+  async #lookUpSoon(reserved: ReservedCall, reference: string | undefined, key: string): Promise<void> {
     const { ledger, router, lookupMs = [1_000, 4_000, 15_000] } = this.#options;
+    const { hold, call } = reserved;
     for (const wait of lookupMs) {
       await sleep(wait, undefined, { ref: false });
       const found = await router.lookUp({ hold: hold.id, reference: reference ?? null }, key).catch(() => undefined);
       if (found?.outcome !== 'found') continue;
-      await ledger.settle({ hold: hold.id, cost: found.cost, source: found.source });
+      const { cost, source } = found;
+      const lines = marginLines(marginFor(reserved, cost), call.payer, router.name);
+      await ledger.settle({ hold: hold.id, cost, source, lines });
       return;
     }
   }
@@ -191,9 +208,20 @@ function asFailure(error: unknown): RouterFailure {
     : new RouterFailure('malformed', 'the response could not be read', { cause: error });
 }
 
-function usageOf({ payer, kind, model, tool }: ModelCall, measured: Partial<Usage>): Usage {
+function marginFor({ call, version }: ReservedCall, cost: Money): Money {
+  return marginOf(cost, call.payer, version, itemOf(call));
+}
+
+/** As the price list names it: what is asked without a tool has the name of the tool that does the same. */
+function itemOf({ kind, tool }: ModelCall): string {
+  return tool ?? { ask: 'ask_model', compare: 'compare_models', tool: 'tool', v1: 'v1' }[kind];
+}
+
+function usageOf({ call, version }: ReservedCall, measured: Partial<Usage>): Usage {
+  const { payer, kind, model, tool } = call;
   return {
     kind,
+    priceVersion: version.version,
     model,
     ...(tool === undefined ? {} : { tool }),
     ...(payer.kind === 'app' ? { app: payer.owner } : { caller: payer.owner }),

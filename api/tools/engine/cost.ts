@@ -1,12 +1,14 @@
 // The cost of a tool call: its tariff plus the billed cost of its model calls. Exact; a number only at the edge.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { type Money, moneyToNumber, sumMoney, zero } from '../../billing/index.ts';
+import { chargedText, type Money, moneyToNumber, sumMoney, zero } from '../../billing/index.ts';
 
 /** What a spender has spent so far. */
 export interface Spending {
   /** Sum of the costs that are known. */
   readonly cost: Money;
+  /** What of it, or on top of it, the caller is charged by us. */
+  readonly charged: Money;
   /** Calls whose cost is not known yet, and not in the sum. */
   readonly pending: number;
   /** Calls that were made, also those that failed. */
@@ -15,6 +17,7 @@ export interface Spending {
 
 export interface Cost {
   readonly known: Money;
+  readonly charged: Money;
   /** Model calls whose cost is not known yet, and not in it. */
   readonly pending: number;
   readonly source: CostOf;
@@ -24,9 +27,8 @@ export const costFields = {
   cost_usd: z
     .number()
     .optional()
-    .describe(
-      'Cost of this call in USD, exactly as charged. While cost_source is pending, the part that is known; absent if none is.',
-    ),
+    .describe('Cost of this call in USD. While cost_source is pending, the part that is known; absent if none is.'),
+  charged_usd: z.number().describe(chargedText),
   cost_source: z
     .enum(['none', 'tariff', 'metered', 'pending'])
     .describe(
@@ -35,14 +37,19 @@ export const costFields = {
 };
 export type CostOf = z.output<typeof costFields.cost_source>;
 
-/** Adds the tariff and the spending. */
-export function costOf(tariff: Money, spending: Spending): Cost {
-  return { known: sumMoney([tariff, spending.cost]), pending: spending.pending, source: sourceOf(tariff, spending) };
+/** Adds the tariff and the spending. `charged`: what of the tariff the caller is charged. */
+export function costOf(tariff: Money, spending: Spending, charged: Money = zero): Cost {
+  return {
+    known: sumMoney([tariff, spending.cost]),
+    charged: sumMoney([charged, spending.charged]),
+    pending: spending.pending,
+    source: sourceOf(tariff, spending),
+  };
 }
 
 /** The cost of a job, of which only the sum is stored. */
-export function jobCost({ cost, pending }: Pick<Spending, 'cost' | 'pending'>): Cost {
-  return { known: cost, pending, source: sourceOf(zero, { cost, pending, calls: 0 }) };
+export function jobCost({ cost, charged, pending }: Pick<Spending, 'cost' | 'charged' | 'pending'>): Cost {
+  return { known: cost, charged, pending, source: sourceOf(zero, { cost, charged, pending, calls: 0 }) };
 }
 
 function sourceOf(tariff: Money, { cost, pending }: Spending): CostOf {
@@ -52,8 +59,16 @@ function sourceOf(tariff: Money, { cost, pending }: Spending): CostOf {
 }
 
 /** The fields of a response. A cost that is not known is left out, never 0. */
-export function reportedCost({ known, source }: Cost): { cost_usd?: number; cost_source: CostOf } {
-  return { ...(source === 'pending' && known === zero ? {} : { cost_usd: moneyToNumber(known) }), cost_source: source };
+export function reportedCost({ known, charged, source }: Cost): {
+  cost_usd?: number;
+  charged_usd: number;
+  cost_source: CostOf;
+} {
+  return {
+    ...(source === 'pending' && known === zero ? {} : { cost_usd: moneyToNumber(known) }),
+    charged_usd: moneyToNumber(charged),
+    cost_source: source,
+  };
 }
 
 /** A problem that also reports the cost of the model calls made before it: they are charged. */

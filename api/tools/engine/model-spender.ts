@@ -49,6 +49,7 @@ export class ModelSpender implements Spender {
   get spending(): QuotaSpending {
     return {
       cost: sumMoney(this.#settlements.flatMap(({ cost }) => cost ?? [])),
+      charged: sumMoney(this.#settlements.map(({ charged }) => charged)),
       pending: this.#settlements.filter(({ source }) => source === 'pending').length,
       calls: this.#settlements.length,
       quota: this.#quota,

@@ -46,9 +46,10 @@ export function rawResponse(artifact: Artifact, headers: Readonly<Record<string,
 }
 
 /** Where there is no envelope to say what the call cost. */
-export function costHeaders({ known, source }: Cost): Record<string, string> {
+export function costHeaders({ known, charged, source }: Cost): Record<string, string> {
   return {
     'x-cost-source': source,
+    'x-charged-usd': formatMoney(charged),
     ...(source === 'pending' && known === zero ? {} : { 'x-cost-usd': formatMoney(known) }),
   };
 }

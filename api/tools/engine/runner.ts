@@ -4,12 +4,16 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../../lib/log.ts';
 import { Problem } from '../../../lib/problem.ts';
 import {
+  chargedOf,
   type Hold,
   type Holds,
   type Money,
   moneyToNumber,
+  isFree,
   parseMoney,
   type Payer,
+  type PriceList,
+  type PriceVersion,
   type Quota,
   toolAccount,
   zero,
@@ -36,6 +40,7 @@ export interface RunnerOptions {
   ) => CountingSpender;
   readonly slots: Slots;
   readonly metrics: ToolMetrics;
+  readonly prices: PriceList;
 }
 
 export interface RunRequest {
@@ -68,7 +73,13 @@ export interface ToolRun {
 
 const usualMs = 30_000;
 const longMs = 600_000;
-const noSpending: Spending & { readonly quota: undefined } = { cost: zero, pending: 0, calls: 0, quota: undefined };
+const noSpending: Spending & { readonly quota: undefined } = {
+  cost: zero,
+  charged: zero,
+  pending: 0,
+  calls: 0,
+  quota: undefined,
+};
 
 /** How long a call of this tool may take. */
 export function limitOf({ limitMs, long }: Tool): number {
@@ -105,9 +116,10 @@ export class Runner {
 
   async #booked(call: RunRequest, since: number): Promise<ToolRun> {
     const { tool, payer } = call;
+    const version = this.#options.prices.at();
     const tariff = parseMoney(tool.price);
     const leave = this.#options.slots.take(payer.owner);
-    const held = await this.#reserve(call, tariff).catch((error: unknown) => {
+    const held = await this.#reserve(call, tariff, version).catch((error: unknown) => {
       leave();
       throw error;
     });
@@ -121,12 +133,12 @@ export class Runner {
           `${tool.name} created no file in this call. Remove raw to get the JSON response.`,
         );
       const latencyMs = Math.round(performance.now() - since);
-      const quota = await this.#settle(call, held, tariff, latencyMs);
+      const quota = await this.#settle(call, held, { tariff, version, latencyMs });
       return {
         result: checked,
         artifact,
         latencyMs,
-        cost: costOf(tariff, work.spending),
+        cost: costOf(tariff, work.spending, chargedOf(tariff, payer, version, tool.name)),
         quota: quota ?? work.spending.quota,
       };
     } catch (error) {
@@ -135,7 +147,11 @@ export class Runner {
     }
   }
 
-  async #reserve({ tool, payer, announce }: RunRequest, tariff: Money): Promise<Hold | undefined> {
+  async #reserve(
+    { tool, payer, announce }: RunRequest,
+    tariff: Money,
+    version: PriceVersion,
+  ): Promise<Hold | undefined> {
     if (tariff === zero) return undefined;
     const holds = this.#options.holds();
     const id = randomUUID();
@@ -146,20 +162,20 @@ export class Runner {
       maxCost: tariff,
       ttlMs: limitOf(tool) + 60_000,
       credit: { account: toolAccount(tool.name), limit: null },
+      free: isFree(version, tool.name) ? tool.name : undefined,
     });
   }
 
   async #settle(
     { tool, payer }: RunRequest,
     held: Hold | undefined,
-    tariff: Money,
-    latencyMs: number,
+    { tariff, version, latencyMs }: { tariff: Money; version: PriceVersion; latencyMs: number },
   ): Promise<Quota | undefined> {
     if (held === undefined) return undefined;
     return this.#options.holds().settle(held, {
       cost: tariff,
       source: 'tariff',
-      usage: { kind: 'tool', tool: tool.name, caller: payer.owner, latencyMs },
+      usage: { kind: 'tool', tool: tool.name, caller: payer.owner, latencyMs, priceVersion: version.version },
     });
   }
 }

@@ -16,6 +16,7 @@ export interface JobStatus {
   readonly createdAt: Date;
   readonly endedAt: Date | undefined;
   readonly cost: Money;
+  readonly charged: Money;
   readonly pending: number;
   readonly result: Record<string, unknown> | undefined;
   readonly expiresAt: Date;

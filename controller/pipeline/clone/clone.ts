@@ -11,7 +11,7 @@ import { createGit, type Git, type GitOptions } from '../../../lib/git/index.ts'
 import { LimitCounter } from '../review/rules/limits.ts';
 import { listCommit } from './listing.ts';
 import { normalise } from './normalise.ts';
-import { ownershipTokens } from './ownership.ts';
+import { ownershipOf } from './ownership.ts';
 import { fetchSubmodules, removeStores } from './submodules.ts';
 
 const latestTime = 4_102_444_800;
@@ -46,9 +46,8 @@ export async function clone(
   await rm(gitFolder, { recursive: true, force: true });
   await normalise(paths.source, time);
   await writeNotes(paths.notes, 'clone', { commit: input.commit, time, submodules });
-  const ownership = ownershipTokens(paths.source);
   const { files, bytes } = counter;
-  return { commit: input.commit, files, bytes, ...(ownership.length === 0 ? {} : { ownership }) };
+  return { commit: input.commit, files, bytes, ...ownershipOf(paths.source) };
 }
 
 /** Seconds since 1970. An author may write any time into a commit; what no file system holds is taken as 1970. */

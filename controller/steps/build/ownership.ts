@@ -12,13 +12,20 @@ type Repository = Pick<Snapshot, 'app' | 'config' | 'now'>;
 export function recordOwnership(
   snapshot: Repository,
   draft: Draft,
-  review: Pick<ReviewReport, 'settings' | 'ownership'>,
+  review: Pick<ReviewReport, 'settings' | 'ownership' | 'authorKeys'>,
 ): void {
+  recordKeys(draft, review);
   const contact = provenContact(snapshot, review.ownership ?? []);
   const since = draft.ownership?.since;
   const isSaid = contact !== undefined || review.settings?.author?.contact !== undefined;
   if (since === undefined && !isSaid) return;
   draft.ownership = { since: since ?? timestamp(snapshot.now), ...(contact === undefined ? {} : { contact }) };
+}
+
+/** Taken out of the repository, a key is worth nothing any more. */
+function recordKeys(draft: Draft, { authorKeys }: Pick<ReviewReport, 'authorKeys'>): void {
+  if (authorKeys === undefined) delete draft.authorKeys;
+  else draft.authorKeys = [...authorKeys];
 }
 
 /** Of the first token that is ours and for this repository. */

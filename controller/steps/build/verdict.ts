@@ -39,6 +39,8 @@ export interface ReviewReport {
   readonly settings?: ReportedSettings | undefined;
   /** Ownership tokens that the clone found, unread. */
   readonly ownership?: readonly string[] | undefined;
+  /** Hashes of the author's keys that the clone found. */
+  readonly authorKeys?: readonly string[] | undefined;
 }
 
 /** How a pipeline stands. `pod` is the newest pod. */
@@ -100,7 +102,7 @@ export function readReview(pod: Pod | undefined): ReviewReport | undefined {
   const review = readMessage(statusOf(pod, 'review')?.state?.terminated, reviewResult);
   if (review === undefined) return undefined;
   const clone = readMessage(statusOf(pod, 'clone')?.state?.terminated, cloneResult);
-  return { ...review, ownership: clone?.ownership };
+  return { ...review, ownership: clone?.ownership, authorKeys: clone?.authorKeys };
 }
 
 /** The pod's own phase follows a second after the end of its last container, when its sandbox has been removed. */

@@ -1,5 +1,6 @@
 // The money of calls of apps on a real PostgreSQL: booked exactly to caller, app and author, never over a quota, and
 // given back when the process ends.
+import { priceOfCall } from '../../support/billing/prices.ts';
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
@@ -36,7 +37,7 @@ beforeAll(async () => {
       MOORAGE_KEY_LIMIT_USD: '0.01',
       DATABASE_URL: await postgres.createDatabase('apps'),
       MOORAGE_FREE_QUOTA_USD: '0.01',
-      MOORAGE_APP_CALL_USD: '0.0003',
+      MOORAGE_PRICES: priceOfCall('0.0003'),
       MOORAGE_TOOL_CALLS: '800',
       MOORAGE_TOOL_CALLS_PER_CALLER: '300',
     },

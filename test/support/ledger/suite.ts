@@ -3,18 +3,17 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest';
 import { z } from 'zod';
-import { chargeLines } from '../../../api/billing/accrual.ts';
 import {
   authorAccount,
   callerAccount,
   ownKeyAccount,
   ownKeyRouterAccount,
   platformAccount,
-  receivableAccount,
+  keyAccount,
   revenueAccount,
 } from '../../../api/billing/ledger/accounts.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { Ledger, type ReserveRequest } from '../../../api/billing/ledger/ledger.ts';
+import { Ledger, type Line, type ReserveRequest } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
 import { migrationsFolder } from '../../../api/billing/database/open.ts';
@@ -29,6 +28,16 @@ const unfinishedHolds = {
   text: "select id from ledger.hold where state in ('open', 'pending') union select hold_id from ledger.pending where abandoned_at is null",
   row: z.object({ id: z.string() }),
 };
+
+/** A charge, and the share of it that goes on to an author. */
+function chargeLines(payer: string, app: string, author: string, price: Money, share: Money): Line[] {
+  return [
+    { account: keyAccount(payer), amount: price },
+    { account: revenueAccount(app), amount: negate(price) },
+    { account: revenueAccount(app), amount: share },
+    { account: authorAccount(author), amount: negate(share) },
+  ];
+}
 
 /** A hold on accounts that no other test uses. */
 export function someHold(
@@ -325,7 +334,7 @@ export function ledgerSuite(
     });
 
     test('a transaction that does not sum to zero is refused by the database itself', async () => {
-      const line = { account: receivableAccount(randomUUID()), amount: usd('1') };
+      const line = { account: keyAccount(randomUUID()), amount: usd('1') };
       await assert.rejects(ledger.post(randomUUID(), 'test', [line]), /does not balance: its entries sum to 1\.0/);
       const hold = someHold();
       await ledger.reserve(hold);
@@ -354,14 +363,14 @@ export function ledgerSuite(
 
     test('a plain transaction is recorded once per reference, also when sent by many at once', async () => {
       const [app, author, payer, reference] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
-      const lines = chargeLines({ app, author, payer, price: usd('0.000000000101'), authorShare: 700_000 });
+      const lines = chargeLines(payer, app, author, usd('0.000000000101'), usd('0.00000000007'));
       const outcomes = await Promise.all(Array.from({ length: 8 }, () => ledger.post(reference, 'charge', lines)));
       assert.deepEqual(outcomes.toSorted(), ['posted', ...Array.from({ length: 7 }, () => 'replayed')]);
       assert.equal(await ledger.balance(authorAccount(author)), negate(usd('0.00000000007')));
       assert.equal(await ledger.balance(revenueAccount(app)), negate(usd('0.000000000031')));
-      assert.equal(await ledger.balance(receivableAccount(payer)), usd('0.000000000101'));
+      assert.equal(await ledger.balance(keyAccount(payer)), usd('0.000000000101'));
       assert.equal(
-        await ledger.post(reference, 'charge', chargeLines({ app, author, payer, price: usd('5'), authorShare: 0 })),
+        await ledger.post(reference, 'charge', chargeLines(payer, app, author, usd('5'), usd('0'))),
         'conflict',
       );
     });
@@ -374,7 +383,7 @@ export function ledgerSuite(
         hold: hold.id,
         cost: usd('0.001'),
         source: 'billed',
-        lines: chargeLines({ app, author, payer: app, price: usd('0.002'), authorShare: 500_000 }),
+        lines: chargeLines(app, app, author, usd('0.002'), usd('0.001')),
       });
       assert.equal(await ledger.balance(authorAccount(author)), negate(usd('0.001')));
       assert.equal(await ledger.balance(hold.debit.account), usd('0.001'));

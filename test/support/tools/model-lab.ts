@@ -1,4 +1,5 @@
 // A spender over a scripted router and a ledger in memory, as a call of a tool has it.
+import { readPriceList } from '../../../api/billing/prices/price-list.ts';
 import { Registry } from 'prom-client';
 import { migratedDatabase } from '../ledger/snapshot.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
@@ -56,7 +57,15 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
   const ledger = new Ledger(database);
   const metrics = modelMetrics(new Registry());
   const holds = new Holds({ ledger, log: silent, refused: () => undefined });
-  const metered = new MeteredRouter({ ledger, holds, router: client, metrics, log: silent, callMs: 10_000 });
+  const metered = new MeteredRouter({
+    ledger,
+    holds,
+    router: client,
+    metrics,
+    log: silent,
+    callMs: 10_000,
+    prices: readPriceList(undefined, 0),
+  });
   const keys = new CallerKeys({ router: client, hash: (key) => `hash-of-${key}` });
   const limits = {
     router: 'openrouter',

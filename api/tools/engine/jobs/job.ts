@@ -32,6 +32,8 @@ export interface JobView {
   readonly expiresAt: Date;
   /** What it has cost in all attempts so far, as the ledger has it. */
   readonly cost: Money;
+  /** What its caller was charged for it by us. */
+  readonly charged: Money;
   /** Calls whose cost is not known yet, and not in the sum. */
   readonly pending: number;
   /** Once it is done. */

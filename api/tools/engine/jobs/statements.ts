@@ -117,9 +117,11 @@ export const glance = statement(
 /** $1 id, $2 tool, $3 owner. */
 export const view = statement(
   'view',
-  `select j.id, j.tool, j.input, j.session, j.state, j.progress::float8 as progress, j.message, j.attempt::int, j.created_at, j.ended_at, j.expires_at, j.result, j.problem, j.artifact_bytes, j.file_id, j.media_type, j.file_name, h.cost, h.pending
+  `select j.id, j.tool, j.input, j.session, j.state, j.progress::float8 as progress, j.message, j.attempt::int, j.created_at, j.ended_at, j.expires_at, j.result, j.problem, j.artifact_bytes, j.file_id, j.media_type, j.file_name, h.cost, h.charged, h.pending
   from tools.job j cross join lateral (
-    select coalesce(sum(cost) filter (where state = 'settled'), 0)::text as cost, (count(*) filter (where state not in ('settled', 'voided')))::int as pending
+    select coalesce(sum(cost) filter (where state = 'settled'), 0)::text as cost, (count(*) filter (where state not in ('settled', 'voided')))::int as pending,
+      (select coalesce(sum(e.amount), 0)::text from ledger.hold charged join ledger.entry e using (transaction_id) join ledger.account a on a.id = e.account_id
+        where charged.id = any (j.holds) and a.kind = 'key') as charged
     from ledger.hold where id = any (j.holds)) h
   where j.id = $1::uuid and j.tool = $2 and j.owner = $3 and (j.expires_at > ${now} or j.state = 'running')`,
   z.object({
@@ -141,6 +143,7 @@ export const view = statement(
     media_type: z.string().nullable(),
     file_name: z.string().nullable(),
     cost: money,
+    charged: money,
     pending: z.int(),
   }),
 );

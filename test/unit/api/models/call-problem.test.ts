@@ -1,7 +1,7 @@
 // What a caller is asked to do when the router account of the installation is out of credit.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { parseMoney } from '../../../../api/billing/ledger/money.ts';
+import { parseMoney, zero } from '../../../../api/billing/ledger/money.ts';
 import { anonymousPayer, appPayer } from '../../../../api/billing/payer.ts';
 import { callProblem } from '../../../../api/models/metered/call-problem.ts';
 import { RouterFailure } from '../../../../api/models/router/failure.ts';
@@ -12,7 +12,7 @@ const limits = {
   dailyCap: parseMoney('10'),
   keyLimit: parseMoney('5'),
 };
-const settlement = { cost: undefined, source: 'none', latencyMs: 1, quota: undefined } as const;
+const settlement = { cost: undefined, charged: zero, source: 'none', latencyMs: 1, quota: undefined } as const;
 const outOfCredit = new RouterFailure('credit', 'Insufficient credits');
 
 test('a caller is offered to send a key of its own', () => {

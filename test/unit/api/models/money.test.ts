@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { formatMoney, moneyToNumber, parseMoney, picoDollars } from '../../../../api/billing/ledger/money.ts';
-import { maxCallCost, maxPromptTokens } from '../../../../api/billing/price.ts';
+import { maxCallCost, maxPromptTokens } from '../../../../api/billing/prices/max-cost.ts';
 import { parseExact } from '../../../../api/models/router/exact-json.ts';
 import { liteLlm } from '../../../../api/models/router/litellm.ts';
 import { openRouter } from '../../../../api/models/router/openrouter.ts';

@@ -35,6 +35,7 @@ const asked = z.strictObject({
   model: z.string(),
   answer: z.string(),
   cost_usd: z.number().positive(),
+  charged_usd: z.literal(0),
   cost_source: z.literal('billed'),
   latency_ms: z.int().min(0),
   tokens_in: z.int(),

@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { ownershipTokens } from '../../../../../controller/pipeline/clone/ownership.ts';
+import { ownershipOf } from '../../../../../controller/pipeline/clone/ownership.ts';
 import { cloneResult, terminationMessageLimit } from '../../../../../controller/pipeline/contract.ts';
 import { termination } from '../../../../../controller/pipeline/message.ts';
 import type { Draft } from '../../../../../controller/reconcile/outcome.ts';
@@ -53,10 +53,10 @@ test('the clone reads the file itself, never through a link, and what it reports
   const folder = mkdtempSync(join(tmpdir(), 'moorage-ownership-'));
   try {
     const file = join(folder, ownershipFile);
-    assert.deepEqual(ownershipTokens(folder), []);
+    assert.deepEqual(ownershipOf(folder), {});
     const longest = sealContact(`https://${'€'.repeat(192)}`, repo, secret);
     writeFileSync(file, [longest, longest, longest, ours].join('\n'));
-    const ownership = ownershipTokens(folder);
+    const { ownership = [] } = ownershipOf(folder);
     assert.equal(ownership.length, 3);
     const message = termination({ commit: 'a'.repeat(64), files: 1e9, bytes: 1e15, ownership });
     assert.ok(Buffer.byteLength(message) <= terminationMessageLimit);
@@ -64,10 +64,10 @@ test('the clone reads the file itself, never through a link, and what it reports
     writeFileSync(join(folder, 'elsewhere'), ours);
     rmSync(file);
     symlinkSync('elsewhere', file);
-    assert.deepEqual(ownershipTokens(folder), []);
+    assert.deepEqual(ownershipOf(folder), {});
     rmSync(file);
     mkdirSync(file);
-    assert.deepEqual(ownershipTokens(folder), []);
+    assert.deepEqual(ownershipOf(folder), {});
   } finally {
     rmSync(folder, { recursive: true });
   }

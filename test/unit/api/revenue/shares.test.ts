@@ -1,4 +1,5 @@
-// What an author accrues: a share of what callers are charged, and nothing of what nobody pays.
+// What an author accrues of calls: a share of what callers are charged, and nothing of what nobody pays.
+import { priceOfCall } from '../../../support/billing/prices.ts';
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
@@ -6,6 +7,10 @@ import { keyedHash } from '../../../../api/http/request/caller.ts';
 import { authorAccount, keyAccount, revenueAccount, type Account } from '../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
 import { labels } from '../../../../crds/names.ts';
+import type { App } from '../../../../api/apps/hosted-apps.ts';
+import { authorshipOf } from '../../../../api/apps/authors.ts';
+import { readPriceList } from '../../../../api/billing/prices/price-list.ts';
+import { noteAuthors, postDayOf } from '../../../../api/revenue/shares.ts';
 import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 import { startScriptedRouter, type ScriptedRouter } from '../../../support/models/scripted-router.ts';
 
@@ -13,6 +18,7 @@ const keyOfAuthor = 'sk-of-the-author-12345678';
 const nameOf = (key: string): string => keyedHash(`key:${key}`, 'salt');
 let router: ScriptedRouter;
 let sample: AppsSample;
+let mine: App;
 
 beforeAll(async () => {
   router = await startScriptedRouter({
@@ -23,12 +29,12 @@ beforeAll(async () => {
   sample = await sampleAppsServer({
     environment: {
       MOORAGE_ROUTER_URL: router.url,
-      MOORAGE_APP_CALL_USD: '0.001',
+      MOORAGE_PRICES: priceOfCall('0.001'),
       MOORAGE_KEY_LIMIT_USD: '0.01',
       MOORAGE_FREE_QUOTA_USD: '0.005',
     },
   });
-  await sample.host(
+  mine = await sample.host(
     'mine',
     (_request, response) => response.end('ok'),
     (app) => ({ ...app, metadata: { ...app.metadata, labels: { [labels.caller]: nameOf(keyOfAuthor) } } }),
@@ -41,7 +47,14 @@ afterAll(async () => {
 
 const balance = async (account: Account): Promise<string> =>
   formatMoney(await sample.models.ledger.get().ledger.balance(account));
-const share = (): Promise<string> => balance(authorAccount('git.test/octo'));
+/** What the author has, once the share of today is posted. */
+async function share(): Promise<string> {
+  const { database } = sample.models.ledger.get();
+  await noteAuthors(database, [authorshipOf(mine)]);
+  const prices = readPriceList(priceOfCall('0.001'), 0);
+  await postDayOf(database, { app: 'mine', day: new Date().toISOString().slice(0, 10), prices });
+  return balance(authorAccount('git.test/octo'));
+}
 const call = (key?: string): Promise<Response> =>
   sample.request('/api/projects/mine/call/', {
     headers: key === undefined ? { 'x-forwarded-for': '198.51.100.7' } : { authorization: `Bearer ${key}` },
@@ -49,7 +62,11 @@ const call = (key?: string): Promise<Response> =>
 
 test('attack: an author who calls his own app on the free quota accrues nothing', async () => {
   const statuses = [];
-  for (let count = 0; count < 7; count += 1) statuses.push((await call()).status);
+  for (let count = 0; count < 7; count += 1) {
+    const answer = await call();
+    statuses.push(answer.status);
+    if (answer.ok) assert.equal(answer.headers.get('x-charged-usd'), '0', 'the free quota covers it');
+  }
   assert.deepEqual(statuses, [200, 200, 200, 200, 200, 402, 402]);
   assert.equal(await share(), '0');
 });
@@ -62,7 +79,9 @@ test('attack: an author who calls his own app with the key that submitted it acc
 
 test('of what another caller with a key is charged, the share accrues [spec service.share]', async () => {
   const before = Number(await balance(revenueAccount('mine')));
-  assert.equal((await call('sk-of-a-reader-12345678')).status, 200);
+  const answer = await call('sk-of-a-reader-12345678');
+  assert.equal(answer.status, 200);
+  assert.deepEqual([answer.headers.get('x-cost-usd'), answer.headers.get('x-charged-usd')], ['0.001', '0.001']);
   assert.equal(await share(), '-0.0007');
   assert.equal((Number(await balance(revenueAccount('mine'))) - before).toFixed(6), '-0.000300');
 });

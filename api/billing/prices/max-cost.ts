@@ -1,5 +1,5 @@
 // The maximum cost of a call, which is reserved before it is made.
-import { priceOf, sumMoney, type Money } from './ledger/money.ts';
+import { priceOf, sumMoney, type Money } from '../ledger/money.ts';
 
 /** Prices in USD per million tokens. */
 export interface Prices {

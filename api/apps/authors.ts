@@ -1,0 +1,28 @@
+// Whose an app is: the owner of its repository, what of its uses he accrues, and whether he holds a key.
+import { readSettings, withSettings } from '../../crds/effective-settings.ts';
+import { labels } from '../../crds/names.ts';
+import { repositoryOf, type App } from './hosted-apps.ts';
+
+export interface Authorship {
+  readonly app: string;
+  /** Git host and owner of its repository, in lower case: who accrues. */
+  readonly author: string;
+  /** The author's share in parts per million. */
+  readonly sharePpm: number;
+  /** Hash of the caller who submitted it, as payers are named; undefined where it was not submitted through the API. */
+  readonly submitter: string | undefined;
+  /** SHA-256 of each key in the repository with which its author reads statements. */
+  readonly keys: readonly string[];
+}
+
+export function authorshipOf(app: App): Authorship {
+  const { host, owner } = repositoryOf(app);
+  const { author } = withSettings(app.spec, readSettings(app.status?.built?.settings));
+  return {
+    app: app.metadata.name,
+    author: `${host}/${owner}`.toLowerCase(),
+    sharePpm: Math.round(Number(author.share) * 1_000_000),
+    submitter: app.metadata.labels?.[labels.caller],
+    keys: app.status?.authorKeys ?? [],
+  };
+}

@@ -1,0 +1,161 @@
+// The price list: what a use, a call, a tool and a model cost whom, by versions that come into effect on announced days.
+import { z } from 'zod';
+import { moneyField } from '../ledger/money-field.ts';
+import { formatMoney, type Money, parseMoney } from '../ledger/money.ts';
+
+const day = z.iso.date('must be a day like 2027-01-31');
+const name = z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be the name of a tool, like web_search');
+const margin = z
+  .string()
+  .regex(/^(0([.][0-9]{1,6})?|1([.]0{1,6})?)$/, 'must be a share from 0 to 1 with at most 6 decimals, like 0.05')
+  .transform((text) => Math.round(Number(text) * 1_000_000));
+
+/** One version as the operator of an installation writes it. Amounts are decimal strings in USD. */
+const versionSource = z.strictObject({
+  version: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9.-]{0,39}$/, 'must be a short name in lower case, like 2027-01')
+    .describe('Name of the version; it stands on each line of a statement.'),
+  from: day.describe('First day, UTC, on which it is in effect.'),
+  announced: day.describe('Day on which it was announced.'),
+  note: z.string().max(500).optional().describe('What changes, in a sentence.'),
+  use: moneyField
+    .prefault('0.0001')
+    .describe(
+      'Price of a use of an app by a visitor, USD. Visitors are not charged; the author accrues his share of it.',
+    ),
+  call: moneyField.prefault('0.0001').describe('Price of a call of an app by an agent, USD.'),
+  tools: z.record(name, moneyField).default({}).describe('Prices of tools, USD, in place of their own.'),
+  modelMargin: margin
+    .prefault('0')
+    .describe('Charged to callers with a key on top of the cost of model calls, as a share of it.'),
+  free: z
+    .array(name)
+    .default([])
+    .describe('Tools and "call" for which nobody is charged: what they cost is recorded, and the platform bears it.'),
+  accrues: z
+    .array(z.enum(['use', 'call']))
+    .default(['use'])
+    .describe(
+      'What nobody is charged for, and an author accrues a share of all the same: use (of visitors), call (on the free quota).',
+    ),
+  usesPerVisitor: z
+    .int()
+    .positive()
+    .default(50)
+    .describe('Uses of an app by one visitor in a day of which its author accrues a share.'),
+});
+
+const source = z.array(versionSource).min(1, 'must have at least one version').max(200);
+
+/** One version of the price list, in effect from a day on until the next one. */
+export type PriceVersion = Readonly<z.output<typeof versionSource>>;
+
+/** One version as it was recorded. @throws z.ZodError */
+export function readVersion(content: unknown): PriceVersion {
+  return versionSource.parse(content);
+}
+
+/** A version as JSON, amounts and shares as decimal text; `readVersion` reads it. */
+export function contentOf({ use, call, tools, modelMargin, ...rest }: PriceVersion): z.input<typeof versionSource> {
+  return {
+    ...rest,
+    use: formatMoney(use),
+    call: formatMoney(call),
+    tools: Object.fromEntries(
+      Object.entries(tools)
+        .map(([name, price]) => [name, formatMoney(price)] as const)
+        .sort(([a], [b]) => (a < b ? -1 : 1)),
+    ),
+    modelMargin: String(modelMargin / 1_000_000),
+  };
+}
+
+/** In effect where an installation configures none: during the beta, comparisons are not charged. */
+const beta: z.input<typeof source> = [
+  {
+    version: 'beta',
+    from: '2026-01-01',
+    announced: '2026-01-01',
+    note: 'During the beta, nobody is charged for compare_models.',
+    free: ['compare_models'],
+  },
+];
+
+/** Reads the versions, in their order. @throws z.ZodError that names each field that is wrong */
+export function priceVersions(noticeDays: number): z.ZodType<readonly PriceVersion[]> {
+  return source.check(({ value, issues }) => {
+    const report = (index: number, field: string, message: string): void => {
+      issues.push({ code: 'custom', path: [index, field], message, input: value });
+    };
+    for (const [index, { version, from, announced }] of value.entries()) {
+      const before = value[index - 1];
+      if (value.findIndex((other) => other.version === version) < index)
+        report(index, 'version', `${version} is used twice`);
+      if (before === undefined) continue;
+      if (from <= before.from)
+        report(index, 'from', `must be after ${before.from}, when ${before.version} comes into effect`);
+      if (daysBetween(announced, from) < noticeDays)
+        report(index, 'from', `must be at least ${noticeDays} days after it was announced (${announced})`);
+    }
+  });
+}
+
+/**
+ * Reads the configuration, JSON text; the price list of the beta without one. @throws Error that names each field that is
+ * wrong
+ */
+export function readPriceList(text: string | undefined, noticeDays: number): PriceList {
+  const read = priceVersions(noticeDays).safeParse(text === undefined ? beta : parseJson(text));
+  if (read.success) return new PriceList(read.data);
+  const lines = read.error.issues.map(({ path, message }) => `  ${path.join('.')}: ${message}`);
+  throw new Error(`invalid price list (MOORAGE_PRICES):\n${lines.join('\n')}`);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return text;
+  }
+}
+
+/** The versions that hold, and which is in effect. */
+export class PriceList {
+  #versions: readonly PriceVersion[];
+
+  /** At least one, the oldest first. */
+  constructor(versions: readonly PriceVersion[]) {
+    this.#versions = versions;
+  }
+
+  get versions(): readonly PriceVersion[] {
+    return this.#versions;
+  }
+
+  /** Those that were recorded, where a configured one is not as it was announced. */
+  replace(versions: readonly PriceVersion[]): void {
+    if (versions.length > 0) this.#versions = versions;
+  }
+
+  /** The version in effect. Before the first one, the first. */
+  at(time: Date = new Date()): PriceVersion {
+    const today = time.toISOString().slice(0, 10);
+    const versions = this.#versions.filter(({ from }, index) => index === 0 || from <= today);
+    return versions.at(-1) as PriceVersion;
+  }
+}
+
+/** The price of a tool by this version. `own`: what the tool itself says, USD. */
+export function toolPrice({ tools }: PriceVersion, tool: string, own: string): Money {
+  return tools[tool] ?? parseMoney(own);
+}
+
+/** Whether nobody is charged for a tool, or for calls of apps (`call`). */
+export function isFree({ free }: PriceVersion, item: string): boolean {
+  return free.includes(item);
+}
+
+export function daysBetween(from: string, to: string): number {
+  return Math.round((Date.parse(to) - Date.parse(from)) / 86_400_000);
+}

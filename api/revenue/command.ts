@@ -1,0 +1,146 @@
+// The operator's program: what is owed, payouts, refunds, corrections, disputes. Run it where DATABASE_URL is set, such as in
+// a pod of the API.
+import { parseArgs } from 'node:util';
+import { type Database, formatMoney, MoneyError, openLedgerDatabase, PriceList } from '../billing/index.ts';
+import { type Adjustment, adjust, listDisputes, listOwed, refund, resolve } from './corrections.ts';
+import { recordedPrices } from './prices.ts';
+import { postDayOf } from './shares.ts';
+import { audit } from './store/statements.ts';
+
+const usage = `usage: node api/revenue/command.ts COMMAND
+  owed                                                        what is owed to each author
+  payout  --author HOST/OWNER --amount USD --reference TEXT   record that you paid an author
+  refund  --event ID --reason TEXT                            give back what a call of an app was charged
+  correct --author HOST/OWNER --amount [-]USD --reason TEXT [--month YYYY-MM] [--event ID] --id TEXT
+                                                              add to what an author earned, or take from it
+  disputes                                                    disputes without an answer
+  resolve --dispute ID --answer TEXT [--amount [-]USD]        answer a dispute, with a line of the statement or without
+  post    --app NAME --day YYYY-MM-DD                         post what is missing of the share of a day
+  audit                                                       compare every line with the ledger
+Amounts are in USD. Sent again with the same reference or id, nothing is posted twice.`;
+
+class UsageError extends Error {}
+
+const options = {
+  author: { type: 'string' },
+  amount: { type: 'string' },
+  reference: { type: 'string' },
+  event: { type: 'string' },
+  reason: { type: 'string' },
+  month: { type: 'string' },
+  id: { type: 'string' },
+  dispute: { type: 'string' },
+  answer: { type: 'string' },
+  app: { type: 'string' },
+  day: { type: 'string' },
+} as const;
+type Values = Partial<Record<keyof typeof options, string>>;
+
+function need(values: Values, name: keyof typeof options): string {
+  const value = values[name];
+  if (value === undefined || value === '') throw new UsageError(`--${name} is missing`);
+  return value;
+}
+
+/** Each resolves with what it prints. */
+const commands: Readonly<Record<string, (database: Database, values: Values) => Promise<string>>> = {
+  owed: async (database) => {
+    const rows = await listOwed(database);
+    return rows.length === 0
+      ? 'nothing is owed'
+      : rows.map(({ author, amount }) => `${author}\t$${formatMoney(amount)}`).join('\n');
+  },
+  payout: async (database, values) =>
+    posted(
+      await adjust(database, {
+        kind: 'payout',
+        author: need(values, 'author'),
+        amount: `-${need(values, 'amount')}`,
+        id: need(values, 'reference'),
+        reason: need(values, 'reference'),
+      }),
+    ),
+  refund: async (database, values) => posted(await refund(database, need(values, 'event'), need(values, 'reason'))),
+  correct: async (database, values) => {
+    const { month, event } = values;
+    const adjustment: Adjustment = {
+      kind: 'correction',
+      author: need(values, 'author'),
+      amount: need(values, 'amount'),
+      id: need(values, 'id'),
+      reason: need(values, 'reason'),
+      month,
+      event,
+    };
+    return posted(await adjust(database, adjustment));
+  },
+  disputes: async (database) => {
+    const rows = await listDisputes(database);
+    return rows.length === 0
+      ? 'no dispute is open'
+      : rows
+          .map(
+            ({ id, author, month, line, message }) =>
+              `${id}\t${author}\t${month}${line === null ? '' : `\tline ${line}`}\t${message}`,
+          )
+          .join('\n');
+  },
+  resolve: async (database, values) =>
+    posted(
+      await resolve(database, {
+        dispute: need(values, 'dispute'),
+        answer: need(values, 'answer'),
+        amount: values.amount,
+      }),
+    ),
+  post: async (database, values) => {
+    const prices = new PriceList(await recordedPrices(database));
+    const lines = await postDayOf(database, { app: need(values, 'app'), day: need(values, 'day'), prices });
+    return lines === 0 ? 'nothing was missing' : `posted ${lines} ${lines === 1 ? 'line' : 'lines'}`;
+  },
+  audit: async (database) => {
+    const faults = await database.query(audit, []);
+    if (faults.length > 0) throw new Error(faults.map(({ fault }) => fault).join('\n'));
+    return 'every line is as it was posted';
+  },
+};
+
+function posted(line: string | undefined): string {
+  return line === undefined ? 'nothing was posted' : `posted line ${line}`;
+}
+
+/** @returns the exit code */
+async function main(args: readonly string[]): Promise<number> {
+  try {
+    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
+    const command = commands[positionals.join(' ')];
+    if (command === undefined)
+      throw new UsageError(
+        positionals.length === 0 ? 'name a command' : `there is no command ${positionals.join(' ')}`,
+      );
+    process.stdout.write(`${await run(command, values)}\n`);
+    return 0;
+  } catch (error) {
+    return report(error);
+  }
+}
+
+async function run(command: (database: Database, values: Values) => Promise<string>, values: Values): Promise<string> {
+  const { DATABASE_URL: url } = process.env;
+  if (url === undefined) throw new UsageError('DATABASE_URL is not set: run this in a pod of the API');
+  const database = await openLedgerDatabase(url);
+  try {
+    return await command(database, values);
+  } finally {
+    await database.close();
+  }
+}
+
+function report(error: unknown): number {
+  const isUsage = [UsageError, MoneyError, TypeError].some((type) => error instanceof type);
+  const message = error instanceof Error ? error.message : String(error);
+  process.stderr.write(`${message}\n${isUsage ? `${usage}\n` : ''}`);
+  return isUsage ? 2 : 1;
+}
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,209 @@
+// Statements over HTTP: who may read them, what is in them, disputes, and what the operator's program does.
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import { authorshipOf } from '../../../../api/apps/authors.ts';
+import type { Database } from '../../../../api/billing/database/database.ts';
+import { recordUses } from '../../../../api/billing/ledger/usage.ts';
+import { readPriceList } from '../../../../api/billing/prices/price-list.ts';
+import { adjust, CorrectionError, refund, resolve } from '../../../../api/revenue/corrections.ts';
+import { noteAuthors, postDayOf } from '../../../../api/revenue/shares.ts';
+import { statementView } from '../../../../api/revenue/statement/view.ts';
+import { closeMonths } from '../../../../api/revenue/store/statements.ts';
+import { hashOfKey, newAuthorKey } from '../../../../lib/author-key.ts';
+import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
+
+const key = newAuthorKey();
+const prices = readPriceList(undefined, 0);
+const today = new Date().toISOString().slice(0, 10);
+const month = today.slice(0, 7);
+const author = 'git.test/octo';
+let sample: AppsSample;
+let database: Database;
+
+beforeAll(async () => {
+  sample = await sampleAppsServer();
+  database = sample.models.ledger.get().database;
+  const app = await sample.host(
+    'mine',
+    (_request, response) => response.end('ok'),
+    (one) => ({ ...one, status: { ...one.status, authorKeys: [hashOfKey(key)] } }),
+  );
+  await noteAuthors(database, [authorshipOf(app)]);
+  await recordUses(
+    database,
+    ['a', 'b', 'c'].map((id, index) => ({
+      id: `visit-${id}`,
+      kind: 'visit',
+      app: 'mine',
+      caller: `visitor-${index}`,
+      at: new Date(Date.parse(`${today}T00:00:00Z`) + index),
+      class: id === 'c' ? 'asset' : 'use',
+    })),
+  );
+  await postDayOf(database, { app: 'mine', day: today, prices });
+});
+afterAll(() => sample.stop());
+
+const get = (path: string, headers: Record<string, string> = { authorization: `Bearer ${key}` }): Promise<Response> =>
+  sample.request(path, { headers });
+const post = (path: string, body: unknown): Promise<Response> =>
+  sample.request(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+    body: JSON.stringify(body),
+  });
+const problem = z.looseObject({ type: z.string(), detail: z.string() });
+async function refusal(response: Response): Promise<[number, string, string]> {
+  const { type, detail } = problem.parse(await response.json());
+  return [response.status, type.slice(type.lastIndexOf('/') + 1), detail];
+}
+const statement = async (of = month): Promise<z.output<typeof statementView>> =>
+  statementView.parse(await (await get(`/api/authors/octo/statement?month=${of}`)).json());
+
+test('everybody sees whose an app is, and how its author gets a key', async () => {
+  const found = await get('/api/authors/Octo', {});
+  assert.deepEqual(z.looseObject({ apps: z.unknown(), has_key: z.boolean() }).parse(await found.json()).apps, [
+    { slug: 'mine', share: 0.7 },
+  ]);
+  const issued = z
+    .object({ key: z.string(), file: z.string(), line: z.string(), message: z.string() })
+    .parse(await (await sample.request('/api/authors/octo/keys', { method: 'POST' })).json());
+  assert.equal(issued.file, '.moorage-owner');
+  assert.equal(issued.line, `moorage-author-sha256-${createHash('sha256').update(issued.key).digest('hex')}`);
+  const [status, type, detail] = await refusal(
+    await get('/api/authors/octo/statement', { authorization: `Bearer ${issued.key}` }),
+  );
+  assert.deepEqual([status, type], [401, 'author-key-required'], 'it is worth nothing before it is committed');
+  assert.match(detail, /\.moorage-owner/);
+});
+
+test('attack: without a key, with one of a model router or of another author, nobody reads a statement', async () => {
+  const wrong: Record<string, string>[] = [
+    {},
+    { authorization: 'Bearer sk-123456789012345678' },
+    { authorization: `Bearer ${newAuthorKey()}` },
+    { authorization: 'Basic x' },
+  ];
+  for (const path of ['statement', 'statements', 'lines/1/events'])
+    for (const headers of wrong) {
+      const response = await get(`/api/authors/octo/${path}`, headers);
+      assert.equal(response.status, 401, path);
+      assert.equal(response.headers.get('www-authenticate'), 'Bearer realm="moorage author"');
+    }
+  const [status, type] = await refusal(await get('/api/authors/nobody/statement'));
+  assert.deepEqual([status, type], [404, 'unknown-author']);
+});
+
+test('a line goes down to the uses that it counts', async () => {
+  const { lines, state, earned_usd, closing_usd, ...rest } = await statement();
+  assert.deepEqual([rest.author, state, earned_usd, closing_usd], [author, 'open', '0.00014', '0.00014']);
+  const [line] = lines;
+  assert.ok(line !== undefined);
+  assert.deepEqual(
+    [
+      line.kind,
+      line.app,
+      line.day,
+      line.item,
+      line.uses,
+      line.gross_usd,
+      line.share,
+      line.amount_usd,
+      line.price_version,
+    ],
+    ['share', 'mine', today, 'use', 2, '0.0002', '0.7', '0.00014', 'beta'],
+  );
+  const events = z
+    .looseObject({ events: z.array(z.object({ id: z.string(), at: z.string() })), next: z.null() })
+    .parse(await (await get(new URL(line.events_url ?? '').pathname)).json()).events;
+  assert.deepEqual(
+    events.map(({ id }) => id),
+    ['visit-a', 'visit-b'],
+  );
+  assert.equal(
+    createHash('sha256')
+      .update(events.map(({ id }) => id).join('\n'))
+      .digest('hex'),
+    line.events_sha256,
+  );
+});
+
+test('the same as CSV', async () => {
+  const response = await get(`/api/authors/octo/statement?month=${month}`, {
+    authorization: `Bearer ${key}`,
+    accept: 'text/csv',
+  });
+  assert.match(response.headers.get('content-disposition') ?? '', new RegExp(`octo-${month}\\.csv`));
+  const [header, row] = (await response.text()).split('\r\n');
+  assert.match(header ?? '', /^id,kind,app,day,item,price_version,uses,gross_usd,share,amount_usd,/);
+  assert.match(row ?? '', new RegExp(`^\\d+,share,mine,${today},use,beta,2,0.0002,0.7,0.00014,`));
+});
+
+test('a month that is none, and a line that is none, are refused by name', async () => {
+  assert.match((await refusal(await get('/api/authors/octo/statement?month=2026-13')))[2], /month/);
+  assert.deepEqual((await refusal(await get('/api/authors/octo/lines/999/events'))).slice(0, 2), [404, 'unknown-line']);
+});
+
+test('a dispute keeps a statement open until it is answered; what comes of it is a line', async () => {
+  const opened = await post('/api/authors/octo/disputes', { month, message: 'The third visit is missing.' });
+  assert.equal(opened.status, 200);
+  const { id } = z.looseObject({ id: z.string() }).parse(await opened.json());
+  assert.equal((await statement()).state, 'disputed');
+  await database.query(closeMonths, [14, new Date(Date.now() + 90 * 86_400_000)]);
+  assert.equal((await statement()).state, 'disputed', 'an open dispute keeps it from being final');
+  const line = await resolve(database, { dispute: id, answer: 'You are right.', amount: '0.00007' });
+  assert.ok(line !== undefined);
+  assert.equal(
+    await resolve(database, { dispute: id, answer: 'You are right.', amount: '0.00007' }),
+    undefined,
+    'once',
+  );
+  const { state, corrected_usd, disputes } = await statement();
+  assert.deepEqual([state, corrected_usd, disputes[0]?.resolution], ['adjusted', '0.00007', 'You are right.']);
+  assert.deepEqual(
+    (await refusal(await post('/api/authors/octo/disputes', { month, line: '999', message: 'x' }))).slice(0, 2),
+    [404, 'unknown-line'],
+  );
+});
+
+test('a payout is at most what is owed, once a reference', async () => {
+  const pay = (amount: string, id: string): Promise<string | undefined> =>
+    adjust(database, { kind: 'payout', author, amount: `-${amount}`, id, reason: id });
+  await assert.rejects(
+    pay('1', 'too much'),
+    (error) => error instanceof CorrectionError && /is owed \$0\.00021/.test(error.message),
+  );
+  assert.ok((await pay('0.0002', 'bank 1')) !== undefined);
+  assert.equal(await pay('0.0002', 'bank 1'), undefined);
+  const { paid_usd, closing_usd } = await statement();
+  assert.deepEqual([paid_usd, closing_usd], ['0.0002', '0.00001']);
+  await assert.rejects(refund(database, 'visit-a', 'x'), CorrectionError);
+});
+
+test('once a statement is final it cannot be disputed, and a correction stands in the current month', async () => {
+  const past = '2025-01';
+  await adjust(database, { kind: 'correction', author, amount: '0.5', id: 'old', reason: 'agreed', month: past });
+  assert.equal((await statement(past)).state, 'open');
+  await database.query(closeMonths, [14, null]);
+  assert.equal((await statement(past)).state, 'final');
+  assert.deepEqual(
+    (await refusal(await post('/api/authors/octo/disputes', { month: past, message: 'x' }))).slice(0, 2),
+    [409, 'statement-final'],
+  );
+  await adjust(database, { kind: 'correction', author, amount: '-0.1', id: 'late', reason: 'agreed too', month: past });
+  assert.equal((await statement(past)).lines.length, 1);
+  assert.ok((await statement()).lines.some(({ reason }) => reason === 'agreed too'));
+});
+
+test('the price list is public', async () => {
+  const list = z
+    .looseObject({
+      current: z.string(),
+      versions: z.array(z.looseObject({ version: z.string(), free: z.array(z.string()), call_usd: z.string() })),
+    })
+    .parse(await (await get('/api/prices', {})).json());
+  assert.equal(list.current, 'beta');
+  assert.deepEqual([list.versions[0]?.free, list.versions[0]?.call_usd], [['compare_models'], '0.0001']);
+});
