@@ -1,10 +1,10 @@
 // The money of calls of apps on a real PostgreSQL: booked exactly to caller, app and author, never over a quota, and
 // given back when the process ends.
-import { priceOfCall } from '../../support/billing/prices.ts';
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
+import type { App } from '../../../api/apps/hosted-apps.ts';
 import { keyedHash } from '../../../api/http/request/caller.ts';
 import {
   authorAccount,
@@ -18,11 +18,14 @@ import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
 import { sampleAppsServer, withAgents, type AppsSample } from '../../support/apps/sample.ts';
 import { startScriptedRouter, type ScriptedRouter } from '../../support/models/scripted-router.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { priceOfCall } from '../../support/billing/prices.ts';
+import { postToday } from '../../support/revenue/post-today.ts';
 
 let postgres: Postgres;
 let sample: AppsSample;
 let router: ScriptedRouter;
 let ledger: Ledger;
+let odd: App;
 
 beforeAll(async () => {
   postgres = await startPostgres({ durable: false });
@@ -43,7 +46,7 @@ beforeAll(async () => {
     },
   });
   ({ ledger } = sample.models.ledger.get());
-  await sample.host(
+  odd = await sample.host(
     'odd',
     (request, response) => {
       response.statusCode = request.url?.includes('fail') === true ? 503 : 200;
@@ -98,12 +101,14 @@ test('200 calls at once on a limit for 33: so many are answered, the rest refuse
   assert.deepEqual([await ledger.balance(author), await ledger.balance(revenue)], [0n, -free], 'nobody paid');
   const paid = await flood({ authorization: `Bearer ${key}` });
   assert.equal(await ledger.balance(keyAccount(keyedHash(`key:${key}`, 'salt'))), paid);
+  const { database } = sample.models.ledger.get();
+  assert.equal(await postToday(database, odd, priceOfCall('0.0003')), 1);
+  assert.equal(await postToday(database, odd, priceOfCall('0.0003')), 0, 'once');
   const share = (paid / parseMoney('0.0003')) * parseMoney('0.00009999');
   assert.equal(await ledger.balance(author), -share);
   assert.equal(await ledger.balance(revenue), share - paid - free);
   assert.equal((await ledger.counts()).open, 0);
   assert.deepEqual(await ledger.audit(), []);
-  const { database } = sample.models.ledger.get();
   const [sums] = await database.query(
     {
       name: 'sums',

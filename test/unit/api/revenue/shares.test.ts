@@ -1,5 +1,4 @@
 // What an author accrues of calls: a share of what callers are charged, and nothing of what nobody pays.
-import { priceOfCall } from '../../../support/billing/prices.ts';
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
@@ -8,9 +7,8 @@ import { authorAccount, keyAccount, revenueAccount, type Account } from '../../.
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
 import { labels } from '../../../../crds/names.ts';
 import type { App } from '../../../../api/apps/hosted-apps.ts';
-import { authorshipOf } from '../../../../api/apps/authors.ts';
-import { readPriceList } from '../../../../api/billing/prices/price-list.ts';
-import { noteAuthors, postDayOf } from '../../../../api/revenue/shares.ts';
+import { priceOfCall } from '../../../support/billing/prices.ts';
+import { postToday } from '../../../support/revenue/post-today.ts';
 import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 import { startScriptedRouter, type ScriptedRouter } from '../../../support/models/scripted-router.ts';
 
@@ -50,9 +48,7 @@ const balance = async (account: Account): Promise<string> =>
 /** What the author has, once the share of today is posted. */
 async function share(): Promise<string> {
   const { database } = sample.models.ledger.get();
-  await noteAuthors(database, [authorshipOf(mine)]);
-  const prices = readPriceList(priceOfCall('0.001'), 0);
-  await postDayOf(database, { app: 'mine', day: new Date().toISOString().slice(0, 10), prices });
+  await postToday(database, mine, priceOfCall('0.001'));
   return balance(authorAccount('git.test/octo'));
 }
 const call = (key?: string): Promise<Response> =>

@@ -1,0 +1,13 @@
+// Posts the share of an app's uses of today, as the platform does once the day has ended.
+import { authorshipOf } from '../../../api/apps/authors.ts';
+import type { App } from '../../../api/apps/hosted-apps.ts';
+import type { Database } from '../../../api/billing/database/database.ts';
+import { readPriceList } from '../../../api/billing/prices/price-list.ts';
+import { noteAuthors, postDayOf } from '../../../api/revenue/shares.ts';
+
+/** `prices`: MOORAGE_PRICES of the sample. @returns how many lines */
+export async function postToday(database: Database, app: App, prices: string): Promise<number> {
+  await noteAuthors(database, [authorshipOf(app)]);
+  const day = new Date().toISOString().slice(0, 10);
+  return postDayOf(database, { app: app.metadata.name, day, prices: readPriceList(prices, 0) });
+}
