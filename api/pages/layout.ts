@@ -82,11 +82,16 @@ function current({ path }: Visit, section: string): Html {
   return raw(path.startsWith(`${section}/`) ? ' aria-current="true"' : '');
 }
 
-function footer({ json }: Page, { text, site }: Visit): Html {
+function pricesLink({ site, text, link }: Visit): Html {
+  return site.answersAt('/prices') ? html`<a href="${link('/prices')}">${text.prices.title}</a>` : html``;
+}
+
+function footer({ json }: Page, visit: Visit): Html {
+  const { text, site } = visit;
   const links = documents.filter(({ path }) => site.answersAt(path));
   return html`<footer class="foot">
     <div class="bar">
-      <p class="meta"><span>${text.site.tagline}</span> <span>${text.site.utc}</span></p>
+      <p class="meta"><span>${text.site.tagline}</span> <span>${text.site.utc}</span> ${pricesLink(visit)}</p>
       <nav aria-label="${text.site.programs}">
         <ul>
           ${json === undefined ? '' : html`<li><a href="${json}">${text.site.json}</a></li>`}

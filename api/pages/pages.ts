@@ -7,6 +7,7 @@ import type { Problem } from '../../lib/problem.ts';
 import type { Catalog as ModelList } from '../models/index.ts';
 import { assetEndpoint } from './assets.ts';
 import { Calls } from './calls.ts';
+import { authorPages } from './author-pages.ts';
 import { catalogData } from './catalog-data.ts';
 import { catalogPages } from './catalog-pages.ts';
 import { comparePages } from './compare-pages.ts';
@@ -46,6 +47,7 @@ export function startPages({ offer, endpoints, models }: PagesOptions): Pages {
     ...submitPages(site, calls),
     ...statusPages(site, calls),
     ...comparePages(site, calls, models),
+    ...authorPages(site, calls),
   ];
   for (const { path } of pages) paths.add(path);
   return {

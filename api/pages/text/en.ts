@@ -1,4 +1,5 @@
 // The words of pages in English. Their shape is that of every language: what another one lacks does not compile.
+import { author } from './en-author.ts';
 import { forms } from './en-forms.ts';
 
 export const en = {
@@ -205,6 +206,7 @@ export const en = {
     visit: (requests: number, median: string) => `${requests} ${requests === 1 ? 'request' : 'requests'}, ${median}`,
     empty: 'There is nothing to rank yet.',
   },
+  ...author,
   ...forms,
   problem: {
     title: (status: string) => `Error ${status}`,

@@ -1,5 +1,6 @@
 // The words of pages in Chinese.
 import type { Text } from './en.ts';
+import { author } from './zh-author.ts';
 import { forms } from './zh-forms.ts';
 
 export const zh: Text = {
@@ -205,6 +206,7 @@ export const zh: Text = {
     visit: (requests, median) => `${requests} 次请求，${median}`,
     empty: '暂时没有可排行的应用。',
   },
+  ...author,
   ...forms,
   problem: {
     title: (status) => `错误 ${status}`,

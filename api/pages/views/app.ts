@@ -82,6 +82,7 @@ function aboutFacts(app: ProjectDetail, visit: Visit): Html {
     typeof app.stars_at === 'string' ? html` <small>${text.app.asOf} ${format.date(app.stars_at)}</small>` : '';
   return facts([
     [text.app.source, outward(app.repo, authored(app.repo.replace(/^https?:\/\//, '')))],
+    [text.author.author, authorLink(app.repo, visit)],
     [
       text.app.stars,
       typeof app.stars === 'number' ? html`${format.integer(app.stars)}${starsAt}` : unknown(app.stars_reason, visit),
@@ -181,4 +182,11 @@ function callSection({ slug }: ProjectDetail, { text, site: { baseUrl } }: Visit
     <p>${text.app.callLead}</p>
     ${code(`curl ${url} --json '{"method": "GET", "path": "/"}'\ncurl ${url}/`, text.app.call)}
   </section>`;
+}
+
+/** The page of who owns the repository. */
+function authorLink(repo: string, { site, link }: Visit): Html | undefined {
+  const [, host = '', owner] = /^https?:\/\/([^/]+)\/([^/]+)\//.exec(repo) ?? [];
+  if (owner === undefined || !site.answersAt('/authors/{handle}')) return undefined;
+  return html`<a href="${link(`/authors/${encodeURIComponent(owner)}`, { host })}">${authored(owner)}</a>`;
 }

@@ -19,6 +19,8 @@ export const pagePaths = [
   '/compare',
   '/status/octo/chat',
   '/status/octo/slow',
+  '/authors/octo',
+  '/prices',
 ];
 
 /** The same page in a language. */

@@ -17,6 +17,22 @@ import { baseUrl, sampleServices, silent } from '../api/sample.ts';
 import { echoTool, silentTool } from '../discovery/sample.ts';
 import { benchDetails, guideRecords, projectDetails, rankAnswer } from './records.ts';
 
+const sampleListedPrices = {
+  current: 'beta',
+  versions: [
+    {
+      version: 'beta',
+      from: '2026-01-01',
+      note: 'During the beta, nobody is charged for compare_models.',
+      use_usd: '0.0001',
+      call_usd: '0.0001',
+      tools: { compare_models: '0', web_search: '0.0002' },
+      model_margin: '0',
+      free: ['compare_models'],
+    },
+  ],
+};
+
 export interface SampleData {
   /** Answers as JSON by path; a list of records answers below its path by slug. */
   readonly projects?: readonly { readonly slug: string }[];
@@ -109,6 +125,12 @@ export function samplePages(data: SampleData = {}): { app: ReturnType<typeof cre
     ...records('/api/bench', bench, () => entries(bench)),
     ...records('/api/agent-guides', guides, () => guides),
     getter('/api/rank', () => data.rank ?? rankAnswer),
+    getter('/api/prices', () => sampleListedPrices),
+    getter('/api/authors/{handle}', () => ({
+      author: 'git.test/octo',
+      apps: [{ slug: 'chat', share: 0.7 }],
+      has_key: false,
+    })),
     getter('/t', () => ({})),
     getter('/api/projects/{slug}/call', () => ({})),
     compare,

@@ -141,6 +141,26 @@ test('the same as CSV', async () => {
   assert.match(row ?? '', new RegExp(`^\\d+,share,mine,${today},use,beta,2,0.0002,0.7,0.00014,`));
 });
 
+test('a person reads it on a page, with the key in a form', async () => {
+  const show = (fields: Record<string, string>): Promise<Response> =>
+    sample.request('/authors/octo', {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/x-www-form-urlencoded',
+        origin: 'https://moorage.test',
+        host: 'moorage.test',
+      },
+      body: new URLSearchParams(fields).toString(),
+    });
+  const html = await (await show({ month, key })).text();
+  assert.match(html, new RegExp(`Statement of ${month}`));
+  assert.match(html, /\$0\.00014/);
+  assert.ok(!html.includes(key), 'the key is not in the page');
+  const refused = await (await show({ month, key: newAuthorKey() })).text();
+  assert.match(refused, /The statement cannot be shown/);
+  assert.doesNotMatch(refused, /0\.00014/);
+});
+
 test('a month that is none, and a line that is none, are refused by name', async () => {
   assert.match((await refusal(await get('/api/authors/octo/statement?month=2026-13')))[2], /month/);
   assert.deepEqual((await refusal(await get('/api/authors/octo/lines/999/events'))).slice(0, 2), [404, 'unknown-line']);

@@ -1,0 +1,178 @@
+// An author: his apps, how he proves that they are his, and the statement of a month.
+import type { Problem } from '../../../lib/problem.ts';
+import { type Html, html } from '../../http/index.ts';
+import type { StatementView } from '../../revenue/index.ts';
+import type { Page } from '../page.ts';
+import { authored, code, english, facts, missing, table } from '../parts.ts';
+import type { Visit } from '../visit.ts';
+import { errorSummary, textField } from './fields.ts';
+
+export interface AuthorRecord {
+  readonly handle: string;
+  /** Git host and owner. */
+  readonly name: string;
+  readonly apps: readonly { readonly slug: string; readonly share: number }[];
+  readonly hasKey: boolean;
+}
+
+export interface AuthorContent {
+  readonly record: AuthorRecord;
+  readonly month: string;
+  readonly statement?: StatementView;
+  readonly problem?: Problem | undefined;
+}
+
+const fields = ['key', 'month'];
+
+export function authorPage({ record, month, statement, problem }: AuthorContent, visit: Visit): Page {
+  const { text } = visit;
+  return {
+    title: text.author.title(record.name),
+    json: `/api/authors/${encodeURIComponent(record.handle)}`,
+    isPrivate: statement !== undefined,
+    main: html`<h1>${authored(record.name)}</h1>
+      ${apps(record, visit)} ${problem === undefined ? '' : errorSummary(text.author.refused, problem, fields, visit)}
+      ${statement === undefined ? '' : statementParts(statement, visit)} ${keyForm(record, { month, problem }, visit)}
+      ${howTo(record, visit)}`,
+  };
+}
+
+function apps({ apps: list }: AuthorRecord, visit: Visit): Html {
+  const { text, format } = visit;
+  return html`<section>
+    <h2>${text.author.apps}</h2>
+    ${table(
+      text.author.apps,
+      [{ title: text.author.app }, { title: text.author.share, number: true }],
+      list.map(({ slug, share }) => [
+        html`<a href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${slug}</a>`,
+        format.percent(share),
+      ]),
+    )}
+  </section>`;
+}
+
+function keyForm(
+  { handle }: AuthorRecord,
+  { month, problem }: Pick<AuthorContent, 'month' | 'problem'>,
+  visit: Visit,
+): Html {
+  const { text } = visit;
+  const errors = problem?.errors ?? [];
+  return html`<section>
+    <h2>${text.author.read}</h2>
+    <form method="post" action="${visit.link(`/authors/${encodeURIComponent(handle)}`)}">
+      ${textField(
+        {
+          name: 'month',
+          label: text.author.month,
+          help: text.author.monthHelp,
+          value: month,
+          maxLength: 7,
+          isRequired: true,
+        },
+        errors,
+        visit,
+      )}
+      ${textField(
+        {
+          name: 'key',
+          label: text.author.key,
+          help: text.author.keyHelp,
+          value: '',
+          maxLength: 100,
+          type: 'password',
+          isRequired: true,
+        },
+        errors,
+        visit,
+      )}
+      <button type="submit">${text.author.show}</button>
+    </form>
+  </section>`;
+}
+
+function howTo({ handle, hasKey }: AuthorRecord, visit: Visit): Html {
+  const { text, site } = visit;
+  const lines = [
+    `curl -X POST ${site.baseUrl}/api/authors/${encodeURIComponent(handle)}/keys`,
+    `echo 'moorage-author-sha256-…' >> .moorage-owner`,
+    `git add .moorage-owner && git commit -m 'Let me read my statements' && git push`,
+  ];
+  return html`<section>
+    <h2>${text.author.proof}</h2>
+    <p>${text.author.proofLead}</p>
+    ${code(lines.join('\n'), text.author.proof)}
+    <p>${hasKey ? text.author.proven : text.author.unproven}</p>
+  </section>`;
+}
+
+const usd = (amount: string): string => (amount.startsWith('-') ? `-$${amount.slice(1)}` : `$${amount}`);
+
+function statementParts(statement: StatementView, visit: Visit): Html {
+  const { text, format } = visit;
+  return html`<section>
+    <h2>${text.author.statement(statement.month)}</h2>
+    ${facts([
+      [text.author.state, text.author.states[statement.state]],
+      [text.author.until, format.dateTime(statement.disputes_until)],
+      [text.author.opening, usd(statement.opening_usd)],
+      [text.author.earned, usd(statement.earned_usd)],
+      [text.author.corrected, usd(statement.corrected_usd)],
+      [text.author.paid, usd(statement.paid_usd)],
+      [text.author.closing, html`<strong>${usd(statement.closing_usd)}</strong>`],
+    ])}
+    ${statement.lines.length === 0 ? html`<p class="empty">${text.author.empty}</p>` : lines(statement, visit)}
+    ${losses(statement, visit)} ${disputes(statement, visit)}
+  </section>`;
+}
+
+function lines({ lines: list }: StatementView, visit: Visit): Html {
+  const { text, format } = visit;
+  const number = true;
+  return table(
+    text.author.lines,
+    [
+      { title: text.author.day },
+      { title: text.author.kind },
+      { title: text.author.app },
+      { title: text.author.uses, number },
+      { title: text.author.gross, number },
+      { title: text.author.share, number },
+      { title: text.author.amount, number },
+      { title: text.author.version },
+    ],
+    list.map((line) => [
+      line.day ?? format.date(line.posted_at),
+      html`${text.author.kinds[line.kind]}${line.item === null ? '' : html`, ${text.author.items[line.item]}`}${line.reason === null ? '' : html`<br /><small>${authored(line.reason)}</small>`}`,
+      line.app ?? missing(visit),
+      format.integer(line.uses),
+      usd(line.gross_usd),
+      line.share === null ? missing(visit) : format.percent(Number(line.share)),
+      usd(line.amount_usd),
+      line.price_version ?? missing(visit),
+    ]),
+  );
+}
+
+function losses({ losses: list }: StatementView, { text, format }: Visit): Html {
+  if (list.length === 0) return html``;
+  return html`<p class="notice in_pipeline">
+    ${text.author.losses(format.integer(list.reduce((sum, { requests }) => sum + requests, 0)))}
+  </p>`;
+}
+
+function disputes({ disputes: list }: StatementView, visit: Visit): Html {
+  const { text, format } = visit;
+  if (list.length === 0) return html``;
+  return html`<h3>${text.author.disputes}</h3>
+    <ul>
+      ${list.map(
+        ({ message, opened_at: at, resolution }) =>
+          html`<li>
+            ${format.date(at)}: ${authored(message)}<br />
+            ${resolution === null ? text.author.unanswered : english(resolution, visit)}
+          </li>`,
+      )}
+    </ul>`;
+}
