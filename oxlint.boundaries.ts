@@ -24,6 +24,7 @@ const order = [
   'apps',
   'submit',
   'metering',
+  'reconciliation',
   'catalog',
   'mcp',
   'a2a',

@@ -21,6 +21,7 @@ import { type Metering, type MeteringSettings, readMeteringSettings, startMeteri
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
 import { type Models, type ModelSettings, type ModelsOptions, payersOf, startModels } from './models/index.ts';
 import { startPages } from './pages/index.ts';
+import { startReconciliation } from './reconciliation/index.ts';
 import {
   type Fetcher,
   startTools,
@@ -127,6 +128,11 @@ export function createApi(options: ApiOptions): Api {
     registry,
     log,
   });
+  const reconciliation = startReconciliation({
+    ...shared,
+    ledger: models.ledger,
+    router: { name: options.models.router?.kind ?? 'none', billOf: models.billOf },
+  });
   const catalog = startCatalog({
     ...shared,
     apps: options.apps,
@@ -153,6 +159,7 @@ export function createApi(options: ApiOptions): Api {
     ...tools.endpoints,
     agent,
     ...apps.endpoints,
+    ...reconciliation.endpoints,
     ...catalog.endpoints,
     ...options.submitting,
   ];

@@ -20,6 +20,7 @@ export {
   sumMoney,
   zero,
 } from './ledger/money.ts';
+export { openLedgerDatabase } from './database/open.ts';
 export { dailyLimitMetrics } from './metrics.ts';
 export { type LookupResult, reconcile } from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';
