@@ -19,6 +19,7 @@ export const differenceKinds = {
   no_hold: 'unexplained',
   not_booked: 'unexplained',
   cost_differs: 'unexplained',
+  hold_differs: 'unexplained',
   pending: 'explained',
   not_yet_billed: 'explained',
   not_in_bill: 'unexplained',

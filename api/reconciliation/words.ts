@@ -35,6 +35,7 @@ export const causes: Readonly<Record<DifferenceKind, string>> = {
   no_hold: 'its hold is not there',
   not_booked: 'the use has a cost, and nothing is booked',
   cost_differs: 'the use has another cost than the ledger',
+  hold_differs: 'its hold says something else than what was booked',
   pending: 'the router knows the cost, the ledger does not yet',
   not_yet_billed: 'settled within the last minutes, not in the bill yet',
   not_in_bill: 'settled, and not in the bill',

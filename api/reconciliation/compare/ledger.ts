@@ -19,6 +19,7 @@ const judged = `select *, case
     when not is_used then case when is_late then 'late_without_use' else 'no_use' end
     when use_cost is null then 'no_use'
     when use_cost <> booked then 'cost_differs'
+    when hold_cost is distinct from booked then 'hold_differs'
     else 'equal' end as verdict
   from reconciliation.calls($1, $2)`;
 
@@ -43,7 +44,7 @@ const apartSums: Statement<{ kind: ApartKind; events: number; usd: z.output<type
   row: z.object({ kind: z.enum(['open', 'pending', 'abandoned']), events: bigint, usd: money }),
 };
 
-const faultKinds = ['not_booked', 'no_hold', 'late_without_use', 'no_use', 'cost_differs'] as const;
+const faultKinds = ['not_booked', 'no_hold', 'late_without_use', 'no_use', 'cost_differs', 'hold_differs'] as const;
 const faults: Statement<{
   id: string;
   verdict: (typeof faultKinds)[number];

@@ -28,7 +28,7 @@ create index if not exists transaction_at on ledger.transaction using brin (at);
 
 -- The metered calls that began in a time: the use of each beside its hold and what was booked for it. Either may be missing.
 create function reconciliation.calls(p_from timestamptz, p_to timestamptz) returns table (
-  id text, kind text, is_used boolean, use_cost numeric, state text, held numeric, booked numeric, closed_at timestamptz, is_late boolean,
+  id text, kind text, is_used boolean, use_cost numeric, state text, held numeric, hold_cost numeric, booked numeric, closed_at timestamptz, is_late boolean,
   creditor text, router text
 ) language sql stable as $$
   with used as (
@@ -36,12 +36,12 @@ create function reconciliation.calls(p_from timestamptz, p_to timestamptz) retur
     from ledger.usage u left join ledger.transaction t on t.reference = 'settle:' || u.id
     where u.at >= p_from and u.at < p_to and u.kind <> 'visit'
   ), held as (
-    select h.id::text as id, h.created_at as at, h.state, h.amount, h.transaction_id, h.closed_at, h.closed_at >= h.expires_at as is_late,
+    select h.id::text as id, h.created_at as at, h.state, h.amount, h.cost, h.transaction_id, h.closed_at, h.closed_at >= h.expires_at as is_late,
       a.kind as creditor, a.owner
     from ledger.hold h join ledger.account a on a.id = h.credit where h.created_at >= p_from and h.created_at < p_to
   )
   select coalesce(u.id, h.id), coalesce(u.kind, case h.creditor when 'tool' then 'tool' when 'revenue' then 'app' else 'model' end),
-    u.id is not null, u.cost, h.state, h.amount, e.amount, h.closed_at, h.is_late, h.creditor, h.owner
+    u.id is not null, u.cost, h.state, h.amount, h.cost, e.amount, h.closed_at, h.is_late, h.creditor, h.owner
   from used u full join held h on h.id = u.id and h.at = u.at
   left join ledger.entry e on e.transaction_id = coalesce(h.transaction_id, u.transaction_id) and e.line = 1
 $$;
