@@ -82,11 +82,15 @@ function current({ path }: Visit, section: string): Html {
   return raw(path.startsWith(`${section}/`) ? ' aria-current="true"' : '');
 }
 
-function footer({ json }: Page, { text, site }: Visit): Html {
+function footer({ json }: Page, { text, site, link }: Visit): Html {
   const links = documents.filter(({ path }) => site.answersAt(path));
   return html`<footer class="foot">
     <div class="bar">
-      <p class="meta"><span>${text.site.tagline}</span> <span>${text.site.utc}</span></p>
+      <p class="meta">
+        <span>${text.site.tagline}</span>
+        <span>${text.site.utc}</span>
+        ${site.answersAt('/reconciliation') ? html`<a href="${link('/reconciliation')}">${text.reconciliation.title}</a>` : ''}
+      </p>
       <nav aria-label="${text.site.programs}">
         <ul>
           ${json === undefined ? '' : html`<li><a href="${json}">${text.site.json}</a></li>`}

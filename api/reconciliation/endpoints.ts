@@ -3,17 +3,12 @@ import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../billing/index.ts';
 import { defineEndpoint, type Endpoint, notFound } from '../http/index.ts';
-import { comparison, reconciliation } from './result.ts';
+import { reconciliation, reconciliationList } from './result.ts';
 import type { ReconciliationStore } from './store.ts';
 
 const freshSeconds = 60;
 const dayField = z.iso.date('must be a day (UTC), like 2026-11-23');
 const problems = [ledgerUnavailable, ledgerUnconfigured];
-
-const summary = reconciliation.omit({ comparisons: true }).extend({
-  comparisons: z.array(comparison.pick({ name: true, outcome: true, explained: true, unexplained: true })),
-  url: z.url().describe('All of it.'),
-});
 
 export function reconciliationEndpoints(store: () => ReconciliationStore, baseUrl: string): Endpoint[] {
   const urlOf = (day: string): string => `${baseUrl}/api/reconciliation/${day}`;
@@ -31,7 +26,7 @@ export function reconciliationEndpoints(store: () => ReconciliationStore, baseUr
         before: dayField.optional().describe('Only days before this one.'),
         limit: z.coerce.number().int().min(1).max(100).default(31).describe('Maximum number of days.'),
       }),
-      output: z.object({ days: z.array(summary), next: z.url().nullable().describe('The next page.') }),
+      output: reconciliationList,
       outputDescription: 'Days, the newest first.',
       freshSeconds,
       problems,

@@ -113,3 +113,14 @@ export const reconciliation = z.object({
   comparisons: z.array(comparison),
 });
 export type Reconciliation = z.output<typeof reconciliation>;
+
+const summary = reconciliation.omit({ comparisons: true }).extend({
+  comparisons: z.array(comparison.pick({ name: true, outcome: true, explained: true, unexplained: true })),
+  url: z.url().describe('All of it.'),
+});
+export type ReconciliationSummary = z.output<typeof summary>;
+
+export const reconciliationList = z.object({
+  days: z.array(summary),
+  next: z.url().nullable().describe('The next page.'),
+});

@@ -1,5 +1,6 @@
 // The words of pages in English. Their shape is that of every language: what another one lacks does not compile.
 import { forms } from './en-forms.ts';
+import { reconciliation } from './en-reconciliation.ts';
 
 export const en = {
   site: {
@@ -206,6 +207,7 @@ export const en = {
     empty: 'There is nothing to rank yet.',
   },
   ...forms,
+  ...reconciliation,
   problem: {
     title: (status: string) => `Error ${status}`,
     notFound: 'This page does not exist',

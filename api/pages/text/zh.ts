@@ -1,6 +1,7 @@
 // The words of pages in Chinese.
 import type { Text } from './en.ts';
 import { forms } from './zh-forms.ts';
+import { reconciliation } from './zh-reconciliation.ts';
 
 export const zh: Text = {
   site: {
@@ -206,6 +207,7 @@ export const zh: Text = {
     empty: '暂时没有可排行的应用。',
   },
   ...forms,
+  ...reconciliation,
   problem: {
     title: (status) => `错误 ${status}`,
     notFound: '页面不存在',

@@ -14,14 +14,14 @@ import { reconcileDay } from '../../../api/reconciliation/reconcile-day.ts';
 import type { ComparisonName, ComparisonResult, Reconciliation } from '../../../api/reconciliation/result.ts';
 import { ReconciliationStore } from '../../../api/reconciliation/store.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
-import { Books, tamper } from '../../support/reconciliation/books.ts';
+import { DayRecords, tamper } from '../../support/reconciliation/day-records.ts';
 
 const day = '2026-03-02';
 const later = new Date('2026-03-03T00:30:00Z');
 let postgres: Postgres;
 let database: Database;
 let client: Client;
-let books: Books;
+let records: DayRecords;
 let count = 0;
 
 beforeAll(async () => {
@@ -34,7 +34,7 @@ beforeEach(async () => {
   database = await openLedgerDatabase(url);
   client = new Client({ connectionString: url });
   await client.connect();
-  books = new Books(database);
+  records = new DayRecords(database);
   return async () => {
     await client.end();
     await database.close();
@@ -42,7 +42,7 @@ beforeEach(async () => {
 });
 
 async function reconciled(now = later, of = day): Promise<Omit<Reconciliation, 'explanation'>> {
-  return reconcileDay({ database, router: books.router, now }, dayAt(of, now));
+  return reconcileDay({ database, router: records.router, now }, dayAt(of, now));
 }
 
 function named(made: Omit<Reconciliation, 'explanation'>, name: ComparisonName): ComparisonResult {
@@ -64,13 +64,13 @@ async function pass(numbers: readonly number[]): Promise<void> {
     return { counter: BigInt(number), startNs, endNs: startNs + 1_000_000n, isLost: false, event: use };
   });
   await recordBatch(database, 'gateway-a', entries);
-  await client.query('update metering.instance set first_received_at = $1, last_received_at = $1', [books.now]);
+  await client.query('update metering.instance set first_received_at = $1, last_received_at = $1', [records.now]);
 }
 
 const upTo = (last: number): number[] => Array.from({ length: last }, (_none, index) => index + 1);
 
 test('a clean day is equal everywhere, and says so of each side', async () => {
-  for (const kind of ['ask', 'ask', 'own', 'tool', 'app'] as const) await books.call(kind);
+  for (const kind of ['ask', 'ask', 'own', 'tool', 'app'] as const) await records.call(kind);
   await pass(upTo(20));
   const made = await reconciled();
   assert.deepEqual(
@@ -144,22 +144,22 @@ test('requests that a gateway counted: lost, missing, refused, and one that is n
 
 test('calls whose use, hold or cost is not as it was settled are named', async () => {
   const [noUse, noHold, cheaper, gone] = [
-    await books.call('ask'),
-    await books.call('tool'),
-    await books.call('app'),
-    await books.call('tool', '0.004'),
+    await records.call('ask'),
+    await records.call('tool'),
+    await records.call('app'),
+    await records.call('tool', '0.004'),
   ];
-  await books.call('ask');
+  await records.call('ask');
   await tamper(client, 'delete from ledger.usage where id = any ($1)', [[noUse, gone]]);
   await tamper(client, 'delete from ledger.hold where id = any ($1)', [[noHold, gone]]);
   await tamper(client, 'update ledger.usage set cost = cost + 0.001 where id = $1', [cheaper]);
-  const voided = await books.call('tool', '0.003');
+  const voided = await records.call('tool', '0.003');
   await tamper(client, "update ledger.hold set state = 'voided', cost = null, transaction_id = null where id = $1", [
     voided,
   ]);
-  const unbooked = await books.reserve('ask');
-  await books.ledger.pend(unbooked, { reference: null, usage: { kind: 'ask' } });
-  await books.ledger.release(unbooked);
+  const unbooked = await records.reserve('ask');
+  await records.ledger.pend(unbooked, { reference: null, usage: { kind: 'ask' } });
+  await records.ledger.release(unbooked);
   await tamper(client, "update ledger.usage set cost = 0.003, cost_source = 'billed' where id = $1", [unbooked]);
   const ledger = named(await reconciled(), 'ledger');
   const sorted = (rows: unknown[]): unknown[] => rows.toSorted((a, b) => String(a).localeCompare(String(b)));
@@ -180,17 +180,17 @@ test('calls whose use, hold or cost is not as it was settled are named', async (
 });
 
 test('what waits and what was given up stands apart; a process that died before it wrote the use explains itself', async () => {
-  const pending = await books.reserve('ask');
-  await books.ledger.pend(pending, { reference: 'gen-1', usage: { kind: 'ask' } });
-  const dead = await books.reserve('ask');
-  const given = await books.reserve('ask');
-  await books.ledger.pend(given, { reference: 'gen-2', usage: { kind: 'ask' } });
-  await books.ledger.abandonPending(given, 'never found');
-  await books.reserve('tool');
-  books.now = new Date(books.now.getTime() + 120_000);
-  await books.ledger.expire();
-  await books.ledger.settle({ hold: dead, cost: parseMoney('0.002'), source: 'router_record' });
-  books.billed(dead, '0.002');
+  const pending = await records.reserve('ask');
+  await records.ledger.pend(pending, { reference: 'gen-1', usage: { kind: 'ask' } });
+  const dead = await records.reserve('ask');
+  const given = await records.reserve('ask');
+  await records.ledger.pend(given, { reference: 'gen-2', usage: { kind: 'ask' } });
+  await records.ledger.abandonPending(given, 'never found');
+  await records.reserve('tool');
+  records.now = new Date(records.now.getTime() + 120_000);
+  await records.ledger.expire();
+  await records.ledger.settle({ hold: dead, cost: parseMoney('0.002'), source: 'router_record' });
+  records.billed(dead, '0.002');
   const made = await reconciled();
   const ledger = named(made, 'ledger');
   assert.deepEqual(differences(ledger), [['late_without_use', dead, -1, '-0.002']]);
@@ -202,26 +202,26 @@ test('what waits and what was given up stands apart; a process that died before 
 });
 
 test('a bill with calls more, less, dearer, unsettled and of others', async () => {
-  const [missing, dearer, free] = [await books.call('ask'), await books.call('ask'), await books.call('ask')];
-  books.bill.splice(0, 2);
-  books.billed(dearer, '0.003');
-  const pending = await books.reserve('ask');
-  await books.ledger.pend(pending, { reference: null, usage: { kind: 'ask' } });
-  books.billed(pending, '0.001');
-  const released = await books.reserve('ask');
-  await books.ledger.release(released);
-  books.billed(released, '0.0005');
-  const failed = await books.reserve('ask');
-  await books.ledger.release(failed);
-  books.billed(failed, '0');
-  const abandoned = await books.reserve('ask');
-  await books.ledger.pend(abandoned, { reference: null, usage: { kind: 'ask' } });
-  await books.ledger.abandonPending(abandoned, 'never found');
-  books.billed(abandoned, '0.0007');
-  const unknown = books.billed(randomUUID(), '0.009');
-  const nameless = books.billed(undefined, '0.008');
-  books.billed(undefined, '0.5', false);
-  const own = await books.call('own');
+  const [missing, dearer, free] = [await records.call('ask'), await records.call('ask'), await records.call('ask')];
+  records.bill.splice(0, 2);
+  records.billed(dearer, '0.003');
+  const pending = await records.reserve('ask');
+  await records.ledger.pend(pending, { reference: null, usage: { kind: 'ask' } });
+  records.billed(pending, '0.001');
+  const released = await records.reserve('ask');
+  await records.ledger.release(released);
+  records.billed(released, '0.0005');
+  const failed = await records.reserve('ask');
+  await records.ledger.release(failed);
+  records.billed(failed, '0');
+  const abandoned = await records.reserve('ask');
+  await records.ledger.pend(abandoned, { reference: null, usage: { kind: 'ask' } });
+  await records.ledger.abandonPending(abandoned, 'never found');
+  records.billed(abandoned, '0.0007');
+  const unknown = records.billed(randomUUID(), '0.009');
+  const nameless = records.billed(undefined, '0.008');
+  records.billed(undefined, '0.5', false);
+  const own = await records.call('own');
   const made = await reconciled();
   const router = named(made, 'router');
   const sorted = (rows: unknown[]): unknown[] => rows.toSorted((a, b) => String(a).localeCompare(String(b)));
@@ -248,31 +248,31 @@ test('a bill with calls more, less, dearer, unsettled and of others', async () =
 });
 
 test('a call over midnight is one of the day on which it began, and its record of the next day is found', async () => {
-  books.now = new Date('2026-03-02T23:59:59.990Z');
-  await books.call('ask');
-  assert.equal(books.bill[0]?.at.toISOString().slice(0, 10), '2026-03-03');
+  records.now = new Date('2026-03-02T23:59:59.990Z');
+  await records.call('ask');
+  assert.equal(records.bill[0]?.at.toISOString().slice(0, 10), '2026-03-03');
   for (const each of ['2026-03-02', '2026-03-03'])
     assert.equal(named(await reconciled(new Date('2026-03-04T01:00:00Z'), each), 'router').outcome, 'equal', each);
 });
 
 test('until now: a call that was settled a minute ago may not be in the bill yet', async () => {
-  const fresh = await books.call('ask');
-  books.bill.length = 0;
-  const made = await reconciled(new Date(books.now.getTime() + 60_000));
+  const fresh = await records.call('ask');
+  records.bill.length = 0;
+  const made = await reconciled(new Date(records.now.getTime() + 60_000));
   assert.deepEqual(differences(named(made, 'router')), [['not_yet_billed', fresh, 1, '0.0025']]);
   assert.deepEqual([made.complete, made.waits, made.unexplained.events], [false, true, 0]);
 });
 
 test('a router that keeps no records is not known, and never equal; entries by hand are found all the same', async () => {
-  await books.call('ask');
-  books.answer = { outcome: 'not known', why: 'it has no database' };
+  await records.call('ask');
+  records.answer = { outcome: 'not known', why: 'it has no database' };
   const unknown = named(await reconciled(), 'router');
   assert.deepEqual([unknown.outcome, unknown.reason], ['not_known', 'it has no database.']);
   assert.deepEqual(
     unknown.lines.map(({ name }) => name),
     ['account'],
   );
-  await books.ledger.post('by-hand-1', 'correction', [
+  await records.ledger.post('by-hand-1', 'correction', [
     { account: platformAccount('litellm'), amount: negate(parseMoney('0.1')) },
     { account: callerAccount('somebody'), amount: parseMoney('0.1') },
   ]);
@@ -282,9 +282,9 @@ test('a router that keeps no records is not known, and never equal; entries by h
 });
 
 test('a router that reports sums alone', async () => {
-  await books.call('ask');
+  await records.call('ask');
   const answer = async (calls: number, usd: string): Promise<ComparisonResult> => {
-    books.answer = { outcome: 'totals', calls, amount: parseMoney(usd) };
+    records.answer = { outcome: 'totals', calls, amount: parseMoney(usd) };
     return named(await reconciled(), 'router');
   };
   assert.equal((await answer(1, '0.0025')).outcome, 'equal');
@@ -293,11 +293,11 @@ test('a router that reports sums alone', async () => {
   assert.deepEqual(differences(other), [['total_differs', null, 0, '-0.0005']]);
   assert.equal(other.outcome, 'different');
   // It counts by the end of a call.
-  const late = await books.reserve('ask');
-  const { now } = books;
-  books.now = new Date('2026-03-03T00:00:01Z');
-  await books.ledger.settle({ hold: late, cost: parseMoney('0.001'), source: 'billed', usage: { kind: 'ask' } });
-  books.now = now;
+  const late = await records.reserve('ask');
+  const { now } = records;
+  records.now = new Date('2026-03-03T00:00:01Z');
+  await records.ledger.settle({ hold: late, cost: parseMoney('0.001'), source: 'billed', usage: { kind: 'ask' } });
+  records.now = now;
   assert.deepEqual(differences(await answer(1, '0.0025')), [
     ['count_differs', null, 1, '0'],
     ['ended_next_day', null, 0, '0.001'],
@@ -340,10 +340,10 @@ test('a day is due once, for one replica; again while it waits; an explanation s
   assert.equal(await store.claimDue(schedule, new Date(later.getTime() + 61_000)), day);
   await store.release(day);
 
-  const call = await books.call('ask');
+  const call = await records.call('ask');
   await tamper(client, 'delete from ledger.usage where id = $1', [call]);
-  const pending = await books.reserve('ask');
-  await books.ledger.pend(pending, { reference: null, usage: { kind: 'ask' } });
+  const pending = await records.reserve('ask');
+  await records.ledger.pend(pending, { reference: null, usage: { kind: 'ask' } });
   const first = await store.write(await reconciled());
   assert.deepEqual([first.waits, first.unexplained.events, first.explanation], [true, 1, null]);
   assert.equal(await store.claimDue(schedule, later), undefined);
@@ -351,8 +351,8 @@ test('a day is due once, for one replica; again while it waits; an explanation s
   await store.release(day);
   assert.deepEqual((await store.explain(day, 'Deleted by hand.'))?.explanation, 'Deleted by hand.');
   assert.equal((await store.write(await reconciled())).explanation, 'Deleted by hand.');
-  await books.ledger.settle({ hold: pending, cost: parseMoney('0.002'), source: 'router_record' });
-  books.billed(pending, '0.002');
+  await records.ledger.settle({ hold: pending, cost: parseMoney('0.002'), source: 'router_record' });
+  records.billed(pending, '0.002');
   await tamper(client, 'delete from ledger.usage where id = $1', [pending]);
   const changed = await store.write(await reconciled());
   // Two calls without a use, of which the second was in the sums already.

@@ -19,6 +19,9 @@ export const pagePaths = [
   '/compare',
   '/status/octo/chat',
   '/status/octo/slow',
+  '/reconciliation',
+  '/reconciliation/2026-05-03',
+  '/reconciliation/2026-05-04',
 ];
 
 /** The same page in a language. */

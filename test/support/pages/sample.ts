@@ -15,6 +15,7 @@ import { Problem } from '../../../lib/problem.ts';
 import { blockList } from '../../../lib/subnets.ts';
 import { baseUrl, sampleServices, silent } from '../api/sample.ts';
 import { echoTool, silentTool } from '../discovery/sample.ts';
+import { reconciliations } from './reconciliations.ts';
 import { benchDetails, guideRecords, projectDetails, rankAnswer } from './records.ts';
 
 export interface SampleData {
@@ -30,7 +31,10 @@ export interface SampleData {
   readonly compare?: (body: unknown, headers: Headers) => Promise<unknown>;
 }
 
-function getter(path: string, answer: (slug: string, query: Readonly<Record<string, string>>) => unknown): Endpoint {
+function getter(
+  path: string,
+  answer: (slug: string, query: Readonly<Record<string, string>>, day: string) => unknown,
+): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -42,7 +46,7 @@ function getter(path: string, answer: (slug: string, query: Readonly<Record<stri
     read: ({ params, query }) => ({ params, query: query as Record<string, string> }),
     output: z.unknown(),
     outputDescription: '.',
-    handler: ({ params, query }) => Promise.resolve(answer(params['slug'] ?? '', query)),
+    handler: ({ params, query }) => Promise.resolve(answer(params['slug'] ?? '', query, params['day'] ?? '')),
   });
 }
 
@@ -109,6 +113,11 @@ export function samplePages(data: SampleData = {}): { app: ReturnType<typeof cre
     ...records('/api/bench', bench, () => entries(bench)),
     ...records('/api/agent-guides', guides, () => guides),
     getter('/api/rank', () => data.rank ?? rankAnswer),
+    getter('/api/reconciliation', () => ({
+      days: reconciliations.map((one) => ({ ...one, url: `${baseUrl}/api/reconciliation/${one.day}` })),
+      next: null,
+    })),
+    getter('/api/reconciliation/{day}', (_none, _query, day) => reconciliations.find((one) => one.day === day)),
     getter('/t', () => ({})),
     getter('/api/projects/{slug}/call', () => ({})),
     compare,

@@ -25,7 +25,7 @@ const credits = {
 type CallKind = keyof typeof credits;
 
 /** Calls that are made when the test says, and what the router has of them. */
-export class Books {
+export class DayRecords {
   readonly ledger: Ledger;
   #records = 0;
   readonly bill: BilledCall[] = [];
