@@ -12,7 +12,7 @@ export interface RouterSettings {
   /** The platform's key, for callers without one of their own. */
   readonly key: string | undefined;
   /** A key that may read what the router billed, where the platform's may not. */
-  readonly billKey?: string | undefined;
+  readonly billKey?: string;
 }
 
 export interface ModelSettings {
@@ -101,7 +101,7 @@ export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): M
             kind: read.MOORAGE_ROUTER_KIND,
             url,
             key: read.MOORAGE_ROUTER_KEY,
-            billKey: read.MOORAGE_ROUTER_BILL_KEY,
+            ...(read.MOORAGE_ROUTER_BILL_KEY === undefined ? {} : { billKey: read.MOORAGE_ROUTER_BILL_KEY }),
           },
     databaseUrl: read.DATABASE_URL,
     modelsFile: read.MOORAGE_MODELS_FILE,
