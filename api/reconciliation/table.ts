@@ -56,5 +56,5 @@ function aligned(rows: readonly Row[]): string[] {
 }
 
 function amount({ events, usd }: { readonly events: number; readonly usd: string }): string {
-  return usd === '0' ? String(events) : `${events}, $${usd}`;
+  return usd === '0' ? String(events) : `${events}, ${usd.startsWith('-') ? '-' : ''}$${usd.replace('-', '')}`;
 }

@@ -9,13 +9,14 @@ export const reconciliation = {
     empty: 'No day has been compared yet. The first is compared after midnight, UTC.',
     day: 'Day',
     older: 'Older days',
+    all: 'All days',
     short: { gateway: 'Gateway', ledger: 'Ledger', router: 'Router', sums: 'Sums' },
     outcome: { equal: 'equal', explained: 'explained', different: 'different', not_known: 'not known' },
     about: {
       gateway: 'What each run of a gateway counted by its own counter, and the uses recorded of it.',
       ledger: 'The cost of each metered call in its use, and what the ledger has settled for it.',
       router: 'What the ledger owes the model router for the platform key, and what the router’s own records say.',
-      sums: 'The single uses of the day, and their sums by hour and day, from which statements are made.',
+      sums: 'The single uses of the day, and their sums by hour and day.',
     },
     sides: {
       gateway: ['Counted', 'Recorded'],

@@ -9,13 +9,14 @@ export const reconciliation: ReconciliationText = {
     empty: '尚未比对任何一天。首次比对在 UTC 午夜之后进行。',
     day: '日期',
     older: '更早',
+    all: '全部日期',
     short: { gateway: '网关', ledger: '账本', router: '路由', sums: '汇总' },
     outcome: { equal: '一致', explained: '已解释', different: '有差异', not_known: '未知' },
     about: {
       gateway: '网关每次运行自身计数器的读数，与由此记录的用量。',
       ledger: '每次计费调用在用量记录中的费用，与账本为其结算的金额。',
       router: '账本中平台密钥应付给模型路由的金额，与路由自身记录的账单。',
-      sums: '当天的逐条用量，与按小时和按天的汇总；对账单据以汇总生成。',
+      sums: '当天的逐条用量，与按小时和按天的汇总。',
     },
     sides: {
       gateway: ['计数', '记录'],

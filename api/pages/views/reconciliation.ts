@@ -64,7 +64,7 @@ export function reconciliationPage(made: Reconciliation, visit: Visit): Page {
         ${made.waits ? html`<span>${words.waits}</span>` : ''}
       </p>
       ${made.comparisons.map((one) => section(one, visit))}
-      <p><a href="${visit.link('/reconciliation')}">${words.title}</a></p>`,
+      <p><a href="${visit.link('/reconciliation')}">${words.all}</a></p>`,
   };
 }
 
@@ -104,7 +104,7 @@ function differences({ name, differences: found, left_off }: ComparisonResult, v
         html`${words.causes[one.kind]}
         ${one.explained ? '' : html`<span class="badge rejected">${words.unexplained}</span>`}`,
         amount(one, visit),
-        html`${one.subject === null ? '' : html`<code>${one.subject}</code>`}
+        html`${one.subject === null ? '' : html`<code class="whole">${one.subject}</code>`}
         ${one.detail === null ? '' : html`<br /><small>${english(one.detail, visit)}</small>`}`,
       ]),
     )}

@@ -234,12 +234,12 @@ export const alertCases: readonly AlertCase[] = [
   {
     alert: 'MoorageReconciliationOverdue',
     fires: {
-      series: { moorage_reconciliation_until_timestamp_seconds: '0x1800' },
-      at: '28h',
-      summary: 'The last day that was reconciled ended 1d 4h 0m 0s ago',
+      series: { moorage_reconciliation_until_timestamp_seconds: '-98000x30' },
+      at: '15m',
+      summary: 'The last day that was reconciled ended 1d 3h 28m 20s ago',
     },
     // As it stands just before the next day is compared.
-    quiet: { series: { moorage_reconciliation_until_timestamp_seconds: '0x1800' }, at: '25h' },
+    quiet: { series: { moorage_reconciliation_until_timestamp_seconds: '-90000x30' }, at: '15m' },
   },
   {
     alert: 'MoorageGatewayUnreachable',
