@@ -49,8 +49,10 @@ try {
     chosen.day,
   );
   const written = await store.write(made);
-  const kept =
-    chosen.explain === undefined ? written : ((await store.explain(chosen.day.day, chosen.explain)) ?? written);
+  const explained = chosen.explain === undefined ? undefined : await store.explain(chosen.day.day, chosen.explain);
+  if (chosen.explain !== undefined && explained === undefined)
+    process.stderr.write('nothing of this day is unexplained, so there is nothing to explain\n');
+  const kept = explained ?? written;
   process.stdout.write(chosen.json ? `${JSON.stringify(kept, undefined, 2)}\n` : tableOf(kept));
   process.exitCode = kept.unexplained.events > 0 && kept.explanation === null ? 1 : 0;
 } finally {

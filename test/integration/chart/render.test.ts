@@ -425,7 +425,6 @@ test('models are switched on by a router and a database, and reach nothing else'
         baseUrl: 'http://litellm.llm.svc.cluster.local:4000',
         kind: 'litellm',
         keySecret: 'router',
-        billKeySecret: 'router-bill',
         namespaceLabels: { name: 'llm' },
         port: 4000,
       },
@@ -437,15 +436,11 @@ test('models are switched on by a router and a database, and reach nothing else'
     ...environmentOf(objects, 'api'),
     MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64),
     MOORAGE_ROUTER_KEY: 'sk-platform',
-    MOORAGE_ROUTER_BILL_KEY: 'sk-bill',
     DATABASE_URL: 'postgres://moorage@moorage-postgres/moorage',
   });
   assert.deepEqual(
     [settings.router, settings.freeQuota],
-    [
-      { kind: 'litellm', url: 'http://litellm.llm.svc.cluster.local:4000', key: 'sk-platform', billKey: 'sk-bill' },
-      250_000_000_000n,
-    ],
+    [{ kind: 'litellm', url: 'http://litellm.llm.svc.cluster.local:4000', key: 'sk-platform' }, 250_000_000_000n],
   );
   assert.equal(
     operatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).installation.run
