@@ -25,6 +25,7 @@ const order = [
   'submit',
   'metering',
   'revenue',
+  'reconciliation',
   'catalog',
   'mcp',
   'a2a',

@@ -22,6 +22,7 @@ import { type Metering, type MeteringSettings, readMeteringSettings, startMeteri
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
 import { type Models, type ModelSettings, type ModelsOptions, payersOf, startModels } from './models/index.ts';
 import { startPages } from './pages/index.ts';
+import { startReconciliation } from './reconciliation/index.ts';
 import {
   type Fetcher,
   startTools,
@@ -140,6 +141,11 @@ export function createApi(options: ApiOptions): Api {
     baseUrl,
     log,
   });
+  const reconciliation = startReconciliation({
+    ...shared,
+    ledger: models.ledger,
+    router: { name: options.models.router?.kind ?? 'none', billOf: models.billOf },
+  });
   const catalog = startCatalog({
     ...shared,
     apps: options.apps,
@@ -167,6 +173,7 @@ export function createApi(options: ApiOptions): Api {
     agent,
     ...apps.endpoints,
     ...revenue.endpoints,
+    ...reconciliation.endpoints,
     ...catalog.endpoints,
     ...options.submitting,
   ];

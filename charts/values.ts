@@ -198,6 +198,11 @@ const models = z.strictObject({
       keySecret: optional(name)
         .default('')
         .describe('Secret in the namespace of the release whose key `key` holds the API key for the router.'),
+      billKeySecret: optional(name)
+        .default('')
+        .describe(
+          'Secret whose key `key` holds a key that may read what the router billed, where the one of `keySecret` may not: a management key of OpenRouter, or a key of an administrator of LiteLLM.',
+        ),
       namespaceLabels: labels
         .default({})
         .describe(

@@ -1,5 +1,4 @@
 // What the rest of the API uses of this room: money and its keeping: the ledger, holds, prices, payers, quotas and idempotent requests.
-export { openLedgerDatabase } from './database/open.ts';
 export { Database, type Statement, type Transaction } from './database/database.ts';
 export { type Hold, Holds } from './holds.ts';
 export { IdempotencyKeys } from './idempotency/keys.ts';
@@ -20,6 +19,7 @@ export {
   sumMoney,
   zero,
 } from './ledger/money.ts';
+export { openLedgerDatabase } from './database/open.ts';
 export { dailyLimitMetrics } from './metrics.ts';
 export { type LookupResult, reconcile } from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';

@@ -11,6 +11,8 @@ export interface RouterSettings {
   readonly url: string;
   /** The platform's key, for callers without one of their own. */
   readonly key: string | undefined;
+  /** A key that may read what the router billed, where the platform's may not. */
+  readonly billKey?: string;
 }
 
 export interface ModelSettings {
@@ -58,6 +60,12 @@ export const environment = z.object({
     .optional()
     .describe('Base URL of the model router. Without it, model calls are refused.'),
   MOORAGE_ROUTER_KEY: z.string().optional().describe('The platform key of the router, for callers without a key.'),
+  MOORAGE_ROUTER_BILL_KEY: z
+    .string()
+    .optional()
+    .describe(
+      'A key that may read what the router billed, for the daily reconciliation: a management key of OpenRouter, or a key of an administrator of LiteLLM. Default: the platform key.',
+    ),
   MOORAGE_MODELS_FILE: z.string().default(modelsFile).describe('The list of models and their prices.'),
   MOORAGE_FREE_QUOTA_USD: moneyField.prefault('0.05').describe('Daily quota of a caller without a key, USD.'),
   MOORAGE_DAILY_CAP_USD: moneyField
@@ -102,7 +110,15 @@ export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): M
   const read = readConfig(environment, variables);
   const url = read.MOORAGE_ROUTER_URL?.replace(/\/+$/, '');
   return {
-    router: url === undefined ? undefined : { kind: read.MOORAGE_ROUTER_KIND, url, key: read.MOORAGE_ROUTER_KEY },
+    router:
+      url === undefined
+        ? undefined
+        : {
+            kind: read.MOORAGE_ROUTER_KIND,
+            url,
+            key: read.MOORAGE_ROUTER_KEY,
+            ...(read.MOORAGE_ROUTER_BILL_KEY === undefined ? {} : { billKey: read.MOORAGE_ROUTER_BILL_KEY }),
+          },
     databaseUrl: read.DATABASE_URL,
     modelsFile: read.MOORAGE_MODELS_FILE,
     freeQuota: read.MOORAGE_FREE_QUOTA_USD,

@@ -25,6 +25,7 @@ import { limitsOf } from './callers/payers.ts';
 import { MeteredRouter } from './metered/metered-router.ts';
 import { modelMetrics } from './metrics.ts';
 import { modelsUnconfigured } from './problems.ts';
+import type { BillWindow, RouterBill } from './router/bill.ts';
 import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';
 import { reportUnknownUpstreams } from './router/upstreams.ts';
@@ -50,6 +51,8 @@ export interface Models {
   readonly services: () => ModelServices;
   /** Opened as soon as a database is configured, with or without a router. */
   readonly ledger: LedgerHandle;
+  /** What the router billed in a time. */
+  readonly billOf: (window: BillWindow) => Promise<RouterBill>;
   /** Resolves when the database is open, or at once where none is configured. Until then calls are refused. */
   readonly ready: Promise<void>;
   /** Ends the periodic tasks, finishes ledger writes, closes database and router. */
@@ -103,6 +106,7 @@ export function startModels(options: ModelsOptions): Models {
     catalog,
     services,
     ledger,
+    billOf: (window) => client?.billOf(window) ?? Promise.resolve(noBill),
     endpoints: modelEndpoints(
       { catalog, maxTokens: settings.maxTokens, services },
       { secret: settings.appTokenSecret, find: options.findApp },
@@ -115,6 +119,8 @@ export function startModels(options: ModelsOptions): Models {
     },
   };
 }
+
+const noBill: RouterBill = { outcome: 'not known', why: 'no model router is configured' };
 
 function absent(missing: string | undefined): never {
   if (missing !== undefined) throw new Problem(modelsUnconfigured, missing);

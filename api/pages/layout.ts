@@ -82,8 +82,12 @@ function current({ path }: Visit, section: string): Html {
   return raw(path.startsWith(`${section}/`) ? ' aria-current="true"' : '');
 }
 
-function pricesLink({ site, text, link }: Visit): Html {
-  return site.answersAt('/prices') ? html`<a href="${link('/prices')}">${text.prices.title}</a>` : html``;
+function footLinks({ site, text, link }: Visit): Html {
+  const links = [
+    ['/prices', text.prices.title],
+    ['/reconciliation', text.reconciliation.title],
+  ] as const;
+  return html`${links.filter(([path]) => site.answersAt(path)).map(([path, title]) => html`<a href="${link(path)}">${title}</a> `)}`;
 }
 
 function footer({ json }: Page, visit: Visit): Html {
@@ -91,7 +95,7 @@ function footer({ json }: Page, visit: Visit): Html {
   const links = documents.filter(({ path }) => site.answersAt(path));
   return html`<footer class="foot">
     <div class="bar">
-      <p class="meta"><span>${text.site.tagline}</span> <span>${text.site.utc}</span> ${pricesLink(visit)}</p>
+      <p class="meta"><span>${text.site.tagline}</span> <span>${text.site.utc}</span> ${footLinks(visit)}</p>
       <nav aria-label="${text.site.programs}">
         <ul>
           ${json === undefined ? '' : html`<li><a href="${json}">${text.site.json}</a></li>`}

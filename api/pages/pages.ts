@@ -13,6 +13,7 @@ import { catalogPages } from './catalog-pages.ts';
 import { comparePages } from './compare-pages.ts';
 import { frontPageOf } from './front-page.ts';
 import { problemPageOf } from './problem-page.ts';
+import { reconciliationPages } from './reconciliation-pages.ts';
 import { statusPages, submitPages } from './submit-pages.ts';
 import type { PageSite } from './visit.ts';
 
@@ -48,6 +49,7 @@ export function startPages({ offer, endpoints, models }: PagesOptions): Pages {
     ...statusPages(site, calls),
     ...comparePages(site, calls, models),
     ...authorPages(site, calls),
+    ...reconciliationPages(site, calls),
   ];
   for (const { path } of pages) paths.add(path);
   return {

@@ -56,7 +56,19 @@ function withQuery(path: string, query: LinkQuery): string {
 }
 
 /** Fields of a query that a page knows: others, such as those of trackers, are not carried on. */
-const known = ['q', 'category', 'cursor', 'host', 'repo', 'onboarding', 'quality', 'cost', 'stability', 'retention'];
+const known = [
+  'q',
+  'category',
+  'cursor',
+  'before',
+  'host',
+  'repo',
+  'onboarding',
+  'quality',
+  'cost',
+  'stability',
+  'retention',
+];
 
 function plain(query: GivenFields): Record<string, string | undefined> {
   return Object.fromEntries(known.map((name) => [name, field(query, name)]));

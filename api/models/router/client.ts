@@ -1,9 +1,11 @@
 // The HTTP client of a model router: calls, streams, keys and records, with every kind of failure distinguished.
+import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request, type Dispatcher } from 'undici';
 import type { LookupResult } from '../../billing/index.ts';
 import type { RouterSettings } from '../config.ts';
 import { completion, embeddings, offered, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
+import type { BillWindow, RouterBill } from './bill.ts';
 import { startDeadline, type Deadline } from './deadline.ts';
 import { cancelledMessage, refused, RouterFailure } from './failure.ts';
 import { liteLlm } from './litellm.ts';
@@ -167,6 +169,18 @@ export class RouterClient {
   /** Asks the router's records for the cost of a call. */
   async lookUp(call: Lookup, key?: string): Promise<LookupResult> {
     return this.#shape.lookUp(call, async (address) => this.#get(address, key), this.#settings.url);
+  }
+
+  /** What the router billed in a time, by its own records; why not, where they cannot be read. */
+  async billOf(window: BillWindow): Promise<RouterBill> {
+    const { key, billKey = key, url } = this.#settings;
+    const keyHash = key === undefined ? undefined : createHash('sha256').update(key).digest('hex');
+    try {
+      return await this.#shape.billOf({ ...window, keyHash }, (address) => this.#get(address, billKey), url);
+    } catch (error) {
+      if (error instanceof RouterFailure) return { outcome: 'not known', why: error.message };
+      throw error;
+    }
   }
 
   async close(): Promise<void> {

@@ -7,6 +7,8 @@ const moneyFields: ReadonlySet<string> = new Set([
   'upstream_inference_cost',
   'spend',
   'response_cost',
+  // Of a day, in what OpenRouter calls activity; in an answer it is an object.
+  'usage',
 ]);
 
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;

@@ -1,9 +1,31 @@
 // LiteLLM: reports the cost in a header, computed from its price map, and keeps spend logs where it has a database.
 import { z } from 'zod';
 import { readBilled, usageCost } from './answer.ts';
-import { header, type RouterShape } from './shape.ts';
+import type { BilledCall, RouterBill } from './bill.ts';
+import { header, type Get, type RouterShape } from './shape.ts';
 
 const spendLogs = z.array(z.looseObject({ spend: z.string() }));
+
+/** A row of /spend/logs/v2; older versions have no column for the id that the caller gave, but keep its metadata. */
+const billedRow = z.looseObject({
+  request_id: z.string(),
+  litellm_call_id: z.string().nullish(),
+  api_key: z.string().nullish(),
+  spend: z.string(),
+  startTime: z.string(),
+  metadata: z
+    .looseObject({ requester_metadata: z.looseObject({ moorage_hold: z.string().optional() }).nullish().catch(null) })
+    .nullish()
+    .catch(null),
+});
+const billedPage = z.looseObject({ data: z.array(billedRow) });
+
+/** The most that a page may have. */
+const pageSize = 1_000;
+/** A day with more rows than this times a page is not read: it would keep the router busy for too long. */
+const maxPages = 500;
+/** What its rows call the master key by. */
+const masterKeyAlias = 'litellm_proxy_master_key';
 
 export const liteLlm: RouterShape = {
   fields: (hold, streamed) => ({
@@ -33,10 +55,72 @@ export const liteLlm: RouterShape = {
     }
     return { outcome: 'not yet', why: 'the spend logs do not have the call' };
   },
+  async billOf({ from, to, keyHash }, get, base) {
+    const calls: BilledCall[] = [];
+    for (let page = 1; page <= maxPages; page += 1) {
+      const rows = await billPage(get, `${root(base)}/spend/logs/v2?${windowQuery(from, to, page)}`);
+      if (typeof rows === 'string') return { outcome: 'not known', why: rows };
+      for (const row of rows) {
+        const call = billedCall(row, keyHash);
+        if (call === undefined)
+          return {
+            outcome: 'not known',
+            why: `the spend log ${row.request_id} has no amount or no time that can be read`,
+          };
+        if (call.at >= from && call.at < to) calls.push(call);
+      }
+      if (rows.length < pageSize) return wholeBill(calls);
+    }
+    return { outcome: 'not known', why: `the router has more than ${maxPages * pageSize} spend logs for this time` };
+  },
   // Not /v1/models: where it asks for no key at all, that would call every invented key valid.
   keyAddress: (base) => `${root(base)}/key/info`,
 };
 
 function root(base: string): string {
   return base.replace(/\/v1$/, '');
+}
+
+/** Both ends are included, in whole seconds; the oldest row first, so that rows that come meanwhile move no page. */
+function windowQuery(from: Date, to: Date, page: number): string {
+  const second = (time: Date): string => time.toISOString().slice(0, 19).replace('T', ' ');
+  return new URLSearchParams({
+    start_date: second(from),
+    end_date: second(new Date(to.getTime() + 999)),
+    sort_by: 'startTime',
+    sort_order: 'asc',
+    page: String(page),
+    page_size: String(pageSize),
+  }).toString();
+}
+
+/** Rows, or why there are none. */
+async function billPage(get: Get, address: string): Promise<z.output<typeof billedRow>[] | string> {
+  const { status, body, said } = await get(address);
+  if (status !== 200)
+    return `the spend logs of LiteLLM answered with status ${status}${said === undefined ? '' : ` (${said})`}. It keeps them only where it has a database, and shows all of them only to the key of an administrator`;
+  const read = billedPage.safeParse(body);
+  return read.success ? read.data.data : 'the spend logs of LiteLLM have an unexpected form';
+}
+
+function billedCall(row: z.output<typeof billedRow>, keyHash: string | undefined): BilledCall | undefined {
+  const amount = readBilled(row.spend);
+  // Without a zone it is UTC, as the column is.
+  const at = new Date(/(Z|[+-]\d\d:?\d\d)$/.test(row.startTime) ? row.startTime : `${row.startTime}Z`);
+  if (amount === undefined || Number.isNaN(at.getTime())) return undefined;
+  return {
+    hold: row.litellm_call_id ?? row.metadata?.requester_metadata?.moorage_hold ?? undefined,
+    reference: row.request_id,
+    at,
+    amount,
+    isPlatform: row.api_key === keyHash || row.api_key === masterKeyAlias,
+  };
+}
+
+/** Rows of the same time may change places between two pages: one that is there twice stands where another is missing. */
+function wholeBill(calls: readonly BilledCall[]): RouterBill {
+  const distinct = new Set(calls.map(({ reference }) => reference)).size;
+  return distinct === calls.length
+    ? { outcome: 'calls', calls }
+    : { outcome: 'not known', why: 'the pages of the spend logs overlap: try again' };
 }

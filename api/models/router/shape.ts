@@ -1,6 +1,7 @@
 // What differs between routers: how they report a cost, keep records, and check a key.
 import type { LookupResult } from '../../billing/index.ts';
 import type { Cost, RouterUsage } from './answer.ts';
+import type { BillRequest, RouterBill } from './bill.ts';
 
 /** Response headers, by name in lower case. */
 export type RouterHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -14,8 +15,10 @@ export interface CostEvidence {
   readonly priced: boolean;
 }
 
-/** A GET of the router's, with a key: status, and body as exact JSON. */
-export type Get = (address: string) => Promise<{ readonly status: number; readonly body: unknown }>;
+/** A GET of the router's, with a key: status, body as exact JSON, and what it said of an error. */
+export type Get = (
+  address: string,
+) => Promise<{ readonly status: number; readonly body: unknown; readonly said?: string }>;
 
 /** A call whose cost is to be found. */
 export interface Lookup {
@@ -33,6 +36,8 @@ export interface RouterShape {
   cost(evidence: CostEvidence): Cost | undefined;
   /** Asks the router's records. */
   lookUp(call: Lookup, get: Get, base: string): Promise<LookupResult>;
+  /** What it billed, by its own records. Calls of others, on a router that is shared, may be among them. */
+  billOf(request: BillRequest, get: Get, base: string): Promise<RouterBill>;
   /** Address that answers 200 to a valid key and 401 to any other. */
   keyAddress(base: string): string;
 }

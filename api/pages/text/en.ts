@@ -1,6 +1,7 @@
 // The words of pages in English. Their shape is that of every language: what another one lacks does not compile.
 import { author } from './en-author.ts';
 import { forms } from './en-forms.ts';
+import { reconciliation } from './en-reconciliation.ts';
 
 export const en = {
   site: {
@@ -208,6 +209,7 @@ export const en = {
   },
   ...author,
   ...forms,
+  ...reconciliation,
   problem: {
     title: (status: string) => `Error ${status}`,
     notFound: 'This page does not exist',

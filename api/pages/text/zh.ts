@@ -2,6 +2,7 @@
 import type { Text } from './en.ts';
 import { author } from './zh-author.ts';
 import { forms } from './zh-forms.ts';
+import { reconciliation } from './zh-reconciliation.ts';
 
 export const zh: Text = {
   site: {
@@ -208,6 +209,7 @@ export const zh: Text = {
   },
   ...author,
   ...forms,
+  ...reconciliation,
   problem: {
     title: (status) => `错误 ${status}`,
     notFound: '页面不存在',

@@ -68,5 +68,31 @@ export const ledger: AlertGroup = {
         'If it is real use, raise `models.dailyCapUsd`. If not, lower `models.freeQuotaUsd`.',
       ],
     },
+    {
+      name: 'MoorageReconciliationDifference',
+      expr: 'max by (comparison) (moorage_reconciliation_difference_events) > 0 or max by (comparison) (moorage_reconciliation_difference_usd) > 0',
+      for: '0m',
+      severity: 'critical',
+      summary: 'Records of the last days differ, unexplained: {{ $labels.comparison }} by {{ $value | humanize }}',
+      meaning:
+        'gateway: requests counted and uses recorded; ledger: uses and what was settled for them; router: the ledger and the bill of the model router; sums: uses and their sums. Somebody changed rows by hand, a restore was not whole, the platform key is used elsewhere, or there is a bug.',
+      runbook: [
+        'See the days and each difference by name: the page `/reconciliation` of the API, or `kubectl -n moorage-system exec deploy/moorage-api -- node api/reconciliation/command.ts --day YYYY-MM-DD`.',
+        'Keep a copy of the database as it is (`pg_dump`) before anything is corrected.',
+        'Correct it, and compare the day again by the same command; or keep what you found out with `--explain "…"`. Either ends the alert.',
+      ],
+    },
+    {
+      name: 'MoorageReconciliationOverdue',
+      expr: 'time() - min(moorage_reconciliation_until_timestamp_seconds) > 27 * 3600',
+      for: '10m',
+      severity: 'warning',
+      summary: 'The last day that was reconciled ended {{ $value | humanizeDuration }} ago',
+      meaning: 'Each day is compared within an hour after it ends. Differences of yesterday are not seen.',
+      runbook: [
+        'Read why it fails: `kubectl -n moorage-system logs deploy/moorage-api | grep "reconcile days"`. The usual cause is a database that is away or slow.',
+        'Try it by hand: `kubectl -n moorage-system exec deploy/moorage-api -- node api/reconciliation/command.ts --day YYYY-MM-DD`.',
+      ],
+    },
   ],
 };

@@ -106,5 +106,39 @@ export const ledger: Dashboard = {
         },
       ],
     },
+    {
+      title: 'Reconciliation',
+      panels: [
+        {
+          title: 'Unexplained differences',
+          description:
+            'Requests, uses or calls of the last 35 days in which two records differ and nothing explains why. 0 where all is well.',
+          kind: 'lines',
+          unit: 'short',
+          width: 8,
+          limit: { value: 1, worse: 'above' },
+          queries: [
+            { expr: 'max by (comparison) (moorage_reconciliation_difference_events)', legend: '{{comparison}}' },
+          ],
+        },
+        {
+          title: 'Unexplained money',
+          description: 'By how much they differ.',
+          kind: 'lines',
+          unit: 'currencyUSD',
+          width: 8,
+          queries: [{ expr: 'max by (comparison) (moorage_reconciliation_difference_usd)', legend: '{{comparison}}' }],
+        },
+        {
+          title: 'Last reconciled day',
+          description: 'How long ago it ended. A day is compared within an hour after its end.',
+          kind: 'number',
+          unit: 's',
+          width: 8,
+          limit: { value: 27 * 3_600, worse: 'above' },
+          queries: [{ expr: 'time() - min(moorage_reconciliation_until_timestamp_seconds)', legend: 'ago' }],
+        },
+      ],
+    },
   ],
 };

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
 import { renderRules } from '../../../charts/monitoring/rules.ts';
 import { ask, buildApps, faultBuild, useUpQuota } from '../../support/monitoring/activity.ts';
-import { startLab, type Lab } from '../../support/monitoring/lab.ts';
+import { startLab, unbilled, type Lab } from '../../support/monitoring/lab.ts';
 import { startPrometheus, type Prometheus } from '../../support/monitoring/prometheus.ts';
 import { findNoRoom, startedJob, startJob } from '../../support/operator/stand-in.ts';
 import { until } from '../../support/operator/world.ts';
@@ -17,7 +17,12 @@ let prometheus: Prometheus;
 beforeAll(async () => {
   lab = await startLab({
     certificateDays: 1,
-    api: { MOORAGE_LEDGER_AUDIT_SECONDS: '1', MOORAGE_FREE_QUOTA_USD: '1', MOORAGE_DAILY_CAP_USD: '0.05' },
+    api: {
+      MOORAGE_LEDGER_AUDIT_SECONDS: '1',
+      MOORAGE_FREE_QUOTA_USD: '1',
+      MOORAGE_DAILY_CAP_USD: '0.05',
+      MOORAGE_METERING_GRACE_SECONDS: '5',
+    },
   });
   const hasty = alertGroups.map((group) => ({
     ...group,
@@ -44,6 +49,16 @@ async function summaryOf(name: string): Promise<string> {
       'summary'
     ];
   });
+}
+
+/** A client that changes what only an administrator can, with the triggers off. */
+async function asAdministrator<T>(work: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: lab.databaseUrl });
+  await client.connect();
+  await client.query('set session_replication_role = replica');
+  const done = await work(client);
+  await client.end();
+  return done;
 }
 
 test('while all is well, nothing fires but the certificate that ends tomorrow', async () => {
@@ -86,6 +101,12 @@ test('a model router that is broken', async () => {
   lab.faults.isRouterBroken = false;
 });
 
+test('a cost that the router does not report, for half an hour', async () => {
+  assert.equal(await ask(lab, unbilled, '203.0.113.99'), 200);
+  await asAdministrator((client) => client.query("update ledger.pending set since = since - interval '31 minutes'"));
+  assert.match(await summaryOf('MoorageCostsPending'), /^The cost of a model call has been looked up for 31m /);
+});
+
 test('a daily limit that is almost used up', async () => {
   await useUpQuota(lab);
   assert.match(
@@ -94,15 +115,45 @@ test('a daily limit that is almost used up', async () => {
   );
 });
 
-test('a row of the ledger that somebody changed', async () => {
-  const client = new Client({ connectionString: lab.databaseUrl });
-  await client.connect();
-  // As an administrator who switches the triggers off.
-  await client.query('set session_replication_role = replica');
-  const { rowCount } = await client.query(
-    'update ledger.entry set amount = amount + 1 where (transaction_id, line) = (select transaction_id, line from ledger.entry limit 1)',
+test('a use that is gone of a day that was reconciled, and a day that was not', async () => {
+  // A call of today, as if it had been yesterday, whose use somebody removed.
+  await asAdministrator((client) =>
+    client.query(`with gone as (delete from ledger.usage where id = (select id::text from ledger.hold where state = 'settled' limit 1) returning id)
+      update ledger.hold h set created_at = created_at - interval '1 day' from gone where h.id::text = gone.id`),
   );
-  await client.end();
+  const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+  const { code, text } = await lab.run('api/reconciliation/command.ts', '--day', yesterday);
+  assert.equal(code, 1, text);
+  assert.match(text, /settled, and its use is not there/);
+  assert.match(
+    await summaryOf('MoorageReconciliationDifference'),
+    /^Records of the last days differ, unexplained: (ledger|router) by /,
+  );
+  await lab.run('api/reconciliation/command.ts', '--day', yesterday, '--explain', 'Moved by this test.');
+  await until('the alert to end', async () => !(await firing()).includes('MoorageReconciliationDifference'));
+  await asAdministrator((client) => client.query('update reconciliation.day set day = day - 2'));
+  assert.match(await summaryOf('MoorageReconciliationOverdue'), /^The last day that was reconciled ended 2d /);
+});
+
+test('requests that a gateway counted and did not send, and uses of it that somebody changed', async () => {
+  await lab.sendAccessLog([1, 2, 3, 7]);
+  assert.match(
+    await summaryOf('MoorageMeterGap'),
+    /^3(\.\d+)? requests that a gateway counted were lost within an hour$/,
+  );
+  await asAdministrator((client) => client.query('update metering.instance set events = events - 2'));
+  assert.equal(
+    await summaryOf('MoorageMeterDifference'),
+    'Requests counted by gateways and recorded uses differ by 2, unexplained',
+  );
+});
+
+test('a row of the ledger that somebody changed', async () => {
+  const { rowCount } = await asAdministrator((client) =>
+    client.query(
+      'update ledger.entry set amount = amount + 1 where (transaction_id, line) = (select transaction_id, line from ledger.entry limit 1)',
+    ),
+  );
   assert.equal(rowCount, 1);
   assert.match(await summaryOf('MoorageLedgerImbalance'), /^The audit of the ledger found [1-9]\d* faults$/);
   assert.deepEqual(

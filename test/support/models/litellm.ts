@@ -45,6 +45,8 @@ export interface LiteLlm {
    * registry.
    */
   spent(records: number): Promise<ReadonlyMap<string, Money>>;
+  /** The rows that it would put into that table, as JSON texts: made by its own code. */
+  spendLogs(): readonly string[];
   stop(): Promise<void>;
 }
 
@@ -54,6 +56,7 @@ export async function startLiteLlm(models: readonly MockModel[], workers = 1): P
   const folder = mkdtempSync(join(tmpdir(), 'moorage-litellm-'));
   const key = 'sk-platform-0123456789';
   const spendLog = join(folder, 'spend.jsonl');
+  const spendRows = join(folder, 'rows.jsonl');
   const port = await freePort();
   writeFileSync(join(folder, 'spend_log.py'), writer);
   writeFileSync(join(folder, 'config.yaml'), stringify(configOf(models, key)));
@@ -67,6 +70,7 @@ export async function startLiteLlm(models: readonly MockModel[], workers = 1): P
       env: {
         ...process.env,
         SPEND_LOG: spendLog,
+        SPEND_ROWS: spendRows,
         LITELLM_LOCAL_MODEL_COST_MAP: 'True',
         LITELLM_TELEMETRY: 'False',
         DISABLE_ADMIN_UI: 'True',
@@ -96,6 +100,7 @@ export async function startLiteLlm(models: readonly MockModel[], workers = 1): P
         await sleep(100);
       }
     },
+    spendLogs: () => wholeLines(spendRows),
     async stop() {
       process.off('exit', atExit);
       process.off('SIGTERM', atSignal);
@@ -175,6 +180,7 @@ function configOf(models: readonly MockModel[], key: string): object {
  */
 const writer = `import json, os
 from litellm.integrations.custom_logger import CustomLogger
+from litellm.proxy.spend_tracking.spend_tracking_utils import get_logging_payload
 
 class Writer(CustomLogger):
     async def async_log_success_event(self, kwargs, response_obj, start_time, end_time):
@@ -182,6 +188,10 @@ class Writer(CustomLogger):
         line = json.dumps({"litellm_call_id": record["litellm_call_id"], "response_cost": record["response_cost"]})
         with open(os.environ["SPEND_LOG"], "a") as log:
             log.write(line + "\\n")
+        row = get_logging_payload(kwargs, response_obj, start_time, end_time)
+        row["metadata"] = json.loads(row["metadata"])
+        with open(os.environ["SPEND_ROWS"], "a") as rows:
+            rows.write(json.dumps(row, default=lambda value: value.isoformat()) + "\\n")
 
 writer = Writer()
 `;
@@ -189,14 +199,17 @@ writer = Writer()
 const record = z.looseObject({ litellm_call_id: z.string(), response_cost: z.string() });
 
 /** Whole lines only: the last one may be on its way. */
-function readSpent(file: string): Map<string, Money> {
+function wholeLines(file: string): string[] {
   const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
-  const lines = text
+  return text
     .slice(0, text.lastIndexOf('\n') + 1)
     .split('\n')
     .filter((line) => line !== '');
+}
+
+function readSpent(file: string): Map<string, Money> {
   return new Map(
-    lines
+    wholeLines(file)
       .map((line) => record.parse(parseExact(line)))
       .map(({ litellm_call_id, response_cost }) => [litellm_call_id, parseBilled(response_cost)]),
   );

@@ -211,6 +211,37 @@ export const alertCases: readonly AlertCase[] = [
     quiet: { series: { moorage_daily_limit_used_usd: '4.25x5', moorage_daily_limit_usd: '5x5' }, at: '1m' },
   },
   {
+    alert: 'MoorageReconciliationDifference',
+    fires: {
+      series: {
+        'moorage_reconciliation_difference_events{comparison="router",instance="a"}': '0x5',
+        'moorage_reconciliation_difference_usd{comparison="router",instance="a"}': '0.25x5',
+        'moorage_reconciliation_difference_events{comparison="ledger",instance="a"}': '0x5',
+        'moorage_reconciliation_difference_usd{comparison="ledger",instance="a"}': '0x5',
+      },
+      at: '1m',
+      labels: { comparison: 'router' },
+      summary: 'Records of the last days differ, unexplained: router by 250m',
+    },
+    quiet: {
+      series: {
+        'moorage_reconciliation_difference_events{comparison="router"}': '0x5',
+        'moorage_reconciliation_difference_usd{comparison="router"}': '0x5',
+      },
+      at: '1m',
+    },
+  },
+  {
+    alert: 'MoorageReconciliationOverdue',
+    fires: {
+      series: { moorage_reconciliation_until_timestamp_seconds: '-98000x30' },
+      at: '15m',
+      summary: 'The last day that was reconciled ended 1d 3h 28m 20s ago',
+    },
+    // As it stands just before the next day is compared.
+    quiet: { series: { moorage_reconciliation_until_timestamp_seconds: '-90000x30' }, at: '15m' },
+  },
+  {
     alert: 'MoorageGatewayUnreachable',
     fires: {
       series: { 'moorage_gateway_up{domain="apps.example.org"}': '1 0x30' },

@@ -1,9 +1,12 @@
 // Real processes with metrics: operator, API and workers over a real API server and a real PostgreSQL; model router,
 // gateway and kubelet are stand-ins that can be made to misbehave.
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { contentTypes, writeRequest } from '../../../api/metering/otlp/messages.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { environmentOf, render, required } from '../chart.ts';
 import { freePort } from '../free-port.ts';
@@ -12,6 +15,8 @@ import { completion, reply, startScriptedRouter, type Script } from '../models/s
 import { startWorld, type Operator, type World } from '../operator/world.ts';
 import { startGateway, startKubelet } from './stand-ins.ts';
 
+/** What the gateway shows to the API. */
+const token = 'a token of the lab that is long enough';
 const root = join(import.meta.dirname, '../../..');
 
 /** A prompt of which the router does not say what the answer cost. */
@@ -34,6 +39,10 @@ export interface Lab {
   readonly api: { stop(): Promise<void> };
   /** URL of the API. */
   readonly url: string;
+  /** Sends requests of a gateway with these numbers to the API, as its access log has them. */
+  sendAccessLog(numbers: readonly number[]): Promise<void>;
+  /** Runs a program of the API beside it, with its database and router. */
+  run(file: string, ...args: readonly string[]): Promise<{ readonly code: number; readonly text: string }>;
   /** Addresses to scrape, by job. */
   readonly targets: Readonly<Record<string, readonly string[]>>;
   stop(): Promise<void>;
@@ -93,13 +102,22 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
         MOORAGE_GIT_ALLOWED_HOSTS: world.git.host,
         MOORAGE_GIT_INSECURE_HOSTS: world.git.host,
         MOORAGE_DRAIN_SECONDS: '1',
+        MOORAGE_METERING_TOKEN: token,
         ...api,
       }),
     );
+    const environment = {
+      DATABASE_URL: databaseUrl,
+      MOORAGE_ROUTER_URL: router.url,
+      MOORAGE_ROUTER_KEY: 'platform',
+      ...api,
+    };
     const at = (port: number): readonly string[] => [`127.0.0.1:${port}`];
     return {
       ...{ world, faults, postgres, databaseUrl, operator, stop, api: server },
       url: `http://127.0.0.1:${ports.api}`,
+      sendAccessLog: (numbers) => sendAccessLog(ports.apiInternal, numbers),
+      run: (file, ...args) => runProgram(file, args, environment),
       targets: {
         'moorage-operator': at(ports.operator),
         'moorage-api': at(ports.apiInternal),
@@ -133,6 +151,42 @@ function apiEnvironment(objects: Parameters<typeof environmentOf>[0]): Record<st
       value === undefined || value === '' ? [] : [[name, value]],
     ),
   );
+}
+
+async function sendAccessLog(port: number, numbers: readonly number[]): Promise<void> {
+  const start = Date.now() - 60_000;
+  const records = numbers.map((number) => ({
+    RequestCount: number,
+    StartUTC: new Date(start + number * 1_000).toISOString(),
+    Duration: 1_000_000,
+    DownstreamStatus: 200,
+    RequestHost: 'live.apps.localhost',
+    RequestPath: '/',
+    RequestMethod: 'GET',
+  }));
+  const answer = await fetch(`http://127.0.0.1:${port}/v1/logs`, {
+    method: 'POST',
+    headers: { 'content-type': contentTypes.protobuf, authorization: `Bearer ${token}` },
+    body: new Uint8Array(writeRequest({ resource: { 'service.instance.id': 'gateway-a' }, records })),
+  });
+  if (!answer.ok) throw new Error(`the receiver answered ${answer.status}: ${await answer.text()}`);
+}
+
+const failed = z.object({ code: z.number(), stdout: z.string() });
+
+async function runProgram(
+  file: string,
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+): Promise<{ code: number; text: string }> {
+  try {
+    const options = { env: { ...process.env, ...environment } };
+    const { stdout } = await promisify(execFile)(process.execPath, [join(root, file), ...args], options);
+    return { code: 0, text: stdout };
+  } catch (error) {
+    const { code, stdout } = failed.parse(error);
+    return { code, text: stdout };
+  }
 }
 
 async function portsOf<Name extends string>(...names: readonly Name[]): Promise<Record<Name, number>> {

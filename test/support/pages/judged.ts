@@ -21,6 +21,9 @@ export const pagePaths = [
   '/status/octo/slow',
   '/authors/octo',
   '/prices',
+  '/reconciliation',
+  '/reconciliation/2026-05-03',
+  '/reconciliation/2026-05-04',
 ];
 
 /** The same page in a language. */

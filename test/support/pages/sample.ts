@@ -15,6 +15,7 @@ import { Problem } from '../../../lib/problem.ts';
 import { blockList } from '../../../lib/subnets.ts';
 import { baseUrl, sampleServices, silent } from '../api/sample.ts';
 import { echoTool, silentTool } from '../discovery/sample.ts';
+import { reconciliations } from './reconciliations.ts';
 import { benchDetails, guideRecords, projectDetails, rankAnswer } from './records.ts';
 
 const sampleListedPrices = {
@@ -46,7 +47,10 @@ export interface SampleData {
   readonly compare?: (body: unknown, headers: Headers) => Promise<unknown>;
 }
 
-function getter(path: string, answer: (slug: string, query: Readonly<Record<string, string>>) => unknown): Endpoint {
+function getter(
+  path: string,
+  answer: (slug: string, query: Readonly<Record<string, string>>, day: string) => unknown,
+): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -58,7 +62,7 @@ function getter(path: string, answer: (slug: string, query: Readonly<Record<stri
     read: ({ params, query }) => ({ params, query: query as Record<string, string> }),
     output: z.unknown(),
     outputDescription: '.',
-    handler: ({ params, query }) => Promise.resolve(answer(params['slug'] ?? '', query)),
+    handler: ({ params, query }) => Promise.resolve(answer(params['slug'] ?? '', query, params['day'] ?? '')),
   });
 }
 
@@ -131,6 +135,11 @@ export function samplePages(data: SampleData = {}): { app: ReturnType<typeof cre
       apps: [{ slug: 'chat', share: 0.7 }],
       has_key: false,
     })),
+    getter('/api/reconciliation', () => ({
+      days: reconciliations.map((one) => ({ ...one, url: `${baseUrl}/api/reconciliation/${one.day}` })),
+      next: null,
+    })),
+    getter('/api/reconciliation/{day}', (_none, _query, day) => reconciliations.find((one) => one.day === day)),
     getter('/t', () => ({})),
     getter('/api/projects/{slug}/call', () => ({})),
     compare,

@@ -1,0 +1,134 @@
+// Reconciliation: the days that were compared, and one of them with both sides and each difference by its cause.
+import { type Html, html } from '../../http/index.ts';
+import type { ComparisonResult, Reconciliation, ReconciliationSummary } from '../../reconciliation/index.ts';
+import type { Page } from '../page.ts';
+import { authored, english, table } from '../parts.ts';
+import type { Visit } from '../visit.ts';
+
+type Sum = ComparisonResult['unexplained'];
+type Outcome = ComparisonResult['outcome'];
+
+const names = ['gateway', 'ledger', 'router', 'sums'] as const;
+/** Colours of badges by what they mean elsewhere. */
+const badges: Readonly<Record<Outcome, string>> = {
+  equal: 'live',
+  explained: 'live',
+  different: 'rejected',
+  not_known: 'in_pipeline',
+};
+
+/** `next`: the day before which the next page begins. */
+export function reconciliationsPage(
+  days: readonly ReconciliationSummary[],
+  next: string | undefined,
+  visit: Visit,
+): Page {
+  const words = visit.text.reconciliation;
+  const columns = [
+    { title: words.day },
+    ...names.map((name) => ({ title: words.short[name] })),
+    { title: words.unexplained, number: true },
+  ];
+  const rows = days.map((day) => [
+    html`<a href="${visit.link(`/reconciliation/${day.day}`)}">${day.day}</a>`,
+    ...names.map((name) => badge(day.comparisons.find((one) => one.name === name)?.outcome ?? 'not_known', visit)),
+    day.unexplained.events === 0 ? '0' : amount(day.unexplained, visit),
+  ]);
+  return {
+    title: words.title,
+    description: words.lead,
+    json: '/api/reconciliation',
+    main: html`<h1>${words.title}</h1>
+      <p class="lead">${words.lead}</p>
+      ${days.length === 0 ? html`<p class="empty">${words.empty}</p>` : table(words.title, columns, rows)}
+      ${next === undefined ? '' : html`<p><a href="${visit.link('/reconciliation', { before: next })}">${words.older}</a></p>`}`,
+  };
+}
+
+export function reconciliationPage(made: Reconciliation, visit: Visit): Page {
+  const { text, format } = visit;
+  const words = text.reconciliation;
+  const isClean = made.unexplained.events === 0;
+  return {
+    title: words.of(made.day),
+    description: words.lead,
+    json: `/api/reconciliation/${made.day}`,
+    main: html`<h1>${words.of(made.day)}</h1>
+      <p class="notice${isClean || made.explanation !== null ? '' : ' rejected'}">
+        ${isClean ? words.nothing : words.something(format.integer(made.unexplained.events), money(made.unexplained.usd))}
+      </p>
+      ${made.explanation === null ? '' : html`<p>${words.explanation}: ${authored(made.explanation)}</p>`}
+      <p class="meta">
+        <span>${words.madeAt} ${format.dateTime(made.made_at)}</span>
+        ${made.complete ? '' : html`<span>${words.untilNow}</span>`}
+        ${made.waits ? html`<span>${words.waits}</span>` : ''}
+      </p>
+      ${made.comparisons.map((one) => section(one, visit))}
+      <p><a href="${visit.link('/reconciliation')}">${words.all}</a></p>`,
+  };
+}
+
+function section(one: ComparisonResult, visit: Visit): Html {
+  const words = visit.text.reconciliation;
+  return html`<section aria-labelledby="${one.name}">
+    <h2 id="${one.name}">${words.comparison[one.name]} ${badge(one.outcome, visit)}</h2>
+    <p class="measure">${words.about[one.name]}</p>
+    ${one.reason === null ? '' : html`<p class="notice in_pipeline">${english(one.reason, visit)}</p>`}
+    ${one.lines.length === 0 ? '' : sides(one, visit)} ${one.differences.length === 0 ? '' : differences(one, visit)}
+    ${one.apart.length === 0 ? '' : apart(one, visit)}
+  </section>`;
+}
+
+function sides({ name, lines }: ComparisonResult, visit: Visit): Html {
+  const words = visit.text.reconciliation;
+  const [left, right] = words.sides[name];
+  return table(
+    words.comparison[name],
+    [{ title: words.line }, { title: left, number: true }, { title: right, number: true }],
+    lines.map((line) => [
+      line.of === null ? words.lines[line.name] : html`${words.lines[line.name]} ${authored(line.of)}`,
+      amount(line.left, visit),
+      amount(line.right, visit),
+    ]),
+  );
+}
+
+function differences({ name, differences: found, left_off }: ComparisonResult, visit: Visit): Html {
+  const { text, format } = visit;
+  const words = text.reconciliation;
+  return html`<h3>${words.difference}</h3>
+    ${table(
+      `${words.comparison[name]}: ${words.difference}`,
+      [{ title: words.cause }, { title: words.difference, number: true }, { title: words.subject }],
+      found.map((one) => [
+        html`${words.causes[one.kind]}
+        ${one.explained ? '' : html`<span class="badge rejected">${words.unexplained}</span>`}`,
+        amount(one, visit),
+        html`${one.subject === null ? '' : html`<code class="whole">${one.subject}</code>`}
+        ${one.detail === null ? '' : html`<br /><small>${english(one.detail, visit)}</small>`}`,
+      ]),
+    )}
+    ${left_off === 0 ? '' : html`<p class="meta"><span>${words.leftOff(format.integer(left_off))}</span></p>`}`;
+}
+
+function apart({ apart: found }: ComparisonResult, visit: Visit): Html {
+  const words = visit.text.reconciliation;
+  return html`<h3>${words.apart}</h3>
+    <ul>
+      ${found.map((one) => html`<li>${words.aparts[one.kind]}: ${amount(one, visit)}</li>`)}
+    </ul>`;
+}
+
+function badge(outcome: Outcome, { text }: Visit): Html {
+  return html`<span class="badge ${badges[outcome]}">${text.reconciliation.outcome[outcome]}</span>`;
+}
+
+/** `12`, or `12 · $0.0025`. */
+function amount({ events, usd }: Sum, { format }: Visit): string {
+  return usd === '0' ? format.integer(events) : `${format.integer(events)} · ${money(usd)}`;
+}
+
+/** Every digit: what is compared here is exact. */
+function money(usd: string): string {
+  return usd.startsWith('-') ? `−$${usd.slice(1)}` : `$${usd}`;
+}
