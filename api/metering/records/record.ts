@@ -122,30 +122,30 @@ function wrongOf(given: Attributes): string[] {
   return checks.filter(([, isRight]) => !isRight).map(([name]) => name);
 }
 
-type Given = AttributeValue | undefined;
+type Attribute = AttributeValue | undefined;
 
-function wholeOf(given: Given): bigint | undefined {
+function wholeOf(given: Attribute): bigint | undefined {
   if (typeof given === 'number') return Number.isSafeInteger(given) && given >= 0 ? BigInt(given) : undefined;
   return typeof given === 'bigint' && given >= 0n ? given : undefined;
 }
 
-function startOf(given: Given): bigint | undefined {
+function startOf(given: Attribute): bigint | undefined {
   return typeof given === 'string' ? nanosecondsOf(given) : wholeOf(given);
 }
 
-function statusOf(given: Given): number | undefined {
+function statusOf(given: Attribute): number | undefined {
   return typeof given === 'number' && Number.isInteger(given) && given >= 0 && given <= 999 ? given : undefined;
 }
 
-function isText(given: Given): boolean {
+function isText(given: Attribute): boolean {
   return given === undefined || typeof given === 'string';
 }
 
-function isSize(given: Given): boolean {
+function isSize(given: Attribute): boolean {
   return given === undefined || (typeof given === 'number' && Number.isSafeInteger(given) && given >= 0);
 }
 
-function isMark(given: Given): boolean {
+function isMark(given: Attribute): boolean {
   return given === undefined || given === 'true';
 }
 

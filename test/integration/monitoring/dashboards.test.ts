@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { dashboards } from '../../../charts/monitoring/dashboards/all.ts';
 import type { Panel } from '../../../charts/monitoring/panel.ts';
-import { buildApps, makeCalls, useUpQuota } from '../../support/monitoring/activity.ts';
+import { buildApps, makeCalls, useApps, useUpQuota } from '../../support/monitoring/activity.ts';
 import { startLab, type Lab } from '../../support/monitoring/lab.ts';
 import { metricsOf } from '../../support/monitoring/metric-names.ts';
 import { startPrometheus, type Prometheus } from '../../support/monitoring/prometheus.ts';
@@ -23,6 +23,10 @@ beforeAll(async () => {
   // A rate needs two samples: a series that is new with a call has none of that call.
   await until('the first sample', async () => (await prometheus.query('moorage_app_calls_total')).length > 0);
   await makeCalls(lab, '198.51.100.7');
+  await useApps(lab);
+  const taken = 'moorage_metering_refused_total + on () group_left () sum(moorage_compute_samples_total)';
+  await until('uses', async () => (await prometheus.query(taken)).length > 0);
+  await useApps(lab);
 });
 afterAll(async () => {
   await prometheus.stop();
