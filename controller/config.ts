@@ -116,6 +116,15 @@ export const environment = z.object({
     .describe(
       'How often the use of apps, to which their requests are fitted, and the disks of nodes are read from the kubelets; 0s: never.',
     ),
+  MOORAGE_COMPUTE_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('Where the API takes what apps use, /compute on its internal port. Without it, that is not reported.'),
+  MOORAGE_METERING_TOKEN: z
+    .string()
+    .min(32, 'must be a secret of at least 32 characters')
+    .optional()
+    .describe('Secret of at least 32 characters that the operator shows there.'),
   MOORAGE_KUBELET_PORT: count.default(10_250).describe('Port of the kubelets.'),
   MOORAGE_APPS_IDLE_AFTER: idleAfter
     .optional()
@@ -165,6 +174,8 @@ export interface OperatorConfig {
   /** 0: the use of apps is not read. */
   readonly usageMs: number;
   readonly kubeletPort: number;
+  /** Where it is reported; undefined where it is not. */
+  readonly compute: { readonly url: string; readonly token: string } | undefined;
   readonly activityMs: number;
   /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
   readonly serviceAccount?: string | undefined;
@@ -190,6 +201,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
     space: spaceConfig(read),
     usageMs: read.MOORAGE_APPS_USAGE_INTERVAL,
     kubeletPort: read.MOORAGE_KUBELET_PORT,
+    compute: computeOf(read),
     activityMs: read.MOORAGE_ACTIVITY_INTERVAL,
     serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };
@@ -269,6 +281,14 @@ function modelsOf({
   MOORAGE_APP_TOKEN_SECRET: tokenSecret,
 }: z.output<typeof environment>): InstallationConfig['run']['models'] {
   return baseUrl === undefined || tokenSecret === undefined ? undefined : { baseUrl, tokenSecret };
+}
+
+/** Reported only where both are set. */
+function computeOf({
+  MOORAGE_COMPUTE_URL: url,
+  MOORAGE_METERING_TOKEN: token,
+}: z.output<typeof environment>): OperatorConfig['compute'] {
+  return url === undefined || token === undefined ? undefined : { url, token };
 }
 
 function lower(hosts: readonly string[]): string[] {

@@ -5,13 +5,13 @@ import { createLog } from '../lib/log.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';
 import { operatorConfig } from './config.ts';
 import { createCertificateTask } from './gateway-certificate/gateway-certificate.ts';
-import type { Pod } from './objects/kinds.ts';
 import { activatorPool } from './idle/activators.ts';
 import { activityRecord } from './idle/activity.ts';
 import { createActivityTask } from './idle/task.ts';
 import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
 import { isNapping } from './steps/deploy/idle/nap.ts';
+import { computeReporter } from './usage/compute.ts';
 import { kubeletUsage } from './usage/kubelet.ts';
 import { diskMetrics } from './space/disk-metrics.ts';
 import { kubeletDisks } from './space/kubelet.ts';
@@ -97,8 +97,13 @@ export async function runOperator(): Promise<void> {
   );
   if (usageMs > 0) {
     const usage = kubeletUsage(connection, config.appsNamespace, read.kubeletPort);
-    const awake = (): readonly Pod[] => caches.pods.list().filter((pod) => !isNapping(pod));
-    const task = createUsageTask({ client, read: usage, pods: awake, intervalMs: usageMs, log, registry });
+    const compute = read.compute === undefined ? undefined : computeReporter({ ...read.compute, log, registry });
+    const task = createUsageTask({
+      ...{ client, read: usage, intervalMs: usageMs, log, registry },
+      pods: () => caches.pods.list(),
+      isFitted: (pod) => !isNapping(pod),
+      report: compute,
+    });
     manager.addLeaderTask('usage', task);
   }
   if (config.probeUrl?.startsWith('https:') === true) {

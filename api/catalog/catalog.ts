@@ -9,7 +9,7 @@ import type { Fetcher, Tools } from '../tools/index.ts';
 import { type Bench, startBench } from './bench/index.ts';
 import { type Guides, type SourceGuide, startGuides } from './guides/index.ts';
 import { projectEndpoints, Projects, readCatalogApps, startStars, telemetryReader } from './projects/index.ts';
-import { rankEndpoints, Ranking, startRetention } from './rank/index.ts';
+import { rankEndpoints, Ranking, startRetention, startStability } from './rank/index.ts';
 
 export interface CatalogOptions {
   /** Like https://moorage.localhost, without a slash at the end. */
@@ -57,6 +57,7 @@ export function startCatalog(options: CatalogOptions): Catalog {
     baseUrl,
     projects,
     retentions: startRetention({ ledger }),
+    stabilities: startStability({ ledger }),
     benchmarks: () => bench.benchmarkFigures(),
     visits: () => bench.visitFigures(),
   });

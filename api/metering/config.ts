@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
 
 export interface MeteringSettings {
-  /** What gateways show to the receiver; without it there is no receiver. */
+  /** What gateways and the operator show to the receivers; without it there are none. */
   readonly token: string | undefined;
   /** How long a number may be missing before it is a loss. */
   readonly graceMs: number;
@@ -16,7 +16,7 @@ export const environment = z.object({
     .min(32, 'must be a secret of at least 32 characters')
     .optional()
     .describe(
-      'Secret of at least 32 characters that gateways send with their access logs to /v1/logs on the internal port. Without it, no access logs are received.',
+      'Secret of at least 32 characters that gateways send with their access logs to /v1/logs on the internal port, and the operator with what apps use to /compute. Without it, neither is received.',
     ),
   MOORAGE_METERING_GRACE_SECONDS: count
     .default(3_600)

@@ -1,9 +1,13 @@
-// Starts metering: the receiver of access logs, and the chores that sum uses up and declare losses.
+// Starts metering: the receivers of access logs and of compute, and the chores that sum uses up and declare losses.
 import type { BlockList } from 'node:net';
 import type { RequestListener } from 'node:http';
 import type { Registry } from 'prom-client';
+import type { ComputeSample } from '../../crds/compute-report.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { LedgerHandle } from '../billing/index.ts';
+import { computeMetrics } from './compute/metrics.ts';
+import { createComputeReceiver } from './compute/receiver.ts';
+import { addSamples, type ComputeCounts, forgetContainers } from './compute/store.ts';
 import type { MeteringSettings } from './config.ts';
 import { meteringMetrics } from './metrics.ts';
 import { createIntake } from './receiver/intake.ts';
@@ -50,7 +54,12 @@ export function startMetering(options: MeteringOptions): Metering {
       });
       return 0;
     });
+    opened.repeat('forget containers', 3_600_000, async () => {
+      await opened.database.replay(forgetContainers, []);
+      return 0;
+    });
   });
+  const compute = computeMetrics(options.registry);
   if (settings.token === undefined) return { routes: {} };
   const take = createIntake({
     database: () => ledger.get().database,
@@ -59,5 +68,13 @@ export function startMetering(options: MeteringOptions): Metering {
     metrics,
     keepDays: options.keepDays,
   });
-  return { routes: { '/v1/logs': createReceiver({ token: settings.token, take, metrics, log }) } };
+  const { token } = settings;
+  const count = (samples: readonly ComputeSample[]): Promise<ComputeCounts> =>
+    addSamples(ledger.get().database, samples);
+  return {
+    routes: {
+      '/v1/logs': createReceiver({ token, take, metrics, log }),
+      '/compute': createComputeReceiver({ token, baseUrl: options.baseUrl, count, metrics: compute, log }),
+    },
+  };
 }

@@ -54,6 +54,8 @@ export type BenchEntry = z.output<typeof benchEntry>;
 
 export const telemetry = z.object({
   uptime: figure,
+  visits: figure,
+  compute: z.object({ cpu_seconds: z.number(), memory_gib_hours: z.number() }).nullish(),
   requests: figure,
   callers: figure,
   latency_ms: latency.nullish(),

@@ -1,4 +1,5 @@
-// Lets the pods of apps request what they use, in place and without a restart, so that a node is full when it is used.
+// Looks at what the pods of apps use: lets them request that, in place and without a restart, so that a node is full
+// when it is used; and reports it.
 import type { Registry } from 'prom-client';
 import type { Pod } from '../objects/kinds.ts';
 import { bytesOf, milliOf } from '../objects/quantity.ts';
@@ -11,8 +12,12 @@ import { betterRequests, rememberedMs, useBetween, type Amounts, type Use } from
 export interface UsageOptions {
   readonly client: Client;
   readonly read: ReadUsage;
-  /** All pods of apps. */
+  /** All pods of apps and of their backing services. */
   readonly pods: () => readonly Pod[];
+  /** Whether the requests of a pod may be changed to fit its use. */
+  readonly isFitted: (pod: Pod) => boolean;
+  /** Takes what was seen of these pods. */
+  readonly report?: ((pods: readonly Pod[], samples: readonly UsageSample[]) => Promise<void>) | undefined;
   readonly intervalMs: number;
   readonly log: Logger;
   readonly registry: Registry;
@@ -56,15 +61,17 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
   async function look(signal: AbortSignal): Promise<void> {
     const running = options.pods().filter(isRunning);
     const nodes = new Set(running.flatMap(({ status }) => status?.hostIP ?? []));
-    const samples = (await Promise.all([...nodes].map((node) => readNode(node, signal)))).flat();
+    const all = (await Promise.all([...nodes].map((node) => readNode(node, signal)))).flat();
+    const samples = all.filter(({ container }) => container === 'app');
     histories = remembered(histories, samples);
-    for (const pod of running) {
+    for (const pod of running.filter(options.isFitted)) {
       const present = amountsOf(pod);
       const uses = histories.get(pod.metadata.name)?.uses ?? [];
       const better = present === undefined ? undefined : betterRequests(uses, present.requests, present.limits);
       if (better !== undefined && !signal.aborted) await resize(pod, better, signal);
     }
     metrics.apps.set(samples.length);
+    await options.report?.(running, all);
   }
 
   return async (signal) => {

@@ -25,6 +25,7 @@ import { spaceMetrics } from '../../controller/space/metrics.ts';
 import { diskMetrics } from '../../controller/space/disk-metrics.ts';
 import { gatewayMetrics } from '../../controller/gateway-certificate/metrics.ts';
 import { appMetrics, buildMetrics } from '../../controller/reconcile/metrics.ts';
+import { computeFailures } from '../../controller/usage/compute.ts';
 import { usageMetrics } from '../../controller/usage/metrics.ts';
 import { createStore, runtimeMetrics } from '../../lib/kubernetes/index.ts';
 import type { ProblemType } from '../../lib/problem.ts';
@@ -129,5 +130,6 @@ function runtimeRegistry(): Registry {
   gatewayMetrics(registry);
   diskMetrics(registry, '');
   usageMetrics(registry);
+  computeFailures(registry);
   return registry;
 }

@@ -1,5 +1,6 @@
 // What the benchmark of the catalog loads into its database: uses of apps, and runs of benchmarks.
 import { z } from 'zod';
+import { rollUp } from '../../api/metering/store/statements.ts';
 import type { Database, Statement } from '../../api/billing/database/database.ts';
 
 const statement = (name: string, text: string): Statement<unknown> => ({
@@ -55,9 +56,13 @@ export async function loadUses(database: Database, uses: number, apps: number): 
   const slice = 50_000;
   for (let from = 1; from <= uses; from += slice)
     await database.query(addUses, [from, Math.min(from + slice - 1, uses), apps]);
-  // They came before their days were made.
-  await database.query(statement('days', 'select ledger.make_days(7)'), []);
-  await vacuum(database, 'ledger.usage');
+  await database.transaction(async (transaction) => {
+    await transaction.script('set local statement_timeout = 0');
+    // They came before their days were made.
+    await transaction.query(statement('days', 'select ledger.make_days(7)'), []);
+    await transaction.query(rollUp, []);
+  });
+  for (const table of ['ledger.usage', 'metering.hour', 'metering.day']) await vacuum(database, table);
 }
 
 /** So many runs in all, rounded up to a whole number of each model on each task; and five first visits a day. */

@@ -7,7 +7,8 @@ import { z } from 'zod';
 import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
 import type { Database } from '../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
-import { usedBy } from '../../api/catalog/projects/telemetry.ts';
+import { callsOf } from '../../api/catalog/projects/calls.ts';
+import { trafficOf } from '../../api/catalog/projects/traffic.ts';
 import { Callers, readCalls } from '../../api/catalog/rank/callers.ts';
 import { createApi } from '../../api/create-api.ts';
 import { readAppSettings } from '../../api/apps/config.ts';
@@ -178,9 +179,10 @@ await measure(
 );
 
 const day = 86_400_000;
+const windows = [24, 168, 720];
 const plans = [
-  ['detail', await plan(database, usedBy, ['app-1', null])],
-  ['detail of a small app', await plan(database, usedBy, [`app-${apps}`, null])],
+  ['calls of an app', await plan(database, callsOf, ['app-1', null, windows])],
+  ['traffic of an app', await plan(database, trafficOf, ['app-1', new Date(), windows])],
   ['calls of a minute', await plan(database, readCalls, [new Date(Date.now() - 660_000), new Date()])],
   [
     'calls of a day',

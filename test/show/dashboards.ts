@@ -7,7 +7,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { dashboards } from '../../charts/monitoring/dashboards/all.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { openTab } from '../support/devtools.ts';
-import { buildApps, faultBuild, goLive, makeCalls, reject, useUpQuota } from '../support/monitoring/activity.ts';
+import {
+  buildApps,
+  faultBuild,
+  goLive,
+  makeCalls,
+  reject,
+  useApps,
+  useUpQuota,
+} from '../support/monitoring/activity.ts';
 import { dashboardPage } from '../support/monitoring/dashboard-page.ts';
 import { startLab } from '../support/monitoring/lab.ts';
 import { prometheusAt, startPrometheus } from '../support/monitoring/prometheus.ts';
@@ -72,6 +80,7 @@ async function drawLab(): Promise<number> {
       lab.faults.freeDisk = Math.max(0.25, lab.faults.freeDisk - 0.01);
       // Callers of one network have one quota.
       await makeCalls(lab, `203.${round % 250}.113.7`);
+      await useApps(lab);
       if (round % 20 === 5) await useUpQuota(lab);
       const build = kinds[round % kinds.length];
       if (build !== undefined) building = building.then(() => build(lab, `app-${round}`));

@@ -1,5 +1,6 @@
 // Usage events: what was used, by whom and when. Each has an id of its own, so one sent twice is counted once.
 import type { Queryable } from '../database/database.ts';
+import { type ArrayElement, arrayLiteral } from '../database/array-literal.ts';
 import { recordUsage } from './statements.ts';
 
 export interface Usage {
@@ -63,10 +64,10 @@ export async function recordUses(
 }
 
 /** A list a column: what PostgreSQL reads fastest after COPY, and COPY cannot pass over what is known. */
-function columnsOf(events: readonly UsageEvent[]): unknown[][] {
-  const column = (of: (event: UsageEvent) => unknown): unknown[] => events.map((event) => of(event) ?? null);
+function columnsOf(events: readonly UsageEvent[]): string[] {
+  const column = (of: (event: UsageEvent) => ArrayElement): string => arrayLiteral(events.map(of));
   return [
-    column(({ at }) => at),
+    column(({ at }) => (typeof at === 'string' ? at : at.toISOString())),
     column(({ id }) => id),
     column(({ kind }) => kind),
     column((event) => event.class ?? 'use'),

@@ -10,6 +10,7 @@ import { loadBenchmarks } from './tasks/load.ts';
 import type { BenchmarkDetail, BenchmarkEntry } from './views.ts';
 
 export type { BenchmarkFigures, VisitFigures } from './figures.ts';
+export { type Interval, wilsonInterval } from './statistics/index.ts';
 export { visitDays, visitLimitMs } from './store/visits.ts';
 export { type BenchmarkDetail, benchmarkDetail, type BenchmarkEntry, benchmarkEntry, type Rate } from './views.ts';
 

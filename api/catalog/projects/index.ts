@@ -5,6 +5,7 @@ export { Projects, type ProjectQuery, type ProjectsOptions } from './projects.ts
 export type { ProjectRecord } from './records.ts';
 export { startStars } from './stars/refresh.ts';
 export { telemetryReader } from './telemetry.ts';
+export { answeredWell, answeredWrong } from './traffic.ts';
 export {
   type ProjectDetail,
   type ProjectEntry,

@@ -1,53 +1,30 @@
-// What the ledger records of the use of an app: its model calls and the calls of it, in the last day, week and month.
-import { z } from 'zod';
+// What is recorded of the use of an app in the last day, week and month: calls, traffic, and what it took to serve them.
 import type { Logger } from '../../../lib/log.ts';
-import { type Database, type LedgerHandle, money, moneyToNumber, type Statement } from '../../billing/index.ts';
+import { type Database, type LedgerHandle, moneyToNumber } from '../../billing/index.ts';
+import { type Calls, callsOf } from './calls.ts';
+import { type Traffic, trafficOf } from './traffic.ts';
 import type { Telemetry, TelemetryWindow, Window } from './views.ts';
-
-const used = z.object({
-  hours: z.number(),
-  requests: z.number(),
-  callers: z.number(),
-  latencies: z.array(z.number().nullable()).nullable(),
-  model_calls: z.number(),
-  model_cost: money,
-  model_costs_pending: z.number(),
-});
-type Used = z.output<typeof used>;
-
-/** By the index usage_app alone. */
-export const usedBy: Statement<Used> = {
-  name: 'catalog-telemetry',
-  text: `select w.hours, u.*,
-      (select count(*)::int from catalog.caller c where c.app = $1 and c.last_at >= t.now - w.hours * interval '1 hour') as callers
-    from (select coalesce($2::timestamptz, clock_timestamp()) as now) t
-    cross join (values (24), (168), (720)) w (hours)
-    cross join lateral (
-      select count(*) filter (where kind = 'app')::int as requests,
-        percentile_disc(array[0.5, 0.95]) within group (order by latency_ms) filter (where kind = 'app') as latencies,
-        count(*) filter (where kind = 'v1')::int as model_calls,
-        coalesce(sum(cost) filter (where kind = 'v1'), 0)::text as model_cost,
-        count(*) filter (where kind = 'v1' and cost_source = 'pending')::int as model_costs_pending
-      from ledger.usage where app = $1 and kind <> 'visit' and at >= t.now - w.hours * interval '1 hour' and at <= t.now) u`,
-  row: used,
-};
 
 const hoursOf: Readonly<Record<Window, number>> = { '24h': 24, '7d': 168, '30d': 720 };
 
-const never = {
-  visits: 'Traffic of visitors is not metered yet.',
-  uptime: 'Traffic of visitors is not metered yet.',
-  error_rate: 'The ledger records calls that succeeded only, and traffic of visitors is not metered yet.',
-};
+const unknownUptime =
+  'Nothing asks the app at regular times, so it is not known how long it would have answered. error_rate says how requests fared.';
 const idle = 'The app was not called in this time.';
-const recorded = ['requests', 'callers', 'latency_ms', 'model_calls', 'model_cost_usd', 'model_costs_pending'] as const;
+const unmetered = 'No gateway has sent its access log yet.';
+const unused = 'Nobody used the app in this time.';
+const uncomputed = 'The operator has not reported what apps use yet.';
 
 /** @throws the driver's error */
-export async function readTelemetry(database: Database, slug: string, now: Date | null = null): Promise<Telemetry> {
-  const rows = await database.query(usedBy, [slug, now]);
+export async function readTelemetry(database: Database, slug: string, now = new Date()): Promise<Telemetry> {
+  const hours = Object.values(hoursOf);
+  const [calls, traffic] = await Promise.all([
+    database.query(callsOf, [slug, now, hours]),
+    database.query(trafficOf, [slug, now, hours]),
+  ]);
   return perWindow((window) => {
-    const row = rows.find(({ hours }) => hours === hoursOf[window]);
-    return row === undefined ? unmeasured(idle) : measured(row);
+    const isOf = (row: { readonly hours: number }): boolean => row.hours === hoursOf[window];
+    const [own, passed] = [calls.find(isOf), traffic.find(isOf)];
+    return own === undefined || passed === undefined ? unmeasured(idle) : measured(own, passed);
   });
 }
 
@@ -80,33 +57,75 @@ function perWindow(of: (window: Window) => TelemetryWindow): Telemetry {
   return { '24h': of('24h'), '7d': of('7d'), '30d': of('30d') };
 }
 
-function measured(row: Used): TelemetryWindow {
-  const [p50 = null, p95 = null] = row.latencies ?? [];
+type Figures = Omit<TelemetryWindow, 'unmeasured'>;
+type Reasons = TelemetryWindow['unmeasured'];
+
+function measured(calls: Calls, traffic: Traffic): TelemetryWindow {
+  const [served, used, taken] = [ofCalls(calls), ofTraffic(traffic), ofCompute(traffic)];
   return {
-    requests: row.requests,
-    callers: row.callers,
-    latency_ms: { p50, p95 },
-    model_calls: row.model_calls,
-    model_cost_usd: moneyToNumber(row.model_cost),
-    model_costs_pending: row.model_costs_pending,
-    visits: null,
+    ...served.figures,
+    ...used.figures,
+    ...taken.figures,
     uptime: null,
-    error_rate: null,
-    unmeasured: p50 === null ? { latency_ms: idle, ...never } : never,
+    unmeasured: { ...served.reasons, ...used.reasons, ...taken.reasons, uptime: unknownUptime },
   };
 }
 
-function unmeasured(reason: string): TelemetryWindow {
+interface Part<Field extends keyof Figures> {
+  readonly figures: Pick<Figures, Field>;
+  /** Why each figure that is null is so. */
+  readonly reasons: Reasons;
+}
+
+type CallField = 'requests' | 'callers' | 'latency_ms' | 'model_calls' | 'model_cost_usd' | 'model_costs_pending';
+
+function ofCalls(calls: Calls): Part<CallField> {
+  const [p50 = null, p95 = null] = calls.latencies ?? [];
+  const { requests, callers, model_calls, model_costs_pending } = calls;
   return {
+    figures: {
+      ...{ requests, callers, model_calls, model_costs_pending },
+      latency_ms: { p50, p95 },
+      model_cost_usd: moneyToNumber(calls.model_cost),
+    },
+    reasons: p50 === null ? { latency_ms: idle } : {},
+  };
+}
+
+function ofTraffic({ is_metered, visits, answered, failed }: Traffic): Part<'visits' | 'error_rate'> {
+  // Calls that an app failed to answer are in no ledger: without a gateway's log, only those that went well are known.
+  if (!is_metered)
+    return {
+      figures: { visits: null, error_rate: null },
+      reasons: { visits: unmetered, error_rate: unmetered },
+    };
+  return answered === 0
+    ? { figures: { visits, error_rate: null }, reasons: { error_rate: unused } }
+    : { figures: { visits, error_rate: failed / answered }, reasons: {} };
+}
+
+function ofCompute({ is_computed, cpu_seconds, memory_byte_seconds }: Traffic): Part<'compute'> {
+  return is_computed
+    ? { figures: { compute: { cpu_seconds, memory_gib_hours: memory_byte_seconds / 2 ** 30 / 3_600 } }, reasons: {} }
+    : { figures: { compute: null }, reasons: { compute: uncomputed } };
+}
+
+function unmeasured(reason: string): TelemetryWindow {
+  const figures: Omit<Figures, 'latency_ms'> = {
     requests: null,
     callers: null,
-    latency_ms: { p50: null, p95: null },
     model_calls: null,
     model_cost_usd: null,
     model_costs_pending: null,
     visits: null,
-    uptime: null,
     error_rate: null,
-    unmeasured: { ...Object.fromEntries(recorded.map((field) => [field, reason])), ...never },
+    compute: null,
+    uptime: null,
+  };
+  const reasons = Object.fromEntries([...Object.keys(figures), 'latency_ms'].map((field) => [field, reason]));
+  return {
+    ...figures,
+    latency_ms: { p50: null, p95: null },
+    unmeasured: { ...reasons, uptime: unknownUptime },
   };
 }

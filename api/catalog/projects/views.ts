@@ -56,9 +56,22 @@ export const telemetryWindow = z.object({
   model_calls: counted.describe('Calls of models by the app on /v1.'),
   model_cost_usd: measured.describe('What these calls cost, as billed.'),
   model_costs_pending: counted.describe('How many of these have a cost that is not known yet and is not in the sum.'),
-  visits: counted.describe('Requests of visitors through the gateway.'),
-  uptime: measured.describe('Share of the time in which the app answered.'),
-  error_rate: measured.describe('Share of requests that failed.'),
+  visits: counted.describe(
+    'Uses by visitors through the gateway: requests without assets, health checks and failures. Like `error_rate` and `compute` from sums that are made every five minutes, from the beginning of the hour in which the window begins.',
+  ),
+  uptime: measured.describe(
+    'Share of the time in which the app answered; null, since nothing asks it at regular times.',
+  ),
+  error_rate: measured.describe(
+    'Share of the uses by visitors and of the calls that the app answered with a server error. One that got no status counts as neither.',
+  ),
+  compute: z
+    .object({
+      cpu_seconds: z.number().describe('Seconds of CPU.'),
+      memory_gib_hours: z.number().describe('GiB of memory times hours; nothing while the app sleeps.'),
+    })
+    .nullable()
+    .describe('What the app and its backing services used, as the kubelets measured it.'),
   unmeasured: z.record(z.string(), z.string()).describe('Why each field that is null is not measured.'),
 });
 export type TelemetryWindow = z.output<typeof telemetryWindow>;

@@ -1,6 +1,7 @@
 // The criteria by which apps are ranked, and the published formula of each.
 import { visitDays, visitLimitMs } from '../bench/index.ts';
 import { absenceDays, followedDays, stayDays } from './callers.ts';
+import { leastDays, leastRequests, steadyDays } from './stability.ts';
 
 export const criteria = ['onboarding', 'quality', 'cost', 'stability', 'retention'] as const;
 export type Criterion = (typeof criteria)[number];
@@ -47,16 +48,17 @@ export const formulas: readonly Formula[] = [
   {
     id: 'stability',
     title: 'Stability',
-    formula: 'Not defined yet: it will be made of uptime, error rate and failed rollouts.',
-    data: 'Traffic of visitors and the results of rollouts, which are not recorded yet.',
-    interval: 'None.',
-    null_when: 'Always, until it is recorded.',
+    formula:
+      '1 − failed / n over the uses by visitors and the calls that the app answered, with those failed that it answered with a server error (5xx).',
+    data: `Sums by day of the gateway’s access log and of the calls in the ledger, of the last ${steadyDays} whole days (UTC). Read about every 15 minutes. It says nothing of times in which nobody asked.`,
+    interval: 'Wilson score interval, 95 %. Requests of one outage fail together: with few outages it is too narrow.',
+    null_when: `Fewer than ${leastRequests} requests, or on fewer than ${leastDays} days; or no gateway sends its access log.`,
   },
   {
     id: 'retention',
     title: 'Retention',
     formula: `Kaplan–Meier estimate of the share of callers whose calls go on for longer than ${stayDays} days: S = ∏ (1 − d/r) over all times up to ${stayDays} days, with d callers who leave at a time of the r who are followed until then. Times count from the first call, in whole hours. A caller has left after a call that none followed for ${absenceDays} days or more; a caller who calls on is followed until ${absenceDays} days ago. n is the number of callers whose first call is at least ${absenceDays} days ago.`,
-    data: `Calls of the app through /api/projects/{slug}/call and /mcp in the last ${followedDays} days, as the ledger records them; a caller is a key, or the address of a caller without one, both as a salted hash. Estimated about every 15 minutes.`,
+    data: `Calls of the app through /api/projects/{slug}/call and /mcp in the last ${followedDays} days, as the ledger records them; a caller is a key, or the address of a caller without one, both as a salted hash. Visitors are not in it: they have another name each day, so that nobody is followed. Estimated about every 15 minutes.`,
     interval:
       'Greenwood’s variance on the scale of log(−log S), 95 %. At 0 and 1, where it has no width, Wilson’s of those who were followed to the end.',
     null_when: `Nobody called the app at least ${absenceDays} days ago, or no caller has been followed for ${stayDays} days.`,

@@ -2,4 +2,5 @@
 export { rankEndpoints } from './endpoints.ts';
 export { type Benchmarks, Ranking, type RankQuery } from './ranking.ts';
 export { startRetention } from './retention.ts';
+export { startStability } from './stability.ts';
 export type { RankedApp, RankList, Score } from './views.ts';

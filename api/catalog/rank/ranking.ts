@@ -3,7 +3,8 @@ import type { Money } from '../../billing/index.ts';
 import { type Page, pageOf, type SortKey } from '../paging.ts';
 import type { Projects, ProjectRecord } from '../projects/index.ts';
 import { criteria, type Criterion } from './criteria.ts';
-import type { Retentions } from './retention.ts';
+import type { Retention, Retentions } from './retention.ts';
+import type { Stabilities, Stability } from './stability.ts';
 import type { RankedApp, Score } from './views.ts';
 import type { BenchmarkFigures, Rate, VisitFigures } from '../bench/index.ts';
 import type { Weights } from './weights.ts';
@@ -21,6 +22,7 @@ export interface RankingOptions {
   readonly baseUrl: string;
   readonly projects: Pick<Projects, 'sorted'>;
   readonly retentions: Pick<Retentions, 'of'>;
+  readonly stabilities: Pick<Stabilities, 'of'>;
   /** Of all apps that have one, by slug. Rejects while they cannot be read. */
   readonly benchmarks: () => Promise<Benchmarks>;
   /** First visits of all apps that had one, by slug. Rejects while they cannot be read. */
@@ -109,22 +111,21 @@ export class Ranking {
           ? unmeasured('First visits cannot be read right now.')
           : onboardingOf(visits.get(slug));
       case 'stability':
-        return unmeasured('Uptime, error rate and failed rollouts are not recorded yet.');
+        return ofEstimate(this.#options.stabilities.of(slug));
       case 'quality':
         return benchmarks === undefined ? unmeasured(unread) : qualityOf(benchmarks.get(slug));
       case 'cost':
         return benchmarks === undefined ? unmeasured(unread) : costOf(benchmarks.get(slug), cheapest);
       case 'retention':
-        return this.#retention(slug);
+        return ofEstimate(this.#options.retentions.of(slug));
     }
   }
+}
 
-  #retention(slug: string): Value {
-    const retention = this.#options.retentions.of(slug);
-    if ('reason' in retention) return { value: null, interval: null, n: retention.n, reason: retention.reason };
-    const { value, interval, n } = retention.estimate;
-    return { value: rounded(value), interval: [rounded(interval[0]), rounded(interval[1])], n, reason: null };
-  }
+function ofEstimate(found: Retention | Stability): Value {
+  if ('reason' in found) return unmeasured(found.reason, found.n);
+  const { value, interval, n } = found.estimate;
+  return { value: rounded(value), interval: [rounded(interval[0]), rounded(interval[1])], n, reason: null };
 }
 
 function unmeasured(reason: string, n = 0): Value {

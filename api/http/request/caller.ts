@@ -39,7 +39,12 @@ export function identifyCaller(clues: CallerClues, rules: CallerRules): Caller {
   const key = /^Bearer ([^\s]+)$/i.exec(clues.authorization ?? '')?.[1];
   if (key !== undefined && rules.isGenuineKey?.(key) === true)
     return { kind: 'key', hash: keyedHash(`key:${key}`, rules.salt), network };
-  return { kind: 'address', hash: addressHash('address', addressPrefix(address), rules.salt), network };
+  return { kind: 'address', hash: anonymousHash(address, rules.salt), network };
+}
+
+/** The hash of a caller without a key, by his address. */
+export function anonymousHash(address: string, salt: string): string {
+  return addressHash('address', addressPrefix(address), salt);
 }
 
 /** The client's address: the last hop that no trusted proxy vouches for as one of its own. */

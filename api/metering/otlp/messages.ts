@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import protobuf from 'protobufjs';
 import { z } from 'zod';
+import { decodeRequest, wholeNumber } from './decode.ts';
 
 /** An attribute as it is sent: a text, a whole number (exact), or another number. */
 export type AttributeValue = string | number | bigint;
@@ -22,16 +23,10 @@ const requestType = root.lookupType('ExportLogsServiceRequest');
 const responseType = root.lookupType('ExportLogsServiceResponse');
 const statusType = root.lookupType('Status');
 
-/** As protobufjs decodes a whole number of 64 bits. */
-interface Long {
-  readonly low: number;
-  readonly high: number;
-}
-
 /** Whole numbers are strings in the JSON of protobuf. */
 const anyValue = z.object({
   stringValue: z.string().optional(),
-  intValue: z.union([z.string().regex(/^-?\d{1,19}$/), z.int(), z.custom<Long>(() => false)]).optional(),
+  intValue: z.union([z.string().regex(/^-?\d{1,19}$/), z.int()]).optional(),
   doubleValue: z.number().optional(),
   boolValue: z.boolean().optional(),
 });
@@ -52,10 +47,8 @@ type KeyValues = z.output<typeof keyValues>;
 
 /** Reads a request. @throws Error when it is not one */
 export function readRequest(body: Uint8Array, encoding: Encoding): SentLogs[] {
-  const given: unknown =
-    encoding === 'json' ? JSON.parse(Buffer.from(body).toString('utf8')) : requestType.decode(body);
-  // What protobufjs has decoded is of its own types already, and is a million attributes a minute.
-  const { resourceLogs = [] } = encoding === 'json' ? request.parse(given) : (given as z.output<typeof request>);
+  if (encoding === 'protobuf') return decodeRequest(body);
+  const { resourceLogs = [] } = request.parse(JSON.parse(Buffer.from(body).toString('utf8')));
   return resourceLogs.map(({ resource, scopeLogs = [] }) => ({
     resource: attributesOf(resource?.attributes),
     records: scopeLogs.flatMap(({ logRecords = [] }) => logRecords.map(({ attributes }) => attributesOf(attributes))),
@@ -71,19 +64,10 @@ function attributesOf(list: KeyValues): Attributes {
   return attributes;
 }
 
-/** Fields that were not sent are no properties of the value itself. */
 function plainValue(value: z.output<typeof anyValue> | null | undefined): AttributeValue | undefined {
   if (value === null || value === undefined) return undefined;
-  if (Object.hasOwn(value, 'stringValue')) return value.stringValue;
-  if (Object.hasOwn(value, 'intValue')) return wholeNumber(value.intValue ?? 0);
-  return Object.hasOwn(value, 'doubleValue') ? value.doubleValue : undefined;
-}
-
-function wholeNumber(value: string | number | Long): number | bigint {
-  if (typeof value === 'number') return value;
-  const exact = typeof value === 'string' ? BigInt(value) : (BigInt(value.high) << 32n) | BigInt(value.low >>> 0);
-  const near = Number(exact);
-  return Number.isSafeInteger(near) ? near : exact;
+  const { stringValue, intValue, doubleValue } = value;
+  return stringValue ?? (intValue === undefined ? doubleValue : wholeNumber(intValue));
 }
 
 /** Writes a request as protobuf. */
@@ -109,7 +93,7 @@ function keyValuesOf(attributes: Attributes): { key: string; value: object }[] {
   }));
 }
 
-function longOf(value: bigint): Long {
+function longOf(value: bigint): { readonly low: number; readonly high: number } {
   return { low: Number(BigInt.asIntN(32, value)), high: Number(BigInt.asIntN(32, value >> 32n)) };
 }
 

@@ -76,13 +76,13 @@ export function createIntake(options: IntakeOptions): (sent: readonly SentLogs[]
   function eventOf(gateway: string, record: GatewayRecord): Entry['event'] {
     const at = timestampOf(record.startNs);
     const host = options.hostOf(record.host);
-    const { hash, isInside } = options.visitorOf(record.client, at.slice(0, 10));
+    const visitor = options.visitorOf(record.client, at.slice(0, 10));
     return {
       id: eventId(gateway, record),
       at,
       kind: 'visit',
-      class: classOf(record, host, isInside),
-      caller: hash,
+      class: classOf(record, host, visitor),
+      caller: visitor.hash,
       ...(host.kind === 'app' ? { app: host.app.slug } : {}),
       latencyMs: Math.round(Number(record.endNs - record.startNs) / 1e6),
       status: record.status,

@@ -1,5 +1,4 @@
 // Receives OTLP logs over HTTP (POST /v1/logs): an answer of 200 says that the batch is kept.
-import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
@@ -14,6 +13,7 @@ import {
   writeStatus,
 } from '../otlp/messages.ts';
 import type { MeteringMetrics } from '../metrics.ts';
+import { showsToken } from '../token.ts';
 import type { Refusals } from './intake.ts';
 
 export interface ReceiverOptions {
@@ -56,7 +56,8 @@ export function createReceiver(options: ReceiverOptions): RequestListener {
   const limits = { ...usualLimits, ...options.limits };
   let inProgress = 0;
   const answer = async (request: IncomingMessage, encoding: Encoding): Promise<Uint8Array> => {
-    requireToken(request, options.token);
+    if (!showsToken(request, options.token))
+      throw new Refusal(401, codes.unauthenticated, 'Send the metering token: Authorization: Bearer <token>.');
     if (request.method !== 'POST') throw new Refusal(405, codes.invalid, 'Use POST.');
     if (inProgress >= limits.concurrency)
       throw new Refusal(503, codes.unavailable, 'Too many requests are in progress. Try again in 1 second.');
@@ -106,13 +107,6 @@ function encodingOf({ headers }: IncomingMessage): Encoding | undefined {
   const type = (headers['content-type'] ?? '').split(';')[0]?.trim().toLowerCase();
   if (type === contentTypes.protobuf) return 'protobuf';
   return type === contentTypes.json ? 'json' : undefined;
-}
-
-function requireToken({ headers }: IncomingMessage, token: string): void {
-  const given = Buffer.from(headers.authorization ?? '');
-  const expected = Buffer.from(`Bearer ${token}`);
-  if (given.length !== expected.length || !timingSafeEqual(given, expected))
-    throw new Refusal(401, codes.unauthenticated, 'Send the metering token: Authorization: Bearer <token>.');
 }
 
 async function read(request: IncomingMessage, encoding: Encoding, limits: ReceiverLimits): Promise<SentLogs[]> {

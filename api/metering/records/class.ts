@@ -1,5 +1,6 @@
 // What kind of request a record is: the one rule by which uses are separated from what no author is paid for.
 import type { GatewayRecord } from './record.ts';
+import type { Visitor } from './visitors.ts';
 
 /**
  * The classes, in the order in which they are tried; the first that holds is the record's.
@@ -14,6 +15,7 @@ import type { GatewayRecord } from './record.ts';
  * - `failed`: a status of 500 and above, or none: nobody got what he came for.
  * - `asset`: GET or HEAD of what a page is made of: the browser says so (Sec-Fetch-Dest), or the name of the file, where
  *   it does not say; or a status of 304, for which nothing was sent.
+ * - `own`: the visitor's address is that from which the app was submitted without a key. Nobody earns by using what is his.
  * - `use`: anything else.
  */
 export const classes = [
@@ -27,6 +29,7 @@ export const classes = [
   'preflight',
   'failed',
   'asset',
+  'own',
   'use',
 ] as const;
 export type RequestClass = (typeof classes)[number];
@@ -38,6 +41,8 @@ export type HostKind = { readonly kind: 'app'; readonly app: HostApp } | { reado
 export interface HostApp {
   readonly slug: string;
   readonly healthPath: string | undefined;
+  /** Hash of who submitted it; undefined where the operator of the installation made it. */
+  readonly submitter: string | undefined;
   /** Whether the author gives it away. */
   readonly isFree: (path: string, status: number) => boolean;
 }
@@ -67,15 +72,14 @@ const assetDestinations: ReadonlySet<string> = new Set([
 const assetFile =
   /\.(?:avif|bmp|css|eot|gif|ico|jpe?g|js|map|mjs|mp3|mp4|ogg|otf|png|svg|ttf|wasm|webm|webmanifest|webp|woff2?)$/i;
 
-/** `isInside`: the client's address is one of this cluster or machine. */
-export function classOf(record: GatewayRecord, host: HostKind, isInside: boolean): RequestClass {
+export function classOf(record: GatewayRecord, host: HostKind, visitor: Omit<Visitor, 'hash'>): RequestClass {
   if (host.kind !== 'app') return host.kind === 'platform' ? 'platform' : 'refused';
   const { app } = host;
   return (
-    ofPlatform(record, isInside) ??
+    ofPlatform(record, visitor.isInside) ??
     (app.isFree(record.path, record.status) ? 'free' : undefined) ??
     ofRequest(record, app.healthPath) ??
-    'use'
+    (app.submitter === visitor.submitter ? 'own' : 'use')
   );
 }
 

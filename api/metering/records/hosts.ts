@@ -2,6 +2,7 @@
 import { RE2JS } from 're2js';
 import type { FreeRequests } from '../../../crds/metering.ts';
 import { type AppsSite, appHost } from '../../../crds/app-url.ts';
+import { labels } from '../../../crds/names.ts';
 import { readSettings, withSettings } from '../../../crds/effective-settings.ts';
 import type { App } from '../../apps/index.ts';
 import type { HostApp, HostKind } from './class.ts';
@@ -29,7 +30,12 @@ export function hostIndex({ apps, site, platformHost }: HostsOptions): (host: st
 
 function hostApp({ metadata, spec, status }: App): HostApp {
   const { run, metering } = withSettings(spec, readSettings(status?.settings?.values));
-  return { slug: metadata.name, healthPath: run.healthPath, isFree: freeRule(metering.free) };
+  return {
+    slug: metadata.name,
+    healthPath: run.healthPath,
+    submitter: metadata.labels?.[labels.caller],
+    isFree: freeRule(metering.free),
+  };
 }
 
 /** Whether one of the rules holds for a path and a status. */

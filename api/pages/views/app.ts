@@ -121,6 +121,7 @@ function measures(visit: Visit): Measure[] {
   const { text, format } = visit;
   return [
     [text.app.uptime, ({ uptime }) => orMissing(uptime, format.percent, visit)],
+    [text.app.visits, ({ visits }) => orMissing(visits, format.integer, visit)],
     [text.app.requests, ({ requests }) => orMissing(requests, format.integer, visit)],
     [text.app.callers, ({ callers }) => orMissing(callers, format.integer, visit)],
     [
@@ -131,6 +132,11 @@ function measures(visit: Visit): Measure[] {
     [text.app.errors, ({ error_rate: rate }) => orMissing(rate, format.percent, visit)],
     [text.app.calls, ({ model_calls: calls }) => orMissing(calls, format.integer, visit)],
     [text.app.cost, ({ model_cost_usd: cost }) => orMissing(cost, format.money, visit)],
+    [
+      text.app.cpu,
+      ({ compute }) => orMissing(compute?.cpu_seconds, (seconds) => format.duration(seconds * 1_000), visit),
+    ],
+    [text.app.memory, ({ compute }) => orMissing(compute?.memory_gib_hours, format.decimal, visit)],
   ];
 }
 

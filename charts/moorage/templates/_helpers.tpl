@@ -81,6 +81,12 @@ data:
   valueFrom: {secretKeyRef: {name: {{ default "moorage-push-token" .Values.registry.pushTokenSecret }}, key: secret}}
 {{- end }}
 
+{{/* What is shown to the API with access logs and with what apps use. */}}
+{{- define "moorage.meteringTokenEnv" -}}
+- name: MOORAGE_METERING_TOKEN
+  valueFrom: {secretKeyRef: {name: {{ default "moorage-metering" .Values.metering.tokenSecret }}, key: token}}
+{{- end }}
+
 {{/* Name of the Secret with the database URL; empty where there is no database. */}}
 {{- define "moorage.databaseSecret" -}}
 {{- if .Values.database.urlSecret }}{{ .Values.database.urlSecret }}{{ else if .Values.postgres.enabled }}moorage-postgres{{ end }}

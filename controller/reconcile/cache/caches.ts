@@ -139,10 +139,14 @@ function slimJob(job: Job): Job {
 function slimPod(pod: Pod): Pod {
   const { apiVersion, kind, status } = pod;
   const { phase, reason, message, hostIP, conditions, initContainerStatuses, containerStatuses } = status ?? {};
+  const app = pod.metadata.labels?.[labels.app];
   return {
     apiVersion,
     kind,
-    metadata: without(pod.metadata, 'managedFields', 'labels'),
+    metadata: {
+      ...without(pod.metadata, 'managedFields', 'labels'),
+      ...(app === undefined ? {} : { labels: { [labels.app]: app } }),
+    },
     status: present({
       phase,
       reason,

@@ -1,8 +1,11 @@
-// The chart's part in metering: the token that gateways show.
+// The chart's part in metering: the token that senders show, and who may reach the receivers.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { ofKind, render, required } from '../../support/chart.ts';
+import { operatorConfig } from '../../../controller/config.ts';
+import { environmentOf, ofKind, render, type Rendered, required } from '../../support/chart.ts';
+
+const policy = z.looseObject({ spec: z.looseObject({ ingress: z.array(z.unknown()).optional() }) });
 
 test('the token of access logs is the same for the API and for its gateway in another namespace', async () => {
   const objects = await render({ ...required, metering: { gatewayNamespace: 'gateways' } });
@@ -16,4 +19,55 @@ test('the token of access logs is the same for the API and for its gateway in an
   );
   assert.ok((ours?.data.token.length ?? 0) >= 64);
   assert.deepEqual(theirs?.data, ours?.data);
+});
+
+test('the API lets in the gateway with requests and access logs, the operator with what apps use, and metrics only from the namespace that was named', async () => {
+  const plain = await render(required);
+  const full = await render({ ...required, network: { metricsNamespaceLabels: { team: 'metrics' } } });
+  const ingress = (objects: readonly Rendered[], name: string): unknown =>
+    policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name)).spec.ingress;
+  const gateway = {
+    from: [{ namespaceSelector: { matchLabels: required.gateway.namespaceLabels } }],
+    ports: [
+      { protocol: 'TCP', port: 8080 },
+      { protocol: 'TCP', port: 9090 },
+    ],
+  };
+  const operator = {
+    from: [
+      {
+        podSelector: {
+          matchLabels: {
+            'app.kubernetes.io/name': 'moorage',
+            'app.kubernetes.io/instance': 'moorage',
+            'app.kubernetes.io/component': 'operator',
+          },
+        },
+      },
+    ],
+    ports: [{ protocol: 'TCP', port: 9090 }],
+  };
+  const apps = {
+    from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } } }],
+    ports: [{ protocol: 'TCP', port: 8081 }],
+  };
+  const metrics = {
+    from: [{ namespaceSelector: { matchLabels: { team: 'metrics' } } }],
+    ports: [{ protocol: 'TCP', port: 9090 }],
+  };
+  assert.deepEqual(
+    [ingress(plain, 'moorage-api'), ingress(plain, 'moorage-operator')],
+    [[gateway, operator, apps], []],
+  );
+  assert.deepEqual(
+    [ingress(full, 'moorage-api'), ingress(full, 'moorage-operator')],
+    [[gateway, operator, apps, metrics], [metrics]],
+  );
+});
+
+test('the operator reports what apps use to the API, with the token', async () => {
+  const token = 'x'.repeat(64);
+  const variables = { ...environmentOf(await render(required), 'operator'), MOORAGE_METERING_TOKEN: token };
+  const url = 'http://moorage-api-internal.moorage-system.svc.cluster.local:9090/compute';
+  assert.deepEqual(operatorConfig(variables).compute, { url, token });
 });

@@ -238,31 +238,6 @@ test('what the API fetches for callers is public, by its own check and by its po
     assert.ok(except.includes(cidr), `${cidr} is open`);
 });
 
-test('the API lets in the gateway with requests and access logs, and metrics only from the namespace that was named', () => {
-  const ingress = (objects: readonly Rendered[], name: string): unknown =>
-    policy.parse(ofKind(objects, 'NetworkPolicy').find(({ metadata }) => metadata.name === name)).spec.ingress;
-  const gateway = {
-    from: [{ namespaceSelector: { matchLabels: required.gateway.namespaceLabels } }],
-    ports: [
-      { protocol: 'TCP', port: 8080 },
-      { protocol: 'TCP', port: 9090 },
-    ],
-  };
-  const apps = {
-    from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } } }],
-    ports: [{ protocol: 'TCP', port: 8081 }],
-  };
-  const metrics = {
-    from: [{ namespaceSelector: { matchLabels: { team: 'metrics' } } }],
-    ports: [{ protocol: 'TCP', port: 9090 }],
-  };
-  assert.deepEqual([ingress(plain, 'moorage-api'), ingress(plain, 'moorage-operator')], [[gateway, apps], []]);
-  assert.deepEqual(
-    [ingress(full, 'moorage-api'), ingress(full, 'moorage-operator')],
-    [[gateway, apps, metrics], [metrics]],
-  );
-});
-
 test('http is only a redirect, to the port that people see', () => {
   for (const [objects, port] of [
     [plain, {}],

@@ -1,10 +1,11 @@
 // Every query of every dashboard, asked of a real Prometheus that scrapes the real processes while they do something of
 // everything: one that returns no series would be an empty panel.
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { dashboards } from '../../../charts/monitoring/dashboards/all.ts';
 import type { Panel } from '../../../charts/monitoring/panel.ts';
-import { buildApps, makeCalls, useUpQuota } from '../../support/monitoring/activity.ts';
+import { buildApps, makeCalls, useApps, useUpQuota } from '../../support/monitoring/activity.ts';
 import { startLab, type Lab } from '../../support/monitoring/lab.ts';
 import { metricsOf } from '../../support/monitoring/metric-names.ts';
 import { startPrometheus, type Prometheus } from '../../support/monitoring/prometheus.ts';
@@ -12,6 +13,8 @@ import { until } from '../../support/operator/world.ts';
 
 let lab: Lab;
 let prometheus: Prometheus;
+let using: Promise<void> | undefined;
+const ending = new AbortController();
 
 beforeAll(async () => {
   lab = await startLab({ api: { MOORAGE_FREE_QUOTA_USD: '0.02' } });
@@ -23,11 +26,22 @@ beforeAll(async () => {
   // A rate needs two samples: a series that is new with a call has none of that call.
   await until('the first sample', async () => (await prometheus.query('moorage_app_calls_total')).length > 0);
   await makeCalls(lab, '198.51.100.7');
+  // Until the end: a quantile has no value once nothing has happened for as long as its rate looks back.
+  using = useOn();
 });
 afterAll(async () => {
+  ending.abort();
+  await using;
   await prometheus.stop();
   await lab.stop();
 });
+
+async function useOn(): Promise<void> {
+  while (!ending.signal.aborted) {
+    await useApps(lab);
+    await sleep(1_000);
+  }
+}
 
 /** Those of a panel that return nothing; legends name labels that are there. */
 async function faultsOf({ queries }: Panel): Promise<string[]> {

@@ -40,7 +40,10 @@ const awake: AppView['view'] = {
   failure: undefined,
 };
 
-export async function startActivator(limits = { perApp: 2_000, total: 8_000 }): Promise<ActivatorWorld> {
+export async function startActivator(
+  limits = { perApp: 2_000, total: 8_000 },
+  woken: (depth: string, ms: number) => void = () => undefined,
+): Promise<ActivatorWorld> {
   const apps = createStore<AppView>();
   const pods = createStore<PodView>({ indexers: podIndexers });
   let version = 0;
@@ -64,7 +67,10 @@ export async function startActivator(limits = { perApp: 2_000, total: 8_000 }): 
       world.onAsk(number);
       return Promise.resolve();
     },
-    measured: (_name, depth, ms) => measured.push({ depth, ms }),
+    measured(_name, depth, ms) {
+      measured.push({ depth, ms });
+      woken(depth, ms);
+    },
   });
   directory.subscribe((name) => {
     gate.nudge(name);

@@ -101,6 +101,29 @@ export async function makeCalls({ url, world }: Lab, address = '203.0.113.7'): P
   ]);
 }
 
+/** Visits of an app through the gateway, a wake, and what its container used. */
+export async function useApps({ gatewaySide, internal }: Pick<Lab, 'gatewaySide' | 'internal'>): Promise<void> {
+  gatewaySide.visit('live', 20);
+  await gatewaySide.wake();
+  const sample = {
+    container: 'live/app/0',
+    app: 'live',
+    started_at: started.toISOString(),
+    at: new Date().toISOString(),
+    cpu_us: (Date.now() - started.getTime()) * 100,
+    memory_bytes: 64 * 2 ** 20,
+  };
+  await finished(
+    fetch(`${internal.url}/compute`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${internal.token}` },
+      body: JSON.stringify({ samples: [sample] }),
+    }),
+  );
+}
+
+const started = new Date();
+
 /** Asks a model as somebody at this address. @returns the status */
 export async function ask({ url }: Pick<Lab, 'url'>, prompt: string, address = '203.0.113.8'): Promise<number> {
   const headers = { 'content-type': 'application/json', 'x-forwarded-for': address };

@@ -13,14 +13,16 @@ import { freePort } from '../free-port.ts';
 import { startPostgres, type Postgres } from '../ledger/postgres.ts';
 import { completion, reply, startScriptedRouter, type Script } from '../models/scripted-router.ts';
 import { startWorld, type Operator, type World } from '../operator/world.ts';
+import { type GatewaySide, startGatewaySide } from './gateway-side.ts';
 import { startGateway, startKubelet } from './stand-ins.ts';
 
 /** What the gateway shows to the API. */
-const token = 'a token of the lab that is long enough';
 const root = join(import.meta.dirname, '../../..');
 
 /** A prompt of which the router does not say what the answer cost. */
 export const unbilled = 'An answer without a bill.';
+
+const meteringToken = 'm'.repeat(32);
 
 /** What a test changes while the lab runs. */
 export interface Faults {
@@ -37,6 +39,9 @@ export interface Lab {
   readonly databaseUrl: string;
   readonly operator: Operator;
   readonly api: { stop(): Promise<void> };
+  readonly gatewaySide: GatewaySide;
+  /** URL of the internal port of the API, and what is shown there. */
+  readonly internal: { readonly url: string; readonly token: string };
   /** URL of the API. */
   readonly url: string;
   /** Sends requests of a gateway with these numbers to the API, as its access log has them. */
@@ -73,12 +78,15 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
     const kubelet = await kept(startKubelet(world.api, () => faults.freeDisk));
     const router = await startScriptedRouter(scripts(faults));
     stops.unshift(() => router.close());
-    const ports = await portsOf('operator', 'api', 'apps', 'apiInternal', 'workers', 'workersInternal');
+    const ports = await portsOf('operator', 'api', 'apps', 'apiInternal', 'workers', 'workersInternal', 'shipper');
+    const internal = { url: `http://127.0.0.1:${ports.apiInternal}`, token: meteringToken };
     const operator = world.startOperator({
       MOORAGE_INTERNAL_PORT: String(ports.operator),
       MOORAGE_APPS_USAGE_INTERVAL: '1s',
       MOORAGE_BUILDS_SPACE_INTERVAL: '1s',
       MOORAGE_KUBELET_PORT: String(kubelet.port),
+      MOORAGE_COMPUTE_URL: `${internal.url}/compute`,
+      MOORAGE_METERING_TOKEN: internal.token,
       MOORAGE_PROBE_URL: `https://127.0.0.1:${gateway.port}`,
     });
     const databaseUrl = await postgres.createDatabase('moorage');
@@ -102,10 +110,11 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
         MOORAGE_GIT_ALLOWED_HOSTS: world.git.host,
         MOORAGE_GIT_INSECURE_HOSTS: world.git.host,
         MOORAGE_DRAIN_SECONDS: '1',
-        MOORAGE_METERING_TOKEN: token,
+        MOORAGE_METERING_TOKEN: meteringToken,
         ...api,
       }),
     );
+    const gatewaySide = await kept(startGatewaySide(`${internal.url}/v1/logs`, meteringToken, ports.shipper));
     const environment = {
       DATABASE_URL: databaseUrl,
       MOORAGE_ROUTER_URL: router.url,
@@ -114,7 +123,7 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
     };
     const at = (port: number): readonly string[] => [`127.0.0.1:${port}`];
     return {
-      ...{ world, faults, postgres, databaseUrl, operator, stop, api: server },
+      ...{ world, faults, postgres, databaseUrl, operator, stop, api: server, gatewaySide, internal },
       url: `http://127.0.0.1:${ports.api}`,
       sendAccessLog: (numbers) => sendAccessLog(ports.apiInternal, numbers),
       run: (file, ...args) => runProgram(file, args, environment),
@@ -122,6 +131,8 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
         'moorage-operator': at(ports.operator),
         'moorage-api': at(ports.apiInternal),
         'moorage-workers': at(ports.workersInternal),
+        'moorage-shipper': at(gatewaySide.shipperPort),
+        'moorage-activator': at(gatewaySide.activatorPort),
       },
     };
   } catch (error) {
@@ -166,7 +177,7 @@ async function sendAccessLog(port: number, numbers: readonly number[]): Promise<
   }));
   const answer = await fetch(`http://127.0.0.1:${port}/v1/logs`, {
     method: 'POST',
-    headers: { 'content-type': contentTypes.protobuf, authorization: `Bearer ${token}` },
+    headers: { 'content-type': contentTypes.protobuf, authorization: `Bearer ${meteringToken}` },
     body: new Uint8Array(writeRequest({ resource: { 'service.instance.id': 'gateway-a' }, records })),
   });
   if (!answer.ok) throw new Error(`the receiver answered ${answer.status}: ${await answer.text()}`);

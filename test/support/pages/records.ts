@@ -38,6 +38,8 @@ export function projectNamed(
 
 const measured = {
   uptime: 0.9991,
+  visits: 4_321,
+  compute: { cpu_seconds: 812.4, memory_gib_hours: 3.27 },
   requests: 12_345,
   callers: 87,
   latency_ms: { p50: 231, p95: 1_904 },

@@ -11,7 +11,7 @@ const uses = (...each: readonly (readonly [number, number])[]): Use[] =>
   each.map(([cpuMilli, memory], index) => ({ at: index * 30_000, cpuMilli, memoryBytes: memory * mebibyte }));
 
 test('the use between two samples, and none over a restart', () => {
-  const sample = { pod: 'a', cpuSeconds: 10, memoryBytes: 5, at: 1_000 };
+  const sample = { pod: 'a', container: 'app' as const, cpuSeconds: 10, memoryBytes: 5, at: 1_000 };
   assert.deepEqual(useBetween(sample, { ...sample, cpuSeconds: 13, memoryBytes: 7, at: 31_000 }), {
     at: 31_000,
     cpuMilli: 100,

@@ -33,6 +33,7 @@ test('each node is asked once a look, and only the pods that need it are resized
   const ending = new AbortController();
   const sample = (name: string, cpuSeconds: number): UsageSample => ({
     pod: name,
+    container: 'app',
     cpuSeconds,
     memoryBytes: 60 * 1024 * 1024,
     at: looks * 30_000,
@@ -55,6 +56,7 @@ test('each node is asked once a look, and only the pods that need it are resized
       return Promise.resolve([sample('busy', looks * 15), sample('idle', looks / 100), sample('gone', looks * 15)]);
     },
     pods: () => [pod('busy', '10.0.0.1'), pod('idle', '10.0.0.1'), pod('gone', '10.0.0.1'), pod('far', '10.0.0.2')],
+    isFitted: () => true,
     intervalMs: 5,
     log: pino({ level: 'silent' }),
     registry,

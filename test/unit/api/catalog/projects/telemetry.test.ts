@@ -61,12 +61,13 @@ test('latency is that of calls of the app, as values that occurred', () => {
   assert.deepEqual(read['24h'].latency_ms, { p50: 100, p95: 190 });
 });
 
-test('traffic of visitors is null, with the reason', () => {
+test('without a gateway and an operator that report, traffic and compute are null, with the reason', () => {
   for (const window of ['24h', '7d', '30d'] as const) {
-    const { visits, uptime, error_rate, unmeasured } = read[window];
-    assert.deepEqual([visits, uptime, error_rate], [null, null, null]);
-    assert.deepEqual(Object.keys(unmeasured).toSorted(), ['error_rate', 'uptime', 'visits']);
-    assert.equal(unmeasured['uptime'], 'Traffic of visitors is not metered yet.');
+    const { visits, uptime, error_rate, compute, unmeasured } = read[window];
+    assert.deepEqual([visits, uptime, error_rate, compute], [null, null, null, null]);
+    assert.deepEqual(Object.keys(unmeasured).toSorted(), ['compute', 'error_rate', 'uptime', 'visits']);
+    assert.match(unmeasured['visits'] ?? '', /access log/);
+    assert.match(unmeasured['uptime'] ?? '', /Nothing asks the app/);
   }
   assert.deepEqual(schema.parse(read), read);
 });

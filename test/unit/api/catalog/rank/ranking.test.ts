@@ -10,6 +10,7 @@ import { criteria, formulas } from '../../../../../api/catalog/rank/criteria.ts'
 import { rankEndpoints } from '../../../../../api/catalog/rank/endpoints.ts';
 import { Ranking } from '../../../../../api/catalog/rank/ranking.ts';
 import { Retentions } from '../../../../../api/catalog/rank/retention.ts';
+import { Stabilities } from '../../../../../api/catalog/rank/stability.ts';
 import { formulaList, rankList, type RankedApp, type RankList } from '../../../../../api/catalog/rank/views.ts';
 import { listing } from '../../../../../crds/hosted-app.ts';
 import { appOf } from '../../../../support/api/http-app.ts';
@@ -30,6 +31,7 @@ const figures = (passed: number, n: number, outages: number, usd?: string): Benc
 });
 
 const retentions = new Retentions();
+const stabilities = new Stabilities();
 const projects = new Projects({
   baseUrl,
   apps: { apps: { get: () => undefined, all: () => [] }, site },
@@ -52,6 +54,7 @@ const ranking = new Ranking({
   baseUrl,
   projects,
   retentions,
+  stabilities,
   benchmarks: () => Promise.resolve(benchmarks),
   visits: () => Promise.resolve(visits),
 });
@@ -101,7 +104,7 @@ test('cost is relative to the cheapest success; where there is none, it is null'
 test('a cost that is not known yet is no low cost, and benchmarks that cannot be read are not called missing', async () => {
   const valuesOf = async (found: Promise<Map<string, BenchmarkFigures>>): Promise<unknown> => {
     const unvisited = (): Promise<never> => Promise.reject(new Error('no database'));
-    const one = new Ranking({ baseUrl, projects, retentions, benchmarks: () => found, visits: unvisited });
+    const one = new Ranking({ baseUrl, projects, retentions, stabilities, benchmarks: () => found, visits: unvisited });
     const { items } = await one.page({ limit: 1 });
     assert.match(items[0]?.scores.onboarding.reason ?? '', /cannot be read right now/);
     const { quality, cost } = items[0]?.scores ?? assert.fail();
@@ -129,7 +132,7 @@ test('what nothing records is null with a reason', async () => {
   const { onboarding, stability, retention } = (await appIn('c')).scores;
   assert.deepEqual([onboarding.value, stability.value, retention.value], [null, null, null]);
   assert.match(onboarding.reason ?? '', /^No first visit/);
-  assert.match(stability.reason ?? '', /not recorded/);
+  assert.match(stability.reason ?? '', /has not been read yet/);
   assert.match(retention.reason ?? '', /not been read yet/);
 });
 
@@ -153,6 +156,25 @@ test('retention comes from the observations, and from new ones when they are mad
   retentions.set(new Map([['a', [{ time: week, left: false, count: 3 }]]]));
   assert.equal((await appIn('a')).scores.retention.value, 1);
   assert.match((await appIn('b')).scores.retention.reason ?? '', /^Nobody has called/);
+});
+
+test('stability is the share of requests without a server error, where there are enough of them', async () => {
+  stabilities.set(
+    new Map([
+      ['a', { days: 3, answered: 200, failed: 10 }],
+      ['b', { days: 2, answered: 2_000, failed: 0 }],
+      ['c', { days: 30, answered: 99, failed: 0 }],
+    ]),
+  );
+  const { stability } = (await appIn('a')).scores;
+  assert.deepEqual([stability.value, stability.n, stability.reason], [0.95, 200, null]);
+  const [low = 0, high = 0] = stability.interval ?? [];
+  assert.ok(low > 0.9 && low < 0.95 && high > 0.95 && high < 0.98);
+  for (const slug of ['b', 'c', 'd']) {
+    const none = (await appIn(slug)).scores.stability;
+    assert.equal(none.value, null);
+    assert.match(none.reason ?? '', /^Fewer than 100 requests on 3 days/);
+  }
 });
 
 test('the total is the mean by the weights that were sent, the highest first', async () => {

@@ -3,7 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { classOf, type HostKind, type RequestClass } from '../../../../../api/metering/records/class.ts';
 import { freeRule, hostIndex } from '../../../../../api/metering/records/hosts.ts';
+import { identifyCaller } from '../../../../../api/http/index.ts';
 import type { GatewayRecord } from '../../../../../api/metering/records/record.ts';
+import { visitorNames } from '../../../../../api/metering/records/visitors.ts';
+import { blockList } from '../../../../../lib/subnets.ts';
 import { sampleApp, sampleApps, site } from '../../../../support/api/sample.ts';
 
 const record: GatewayRecord = {
@@ -23,9 +26,10 @@ const record: GatewayRecord = {
   isLost: false,
 };
 const isFree = freeRule([{ path: '/free/**' }, { statuses: ['404'] }, { path: '/api/*', statuses: ['4xx'] }]);
-const app: HostKind = { kind: 'app', app: { slug: 'hello', healthPath: '/healthz', isFree } };
+const app: HostKind = { kind: 'app', app: { slug: 'hello', healthPath: '/healthz', submitter: 'author', isFree } };
+const unowned: HostKind = { kind: 'app', app: { slug: 'hello', healthPath: '/healthz', submitter: undefined, isFree } };
 
-const table: readonly (readonly [RequestClass, Partial<GatewayRecord>, (HostKind | 'inside')?])[] = [
+const table: readonly (readonly [RequestClass, Partial<GatewayRecord>, (HostKind | 'inside' | 'author')?])[] = [
   ['use', {}],
   ['use', { method: 'POST', path: '/api/run', status: 201 }],
   ['use', { path: '/page', destination: 'document' }],
@@ -54,6 +58,12 @@ const table: readonly (readonly [RequestClass, Partial<GatewayRecord>, (HostKind
   ['call', { userAgent: 'moorage-api' }, 'inside'],
   // Anybody can call himself so.
   ['use', { userAgent: 'moorage-operator' }],
+  ['own', {}, 'author'],
+  ['own', { method: 'POST', path: '/api/run', status: 201 }, 'author'],
+  ['asset', { path: '/main.js' }, 'author'],
+  ['free', { path: '/free/a' }, 'author'],
+  // Made by the operator of the installation: nobody submitted it.
+  ['use', {}, unowned],
   ['refused', { path: '/main.js' }, { kind: 'unknown' }],
   ['platform', {}, { kind: 'platform' }],
 ];
@@ -61,8 +71,8 @@ const table: readonly (readonly [RequestClass, Partial<GatewayRecord>, (HostKind
 test.each(table.map(([expected, changes, host = app]) => ({ expected, changes, host })))(
   '$expected: $changes',
   ({ expected, changes, host }) => {
-    const isInside = host === 'inside';
-    assert.equal(classOf({ ...record, ...changes }, host === 'inside' ? app : host, isInside), expected);
+    const visitor = { isInside: host === 'inside', submitter: host === 'author' ? 'author' : 'somebody' };
+    assert.equal(classOf({ ...record, ...changes }, typeof host === 'string' ? app : host, visitor), expected);
   },
 );
 
@@ -90,6 +100,26 @@ test('the app of a host is found with the settings of its author, and again once
     metadata: { ...hello.metadata, resourceVersion: '2' },
   });
   assert.equal(free(), true);
+});
+
+test('who submitted an app without a key is known by his address, behind a proxy and from day to day', () => {
+  const rules = { salt: 'salt', trustedProxies: blockList(['10.0.0.0/8']) };
+  const clues = { peer: '10.0.0.1', forwardedFor: '203.0.113.7', authorization: undefined };
+  const { hash } = identifyCaller(clues, rules);
+  const { apps } = sampleApps(sampleApp('hello', undefined, undefined, { 'moorage.dev/caller': hash }));
+  const host = hostIndex({ apps, site, platformHost: 'moorage.test' })('hello.apps.test');
+  const visitorOf = visitorNames(rules);
+  const classes = ['203.0.113.7, 10.0.0.1', '203.0.113.99', '198.51.100.7'].map((client) =>
+    ['2026-01-01', '2026-01-02'].map((day) => classOf(record, host, visitorOf(client, day))),
+  );
+  assert.deepEqual(classes, [
+    ['own', 'own'],
+    // Of one network: its addresses are one caller.
+    ['own', 'own'],
+    ['use', 'use'],
+  ]);
+  const { hash: name, submitter } = visitorOf('203.0.113.7', '2026-01-01');
+  assert.ok(submitter === hash && name !== hash);
 });
 
 test('a path that a visitor chose costs no more than its length', () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { BlockList } from 'node:net';
 import { test } from 'vitest';
 import {
+  attributeNames,
   eventId,
   gatewayOf,
   nanosecondsOf,
@@ -40,6 +41,40 @@ test('what is missing or wrong is named', () => {
     wrong: ['RequestCount', 'StartUTC'],
   });
   assert.deepEqual(readRecord({}), { wrong: ['RequestCount', 'StartUTC', 'Duration', 'DownstreamStatus'] });
+});
+
+test('each attribute is as it should be, or the record is none', () => {
+  const wrong: readonly (readonly [name: string, ...values: (string | number | bigint)[]])[] = [
+    ['RequestCount', 0, -1, 1.5, '1', 2 ** 53, -1n, 0n],
+    ['StartUTC', -1, 1.5, '', '2026-11-23', '2026-11-23T06:05:44', -1n],
+    ['Duration', -1, 0.5, '1', -1n],
+    ['DownstreamStatus', -1, 1_000, 200.5, '200', 200n],
+    ['RequestHost', 1, 1n],
+    ['RequestPath', 1],
+    ['RequestMethod', 1],
+    ['ClientHost', 1],
+    ['request_User-Agent', 1],
+    ['request_Sec-Fetch-Dest', 1],
+    ['downstream_Moorage-Activator', 1],
+    ['RequestContentSize', -1, 0.5, '1', 2 ** 53, 1n],
+    ['DownstreamContentSize', -1, 0.5, '1', 2 ** 53, 1n],
+    ['moorage.lost', 'false', 1],
+  ];
+  assert.deepEqual(wrong.map(([name]) => name).toSorted(), attributeNames.toSorted());
+  for (const [name, ...values] of wrong)
+    for (const value of values)
+      assert.deepEqual(readRecord({ ...line, [name]: value }), { wrong: [name] }, `${name}: ${value}`);
+  for (const changes of [
+    { RequestCount: 2n ** 62n, StartUTC: 0, Duration: 0n, DownstreamStatus: 0 },
+    { 'moorage.lost': 'true', RequestContentSize: 0, RequestHost: '' },
+  ])
+    assert.ok(!('wrong' in readRecord({ ...line, ...changes })));
+});
+
+test('long texts are cut off', () => {
+  const read = readRecord({ ...line, RequestPath: `/${'x'.repeat(3_000)}`, 'request_User-Agent': 'y'.repeat(400) });
+  assert.ok(!('wrong' in read));
+  assert.deepEqual([read.path.length, read.userAgent.length], [2_000, 300]);
 });
 
 test('times are read to the nanosecond, in any zone', () => {

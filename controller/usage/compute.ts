@@ -1,0 +1,100 @@
+// Reports to the API what the containers of apps use. What could not be sent is sent with the next look.
+import { Counter, type Registry } from 'prom-client';
+import { labels } from '../../crds/names.ts';
+import { type ComputeReport, computeSample, type ComputeSample, samplesAtOnce } from '../../crds/compute-report.ts';
+import { messageOf, type Logger } from '../../lib/kubernetes/index.ts';
+import type { Pod } from '../objects/kinds.ts';
+import type { UsageSample } from './kubelet.ts';
+
+export interface ComputeReporterOptions {
+  readonly url: string;
+  readonly token: string;
+  readonly log: Logger;
+  readonly registry: Registry;
+  /** Samples that wait at most. The counters of those that follow have what the oldest said of CPU. */
+  readonly waitingLimit?: number;
+}
+
+const limitMs = 10_000;
+
+/** Takes what was seen at each look. Never rejects. */
+export function computeReporter(
+  options: ComputeReporterOptions,
+): (pods: readonly Pod[], samples: readonly UsageSample[]) => Promise<void> {
+  const { url, token, log, waitingLimit = 50_000 } = options;
+  const failures = computeFailures(options.registry);
+  let waiting: readonly ComputeSample[] = [];
+
+  async function send(samples: readonly ComputeSample[]): Promise<void> {
+    const body: ComputeReport = { samples: [...samples] };
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(limitMs),
+    });
+    const answer = await response.text();
+    if (!response.ok) throw new Error(`${url} answered ${response.status}: ${answer.slice(0, 300)}`);
+  }
+
+  return async (pods, samples) => {
+    waiting = [...waiting, ...computeSamples(pods, samples)].slice(-waitingLimit);
+    try {
+      while (waiting.length > 0) {
+        await send(waiting.slice(0, samplesAtOnce));
+        waiting = waiting.slice(samplesAtOnce);
+      }
+    } catch (error) {
+      failures.inc();
+      log.warn({ error: messageOf(error), waiting: waiting.length }, 'what apps use could not be reported');
+    }
+  };
+}
+
+/** What each running container used; one that the API would refuse would hold up all others, and is left out. */
+export function computeSamples(pods: readonly Pod[], samples: readonly UsageSample[]): ComputeSample[] {
+  const byName = new Map(pods.map((pod) => [pod.metadata.name, pod]));
+  return samples.flatMap((sample) => {
+    const { at, cpuSeconds, memoryBytes } = sample;
+    const container = processOf(byName.get(sample.pod), sample.container);
+    // What was measured before this start, which has whole seconds, is of the container before it.
+    if (container === undefined || !(at >= container.startedAt + 1_000)) return [];
+    const read = computeSample.safeParse({
+      container: container.name,
+      app: container.app,
+      started_at: new Date(container.startedAt).toISOString(),
+      at: new Date(at).toISOString(),
+      cpu_us: Math.round(cpuSeconds * 1_000_000),
+      memory_bytes: Math.round(memoryBytes),
+    });
+    return read.data ?? [];
+  });
+}
+
+interface AppProcess {
+  /** That no other has: not even the same container started anew. */
+  readonly name: string;
+  readonly app: string | undefined;
+  readonly startedAt: number;
+}
+
+/** What runs in a container now. */
+function processOf(pod: Pod | undefined, name: string): AppProcess | undefined {
+  const found = pod?.status?.containerStatuses?.find((each) => each.name === name);
+  if (pod === undefined || found?.state?.running?.startedAt === undefined) return undefined;
+  const { uid, labels: marks = {} } = pod.metadata;
+  return {
+    name: `${uid}/${name}/${found.restartCount}`,
+    app: marks[labels.app],
+    startedAt: Date.parse(found.state.running.startedAt),
+  };
+}
+
+/** Counts reports that failed. */
+export function computeFailures(registry: Registry): Counter {
+  return new Counter({
+    name: 'moorage_compute_report_failures_total',
+    help: 'Reports of what apps use that the API did not take; they are sent again.',
+    registers: [registry],
+  });
+}
