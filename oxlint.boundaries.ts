@@ -24,6 +24,7 @@ const order = [
   'apps',
   'submit',
   'metering',
+  'receipts',
   'revenue',
   'reconciliation',
   'catalog',

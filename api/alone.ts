@@ -1,5 +1,5 @@
 // `npm start`: the API alone, for a first look, with an embedded database, without a cluster, on this machine only.
-import { randomBytes } from 'node:crypto';
+import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -19,6 +19,7 @@ import {
   startDemoRouter,
 } from './models/index.ts';
 import { startServer } from './http/index.ts';
+import { readReceiptSettings } from './receipts/index.ts';
 import { submitWithoutCluster } from './submit/index.ts';
 import { GuardedFetcher, readFetchConfig, readToolSettings } from './tools/index.ts';
 
@@ -64,7 +65,8 @@ const demo: DemoRouter | undefined = chosen.demoRouter
 const router: RouterSettings | undefined =
   demo === undefined ? read.router : { kind: 'openrouter', url: demo.url, key: undefined };
 const baseUrl = `http://localhost:${port}`;
-const callerSalt = salt(join(state, 'caller-salt'));
+const { MOORAGE_RECEIPT_KEY: givenKey = '' } = process.env;
+const callerSalt = kept('caller-salt', () => randomBytes(32).toString('hex'));
 const modelSettings = { ...read, router, databaseUrl: read.databaseUrl ?? `pglite:${join(state, 'ledger')}` };
 const api = createApi({
   baseUrl,
@@ -72,6 +74,10 @@ const api = createApi({
   models: modelSettings,
   tools: readToolSettings(),
   appCalls: readAppSettings(),
+  receipts: readReceiptSettings({
+    ...process.env,
+    MOORAGE_RECEIPT_KEY: givenKey === '' ? kept('receipt-key.pem', newReceiptKey) : givenKey,
+  }),
   apps: { apps: { get: () => undefined, all: () => [] }, site: { domain: 'localhost', port } },
   findModelApp: () => undefined,
   submitting: submitWithoutCluster(baseUrl),
@@ -114,8 +120,13 @@ function refusePort(error: unknown): never {
   process.exit(1);
 }
 
-/** Kept, so that a caller is the same one after a restart. */
-function salt(file: string): string {
-  if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString('hex'), { mode: 0o600 });
+/** A secret that is made once and kept: a caller is the same one after a restart, and what was signed stays checkable. */
+function kept(name: string, make: () => string): string {
+  const file = join(state, name);
+  if (!existsSync(file)) writeFileSync(file, make(), { mode: 0o600 });
   return readFileSync(file, 'utf8');
+}
+
+function newReceiptKey(): string {
+  return generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }

@@ -22,6 +22,7 @@ import { type Metering, type MeteringSettings, readMeteringSettings, startMeteri
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
 import { type Models, type ModelSettings, type ModelsOptions, payersOf, startModels } from './models/index.ts';
 import { startPages } from './pages/index.ts';
+import { readReceiptSettings, type ReceiptSettings, startReceipts } from './receipts/index.ts';
 import { startReconciliation } from './reconciliation/index.ts';
 import {
   type Fetcher,
@@ -41,6 +42,8 @@ export interface ApiOptions {
   readonly appCalls: AppSettings;
   /** Without them, no access logs are received. */
   readonly metering?: MeteringSettings;
+  /** Without them, nothing is signed. */
+  readonly receipts?: ReceiptSettings;
   readonly revenue?: RevenueSettings;
   /** Hosted apps: how they are found and where they answer inside the cluster. */
   readonly apps: Omit<DirectoryOptions, 'baseUrl'>;
@@ -131,6 +134,12 @@ export function createApi(options: ApiOptions): Api {
     registry,
     log,
   });
+  const receipts = startReceipts({
+    ...shared,
+    settings: options.receipts ?? readReceiptSettings({}),
+    ledger: models.ledger,
+    payerFor,
+  });
   const revenue = startRevenue({
     settings: options.revenue ?? readRevenueSettings({}),
     ledger: models.ledger,
@@ -172,6 +181,7 @@ export function createApi(options: ApiOptions): Api {
     ...tools.endpoints,
     agent,
     ...apps.endpoints,
+    ...receipts.endpoints,
     ...revenue.endpoints,
     ...reconciliation.endpoints,
     ...catalog.endpoints,

@@ -18,6 +18,7 @@ import { createApi } from './create-api.ts';
 import { readMeteringSettings } from './metering/index.ts';
 import { readRevenueSettings } from './revenue/index.ts';
 import { modelAppOf, readModelSettings } from './models/index.ts';
+import { readReceiptSettings } from './receipts/index.ts';
 import { startServer } from './http/index.ts';
 import { createSubmitter, podLogs, submitEndpoints, submitMetrics } from './submit/index.ts';
 import { GuardedFetcher, readFetchConfig, readToolSettings } from './tools/index.ts';
@@ -68,6 +69,7 @@ const api = createApi({
   tools: readToolSettings(),
   appCalls: readAppSettings(),
   metering: readMeteringSettings(),
+  receipts: readReceiptSettings(),
   revenue: readRevenueSettings(),
   apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0], systemNamespace: config.systemNamespace },
   findModelApp: (name) => modelAppOf(apps.get(name)),

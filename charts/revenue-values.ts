@@ -1,5 +1,6 @@
-// The chart's values of what uses cost and what authors earn.
+// The chart's values of what uses cost, what authors earn, and the key that signs both.
 import { z } from 'zod';
+import { name, optional } from './value-kinds.ts';
 
 export const prices = z.strictObject({
   noticeDays: z
@@ -24,4 +25,18 @@ export const revenue = z.strictObject({
     .max(180)
     .default(14)
     .describe('Days after the end of a month in which an author can dispute its statement; then it is final.'),
+});
+
+export const receipts = z.strictObject({
+  keySecret: optional(name)
+    .default('')
+    .describe(
+      'Secret in the namespace of the release whose key `key` is an Ed25519 private key (PKCS#8, PEM). If empty, one is made and kept.',
+    ),
+  publicKeys: z
+    .string()
+    .default('')
+    .describe(
+      'Public keys (PEM, one below the other) of earlier keys, still published so that what they signed can be checked.',
+    ),
 });

@@ -5,7 +5,7 @@ import { builds } from './build-values.ts';
 import { services } from './backing-services.ts';
 import { bench } from './bench-values.ts';
 import { monitoring } from './monitoring-values.ts';
-import { prices, revenue } from './revenue-values.ts';
+import { prices, receipts, revenue } from './revenue-values.ts';
 import { review } from './review-values.ts';
 import {
   quantity,
@@ -482,6 +482,7 @@ export const values = z.strictObject({
   bench: bench.prefault({}).describe('Benchmarks of models, run live through hosted apps.'),
   database: database.prefault({}).describe('Database of the ledger.'),
   metering: metering.prefault({}).describe('Access logs of the gateway, from which uses of apps are counted.'),
+  receipts: receipts.prefault({}).describe('The key that signs days of the ledger, charges and statements.'),
   prices: prices.prefault({}).describe('What uses, calls, tools and models cost whom.'),
   revenue: revenue.prefault({}).describe('Statements of authors.'),
   postgres: postgres.prefault({}),

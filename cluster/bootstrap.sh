@@ -20,6 +20,7 @@ case "$command" in
   apps) exec node cluster/apps/main.ts "$@" ;;
   submit) exec node cluster/submit/main.ts "$@" ;;
   plan) exec node cluster/plan/main.ts "$@" ;;
+  verify) exec node api/receipts/verify/main.ts "$@" ;;
   attack) exec node cluster/attack/main.ts "$@" ;;
   corpus) exec node test/corpus/main.ts "$@" ;;
   check | test) exec node test/main.ts "$command" "$@" ;;

@@ -7,6 +7,7 @@ import { environment as apps } from '../../api/apps/config.ts';
 import { environment as api } from '../../api/config.ts';
 import { environment as revenue } from '../../api/revenue/config.ts';
 import { environment as metering } from '../../api/metering/config.ts';
+import { environment as receipts } from '../../api/receipts/config.ts';
 import { environment as shipper } from '../../api/metering/shipper/config.ts';
 import { environment as models } from '../../api/models/config.ts';
 import { environment as tools } from '../../api/tools/config.ts';
@@ -67,6 +68,7 @@ export const configuration: Page = {
     'api/config.ts',
     'api/metering/config.ts',
     'api/metering/shipper/config.ts',
+    'api/receipts/config.ts',
     'api/revenue/config.ts',
     'api/models/config.ts',
     'api/tools/config.ts',
@@ -85,6 +87,7 @@ export const configuration: Page = {
       section('Metering', 'The API.', [metering]),
       section('Statements', 'The API.', [revenue]),
       section('Shipper', 'Processes started from `api/metering/shipper/main.ts`, beside a gateway.', [shipper]),
+      section('Receipts', 'The API and `npm start`, which makes a key of its own where none is set.', [receipts]),
       section('Tools', 'The API and `npm start`.', [tools, fetching]),
       section(
         'Workers of tools',

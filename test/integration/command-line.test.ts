@@ -11,6 +11,7 @@ const programs = [
   ...[
     'cluster/submit/main.ts',
     'api/alone.ts',
+    'api/receipts/verify/main.ts',
     'crds/generate.ts',
     'charts/generate.ts',
     'docs/generate.ts',

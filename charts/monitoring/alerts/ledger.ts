@@ -44,6 +44,20 @@ export const ledger: AlertGroup = {
       ],
     },
     {
+      name: 'MoorageReceiptsBehind',
+      expr: 'max(moorage_receipts_days_behind) > 0 or max(moorage_receipts_links_behind_seconds) > 600',
+      for: '10m',
+      severity: 'critical',
+      summary: 'The signed record of the ledger is not continued',
+      meaning:
+        'Transactions are not linked, or a day that has ended is not sealed: statements and charges have no proofs. Either no replica of the API gets to it, or the record in the database is not the one that was signed last, and is not signed again.',
+      runbook: [
+        'Read why: `kubectl -n moorage-system logs deploy/moorage-api | grep "link and seal"`.',
+        'If it names the record, somebody changed the database: keep a copy of it as it is (`pg_dump`), and see what was changed: `kubectl -n moorage-system exec deploy/moorage-api -- sh -c \'node api/receipts/verify/main.ts --database "$DATABASE_URL"\'`. Restore a backup from before, or put back what the findings name.',
+        'If the key was replaced, add the public half of the earlier one to `receipts.publicKeys`.',
+      ],
+    },
+    {
       name: 'MoorageCostsPending',
       expr: 'max(moorage_ledger_oldest_pending_seconds) > 1800',
       for: '10m',

@@ -47,6 +47,41 @@ export const ledger: Dashboard = {
       ],
     },
     {
+      title: 'Receipts',
+      panels: [
+        {
+          title: 'Days behind',
+          description: 'Days (UTC) that have ended and are not sealed. Anything but 0 needs a look.',
+          kind: 'number',
+          unit: 'short',
+          width: 8,
+          limit: { value: 1, worse: 'above' },
+          queries: [{ expr: 'max(moorage_receipts_days_behind)', legend: 'days' }],
+        },
+        {
+          title: 'Waiting to be linked',
+          description: 'Age of the oldest transaction that is not in the signed record; some seconds are usual.',
+          kind: 'lines',
+          unit: 's',
+          width: 8,
+          limit: { value: 600, worse: 'above' },
+          queries: [{ expr: 'max(moorage_receipts_links_behind_seconds)', legend: 'oldest' }],
+        },
+        {
+          title: 'Linked, and failures',
+          description:
+            'Transactions put into the signed record in five minutes, and times that it could not be continued.',
+          kind: 'lines',
+          unit: 'short',
+          width: 8,
+          queries: [
+            { expr: 'sum(increase(moorage_receipts_linked_total[5m]))', legend: 'linked' },
+            { expr: 'sum(increase(moorage_receipts_failures_total[5m]))', legend: 'failures' },
+          ],
+        },
+      ],
+    },
+    {
       title: 'Money that is held',
       panels: [
         {

@@ -57,9 +57,11 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ default "moorage-app-token" .Values.models.appTokenSecret }}
 {{- end }}
 
-{{/* A Secret with one random value, made once: (list $ "name" "key"). */}}
+{{/* A Secret with one value, random if none is given, made once: (list $ "name" "key" value). */}}
 {{- define "moorage.keptSecret" -}}
 {{- $root := index . 0 }}{{ $name := index . 1 }}{{ $key := index . 2 -}}
+{{- $new := randAlphaNum 64 -}}
+{{- if gt (len .) 3 }}{{ $new = index . 3 }}{{ end -}}
 {{- $existing := lookup "v1" "Secret" $root.Release.Namespace $name -}}
 apiVersion: v1
 kind: Secret
@@ -72,7 +74,7 @@ metadata:
     helm.sh/resource-policy: keep
 type: Opaque
 data:
-  {{ $key }}: {{ dig "data" $key (randAlphaNum 64 | b64enc) $existing }}
+  {{ $key }}: {{ dig "data" $key ($new | b64enc) $existing }}
 {{- end }}
 
 {{/* What makes the tokens by which builds push. */}}

@@ -6,6 +6,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { readApiConfig } from '../../../api/config.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
+import { readReceiptSettings } from '../../../api/receipts/index.ts';
 import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
 import { images } from '../../../cluster/images/catalog.ts';
 import { closedCidrs, closedWith } from '../../../lib/closed-addresses.ts';
@@ -290,7 +291,16 @@ test('what users have made outlives the release', () => {
     'Secret moorage-caller-salt',
     'Secret moorage-metering',
     'Secret moorage-push-token',
+    'Secret moorage-receipt-key',
   ]);
+});
+
+test('the key of receipts that is made is one that the API signs with', () => {
+  const { key = '' } = z
+    .object({ data: z.record(z.string(), z.string()) })
+    .parse(named(full, 'Secret', 'moorage-receipt-key')).data;
+  const settings = readReceiptSettings({ MOORAGE_RECEIPT_KEY: Buffer.from(key, 'base64').toString() });
+  assert.equal(settings.keys.keys.length, 1);
 });
 
 test('the switches leave out what an installation brings itself', async () => {
@@ -302,6 +312,7 @@ test('the switches leave out what an installation brings itself', async () => {
     priorityClasses: { create: false },
     api: { callerSaltSecret: 'mine' },
     metering: { tokenSecret: 'mine' },
+    receipts: { keySecret: 'mine' },
     models: { appTokenSecret: 'mine' },
     registry: { ...required.registry, pushTokenSecret: 'mine' },
   });
@@ -376,6 +387,7 @@ test('no setting that the chart gives is one that nobody reads', () => {
       [
         'api/config.ts',
         'api/metering/config.ts',
+        'api/receipts/config.ts',
         'api/models/config.ts',
         'api/apps/config.ts',
         'api/tools/config.ts',
@@ -463,6 +475,7 @@ test('models are switched on by a router and a database, and reach nothing else'
     'moorage-metering',
     'moorage-postgres',
     'moorage-push-token',
+    'moorage-receipt-key',
   ]);
 });
 

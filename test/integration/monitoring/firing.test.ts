@@ -162,6 +162,25 @@ test('a row of the ledger that somebody changed', async () => {
   );
 });
 
+test('a signed record that somebody changed', async () => {
+  const client = new Client({ connectionString: lab.databaseUrl });
+  await client.connect();
+  try {
+    const changed = async (sql: string): Promise<number> => (await client.query(sql)).rowCount ?? 0;
+    await until('a checkpoint', async () => (await changed('delete from receipts.checkpoint')) > 0);
+    const lines = ['1', '-1'].map((amount) => ({ kind: 'test', owner: amount, daily: false, amount }));
+    await client.query("select ledger.post('firing', 'test', $1)", [JSON.stringify(lines)]);
+    // As long ago as it would be ten minutes from now.
+    await until(
+      'what waits',
+      async () => (await changed("update receipts.waiting set since = since - interval '1 hour'")) > 0,
+    );
+    assert.equal(await summaryOf('MoorageReceiptsBehind'), 'The signed record of the ledger is not continued');
+  } finally {
+    await client.end();
+  }
+});
+
 test('a database that is away, an operator that is gone, an API that is gone', async () => {
   await lab.postgres.stop();
   assert.equal(await summaryOf('MoorageDatabaseUnreachable'), 'A replica of the API does not reach the database');

@@ -193,6 +193,18 @@ export const alertCases: readonly AlertCase[] = [
     quiet: { series: { 'moorage_ledger_audit_timestamp_seconds{instance="a"}': '0x59 3600x300' }, at: '3h50m' },
   },
   {
+    alert: 'MoorageReceiptsBehind',
+    fires: {
+      series: { moorage_receipts_days_behind: '1x30', moorage_receipts_links_behind_seconds: '0x30' },
+      at: '15m',
+      summary: 'The signed record of the ledger is not continued',
+    },
+    quiet: {
+      series: { moorage_receipts_days_behind: '1x5 0x30', moorage_receipts_links_behind_seconds: '400x40' },
+      at: '15m',
+    },
+  },
+  {
     alert: 'MoorageCostsPending',
     fires: {
       series: { moorage_ledger_oldest_pending_seconds: '0+60x90' },

@@ -12,16 +12,17 @@ import { environmentOf, render, required } from '../chart.ts';
 import { freePort } from '../free-port.ts';
 import { startPostgres, type Postgres } from '../ledger/postgres.ts';
 import { completion, reply, startScriptedRouter, type Script } from '../models/scripted-router.ts';
+import { receiptKey } from '../receipts/record.ts';
 import { startWorld, type Operator, type World } from '../operator/world.ts';
 import { type GatewaySide, startGatewaySide } from './gateway-side.ts';
 import { startGateway, startKubelet } from './stand-ins.ts';
 
-/** What the gateway shows to the API. */
 const root = join(import.meta.dirname, '../../..');
 
 /** A prompt of which the router does not say what the answer cost. */
 export const unbilled = 'An answer without a bill.';
 
+/** What the gateway shows to the API. */
 const meteringToken = 'm'.repeat(32);
 
 /** What a test changes while the lab runs. */
@@ -106,6 +107,7 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
         MOORAGE_ROUTER_URL: router.url,
         MOORAGE_ROUTER_KEY: 'platform',
         MOORAGE_CALLER_SALT: 's'.repeat(32),
+        MOORAGE_RECEIPT_KEY: receiptKey,
         MOORAGE_TRUSTED_PROXIES: '127.0.0.0/8',
         MOORAGE_GIT_ALLOWED_HOSTS: world.git.host,
         MOORAGE_GIT_INSECURE_HOSTS: world.git.host,

@@ -5,6 +5,7 @@ import { createApi, type Api } from '../../../api/create-api.ts';
 import { readAppSettings } from '../../../api/apps/config.ts';
 import { blockList } from '../../../lib/subnets.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
+import { readReceiptSettings } from '../../../api/receipts/index.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
@@ -52,6 +53,7 @@ export async function sampleToolApp({
     models: readModelSettings(environment),
     tools: readToolSettings(environment),
     appCalls: readAppSettings(environment),
+    receipts: readReceiptSettings(environment),
     apps: { apps: { get: () => undefined, all: () => [] }, site },
     findModelApp: () => undefined,
     submitting: [],

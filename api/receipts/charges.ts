@@ -1,0 +1,119 @@
+// GET /api/charges: what a caller's own calls of a day cost, each with its transaction and proof, signed.
+import { z } from 'zod';
+import { type LedgerHandle, ledgerUnavailable, ledgerUnconfigured } from '../billing/index.ts';
+import { defineEndpoint, type Endpoint, invalid } from '../http/index.ts';
+import { modelProblems, type PayerFor } from '../models/index.ts';
+import { dayText, provenLine } from './format/documents.ts';
+import { postedTo } from './format/leaf.ts';
+import { signature } from './format/signature.ts';
+import type { LinkedTransaction } from './log/proofs.ts';
+import { chargesOf } from './log/statements.ts';
+import { receiptsUnconfigured } from './problems.ts';
+import type { Receipts } from './receipts.ts';
+
+export interface ChargesOptions {
+  readonly receipts: Receipts;
+  readonly ledger: Pick<LedgerHandle, 'get'>;
+  readonly payerFor: PayerFor;
+  readonly baseUrl: string;
+}
+
+const path = '/api/charges';
+
+const charge = provenLine.extend({
+  hold: z.string().describe('Id of the call in the ledger.'),
+  at: z.string().describe('When the call began (UTC).'),
+  kind: z.string().describe('ask, compare, tool or app.'),
+  tool: z.string().nullable(),
+  app: z.string().nullable(),
+  model: z.string().nullable(),
+  cost_usd: z.string().nullable().describe('What the call cost, in USD; null while that is not known.'),
+  cost_source: z
+    .string()
+    .describe('Where the cost comes from: billed, router_computed, router_record, tariff, or pending.'),
+});
+
+const charges = z.object({
+  type: z.literal('charges'),
+  issuer: z.string(),
+  made_at: z.string(),
+  caller: z.string().describe('Salted hash of your key, or of your network address.'),
+  day: dayText,
+  lines: z.array(charge),
+  next: z.string().nullable().describe('Address of the next page; null on the last one.'),
+  signature,
+});
+
+const query = z.strictObject({
+  day: dayText.describe('UTC day, like 2026-11-23.'),
+  limit: z.coerce.number().int().min(1).max(200).default(50).describe('Maximum number of calls, 1 to 200; default 50.'),
+  after: z.string().max(120).optional().describe('Where to go on: part of `next` of the page before.'),
+});
+
+export function chargesEndpoint({ receipts, ledger, payerFor, baseUrl }: ChargesOptions): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path,
+    operation: 'listCharges',
+    tag: 'ledger',
+    summary: 'List what your calls of a day cost',
+    description:
+      'Your own calls (by your API key, or by the network address that you call from) of a UTC day: what each cost, the transaction in the ledger, and once its day is sealed the proof that it is in there. Signed; `npm run verify` checks it.',
+    query,
+    output: charges,
+    outputDescription: 'The charges, in the order of time.',
+    problems: [receiptsUnconfigured, ledgerUnavailable, ledgerUnconfigured, ...modelProblems],
+    handler: async ({ query: { day, limit, after } }, context) => {
+      receipts.assertSigns();
+      const { owner } = await payerFor(context);
+      const [afterTime, afterId] = after === undefined ? ['-infinity', ''] : readCursor(after);
+      const rows = await ledger.get().database.query(chargesOf, [owner, day, afterTime, afterId, limit + 1]);
+      const page = rows.slice(0, limit);
+      const transactions = page.flatMap(({ transaction }) => (transaction === null ? [] : [transaction]));
+      const proofs = await receipts.proofsOf(transactions);
+      const last = rows.length > limit ? page.at(-1) : undefined;
+      return receipts.sign({
+        type: 'charges' as const,
+        made_at: new Date().toISOString(),
+        caller: owner,
+        day,
+        lines: page.map((row) => lineOf(row, row.transaction === null ? undefined : proofs.get(row.transaction))),
+        next:
+          last === undefined
+            ? null
+            : `${baseUrl}${path}?day=${day}&limit=${limit}&after=${writeCursor(last.at, last.id)}`,
+      });
+    },
+  });
+}
+
+function lineOf(row: z.output<typeof chargesOf.row>, linked: LinkedTransaction | undefined): z.output<typeof charge> {
+  const { kind, tool, app, model } = row;
+  const call = { hold: row.id, at: row.at, kind, tool, app, model, cost_source: row.source };
+  if (linked === undefined)
+    return { ...call, cost_usd: row.cost, account: null, amount: null, leaf: null, proof: null };
+  const { leaf, proof = null } = linked;
+  const amount = postedTo(leaf, row.account) ?? null;
+  return { ...call, cost_usd: amount, account: row.account, amount, leaf, proof };
+}
+
+const cursorTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
+const cursorId = /^[0-9a-f-]{36}$/;
+
+function writeCursor(at: string, id: string): string {
+  return Buffer.from(`${at} ${id}`).toString('base64url');
+}
+
+function readCursor(text: string): [string, string] {
+  const [at = '', id = ''] = Buffer.from(text, 'base64url').toString('utf8').split(' ');
+  if (cursorTime.test(at) && !Number.isNaN(Date.parse(at)) && cursorId.test(id)) return [at, id];
+  throw invalid([
+    {
+      in: 'query',
+      field: 'after',
+      message: 'is not a position in this list',
+      fix: 'Take it from `next` of the page before, or leave it out for the first page.',
+    },
+  ]);
+}

@@ -1,0 +1,75 @@
+// Where the keys and the sealed days come from: files that were kept, or the address of the issuer.
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+import { ledgerDay, type LedgerDay } from '../format/documents.ts';
+import { type KeySet, keySet } from '../format/keys.ts';
+import { readSigned } from '../format/signature.ts';
+import { type Evidence, verifyDocument } from '../format/verify-document.ts';
+
+/** What keeps documents from being checked at all. */
+export class EvidenceError extends Error {
+  override readonly name = 'EvidenceError';
+}
+
+/** @throws EvidenceError where the file is not JSON */
+export function readJson(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new EvidenceError(`${file} cannot be read: ${messageOf(error)}`);
+  }
+}
+
+/** From the file, else from the issuer. @throws EvidenceError */
+export async function readKeys(file: string | undefined, issuer: string): Promise<KeySet> {
+  const from = file ?? `${issuer}/.well-known/jwks.json`;
+  const read = keySet.safeParse(file === undefined ? await fetchJson(from) : readJson(file));
+  if (read.success) return read.data;
+  throw new EvidenceError(`${from} is no set of Ed25519 keys`);
+}
+
+const named = z.object({ lines: z.array(z.object({ proof: z.object({ day: z.string() }).nullable().catch(null) })) });
+
+/** The sealed days that a document names; those of the file are all checked. @throws EvidenceError */
+export async function readDays(
+  document: unknown,
+  { file, issuer, keys }: { file: string | undefined; issuer: string; keys: KeySet },
+): Promise<Evidence['days']> {
+  if (file !== undefined) return daysOfFile(file, keys);
+  const lines = named.safeParse(document).data?.lines ?? [];
+  const wanted = [...new Set(lines.flatMap(({ proof }) => (proof === null ? [] : [proof.day])))];
+  const days = await Promise.all(
+    wanted.map((day) => fetchDay(`${issuer}/api/ledger/days/${encodeURIComponent(day)}`, keys)),
+  );
+  return new Map(days.map((day) => [day.day, day]));
+}
+
+async function daysOfFile(file: string, keys: KeySet): Promise<Evidence['days']> {
+  const document = readJson(file);
+  const { findings } = await verifyDocument(document, { keys, days: new Map() });
+  const [first] = findings;
+  if (first !== undefined) throw new EvidenceError(`${file} is not to be trusted: ${first}`);
+  const days = z.object({ days: z.array(ledgerDay) }).safeParse(document).data?.days ?? [ledgerDay.parse(document)];
+  return new Map(days.map((day) => [day.day, day]));
+}
+
+async function fetchDay(address: string, keys: KeySet): Promise<LedgerDay> {
+  const read = await readSigned(ledgerDay, await fetchJson(address), keys);
+  if (read.fault !== undefined) throw new EvidenceError(`${address}: ${read.fault}`);
+  return read.value;
+}
+
+async function fetchJson(address: string): Promise<unknown> {
+  try {
+    const response = await fetch(address, { headers: { accept: 'application/json' } });
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    return await response.json();
+  } catch (error) {
+    throw new EvidenceError(`${address} cannot be read: ${messageOf(error)}`);
+  }
+}
+
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
+}

@@ -1,0 +1,13 @@
+// A process of its own that brings the record up to date in small steps until it is killed: node worker.ts DATABASE_URL NOW
+import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { readReceiptSettings } from '../../../api/receipts/config.ts';
+import { advanceLog } from '../../../api/receipts/log/log.ts';
+import { Signer } from '../../../api/receipts/log/signer.ts';
+
+const [url = '', now = ''] = process.argv.slice(2);
+const { key, keys } = readReceiptSettings();
+if (key === undefined) throw new Error('set MOORAGE_RECEIPT_KEY');
+const signer = new Signer('https://moorage.localhost', key, keys);
+const database = await openLedgerDatabase(url);
+process.stdout.write('up\n');
+for (;;) await advanceLog({ database, signer, batch: 7, now: () => new Date(now) });
