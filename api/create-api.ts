@@ -144,6 +144,7 @@ export function createApi(options: ApiOptions): Api {
     settings: options.revenue ?? readRevenueSettings({}),
     ledger: models.ledger,
     prices: options.models.prices,
+    receipts: receipts.receipts,
     noticeDays: options.models.noticeDays,
     apps: options.apps.apps,
     tools: tools.toolRegistry.tools,

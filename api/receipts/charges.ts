@@ -4,7 +4,7 @@ import { type LedgerHandle, ledgerUnavailable, ledgerUnconfigured } from '../bil
 import { defineEndpoint, type Endpoint, invalid } from '../http/index.ts';
 import { modelProblems, type PayerFor } from '../models/index.ts';
 import { dayText, provenLine } from './format/documents.ts';
-import { postedTo } from './format/leaf.ts';
+import { type Leaf, postedTo, sumOf } from './format/leaf.ts';
 import { signature } from './format/signature.ts';
 import type { LinkedTransaction } from './log/proofs.ts';
 import { chargesOf } from './log/statements.ts';
@@ -28,6 +28,10 @@ const charge = provenLine.extend({
   app: z.string().nullable(),
   model: z.string().nullable(),
   cost_usd: z.string().nullable().describe('What the call cost, in USD; null while that is not known.'),
+  charged_usd: z
+    .string()
+    .nullable()
+    .describe('What of the transaction you are charged by us, in USD; null until it is linked.'),
   cost_source: z
     .string()
     .describe('Where the cost comes from: billed, router_computed, router_record, tariff, or pending.'),
@@ -92,10 +96,17 @@ function lineOf(row: z.output<typeof chargesOf.row>, linked: LinkedTransaction |
   const { kind, tool, app, model } = row;
   const call = { hold: row.id, at: row.at, kind, tool, app, model, cost_source: row.source };
   if (linked === undefined)
-    return { ...call, cost_usd: row.cost, account: null, amount: null, leaf: null, proof: null };
+    return { ...call, cost_usd: row.cost, charged_usd: null, account: null, amount: null, leaf: null, proof: null };
   const { leaf, proof = null } = linked;
   const amount = postedTo(leaf, row.account) ?? null;
-  return { ...call, cost_usd: amount, account: row.account, amount, leaf, proof };
+  const charged_usd = chargedIn(leaf);
+  return { ...call, cost_usd: amount, charged_usd, account: row.account, amount, leaf, proof };
+}
+
+/** What we charge goes to the account of a key, whatever else the transaction posts. */
+function chargedIn({ entries }: Leaf): string {
+  const amounts = entries.filter(({ account }) => account.kind === 'key').map(({ amount }) => amount);
+  return sumOf(amounts) ?? '0';
 }
 
 const cursorTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;

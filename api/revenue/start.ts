@@ -3,6 +3,7 @@ import type { Logger } from '../../lib/log.ts';
 import { type AppIndex, authorshipOf } from '../apps/index.ts';
 import type { LedgerHandle, OpenLedger, PriceList } from '../billing/index.ts';
 import type { Endpoint } from '../http/index.ts';
+import type { Receipts } from '../receipts/index.ts';
 import type { Tool } from '../tools/index.ts';
 import type { RevenueSettings } from './config.ts';
 import { authorEndpoints } from './endpoints/authors.ts';
@@ -18,6 +19,7 @@ export interface RevenueOptions {
   readonly settings: RevenueSettings;
   readonly ledger: LedgerHandle;
   readonly prices: PriceList;
+  readonly receipts: Receipts;
   readonly noticeDays: number;
   readonly apps: Pick<AppIndex, 'all'>;
   readonly tools: readonly Tool[];
@@ -32,11 +34,18 @@ export interface Revenue {
 const minute = 60_000;
 
 export function startRevenue(options: RevenueOptions): Revenue {
-  const { settings, ledger, prices, noticeDays, apps, tools, baseUrl } = options;
+  const { settings, ledger, prices, receipts, noticeDays, apps, tools, baseUrl } = options;
   void ledger.opened.then((opened) => {
     if (opened !== undefined) runTasks(opened, options);
   });
-  const services = { apps, prices, baseUrl, disputeDays: settings.disputeDays, database: () => ledger.get().database };
+  const services = {
+    apps,
+    prices,
+    receipts,
+    baseUrl,
+    disputeDays: settings.disputeDays,
+    database: () => ledger.get().database,
+  };
   return {
     endpoints: [
       pricesEndpoint({ prices, tools, noticeDays }),

@@ -111,7 +111,15 @@ function lineFault(line: ProvenLine, type: string): string | undefined {
   const posted = account === null ? undefined : postedTo(leaf, account);
   if (posted === undefined) return `transaction ${leaf.id} posts nothing to the account of this line`;
   if (posted !== amount) return `its amount is ${String(amount)}, transaction ${leaf.id} posts ${posted}`;
-  return type === 'charges' && line.cost_usd !== posted ? `its cost_usd is not the amount, ${posted}` : undefined;
+  return shownFault(line, type, posted);
+}
+
+/** Whether the amount that people read is that of the transaction. What an author gains is credited. */
+function shownFault(line: ProvenLine, type: string, posted: string): string | undefined {
+  if (type === 'charges' && line.cost_usd !== posted) return `its cost_usd is not the amount, ${posted}`;
+  if (type === 'statement' && sumOf([String(line.amount_usd), posted]) !== '0')
+    return `its amount_usd is not what transaction ${String(line.leaf?.id)} gives, ${posted}`;
+  return undefined;
 }
 
 /** Whether the transaction is in the day that the proof names. */

@@ -4,6 +4,7 @@ import type { KeySet } from '../format/keys.ts';
 import { checkCheckpoint } from './checkpoint.ts';
 import { checkDays } from './days.ts';
 import { walkLinks } from './links.ts';
+import { lineFaults } from './statement-lines.ts';
 import * as statements from './statements.ts';
 import { witnessFaults } from './witness.ts';
 
@@ -35,6 +36,7 @@ export async function verifyRecord({ database, keys, witnesses = [], now }: Reco
     const [due] = await transaction.query(statements.due, [now ?? null]);
     const newest = await checkCheckpoint(kept?.document, { figures, keys, found, days, due: due?.day ?? '' });
     for (const { what } of await transaction.query(statements.strays, [now ?? null])) found(what);
+    findings.push(...(await lineFaults(transaction)));
     for (const witness of witnesses) findings.push(...(await witnessFaults(transaction, witness, { keys, days })));
     const links = [...figures.values()].reduce((sum, { count }) => sum + count, 0);
     return { findings, links, days: days.length, newest };

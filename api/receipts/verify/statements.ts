@@ -77,3 +77,28 @@ export const chainAt = statement(
   "select encode(chain, 'hex') as chain from receipts.link where day = $1 and position = $2",
   z.object({ chain: z.string() }),
 );
+
+/** The fields in the order in which revenue.digest has them. */
+export const linesOfStatements = statement(
+  'lines-of-statements',
+  `select l.id::text, l.key, array[l.key, l.author, to_char(l.month, 'YYYY-MM'), l.kind, coalesce(l.app, ''), coalesce(to_char(l.day, 'YYYY-MM-DD'), ''),
+      coalesce(l.item, ''), coalesce(l.price_version, ''), l.uses::text, trim_scale(l.gross)::text, coalesce(l.share_ppm::text, ''),
+      trim_scale(l.amount)::text, coalesce(l.events, ''), coalesce(l.event, ''), coalesce(l.reason, '')] as fields,
+    t.reference, trim_scale(l.amount)::text as amount, (select trim_scale(-sum(e.amount))::text from ledger.entry e
+      join ledger.account a on a.id = e.account_id where e.transaction_id = l.transaction_id and a.kind = 'author' and a.owner = l.author) as posted
+    from revenue.line l left join ledger.transaction t on t.id = l.transaction_id order by l.id`,
+  z.object({
+    id: z.string(),
+    key: z.string(),
+    fields: z.array(z.string()),
+    reference: z.string().nullable(),
+    amount: z.string(),
+    posted: z.string().nullable(),
+  }),
+);
+export const postingsWithoutLine = statement(
+  'postings-without-line',
+  `select t.id::text, t.reference from ledger.transaction t
+    where t.kind in ('share', 'late', 'refund', 'dispute', 'correction', 'payout') and not exists (select from revenue.line l where l.transaction_id = t.id) order by t.id`,
+  z.object({ id: z.string(), reference: z.string() }),
+);

@@ -2,12 +2,14 @@
 import { z } from 'zod';
 import type { AppIndex } from '../../apps/index.ts';
 import type { Database, PriceList } from '../../billing/index.ts';
+import type { Receipts } from '../../receipts/index.ts';
 
 export interface RevenueServices {
   readonly apps: Pick<AppIndex, 'all'>;
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while no ledger is open */
   readonly database: () => Database;
   readonly prices: PriceList;
+  readonly receipts: Receipts;
   readonly baseUrl: string;
   /** Days after the end of a month in which its statement can be disputed. */
   readonly disputeDays: number;

@@ -7,7 +7,7 @@ import { authorKeyRequired, unknownAuthor } from '../problems.ts';
 import { statementCsv } from '../statement/csv.ts';
 import { monthField, monthOf } from '../statement/month.ts';
 import { readStatement } from '../statement/read.ts';
-import { statementView } from '../statement/view.ts';
+import { proven, provenStatement } from '../statement/proven.ts';
 import { months } from '../store/statements.ts';
 import { handleParams, hostField, hostQuery, type RevenueServices } from './shared.ts';
 
@@ -65,7 +65,7 @@ function listEndpoint({ apps, database, baseUrl }: RevenueServices): Endpoint {
   });
 }
 
-function statementEndpoint({ apps, database, baseUrl, disputeDays }: RevenueServices): Endpoint {
+function statementEndpoint({ apps, database, baseUrl, disputeDays, receipts }: RevenueServices): Endpoint {
   return defineEndpoint({
     method: 'GET',
     path: '/api/authors/{handle}/statement',
@@ -74,13 +74,13 @@ function statementEndpoint({ apps, database, baseUrl, disputeDays }: RevenueServ
     summary: 'Get the statement of a month',
     description:
       'Each line says which uses it counts, at which version of the price list, and which transaction of the ledger posted it. As JSON or, with Accept: text/csv, as CSV. ' +
-      'Lines are never changed: what was wrong gets another line. Once the time for disputes is over the statement is final. Needs a key of the author.',
+      'Each has its transaction as the ledger has it and, once that day is sealed, the proof; all of it is signed, and `npm run verify` checks it. Lines are never changed: what was wrong gets another line. Once the time for disputes is over the statement is final. Needs a key of the author.',
     params: handleParams,
     query: z.strictObject({
       month: monthField.optional().describe('Month, UTC, like 2026-11; default the current one'),
       ...hostField,
     }),
-    output: statementView,
+    output: provenStatement,
     outputDescription: 'The statement.',
     produces: ['application/json', csvType],
     problems: statementProblems,
@@ -97,7 +97,7 @@ function statementEndpoint({ apps, database, baseUrl, disputeDays }: RevenueServ
           `${baseUrl}/api/authors/${found.handle}/lines/${line}/events${host === undefined ? '' : `?host=${encodeURIComponent(host)}`}`,
       });
       const private_ = { 'cache-control': 'no-store' };
-      if (mediaType !== csvType) return jsonResponse(statement, { headers: private_ });
+      if (mediaType !== csvType) return jsonResponse(await proven(statement, receipts), { headers: private_ });
       return bufferedResponse(statementCsv(statement), {
         headers: {
           ...private_,

@@ -7,11 +7,12 @@ import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { authorAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, type Money } from '../../../api/billing/ledger/money.ts';
+import { lineFaults } from '../../../api/receipts/verify/statement-lines.ts';
 import { postShares } from '../../../api/revenue/shares.ts';
 import { readStatement } from '../../../api/revenue/statement/read.ts';
 import { audit } from '../../../api/revenue/store/statements.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
-import { authors, liveThrough, prices, type Year } from '../../support/revenue/year.ts';
+import { authors, liveThrough, prices, random, type Year } from '../../support/revenue/year.ts';
 
 let postgres: Postgres;
 let database: Database;
@@ -131,6 +132,38 @@ test('what was final has not changed since', async () => {
     [],
   );
   assert.deepEqual(rows, []);
+});
+
+test('attack: a line that is changed or deleted in the database is found', async () => {
+  const chance = random(7);
+  const changes = [
+    'amount = amount + 0.000000000001',
+    "month = month + interval '1 month'",
+    "author = 'git.test/eve'",
+    'uses = uses + 1',
+    'gross = gross + 1',
+    "day = day + 1, reason = 'x'",
+    "reason = 'moved'",
+    "events = repeat('0', 64)",
+    "kind = 'correction', app = 'other'",
+    "key = key || 'x'",
+  ];
+  class Undo extends Error {}
+  for (let attack = 0; attack < 200; attack += 1) {
+    const change = changes[Math.floor(chance() * (changes.length + 1))];
+    const at = `(select id from revenue.line order by md5(id || '${attack}') limit 1)`;
+    const sql =
+      change === undefined
+        ? `delete from revenue.line where id = ${at}`
+        : `update revenue.line set ${change} where id = ${at}`;
+    const attacked = database.transaction(async (transaction) => {
+      await transaction.script(`set local session_replication_role = replica; ${sql}`);
+      assert.equal((await lineFaults(transaction)).length, 1, sql);
+      throw new Undo();
+    });
+    await assert.rejects(attacked, Undo);
+  }
+  assert.deepEqual(await database.transaction((transaction) => lineFaults(transaction)), []);
 });
 
 test('all of it run again posts nothing', async () => {
