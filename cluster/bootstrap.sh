@@ -20,7 +20,11 @@ case "$command" in
   apps) exec node cluster/apps/main.ts "$@" ;;
   submit) exec node cluster/submit/main.ts "$@" ;;
   plan) exec node cluster/plan/main.ts "$@" ;;
-  verify) exec node api/receipts/verify/main.ts "$@" ;;
+  verify)
+    # The local installation has an authority of its own.
+    if [ -z "${NODE_EXTRA_CA_CERTS:-}" ] && [ -f .moorage/ca.crt ]; then export NODE_EXTRA_CA_CERTS="$PWD/.moorage/ca.crt"; fi
+    exec node api/receipts/verify/main.ts "$@"
+    ;;
   attack) exec node cluster/attack/main.ts "$@" ;;
   corpus) exec node test/corpus/main.ts "$@" ;;
   check | test) exec node test/main.ts "$command" "$@" ;;

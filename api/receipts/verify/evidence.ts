@@ -1,5 +1,7 @@
 // Where the keys and the sealed days come from: files that were kept, or the address of the issuer.
 import { readFileSync } from 'node:fs';
+import { lookup } from 'node:dns';
+import { Agent, fetch } from 'undici';
 import { z } from 'zod';
 import { ledgerDay, type LedgerDay } from '../format/documents.ts';
 import { type KeySet, keySet } from '../format/keys.ts';
@@ -59,9 +61,18 @@ async function fetchDay(address: string, keys: KeySet): Promise<LedgerDay> {
   return read.value;
 }
 
+/** Names below .localhost are this machine (RFC 6761), whatever its resolver says. */
+const dispatcher = new Agent({
+  connect: {
+    lookup: (name, options, done) => {
+      lookup(/(^|\.)localhost$/.test(name) ? '127.0.0.1' : name, options, done);
+    },
+  },
+});
+
 async function fetchJson(address: string): Promise<unknown> {
   try {
-    const response = await fetch(address, { headers: { accept: 'application/json' } });
+    const response = await fetch(address, { headers: { accept: 'application/json' }, dispatcher });
     if (!response.ok) throw new Error(`status ${response.status}`);
     return await response.json();
   } catch (error) {

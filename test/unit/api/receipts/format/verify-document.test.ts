@@ -55,7 +55,8 @@ test('what the issuer itself signed wrongly is found as well', async () => {
     (await verify(await signed([{ ...first, ...change }], type))).findings.join();
   assert.match(await said({ amount: '0.002' }), /line 1: its amount is 0.002, transaction 1 posts 0.001/);
   assert.match(await said({ cost_usd: '0.002' }), /cost_usd is not the amount/);
-  assert.equal(await said({ cost_usd: '0.002' }, 'statement'), '');
+  assert.equal(await said({ cost_usd: '0.002', amount_usd: '-0.001' }, 'statement'), '');
+  assert.match(await said({ amount_usd: '0.001' }, 'statement'), /its amount_usd is not what transaction 1 gives/);
   assert.match(await said({ account: { kind: 'caller', owner: 'other', day: null } }), /posts nothing to the account/);
   assert.match(await said({ proof: second['proof'] ?? null }), /is not in the sealed day 2026-03-02/);
   assert.match(
