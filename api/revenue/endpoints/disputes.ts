@@ -29,7 +29,13 @@ export function disputeEndpoint({ apps, database }: RevenueServices): Endpoint {
           .regex(/^[1-9]\d{0,17}$/, 'must be the id of a line')
           .optional()
           .describe('Id of the line; without it the whole statement is disputed'),
-        message: z.string().trim().min(1).max(2_000).describe('What is wrong, in your own words'),
+        message: z
+          .string()
+          .trim()
+          .min(1)
+          .max(2_000)
+          .regex(/^[^\0]*$/, 'must not contain NUL')
+          .describe('What is wrong, in your own words'),
       })
       .describe('{"month": "2026-11", "message": "..."}, optionally with "line"'),
     output: z.object({ id: z.string(), month: z.string(), state: z.literal('disputed'), message: z.string() }),

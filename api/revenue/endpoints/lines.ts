@@ -26,7 +26,7 @@ export function lineEndpoint({ apps, database, prices, baseUrl }: RevenueService
     query: z.strictObject({
       after: z
         .string()
-        .regex(/^\d{4}-\d\d-\d\dT[\d:.]{8,15}Z,.{1,200}$/, 'must be the value of `next` of the page before')
+        .refine(isPosition, 'must be the value of `next` of the page before')
         .optional()
         .describe('`next` of the page before'),
       ...hostField,
@@ -84,6 +84,12 @@ async function findLine(
   const read = countedLine.safeParse(line);
   if (read.success) return read.data;
   throw new Problem(unknownLine, `The statements of ${handle} have no line ${id} that counts uses.`);
+}
+
+/** A time with its fraction as the database writes it, and an id. */
+function isPosition(text: string): boolean {
+  const [, time = ''] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z),[!-~]{1,200}$/.exec(text) ?? [];
+  return !Number.isNaN(Date.parse(time));
 }
 
 /** Time and id of the last use of the page before. */

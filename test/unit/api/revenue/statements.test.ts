@@ -164,6 +164,12 @@ test('a person reads it on a page, with the key in a form', async () => {
 test('a month that is none, and a line that is none, are refused by name', async () => {
   assert.match((await refusal(await get('/api/authors/octo/statement?month=2026-13')))[2], /month/);
   assert.deepEqual((await refusal(await get('/api/authors/octo/lines/999/events'))).slice(0, 2), [404, 'unknown-line']);
+  for (const after of ['x', '2026-99-99T00:00:00.000000Z,a', '2026-01-01T00:00:00.000000Z,\0'])
+    assert.match(
+      (await refusal(await get(`/api/authors/octo/lines/1/events?after=${encodeURIComponent(after)}`)))[2],
+      /after/,
+    );
+  assert.match((await refusal(await post('/api/authors/octo/disputes', { month, message: 'a\0b' })))[2], /message/);
 });
 
 test('a dispute keeps a statement open until it is answered; what comes of it is a line', async () => {
