@@ -388,6 +388,7 @@ test('no setting that the chart gives is one that nobody reads', () => {
         'api/config.ts',
         'api/metering/config.ts',
         'api/receipts/config.ts',
+        'api/revenue/config.ts',
         'api/models/config.ts',
         'api/apps/config.ts',
         'api/tools/config.ts',

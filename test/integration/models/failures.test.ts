@@ -324,6 +324,7 @@ test('one failing model does not fail a comparison [spec compare.error]', async 
   assert.deepEqual(rest, {
     cheapest: 'good',
     total_cost_usd: 0.000123,
+    total_charged_usd: 0,
     cost_spread: '1x between cheapest and priciest',
     pending: ['says-500', 'no-usage', 'hangs'],
   });
