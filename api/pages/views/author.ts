@@ -61,7 +61,7 @@ function keyForm(
   const errors = problem?.errors ?? [];
   return html`<section>
     <h2>${text.author.read}</h2>
-    <form method="post" action="${visit.link(`/authors/${encodeURIComponent(handle)}`)}">
+    <form class="panel" method="post" action="${visit.link(`/authors/${encodeURIComponent(handle)}`)}">
       ${textField(
         {
           name: 'month',

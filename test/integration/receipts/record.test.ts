@@ -121,7 +121,7 @@ test('an installation that had transactions before receipts links and seals from
     migrations.filter(({ name }) => name < '021'),
   );
   await many(0, 30, '2026-01-31T12:00:00Z');
-  assert.deepEqual(await migrate(database, migrations.slice(0, 21)), ['021-receipts.sql']);
+  assert.equal((await migrate(database, migrations))[0], '021-receipts.sql');
   await many(30, 60, '2026-02-02T12:00:00Z');
   assert.deepEqual(await advanceTo(database, '2026-02-03T12:00:00Z', { batch: 7 }), { linked: 60, sealed: 3 });
   assert.deepEqual((await verdict('2026-02-03T12:00:00Z')).findings, []);
