@@ -69,11 +69,15 @@ function appStatus(pod: Pod): ContainerStatus | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === 'app');
 }
 
+/** The kubelet has not read what is there yet, and tries again by itself. */
+const notSynced = /failed to sync (?:secret|configmap) cache/i;
+
 function misconfigured(status: ContainerStatus): Rejection | undefined {
   const { reason, message } = status.state?.waiting ?? {};
   const said = cut(message ?? 'no message');
   switch (reason) {
     case 'CreateContainerConfigError':
+      if (notSynced.test(said)) return undefined;
       return {
         rule: 'run/misconfigured',
         message: `The app cannot start with its current configuration: ${said}.`,

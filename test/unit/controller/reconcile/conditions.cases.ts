@@ -413,6 +413,34 @@ export const scenarios: readonly Scenario[] = [
     ),
   },
   {
+    name: 'the kubelet has not read its Secret yet',
+    phase: 'Deploying',
+    public: 'in_pipeline',
+    asks: upkeep,
+    snapshot: snapshotOf(
+      app({}, built(first)),
+      deployed(
+        app({}, built(first)),
+        { replicas: 1, updatedReplicas: 1 },
+        {
+          state: {
+            waiting: {
+              reason: 'CreateContainerConfigError',
+              message: 'failed to sync secret cache: timed out waiting for the condition',
+            },
+          },
+        },
+      ),
+    ),
+    conditions: conditions(
+      'Ready=Unknown RollingOut',
+      'Reconciling=True RollingOut',
+      standing,
+      'Deployed=Unknown RollingOut',
+      'Routed=True Routed',
+    ),
+  },
+  {
     name: 'it was stopped for its disk, and the next one starts',
     rule: 'run/out-of-disk',
     phase: 'Rejected',
