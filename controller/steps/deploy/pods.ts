@@ -72,17 +72,21 @@ function appStatus(pod: Pod): ContainerStatus | undefined {
 /** The kubelet has not read what is there yet, and tries again by itself. */
 const notSynced = /failed to sync (?:secret|configmap) cache/i;
 
+function unusableConfig(said: string): Rejection | undefined {
+  if (notSynced.test(said)) return undefined;
+  return {
+    rule: 'run/misconfigured',
+    message: `The app cannot start with its current configuration: ${said}.`,
+    fix: 'Ask the operator of this installation to create the Secret and key named in spec.run.secrets of the HostedApp, or to correct the name.',
+  };
+}
+
 function misconfigured(status: ContainerStatus): Rejection | undefined {
   const { reason, message } = status.state?.waiting ?? {};
   const said = cut(message ?? 'no message');
   switch (reason) {
     case 'CreateContainerConfigError':
-      if (notSynced.test(said)) return undefined;
-      return {
-        rule: 'run/misconfigured',
-        message: `The app cannot start with its current configuration: ${said}.`,
-        fix: 'Ask the operator of this installation to create the Secret and key named in spec.run.secrets of the HostedApp, or to correct the name.',
-      };
+      return unusableConfig(said);
     case 'CreateContainerError':
       // Much of this kind is the node's own trouble and passes.
       return /\b(?:users?|groups?) (?:\S+: )?(?:not )?(?:found|no matching)|unable to find (?:user|group)|no matching entries/i.test(
