@@ -1,7 +1,7 @@
 // The operator's program: what is owed, payouts, refunds, corrections, disputes. Run it where DATABASE_URL is set, such as in
 // a pod of the API.
-import { parseArgs } from 'node:util';
-import { type Database, formatMoney, MoneyError, openLedgerDatabase, PriceList } from '../billing/index.ts';
+import { readCommandLine, UsageError } from '../../lib/command-line.ts';
+import { type Database, formatMoney, openLedgerDatabase, PriceList } from '../billing/index.ts';
 import { type Adjustment, adjust, listDisputes, listOwed, refund, resolve } from './corrections.ts';
 import { recordedPrices } from './prices.ts';
 import { postDayOf } from './shares.ts';
@@ -11,15 +11,13 @@ const usage = `usage: node api/revenue/command.ts COMMAND
   owed                                                        what is owed to each author
   payout  --author HOST/OWNER --amount USD --reference TEXT   record that you paid an author
   refund  --event ID --reason TEXT                            give back what a call of an app was charged
-  correct --author HOST/OWNER --amount [-]USD --reason TEXT [--month YYYY-MM] [--event ID] --id TEXT
+  correct --author HOST/OWNER --amount=[-]USD --reason TEXT [--month YYYY-MM] [--event ID] --id TEXT
                                                               add to what an author earned, or take from it
   disputes                                                    disputes without an answer
-  resolve --dispute ID --answer TEXT [--amount [-]USD]        answer a dispute, with a line of the statement or without
+  resolve --dispute ID --answer TEXT [--amount=[-]USD]        answer a dispute, with a line of the statement or without
   post    --app NAME --day YYYY-MM-DD                         post what is missing of the share of a day
   audit                                                       compare every line with the ledger
 Amounts are in USD. Sent again with the same reference or id, nothing is posted twice.`;
-
-class UsageError extends Error {}
 
 const options = {
   author: { type: 'string' },
@@ -109,38 +107,27 @@ function posted(line: string | undefined): string {
   return line === undefined ? 'nothing was posted' : `posted line ${line}`;
 }
 
-/** @returns the exit code */
-async function main(args: readonly string[]): Promise<number> {
-  try {
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true });
-    const command = commands[positionals.join(' ')];
-    if (command === undefined)
-      throw new UsageError(
-        positionals.length === 0 ? 'name a command' : `there is no command ${positionals.join(' ')}`,
-      );
-    process.stdout.write(`${await run(command, values)}\n`);
-    return 0;
-  } catch (error) {
-    return report(error);
-  }
+const { command, values } = readCommandLine(
+  { usage, options, positionals: 1 },
+  ({ positionals: [name], values: given }) => {
+    const found = name === undefined ? undefined : commands[name];
+    if (found === undefined)
+      throw new UsageError(name === undefined ? 'name a command' : `there is no command ${name}`);
+    return { command: found, values: given };
+  },
+);
+const { DATABASE_URL: url } = process.env;
+if (url === undefined) fail('DATABASE_URL is not set: run this in a pod of the API');
+const database = await openLedgerDatabase(url);
+try {
+  process.stdout.write(`${await command(database, values)}\n`);
+} catch (error) {
+  fail(error instanceof Error ? error.message : String(error));
+} finally {
+  await database.close();
 }
 
-async function run(command: (database: Database, values: Values) => Promise<string>, values: Values): Promise<string> {
-  const { DATABASE_URL: url } = process.env;
-  if (url === undefined) throw new UsageError('DATABASE_URL is not set: run this in a pod of the API');
-  const database = await openLedgerDatabase(url);
-  try {
-    return await command(database, values);
-  } finally {
-    await database.close();
-  }
+function fail(message: string): never {
+  process.stderr.write(`${message}\n`);
+  process.exit(1);
 }
-
-function report(error: unknown): number {
-  const isUsage = [UsageError, MoneyError, TypeError].some((type) => error instanceof type);
-  const message = error instanceof Error ? error.message : String(error);
-  process.stderr.write(`${message}\n${isUsage ? `${usage}\n` : ''}`);
-  return isUsage ? 2 : 1;
-}
-
-process.exitCode = await main(process.argv.slice(2));

@@ -391,18 +391,26 @@ export const scenarios: readonly Scenario[] = [
       'Routed=True Routed',
     ),
   },
-  {
-    name: 'its container cannot be made for a reason of the node',
-    phase: 'Deploying',
-    public: 'in_pipeline',
+  ...[
+    {
+      name: 'its container cannot be made for a reason of the node',
+      waiting: { reason: 'CreateContainerError', message: 'context deadline exceeded' },
+    },
+    {
+      name: 'the kubelet has not read its Secret yet',
+      waiting: {
+        reason: 'CreateContainerConfigError',
+        message: 'failed to sync secret cache: timed out waiting for the condition',
+      },
+    },
+  ].map(({ name, waiting }) => ({
+    name,
+    phase: 'Deploying' as const,
+    public: 'in_pipeline' as const,
     asks: upkeep,
     snapshot: snapshotOf(
       app({}, built(first)),
-      deployed(
-        app({}, built(first)),
-        { replicas: 1, updatedReplicas: 1 },
-        { state: { waiting: { reason: 'CreateContainerError', message: 'context deadline exceeded' } } },
-      ),
+      deployed(app({}, built(first)), { replicas: 1, updatedReplicas: 1 }, { state: { waiting } }),
     ),
     conditions: conditions(
       'Ready=Unknown RollingOut',
@@ -411,35 +419,7 @@ export const scenarios: readonly Scenario[] = [
       'Deployed=Unknown RollingOut',
       'Routed=True Routed',
     ),
-  },
-  {
-    name: 'the kubelet has not read its Secret yet',
-    phase: 'Deploying',
-    public: 'in_pipeline',
-    asks: upkeep,
-    snapshot: snapshotOf(
-      app({}, built(first)),
-      deployed(
-        app({}, built(first)),
-        { replicas: 1, updatedReplicas: 1 },
-        {
-          state: {
-            waiting: {
-              reason: 'CreateContainerConfigError',
-              message: 'failed to sync secret cache: timed out waiting for the condition',
-            },
-          },
-        },
-      ),
-    ),
-    conditions: conditions(
-      'Ready=Unknown RollingOut',
-      'Reconciling=True RollingOut',
-      standing,
-      'Deployed=Unknown RollingOut',
-      'Routed=True Routed',
-    ),
-  },
+  })),
   {
     name: 'it was stopped for its disk, and the next one starts',
     rule: 'run/out-of-disk',
