@@ -147,7 +147,7 @@ export function createApi(options: ApiOptions): Api {
     receipts: receipts.receipts,
     noticeDays: options.models.noticeDays,
     apps: options.apps.apps,
-    tools: tools.toolRegistry.tools,
+    tools: tools.defined,
     baseUrl,
     log,
   });

@@ -40,6 +40,8 @@ export interface ToolsOptions {
 }
 
 export interface Tools {
+  /** As they are defined, at their own prices. */
+  readonly defined: readonly Tool[];
   readonly toolRegistry: ToolRegistry;
   readonly toolService: ToolService;
   readonly artifacts: ArtifactStore;
@@ -89,6 +91,7 @@ export function startTools(options: ToolsOptions): Tools {
     leaseMs: Math.max(60_000, ...toolRegistry.tools.map(limitOf)) + 60_000,
   });
   return {
+    defined: made,
     toolRegistry,
     toolService,
     artifacts,
