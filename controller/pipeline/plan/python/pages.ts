@@ -23,8 +23,9 @@ export function answersCallsOnly(tree: Tree, framework: string | undefined): boo
 /** True when a build script at the top makes files for the app; a server of Node is another app. */
 export function buildsPages(tree: Tree): boolean {
   const project = readProject(tree);
-  if (project?.scripts['build'] === undefined) return false;
-  return serverLibrary(project.runtime) === undefined && findFramework(tree, project) === undefined;
+  if (project?.scripts['build'] === undefined || serverLibrary(project.runtime) !== undefined) return false;
+  const framework = findFramework(tree, project);
+  return framework === undefined || framework.kind === 'files';
 }
 
 /**

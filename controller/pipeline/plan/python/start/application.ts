@@ -116,11 +116,19 @@ export function moduleOf(source: Source, sources: readonly Source[]): Place {
     [...source.text.matchAll(/^(?:from|import)[ \t]+([A-Za-z_]\w{0,60})/gm)].map((match) => match[1]),
   );
   if (!isPackage && neighboursOf(source, sources).some((each) => imported.has(each))) return { folder, module: name };
-  const dotted = folder.replaceAll('/', '.');
-  if (folder.startsWith('src/') || (folder === 'src' && !imported.has('src'))) {
-    return { folder: 'src', module: [...folder.split('/').slice(1), ...(isPackage ? [] : [name])].join('.') };
-  }
-  return { folder: '.', module: isPackage ? dotted : `${dotted}.${name}` };
+  const segments = folder.split('/');
+  const root = rootSegments(segments, imported);
+  return {
+    folder: segments.slice(0, root).join('/') || '.',
+    module: [...segments.slice(root), ...(isPackage ? [] : [name])].join('.'),
+  };
+}
+
+/** How many folders of the path stand above the package that its own modules import: `backend/shop` imports `shop`. */
+function rootSegments(segments: readonly string[], imported: ReadonlySet<string | undefined>): number {
+  const own = segments.findIndex((segment, index) => index > 0 && imported.has(segment));
+  if (own !== -1 && !imported.has(segments[0])) return own;
+  return segments[0] === 'src' && !imported.has('src') ? 1 : 0;
 }
 
 /** Modules and packages beside the file. */

@@ -85,6 +85,23 @@ export const cases: readonly Case[] = [
     lines: [/--app-dir backend main:app/],
   },
   {
+    name: 'a package in a folder that is imported by its own name, with pages that SvelteKit builds as files',
+    files: {
+      'requirements.txt': 'fastapi',
+      'backend/shop/main.py': `from shop.db import x\n${fastapi}`,
+      'backend/shop/db.py': '',
+      'package.json': JSON.stringify({
+        scripts: { build: 'vite build' },
+        devDependencies: { '@sveltejs/kit': '2', '@sveltejs/adapter-static': '3' },
+      }),
+      'svelte.config.js': "import adapter from '@sveltejs/adapter-static';\nexport default { kit: { adapter: adapter() } };",
+    },
+    strategy: 'python',
+    framework: 'FastAPI',
+    reason: /backend\/shop\/main\.py/,
+    lines: [/--app-dir backend shop\.main:app/, /npm run build/, /COPY --from=frontend/],
+  },
+  {
     name: 'src layout',
     files: { 'requirements.txt': 'fastapi', 'src/shop/__init__.py': '', 'src/shop/web.py': fastapi },
     strategy: 'python',
