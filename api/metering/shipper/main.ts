@@ -1,4 +1,5 @@
 // The shipper: runs beside a gateway, follows its access log and sends it to the API. Killed at any line it loses nothing.
+import { setPriority } from 'node:os';
 import { listenForShutdown, startHealthServer, stopOnShutdown } from '../../../lib/kubernetes/index.ts';
 import { createLog } from '../../../lib/log.ts';
 import { createRegistry } from '../../../lib/metrics.ts';
@@ -9,6 +10,10 @@ import { ship } from './ship.ts';
 
 /** After SIGTERM the gateway is gone: what it wrote is sent for so long, and the next shipper sends the rest. */
 const drainMs = 15_000;
+
+/** A record can wait and a visitor cannot: the gateway beside it comes first. */
+const niceness = 10;
+setPriority(niceness);
 
 const config = readShipperConfig();
 const logger = createLog('shipper');

@@ -70,13 +70,16 @@ class Shipper {
     for (let empty = 0; ;) {
       signal.throwIfAborted();
       const isRotated = (await inodeOf(log)) !== file.inode;
-      if (await this.#advance(file)) {
+      const sent = await this.#advance(file);
+      if (sent === 'batch') {
         empty = 0;
         continue;
       }
-      if (draining.aborted) return false;
-      empty += isRotated ? 1 : 0;
+      if (sent === 'rest') empty = 0;
+      else if (draining.aborted) return false;
+      else empty += isRotated ? 1 : 0;
       if (empty > quietPolls) return true;
+      // After the rest too: sent as they come, records would cost a request and a transaction for each handful.
       await this.#pause();
     }
   }
@@ -89,25 +92,26 @@ class Shipper {
     this.#freedAt = 0;
   }
 
-  /** Sends a batch. @returns false where there is no whole line */
-  async #advance(file: LogFile): Promise<boolean> {
+  /** Sends the next lines. @returns whether there were none, all that there were, or a batch of more */
+  async #advance(file: LogFile): Promise<'none' | 'rest' | 'batch'> {
     const { metrics, logger } = this.#options;
     await this.#dropOldest(file);
     const bytes = await file.read(this.#position.offset, chunkBytes);
     const chunk = readLines(bytes, this.#lines);
     if (chunk.bytes === 0) {
-      if (bytes.length < chunkBytes) return false;
+      if (bytes.length < chunkBytes) return 'none';
       logger.error({ bytes: bytes.length }, 'a line of the log is too long to be a record, passing over it');
       metrics.unreadable.inc();
       await this.#move({ offset: this.#position.offset + bytes.length });
-      return true;
+      return 'batch';
     }
-    if (!(await this.#send(chunk.records))) return true;
+    const isRest = bytes.length < chunkBytes && chunk.records.length + chunk.unreadable < this.#lines;
+    if (!(await this.#send(chunk.records))) return 'batch';
     metrics.shipped.inc(chunk.records.length);
     metrics.unreadable.inc(chunk.unreadable);
     await this.#move({ offset: this.#position.offset + chunk.bytes, dropped: [] });
     await this.#free(file);
-    return true;
+    return isRest ? 'rest' : 'batch';
   }
 
   /** @returns false where the batch has to be smaller */
