@@ -94,7 +94,8 @@ export const cases: readonly Case[] = [
         scripts: { build: 'vite build' },
         devDependencies: { '@sveltejs/kit': '2', '@sveltejs/adapter-static': '3' },
       }),
-      'svelte.config.js': "import adapter from '@sveltejs/adapter-static';\nexport default { kit: { adapter: adapter() } };",
+      'svelte.config.js':
+        "import adapter from '@sveltejs/adapter-static';\nexport default { kit: { adapter: adapter() } };",
     },
     strategy: 'python',
     framework: 'FastAPI',
