@@ -28,7 +28,25 @@ const apps = readCommandLine({ usage, options: {}, positionals: 8 }, ({ position
   }),
 );
 
+const seedsRow = z.object({ seed: z.string(), held_back_seed: z.string() });
+const published = z.looseObject({
+  verdict: z.string(),
+  verdict_zh: z.string(),
+  models: z.array(
+    z.looseObject({
+      model: z.string(),
+      quality: z.looseObject({ passed: z.int(), n: z.int() }),
+      delivered: z.looseObject({ passed: z.int(), n: z.int() }),
+      cost_per_success_usd: z.number().nullable(),
+      latency_ms: z.looseObject({ p50: z.number(), p95: z.number() }),
+    }),
+  ),
+});
+const billRow = z.object({ holds: z.array(z.uuid()), cost: z.string() });
+
 const runs = 5;
+/** Shorter than the way of the first question to its model. */
+const lookMs = 10;
 /** Of 25 questions the strong one fails 1, the weak one 16, the flaky one 1 beside 7 at which its upstream is out. */
 const behaviours: Readonly<Record<string, Behaviour>> = {
   'beta-K3': (place) => (place === 7 ? 'wrong' : place === 11 ? 'slow' : 'right'),
@@ -132,15 +150,14 @@ async function benchmark(manifest: BenchmarkManifest): Promise<void> {
     },
   );
   const ended = new AbortController();
-  const watching = learnQuestions(manifest, ended.signal);
-  await command.finally(() => {
-    ended.abort();
-  });
-  await watching;
+  await Promise.all([
+    command.finally(() => {
+      ended.abort();
+    }),
+    learnQuestions(manifest, ended.signal),
+  ]).finally(() => command.kill());
   await show(manifest.app);
 }
-
-const seedsRow = z.object({ seed: z.string(), held_back_seed: z.string() });
 
 /** The models answer by a key of the questions, which are made of seeds that only the database has. */
 async function learnQuestions(manifest: BenchmarkManifest, signal: AbortSignal): Promise<void> {
@@ -151,36 +168,21 @@ async function learnQuestions(manifest: BenchmarkManifest, signal: AbortSignal):
     );
     const [row] = z.array(seedsRow).parse(rows);
     if (row !== undefined) key = keyOf(manifest, { seed: row.seed, heldBack: row.held_back_seed }, runs);
-    await sleep(200);
+    await sleep(lookMs);
   }
 }
 
-const published = z.looseObject({
-  verdict: z.string(),
-  verdict_zh: z.string(),
-  models: z.array(
-    z.looseObject({
-      model: z.string(),
-      quality: z.looseObject({ passed: z.int(), n: z.int() }),
-      delivered: z.looseObject({ passed: z.int(), n: z.int() }),
-      cost_per_success_usd: z.number().nullable(),
-      latency_ms: z.looseObject({ p50: z.number(), p95: z.number() }),
-    }),
-  ),
-});
 async function show(app: string): Promise<void> {
   const { status, body } = await get(new URL(`/api/bench/${app}`, baseUrl));
   if (status !== 200) throw new Error(body);
   const { verdict, verdict_zh, models: measured } = published.parse(JSON.parse(body));
   for (const { model, quality, delivered, cost_per_success_usd: each, latency_ms: latency } of measured)
     print(
-      `  ${model.padEnd(16)} quality ${quality.passed}/${quality.n}, delivered ${delivered.passed}/${delivered.n}, ${each ?? '?'} USD per success, ${latency.p50} and ${latency.p95} ms`,
+      `  ${model.padEnd(16)} quality ${quality.passed}/${quality.n}, delivered ${delivered.passed}/${delivered.n}, ${each ?? '?'} USD per success, p50 ${Math.round(latency.p50)} and p95 ${Math.round(latency.p95)} ms`,
     );
   print(`  ${verdict}\n  ${verdict_zh}`);
   await compareCosts(app);
 }
-
-const billRow = z.object({ holds: z.array(z.uuid()), cost: z.string() });
 
 /** The costs of the runs as they are published, and what LiteLLM has recorded for the same calls. */
 async function compareCosts(app: string): Promise<void> {

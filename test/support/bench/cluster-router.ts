@@ -1,16 +1,18 @@
-// Lets the API of the local cluster ask a LiteLLM on this machine: a relay in the namespace of the demo router, which is
-// the one that the API may reach, passes connections on to the node's own address. Everything is put back at the end.
-import { once } from 'node:events';
-import { connect, createServer, type AddressInfo, type Server } from 'node:net';
+// Lets the API of the local cluster ask a LiteLLM on this machine. Pods reach nothing of the node, so it goes the other
+// way round: this machine connects to a relay pod, in the namespace of the demo router, which the API may reach, and the
+// relay gives each connection of the API one of those. Everything is put back at the end.
+import { connect, type Socket } from 'node:net';
 import { execa } from 'execa';
 import { stringify } from 'yaml';
 import { kubectl, systemNamespace } from '../cluster.ts';
 import type { LiteLlm } from '../models/litellm.ts';
 
-/** The node's address, as pods of the one-machine node see it. */
-const nodeAddress = '10.244.0.1';
 const namespace = 'moorage-demo-router';
 const name = 'router-relay';
+const waitingPort = 9000;
+/** Connections that wait at the relay; a used one is replaced at once. */
+const waiting = 32;
+const retryMs = 500;
 
 export interface RouterOfCluster {
   /** Puts the demo router back. */
@@ -20,14 +22,15 @@ export interface RouterOfCluster {
 /** Points the API at the router. */
 export async function useRouter(router: LiteLlm): Promise<RouterOfCluster> {
   const port = Number(new URL(router.url).port);
-  const relay = await listen(port);
   const image = await kubectl(
     ...['-n', systemNamespace, 'get', 'deployment', 'moorage-api'],
     ...['-o', 'jsonpath={.spec.template.spec.containers[0].image}'],
   );
-  const objects = relayObjects(image, (relay.address() as AddressInfo).port);
+  const objects = relayObjects(image);
   await apply(objects);
   await kubectl('-n', namespace, 'rollout', 'status', `deployment/${name}`, '--timeout=60s');
+  const pod = await kubectl('-n', namespace, 'get', 'pods', '-l', `app.kubernetes.io/name=${name}`, '-o', podAddress);
+  const offer = offerConnections(pod, port);
   const api = ['-n', systemNamespace, 'set', 'env', 'deployment/moorage-api'];
   const before = await environment();
   await kubectl(
@@ -43,7 +46,7 @@ export async function useRouter(router: LiteLlm): Promise<RouterOfCluster> {
       await rolledOut();
       for (const { kind } of objects)
         await kubectl('-n', namespace, 'delete', kind, name, '--ignore-not-found', '--wait=false');
-      relay.close();
+      offer.end();
     },
   };
 }
@@ -57,17 +60,37 @@ async function rolledOut(): Promise<void> {
   await kubectl('-n', systemNamespace, 'rollout', 'status', 'deployment/moorage-api', '--timeout=120s');
 }
 
-/** Passes connections to the node's address on to a port of loopback. */
-async function listen(port: number): Promise<Server> {
-  const server = createServer((incoming) => {
-    const onward = connect(port, '127.0.0.1');
-    incoming.on('error', () => onward.destroy());
-    onward.on('error', () => incoming.destroy());
-    incoming.pipe(onward).pipe(incoming);
-  });
-  server.listen(0, nodeAddress);
-  await once(server, 'listening');
-  return server;
+const podAddress = 'jsonpath={.items[0].status.podIP}';
+
+/** Keeps connections waiting at the relay; what comes on one goes to this port of loopback. */
+function offerConnections(relay: string, port: number): { end: () => void } {
+  const open = new Set<Socket>();
+  let isOver = false;
+  const add = (): void => {
+    if (isOver) return;
+    const offered = connect(waitingPort, relay);
+    open.add(offered);
+    offered.once('data', (first) => {
+      add();
+      const onward = connect(port, '127.0.0.1');
+      onward.write(first);
+      offered.pipe(onward).pipe(offered);
+      onward.on('error', () => offered.destroy());
+      offered.on('error', () => onward.destroy());
+    });
+    offered.on('error', () => undefined);
+    offered.once('close', () => {
+      open.delete(offered);
+      if (offered.bytesRead === 0) setTimeout(add, retryMs).unref();
+    });
+  };
+  for (let count = 0; count < waiting; count += 1) add();
+  return {
+    end() {
+      isOver = true;
+      for (const each of open) each.destroy();
+    },
+  };
 }
 
 interface ClusterObject {
@@ -76,14 +99,36 @@ interface ClusterObject {
   readonly [member: string]: unknown;
 }
 
-function relayObjects(image: string, port: number): readonly ClusterObject[] {
+/** What the relay runs: connections of the one port are paired with those of the other, in the order in which they came. */
+const relayCode = `
+const net = require('node:net');
+const [asking, offered] = [[], []];
+const keep = (list, socket) => {
+  list.push(socket);
+  socket.once('close', () => list.includes(socket) && list.splice(list.indexOf(socket), 1));
+};
+const pair = (a, b) => {
+  a.on('error', () => b.destroy());
+  b.on('error', () => a.destroy());
+  a.pipe(b).pipe(a);
+};
+const serve = (own, others, port) =>
+  net.createServer((socket) => {
+    socket.on('error', () => undefined);
+    const other = others.shift();
+    if (other === undefined) keep(own, socket);
+    else pair(socket, other);
+  }).listen(port);
+serve(asking, offered, 8080);
+serve(offered, asking, ${waitingPort});`;
+
+function relayObjects(image: string): readonly ClusterObject[] {
   const labels = { 'app.kubernetes.io/name': name };
   const metadata = { name, namespace, labels };
-  const code = `require('node:net').createServer((a) => { const b = require('node:net').connect(${port}, '${nodeAddress}'); a.on('error', () => b.destroy()); b.on('error', () => a.destroy()); a.pipe(b).pipe(a); }).listen(8080)`;
   const container = {
     name: 'relay',
     image,
-    command: ['node', '-e', code],
+    command: ['node', '-e', relayCode],
     ports: [{ containerPort: 8080 }],
     readinessProbe: { tcpSocket: { port: 8080 }, periodSeconds: 2 },
     securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
@@ -114,8 +159,8 @@ function relayObjects(image: string, port: number): readonly ClusterObject[] {
       metadata,
       spec: {
         podSelector: { matchLabels: labels },
-        policyTypes: ['Egress'],
-        egress: [{ to: [{ ipBlock: { cidr: `${nodeAddress}/32` } }], ports: [{ port, protocol: 'TCP' }] }],
+        policyTypes: ['Ingress'],
+        ingress: [{ from: [{ ipBlock: { cidr: '10.244.0.1/32' } }], ports: [{ port: waitingPort, protocol: 'TCP' }] }],
       },
     },
   ];

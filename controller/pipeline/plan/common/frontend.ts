@@ -4,7 +4,7 @@ import type { Tree } from '../../tree.ts';
 import { shellWord, step } from '../dockerfile-text.ts';
 import { installCommand, managerEnvironment, managerPackage } from '../node/manager.ts';
 import { readProject, type NodeProject } from '../node/project.ts';
-import { defaultNode } from '../recipe.ts';
+import { chooseNode } from '../node/version.ts';
 
 export interface Frontend {
   /** Folder of its package.json. */
@@ -46,22 +46,27 @@ function outputsOf(tree: Tree, folder: string): Frontend[] {
   });
 }
 
-/**
- * Lines of a stage named `frontend`, in /app as the repository has it, which leaves the pages in `target`. `otherwise`: a
- * command that runs where they cannot be built; absent: that ends the build.
- */
+export interface FrontendStage {
+  /** Folder in which the pages are left. */
+  readonly target: string;
+  readonly missingImages: readonly string[] | undefined;
+  /** A command that runs where they cannot be built; absent: that ends the build. */
+  readonly otherwise?: string;
+}
+
+/** Lines of a stage named `frontend`, in /app as the repository has it, on the Node that the pages ask for. */
 export function frontendStage(
   tree: Tree,
   { folder, script, output }: Frontend,
-  target: string,
-  otherwise?: string,
+  { target, missingImages, otherwise }: FrontendStage,
 ): string[] {
-  const project = readProject(tree.below(folder));
+  const own = tree.below(folder);
+  const project = readProject(own);
   if (project === undefined) return [];
   const file = posix.join(folder, 'package.json');
   const environment = managerEnvironment(project.manager);
   return [
-    `FROM ${defaultNode} AS frontend`,
+    `FROM ${chooseNode(own, project.ranges, missingImages).image} AS frontend`,
     'ENV CI=true npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
     ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
     'WORKDIR /app',

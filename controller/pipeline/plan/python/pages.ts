@@ -7,6 +7,7 @@ import { copy, step } from '../dockerfile-text.ts';
 import { findFramework } from '../node/framework.ts';
 import { readProject } from '../node/project.ts';
 import { serverLibrary } from '../node/unstarted.ts';
+import type { PlanInput } from '../recipe.ts';
 import { pythonSources } from './start/sources.ts';
 
 const frameworksOfCalls: ReadonlySet<string> = new Set(['FastAPI', 'Flask', 'Starlette', 'Quart', 'Litestar', 'Sanic']);
@@ -32,10 +33,10 @@ export function buildsPages(tree: Tree): boolean {
  * Lines of the stage `frontend`, which leaves the repository with what was built in /app. An app whose pages cannot be
  * built may still serve: that is a warning.
  */
-export function pagesStage(tree: Tree): string[] {
+export function pagesStage(tree: Tree, { missingImages }: Pick<PlanInput, 'missingImages'>): string[] {
   const frontend = { folder: '.', script: 'build', output: '.' };
   return [
-    ...frontendStage(tree, frontend, '.', report('pages', 'package.json')),
+    ...frontendStage(tree, frontend, { target: '.', missingImages, otherwise: report('pages', 'package.json') }),
     ...step('package.json', 'removing the packages of the pages', 'RUN rm -rf node_modules'),
     '',
   ];

@@ -120,7 +120,7 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
     },
     ...pagesOf(tree, input, parts),
     dockerfile: dockerfileText(reason, [
-      ...(hasPages ? pagesStage(tree) : []),
+      ...(hasPages ? pagesStage(tree, input) : []),
       ...nodeStage(start),
       ...buildStage(tree, input, parts),
       '',

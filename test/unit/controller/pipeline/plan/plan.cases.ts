@@ -92,6 +92,7 @@ export const cases: readonly Case[] = [
       'backend/shop/db.py': '',
       'package.json': JSON.stringify({
         scripts: { build: 'vite build' },
+        engines: { node: '>=18.13.0 <=22.x.x' },
         devDependencies: { '@sveltejs/kit': '2', '@sveltejs/adapter-static': '3' },
       }),
       'svelte.config.js':
@@ -100,7 +101,7 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     framework: 'FastAPI',
     reason: /backend\/shop\/main\.py/,
-    lines: [/--app-dir backend shop\.main:app/, /npm run build/, /COPY --from=frontend/],
+    lines: [/--app-dir backend shop\.main:app/, /^FROM node:22-bookworm-slim AS frontend$/m, /npm run build/, /COPY --from=frontend/],
   },
   {
     name: 'src layout',
