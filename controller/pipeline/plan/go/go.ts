@@ -71,7 +71,9 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   return {
     plan: { strategy: 'go', reason, port },
     dockerfile: dockerfileText(reason, [
-      ...(pages === undefined ? [] : [...frontendStage(tree, pages.frontend, { target: pages.embedded, missingImages: input.missingImages }), '']),
+      ...(pages === undefined
+        ? []
+        : [...frontendStage(tree, pages.frontend, { target: pages.embedded, missingImages: input.missingImages }), '']),
       ...buildStage(tree, input, parts),
       '',
       ...runStage(port, web === undefined ? `exec ${program}${serving.arguments}` : ofProcfile(web)),

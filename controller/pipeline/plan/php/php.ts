@@ -48,7 +48,9 @@ function recipe(tree: Tree, input: PlanInput, root: string, file: string): Recip
   return {
     plan: { strategy: 'php', reason, port, ...(laravel ? { framework: 'Laravel' } : {}) },
     dockerfile: dockerfileText(reason, [
-      ...(pages === undefined ? [] : [...frontendStage(tree, pages, { target: pages.output, missingImages: input.missingImages }), '']),
+      ...(pages === undefined
+        ? []
+        : [...frontendStage(tree, pages, { target: pages.output, missingImages: input.missingImages }), '']),
       ...image(tree, input, pages !== undefined),
       `ENV PORT=${port} PHP_CLI_SERVER_WORKERS=4${laravel ? ' LOG_CHANNEL=stderr SESSION_DRIVER=file CACHE_STORE=file' : ''}`,
       `EXPOSE ${port}`,

@@ -101,7 +101,12 @@ export const cases: readonly Case[] = [
     strategy: 'python',
     framework: 'FastAPI',
     reason: /backend\/shop\/main\.py/,
-    lines: [/--app-dir backend shop\.main:app/, /^FROM node:22-bookworm-slim AS frontend$/m, /npm run build/, /COPY --from=frontend/],
+    lines: [
+      /--app-dir backend shop\.main:app/,
+      /^FROM node:22-bookworm-slim AS frontend$/m,
+      /npm run build/,
+      /COPY --from=frontend/,
+    ],
   },
   {
     name: 'src layout',
