@@ -8,12 +8,12 @@ export const monitoring = z
       .boolean()
       .default(false)
       .describe(
-        'Create a PodMonitor and a PrometheusRule, for which the CRDs of the Prometheus Operator must be installed. Set network.metricsNamespaceLabels too.',
+        'Create PodMonitors and a PrometheusRule, for which the CRDs of the Prometheus Operator must be installed. Set network.metricsNamespaceLabels too.',
       ),
     labels: z
       .record(z.string(), z.string())
       .default({})
-      .describe('Labels of both, by which a Prometheus selects them, such as release: kube-prometheus-stack.'),
+      .describe('Labels of them, by which a Prometheus selects them, such as release: kube-prometheus-stack.'),
     interval: duration.default('30s').describe('How often the processes are scraped.'),
     rules: z.boolean().default(true).describe('Create the PrometheusRule, the alerts.'),
   })

@@ -215,7 +215,9 @@ const models = z.strictObject({
   freeQuotaUsd: usd.default('0.05').describe('Daily quota in USD of a caller without an API key.'),
   keyLimitUsd: usd
     .default('5')
-    .describe('Daily limit in USD of what a caller with an API key is charged for tools and apps.'),
+    .describe(
+      'Daily limit in USD of what a caller with an API key is charged for tools, apps and the margin on model calls.',
+    ),
   dailyCapUsd: usd.default('5').describe('Daily limit in USD of all calls that are paid with the platform key.'),
   callSeconds: z.int().min(1).max(900).default(120).describe('Time limit of a call, in seconds.'),
   listConfigMap: optional(name)
@@ -254,7 +256,7 @@ const metering = z.strictObject({
   gatewayNamespace: optional(name)
     .default('')
     .describe(
-      'Namespace into which the Secret that is made, moorage-metering, is copied for the gateway there. If empty, it is not copied.',
+      'Namespace of the gateway and its shipper: the Secret that is made, moorage-metering, is copied into it, and Prometheus finds the shipper there. If empty, nothing is copied, and the shipper is looked for in the namespace of the Gateway.',
     ),
   graceSeconds: z
     .int()

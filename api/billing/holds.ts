@@ -71,16 +71,22 @@ export class Holds {
       source,
       usage,
       lines = [],
+      frees,
     }: {
       readonly cost: Money;
       readonly source: SettlementSource;
       readonly usage: Usage;
       readonly lines?: readonly Line[];
+      /** A hold for what `lines` charge, which is given back only once they are recorded. */
+      readonly frees?: Hold | undefined;
     },
   ): Promise<Quota | undefined> {
-    const answer = await this.#persistently(hold, () =>
-      this.#options.ledger.settle({ hold: hold.id, cost, source, usage, lines }),
-    );
+    const { ledger } = this.#options;
+    const answer = await this.#persistently(hold, async () => {
+      const settled = await ledger.settle({ hold: hold.id, cost, source, usage, lines });
+      if (frees !== undefined) await ledger.release(frees.id);
+      return settled;
+    });
     return quotaAfter(hold, answer);
   }
 

@@ -20,7 +20,7 @@ export interface Payer {
   /** Who is debited for a model call, and who is owed for it. */
   readonly debit: LimitedAccount;
   readonly credit: LimitedAccount;
-  /** Who is debited for what we charge ourselves: the prices of tools and apps. */
+  /** Who is debited for what we charge ourselves: the prices of tools and apps, and the margin on model calls. */
   readonly charge: LimitedAccount;
 }
 
@@ -30,7 +30,7 @@ export interface Limits {
   readonly router: string;
   readonly freeQuota: Money;
   readonly dailyCap: Money;
-  /** What one caller with a key may be charged for tools and apps in a day. */
+  /** What one caller with a key may be charged for tools, apps and margins in a day. */
   readonly keyLimit: Money;
 }
 

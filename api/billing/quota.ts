@@ -2,7 +2,7 @@
 // exhausted.
 import { Problem } from '../../lib/problem.ts';
 import type { ReserveAnswer } from './ledger/shapes.ts';
-import { formatMoney, type Money } from './ledger/money.ts';
+import { formatMoney, formatUsd, type Money } from './ledger/money.ts';
 import type { LimitedAccount } from './ledger/ledger.ts';
 import type { Payer } from './payer.ts';
 import { quotaExhausted } from './problems.ts';
@@ -47,7 +47,7 @@ const ownKeyText = 'send your own API key for the model router: Authorization: B
 
 /** Like `$0.00089 of your $0.004`. */
 function balanceText(quota: Quota, whose = 'your'): string {
-  return `$${formatMoney(remaining(quota))} of ${whose} $${formatMoney(quota.limit)}`;
+  return `${formatUsd(remaining(quota))} of ${whose} ${formatUsd(quota.limit)}`;
 }
 
 /** Like `00:00 UTC`: daily quotas reset at the next one. */
@@ -103,7 +103,7 @@ export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: M
   const quota = refusedQuota(answer, refused, maxCost);
   return new Problem(
     quotaExhausted,
-    `This call can cost up to $${formatMoney(maxCost)}. ${shortage(quota, payer, everyone)}`,
+    `This call can cost up to ${formatUsd(maxCost)}. ${shortage(quota, payer, everyone)}`,
     {
       headers: {
         ...rateLimitHeaders(quota, payer, now),
@@ -134,7 +134,7 @@ function shortage(quota: Quota, payer: Payer, everyone: boolean): string {
   if (everyone)
     return `This installation has ${balanceText(quota, 'its')} daily limit for all callers ${reset}. ${own}`;
   if (payer.kind === 'key')
-    return `You have ${balanceText(quota)} daily limit for tools and apps with a key ${reset}. The operator of this installation can raise it.`;
+    return `You have ${balanceText(quota)} daily limit for tools, apps and margins with a key ${reset}. The operator of this installation can raise it.`;
   if (payer.kind === 'app')
     return `The app has ${balanceText(quota, 'its')} daily budget ${reset}. The operator of this installation can raise the budget. ${own}`;
   return `You have ${balanceText(quota)} daily quota ${reset}. ${own}`;

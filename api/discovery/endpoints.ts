@@ -1,21 +1,14 @@
 // The endpoints that describe this service to people and programs. Every document is derived; none is written by hand.
 import { z } from 'zod';
-import { activatorProblems } from '../../crds/activator-problems.ts';
 import { Problem, problemUrl } from '../../lib/problem.ts';
-import {
-  bufferedResponse,
-  defineEndpoint,
-  type Endpoint,
-  jsonResponse,
-  notFound,
-  problemTypesOf,
-} from '../http/index.ts';
+import { bufferedResponse, defineEndpoint, type Endpoint, jsonResponse, notFound } from '../http/index.ts';
 import { a2aPath, cardJson } from '../a2a/index.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { type FrontPage, frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
 import { llmsText } from './llms-txt.ts';
 import { openApi, withApps } from './openapi.ts';
+import { explainedProblems } from './problem-types.ts';
 import { answersAt, type Offer, type Site } from '../apps/index.ts';
 
 /** What is described beside the endpoints; what is left out does not exist. */
@@ -147,11 +140,7 @@ function capabilitiesEndpoint(site: Site): Endpoint {
 }
 
 function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
-  const types = (): ReturnType<typeof problemTypesOf> =>
-    new Map([
-      ...Object.values(activatorProblems).map((type) => [type.slug, type] as const),
-      ...problemTypesOf(endpoints),
-    ]);
+  const types = (): ReturnType<typeof explainedProblems> => explainedProblems(endpoints);
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',

@@ -7,3 +7,6 @@ export const meteringToken: ProblemType = {
   title: 'The metering token is missing or wrong',
   description: 'Only gateways and the operator may report uses. They show MOORAGE_METERING_TOKEN as a bearer token.',
 };
+
+/** No document lists the endpoints of that port, so these are named here to have their pages. */
+export const internalProblems: readonly ProblemType[] = [meteringToken];

@@ -73,7 +73,9 @@ export const environment = z.object({
     .describe('Daily limit of all calls with the platform key together, USD.'),
   MOORAGE_KEY_LIMIT_USD: moneyField
     .prefault('5')
-    .describe('Daily limit of what a caller with a key is charged for tools and apps, USD. Model calls are not in it.'),
+    .describe(
+      'Daily limit of what a caller with a key is charged for tools, apps and the margin on model calls, USD. What the router bills to the key is not in it.',
+    ),
   MOORAGE_PRICES: z
     .string()
     .optional()

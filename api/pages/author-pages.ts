@@ -1,37 +1,15 @@
 // The pages of an author, with his statement once he shows his key, and of the price list.
-import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import type { Endpoint, RequestContext } from '../http/index.ts';
 import { statementView } from '../revenue/index.ts';
 import type { Calls } from './calls.ts';
+import { author, priceList } from './data.ts';
 import { pageEndpoint } from './page.ts';
 import { authorPage, type AuthorRecord } from './views/author.ts';
 import { pricesPage } from './views/prices.ts';
 import { field, type PageSite } from './visit.ts';
 
 const source = '/api/authors/{handle}';
-
-const author = z.object({
-  author: z.string(),
-  apps: z.array(z.object({ slug: z.string(), share: z.number() })),
-  has_key: z.boolean(),
-});
-const priceList = z.object({
-  current: z.string(),
-  versions: z.array(
-    z.object({
-      version: z.string(),
-      from: z.string(),
-      note: z.string().nullish(),
-      use_usd: z.string(),
-      call_usd: z.string(),
-      tools: z.record(z.string(), z.string()),
-      model_margin: z.string(),
-      free: z.array(z.string()),
-    }),
-  ),
-});
-export type PriceListRecord = z.output<typeof priceList>;
 
 export function authorPages(site: PageSite, calls: Calls): Endpoint[] {
   return [

@@ -201,6 +201,29 @@ export const guide = guideEntry.extend({
 });
 export type Guide = z.output<typeof guide>;
 
+export const author = z.object({
+  author: z.string(),
+  apps: z.array(z.object({ slug: z.string(), share: z.number() })),
+  has_key: z.boolean(),
+});
+
+export const priceList = z.object({
+  current: z.string(),
+  versions: z.array(
+    z.object({
+      version: z.string(),
+      from: z.string(),
+      note: text,
+      use_usd: z.string(),
+      call_usd: z.string(),
+      tools: z.record(z.string(), z.string()),
+      model_margin: z.string(),
+      free: z.array(z.string()),
+    }),
+  ),
+});
+export type PriceListRecord = z.output<typeof priceList>;
+
 /** A page of the list of projects. */
 export interface ProjectPage {
   readonly projects: readonly Project[];

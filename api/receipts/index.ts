@@ -8,3 +8,4 @@ export type { LinkedTransaction } from './log/proofs.ts';
 export { receiptsUnconfigured } from './problems.ts';
 export type { Receipts } from './receipts.ts';
 export { startReceipts, type StartedReceipts } from './start.ts';
+export { lineFaults } from './verify/statement-lines.ts';

@@ -1,4 +1,5 @@
 // A reconciliation as text for a terminal.
+import { formatUsd } from '../billing/index.ts';
 import { apartTitles, causes, comparisonTitles, lineTitles } from './words.ts';
 import type { ComparisonResult, Reconciliation } from './result.ts';
 
@@ -22,7 +23,7 @@ export function tableOf(made: Reconciliation): string {
   const end =
     events === 0
       ? 'Nothing is unexplained.'
-      : `Unexplained: ${events}, $${usd}.${made.explanation === null ? '' : ` Explained by hand: ${made.explanation}`}`;
+      : `Unexplained: ${events}, ${formatUsd(usd)}.${made.explanation === null ? '' : ` Explained by hand: ${made.explanation}`}`;
   return `${head}\n${made.comparisons.map(comparisonText).join('\n')}\n${end}\n${made.waits ? 'Something of it is still awaited; it is compared again.\n' : ''}`;
 }
 
@@ -56,5 +57,5 @@ function aligned(rows: readonly Row[]): string[] {
 }
 
 function amount({ events, usd }: { readonly events: number; readonly usd: string }): string {
-  return usd === '0' ? String(events) : `${events}, ${usd.startsWith('-') ? '-' : ''}$${usd.replace('-', '')}`;
+  return usd === '0' ? String(events) : `${events}, ${formatUsd(usd)}`;
 }

@@ -1,11 +1,11 @@
 // The operator's program: what is owed, payouts, refunds, corrections, disputes. Run it where DATABASE_URL is set, such as in
 // a pod of the API.
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
-import { type Database, formatMoney, openLedgerDatabase, PriceList } from '../billing/index.ts';
+import { type Database, formatUsd, openLedgerDatabase, PriceList } from '../billing/index.ts';
+import { lineFaults } from '../receipts/index.ts';
 import { type Adjustment, adjust, listDisputes, listOwed, refund, resolve } from './corrections.ts';
 import { recordedPrices } from './prices.ts';
 import { postDayOf } from './shares.ts';
-import { audit } from './store/statements.ts';
 
 const usage = `usage: node api/revenue/command.ts COMMAND
   owed                                                        what is owed to each author
@@ -46,7 +46,7 @@ const commands: Readonly<Record<string, (database: Database, values: Values) => 
     const rows = await listOwed(database);
     return rows.length === 0
       ? 'nothing is owed'
-      : rows.map(({ author, amount }) => `${author}\t$${formatMoney(amount)}`).join('\n');
+      : rows.map(({ author, amount }) => `${author}\t${formatUsd(amount)}`).join('\n');
   },
   payout: async (database, values) =>
     posted(
@@ -97,8 +97,11 @@ const commands: Readonly<Record<string, (database: Database, values: Values) => 
     return lines === 0 ? 'nothing was missing' : `posted ${lines} ${lines === 1 ? 'line' : 'lines'}`;
   },
   audit: async (database) => {
-    const faults = await database.query(audit, []);
-    if (faults.length > 0) throw new Error(faults.map(({ fault }) => fault).join('\n'));
+    const faults = await database.transaction(async (transaction) => {
+      await transaction.script('set local statement_timeout = 0');
+      return lineFaults(transaction);
+    });
+    if (faults.length > 0) throw new Error(faults.join('\n'));
     return 'every line is as it was posted';
   },
 };

@@ -2,6 +2,7 @@
 import {
   type Database,
   formatMoney,
+  formatUsd,
   type Money,
   MoneyError,
   negate,
@@ -70,7 +71,7 @@ async function refuseMore(transaction: Transaction, author: string, id: string, 
   const [row] = await transaction.query(statements.owed, [author]);
   const owed = row?.amount ?? zero;
   if (known === undefined && amount > owed)
-    throw new CorrectionError(`${author} is owed $${formatMoney(owed)}, less than $${formatMoney(amount)}`);
+    throw new CorrectionError(`${author} is owed ${formatUsd(owed)}, less than ${formatUsd(amount)}`);
 }
 
 function keyOf(kind: Adjustment['kind'], author: string, id: string): string {

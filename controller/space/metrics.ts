@@ -10,7 +10,16 @@ export interface SpaceMetrics {
 
 export function spaceMetrics(registry: Registry): SpaceMetrics {
   const registers = [registry];
+  const failures = new Counter({
+    name: 'moorage_space_failures_total',
+    help: 'Nodes whose disks could not be read (node), and apps whose images could not be removed (registry).',
+    labelNames: ['of'],
+    registers,
+  });
+  // From the first scrape on, so that the first failure is an increase.
+  for (const kind of ['node', 'registry']) failures.inc({ of: kind }, 0);
   return {
+    failures,
     short: new Gauge({
       name: 'moorage_disk_short',
       help: '1 while no pipeline is started for lack of disk space, else 0.',
@@ -25,12 +34,6 @@ export function spaceMetrics(registry: Registry): SpaceMetrics {
     removed: new Counter({
       name: 'moorage_registry_removed_total',
       help: 'Manifests of images and caches that were removed from the registry.',
-      registers,
-    }),
-    failures: new Counter({
-      name: 'moorage_space_failures_total',
-      help: 'Nodes whose disks could not be read (node), and apps whose images could not be removed (registry).',
-      labelNames: ['of'],
       registers,
     }),
   };

@@ -4,12 +4,12 @@ import { BlockList } from 'node:net';
 import { pino } from 'pino';
 import { Registry, type MetricObject } from 'prom-client';
 import { activatorMetrics } from '../../activator/metrics.ts';
-import { activatorProblems } from '../../crds/activator-problems.ts';
 import { readAppSettings } from '../../api/apps/config.ts';
 import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
 import { billingMetrics, dailyLimitMetrics, databaseMetrics } from '../../api/billing/metrics.ts';
 import { createApi } from '../../api/create-api.ts';
-import { type Endpoint, problemTypesOf } from '../../api/http/index.ts';
+import { explainedProblems } from '../../api/discovery/index.ts';
+import type { Endpoint } from '../../api/http/index.ts';
 import { readModelSettings } from '../../api/models/config.ts';
 import { shipperMetrics } from '../../api/metering/shipper/metrics.ts';
 import { modelMetrics } from '../../api/models/metrics.ts';
@@ -85,10 +85,7 @@ function assemble(): Product {
   return {
     endpoints: api.endpoints,
     tools: api.tools.toolRegistry.tools,
-    problems: [
-      ...problemTypesOf([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values(),
-      ...Object.values(activatorProblems),
-    ],
+    problems: [...explainedProblems([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values()],
     protocols: [api.mcp.path, api.apps.byPath.path],
     metrics: {
       operator: runtimeRegistry().getMetricsAsArray(),

@@ -133,8 +133,8 @@ export class Ledger {
   }
 
   /**
-   * Gives back what is reserved for tools and calls of apps whose process ended: their tariff is due for a result only, and
-   * no router has a record of it. @returns how many
+   * Gives back what is reserved for tools, calls of apps and margins whose process ended: their tariff is due for a result
+   * only, and no router has a record of it. @returns how many
    */
   async releaseToolHolds(): Promise<number> {
     const [row] = await this.#database.replay(statements.releaseToolHolds, [this.#now()]);

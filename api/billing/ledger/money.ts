@@ -93,6 +93,12 @@ export function formatMoney(amount: Money): string {
   return `${amount < 0n ? '-' : ''}${whole}${fraction === '' ? '' : `.${fraction}`}`;
 }
 
+/** An amount for people: `$0.0000135`, `-$0.5`. Of an amount as decimal text, every digit stays. */
+export function formatUsd(amount: Money | string): string {
+  const text = typeof amount === 'string' ? amount : formatMoney(amount);
+  return text.startsWith('-') ? `-$${text.slice(1)}` : `$${text}`;
+}
+
 /**
  * The JSON number of an amount, for the edge only. It is the double nearest to the exact value; below 1000 USD its JSON
  * text parses back to exactly the same amount, because a double keeps any 15 decimal digits.

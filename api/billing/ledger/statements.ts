@@ -21,7 +21,7 @@ export const releaseToolHolds = statement(
   'release-tools',
   `select ledger.void(array(
     select p.hold_id from ledger.pending p join ledger.hold h on h.id = p.hold_id join ledger.account a on a.id = h.credit
-    where a.kind in ('tool', 'revenue') and p.abandoned_at is null order by p.hold_id limit 500), $1) as answers`,
+    where a.kind in ('tool', 'revenue', 'margin') and p.abandoned_at is null order by p.hold_id limit 500), $1) as answers`,
   shapes.releaseAnswers,
 );
 export const pend = statement('pend', 'select ledger.pend($1, $2, $3::jsonb, $4, $5) as answer', shapes.pendAnswer);

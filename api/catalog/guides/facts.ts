@@ -1,6 +1,6 @@
 // What a guide says of this installation: `{name}` in its text and calls stands for a fact that is read from the
 // configuration, so that no text goes stale.
-import { formatMoney, type Money } from '../../billing/index.ts';
+import { formatUsd, type Money } from '../../billing/index.ts';
 import type { Models } from '../../models/index.ts';
 import type { Tools } from '../../tools/index.ts';
 
@@ -19,7 +19,7 @@ export function factsOf({ baseUrl, freeQuota, catalog, toolRegistry }: FactsOpti
   const prices = toolRegistry.tools.map(({ name, price }) => [`price_${name}`, `$${price}`] as const);
   return new Map([
     ['base_url', baseUrl],
-    ['free_quota', `$${formatMoney(freeQuota)}`],
+    ['free_quota', formatUsd(freeQuota)],
     ['tools', String(toolRegistry.tools.length)],
     ['default_model', catalog.preferred.id],
     ['cheapest_free_model', (free[0] ?? catalog.preferred).id],

@@ -7,6 +7,7 @@ import {
   type Hold,
   type Holds,
   type Ledger,
+  marginAccount,
   marginLines,
   marginOf,
   type Money,
@@ -70,6 +71,8 @@ export interface MeteredRouterOptions {
 interface ReservedCall {
   readonly call: ModelCall;
   readonly hold: Hold;
+  /** What is reserved for our margin on it, against the daily limit of the key; none where there is no margin. */
+  readonly marginHold: Hold | undefined;
   readonly since: number;
   /** The version of the price list that was in effect when it began. */
   readonly version: PriceVersion;
@@ -119,8 +122,30 @@ export class MeteredRouter {
   async #reserve(call: ModelCall): Promise<ReservedCall> {
     const { holds, callMs, prices } = this.#options;
     const { payer, maxCost, id = randomUUID() } = call;
-    const hold = await holds.reserve({ id, payer, maxCost, ttlMs: callMs + 60_000 });
-    return { call, hold, since: performance.now(), version: prices.at() };
+    const ttlMs = callMs + 60_000;
+    const version = prices.at();
+    const marginHold = await this.#reserveMargin(call, version, ttlMs);
+    try {
+      const hold = await holds.reserve({ id, payer, maxCost, ttlMs });
+      return { call, hold, marginHold, since: performance.now(), version };
+    } catch (error) {
+      if (marginHold !== undefined) await holds.release(marginHold);
+      throw error;
+    }
+  }
+
+  /** The router bills the cost to the key itself, without a limit here; the margin is ours, and counts to that of the key. */
+  async #reserveMargin(call: ModelCall, version: PriceVersion, ttlMs: number): Promise<Hold | undefined> {
+    const { holds, router } = this.#options;
+    const { payer, maxCost } = call;
+    const maxMargin = marginOf(maxCost, payer, version, itemOf(call));
+    if (maxMargin === zero) return undefined;
+    const credit = { account: marginAccount(router.name), limit: null };
+    return holds.reserve({ id: randomUUID(), payer, maxCost: maxMargin, ttlMs, credit });
+  }
+
+  async #releaseMargin({ marginHold }: ReservedCall): Promise<void> {
+    if (marginHold !== undefined) await this.#options.holds.release(marginHold);
   }
 
   /** Settles, releases or leaves pending. The caller gets the result, whatever happens to the database meanwhile. */
@@ -135,6 +160,7 @@ export class MeteredRouter {
   async #closeFailed(reserved: ReservedCall, failure: RouterFailure, latencyMs: number): Promise<Settlement> {
     if (!failure.costsNothing) return this.#pend(reserved, failure.reference, { latencyMs });
     const quota = await this.#options.holds.release(reserved.hold);
+    await this.#releaseMargin(reserved);
     return { cost: undefined, charged: zero, source: 'none', latencyMs, quota };
   }
 
@@ -153,6 +179,7 @@ export class MeteredRouter {
       source: cost.source,
       usage: usageOf(reserved, measured),
       lines: marginLines(charged, reserved.call.payer, router.name),
+      frees: reserved.marginHold,
     });
     return { cost: cost.amount, charged, source: cost.source, latencyMs, quota };
   }
@@ -175,14 +202,18 @@ export class MeteredRouter {
   async #lookUpSoon(reserved: ReservedCall, reference: string | undefined, key: string): Promise<void> {
     const { ledger, router, lookupMs = [1_000, 4_000, 15_000] } = this.#options;
     const { hold, call } = reserved;
-    for (const wait of lookupMs) {
-      await sleep(wait, undefined, { ref: false });
-      const found = await router.lookUp({ hold: hold.id, reference: reference ?? null }, key).catch(() => undefined);
-      if (found?.outcome !== 'found') continue;
-      const { cost, source } = found;
-      const lines = marginLines(marginFor(reserved, cost), call.payer, router.name);
-      await ledger.settle({ hold: hold.id, cost, source, lines });
-      return;
+    try {
+      for (const wait of lookupMs) {
+        await sleep(wait, undefined, { ref: false });
+        const found = await router.lookUp({ hold: hold.id, reference: reference ?? null }, key).catch(() => undefined);
+        if (found?.outcome !== 'found') continue;
+        const { cost, source } = found;
+        const lines = marginLines(marginFor(reserved, cost), call.payer, router.name);
+        await ledger.settle({ hold: hold.id, cost, source, lines });
+        return;
+      }
+    } finally {
+      await this.#releaseMargin(reserved);
     }
   }
 

@@ -1,5 +1,6 @@
 // An author: his apps, how he proves that they are his, and the statement of a month.
 import type { Problem } from '../../../lib/problem.ts';
+import { formatUsd } from '../../billing/index.ts';
 import { type Html, html } from '../../http/index.ts';
 import type { StatementView } from '../../revenue/index.ts';
 import type { Page } from '../page.ts';
@@ -107,8 +108,6 @@ function howTo({ handle, hasKey }: AuthorRecord, visit: Visit): Html {
   </section>`;
 }
 
-const usd = (amount: string): string => (amount.startsWith('-') ? `-$${amount.slice(1)}` : `$${amount}`);
-
 function statementParts(statement: StatementView, visit: Visit): Html {
   const { text, format } = visit;
   return html`<section>
@@ -116,11 +115,11 @@ function statementParts(statement: StatementView, visit: Visit): Html {
     ${facts([
       [text.author.state, text.author.states[statement.state]],
       [text.author.until, format.dateTime(statement.disputes_until)],
-      [text.author.opening, usd(statement.opening_usd)],
-      [text.author.earned, usd(statement.earned_usd)],
-      [text.author.corrected, usd(statement.corrected_usd)],
-      [text.author.paid, usd(statement.paid_usd)],
-      [text.author.closing, html`<strong>${usd(statement.closing_usd)}</strong>`],
+      [text.author.opening, formatUsd(statement.opening_usd)],
+      [text.author.earned, formatUsd(statement.earned_usd)],
+      [text.author.corrected, formatUsd(statement.corrected_usd)],
+      [text.author.paid, formatUsd(statement.paid_usd)],
+      [text.author.closing, html`<strong>${formatUsd(statement.closing_usd)}</strong>`],
     ])}
     ${statement.lines.length === 0 ? html`<p class="empty">${text.author.empty}</p>` : lines(statement, visit)}
     ${losses(statement, visit)} ${disputes(statement, visit)}
@@ -147,9 +146,9 @@ function lines({ lines: list }: StatementView, visit: Visit): Html {
       html`${text.author.kinds[line.kind]}${line.item === null ? '' : html`, ${text.author.items[line.item]}`}${line.reason === null ? '' : html`<br /><small>${authored(line.reason)}</small>`}`,
       line.app ?? missing(visit),
       format.integer(line.uses),
-      usd(line.gross_usd),
+      formatUsd(line.gross_usd),
       line.share === null ? missing(visit) : format.percent(Number(line.share)),
-      usd(line.amount_usd),
+      formatUsd(line.amount_usd),
       line.price_version ?? missing(visit),
     ]),
   );

@@ -1,6 +1,7 @@
 // The price list: what is in effect, and what is announced.
+import { formatUsd } from '../../billing/index.ts';
 import { type Html, html } from '../../http/index.ts';
-import type { PriceListRecord } from '../author-pages.ts';
+import type { PriceListRecord } from '../data.ts';
 import type { Page } from '../page.ts';
 import { english, table } from '../parts.ts';
 import type { Visit } from '../visit.ts';
@@ -34,7 +35,7 @@ function section({ version, from, note, free, ...prices }: Version, title: strin
       text.prices.title,
       [{ title: text.prices.item }, { title: text.prices.price, number: true }],
       [
-        [text.prices.use, `$${prices.use_usd}`],
+        [text.prices.use, formatUsd(prices.use_usd)],
         [text.prices.call, priceOf('call', prices.call_usd, free, visit)],
         [text.prices.margin, format.percent(Number(prices.model_margin))],
         ...Object.entries(prices.tools).map(([tool, price]) => [name(tool), priceOf(tool, price, free, visit)]),
@@ -44,5 +45,5 @@ function section({ version, from, note, free, ...prices }: Version, title: strin
 }
 
 function priceOf(item: string, price: string, free: readonly string[], { text }: Visit): string {
-  return free.includes(item) ? `$${price} (${text.prices.free})` : `$${price}`;
+  return free.includes(item) ? `${formatUsd(price)} (${text.prices.free})` : formatUsd(price);
 }

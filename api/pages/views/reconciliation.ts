@@ -1,4 +1,5 @@
 // Reconciliation: the days that were compared, and one of them with both sides and each difference by its cause.
+import { formatUsd } from '../../billing/index.ts';
 import { type Html, html } from '../../http/index.ts';
 import type { ComparisonResult, Reconciliation, ReconciliationSummary } from '../../reconciliation/index.ts';
 import type { Page } from '../page.ts';
@@ -55,7 +56,7 @@ export function reconciliationPage(made: Reconciliation, visit: Visit): Page {
     json: `/api/reconciliation/${made.day}`,
     main: html`<h1>${words.of(made.day)}</h1>
       <p class="notice${isClean || made.explanation !== null ? '' : ' rejected'}">
-        ${isClean ? words.nothing : words.something(format.integer(made.unexplained.events), money(made.unexplained.usd))}
+        ${isClean ? words.nothing : words.something(format.integer(made.unexplained.events), formatUsd(made.unexplained.usd))}
       </p>
       ${made.explanation === null ? '' : html`<p>${words.explanation}: ${authored(made.explanation)}</p>`}
       <p class="meta">
@@ -123,12 +124,7 @@ function badge(outcome: Outcome, { text }: Visit): Html {
   return html`<span class="badge ${badges[outcome]}">${text.reconciliation.outcome[outcome]}</span>`;
 }
 
-/** `12`, or `12 · $0.0025`. */
+/** `12`, or `12 · $0.0025`: every digit, as what is compared here is exact. */
 function amount({ events, usd }: Sum, { format }: Visit): string {
-  return usd === '0' ? format.integer(events) : `${format.integer(events)} · ${money(usd)}`;
-}
-
-/** Every digit: what is compared here is exact. */
-function money(usd: string): string {
-  return usd.startsWith('-') ? `−$${usd.slice(1)}` : `$${usd}`;
+  return usd === '0' ? format.integer(events) : `${format.integer(events)} · ${formatUsd(usd)}`;
 }

@@ -1,4 +1,6 @@
 // Checks the lines of statements against the transactions that posted them: each says in its reference what the line says.
+// For `npm run verify` and for the operator's `audit`. Nothing of it is a function of the database: whoever changed rows may
+// have changed that as well, so what a line says is hashed here and not by revenue.digest, which posts it.
 import { createHash } from 'node:crypto';
 import type { Transaction } from '../../billing/index.ts';
 import { linesOfStatements, postingsWithoutLine } from './statements.ts';

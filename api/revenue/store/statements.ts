@@ -187,4 +187,3 @@ export const allOwed = statement(
     where a.kind = 'author' group by 1 having sum(e.amount) <> 0 order by 1`,
   z.object({ author: z.string(), amount: money }),
 );
-export const audit = statement('audit', 'select fault from revenue.audit()', z.object({ fault: z.string() }));

@@ -1,6 +1,9 @@
 // Alerts about the database and the ledger in it.
 import type { AlertGroup } from '../alert.ts';
 
+/** Of a process that has a database: one that has never audited it is overdue by the time for which it runs. */
+const started = '(process_start_time_seconds and on (instance) moorage_database_up)';
+
 export const ledger: AlertGroup = {
   name: 'moorage-ledger',
   title: 'Database and ledger',
@@ -34,10 +37,10 @@ export const ledger: AlertGroup = {
     },
     {
       name: 'MoorageLedgerAuditOverdue',
-      expr: 'time() - min(moorage_ledger_audit_timestamp_seconds) > 3 * 3600',
+      expr: `time() - min(moorage_ledger_audit_timestamp_seconds or on (instance) ${started}) > 3 * 3600`,
       for: '10m',
       severity: 'warning',
-      summary: 'A replica of the API last audited the ledger {{ $value | humanizeDuration }} ago',
+      summary: 'A replica of the API has not audited the ledger for {{ $value | humanizeDuration }}',
       meaning: 'A fault in the ledger would not be seen.',
       runbook: [
         'Read why it fails: `kubectl -n moorage-system logs deploy/moorage-api | grep audit`. The usual cause is a database that is away or slow.',

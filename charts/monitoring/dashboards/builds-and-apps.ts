@@ -1,13 +1,18 @@
-// Builds and apps: the queue, how builds end and how long they take, and the operator that drives them.
+// Builds and apps: the queue, how builds end and how long they take, what the registry keeps of them, and the operator that
+// drives them.
 import type { Dashboard } from '../panel.ts';
 
 const quantile = (share: number): string =>
   `histogram_quantile(${share}, sum by (le, stage) (rate(moorage_pipeline_stage_duration_seconds_bucket[1h])))`;
 
+/** Of each app, by kind; while another replica begins to lead, both may have it. */
+const stored = 'max by (app, kind) (moorage_registry_stored_bytes)';
+
 export const buildsAndApps: Dashboard = {
   name: 'builds-and-apps',
   title: 'Moorage / Builds and apps',
-  about: 'The build queue, how builds end and how long they take, apps that are not ready, and the operator.',
+  about:
+    'The build queue, how builds end and how long they take, the registry, apps that are not ready, and the operator.',
   rows: [
     {
       title: 'Builds',
@@ -53,6 +58,46 @@ export const buildsAndApps: Dashboard = {
           unit: 's',
           width: 12,
           queries: [{ expr: quantile(0.9), legend: '{{stage}}' }],
+        },
+      ],
+    },
+    {
+      title: 'Space',
+      panels: [
+        {
+          title: 'Kept in the registry',
+          description:
+            'Images and layer caches of all apps, when each was last looked at. Layers that apps share count in each, so the disk has less.',
+          kind: 'bars',
+          unit: 'bytes',
+          width: 12,
+          queries: [{ expr: `sum by (kind) (${stored})`, legend: '{{kind}}' }],
+        },
+        {
+          title: 'Apps that keep most in the registry',
+          description: 'The ten largest. `builds.imageLimit` and `builds.cacheLimit` say how much of an app is kept.',
+          kind: 'lines',
+          unit: 'bytes',
+          width: 12,
+          queries: [{ expr: `topk(10, sum by (app) (${stored}))`, legend: '{{app}}' }],
+        },
+        {
+          title: 'Removed from the registry, in an hour',
+          description: 'Images and caches that are kept no longer.',
+          kind: 'bars',
+          unit: 'short',
+          width: 12,
+          queries: [{ expr: 'sum(increase(moorage_registry_removed_total[1h]))', legend: 'removed' }],
+        },
+        {
+          title: 'Disks that could not be read or freed, in an hour',
+          description:
+            'node: disks of nodes that could not be read, so that builds may fill them. registry: apps whose images could not be removed. Normal: 0.',
+          kind: 'lines',
+          unit: 'short',
+          width: 12,
+          limit: { value: 1, worse: 'above' },
+          queries: [{ expr: 'sum by (of) (increase(moorage_space_failures_total[1h]))', legend: '{{of}}' }],
         },
       ],
     },

@@ -1,10 +1,10 @@
-// Metering and sleep: whether every use is counted, what apps take, how they wake, and what the registry keeps of them.
+// Metering and sleep: whether every use is counted, what apps take, and how they wake.
 import type { Dashboard } from '../panel.ts';
 
 export const meteringAndSleep: Dashboard = {
   name: 'metering-and-sleep',
   title: 'Moorage / Metering and sleep',
-  about: 'Uses counted from access logs, shippers, CPU and memory of apps, wakes, and the registry.',
+  about: 'Uses counted from access logs, shippers, CPU and memory of apps, and wakes.',
   rows: [
     {
       title: 'Access logs of gateways',
@@ -185,19 +185,6 @@ export const meteringAndSleep: Dashboard = {
             { expr: 'sum(moorage_activator_open_requests)', legend: 'in progress' },
             { expr: 'sum(moorage_activator_held_requests)', legend: 'held' },
           ],
-        },
-      ],
-    },
-    {
-      title: 'Registry',
-      panels: [
-        {
-          title: 'Removed from the registry',
-          description: 'Images and caches that are kept no longer.',
-          kind: 'bars',
-          unit: 'short',
-          width: 12,
-          queries: [{ expr: 'sum(increase(moorage_registry_removed_total[$__rate_interval]))', legend: 'removed' }],
         },
       ],
     },

@@ -1,13 +1,16 @@
-// What the chart makes for Prometheus: nothing unless asked, then a PodMonitor of every process and the alerts.
+// What the chart makes for Prometheus: nothing unless asked, then PodMonitors of every process, the shipper beside the gateway
+// among them, and the alerts.
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, test } from 'vitest';
-import { stringify } from 'yaml';
+import { parse, stringify } from 'yaml';
 import { z } from 'zod';
 import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
-import { named, ofKind, podSpecOf, render, required, type Rendered } from '../../support/chart.ts';
+import { paths } from '../../../cluster/paths.ts';
+import { named, object, ofKind, podSpecOf, render, required, type Rendered } from '../../support/chart.ts';
+import { gatewayDeployment } from '../../support/monitoring/gateway-manifest.ts';
 import { promtool } from '../../support/monitoring/programs.ts';
 
 const values = {
@@ -25,6 +28,24 @@ const monitor = z.looseObject({
     selector: z.object({ matchLabels: z.record(z.string(), z.string()) }),
     podMetricsEndpoints: z.array(z.looseObject({ port: z.string(), path: z.string(), interval: z.string() })).length(1),
   }),
+});
+const shipperMonitor = object.extend({
+  spec: z.object({
+    namespaceSelector: z.object({ matchNames: z.array(z.string()) }),
+    selector: z.unknown(),
+    podMetricsEndpoints: z.array(
+      z.looseObject({ port: z.string(), path: z.string(), interval: z.string(), relabelings: z.unknown() }),
+    ),
+  }),
+});
+const sidecars = z.looseObject({
+  initContainers: z.array(
+    z.looseObject({
+      name: z.string(),
+      restartPolicy: z.string(),
+      ports: z.array(z.object({ name: z.string(), containerPort: z.int() })),
+    }),
+  ),
 });
 const template = z.looseObject({
   spec: z.looseObject({
@@ -66,6 +87,34 @@ test('the PodMonitor selects activator, operator, API, workers and registry prox
     'moorage-registry-proxy',
     'moorage-workers',
   ]);
+});
+
+test('another PodMonitor finds the shipper beside the gateway of `npm run up`, by namespace and name of the port', async () => {
+  const { metadata, spec } = shipperMonitor.parse(named(objects, 'PodMonitor', 'moorage-shipper'));
+  assert.equal(metadata.labels?.['release'], 'prometheus');
+  // Gateways have labels of their own.
+  assert.deepEqual(spec.selector, {});
+  const [endpoint, ...others] = spec.podMetricsEndpoints;
+  assert.deepEqual(
+    [endpoint?.path, endpoint?.interval, endpoint?.relabelings, others],
+    ['/metrics', '15s', [{ targetLabel: 'job', replacement: 'moorage-shipper' }], []],
+  );
+  const traefik = gatewayDeployment();
+  const [shipper] = sidecars.parse(podSpecOf(traefik)).initContainers;
+  assert.deepEqual(
+    [shipper?.name, shipper?.restartPolicy, shipper?.ports],
+    ['shipper', 'Always', [{ name: endpoint?.port, containerPort: 9091 }]],
+  );
+  const local = z
+    .looseObject({ metering: z.looseObject({ gatewayNamespace: z.string() }) })
+    .parse(parse(await readFile(join(paths.root, 'cluster/values.local.yaml'), 'utf8')));
+  assert.equal(local.metering.gatewayNamespace, traefik.metadata.namespace);
+  const namespacesOf = async (more: object): Promise<unknown> =>
+    shipperMonitor.parse(named(await render({ ...values, ...more }), 'PodMonitor', 'moorage-shipper')).spec
+      .namespaceSelector.matchNames;
+  assert.deepEqual(await namespacesOf({ metering: local.metering }), ['moorage-gateway']);
+  assert.deepEqual(await namespacesOf({ gateway: { ...required.gateway, namespace: 'edge' } }), ['edge']);
+  assert.deepEqual(await namespacesOf({}), ['moorage-system']);
 });
 
 test('the namespace of Prometheus reaches each of them', () => {
@@ -113,7 +162,7 @@ test('the PrometheusRule has every alert as it is written, templates of Promethe
 
 test('the alerts can be left out', async () => {
   const without = await render({ ...values, monitoring: { enabled: true, rules: false } });
-  assert.equal(ofKind(without, 'PodMonitor').length, 1);
+  assert.equal(ofKind(without, 'PodMonitor').length, 2);
   assert.deepEqual(ofKind(without, 'PrometheusRule'), []);
 });
 

@@ -1,18 +1,18 @@
 // Alerts fired on purpose: real processes are made to misbehave under a real Prometheus with the real rules, whose
-// alerts do not wait. Those that need hours or a state that cannot be made here are tried by promtool (rules.test.ts).
+// alerts do not wait. Here those of calls, money and uses; of builds and of processes beside it. How long each condition has
+// to hold is tried by promtool (rules.test.ts).
 import assert from 'node:assert/strict';
 import { Client } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
-import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
-import { renderRules } from '../../../charts/monitoring/rules.ts';
-import { ask, buildApps, faultBuild, useUpQuota } from '../../support/monitoring/activity.ts';
+import { ask, buildApps, useUpQuota } from '../../support/monitoring/activity.ts';
 import { startLab, unbilled, type Lab } from '../../support/monitoring/lab.ts';
-import { startPrometheus, type Prometheus } from '../../support/monitoring/prometheus.ts';
-import { findNoRoom, startedJob, startJob } from '../../support/operator/stand-in.ts';
+import { watch, type Watch } from '../../support/monitoring/watch.ts';
 import { until } from '../../support/operator/world.ts';
 
 let lab: Lab;
-let prometheus: Prometheus;
+let watching: Watch;
+const summaryOf: Watch['summaryOf'] = (...asked) => watching.summaryOf(...asked);
+const ended: Watch['ended'] = (...asked) => watching.ended(...asked);
 
 beforeAll(async () => {
   lab = await startLab({
@@ -24,32 +24,12 @@ beforeAll(async () => {
       MOORAGE_METERING_GRACE_SECONDS: '5',
     },
   });
-  const hasty = alertGroups.map((group) => ({
-    ...group,
-    alerts: group.alerts.map((alert) => ({ ...alert, for: '1s' })),
-  }));
-  prometheus = await startPrometheus({ targets: lab.targets, rules: renderRules(hasty) });
+  watching = await watch(lab);
 });
 afterAll(async () => {
-  await prometheus.stop();
+  await watching.stop();
   await lab.stop();
 });
-
-async function firing(): Promise<string[]> {
-  const alerts = await prometheus.alerts();
-  const names = alerts.filter(({ state }) => state === 'firing').map(({ labels }) => labels['alertname'] ?? '');
-  return [...new Set(names)].sort();
-}
-
-/** Waits until it fires, and returns its summary. */
-async function summaryOf(name: string): Promise<string> {
-  return until(`${name} to fire`, async () => {
-    const alerts = await prometheus.alerts();
-    return alerts.find(({ labels, state }) => labels['alertname'] === name && state === 'firing')?.annotations[
-      'summary'
-    ];
-  });
-}
 
 /** A client that changes what only an administrator can, with the triggers off. */
 async function asAdministrator<T>(work: (client: Client) => Promise<T>): Promise<T> {
@@ -69,7 +49,7 @@ test('while all is well, nothing fires but the certificate that ends tomorrow', 
     /^The certificate for apps\.localhost ends in (23h \d+m|1d 0h 0m)/,
   );
   await summaryOf('MoorageCertificateExpiring');
-  assert.deepEqual(await firing(), ['MoorageCertificateEnding', 'MoorageCertificateExpiring']);
+  assert.deepEqual(await watching.firing(), ['MoorageCertificateEnding', 'MoorageCertificateExpiring']);
 });
 
 test('a disk that fills', async () => {
@@ -77,27 +57,19 @@ test('a disk that fills', async () => {
   assert.match(await summaryOf('MoorageNodeDiskFilling'), /^5% of the disk \((node|images)\) of node node-a are free$/);
   assert.equal(await summaryOf('MoorageVolumeFilling'), '5% of the volume data-moorage-postgres-0 are free');
   lab.faults.freeDisk = 0.6;
-  await until('room again', async () => !(await firing()).includes('MoorageNodeDiskFilling'));
-});
-
-test('builds that fail by faults of the platform, and one for which no node has room', async () => {
-  for (const name of ['fault-b', 'fault-c', 'fault-d']) await faultBuild(lab, name);
-  assert.match(await summaryOf('MoorageBuildsFailing'), /^\d+(\.\d+)?% of the builds of the last hour failed/);
-  await lab.world.submit('roomless');
-  const job = await startedJob(lab.world, 'roomless');
-  await startJob(lab.world.client, job);
-  await findNoRoom(lab.world.client, job, '0/1 nodes are available');
-  assert.equal(await summaryOf('MoorageBuildsWithoutRoom'), 'No node has room for 1 builds');
+  await ended('MoorageNodeDiskFilling');
+  await ended('MoorageVolumeFilling');
 });
 
 test('a model router that is broken', async () => {
   lab.faults.isRouterBroken = true;
   await until('failures enough', async () => {
     assert.equal(await ask(lab, 'Hello'), 502);
-    const names = await firing();
+    const names = await watching.firing();
     return names.includes('MoorageRouterFailing') && names.includes('MoorageApiErrors');
   });
   assert.match(await summaryOf('MoorageRouterFailing'), /^\d+(\.\d+)?% of the model calls/);
+  assert.match(await summaryOf('MoorageApiErrors'), /^\d+(\.\d+)?% of the requests to the API are answered/);
   lab.faults.isRouterBroken = false;
 });
 
@@ -130,7 +102,7 @@ test('a use that is gone of a day that was reconciled, and a day that was not', 
     /^Records of the last days differ, unexplained: (ledger|router) by /,
   );
   await lab.run('api/reconciliation/command.ts', '--day', yesterday, '--explain', 'Moved by this test.');
-  await until('the alert to end', async () => !(await firing()).includes('MoorageReconciliationDifference'));
+  await ended('MoorageReconciliationDifference');
   await asAdministrator((client) => client.query('update reconciliation.day set day = day - 2'));
   assert.match(await summaryOf('MoorageReconciliationOverdue'), /^The last day that was reconciled ended 2d /);
 });
@@ -157,7 +129,7 @@ test('a row of the ledger that somebody changed', async () => {
   assert.equal(rowCount, 1);
   assert.match(await summaryOf('MoorageLedgerImbalance'), /^The audit of the ledger found [1-9]\d* faults$/);
   assert.deepEqual(
-    (await prometheus.query('moorage_ledger_imbalance_usd')).map(({ value }) => value),
+    (await watching.prometheus.query('moorage_ledger_imbalance_usd')).map(({ value }) => value),
     [1],
   );
 });

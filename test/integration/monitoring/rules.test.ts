@@ -33,7 +33,7 @@ function inputOf(series: Readonly<Record<string, string>>): object[] {
 }
 
 /** What promtool is to expect: with every label and annotation, or nothing. */
-function unitTests({ severity, meaning, runbook }: Alert, { alert, fires, quiet }: AlertCase): object[] {
+function unitTests({ severity, meaning, runbook }: Alert, { alert, fires, ended, quiet }: AlertCase): object[] {
   const expected = {
     exp_labels: { severity, ...fires.labels },
     exp_annotations: {
@@ -44,6 +44,7 @@ function unitTests({ severity, meaning, runbook }: Alert, { alert, fires, quiet 
   };
   return [
     { ...fires, expects: [expected] },
+    ...(ended === undefined ? [] : [{ ...fires, at: ended, expects: [] }]),
     { ...quiet, expects: [] },
   ].map(({ series, at, expects }) => ({
     interval: '1m',

@@ -48,15 +48,20 @@ export async function goLive({ world }: Pick<Lab, 'world'>, name: string): Promi
 }
 
 /** An app that the review refuses. */
-export async function reject({ world }: Pick<Lab, 'world'>, name: string): Promise<void> {
-  await world.submit(name);
+export async function reject(lab: Pick<Lab, 'world'>, name: string): Promise<void> {
+  await lab.world.submit(name);
+  await rejectStarted(lab, name);
+}
+
+/** The build of an app, once it is started, ends by a rejection. */
+export async function rejectStarted({ world }: Pick<Lab, 'world'>, name: string): Promise<void> {
   const job = await startedJob(world, name);
   const commit = job.metadata.annotations?.[annotations.commit] ?? '';
   await startJob(world.client, job);
   const containers = [cloned(commit), ended('review', 42, { rejected: true, findings: [finding] })];
   await writePod(world.client, job, containers, 'Failed');
   await failJob(world.client, job, 'PodFailurePolicy');
-  await until('the rejection', async () => (await world.app(name))?.status?.phase === 'Rejected');
+  await until(`the rejection of ${name}`, async () => (await world.app(name))?.status?.phase === 'Rejected');
 }
 
 /** A build that ends by a fault of the platform. */

@@ -11,6 +11,8 @@ export interface AlertCase {
     readonly labels?: Readonly<Record<string, string>>;
     readonly summary: string;
   };
+  /** When it has ended by the same series: of those whose end takes longer than a test with real processes. */
+  readonly ended?: string;
   /** Almost the same, and all is well. */
   readonly quiet: { readonly series: Readonly<Record<string, string>>; readonly at: string };
 }
@@ -91,11 +93,12 @@ export const alertCases: readonly AlertCase[] = [
   {
     alert: 'MoorageProcessRestarting',
     fires: {
-      series: { 'process_start_time_seconds{job="moorage-api",instance="a"}': '0+60x5 300x30' },
+      series: { 'process_start_time_seconds{job="moorage-api",instance="a"}': '0+60x5 300x60' },
       at: '10m',
       labels: { job: 'moorage-api', instance: 'a' },
       summary: 'moorage-api (a) was started 5 times in half an hour',
     },
+    ended: '40m',
     // A rollout starts it once; what others of the cluster do is not ours.
     quiet: {
       series: {
@@ -188,9 +191,20 @@ export const alertCases: readonly AlertCase[] = [
     fires: {
       series: { 'moorage_ledger_audit_timestamp_seconds{instance="a"}': '0x300' },
       at: '4h',
-      summary: 'A replica of the API last audited the ledger 4h 0m 0s ago',
+      summary: 'A replica of the API has not audited the ledger for 4h 0m 0s',
     },
-    quiet: { series: { 'moorage_ledger_audit_timestamp_seconds{instance="a"}': '0x59 3600x300' }, at: '3h50m' },
+    // Another replica was started after an hour, and has not audited it yet. A process without a database never does.
+    quiet: {
+      series: {
+        'moorage_ledger_audit_timestamp_seconds{instance="a"}': '0x59 3600x300',
+        'process_start_time_seconds{instance="a"}': '0x300',
+        'moorage_database_up{instance="a"}': '1x300',
+        'process_start_time_seconds{instance="b"}': '_x59 3600x300',
+        'moorage_database_up{instance="b"}': '_x59 1x300',
+        'process_start_time_seconds{instance="c"}': '0x300',
+      },
+      at: '3h50m',
+    },
   },
   {
     alert: 'MoorageReceiptsBehind',

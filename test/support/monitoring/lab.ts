@@ -1,7 +1,6 @@
 // Real processes with metrics: operator, API and workers over a real API server and a real PostgreSQL; model router,
 // gateway and kubelet are stand-ins that can be made to misbehave.
-import { execFile, spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -15,7 +14,8 @@ import { completion, reply, startScriptedRouter, type Script } from '../models/s
 import { receiptKey } from '../receipts/record.ts';
 import { startWorld, type Operator, type World } from '../operator/world.ts';
 import { type GatewaySide, startGatewaySide } from './gateway-side.ts';
-import { startGateway, startKubelet } from './stand-ins.ts';
+import { program, type Program, type ProgramOptions } from './program.ts';
+import { type Gateway, startGateway, startKubelet, startRegistry } from './stand-ins.ts';
 
 const root = join(import.meta.dirname, '../../..');
 
@@ -38,8 +38,13 @@ export interface Lab {
   readonly faults: Faults;
   readonly postgres: Postgres;
   readonly databaseUrl: string;
+  /** The one that runs. */
   readonly operator: Operator;
-  readonly api: { stop(): Promise<void> };
+  /** Has the operator end in good order, and starts another. */
+  restartOperator(): Promise<void>;
+  readonly api: Program;
+  readonly workers: Program;
+  readonly gateway: Gateway;
   readonly gatewaySide: GatewaySide;
   /** URL of the internal port of the API, and what is shown there. */
   readonly internal: { readonly url: string; readonly token: string };
@@ -65,9 +70,15 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
   const faults: Faults = { isRouterBroken: false, freeDisk: 0.6 };
   const stops: (() => Promise<void>)[] = [];
   const kept = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
-    const started = await starting;
-    stops.unshift(() => started.stop());
-    return started;
+    const one = await starting;
+    stops.unshift(() => one.stop());
+    return one;
+  };
+  const started = async (its: ProgramOptions): Promise<Program> => {
+    const made = program(its);
+    stops.unshift(() => made.stop());
+    await made.start();
+    return made;
   };
   const stop = async (): Promise<void> => {
     for (const end of stops.splice(0)) await end();
@@ -77,11 +88,12 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
     const postgres = await kept(startPostgres({ durable: false }));
     const gateway = await kept(startGateway(certificateDays));
     const kubelet = await kept(startKubelet(world.api, () => faults.freeDisk));
+    const registry = await kept(startRegistry());
     const router = await startScriptedRouter(scripts(faults));
     stops.unshift(() => router.close());
     const ports = await portsOf('operator', 'api', 'apps', 'apiInternal', 'workers', 'workersInternal', 'shipper');
     const internal = { url: `http://127.0.0.1:${ports.apiInternal}`, token: meteringToken };
-    const operator = world.startOperator({
+    const variables = {
       MOORAGE_INTERNAL_PORT: String(ports.operator),
       MOORAGE_APPS_USAGE_INTERVAL: '1s',
       MOORAGE_BUILDS_SPACE_INTERVAL: '1s',
@@ -89,15 +101,20 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
       MOORAGE_COMPUTE_URL: `${internal.url}/compute`,
       MOORAGE_METERING_TOKEN: internal.token,
       MOORAGE_PROBE_URL: `https://127.0.0.1:${gateway.port}`,
-    });
+      MOORAGE_REGISTRY_PROXY: `127.0.0.1:${registry.port}`,
+      MOORAGE_REGISTRY_PRUNE: 'true',
+    };
+    let operator = world.startOperator(variables);
     const databaseUrl = await postgres.createDatabase('moorage');
-    await kept(
-      startProcess('api/tools/engine/workers/remote/server-main.ts', ports.workersInternal, {
-        MOORAGE_PORT: String(ports.workers),
-      }),
-    );
-    const server = await kept(
-      startProcess('api/main.ts', ports.apiInternal, {
+    const workers = await started({
+      file: 'api/tools/engine/workers/remote/server-main.ts',
+      internalPort: ports.workersInternal,
+      variables: { MOORAGE_PORT: String(ports.workers) },
+    });
+    const server = await started({
+      file: 'api/main.ts',
+      internalPort: ports.apiInternal,
+      variables: {
         ...apiEnvironment(await render({ ...required, appsDomain: 'apps.localhost', baseDomain: 'moorage.localhost' })),
         KUBECONFIG: world.api.kubeconfig,
         DATABASE_URL: databaseUrl,
@@ -114,8 +131,8 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
         MOORAGE_DRAIN_SECONDS: '1',
         MOORAGE_METERING_TOKEN: meteringToken,
         ...api,
-      }),
-    );
+      },
+    });
     const gatewaySide = await kept(startGatewaySide(`${internal.url}/v1/logs`, meteringToken, ports.shipper));
     const environment = {
       DATABASE_URL: databaseUrl,
@@ -125,7 +142,14 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
     };
     const at = (port: number): readonly string[] => [`127.0.0.1:${port}`];
     return {
-      ...{ world, faults, postgres, databaseUrl, operator, stop, api: server, gatewaySide, internal },
+      ...{ world, faults, postgres, databaseUrl, stop, api: server, workers, gateway, gatewaySide, internal },
+      get operator() {
+        return operator;
+      },
+      async restartOperator() {
+        await operator.end();
+        operator = world.startOperator(variables);
+      },
       url: `http://127.0.0.1:${ports.api}`,
       sendAccessLog: (numbers) => sendAccessLog(ports.apiInternal, numbers),
       run: (file, ...args) => runProgram(file, args, environment),
@@ -206,47 +230,4 @@ async function portsOf<Name extends string>(...names: readonly Name[]): Promise<
   const ports: [string, number][] = [];
   for (const name of names) ports.push([name, await freePort()]);
   return Object.fromEntries(ports) as Record<Name, number>;
-}
-
-/** Starts a program of ours and waits until it is ready. */
-async function startProcess(
-  file: string,
-  internalPort: number,
-  variables: Readonly<Record<string, string>>,
-): Promise<{ stop(): Promise<void> }> {
-  const child = spawn(process.execPath, [join(root, file)], {
-    cwd: root,
-    env: {
-      PATH: process.env['PATH'],
-      HOME: process.env['HOME'],
-      ...variables,
-      MOORAGE_INTERNAL_PORT: String(internalPort),
-      LOG_LEVEL: 'error',
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const written: string[] = [];
-  for (const stream of [child.stdout, child.stderr])
-    stream.on('data', (chunk: Buffer) => written.push(chunk.toString()));
-  const atExit = (): void => void child.kill('SIGKILL');
-  process.once('exit', atExit);
-  await ready(child, internalPort, () => `${file} ended: ${written.join('')}`);
-  return {
-    async stop() {
-      process.off('exit', atExit);
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const ended = once(child, 'exit');
-      child.kill('SIGKILL');
-      await ended;
-    },
-  };
-}
-
-async function ready(child: ChildProcess, port: number, why: () => string): Promise<void> {
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(why());
-    const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
-    if (answer?.ok === true) return;
-    await sleep(50);
-  }
 }

@@ -93,7 +93,7 @@ test('attack: a caller with a key has a limit too, so that no share grows withou
   const refusal = z
     .looseObject({ detail: z.string(), quota: z.looseObject({ limit: z.string() }), actions: z.array(z.unknown()) })
     .parse(await answers.find(({ status }) => status === 402)?.json());
-  assert.match(refusal.detail, /You have \$0 of your \$0\.01 daily limit for tools and apps with a key left/);
+  assert.match(refusal.detail, /You have \$0 of your \$0\.01 daily limit for tools, apps and margins with a key left/);
   assert.deepEqual([refusal.quota.limit, refusal.actions.length], ['0.01', 1]);
   assert.deepEqual(await sample.models.ledger.get().ledger.audit(), []);
 });

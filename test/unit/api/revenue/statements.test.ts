@@ -199,7 +199,7 @@ test('a payout is at most what is owed, once a reference', async () => {
     adjust(database, { kind: 'payout', author, amount: `-${amount}`, id, reason: id });
   await assert.rejects(
     pay('1', 'too much'),
-    (error) => error instanceof CorrectionError && /is owed \$0\.00021/.test(error.message),
+    (error) => error instanceof CorrectionError && /is owed \$0\.00021, less than \$1$/.test(error.message),
   );
   assert.ok((await pay('0.0002', 'bank 1')) !== undefined);
   assert.equal(await pay('0.0002', 'bank 1'), undefined);
@@ -221,6 +221,15 @@ test('once a statement is final it cannot be disputed, and a correction stands i
   await adjust(database, { kind: 'correction', author, amount: '-0.1', id: 'late', reason: 'agreed too', month: past });
   assert.equal((await statement(past)).lines.length, 1);
   assert.ok((await statement()).lines.some(({ reason }) => reason === 'agreed too'));
+});
+
+test('what an author owes us has its sign before the dollar', async () => {
+  const debtor = 'git.test/debtor';
+  await adjust(database, { kind: 'correction', author: debtor, amount: '-0.1', id: 'back', reason: 'counted twice' });
+  await assert.rejects(
+    adjust(database, { kind: 'payout', author: debtor, amount: '-2', id: 'bank 2', reason: 'paid' }),
+    { message: 'git.test/debtor is owed -$0.1, less than $2' },
+  );
 });
 
 test('the price list is public', async () => {

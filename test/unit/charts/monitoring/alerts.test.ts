@@ -1,6 +1,6 @@
 // Alerts are complete, and read metrics that some process has.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'vitest';
 import { alertGroups } from '../../../../charts/monitoring/alerts/all.ts';
 import { alertsFile, renderAlerts } from '../../../../charts/generate.ts';
@@ -36,4 +36,11 @@ test('each reads metrics that a process has', () => {
       name,
     );
   }
+});
+
+test('each is fired on purpose by a test with real processes', () => {
+  const folder = new URL('../../../integration/monitoring/', import.meta.url);
+  const files = readdirSync(folder).filter((file) => file.startsWith('firing'));
+  const text = files.map((file) => readFileSync(new URL(file, folder), 'utf8')).join();
+  for (const { name } of alerts) assert.ok(text.includes(`summaryOf('${name}'`), name);
 });

@@ -73,7 +73,5 @@ const leftOut = [
   'moorage_lists_total',
   'moorage_queue_depth',
   'moorage_reconcile_retries_total',
-  'moorage_registry_stored_bytes',
-  'moorage_space_failures_total',
   'moorage_watch_restarts_total',
 ];

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import {
   formatMoney,
+  formatUsd,
   MoneyError,
   moneyToNumber,
   parseBilled,
@@ -137,6 +138,12 @@ test('shares of an amount never add up to more than the whole', () => {
       assert.ok(parts <= amount && amount - parts <= 1n);
     }),
   );
+});
+
+test('for people, the sign stands before the dollar', () => {
+  assert.equal(formatUsd(picoDollars(-100_000_000_000n)), '-$0.1');
+  assert.equal(formatUsd('-0.000000000001'), '-$0.000000000001');
+  assert.deepEqual([formatUsd(picoDollars(0n)), formatUsd('2.50')], ['$0', '$2.50']);
 });
 
 test('amounts the ledger cannot store are refused', () => {

@@ -1,0 +1,123 @@
+// Alerts of processes and of the gateway, fired on purpose as in firing.test.ts, and ended.
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import { openDatabase } from '../../../api/billing/database/open.ts';
+import { startLab, type Lab } from '../../support/monitoring/lab.ts';
+import { watch, type Watch } from '../../support/monitoring/watch.ts';
+import { until } from '../../support/operator/world.ts';
+
+const overdueMs = (3 * 60 + 5) * 60_000;
+let lab: Lab;
+let watching: Watch;
+const summaryOf: Watch['summaryOf'] = (...asked) => watching.summaryOf(...asked);
+const ended: Watch['ended'] = (...asked) => watching.ended(...asked);
+
+beforeAll(async () => {
+  lab = await startLab({ api: { MOORAGE_LEDGER_AUDIT_SECONDS: '1' } });
+  watching = await watch(lab);
+});
+afterAll(async () => {
+  await watching.stop();
+  await lab.stop();
+});
+
+/** The value of a series that exists once. */
+async function valueOf(expr: string): Promise<number | undefined> {
+  return (await watching.prometheus.query(expr))[0]?.value;
+}
+
+test('a gateway that is away', async () => {
+  await lab.gateway.stop();
+  // It looks when it begins to lead, and every five minutes.
+  await lab.restartOperator();
+  assert.equal(
+    await summaryOf('MoorageGatewayUnreachable', { domain: 'apps.localhost' }),
+    'The gateway takes no TLS connection for apps.localhost',
+  );
+  await lab.gateway.start();
+  await lab.restartOperator();
+  await until('the gateway to be seen', async () => (await valueOf('moorage_gateway_up')) === 1);
+  await ended('MoorageGatewayUnreachable');
+});
+
+/** Has code run that does not end by itself, as somebody at this address. @returns whether it ran to its end */
+async function runForever(address: string): Promise<boolean> {
+  const answer = await fetch(`${lab.url}/t/run_code`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+    body: JSON.stringify({ code: 'while (true);' }),
+  });
+  return z.looseObject({ result: z.looseObject({ ok: z.boolean() }) }).parse(await answer.json()).result.ok;
+}
+
+test('more work than the workers can do', async () => {
+  const calls = Array.from({ length: 6 }, (_none, number) => runForever(`203.0.113.${number + 1}`));
+  assert.match(await summaryOf('MoorageWorkersBusy'), /^[1-5] tasks of tools wait for a worker$/);
+  assert.deepEqual(await Promise.all(calls), [false, false, false, false, false, false]);
+  await ended('MoorageWorkersBusy');
+});
+
+test('a process that ends again and again', async () => {
+  const startedAt = 'process_start_time_seconds{job="moorage-workers"}';
+  for (let times = 1; times <= 4; times += 1) {
+    assert.ok(!(await watching.firing()).includes('MoorageProcessRestarting'), `fires after ${times - 1}`);
+    const before = await valueOf(startedAt);
+    await lab.workers.stop();
+    // The metric has whole seconds.
+    await sleep(1_100);
+    await lab.workers.start();
+    await until('its new start', async () => {
+      const now = await valueOf(startedAt);
+      return now !== undefined && now !== before;
+    });
+  }
+  assert.match(
+    await summaryOf('MoorageProcessRestarting', { job: 'moorage-workers' }),
+    /^moorage-workers \(127\.0\.0\.1:\d+\) was started 4 times in half an hour$/,
+  );
+});
+
+/** The audit is there under this name only; by another one it cannot be called. */
+async function nameAudit(from: string, to: string): Promise<void> {
+  const database = await openDatabase(lab.databaseUrl);
+  try {
+    const text = `alter function ledger.${from}() rename to ${to}`;
+    await database.query({ name: `name-${to}`, text, row: z.unknown() }, []);
+  } finally {
+    await database.close();
+  }
+}
+
+const audited = 'time() - moorage_ledger_audit_timestamp_seconds';
+
+test('an audit of the ledger that has failed for three hours', async () => {
+  await lab.api.stop();
+  await lab.api.start({ behindMs: overdueMs });
+  // Three hours ago all was well.
+  await until('an audit', async () => ((await valueOf(audited)) ?? 0) * 1_000 > overdueMs - 60_000);
+  await nameAudit('audit', 'no_audit');
+  lab.api.setClock();
+  assert.match(
+    await summaryOf('MoorageLedgerAuditOverdue'),
+    /^A replica of the API has not audited the ledger for 3h [56]m \d+(\.\d+)?s$/,
+  );
+  await nameAudit('no_audit', 'audit');
+  await ended('MoorageLedgerAuditOverdue');
+  assert.ok(((await valueOf(audited)) ?? Infinity) < 60);
+});
+
+test('a replica that was started three hours ago, and has never audited the ledger', async () => {
+  await nameAudit('audit', 'no_audit');
+  await lab.api.stop();
+  await lab.api.start({ behindMs: overdueMs });
+  lab.api.setClock();
+  assert.match(
+    await summaryOf('MoorageLedgerAuditOverdue'),
+    /^A replica of the API has not audited the ledger for 3h [56]m \d+(\.\d+)?s$/,
+  );
+  assert.deepEqual(await watching.prometheus.query('moorage_ledger_audit_timestamp_seconds'), []);
+  await nameAudit('no_audit', 'audit');
+  await ended('MoorageLedgerAuditOverdue');
+});
