@@ -6,7 +6,8 @@ import { placeLabels } from './labels.ts';
 import { linear, type Scale, scaleOf } from './scale.ts';
 
 const [width, height] = [520, 360];
-const frame = { left: 52, right: width - 16, top: 16, bottom: height - 52 };
+/** Room at the right for half of the last amount below the axis, like $0.00000025. */
+const frame = { left: 52, right: width - 40, top: 16, bottom: height - 52 };
 
 interface Dot {
   readonly name: string;
