@@ -10,6 +10,7 @@ import {
   chooseModels,
   compareModels,
   type comparisonResult,
+  conversationOf,
   maxCost,
   type Model,
   type ModelServices,
@@ -104,7 +105,7 @@ export class ModelSpender implements Spender {
     return (model === undefined ? undefined : catalog.get(model)) ?? catalog.preferred;
   }
 
-  #question({ prompt, system, maxTokens, signal }: Omit<Prompt, 'model'>): Omit<Question, 'model'> {
+  #question({ prompt, system, options, maxTokens, signal }: Omit<Prompt, 'model'>): Omit<Question, 'model'> {
     const {
       tool,
       payer,
@@ -115,8 +116,8 @@ export class ModelSpender implements Spender {
       kind: 'tool',
       tool,
       payer,
-      prompt,
-      system,
+      messages: conversationOf({ prompt, system }),
+      options,
       maxTokens: Math.min(maxTokens ?? usual, max),
       signal: signal ?? this.#options.signal,
       ...(announce === undefined ? {} : { announce }),
