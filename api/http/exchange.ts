@@ -30,6 +30,8 @@ export interface ExchangeOptions {
   readonly metrics: HttpMetrics;
   /** Aborted when open streams have to end, because the process does. */
   readonly ending: AbortSignal;
+  /** Members that the problems of a path get beside their own, for clients that read errors of another form. */
+  readonly problemMembers?: ((problem: Problem, path: string) => Readonly<Record<string, unknown>>) | undefined;
   /** The page of a problem, for a person who looks at a page; undefined: the problem as JSON. */
   readonly problemPage?: ((problem: Problem, request: RefusedRequest) => Response | undefined) | undefined;
 }
@@ -134,14 +136,17 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   }
 
   async refuse(problem: Problem): Promise<void> {
-    const { baseUrl, metrics, problemPage } = this.#options;
+    const { baseUrl, metrics, problemPage, problemMembers } = this.#options;
     metrics.problems.inc({ type: problem.type.slug });
     const page = problemPage?.(problem, this);
     if (page !== undefined) {
       await this.answer(page);
       return;
     }
-    const body = problemBody(problem, baseUrl, this.path.slice(0, 300), this.id);
+    const body = {
+      ...problemBody(problem, baseUrl, this.path.slice(0, 300), this.id),
+      ...problemMembers?.(problem, this.path),
+    };
     await this.answer(
       jsonResponse(body, {
         status: problem.type.status,

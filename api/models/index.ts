@@ -26,3 +26,4 @@ export { type DemoRouter, startDemoRouter } from './router/demo-router.ts';
 export type { ModelServices } from './services.ts';
 export { type Models, type ModelsOptions, startModels } from './start.ts';
 export { modelAppOf } from './v1/apps.ts';
+export { openAiError } from './v1/errors.ts';

@@ -32,7 +32,11 @@ export async function payerOf(services: ModelServices, context: RequestContext):
 }
 
 /** Refuses premium models to a caller without a key. @throws Problem (key-required) */
-export function allowModels(models: readonly Model[], payer: Payer, catalog: Catalog): void {
+export function allowModels(
+  models: readonly Pick<Model, 'id' | 'tier'>[],
+  payer: Payer,
+  catalog: { readonly models: readonly Pick<Model, 'id' | 'tier'>[] },
+): void {
   const premium = [...new Set(models.filter(({ tier }) => tier === 'premium').map(({ id }) => id))];
   if (payer.kind === 'key' || premium.length === 0) return;
   const free = catalog.models.filter(({ tier }) => tier === 'free').map(({ id }) => id);

@@ -5,7 +5,7 @@ export const maxImageBytes = 3 * 1024 * 1024;
 const maxUrlLength = 4_096;
 
 const dataUrl = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/;
-/** Routers tell by the end of a path what is behind an address, and pass on films and documents at their own price. */
+/** Routers take from the end of a path what is behind an address, and pass on films and documents at their own price. */
 const notImages =
   /\.(?:3gpp?|aac|aiff?|avi|csv|docx?|flac|flv|html?|m4a|m4v|mkv|mov|mp3|mp4|mpe?g|mpga|oga|ogg|opus|pdf|pptx?|txt|wav|webm|wmv|xlsx?)$/i;
 

@@ -153,7 +153,7 @@ for (const [name, body, field, message] of [
   ['a film', image('https://example.org/a.MP4?x=1'), 'messages.0.content.0.image_url.url', /address of an image/],
   ['a document as data', image('data:application/pdf;base64,AAAA'), 'messages.0.content.0.image_url.url', /PNG, JPEG/],
   [
-    'an image of another kind that LiteLLM is told',
+    'an image that claims to be a film',
     { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: pixel, format: 'video/mp4' } }] }] },
     'messages.0.content.0.image_url.format',
     /is not known/,
