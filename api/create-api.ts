@@ -215,6 +215,7 @@ export function createApi(options: ApiOptions): Api {
     endpoints,
     app: createApp({
       ...serving,
+      openToSites,
       endpoints: [...endpoints, ...pages.endpoints],
       protocols: [mcp, apps.byPath],
       problemPage: pages.problemPage,
@@ -234,4 +235,11 @@ export function createApi(options: ApiOptions): Api {
       await models.stop();
     },
   };
+}
+
+/** What programs call and read, whatever site their page is of. Pages of our own are not among it, nor is what has a guard of its own. */
+function openToSites(path: string): boolean {
+  return /^\/(?:(?:api|t|v1|[.]well-known)(?:\/|$)|(?:openapi|agent-capabilities)[.]json$|llms(?:-full)?[.]txt$)/.test(
+    path,
+  );
 }

@@ -80,6 +80,14 @@ export const modelUnknown: ProblemType = {
   description: 'This installation has no model of this name. GET /v1/models lists all models.',
 };
 
+export const requestUnknown: ProblemType = {
+  slug: 'request-unknown',
+  status: 404,
+  title: 'No such request',
+  description:
+    'None of your own uses belongs to a request of this id. Uses are listed by GET /api/usage; those of a key are shown to that key only.',
+};
+
 export const modelProblems: readonly ProblemType[] = [
   keyRequired,
   keyRefused,

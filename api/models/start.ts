@@ -21,7 +21,7 @@ import { readCatalog, type Catalog } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
 import { appEndpoints, modelEndpoints } from './endpoints.ts';
 import { CallerKeys } from './callers/keys.ts';
-import { limitsOf } from './callers/payers.ts';
+import { limitsOf, payersOf } from './callers/payers.ts';
 import { MeteredRouter } from './metered/metered-router.ts';
 import { modelMetrics } from './metrics.ts';
 import { modelsUnconfigured } from './problems.ts';
@@ -30,6 +30,7 @@ import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';
 import { reportUnknownUpstreams } from './router/upstreams.ts';
 import type { ModelApp } from './v1/apps.ts';
+import { usageEndpoints } from './usage/endpoints.ts';
 import { Assignments } from './v1/assignments.ts';
 
 export interface ModelsOptions {
@@ -111,7 +112,10 @@ export function startModels(options: ModelsOptions): Models {
     services,
     ledger,
     billOf: (window) => client?.billOf(window) ?? Promise.resolve(noBill),
-    endpoints: modelEndpoints(shared, tokens),
+    endpoints: [
+      ...modelEndpoints(shared, tokens),
+      ...usageEndpoints({ ledger, payerFor: payersOf(settings, services), baseUrl }),
+    ],
     appEndpoints: appEndpoints(shared, tokens),
     async stop() {
       ledger.end();

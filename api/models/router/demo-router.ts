@@ -156,7 +156,7 @@ function embed(catalog: Catalog, asked: Question, response: ServerResponse): voi
 
 function inputsOf({ input = '' }: Question): (string | number[])[] {
   if (typeof input === 'string') return [input];
-  return input.every((one) => typeof one === 'number') ? [input] : (input as (string | number[])[]);
+  return input.every((one) => typeof one === 'number') ? [input] : input;
 }
 
 /** The answer to a question and the bill for it, as JSON text with the exact cost. */

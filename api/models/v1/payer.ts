@@ -17,6 +17,7 @@ export interface Door {
 
 /** What clients that insist on a key send in place of one. */
 export const noKey = 'anonymous';
+const nothing = /^(?:Bearer(?: +anonymous)?)?$/i;
 
 /** @throws Problem (app-token-refused, key-refused, router-unavailable) */
 export async function v1PayerOf(
@@ -26,11 +27,10 @@ export async function v1PayerOf(
 ): Promise<Payer> {
   const { limits, keys } = services;
   const given = context.headers.get('authorization')?.trim() ?? '';
-  const token = /^Bearer +(\S+)$/i.exec(given)?.[1];
-  if (!open || (token !== undefined && appNameIn(token) !== undefined))
-    return appPayerOf(context.headers, tokens, limits);
-  if (given === '' || /^Bearer$/i.test(given) || token === noKey) return anonymousPayer(context.caller().hash, limits);
-  if (token !== undefined && keyShape.test(token)) return identifyPayer(context, keys, limits);
+  const token = /^Bearer +(\S+)$/i.exec(given)?.[1] ?? '';
+  if (!open || appNameIn(token) !== undefined) return appPayerOf(context.headers, tokens, limits);
+  if (nothing.test(given)) return anonymousPayer(context.caller().hash, limits);
+  if (keyShape.test(token)) return identifyPayer(context, keys, limits);
   throw new Problem(
     keyRefused,
     `The Authorization header is neither an API key for the model router (Bearer sk-…) nor the token of a hosted app. Omit it, or send "Bearer ${noKey}", to use models in the free tier on the free quota.`,

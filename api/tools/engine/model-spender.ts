@@ -27,6 +27,8 @@ export interface ModelSpenderOptions {
   readonly payer: Payer;
   /** Name of the tool that asks, for the record of uses. */
   readonly tool: string;
+  /** Id of the request that calls the tool. */
+  readonly request?: string;
   /** Aborted when the call of the tool ends. */
   readonly signal: AbortSignal;
   /** Hears the id of each hold before it is made; see Question. */
@@ -109,6 +111,7 @@ export class ModelSpender implements Spender {
     const {
       tool,
       payer,
+      request,
       announce,
       maxTokens: { default: usual, max },
     } = this.#options;
@@ -120,6 +123,7 @@ export class ModelSpender implements Spender {
       options,
       maxTokens: Math.min(maxTokens ?? usual, max),
       signal: signal ?? this.#options.signal,
+      ...(request === undefined ? {} : { request }),
       ...(announce === undefined ? {} : { announce }),
     };
   }

@@ -117,7 +117,7 @@ test('the stream helper of the client gathers the whole answer', async () => {
 test('images, tools and a schema for the answer are taken', async () => {
   const answer = await client('anonymous', '192.0.22.1').chat.completions.create({
     model: 'alpha-v4-flash',
-    max_tokens: 20,
+    max_completion_tokens: 20,
     messages: [
       {
         role: 'user',
