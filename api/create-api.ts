@@ -20,7 +20,14 @@ import { createApp, type Endpoint } from './http/index.ts';
 import { readRevenueSettings, type RevenueSettings, startRevenue } from './revenue/index.ts';
 import { type Metering, type MeteringSettings, readMeteringSettings, startMetering } from './metering/index.ts';
 import { type Mcp, mcpProtocol } from './mcp/index.ts';
-import { type Models, type ModelSettings, type ModelsOptions, payersOf, startModels } from './models/index.ts';
+import {
+  type Models,
+  type ModelSettings,
+  type ModelsOptions,
+  openAiError,
+  payersOf,
+  startModels,
+} from './models/index.ts';
 import { startPages } from './pages/index.ts';
 import { readReceiptSettings, type ReceiptSettings, startReceipts } from './receipts/index.ts';
 import { startReconciliation } from './reconciliation/index.ts';
@@ -69,8 +76,8 @@ export interface Api {
   /** Everything, as the gateway reaches it. */
   readonly app: ReturnType<typeof createApp>;
   /**
-   * Only /v1. Apps reach its port without the gateway, so nothing that trusts what the gateway says of a caller answers
-   * there.
+   * Only /v1, for hosted apps. They reach its port without the gateway, so nothing that trusts what the gateway says of a
+   * caller answers there.
    */
   readonly appsOnly: ReturnType<typeof createApp>;
   /** Every endpoint of `app` but its pages; the documents are derived from them. */
@@ -190,7 +197,14 @@ export function createApi(options: ApiOptions): Api {
   ];
   const pages = startPages({ offer, endpoints: working, models: models.catalog });
   const endpoints = [...working, ...discoveryEndpoints(working, baseUrl, offer, pages)];
-  const serving = { baseUrl, callers, log, metrics: httpMetrics(registry), ending };
+  const serving = {
+    baseUrl,
+    callers,
+    log,
+    metrics: httpMetrics(registry),
+    ending,
+    problemMembers: openAiError,
+  };
   return {
     models,
     tools,
@@ -201,11 +215,12 @@ export function createApi(options: ApiOptions): Api {
     endpoints,
     app: createApp({
       ...serving,
+      openToSites,
       endpoints: [...endpoints, ...pages.endpoints],
       protocols: [mcp, apps.byPath],
       problemPage: pages.problemPage,
     }),
-    appsOnly: createApp({ ...serving, endpoints: working.filter(({ path }) => path.startsWith('/v1/')) }),
+    appsOnly: createApp({ ...serving, endpoints: models.appEndpoints }),
     start() {
       apps.start();
     },
@@ -220,4 +235,11 @@ export function createApi(options: ApiOptions): Api {
       await models.stop();
     },
   };
+}
+
+/** What programs call and read, whatever site their page is of. Pages of our own are not among it, nor is what has a guard of its own. */
+function openToSites(path: string): boolean {
+  return /^\/(?:(?:api|t|v1|[.]well-known)(?:\/|$)|(?:openapi|agent-capabilities)[.]json$|llms(?:-full)?[.]txt$)/.test(
+    path,
+  );
 }

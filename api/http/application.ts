@@ -6,6 +6,7 @@ import { Problem } from '../../lib/problem.ts';
 import type { Endpoint, ProtocolMount, RequestContext } from './endpoint.ts';
 import { Exchange, type ExchangeOptions } from './exchange.ts';
 import { clusterUnavailable, internalFault, methodNotAllowed, notFound } from './problems/problems.ts';
+import { preflightHeaders } from './response/cors.ts';
 import { refuseKeys } from './request/query-keys.ts';
 import { readFormBody } from './request/form-body.ts';
 import { readJsonBody } from './request/request-body.ts';
@@ -69,8 +70,9 @@ function mountProtocol(router: Router, protocol: ProtocolMount): void {
 function mountEndpoints(router: Router, path: string, endpoints: readonly Endpoint[]): void {
   const route = router.route(expressPath(path));
   const allow = allowedMethods(endpoints);
+  const readsOwnData = endpoints.some((endpoint) => endpoint.readsOwnData === true);
   route.all((request, _response, next) => {
-    exchangeOf(request).route = path;
+    Object.assign(exchangeOf(request), { route: path, readsOwnData });
     next();
   });
   for (const endpoint of endpoints) {
@@ -78,7 +80,12 @@ function mountEndpoints(router: Router, path: string, endpoints: readonly Endpoi
     route[lowerCase(endpoint.method)](handlerOf(endpoint, 'run'));
   }
   route.options(async (request) => {
-    await exchangeOf(request).answer(new Response(null, { status: 204, headers: { allow } }));
+    const exchange = exchangeOf(request);
+    // The question before a request has no credentials; what may be read is decided when they come.
+    exchange.readsOwnData = false;
+    const asked = exchange.headers.get('access-control-request-headers');
+    const headers = { allow, ...(exchange.isOpenToSites ? preflightHeaders(allow, asked) : {}) };
+    await exchange.answer(new Response(null, { status: 204, headers }));
   });
   route.all(({ method }) => {
     throw new Problem(methodNotAllowed, `${path} does not support ${method.slice(0, 20)}. Use ${allow}.`, {

@@ -84,6 +84,8 @@ export interface EndpointDefinition<
   /** Schema of a JSON answer. Answers are parsed by it: what it does not name does not leave. */
   readonly output: Output;
   readonly outputDescription: string;
+  /** The answer says something of the caller: pages of other sites may read it only with a key. */
+  readonly readsOwnData?: boolean;
   /**
    * The answer is the same for everybody and may be kept for so many seconds: it has an ETag, and is 304 for a reader
    * whose If-None-Match names it. Default: nothing is kept.

@@ -11,6 +11,7 @@ import { identifyCaller, type Caller, type CallerRules } from './request/caller.
 import { type GivenFields, givenFields } from './request/given-fields.ts';
 import type { RequestContext } from './endpoint.ts';
 import { notAcceptable } from './problems/problems.ts';
+import { corsHeaders } from './response/cors.ts';
 import { sendResponse } from './response/send-response.ts';
 
 /** A request that is refused, as far as a page about it goes. */
@@ -30,6 +31,10 @@ export interface ExchangeOptions {
   readonly metrics: HttpMetrics;
   /** Aborted when open streams have to end, because the process does. */
   readonly ending: AbortSignal;
+  /** Paths whose answers pages of other sites may read; none when left out. */
+  readonly openToSites?: ((path: string) => boolean) | undefined;
+  /** Members that the problems of a path get beside their own, for clients that read errors of another form. */
+  readonly problemMembers?: ((problem: Problem, path: string) => Readonly<Record<string, unknown>>) | undefined;
   /** The page of a problem, for a person who looks at a page; undefined: the problem as JSON. */
   readonly problemPage?: ((problem: Problem, request: RefusedRequest) => Response | undefined) | undefined;
 }
@@ -39,6 +44,8 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   readonly incoming: IncomingMessage;
   /** Path of the endpoint that answers, for metrics and the log. */
   route = 'unmatched';
+  /** Whether the answer says something of the caller, who is known by his address where he sends no key. */
+  readsOwnData = false;
   readonly #outgoing: ServerResponse;
   readonly #options: ExchangeOptions;
   /** As it was sent: the router changes that of the request. */
@@ -113,6 +120,15 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
     );
   }
 
+  /**
+   * Whether a page of another site may read the answer. Not what is known of a visitor by his address alone: his browser
+   * would give it to any page that he opens.
+   */
+  get isOpenToSites(): boolean {
+    if (this.#options.openToSites?.(this.path) !== true) return false;
+    return !this.readsOwnData || this.incoming.headers.authorization !== undefined;
+  }
+
   whenOver(done: () => void): void {
     if (this.#over) done();
     else this.#whenOver.push(done);
@@ -122,6 +138,7 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   async answer(response: Response): Promise<void> {
     this.#record(response.status);
     const added = ['x-request-id', this.id, 'x-content-type-options', 'nosniff'];
+    if (this.isOpenToSites) added.push(...corsHeaders);
     try {
       await sendResponse(response, this.incoming, this.#outgoing, added);
     } catch (error) {
@@ -134,14 +151,17 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   }
 
   async refuse(problem: Problem): Promise<void> {
-    const { baseUrl, metrics, problemPage } = this.#options;
+    const { baseUrl, metrics, problemPage, problemMembers } = this.#options;
     metrics.problems.inc({ type: problem.type.slug });
     const page = problemPage?.(problem, this);
     if (page !== undefined) {
       await this.answer(page);
       return;
     }
-    const body = problemBody(problem, baseUrl, this.path.slice(0, 300), this.id);
+    const body = {
+      ...problemBody(problem, baseUrl, this.path.slice(0, 300), this.id),
+      ...problemMembers?.(problem, this.path),
+    };
     await this.answer(
       jsonResponse(body, {
         status: problem.type.status,

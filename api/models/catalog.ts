@@ -23,10 +23,16 @@ const model = z.strictObject({
   tier: z.enum(['free', 'premium']),
   /** USD per million output tokens. */
   out_per_m: moneyField,
+  /** The most tokens that the router bills for an image; without it, what any model is known to bill. */
+  image_tokens: z.coerce.number().int().min(1).max(1_000_000).optional(),
 });
 export type Model = z.output<typeof model>;
 
-const embedding = z.strictObject(named);
+const embedding = z.strictObject({
+  ...named,
+  /** As of models; one that is listed without a tier requires a key. */
+  tier: z.enum(['free', 'premium']).default('premium'),
+});
 export type EmbeddingModel = z.output<typeof embedding>;
 
 const file = z.strictObject({ models: z.array(model).min(1), embeddings: z.array(embedding).default([]) });

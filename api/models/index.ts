@@ -2,6 +2,7 @@
 export { limitsOf, type PayerFor, payersOf } from './callers/payers.ts';
 export { type Catalog, type Model, readCatalog } from './catalog.ts';
 export { chooseModels, compareModels, comparisonResult, maxModels } from './compare/comparison.ts';
+export { type AnswerOptions, conversationOf } from './conversation/conversation.ts';
 export { spreadSize } from './compare/spread.ts';
 export { type ModelSettings, readModelSettings, type RouterSettings } from './config.ts';
 export { answerOrThrow } from './metered/call-problem.ts';
@@ -25,3 +26,4 @@ export { type DemoRouter, startDemoRouter } from './router/demo-router.ts';
 export type { ModelServices } from './services.ts';
 export { type Models, type ModelsOptions, startModels } from './start.ts';
 export { modelAppOf } from './v1/apps.ts';
+export { openAiError } from './v1/errors.ts';

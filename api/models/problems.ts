@@ -70,7 +70,22 @@ export const appTokenRefused: ProblemType = {
   status: 401,
   title: 'Invalid app token',
   description:
-    '/v1 serves hosted apps with spec.models.enabled. They find the base URL and their token in OPENAI_BASE_URL and OPENAI_API_KEY.',
+    'The token is not that of a hosted app with spec.models.enabled. Such apps find the base URL and their token in OPENAI_BASE_URL and OPENAI_API_KEY.',
+};
+
+export const modelUnknown: ProblemType = {
+  slug: 'model-unknown',
+  status: 404,
+  title: 'No such model',
+  description: 'This installation has no model of this name. GET /v1/models lists all models.',
+};
+
+export const requestUnknown: ProblemType = {
+  slug: 'request-unknown',
+  status: 404,
+  title: 'No such request',
+  description:
+    'None of your own uses belongs to a request of this id. Uses are listed by GET /api/usage; those of a key are shown to that key only.',
 };
 
 export const modelProblems: readonly ProblemType[] = [

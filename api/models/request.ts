@@ -10,7 +10,8 @@ import type { ModelServices } from './services.ts';
 
 /** Limit of the prompt and of the system prompt, in characters. A prompt at this limit still fits into the body. */
 export const maxPromptLength = 200_000;
-export const bodyLimit = 1_500_000;
+/** Room for an image or two in a body. */
+export const bodyLimit = 4_500_000;
 
 /** Fields of both requests. */
 export const promptField = z
@@ -31,7 +32,11 @@ export async function payerOf(services: ModelServices, context: RequestContext):
 }
 
 /** Refuses premium models to a caller without a key. @throws Problem (key-required) */
-export function allowModels(models: readonly Model[], payer: Payer, catalog: Catalog): void {
+export function allowModels(
+  models: readonly Pick<Model, 'id' | 'tier'>[],
+  payer: Payer,
+  catalog: { readonly models: readonly Pick<Model, 'id' | 'tier'>[] },
+): void {
   const premium = [...new Set(models.filter(({ tier }) => tier === 'premium').map(({ id }) => id))];
   if (payer.kind === 'key' || premium.length === 0) return;
   const free = catalog.models.filter(({ tier }) => tier === 'free').map(({ id }) => id);

@@ -19,9 +19,9 @@ import {
 } from '../billing/index.ts';
 import { readCatalog, type Catalog } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
-import { modelEndpoints } from './endpoints.ts';
+import { appEndpoints, modelEndpoints } from './endpoints.ts';
 import { CallerKeys } from './callers/keys.ts';
-import { limitsOf } from './callers/payers.ts';
+import { limitsOf, payersOf } from './callers/payers.ts';
 import { MeteredRouter } from './metered/metered-router.ts';
 import { modelMetrics } from './metrics.ts';
 import { modelsUnconfigured } from './problems.ts';
@@ -30,6 +30,7 @@ import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';
 import { reportUnknownUpstreams } from './router/upstreams.ts';
 import type { ModelApp } from './v1/apps.ts';
+import { usageEndpoints } from './usage/endpoints.ts';
 import { Assignments } from './v1/assignments.ts';
 
 export interface ModelsOptions {
@@ -46,6 +47,8 @@ export interface ModelsOptions {
 
 export interface Models {
   readonly endpoints: Endpoint[];
+  /** /v1 for hosted apps alone, for a port that they reach without the gateway. */
+  readonly appEndpoints: Endpoint[];
   readonly catalog: Catalog;
   /** @throws Problem (models-unconfigured, ledger-unavailable) while models cannot be called */
   readonly services: () => ModelServices;
@@ -69,6 +72,8 @@ export function startModels(options: ModelsOptions): Models {
   let current: ModelServices | undefined;
   let client: RouterClient | undefined;
   const services = (): ModelServices => current ?? absent(missing);
+  const shared = { catalog, maxTokens: settings.maxTokens, services };
+  const tokens = { secret: settings.appTokenSecret, find: options.findApp };
   const ready = ledger.opened.then((opened) => {
     if (opened === undefined) return;
     const idempotency = new IdempotencyKeys(opened.database, { leaseMs: settings.callMs + 30_000, keepMs: 86_400_000 });
@@ -107,10 +112,11 @@ export function startModels(options: ModelsOptions): Models {
     services,
     ledger,
     billOf: (window) => client?.billOf(window) ?? Promise.resolve(noBill),
-    endpoints: modelEndpoints(
-      { catalog, maxTokens: settings.maxTokens, services },
-      { secret: settings.appTokenSecret, find: options.findApp },
-    ),
+    endpoints: [
+      ...modelEndpoints(shared, tokens),
+      ...usageEndpoints({ ledger, payerFor: payersOf(settings, services), baseUrl }),
+    ],
+    appEndpoints: appEndpoints(shared, tokens),
     async stop() {
       ledger.end();
       await ready;

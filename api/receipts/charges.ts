@@ -60,6 +60,7 @@ export function chargesEndpoint({ receipts, ledger, payerFor, baseUrl }: Charges
     head: 'as GET',
     path,
     operation: 'listCharges',
+    readsOwnData: true,
     tag: 'ledger',
     summary: 'List what your calls of a day cost',
     description:

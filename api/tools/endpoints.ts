@@ -76,6 +76,8 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
         ? 'The result and its cost.'
         : 'The result and its cost; with raw=1, the bytes of the file.',
     produces: [json, ...(tool.artifacts ?? [])],
+    // What a tool keeps, it keeps for a caller.
+    ...(tool.writes === true ? { readsOwnData: true } : {}),
     problems: problemsOf(tool),
   };
   return [

@@ -167,7 +167,7 @@ export class AppCalls {
 
   /** The share of its author is posted a day at a time, by the room `revenue`. */
   #settle(
-    { target, payer }: AppCall,
+    { target, payer, id }: AppCall,
     held: Hold,
     version: PriceVersion,
     latencyMs: number,
@@ -181,6 +181,7 @@ export class AppCalls {
         app: target.slug,
         latencyMs,
         priceVersion: version.version,
+        request: id,
       },
     });
   }

@@ -17,10 +17,15 @@ export interface Usage {
   readonly latencyMs?: number;
   /** The version of the price list by which it was priced. */
   readonly priceVersion?: string;
+  /** Id of the request that made it, as its sender got it in X-Request-Id; that of several, where one asks several models. */
+  readonly request?: string | undefined;
 }
 
 /** A use that costs nothing of its own, such as a visit of an app, under the id that its source gave it. */
-export interface UsageEvent extends Omit<Usage, 'model' | 'tool' | 'tokensIn' | 'tokensOut' | 'priceVersion'> {
+export interface UsageEvent extends Omit<
+  Usage,
+  'model' | 'tool' | 'tokensIn' | 'tokensOut' | 'priceVersion' | 'request'
+> {
   readonly id: string;
   /** When it was. Sent twice, it has the same id and the same time. */
   readonly at: Date | string;
@@ -36,7 +41,7 @@ export interface UsageEvent extends Omit<Usage, 'model' | 'tool' | 'tokensIn' | 
 
 /** A usage as the SQL functions read it. */
 export function usageFields(usage: Usage): Record<string, unknown> {
-  const { kind, caller, app, model, tool, tokensIn, tokensOut, latencyMs, priceVersion } = usage;
+  const { kind, caller, app, model, tool, tokensIn, tokensOut, latencyMs, priceVersion, request } = usage;
   return {
     kind,
     caller,
@@ -47,6 +52,7 @@ export function usageFields(usage: Usage): Record<string, unknown> {
     tokens_out: tokensOut,
     latency_ms: latencyMs,
     price_version: priceVersion,
+    request,
   };
 }
 

@@ -83,8 +83,19 @@ function check(part: Part, schema: z.ZodType, value: unknown, errors: FieldError
   // A message of its own stays with a rule; where there is none, it is left empty and found in plain words here.
   const parsed = schema.safeParse(value, { reportInput: true, error: () => '' });
   if (parsed.success) return parsed.data;
-  for (const issue of parsed.error.issues) errors.push(...fieldErrors(part, schema, issue));
+  for (const issue of parsed.error.issues.flatMap(narrowed)) errors.push(...fieldErrors(part, schema, issue));
   return undefined;
+}
+
+/** Of a value with several forms, what is wrong by the only form whose type it has: the field itself, not the whole value. */
+function narrowed(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+  if (issue.code !== 'invalid_union') return [issue];
+  const fitting = issue.errors.filter((issues) =>
+    issues.every(({ code, path }) => path.length > 0 || code !== 'invalid_type'),
+  );
+  const [only] = fitting;
+  if (only === undefined || fitting.length > 1) return [issue];
+  return only.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })).flatMap(narrowed);
 }
 
 function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): FieldError[] {
@@ -105,6 +116,10 @@ function at(schema: z.ZodType | undefined, path: readonly PropertyKey[]): z.ZodT
 function child(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
   if (schema instanceof z.ZodObject) return (schema.shape as Record<PropertyKey, z.ZodType>)[key];
   if (schema instanceof z.ZodArray) return schema.element as z.ZodType;
+  if (schema instanceof z.ZodUnion)
+    return schema.options
+      .map((option) => child(unwrap(option as z.ZodType), key))
+      .find((within) => within !== undefined);
   return undefined;
 }
 

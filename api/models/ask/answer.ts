@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { RequestContext } from '../../http/index.ts';
 import { chargedText, lowQuotaHint, rateLimitHeaders } from '../../billing/index.ts';
 import { answerOrThrow } from '../metered/call-problem.ts';
-import { measurementOf } from '../metered/measurement.ts';
+import { costHeaders, measurementOf } from '../metered/measurement.ts';
 import type { ModelCallResult } from '../metered/metered-router.ts';
 import type { Question } from '../metered/question.ts';
 import type { ModelServices } from '../services.ts';
@@ -43,7 +43,7 @@ export function answered(
   const { settlement } = called;
   const hint = lowQuotaHint(settlement.quota);
   return {
-    headers: rateLimitHeaders(settlement.quota, payer, Date.now()),
+    headers: { ...costHeaders(settlement), ...rateLimitHeaders(settlement.quota, payer, Date.now()) },
     answer: {
       model: model.id,
       answer: answer.text,

@@ -3,8 +3,10 @@ import { z } from 'zod';
 import { defineEndpoint, type Endpoint, eventStream, eventStreamResponse, jsonResponse } from '../../http/index.ts';
 import { billingProblems, idempotencyKey, idempotently, ledgerUnconfigured } from '../../billing/index.ts';
 import { ask, type Question } from '../metered/question.ts';
+import { conversationOf } from '../conversation/conversation.ts';
+import { checkSaid, optionFields, optionsOf, promptOrMessages, saidFields } from '../conversation/fields.ts';
 import * as problems from '../problems.ts';
-import { allowModels, bodyLimit, modelField, payerOf, promptField, systemField } from '../request.ts';
+import { allowModels, bodyLimit, modelField, payerOf } from '../request.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
 import { answered, askAnswer, storedAnswer } from './answer.ts';
 import { atOnce, streamAnswer } from './stream.ts';
@@ -20,23 +22,26 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
     description:
       'The answer carries the cost of the call, as billed by the router, and its latency. Without an API key, the call uses the free daily quota (headers RateLimit and RateLimit-Policy). ' +
       'With `Authorization: Bearer sk-…`, your own API key for the model router, the call is billed to that key and no quota applies. Models in the premium tier require a key. ' +
+      'Send `prompt`, or the whole conversation as `messages`, with images too. Before a call, the most that it can cost is reserved: for text and schemas by their length, for an image up to 49152 tokens, for the answer by max_tokens. ' +
       'With "stream": true the answer is sent as server-sent events: `delta` ({"text"}) for each piece, then `done` with all other fields, or `error` with a problem. ' +
       'A request sent again with the same Idempotency-Key gets the same answer and is charged once.',
     bodyLimit,
     body: z
       .strictObject({
-        prompt: promptField.describe('The prompt'),
+        ...saidFields,
         model: modelField(catalog).optional().describe(`The model; default ${catalog.preferred.id}`),
-        system: systemField.optional().describe('System prompt'),
         max_tokens: z
           .int()
           .min(1)
           .max(maxTokens.max)
           .optional()
           .describe(`Maximum number of output tokens, 1 to ${maxTokens.max}; default ${maxTokens.default}`),
+        ...optionFields,
         stream: z.boolean().optional().describe('Whether to send the answer as server-sent events'),
       })
-      .describe('{"prompt": "..."}, optionally with "model", "system", "max_tokens", "stream"'),
+      .check(checkSaid)
+      .meta(promptOrMessages)
+      .describe('{"prompt": "..."} or {"messages": [...]}, optionally with "model", "system", "max_tokens", "stream"'),
     output: askAnswer,
     outputDescription: 'The answer, with metered cost and latency.',
     produces: ['application/json', eventStream],
@@ -52,8 +57,9 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
         kind: 'ask',
         payer,
         model,
-        prompt: body.prompt,
-        system: body.system,
+        messages: conversationOf(body),
+        options: optionsOf(body),
+        request: context.id,
         maxTokens: body.max_tokens ?? maxTokens.default,
         signal,
       });

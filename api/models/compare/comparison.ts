@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../lib/problem.ts';
 import type { Catalog, Model } from '../catalog.ts';
-import { ask, type Question } from '../metered/question.ts';
+import { ask, askStreaming, type Question } from '../metered/question.ts';
 import { measurementOf } from '../metered/measurement.ts';
 import type { ModelCallResult, Settlement } from '../metered/metered-router.ts';
 import {
@@ -41,7 +41,7 @@ const comparedModel = z.object({
   tokens_out: z.int().optional().describe('Completion tokens, as counted by the router'),
   error: z.string().optional().describe('Error message, if the model failed'),
 });
-type Result = z.output<typeof comparedModel>;
+export type ComparedModel = z.output<typeof comparedModel>;
 
 /** What a comparison answers, wherever it is asked for. */
 export const comparisonResult = z.object({
@@ -79,19 +79,23 @@ export function chooseModels(named: readonly string[] | undefined, payer: Payer,
   return models;
 }
 
+type Services = Pick<ModelServices, 'router' | 'keys'>;
+
 /**
  * Asks all of them at once. A model that fails has its error in its entry. @throws Problem when no model could even be
  * asked, or every one refused the caller's key
  */
 export async function compareModels(
-  services: Pick<ModelServices, 'router' | 'keys'>,
+  services: Services,
   models: readonly Model[],
   question: Omit<Question, 'model'>,
 ): Promise<Comparison> {
-  const parts = await Promise.all(models.map((model) => part(services, { ...question, model })));
-  const refusals = parts.flatMap(({ problem }) =>
-    problem !== undefined && wholeCall.includes(problem.type) ? [problem] : [],
-  );
+  return comparisonOf(await Promise.all(models.map((model) => askPart(services, { ...question, model }))));
+}
+
+/** What all parts come to. @throws Problem when none could even be asked */
+export function comparisonOf(parts: readonly Part[]): Comparison {
+  const refusals = parts.flatMap(({ problem }) => (isRefusal(problem) ? [problem] : []));
   const [refusal] = refusals;
   if (refusal !== undefined && refusals.length === parts.length) throw refusal;
   const entries = parts.map(({ result: { model, latency_ms }, called }) => ({
@@ -115,18 +119,20 @@ export async function compareModels(
   };
 }
 
-interface Part {
-  readonly result: Result;
+/** The part of one model. */
+export interface Part {
+  readonly result: ComparedModel;
   readonly called: ModelCallResult | undefined;
   readonly problem: Problem | undefined;
 }
 
-async function part(services: Pick<ModelServices, 'router' | 'keys'>, question: Question): Promise<Part> {
+/** Asks one model. `hear` gets its text piece by piece. */
+export async function askPart(services: Services, question: Question, hear?: (text: string) => void): Promise<Part> {
   const model = question.model.id;
   const since = performance.now();
   let called: ModelCallResult | undefined;
   try {
-    called = await ask(services.router, question);
+    called = await (hear === undefined ? ask(services.router, question) : heard(services, question, hear));
     const { text } = answerOrThrow(services, question, called);
     return {
       called,
@@ -146,6 +152,20 @@ async function part(services: Pick<ModelServices, 'router' | 'keys'>, question: 
         : { ...measurementOf(called), cost_source: called.settlement.source };
     return { called, problem: error, result: { model, answer: '', ...figures, error: error.message } };
   }
+}
+
+async function heard({ router }: Services, question: Question, hear: (text: string) => void): Promise<ModelCallResult> {
+  const texts = askStreaming(router, question);
+  for (;;) {
+    const next = await texts.next();
+    if (next.done === true) return next.value;
+    hear(next.value);
+  }
+}
+
+/** Whether a part was refused for a reason that is that of the whole call. */
+export function isRefusal(problem: Problem | undefined): problem is Problem {
+  return problem !== undefined && wholeCall.includes(problem.type);
 }
 
 /** Problems that are the caller's or ours rather than a model's. */

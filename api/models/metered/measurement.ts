@@ -1,6 +1,6 @@
 // What was measured of a call: cost, latency and tokens, as ask and compare show them.
-import { moneyToNumber } from '../../billing/index.ts';
-import type { ModelCallResult } from './metered-router.ts';
+import { formatMoney, moneyToNumber } from '../../billing/index.ts';
+import type { ModelCallResult, Settlement } from './metered-router.ts';
 
 export interface Measurement {
   cost_usd?: number;
@@ -21,5 +21,14 @@ export function measurementOf({ settlement, answer }: ModelCallResult): Measurem
     latency_ms: latencyMs,
     ...(answer?.tokensIn === undefined ? {} : { tokens_in: answer.tokensIn }),
     ...(answer?.tokensOut === undefined ? {} : { tokens_out: answer.tokensOut }),
+  };
+}
+
+/** The same in headers, in exact digits, for clients that read no other field than their own. */
+export function costHeaders({ cost, charged, source }: Settlement): Record<string, string> {
+  return {
+    'x-cost-source': source,
+    'x-charged-usd': formatMoney(charged),
+    ...(cost === undefined ? {} : { 'x-cost-usd': formatMoney(cost) }),
   };
 }

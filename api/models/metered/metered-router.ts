@@ -32,6 +32,8 @@ export interface ModelCall extends Pick<RouterCall, 'body' | 'priced' | 'signal'
   /** Name of the tool that makes the call. */
   readonly tool?: string | undefined;
   readonly payer: Payer;
+  /** Id of the request that makes the call. */
+  readonly request?: string | undefined;
   /** Id of the model, as in models.yaml. */
   readonly model: string;
   /** The maximum that it can cost, which is reserved. */
@@ -249,9 +251,10 @@ function itemOf({ kind, tool }: ModelCall): string {
 }
 
 function usageOf({ call, version }: ReservedCall, measured: Partial<Usage>): Usage {
-  const { payer, kind, model, tool } = call;
+  const { payer, kind, model, tool, request } = call;
   return {
     kind,
+    request,
     priceVersion: version.version,
     model,
     ...(tool === undefined ? {} : { tool }),

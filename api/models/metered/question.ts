@@ -2,17 +2,18 @@
 import { randomUUID } from 'node:crypto';
 import { maxCallCost, type Money, type Payer } from '../../billing/index.ts';
 import type { Model } from '../catalog.ts';
+import { type Conversation, promptOfConversation } from '../conversation/conversation.ts';
 import type { MeteredRouter, ModelCall, ModelCallResult } from './metered-router.ts';
 
-export interface Question {
+export interface Question extends Conversation {
   readonly kind: ModelCall['kind'];
   /** Name of the tool that asks. */
   readonly tool?: string;
   readonly payer: Payer;
   readonly model: Model;
-  readonly prompt: string;
-  readonly system: string | undefined;
   readonly maxTokens: number;
+  /** Id of the request that asks, by which its sender finds it in the record of uses. */
+  readonly request?: string;
   /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
   /** Gets the id of the hold before anything is reserved, for callers that keep account across a crash. */
@@ -43,32 +44,25 @@ export async function* askStreaming(
 }
 
 /** The maximum cost of a question, which is reserved for it. */
-export function maxCost({
-  model,
-  prompt,
-  system,
-  maxTokens,
-}: Pick<Question, 'model' | 'prompt' | 'system' | 'maxTokens'>): Money {
-  return maxCallCost(model, { texts: system === undefined ? [prompt] : [system, prompt] }, maxTokens);
+export function maxCost(question: Pick<Question, 'model' | 'messages' | 'options' | 'maxTokens'>): Money {
+  return maxCallCost(question.model, promptOfConversation(question), question.maxTokens);
 }
 
 async function callFor(question: Question): Promise<ModelCall> {
-  const { kind, tool, payer, model, prompt, system, maxTokens, signal, announce } = question;
+  const { kind, tool, payer, model, messages, options, maxTokens, request, signal, announce } = question;
   const id = randomUUID();
   await announce?.(id);
-  const messages = [
-    ...(system === undefined ? [] : [{ role: 'system', content: system }]),
-    { role: 'user', content: prompt },
-  ];
   return {
     id,
     kind,
     tool,
     payer,
+    request,
     model: model.id,
     maxCost: maxCost(question),
     priced: model.in_per_m > 0n || model.out_per_m > 0n,
     signal,
-    body: { model: model.upstream, messages, max_tokens: maxTokens },
+    // Options that are undefined are left out of JSON.
+    body: { ...options, model: model.upstream, messages, max_tokens: maxTokens },
   };
 }

@@ -246,7 +246,7 @@ export class RouterClient {
           ...this.#credentials(call.key),
           ...this.#shape.headers(call.hold),
         },
-        body: JSON.stringify({ ...body, ...this.#shape.fields(call.hold, streamed) }),
+        body: JSON.stringify({ ...this.#shape.dialect(body), ...this.#shape.fields(call.hold, streamed) }),
         signal: deadline.signal,
       });
     const response = await send().catch(async (error: unknown) => {

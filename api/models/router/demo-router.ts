@@ -20,7 +20,8 @@ const question = z.looseObject({
   stream: z.boolean().optional(),
   max_tokens: z.int().optional(),
   messages: z.array(z.looseObject({ content: z.unknown().optional() })).optional(),
-  input: z.union([z.string(), z.array(z.string())]).optional(),
+  /** Texts or tokens. */
+  input: z.union([z.string(), z.array(z.string()), z.array(z.int()), z.array(z.array(z.int()))]).optional(),
 });
 type Question = z.output<typeof question>;
 
@@ -126,17 +127,18 @@ function stream(catalog: Catalog, asked: Question, response: ServerResponse): vo
     model: asked.model,
   };
   response.writeHead(200, { 'content-type': 'text/event-stream' });
-  for (const piece of text.match(/\S+\s*/g) ?? [])
-    response.write(
-      `data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta: { content: piece }, finish_reason: null }] })}\n\n`,
-    );
-  response.write(`data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta: {}, finish_reason: finish }] })}\n\n`);
+  const send = (delta: object, ended: string | null): void => {
+    response.write(`data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta, finish_reason: ended }] })}\n\n`);
+  };
+  send({ role: 'assistant', content: '' }, null);
+  for (const piece of text.match(/\S+\s*/g) ?? []) send({ content: piece }, null);
+  send({}, finish);
   response.end(`data: ${withUsage({ ...head, choices: [] }, usage)}\n\ndata: [DONE]\n\n`);
 }
 
 function embed(catalog: Catalog, asked: Question, response: ServerResponse): void {
-  const inputs = [asked.input ?? ''].flat();
-  const tokens = inputs.reduce((sum, input) => sum + tokensIn(input), 0);
+  const inputs = inputsOf(asked);
+  const tokens = inputs.reduce((sum, input) => sum + (typeof input === 'string' ? tokensIn(input) : input.length), 0);
   const model = catalog.embeddings.find(({ upstream }) => upstream === asked.model);
   const cost = formatMoney(model === undefined ? sumMoney([]) : priceOf(tokens, model.in_per_m));
   reply(
@@ -150,6 +152,11 @@ function embed(catalog: Catalog, asked: Question, response: ServerResponse): voi
     },
     `{"prompt_tokens":${tokens},"total_tokens":${tokens},"cost":${cost}}`,
   );
+}
+
+function inputsOf({ input = '' }: Question): (string | number[])[] {
+  if (typeof input === 'string') return [input];
+  return input.every((one) => typeof one === 'number') ? [input] : input;
 }
 
 /** The answer to a question and the bill for it, as JSON text with the exact cost. */

@@ -27,7 +27,19 @@ const maxPages = 500;
 /** What its rows call the master key by. */
 const masterKeyAlias = 'litellm_proxy_master_key';
 
+const withReasoning = z.looseObject({ reasoning: z.looseObject({ effort: z.string().optional() }) });
+
 export const liteLlm: RouterShape = {
+  // It passes `reasoning` on as it is, which most providers refuse, and translates `reasoning_effort` for each of them.
+  dialect(body) {
+    const read = withReasoning.safeParse(body);
+    if (!read.success) return body;
+    const {
+      reasoning: { effort },
+      ...rest
+    } = read.data;
+    return effort === undefined ? rest : { reasoning_effort: effort, ...rest };
+  },
   fields: (hold, streamed) => ({
     metadata: { moorage_hold: hold },
     ...(streamed ? { stream_options: { include_usage: true } } : {}),

@@ -11,6 +11,7 @@ const dayMs = 86_400_000;
 const activity = z.looseObject({ data: z.array(z.looseObject({ usage: z.string(), requests: z.int() })) });
 
 export const openRouter: RouterShape = {
+  dialect: (body) => body,
   // `usage.include` is what older versions need to report the cost.
   fields: (_hold, streamed) => ({
     usage: { include: true },

@@ -28,6 +28,8 @@ export interface Lookup {
 }
 
 export interface RouterShape {
+  /** A request in this router's own names, where those of OpenRouter differ from it. */
+  dialect(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
   /** Fields to add to a request, so that it is metered and can be found again. */
   fields(hold: string, streamed: boolean): Readonly<Record<string, unknown>>;
   /** Headers to add to it. */

@@ -1,4 +1,4 @@
-// Chat completions of hosted apps: passed on to the router within limits, and charged to the app.
+// Chat completions: passed on to the router within limits, and charged to who pays for them.
 import { randomUUID } from 'node:crypto';
 import { eventFrame, eventStreamResponse, invalid, jsonResponse, type RequestContext } from '../../http/index.ts';
 import type { Catalog, Model } from '../catalog.ts';
@@ -6,13 +6,15 @@ import type { ModelCall, ModelCallResult } from '../metered/metered-router.ts';
 import { maxCallCost, type Payer } from '../../billing/index.ts';
 import { callProblem } from '../metered/call-problem.ts';
 import type { StreamPart } from '../router/client.ts';
+import { allowModels } from '../request.ts';
 import type { ModelServices } from '../services.ts';
 import { type Assignment, noting, outcomeOf, refusalOf } from './assignments.ts';
 import { completionBody, answerHeaders } from './bodies.ts';
 import { failureEvent } from './errors.ts';
-import { passOn, promptOf, unboundedParts, type ChatRequest } from './request.ts';
+import { promptOf, readMessages } from './messages.ts';
+import { passOn, type ChatRequest } from './request.ts';
 
-export interface AppCall<Request> {
+export interface V1Call<Request> {
   readonly services: ModelServices;
   readonly catalog: Catalog;
   readonly payer: Payer;
@@ -21,33 +23,42 @@ export interface AppCall<Request> {
 }
 
 /** Answers whole, or as a stream when the request says so. @throws Problem */
-export async function answerChat(call: AppCall<ChatRequest>): Promise<Response> {
+export async function answerChat(call: V1Call<ChatRequest>): Promise<Response> {
   const {
     services: { router },
     payer,
     request,
     context,
   } = call;
-  refuseUnbounded(request);
+  const messages = readMessages(request.messages);
   const id = randomUUID();
-  const assignment = await call.services.assignments.begin({
-    app: payer.owner,
-    hold: id,
-    fields: [request['user'], request.model],
-  });
+  // Only the calls of an app can belong to a benchmark run.
+  const assignment =
+    payer.kind === 'app'
+      ? await call.services.assignments.begin({
+          app: payer.owner,
+          hold: id,
+          fields: [request['user'], request.model],
+        })
+      : undefined;
   const model = modelOf(assignment?.model ?? request.model, call.catalog);
+  if (payer.kind === 'anonymous') allowModels([model], payer, call.catalog);
   const maxTokens = tokensOf(request, call.services.maxTokens);
   const leaving = new AbortController();
   const modelCall: ModelCall = {
     id,
     kind: 'v1',
     payer,
+    request: context.id,
     model: model.id,
-    maxCost: maxCallCost(model, promptOf(request), maxTokens),
+    maxCost: maxCallCost(model, promptOf(request, messages), maxTokens),
     priced: model.in_per_m > 0n || model.out_per_m > 0n,
     signal: AbortSignal.any([context.signal, leaving.signal]),
     // A provider must not see that it is being measured.
-    body: passOn(assignment === undefined ? request : { ...request, user: undefined }, model.upstream, maxTokens),
+    body: passOn(assignment === undefined ? request : { ...request, user: undefined }, messages, {
+      upstream: model.upstream,
+      maxTokens,
+    }),
   };
   if (request.stream === true) return streamed(call, modelCall, { leaving, assignment });
   const called = await noting(assignment, () => router.chat(modelCall));
@@ -59,7 +70,7 @@ export async function answerChat(call: AppCall<ChatRequest>): Promise<Response> 
 
 /** The first event decides between a stream and a problem. */
 async function streamed(
-  { services: { router }, payer, request }: AppCall<ChatRequest>,
+  { services: { router }, payer, request }: V1Call<ChatRequest>,
   modelCall: ModelCall,
   { leaving, assignment }: { readonly leaving: AbortController; readonly assignment: Assignment | undefined },
 ): Promise<Response> {
@@ -133,17 +144,4 @@ function modelOf(id: string, catalog: Catalog): Model {
 /** A request above the maximum is reduced to it, since clients ask for what their model could do. */
 function tokensOf(request: ChatRequest, limits: ModelServices['maxTokens']): number {
   return Math.min(request.max_completion_tokens ?? request.max_tokens ?? limits.default, limits.max);
-}
-
-function refuseUnbounded(request: ChatRequest): void {
-  const kinds = unboundedParts(request);
-  if (kinds.length === 0) return;
-  throw invalid([
-    {
-      in: 'body',
-      field: 'messages',
-      message: `must not contain parts of type ${kinds.map((kind) => kind.slice(0, 40)).join(', ')}: their cost has no upper limit`,
-      fix: 'Send only text and image_url parts.',
-    },
-  ]);
 }

@@ -1,12 +1,13 @@
-// Embeddings of hosted apps.
+// Embeddings: passed on to the router, and charged to who pays for them.
 import { randomUUID } from 'node:crypto';
 import { invalid, jsonResponse } from '../../http/index.ts';
 import type { Catalog, EmbeddingModel } from '../catalog.ts';
-import { maxCallCost } from '../../billing/index.ts';
+import { maxCallCost, type Prompt } from '../../billing/index.ts';
 import { callProblem } from '../metered/call-problem.ts';
-import { answerHeaders, completionBody } from './bodies.ts';
+import { allowModels } from '../request.ts';
+import { answerHeaders, completionBody, encodedAs } from './bodies.ts';
 import { noting } from './assignments.ts';
-import type { AppCall } from './chat.ts';
+import type { V1Call } from './chat.ts';
 import type { EmbeddingsRequest } from './request.ts';
 
 /** @throws Problem */
@@ -16,34 +17,51 @@ export async function answerEmbeddings({
   payer,
   request,
   context,
-}: AppCall<EmbeddingsRequest>): Promise<Response> {
+}: V1Call<EmbeddingsRequest>): Promise<Response> {
   const model = modelOf(request.model, catalog);
-  const { input } = request;
+  if (payer.kind === 'anonymous') allowModels([model], payer, { models: catalog.embeddings });
+  const { input, encoding_format, dimensions } = request;
   const id = randomUUID();
   // The model is the app's own choice; what it costs belongs to the run all the same.
-  const assignment = await assignments.begin({ app: payer.owner, hold: id, fields: [request['user']] });
+  const assignment =
+    payer.kind === 'app'
+      ? await assignments.begin({ app: payer.owner, hold: id, fields: [request['user']] })
+      : undefined;
+  // Undefined members are left out of JSON.
   const body = {
     model: model.upstream,
     input,
-    ...(request['encoding_format'] === undefined ? {} : { encoding_format: request['encoding_format'] }),
-    ...(request['dimensions'] === undefined ? {} : { dimensions: request['dimensions'] }),
+    encoding_format: encoding_format ?? undefined,
+    dimensions: dimensions ?? undefined,
   };
   const called = await noting(assignment, () =>
     router.embed({
       id,
       kind: 'v1',
       payer,
+      request: context.id,
       model: model.id,
-      maxCost: maxCallCost(model, { texts: typeof input === 'string' ? [input] : input }, 0),
+      maxCost: maxCallCost(model, promptOf(input), 0),
       priced: model.in_per_m > 0n,
       signal: context.signal,
       body,
     }),
   );
   if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
-  return jsonResponse(completionBody(called.answer.body, model.id, called.settlement), {
+  return jsonResponse(encodedAs(encoding_format, completionBody(called.answer.body, model.id, called.settlement)), {
     headers: answerHeaders(called.settlement, payer),
   });
+}
+
+/** Around each text a model may add some tokens; those that are sent as such are counted. */
+const perText = 32;
+
+function promptOf(input: EmbeddingsRequest['input']): Prompt {
+  const all: readonly (string | number | number[])[] = typeof input === 'string' ? [input] : input;
+  const texts = all.filter((one) => typeof one === 'string');
+  const lists = all.filter((one) => Array.isArray(one));
+  const single = all.filter((one) => typeof one === 'number').length;
+  return { texts, tokens: lists.reduce((sum, { length }) => sum + length + perText, 0) + single + perText };
 }
 
 function modelOf(id: string, catalog: Catalog): EmbeddingModel {

@@ -1,123 +1,154 @@
-// /v1 for hosted apps: chat completions, embeddings and models in the form that OpenAI clients speak, paid by the app's
-// daily budget.
+// /v1: chat completions, embeddings and models in the form that OpenAI clients speak, for callers and for hosted apps.
 import { z } from 'zod';
+import { Problem } from '../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint, eventStream } from '../../http/index.ts';
 import type { Catalog } from '../catalog.ts';
 import { ledgerUnavailable, quotaExhausted } from '../../billing/index.ts';
 import * as problems from '../problems.ts';
 import { bodyLimit } from '../request.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
-import { appPayerOf, type AppTokens } from './apps.ts';
 import { answerChat } from './chat.ts';
 import { answerEmbeddings } from './embeddings.ts';
-import { withErrorMember } from './errors.ts';
+import { type Door, noKey, v1PayerOf } from './payer.ts';
 import { chatRequest, embeddingsRequest } from './request.ts';
 
-const ofApps =
-  'For hosted apps with spec.models.enabled: base URL and token are in their environment as OPENAI_BASE_URL and OPENAI_API_KEY. Calls are charged to the app and refused once its daily budget is used up.';
-const modelCallProblems = [
+const tag = 'models';
+const payers =
+  'For any OpenAI client: set its base URL to this address without the last parts, up to /v1. With your own API key for the model router as its key, calls are billed to that key; ' +
+  `without one (or with the key "${noKey}", where a client insists on one), models in the free tier answer on the free daily quota. ` +
+  'Hosted apps with spec.models.enabled find base URL and token in their environment as OPENAI_BASE_URL and OPENAI_API_KEY, and spend their daily budget. ' +
+  'Cost and charge are in the headers x-cost-usd and x-charged-usd. Errors are problems with an `error` member as OpenAI clients read it.';
+
+const access = [
   problems.appTokenRefused,
-  quotaExhausted,
+  problems.keyRefused,
   problems.modelsUnconfigured,
   problems.routerUnavailable,
   ledgerUnavailable,
+];
+const modelCallProblems = [
+  ...access,
+  problems.keyRequired,
+  problems.keyOutOfCredit,
+  quotaExhausted,
   problems.modelFailed,
   problems.modelTimeout,
   problems.modelRefused,
 ];
 
-export function v1Endpoints(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint[] {
-  return [chatEndpoint(options, tokens), embeddingsEndpoint(options, tokens), modelsEndpoint(options, tokens)];
+export function v1Endpoints(options: ModelEndpointsOptions, door: Door): Endpoint[] {
+  return [
+    chatEndpoint(options, door),
+    embeddingsEndpoint(options, door),
+    modelsEndpoint(options, door),
+    modelEndpoint(options, door),
+  ];
 }
 
-function chatEndpoint(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint {
+function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
   return defineEndpoint({
     method: 'POST',
     path: '/v1/chat/completions',
     operation: 'createChatCompletion',
-    tag: 'apps',
-    summary: 'Create a chat completion for a hosted app',
-    description: `${ofApps} With "stream": true the answer is sent as server-sent events.`,
+    tag,
+    summary: 'Create a chat completion',
+    description: `${payers} With "stream": true the answer is sent as server-sent events; with "stream_options": {"include_usage": true}, its last event has the cost. Images are fetched by the model router, or sent as data URLs. Fields that could cost more than what is reserved, such as plugins and fallback models, are left out.`,
     bodyLimit,
     body: chatRequest,
     output: z.looseObject({}),
     outputDescription: 'A chat completion. `usage.cost` is the billed cost in USD.',
     produces: ['application/json', eventStream],
     problems: modelCallProblems,
-    handler: ({ body }, context) =>
-      withErrorMember(async () => {
-        const services = options.services();
-        return answerChat({
-          services,
-          catalog: options.catalog,
-          payer: appPayerOf(context.headers, tokens, services.limits),
-          request: body,
-          context,
-        });
-      }),
+    async handler({ body }, context) {
+      const services = options.services();
+      const payer = await v1PayerOf(context, services, door);
+      return answerChat({ services, catalog: options.catalog, payer, request: body, context });
+    },
   });
 }
 
-function embeddingsEndpoint(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint {
+function embeddingsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
   return defineEndpoint({
     method: 'POST',
     path: '/v1/embeddings',
     operation: 'createEmbeddings',
-    tag: 'apps',
-    summary: 'Create embeddings for a hosted app',
-    description: ofApps,
+    tag,
+    summary: 'Create embeddings',
+    description: payers,
     bodyLimit,
     body: embeddingsRequest,
     output: z.looseObject({}),
     outputDescription: 'Embeddings. `usage.cost` is the billed cost in USD.',
     problems: modelCallProblems,
-    handler: ({ body }, context) =>
-      withErrorMember(async () => {
-        const services = options.services();
-        return answerEmbeddings({
-          services,
-          catalog: options.catalog,
-          payer: appPayerOf(context.headers, tokens, services.limits),
-          request: body,
-          context,
-        });
-      }),
+    async handler({ body }, context) {
+      const services = options.services();
+      const payer = await v1PayerOf(context, services, door);
+      return answerEmbeddings({ services, catalog: options.catalog, payer, request: body, context });
+    },
   });
 }
 
-function modelsEndpoint(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint {
-  const listed = listOf(options.catalog);
+const modelEntry = z.object({
+  id: z.string(),
+  object: z.literal('model'),
+  created: z.int(),
+  owned_by: z.string(),
+  tier: z.enum(['free', 'premium']).describe("premium requires the caller's own API key"),
+});
+type ModelEntry = z.output<typeof modelEntry>;
+
+function modelsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
+  const data = listOf(options.catalog);
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
     path: '/v1/models',
-    operation: 'listAppModels',
-    tag: 'apps',
-    summary: 'List the models that a hosted app can use',
-    description: ofApps,
-    output: z.object({
-      object: z.literal('list'),
-      data: z.array(z.object({ id: z.string(), object: z.literal('model'), created: z.int(), owned_by: z.string() })),
-    }),
-    outputDescription: 'The models, in the form that OpenAI clients expect.',
-    problems: [problems.appTokenRefused, problems.modelsUnconfigured],
-    handler: (_input, context) =>
-      withErrorMember(() => {
-        appPayerOf(context.headers, tokens, options.services().limits);
-        return Promise.resolve(listed);
-      }),
+    operation: 'listV1Models',
+    tag,
+    summary: 'List the models as OpenAI clients expect it',
+    description: `${payers} A key that is sent is checked.`,
+    output: z.object({ object: z.literal('list'), data: z.array(modelEntry) }),
+    outputDescription: 'The models, with those for embeddings.',
+    problems: access,
+    async handler(_input, context) {
+      await v1PayerOf(context, options.services(), door);
+      return { object: 'list' as const, data };
+    },
   });
 }
 
-function listOf(catalog: Catalog): {
-  object: 'list';
-  data: { id: string; object: 'model'; created: number; owned_by: string }[];
-} {
-  const entry = (id: string): { id: string; object: 'model'; created: number; owned_by: string } => ({
+function modelEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
+  const data = listOf(options.catalog);
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/v1/models/{model}',
+    operation: 'getV1Model',
+    tag,
+    summary: 'Get one model as OpenAI clients expect it',
+    description: payers,
+    params: z.strictObject({ model: z.string().max(200).describe('Identifier of the model.') }),
+    output: modelEntry,
+    outputDescription: 'The model.',
+    problems: [...access, problems.modelUnknown],
+    async handler({ params: { model } }, context) {
+      await v1PayerOf(context, options.services(), door);
+      const found = data.find(({ id }) => id === model);
+      if (found !== undefined) return found;
+      throw new Problem(
+        problems.modelUnknown,
+        `There is no model ${model.slice(0, 80)}. Choose one of: ${data.map(({ id }) => id).join(', ')}.`,
+      );
+    },
+  });
+}
+
+function listOf({ models, embeddings }: Catalog): ModelEntry[] {
+  return [...models, ...embeddings].map(({ id, tier }) => ({
     id,
     object: 'model',
     created: 0,
     owned_by: 'moorage',
-  });
-  return { object: 'list', data: [...catalog.models, ...catalog.embeddings].map(({ id }) => entry(id)) };
+    tier,
+  }));
 }

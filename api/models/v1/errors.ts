@@ -1,32 +1,31 @@
-// Problems of /v1 carry an `error` member too, which is where the clients of apps look.
-import { Problem } from '../../../lib/problem.ts';
+// Problems of /v1 carry an `error` member too, which is where OpenAI clients look.
+import type { Problem } from '../../../lib/problem.ts';
 import type { RouterFailure } from '../router/failure.ts';
 
-/** Runs the work; a problem of it gets the `error` member that OpenAI clients read. */
-export async function withErrorMember<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    throw new Problem(error.type, error.message, {
-      errors: error.errors,
-      headers: error.headers,
-      members: { ...error.members, error: errorMember(error) },
-      cause: error.cause,
-    });
-  }
-}
+/** As OpenAI names kinds of errors. */
+const types: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  402: 'insufficient_quota',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+};
 
-export function errorMember(problem: Problem): Record<string, unknown> {
+/** The member that problems at a path get: none outside of /v1. */
+export function openAiError(problem: Problem, path: string): Readonly<Record<string, unknown>> {
+  if (!path.startsWith('/v1/')) return {};
+  const { status, slug } = problem.type;
   return {
-    message: problem.message,
-    type: problem.type.slug,
-    code: problem.type.slug,
-    param: problem.errors[0]?.field ?? null,
+    error: {
+      message: problem.message,
+      type: types[status] ?? (status < 500 ? 'invalid_request_error' : 'server_error'),
+      code: slug,
+      param: problem.errors[0]?.field ?? null,
+    },
   };
 }
 
 /** Event of a stream that failed after it began. */
 export function failureEvent(failure: RouterFailure): Record<string, unknown> {
-  return { error: { message: failure.message, type: 'model-failed', code: failure.kind } };
+  return { error: { message: failure.message, type: 'server_error', code: failure.kind, param: null } };
 }

@@ -10,6 +10,7 @@ import {
   chooseModels,
   compareModels,
   type comparisonResult,
+  conversationOf,
   maxCost,
   type Model,
   type ModelServices,
@@ -26,6 +27,8 @@ export interface ModelSpenderOptions {
   readonly payer: Payer;
   /** Name of the tool that asks, for the record of uses. */
   readonly tool: string;
+  /** Id of the request that calls the tool. */
+  readonly request?: string;
   /** Aborted when the call of the tool ends. */
   readonly signal: AbortSignal;
   /** Hears the id of each hold before it is made; see Question. */
@@ -104,10 +107,11 @@ export class ModelSpender implements Spender {
     return (model === undefined ? undefined : catalog.get(model)) ?? catalog.preferred;
   }
 
-  #question({ prompt, system, maxTokens, signal }: Omit<Prompt, 'model'>): Omit<Question, 'model'> {
+  #question({ prompt, system, options, maxTokens, signal }: Omit<Prompt, 'model'>): Omit<Question, 'model'> {
     const {
       tool,
       payer,
+      request,
       announce,
       maxTokens: { default: usual, max },
     } = this.#options;
@@ -115,10 +119,11 @@ export class ModelSpender implements Spender {
       kind: 'tool',
       tool,
       payer,
-      prompt,
-      system,
+      messages: conversationOf({ prompt, system }),
+      options,
       maxTokens: Math.min(maxTokens ?? usual, max),
       signal: signal ?? this.#options.signal,
+      ...(request === undefined ? {} : { request }),
       ...(announce === undefined ? {} : { announce }),
     };
   }

@@ -36,7 +36,11 @@ export interface RunnerOptions {
   readonly holds: () => Holds;
   readonly spenderFor: (
     payer: Payer,
-    call: Pick<RunRequest, 'announce'> & { readonly tool: string; readonly signal: AbortSignal },
+    call: Pick<RunRequest, 'announce'> & {
+      readonly tool: string;
+      readonly request: string;
+      readonly signal: AbortSignal;
+    },
   ) => CountingSpender;
   readonly slots: Slots;
   readonly metrics: ToolMetrics;
@@ -167,7 +171,7 @@ export class Runner {
   }
 
   async #settle(
-    { tool, payer }: RunRequest,
+    { tool, payer, id }: RunRequest,
     held: Hold | undefined,
     { tariff, version, latencyMs }: { tariff: Money; version: PriceVersion; latencyMs: number },
   ): Promise<Quota | undefined> {
@@ -175,7 +179,14 @@ export class Runner {
     return this.#options.holds().settle(held, {
       cost: tariff,
       source: 'tariff',
-      usage: { kind: 'tool', tool: tool.name, caller: payer.owner, latencyMs, priceVersion: version.version },
+      usage: {
+        kind: 'tool',
+        tool: tool.name,
+        caller: payer.owner,
+        latencyMs,
+        priceVersion: version.version,
+        request: id,
+      },
     });
   }
 }
@@ -235,6 +246,7 @@ class Work {
     const models = (): CountingSpender =>
       (this.#spender ??= this.#spenderFor(payer, {
         tool: tool.name,
+        request: id,
         signal: signal(),
         ...(this.#call.announce === undefined ? {} : { announce: this.#call.announce }),
       }));

@@ -1,13 +1,14 @@
 // How a tool asks models: prompts, replies and their cost. Implemented over the meter, so that each call is charged.
 import type { z } from 'zod';
 import type { CostSource, Money } from '../../billing/index.ts';
-import type { comparisonResult } from '../../models/index.ts';
+import type { AnswerOptions, comparisonResult } from '../../models/index.ts';
 
 export interface Prompt {
   /** Id of a model of /api/models; the default model when left out. */
   readonly model?: string | undefined;
   readonly prompt: string;
   readonly system?: string | undefined;
+  readonly options?: AnswerOptions | undefined;
   readonly maxTokens?: number | undefined;
   /** Replaces the call's own signal, for one that must end earlier. */
   readonly signal?: AbortSignal;

@@ -9,6 +9,7 @@ import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { startModels } from '../../../api/models/start.ts';
+import { openAiError } from '../../../api/models/v1/errors.ts';
 import type { ModelApp } from '../../../api/models/v1/apps.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
@@ -20,6 +21,10 @@ export const appTokenSecret = 'a-secret-of-the-tests-of-enough-length';
 export interface Sample {
   /** Sends a request from this machine, so that X-Forwarded-For is believed. */
   readonly request: (path: string, init?: RequestInit) => Promise<Response>;
+  /** The same, as the port of hosted apps answers it. */
+  readonly requestOfApps: Sample['request'];
+  /** For a server, where a client needs one. */
+  readonly listener: ReturnType<typeof createApp>;
   readonly catalog: Catalog;
   readonly registry: Registry;
   readonly database: Database;
@@ -58,17 +63,23 @@ export async function sampleModels({
     open: () => Promise.resolve(database),
   });
   await models.ready;
-  const app = createApp({
-    endpoints: [...models.endpoints, ...discoveryEndpoints(models.endpoints, baseUrl)],
+  const serving = {
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
     log: silent,
     metrics: httpMetrics(registry),
+    problemMembers: openAiError,
     ending: new AbortController().signal,
+  };
+  const app = createApp({
+    ...serving,
+    endpoints: [...models.endpoints, ...discoveryEndpoints(models.endpoints, baseUrl)],
   });
-  const request = async (path: string, init: RequestInit = {}): Promise<Response> => send(app, path, init);
+  const appsOnly = createApp({ ...serving, endpoints: models.appEndpoints });
   return {
-    request,
+    request: async (path, init = {}) => send(app, path, init),
+    requestOfApps: async (path, init = {}) => send(appsOnly, path, init),
+    listener: app,
     catalog: readCatalog(settings.modelsFile),
     registry,
     database,

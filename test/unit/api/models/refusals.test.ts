@@ -92,7 +92,7 @@ const common: readonly Case[] = [
   bad('prompt empty', { prompt: '' }, ['prompt', 'prompt'], /at least 1 character long/),
   bad('prompt blank', { prompt: ' \n' }, ['prompt'], /blank/),
   bad('prompt oversized', { prompt: 'x'.repeat(200_001) }, ['prompt'], /at most 200000 characters/),
-  { name: 'body oversized', body: { prompt: 'x'.repeat(1_600_000) }, status: 413, type: 'body-too-large' },
+  { name: 'body oversized', body: { prompt: 'x'.repeat(4_600_000) }, status: 413, type: 'body-too-large' },
   bad('system a number', { prompt, system: 7 }, ['system']),
   bad('system null', { prompt, system: null }, ['system']),
   bad('system oversized', { prompt, system: 'x'.repeat(200_001) }, ['system']),
@@ -102,7 +102,7 @@ const common: readonly Case[] = [
   bad('max_tokens text', { prompt, max_tokens: '10' }, ['max_tokens']),
   bad('max_tokens too many', { prompt, max_tokens: 4097 }, ['max_tokens']),
   bad('max_tokens null', { prompt, max_tokens: null }, ['max_tokens']),
-  bad('unknown field', { prompt, temperature: 1 }, ['temperature'], /is not known/),
+  bad('unknown field', { prompt, temprature: 1 }, ['temprature'], /is not known/),
   bad('prototype field', '{"prompt": "Hello", "__proto__": {"model": "x"}}', ['__proto__'], /is not known/),
   {
     name: 'key malformed',
@@ -206,7 +206,7 @@ const ofCompare: readonly Case[] = [
   bad('models null', { prompt, models: null }, ['models']),
   bad('a model unknown', { prompt, models: ['beta-K3', 'gpt'] }, ['models.1']),
   bad('a model a number', { prompt, models: [7] }, ['models.0']),
-  bad('stream', { prompt, stream: true }, ['stream'], /is not known/),
+  bad('stream text', { prompt, stream: 'yes' }, ['stream'], /must be true or false/),
   {
     name: 'premium without key',
     body: { prompt, models: ['beta-K3', 'zeta-fable-5', 'delta-5.5'] },

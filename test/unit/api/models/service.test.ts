@@ -224,13 +224,29 @@ test('/v1: chat completions, streams and embeddings are booked to the app, to th
 });
 
 for (const { name, headers, body, status, type } of [
-  { name: 'no token', headers: {}, body: { model: 'beta-K3', messages }, status: 401, type: 'app-token-refused' },
   {
-    name: 'a router key',
-    headers: ownKey,
+    name: 'something that is neither a key nor a token',
+    headers: { authorization: 'Bearer moorage' },
     body: { model: 'beta-K3', messages },
     status: 401,
-    type: 'app-token-refused',
+    type: 'key-refused',
+  },
+  {
+    name: 'a premium model without a key',
+    headers: {},
+    body: { model: 'zeta-fable-5', messages },
+    status: 401,
+    type: 'key-required',
+  },
+  {
+    name: 'a film in place of an image',
+    headers: {},
+    body: {
+      model: 'beta-K3',
+      messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://a.example/a.mp4' } }] }],
+    },
+    status: 400,
+    type: 'invalid-request',
   },
   {
     name: 'the token of an earlier app of that name',
@@ -275,7 +291,9 @@ for (const { name, headers, body, status, type } of [
         type: z.string(),
         error: z.object({
           message: z.string(),
-          type: z.literal(type),
+          type: z.literal(
+            { 400: 'invalid_request_error', 401: 'authentication_error', 402: 'insufficient_quota' }[status] ?? '',
+          ),
           code: z.literal(type),
           param: z.string().nullable(),
         }),
@@ -284,6 +302,22 @@ for (const { name, headers, body, status, type } of [
     assert.deepEqual([answer.status, reported.type], [status, `https://moorage.test/problems/${type}`]);
   });
 }
+
+test('the port of hosted apps takes their tokens and nothing else: an address there may be anybody’s word', async () => {
+  for (const headers of [{}, ownKey, { authorization: 'Bearer anonymous' }]) {
+    const answer = await sample.requestOfApps('/v1/chat/completions', json({ model: 'beta-K3', messages }, headers));
+    const { type, error } = z
+      .looseObject({ type: z.string(), error: z.looseObject({ code: z.string() }) })
+      .parse(await answer.json());
+    assert.deepEqual(
+      [answer.status, type, error.code],
+      [401, 'https://moorage.test/problems/app-token-refused', 'app-token-refused'],
+    );
+  }
+  const answer = await sample.requestOfApps('/v1/models', { headers: bearer(app) });
+  assert.equal(answer.status, 200);
+  assert.equal((await sample.requestOfApps('/api/models')).status, 404);
+});
 
 test('metrics count by model, kind of caller and outcome, and by nothing that a caller can make up', async () => {
   const text = await sample.registry.metrics();

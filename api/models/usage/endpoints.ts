@@ -1,0 +1,208 @@
+// GET /api/usage: what a caller has used and spent, what is left of his quota, and single requests by their id.
+import { z } from 'zod';
+import { Problem } from '../../../lib/problem.ts';
+import {
+  formatMoney,
+  type LedgerHandle,
+  ledgerUnavailable,
+  ledgerUnconfigured,
+  type Money,
+  negate,
+  type OpenLedger,
+  parseMoney,
+  type Payer,
+  remaining,
+  sumMoney,
+} from '../../billing/index.ts';
+import { defineEndpoint, type Endpoint } from '../../http/index.ts';
+import type { PayerFor } from '../callers/payers.ts';
+import { keyRefused, modelsUnconfigured, requestUnknown, routerUnavailable } from '../problems.ts';
+import { readCursor, writeCursor } from './cursor.ts';
+import { pendingOf, usesOf, usesOfRequest } from './statements.ts';
+import { use, useOf } from './view.ts';
+
+export interface UsageOptions {
+  readonly ledger: Pick<LedgerHandle, 'get'>;
+  readonly payerFor: PayerFor;
+  readonly baseUrl: string;
+}
+
+const path = '/api/usage';
+const tag = 'models';
+const problems = [keyRefused, routerUnavailable, modelsUnconfigured, ledgerUnavailable, ledgerUnconfigured];
+const whose = 'Your own uses alone: by your API key, or without one by the network address that you call from.';
+
+const quota = z.object({
+  scope: z
+    .enum(['free', 'key'])
+    .describe('free: what you may use without a key; key: what your key may be charged by us.'),
+  currency: z.literal('USD'),
+  limit: z.string().describe('For a day (UTC).'),
+  used: z.string(),
+  reserved: z.string().describe('Set aside for calls in progress, and for those whose cost is pending.'),
+  remaining: z.string(),
+  resets_at: z.string(),
+});
+
+const usage = z.object({
+  caller: z.string().describe('Salted hash of your key, or of your network address.'),
+  kind: z.enum(['anonymous', 'key']),
+  quota,
+  balance: z
+    .object({
+      billed_to_key_usd: z.string().describe('What the model router has billed to your key through us, in all.'),
+      charged_today_usd: z.string().describe('What we have charged your key today (UTC), on top of it.'),
+    })
+    .nullable()
+    .describe('Of a key; null without one.'),
+  pending: z.int().describe('Uses whose cost is not known yet.'),
+  uses: z.array(use).describe('Newest first. Calls that failed at no cost are not among them.'),
+  next: z.string().nullable().describe('Address of the next page; null on the last one.'),
+});
+
+export function usageEndpoints(options: UsageOptions): Endpoint[] {
+  return [listEndpoint(options), requestEndpoint(options)];
+}
+
+function listEndpoint({ ledger, payerFor, baseUrl }: UsageOptions): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path,
+    operation: 'getUsage',
+    readsOwnData: true,
+    tag,
+    summary: 'Get your quota, balance and recent uses',
+    description: `${whose} GET /api/charges has the same as a signed document, day by day.`,
+    query: z.strictObject({
+      state: z
+        .enum(['pending', 'settled'])
+        .optional()
+        .describe('Only uses whose cost is pending, or those that are not pending any more.'),
+      limit: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .max(200)
+        .default(50)
+        .describe('Maximum number of uses, 1 to 200; default 50.'),
+      cursor: z.string().max(120).optional().describe('Where to go on: part of `next` of the page before.'),
+    }),
+    output: usage,
+    outputDescription: 'Quota, balance and uses.',
+    problems,
+    async handler({ query: { state, limit, cursor } }, context) {
+      const { database, ledger: accounts } = ledger.get();
+      const payer = await payerFor(context);
+      const [at, id] = readCursor(cursor);
+      const [rows, [pending], budget, balance] = await Promise.all([
+        database.query(usesOf, [payer.owner, state ?? null, at, id, limit + 1]),
+        database.query(pendingOf, [payer.owner]),
+        accounts.budget(payer.charge),
+        payer.kind === 'key' ? balanceOf(accounts, payer) : undefined,
+      ]);
+      const uses = rows.slice(0, limit).map(useOf);
+      const last = rows.length > limit ? uses.at(-1) : undefined;
+      const filter = state === undefined ? '' : `&state=${state}`;
+      return {
+        caller: payer.owner,
+        ...accountOf(payer, budget, balance),
+        pending: pending?.count ?? 0,
+        uses,
+        next: last === undefined ? null : `${baseUrl}${path}?limit=${limit}${filter}&cursor=${writeCursor(last)}`,
+      };
+    },
+  });
+}
+
+interface KeyBalance {
+  readonly billed: Money;
+  readonly charged: Money;
+}
+
+/** What is there to be spent, and what was. */
+function accountOf(
+  payer: Payer,
+  budget: { readonly used: Money; readonly held: Money },
+  balance: KeyBalance | undefined,
+): Pick<z.output<typeof usage>, 'kind' | 'quota' | 'balance'> {
+  if (balance === undefined) return { kind: 'anonymous', quota: quotaOf(payer, budget), balance: null };
+  const { billed, charged } = balance;
+  return {
+    kind: 'key',
+    quota: quotaOf(payer, { ...budget, used: charged }),
+    balance: { billed_to_key_usd: formatMoney(billed), charged_today_usd: formatMoney(charged) },
+  };
+}
+
+/** From the entries: a margin is charged to an account that has no running total before its first reservation. */
+async function balanceOf(accounts: OpenLedger['ledger'], { debit, charge }: Payer): Promise<KeyBalance> {
+  const [billed, charged] = await Promise.all([accounts.balance(debit.account), accounts.balance(charge.account)]);
+  return { billed, charged };
+}
+
+function quotaOf(payer: Payer, { used, held }: { readonly used: Money; readonly held: Money }): z.output<typeof quota> {
+  const limit = payer.charge.limit ?? sumMoney([used, held]);
+  const now = new Date();
+  const resetsAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));
+  return {
+    scope: payer.kind === 'key' ? 'key' : 'free',
+    currency: 'USD',
+    limit: formatMoney(limit),
+    used: formatMoney(used),
+    reserved: formatMoney(held),
+    remaining: formatMoney(remaining({ limit, used, held, resetsAt })),
+    resets_at: resetsAt.toISOString(),
+  };
+}
+
+const request = z.object({
+  request_id: z.string(),
+  cost_usd: z.string().describe('What is known of what its calls cost together, in USD.'),
+  charged_usd: z.string().describe('What of that we charged your key, in USD.'),
+  pending: z.int().describe('Calls of it whose cost is not known yet.'),
+  uses: z.array(use).describe('Its calls, in the order of time.'),
+});
+
+function requestEndpoint({ ledger, payerFor }: UsageOptions): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: `${path}/{id}`,
+    operation: 'getUsageOfRequest',
+    readsOwnData: true,
+    tag,
+    summary: 'Get what one of your requests cost',
+    description: `By the id that is in X-Request-Id of its answer, or by the id of a call in the ledger. A cost that was pending in the answer is here once it is settled. ${whose}`,
+    params: z.strictObject({ id: z.string().max(64).describe('Id of the request, or of a call.') }),
+    output: request,
+    outputDescription: 'The calls of the request, and what they cost.',
+    problems: [requestUnknown, ...problems],
+    async handler({ params: { id } }, context) {
+      const { database } = ledger.get();
+      const { owner } = await payerFor(context);
+      const uses = (await database.query(usesOfRequest, [owner, id])).map(useOf);
+      if (uses.length === 0)
+        throw new Problem(
+          requestUnknown,
+          `You have no use with the id ${id.slice(0, 64)}. A call is here once it has ended, and not if it failed at no cost.`,
+        );
+      return {
+        request_id: id,
+        cost_usd: total(uses.map(({ cost_usd }) => cost_usd)),
+        charged_usd: total(uses.map(({ charged_usd }) => charged_usd)),
+        pending: uses.filter(({ state }) => state === 'pending').length,
+        uses,
+      };
+    },
+  });
+}
+
+/** Of decimal texts; those that are not known are left out. */
+function total(amounts: readonly (string | null)[]): string {
+  return formatMoney(sumMoney(amounts.flatMap((amount) => (amount === null ? [] : [moneyOf(amount)]))));
+}
+
+function moneyOf(text: string): Money {
+  return text.startsWith('-') ? negate(parseMoney(text.slice(1))) : parseMoney(text);
+}

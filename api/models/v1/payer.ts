@@ -1,0 +1,39 @@
+// Who pays for a call of /v1: a hosted app by its token, a caller by his own key, or the free quota of an address.
+import { appNameIn } from '../../../lib/app-token.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { anonymousPayer, type Payer } from '../../billing/index.ts';
+import type { RequestContext } from '../../http/index.ts';
+import { identifyPayer } from '../callers/identify.ts';
+import { keyShape } from '../callers/keys.ts';
+import { keyRefused } from '../problems.ts';
+import type { ModelServices } from '../services.ts';
+import { appPayerOf, type AppTokens } from './apps.ts';
+
+export interface Door {
+  readonly tokens: AppTokens;
+  /** Whether others than hosted apps may call. Not where a request comes past the gateway, whose word on an address is trusted. */
+  readonly open: boolean;
+}
+
+/** What clients that insist on a key send in place of one. */
+export const noKey = 'anonymous';
+const nothing = /^(?:Bearer(?: +anonymous)?)?$/i;
+
+/** @throws Problem (app-token-refused, key-refused, router-unavailable) */
+export async function v1PayerOf(
+  context: RequestContext,
+  services: ModelServices,
+  { tokens, open }: Door,
+): Promise<Payer> {
+  const { limits, keys } = services;
+  const given = context.headers.get('authorization')?.trim() ?? '';
+  const token = /^Bearer +(\S+)$/i.exec(given)?.[1] ?? '';
+  if (!open || appNameIn(token) !== undefined) return appPayerOf(context.headers, tokens, limits);
+  if (nothing.test(given)) return anonymousPayer(context.caller().hash, limits);
+  if (keyShape.test(token)) return identifyPayer(context, keys, limits);
+  throw new Problem(
+    keyRefused,
+    `The Authorization header is neither an API key for the model router (Bearer sk-…) nor the token of a hosted app. Omit it, or send "Bearer ${noKey}", to use models in the free tier on the free quota.`,
+    { headers: { 'www-authenticate': 'Bearer realm="moorage /v1", error="invalid_token"' } },
+  );
+}
