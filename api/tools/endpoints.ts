@@ -260,6 +260,7 @@ function problemsOf(tool: Tool): ProblemType[] {
     ledgerUnavailable,
     ledgerUnconfigured,
     problems.toolFailed,
+    problems.serviceTimeout,
     problems.toolLimit,
     problems.unprocessable,
     problems.noArtifact,

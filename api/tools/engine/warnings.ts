@@ -8,13 +8,13 @@ const maxNameCharacters = 60;
 
 /** One for each parameter that is not known, with the field that may have been meant. */
 export function unknownParameters(names: readonly string[], known: readonly string[]): string[] {
-  const told = names.slice(0, maxWarnings).map((name) => {
+  const named = names.slice(0, maxWarnings).map((name) => {
     const meant = nearest(name, known);
     const shown = JSON.stringify(name.slice(0, maxNameCharacters).toWellFormed());
     return `Query parameter ${shown} is not known and was ignored.${meant === undefined ? '' : ` Did you mean "${meant}"?`}`;
   });
-  const more = names.length - told.length;
-  return more === 0 ? told : [...told, `${more} more query parameters are not known and were ignored.`];
+  const more = names.length - named.length;
+  return more === 0 ? named : [...named, `${more} more query parameters are not known and were ignored.`];
 }
 
 /** A JSON list of strings, in ASCII. */

@@ -75,7 +75,7 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
       );
     });
 
-    test('gives back any JSON value as it was, and tells text from JSON', async () => {
+    test('gives back any JSON value as it was, and knows text from JSON', async () => {
       const who = someone();
       const keep = async (value: unknown): Promise<unknown> => {
         assert.equal((await memory(who, { action: 'set', key: 'k', value })).action, 'set');

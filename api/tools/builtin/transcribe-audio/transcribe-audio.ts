@@ -5,7 +5,7 @@ import { invalid } from '../../../http/index.ts';
 import { fetchTooLarge } from '../../fetch/problems.ts';
 import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
-import { toolLimit } from '../../problems.ts';
+import { serviceTimeout, toolLimit } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { audioFormats, audioFormatOf } from './format.ts';
@@ -87,7 +87,7 @@ function hintOf(language: string): string {
 }
 
 function splitFirst(error: unknown): never {
-  if (!(error instanceof Problem) || (error.type !== fetchTooLarge && error.type !== toolLimit)) throw error;
+  if (!(error instanceof Problem) || ![fetchTooLarge, serviceTimeout, toolLimit].includes(error.type)) throw error;
   throw new Problem(error.type, `${error.message} Split a long recording into parts and send them one by one.`, {
     errors: error.errors,
     members: error.members,

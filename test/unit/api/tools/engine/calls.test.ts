@@ -87,7 +87,7 @@ test('unknown query parameters of a GET are warnings, in the envelope and in a h
   assert.equal('warnings' in ((await known.json()) as object), false);
 });
 
-test('many unknown query parameters are told in few words', async () => {
+test('many unknown query parameters are reported in few words', async () => {
   const many = Array.from({ length: 300 }, (_, index) => `${'x'.repeat(20)}${index}=1`).join('&');
   const response = await sample.request(`/t/echo?text=a&${many}`);
   assert.equal(response.status, 200);
