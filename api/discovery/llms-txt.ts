@@ -46,7 +46,7 @@ function section(title: string, intro: string | undefined, lines: readonly strin
 
 function howToCall(site: Site): string {
   const mcp = answersAt(site, '/mcp') ? ` The same tools are available over MCP at ${site.baseUrl}/mcp.` : '';
-  return `Call a tool with GET ${site.baseUrl}/t/<tool> and query parameters, or with POST and the same fields as JSON. No client, signup or key is needed. Every response includes its cost. Add raw=1 to get the bytes of a created file; otherwise, download it from artifact.url in the response, free of charge, for one hour.${mcp}`;
+  return `Call a tool with GET ${site.baseUrl}/t/<tool> and query parameters, or with POST and the same fields as JSON. No client, signup or key is needed. Every response includes its cost. Add raw=1 to get the bytes of a created file; otherwise, download it from artifact.url in the response, free of charge, for one hour, or send that URL as artifact to another tool.${mcp}`;
 }
 
 function toolLine(tool: Tool, site: Site): string {

@@ -37,6 +37,7 @@ import { serviceOff } from './services/backing-services.ts';
 import { costHeaders, rawResponse, refuseRaw } from './engine/raw.ts';
 import { ToolReader, type Reading } from './engine/reading.ts';
 import type { StoredResponse, Replays } from './engine/replays.ts';
+import { warningsHeader } from './engine/warnings.ts';
 import { limitOf } from './engine/runner.ts';
 import type { Tool } from './tool.ts';
 import type { ToolRegistry } from './engine/tool-registry.ts';
@@ -86,7 +87,8 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
       method: 'GET',
       operation: `call${name}`,
       query: reader.shown,
-      read: ({ query }) => reader.read('query', query),
+      description: `${common.description} Query parameters that are not known are ignored, and listed in warnings and in the header x-warnings.`,
+      read: ({ query }) => reader.readLink(query),
       handler: (reading, context) => answer(tool, reading, context, options),
       head: (reading, context) => foretell(tool, reading, context, options),
     }),
@@ -147,9 +149,10 @@ function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
   return once ? 'link' : 'file';
 }
 
-function headersOf({ run }: ToolResult, payer: Payer): Record<string, string> {
+function headersOf({ run, meta }: ToolResult, payer: Payer): Record<string, string> {
   return {
     'cache-control': 'no-store',
+    ...warningsHeader(meta.warnings ?? []),
     ...rateLimitHeaders(run?.quota, payer, Date.now()),
     ...(run === undefined ? {} : costHeaders(run.cost)),
   };
@@ -259,6 +262,7 @@ function problemsOf(tool: Tool): ProblemType[] {
     ledgerUnavailable,
     ledgerUnconfigured,
     problems.toolFailed,
+    problems.serviceTimeout,
     problems.toolLimit,
     problems.unprocessable,
     problems.noArtifact,

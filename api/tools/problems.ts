@@ -20,6 +20,14 @@ export const toolFailed: ProblemType = {
     'The service behind the tool failed or returned something unusable. The call itself was not charged. Try again; `detail` says what failed.',
 };
 
+export const serviceTimeout: ProblemType = {
+  slug: 'service-timeout',
+  status: 504,
+  title: 'Backing service did not answer',
+  description:
+    'The service behind the tool did not answer in time. The call itself was not charged. Try again later; `detail` names the service and how long it was waited for.',
+};
+
 export const toolLimit: ProblemType = {
   slug: 'tool-limit',
   status: 422,
@@ -64,6 +72,7 @@ export const toolProblems: readonly ProblemType[] = [
   unknownTool,
   serviceOff,
   toolFailed,
+  serviceTimeout,
   toolLimit,
   unprocessable,
   noArtifact,

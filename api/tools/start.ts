@@ -54,6 +54,7 @@ export function startTools(options: ToolsOptions): Tools {
   const { settings, modelSettings, models, payerFor, baseUrl, registry } = options;
   const { catalog, services, ledger } = models;
   const { maxTokens } = modelSettings;
+  const artifacts = startArtifacts(models);
   const made = (options.make ?? builtinTools)({
     baseUrl,
     catalog,
@@ -61,6 +62,7 @@ export function startTools(options: ToolsOptions): Tools {
     urls: settings.urls,
     speechModel: settings.speechModel,
     fetcher: options.fetcher,
+    artifacts,
     workers: options.workers,
     apps: options.apps,
     database: () => ledger.get().database,
@@ -83,7 +85,6 @@ export function startTools(options: ToolsOptions): Tools {
     toolRegistry,
     anonymous: (owner) => anonymousPayer(owner, limitsOf(modelSettings)),
   });
-  const artifacts = startArtifacts(models);
   const toolService = new ToolService({ toolRegistry, runner, baseUrl, jobs, artifacts });
   const replays = new Replays({
     artifacts,

@@ -29,6 +29,8 @@ export function messageOf(part: Part, issue: Issue): string {
 
 /** What to send instead; the description of the field says it best. */
 export function fixOf(part: Part, issue: Issue, within: z.ZodType | undefined): string {
+  const own: unknown = issue.code === 'custom' ? issue.params?.['fix'] : undefined;
+  if (typeof own === 'string') return own;
   const about = within?.description;
   if (issue.path.length === 0) return about === undefined ? 'Send a JSON object.' : `Send a JSON object: ${about}`;
   if (part === 'query' && Array.isArray(issue.input)) return 'Send it only once.';

@@ -20,7 +20,7 @@ const fileField = z
       .string()
       .optional()
       .describe(
-        'URL of the bytes. Free, needs no key, and valid until expires_at; anyone who has it can read the file.',
+        'URL of the bytes. Free, needs no key, and valid until expires_at; anyone who has it can read the file. Other tools take it as `artifact`.',
       ),
     expires_at: z
       .string()
@@ -67,6 +67,10 @@ export function envelopeSchema(tool: Tool): z.ZodObject {
     latency_ms: z.int().describe('Latency of the call in milliseconds.'),
     quota: quotaField.optional(),
     hint: z.string().optional().describe('Advice about the result, the file or the quota.'),
+    warnings: z
+      .array(z.string())
+      .optional()
+      .describe('What was ignored of the call, such as unknown query parameters.'),
     request_id: z.string().describe('Id of this request in the log.'),
   });
 }
@@ -90,11 +94,13 @@ function finished(run: ToolRun, meta: ResultMeta, inside: boolean): Record<strin
     latency_ms: run.latencyMs,
     ...(quota === undefined || low === undefined ? {} : { quota: quotaOf(quota) }),
     ...(hints.length === 0 ? {} : { hint: hints.join(' ') }),
+    ...warned(meta),
     request_id: meta.requestId,
   };
 }
 
-function inProgress(job: JobStatus | undefined, { tool, requestId, pollUrl }: ResultMeta): Record<string, unknown> {
+function inProgress(job: JobStatus | undefined, meta: ResultMeta): Record<string, unknown> {
+  const { tool, requestId, pollUrl } = meta;
   if (job === undefined || pollUrl === undefined) throw new TypeError('a tool result has a run or a job');
   const { id, state, progress, message, createdAt } = job;
   return {
@@ -103,8 +109,13 @@ function inProgress(job: JobStatus | undefined, { tool, requestId, pollUrl }: Re
     ...reportedCost(jobCost(job)),
     latency_ms: Math.max(0, Date.now() - createdAt.getTime()),
     hint: `The job is not done yet. GET ${pollUrl}&wait=60 to wait up to 60 seconds for its result.`,
+    ...warned(meta),
     request_id: requestId,
   };
+}
+
+function warned({ warnings = [] }: ResultMeta): { warnings?: readonly string[] } {
+  return warnings.length === 0 ? {} : { warnings };
 }
 
 /** Whether a file is small enough to be embedded. */

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { FieldError } from '../../../lib/problem.ts';
 import { invalid, type Part, readPart } from '../../http/index.ts';
 import { coerceQuery } from './coerce.ts';
+import { unknownParameters } from './warnings.ts';
 import type { Tool } from '../tool.ts';
 
 const commonFields = {
@@ -52,6 +53,8 @@ export interface Reading {
   readonly part: Part;
   readonly options: CallOptions;
   readonly input: Record<string, unknown>;
+  /** What was ignored, in words for the caller. */
+  readonly warnings?: readonly string[];
 }
 
 export class ToolReader {
@@ -72,6 +75,18 @@ export class ToolReader {
     this.options = z.strictObject(own);
     this.#fields = z.strictObject({ ...tool.input.shape, ...own }).describe(`Arguments of ${tool.name}.`);
     this.shown = tool.long === true ? z.strictObject({ ...optionally(tool.input.shape), ...own }) : this.#fields;
+  }
+
+  /**
+   * The query of a GET: links are passed on with parameters that others add, so one that is not known is a warning.
+   * @throws Problem (invalid-request)
+   */
+  readLink(query: Readonly<Record<string, string | string[]>>): Reading {
+    const known = [...Object.keys(this.#fields.shape), ...Object.keys(this.#tool.aliases)];
+    const unknown = Object.keys(query).filter((name) => !known.includes(name));
+    if (unknown.length === 0) return this.read('query', query);
+    const left = Object.fromEntries(Object.entries(query).filter(([name]) => known.includes(name)));
+    return { ...this.read('query', left), warnings: unknownParameters(unknown, known) };
   }
 
   /** @throws Problem (invalid-request) that names every field that is wrong */

@@ -85,6 +85,8 @@ export interface ResultMeta {
   readonly fileExpiresAt?: Date | undefined;
   /** Id of the stored file. */
   readonly fileId?: string | undefined;
+  /** What was ignored of the call. */
+  readonly warnings?: readonly string[];
   /** Where a job is polled. */
   readonly pollUrl?: string;
 }

@@ -3,6 +3,7 @@ import type { Database } from '../../billing/index.ts';
 import type { Catalog, ModelServices } from '../../models/index.ts';
 import type { ServiceUrls } from '../services/backing-services.ts';
 import type { Fetcher } from '../fetch/fetcher.ts';
+import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import type { Workers } from './workers/workers.ts';
 
 export interface ToolDependencies {
@@ -14,6 +15,8 @@ export interface ToolDependencies {
   readonly speechModel: string;
   /** Fetches what strangers name, and nothing inside. */
   readonly fetcher: Fetcher;
+  /** Files that tools created, for calls that go on from them. */
+  readonly artifacts: Pick<ArtifactStore, 'get'>;
   /** Handles hostile input in separate processes, with limits. */
   readonly workers: Workers;
   /** The models that can be asked. */

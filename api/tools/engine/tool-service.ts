@@ -66,7 +66,8 @@ export class ToolService {
       session: options.s,
       ...(report === undefined ? {} : { report }),
     });
-    return { run, job: undefined, meta: { tool, requestId: id, ...(await this.#link(call, run.artifact)) } };
+    const link = await this.#link(call, run.artifact);
+    return { run, job: undefined, meta: { tool, requestId: id, ...warningsOf(call), ...link } };
   }
 
   /** The call has run and is paid for: when its file cannot be stored, the response embeds it instead. */
@@ -87,11 +88,9 @@ export class ToolService {
     }
   }
 
-  async #job(
-    jobs: LongCalls,
-    { tool, payer, id: requestId, reading: { part, options }, delivery, waitMs, signal, report }: ToolCall,
-    id: string,
-  ): Promise<ToolResult> {
+  async #job(jobs: LongCalls, call: ToolCall, id: string): Promise<ToolResult> {
+    const { tool, payer, id: requestId, reading, delivery, waitMs, signal, report } = call;
+    const { part, options } = reading;
     const { baseUrl } = this.#options;
     const name = { id, tool: tool.name, owner: payer.owner };
     const ms = options.wait === undefined ? waitMs : options.wait * 1_000;
@@ -99,11 +98,15 @@ export class ToolService {
     // A job that is polled got its fields from an earlier call.
     if (job.state === 'failed') throw located(failed(job), options.job === undefined ? part : 'argument');
     const pollUrl = `${baseUrl}/t/${tool.name}?job=${id}`;
-    const meta: ResultMeta = { tool, requestId, pollUrl, ...linkOf(job, baseUrl, pollUrl) };
+    const meta: ResultMeta = { tool, requestId, pollUrl, ...warningsOf(call), ...linkOf(job, baseUrl, pollUrl) };
     // A call that starts a job always gets its handle.
     if (delivery !== 'json' && options.job !== undefined) refuseMissing(job, tool);
     return { job, meta, run: job.state === 'done' ? await runOf(jobs, name, job) : undefined };
   }
+}
+
+function warningsOf({ reading: { warnings } }: ToolCall): Pick<ResultMeta, 'warnings'> {
+  return warnings === undefined ? {} : { warnings };
 }
 
 /** Where the errors that a tool finds say that its fields stand. */

@@ -17,14 +17,31 @@ export const environment = z.object({
       'Further subnets that tools never fetch from, such as those of nodes, pods and services. Private, reserved and metadata addresses are always closed.',
     ),
   MOORAGE_FETCH_CLOSED_NAMES: list.default([]).describe('Host names that tools never fetch from.'),
+  MOORAGE_FETCH_TEST_HOSTS: list
+    .pipe(
+      z.array(
+        z.string().regex(/^(?:\[[0-9a-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$/, 'must be host:port, such as 127.0.0.1:9000'),
+      ),
+    )
+    .default([])
+    .describe(
+      'For trials and tests: `host:port` pairs that tools may fetch from although they are not public, such as 127.0.0.1:9000. Refused where NODE_ENV is production, as in the image of the API.',
+    ),
 });
 
 /** Reads the settings. @throws Error that names every variable that is wrong. */
 export function readFetchConfig(variables: NodeJS.ProcessEnv = process.env): GuardOptions {
   const read = readConfig(environment, variables);
+  const testHosts = read.MOORAGE_FETCH_TEST_HOSTS;
+  if (testHosts.length > 0 && variables['NODE_ENV'] === 'production')
+    throw new Error(
+      'invalid configuration in the environment:\n  MOORAGE_FETCH_TEST_HOSTS: must not be set where NODE_ENV is production: it would let callers reach inside',
+    );
   return {
     closed: read.MOORAGE_CLOSED_CIDRS,
     closedNames: read.MOORAGE_FETCH_CLOSED_NAMES.map((name) => name.toLowerCase()),
+    // Hosts as the guard compares them: without the brackets of an address.
+    allow: testHosts.map((host) => host.toLowerCase().replaceAll(/[[\]]/g, '')),
     ...(read.MOORAGE_FETCH_PORTS === undefined ? {} : { ports: read.MOORAGE_FETCH_PORTS }),
   };
 }

@@ -11,7 +11,7 @@ export interface GuardOptions {
   readonly closed?: readonly string[];
   /** Names that are closed with all below them, beside those that are always. */
   readonly closedNames?: readonly string[];
-  /** For tests only: `host:port` pairs that are taken as they are. */
+  /** For trials and tests: `host:port` pairs that are taken as they are. */
   readonly allow?: readonly string[];
   /** For tests only: instead of DNS. */
   readonly resolve?: Resolve;

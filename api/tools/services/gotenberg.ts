@@ -20,7 +20,7 @@ export interface GotenbergRequest {
  */
 const timeoutMs = 55_000;
 
-/** @throws Problem (service-off, tool-failed, tool-limit, tool-busy, fetch-failed, url-refused, unprocessable) */
+/** @throws Problem (service-off, tool-failed, service-timeout, tool-limit, tool-busy, fetch-failed, url-refused, unprocessable) */
 export async function askGotenberg(
   urls: ServiceUrls,
   { form, fields, file, maxBytes, signal }: GotenbergRequest,

@@ -3,7 +3,7 @@ import { request as send, type Dispatcher } from 'undici';
 import { Problem } from '../../../lib/problem.ts';
 import { backingServices, serviceUrl, type ServiceName, type ServiceUrls } from './backing-services.ts';
 import { readBody, TooLarge } from '../fetch/body.ts';
-import { toolFailed, toolLimit } from '../problems.ts';
+import { serviceTimeout, toolFailed } from '../problems.ts';
 
 export interface ServiceRequest {
   /** From the service's base URL on, with a slash before it and with its query. */
@@ -22,7 +22,7 @@ export interface ServiceAnswer {
   readonly bytes: Uint8Array;
 }
 
-/** Answers with whatever status came. @throws Problem (service-off, tool-failed, tool-limit) */
+/** Answers with whatever status came. @throws Problem (service-off, tool-failed, service-timeout) */
 export async function askService(
   urls: ServiceUrls,
   name: ServiceName,
@@ -48,7 +48,7 @@ export async function askService(
     if (error instanceof Problem || request.signal.aborted) throw error;
     if (clock.aborted)
       throw new Problem(
-        toolLimit,
+        serviceTimeout,
         `The backing service did not answer within ${request.timeoutMs / 1_000} seconds: ${title}.`,
         {
           cause: error,

@@ -223,6 +223,14 @@ test('SearXNG answers in JSON, with a secret that outlives upgrades or is given'
   assert.match(JSON.stringify(named(given, 'Deployment', 'moorage-searxng')), /"name":"mine"/);
 });
 
+test('SearXNG leaves out a slow engine before the API gives up, and has threads for its probe beside searches', () => {
+  assert.match(JSON.stringify(named(full, 'ConfigMap', 'moorage-searxng')), /max_request_timeout: 15\b/);
+  assert.deepEqual(
+    podOf(full, 'searxng').containers[0]?.env.find(({ name }) => name === 'GRANIAN_BLOCKING_THREADS')?.value,
+    '32',
+  );
+});
+
 test('a speech server with its model on a volume downloads nothing', async () => {
   assert.equal(podOf(full, 'speech').initContainers?.[0]?.command.at(-1), 'Systran/faster-whisper-small');
   const claimed = await render({ ...required, tools: { speech: { enabled: true, modelClaim: 'whisper' } } });

@@ -100,6 +100,30 @@ describe('convert_to_pdf', () => {
     assert.doesNotMatch(markdown.text, /#/);
   });
 
+  it('converts what is sent as data, whatever it is', async () => {
+    const base64 = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString('base64');
+    const picture = await sharp({ create: { width: 60, height: 40, channels: 3, background: '#d33' } })
+      .png()
+      .toBuffer();
+    const svg = '<svg xmlns="http://www.w3.org/2000/svg" width="300" height="60"><text y="30">Drawn</text></svg>';
+    const cases: readonly (readonly [data: string, source: string, text: RegExp])[] = [
+      [base64('<!doctype html><h1>Page</h1>'), 'page', /Page/],
+      [`data:text/html;charset=windows-1252,%3Ch1%3EStra%DFe%3C/h1%3E`, 'page', /Straße/],
+      [base64(picture), 'image', /^$/],
+      [base64(svg), 'image', /Drawn/],
+      [`data:text/markdown;base64,${base64('# Title\n\n**bold**')}`, 'markdown', /Title[^]*bold/],
+      [`data:text/csv,a,b%0A1,2`, 'csv', /a[^]*b[^]*1[^]*2/],
+      [`data:text/plain;base64,${base64('plain words')}`, 'office', /plain words/],
+      [base64(await docx('Office words')), 'office', /Office words/],
+    ];
+    for (const [data, source, words] of cases) {
+      const { result, text } = await lab.pdf({ data });
+      assert.deepEqual([result['source'], result['pages'], result['url']], [source, 1, undefined], data.slice(0, 60));
+      assert.match(text, words, data.slice(0, 60));
+    }
+    await lab.refuses(lab.convert, { data: base64('just words') }, 'unprocessable', /data:text\/markdown/);
+  });
+
   it('takes exactly one thing, and says what is wrong with it', async () => {
     await lab.refuses(lab.convert, {}, 'invalid-request', /is missing/);
     await lab.refuses(
@@ -192,6 +216,11 @@ describe('what strangers print', () => {
     await lab.pdf({ html: attackPage(`http://localhost:${lab.listener.port}`), wait_ms: 1_000 });
     await lab.pdf({ html: attackPage(`${lab.web.url}/to?${inside}`), wait_ms: 1_000 });
     await lab.pdf({ url: serve('/attack', page('text/html', attackPage(inside))), wait_ms: 1_000 });
+    await lab.pdf({ data: Buffer.from(attackPage(inside)).toString('base64'), wait_ms: 1_000 });
+    await lab.pdf({
+      data: `data:image/svg+xml,${encodeURIComponent(`<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script href="${inside}/s"/><image href="${inside}/i" width="9" height="9"/><foreignObject width="9" height="9"><iframe xmlns="http://www.w3.org/1999/xhtml" src="${inside}/f"/></foreignObject></svg>`)}`,
+      wait_ms: 500,
+    });
     await lab.picture({ url: `${lab.web.url}/attack`, wait_ms: 1_000 });
     for (const way of [
       `<meta http-equiv=refresh content="0;url=${inside}">`,

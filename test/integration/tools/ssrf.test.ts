@@ -1,14 +1,17 @@
-// Every field of every tool that takes an address is attacked with the whole corpus of inner addresses, in a test that
-// finds the fields by itself.
+// Every field of every tool that takes an address or a file is attacked with the whole corpus of inner addresses, in a
+// test that finds the fields by itself.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { backingServices, type ServiceUrls } from '../../../api/tools/services/backing-services.ts';
+import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import { builtinTools } from '../../../api/tools/builtin/all.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { runTool } from '../../support/tools/context.ts';
+import { attackPage } from '../../support/tools/gotenberg-attacks.ts';
+import { docx, docxPicture, outside } from '../../support/tools/office-files.ts';
 import { innerNames, innerUrls } from '../../support/tools/fetch/inner-urls.ts';
 import { countConnections, type Listener } from '../../support/tools/fetch/listener.ts';
 import { startWeb, type Web } from '../../support/tools/fetch/web.ts';
@@ -40,6 +43,44 @@ function urlFields(tools: readonly Tool[]): Field[] {
   );
 }
 
+/** Fields of a file that is not fetched, as `fileFields` makes them: always both. */
+function fileFields(tools: readonly Tool[], named: 'data' | 'artifact'): Field[] {
+  return tools.filter((tool) => 'artifact' in inputOf(tool).properties).map((tool) => ({ tool, name: named }));
+}
+
+const base64 = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString('base64');
+
+/** Files that point inside by every means of their format, all addresses in each. */
+async function attackingFiles(urls: readonly string[]): Promise<string[]> {
+  const quoted = urls.map((url) => url.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;'));
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9" height="9">${quoted
+    .map((url) => `<image href="${url}" xlink:href="${url}" width="9" height="9"/><use href="${url}#a"/>`)
+    .join('')}</svg>`;
+  const entities = `<!DOCTYPE svg [${quoted.map((url, index) => `<!ENTITY e${index} SYSTEM "${url}">`).join('')}]><svg xmlns="http://www.w3.org/2000/svg">&e0;</svg>`;
+  const pages = urls
+    .filter((url) => URL.canParse(url) && /^https?:/i.test(url))
+    .slice(0, 3)
+    .map(attackPage);
+  const linked = quoted.map(
+    (url) => `<img src="${url}"><iframe src="${url}"></iframe><link rel=stylesheet href="${url}">`,
+  );
+  const words = await docx('text', {
+    body: urls.map((_, index) => docxPicture(`r${index}`)).join(''),
+    links: quoted.map((url, index) => outside(`r${index}`, 'image', url)).join(''),
+  });
+  const pdf = `%PDF-1.7\n${urls.map((url, index) => `${index + 1} 0 obj<</Type/Action/S/URI/URI(${url.replaceAll(/[()\\]/g, '')})>>endobj`).join('\n')}`;
+  const html = `<!doctype html><meta http-equiv=refresh content="0;url=${quoted[0] ?? ''}">${linked.join('')}`;
+  const playlist = `#EXTM3U\n${urls.join('\n')}`;
+  return [
+    ...[svg, entities, html, pdf, playlist, ...pages].map(base64),
+    base64(words),
+    `data:image/svg+xml;base64,${base64(svg)}`,
+    `data:text/html,${encodeURIComponent(html)}`,
+    `data:text/markdown,${encodeURIComponent(urls.map((url) => `![x](<${url}>)`).join('\n'))}`,
+    `data:audio/mpegurl;base64,${base64(playlist)}`,
+  ];
+}
+
 /** The least that the tool takes beside the field. */
 function callWith({ tool, name }: Field, url: string): Record<string, unknown> {
   const example: Readonly<Record<string, unknown>> = tool.example;
@@ -55,6 +96,7 @@ describe('addresses in the input of tools', () => {
   let service: Web;
   let tools: Tool[];
   let fields: Field[];
+  const fetched: string[] = [];
   let close = async (): Promise<void> => Promise.resolve();
 
   beforeAll(async () => {
@@ -73,7 +115,18 @@ describe('addresses in the input of tools', () => {
     const urls: ServiceUrls = Object.fromEntries(Object.keys(backingServices).map((name) => [name, service.url]));
     const resolve = async (name: string): Promise<string[]> => Promise.resolve([...(innerNames[name] ?? [])]);
     const fetcher = new GuardedFetcher({ ports: [80, 443, listener.port], allow: [web.host], resolve });
-    const services = urlServices([], urls, fetcher);
+    const counted: Fetcher = {
+      fetch: async (request) => {
+        fetched.push(request.url);
+        return fetcher.fetch(request);
+      },
+      get: async (request) => {
+        fetched.push(request.url);
+        return fetcher.get(request);
+      },
+      check: async (request) => fetcher.check(request),
+    };
+    const services = urlServices([], urls, counted);
     tools = builtinTools(services);
     fields = urlFields(tools);
     close = async () => services.workers.close();
@@ -98,6 +151,21 @@ describe('addresses in the input of tools', () => {
       'translate_pdf.url',
     ];
     assert.deepEqual(found.toSorted(), known.toSorted());
+  });
+
+  it('stand beside data and an artifact in every tool that reads a file', () => {
+    const readers = [
+      'ocr_image',
+      'extract_pdf',
+      'convert_image',
+      'transcribe_audio',
+      'convert_to_pdf',
+      'translate_pdf',
+    ];
+    const found = fileFields(tools, 'data').filter(({ tool }) =>
+      ['url', 'data'].every((name) => name in inputOf(tool).properties),
+    );
+    assert.deepEqual(found.map(({ tool }) => tool.name).toSorted(), readers.toSorted());
   });
 
   it('are known by their format wherever a description speaks of an address to fetch', () => {
@@ -137,6 +205,37 @@ describe('addresses in the input of tools', () => {
     }
     assert.equal(listener.connections(), 0);
     assert.deepEqual(service.asked, [], 'no backing service was asked');
+  });
+
+  it('are neither data nor an artifact', async () => {
+    fetched.length = 0;
+    for (const field of [...fileFields(tools, 'data'), ...fileFields(tools, 'artifact')])
+      for (const url of innerUrls(listener.port).filter((each) => field.name !== 'data' || !/^data:/i.test(each)))
+        await assert.rejects(
+          runTool(field.tool, callWith(field, url)),
+          (error) => ['invalid', 'invalid-request'].includes(reasonOf(error)),
+          `${field.tool.name}.${field.name} ${JSON.stringify(url)}`,
+        );
+    assert.deepEqual(fetched, []);
+    assert.equal(listener.connections(), 0);
+    assert.deepEqual(service.asked, [], 'no backing service was asked');
+  });
+
+  it('are not followed from within data', async () => {
+    fetched.length = 0;
+    const files = await attackingFiles(innerUrls(listener.port));
+    const outcomes = new Set<string>();
+    for (const field of fileFields(tools, 'data'))
+      for (const data of files)
+        await runTool(field.tool, callWith(field, data)).then(
+          () => outcomes.add('answered'),
+          (error: unknown) => outcomes.add(reasonOf(error)),
+        );
+    assert.deepEqual(fetched, []);
+    assert.equal(listener.connections(), 0);
+    // Read, and not refused by the form of the input alone.
+    assert.ok(outcomes.has('unprocessable') || outcomes.has('answered'), [...outcomes].join());
+    assert.ok(!outcomes.has('invalid-request'), [...outcomes].join());
   });
 });
 

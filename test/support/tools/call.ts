@@ -22,6 +22,7 @@ export function servicesWith(some: Partial<ToolDependencies>): ToolDependencies 
     apps: () => [],
     maxTokens: { default: 1_000, max: 8_000 },
     fetcher: absent as ToolDependencies['fetcher'],
+    artifacts: absent as ToolDependencies['artifacts'],
     workers: absent as ToolDependencies['workers'],
     catalog: absent as ToolDependencies['catalog'],
     database: () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { memoryTool } from '../../../api/tools/builtin/memory/memory.ts';
 import { MemoryStore } from '../../../api/tools/builtin/memory/store.ts';
@@ -74,6 +75,56 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
       );
     });
 
+    test('gives back any JSON value as it was, and knows text from JSON', async () => {
+      const who = someone();
+      const keep = async (value: unknown): Promise<unknown> => {
+        assert.equal((await memory(who, { action: 'set', key: 'k', value })).action, 'set');
+        const { found, value: kept } = await memory(who, { action: 'get', key: 'k' });
+        assert.equal(found, true);
+        return kept;
+      };
+      for (const value of [
+        { name: 'Ada', tags: ['a', 'b'], nested: { ok: true, none: null } },
+        [],
+        0,
+        -1.5e-7,
+        false,
+        null,
+        '{"a":1}',
+        'null',
+        '"',
+        ['\0', '\ud800', '\u2028'],
+        JSON.parse('{"__proto__":{"x":1}}') as unknown,
+      ])
+        assert.deepStrictEqual(await keep(value), value, JSON.stringify(value));
+      await fc.assert(
+        fc.asyncProperty(fc.jsonValue({ maxDepth: 4 }), async (value) => {
+          assert.deepStrictEqual(await keep(value), JSON.parse(JSON.stringify(value)));
+        }),
+        { numRuns: 40 },
+      );
+      assert.deepEqual(await keep({ a: 1 }), { a: 1 });
+      const { keys } = await memory(who, { action: 'list' });
+      assert.deepEqual(
+        (keys as { bytes: number }[]).map(({ bytes }) => bytes),
+        ['{"a":1}'.length],
+      );
+    });
+
+    test('a replica of the version before writes text over JSON', async () => {
+      const who = someone();
+      await memory(who, { action: 'set', key: 'k', value: [1] });
+      await database.query(
+        {
+          name: 'old-remember',
+          text: 'select tools.remember($1, $2, $3, $4, $5, $6, $7, $8) as answer',
+          row: z.unknown(),
+        },
+        [`key:${who.owner ?? ''}`, '', 'k', '[2]', null, 10, 1_000, null],
+      );
+      assert.equal((await memory(who, { action: 'get', key: 'k' })).value, '[2]');
+    });
+
     test('keeps callers, sessions, and those with and without a key apart [spec tools.memory]', async () => {
       const owner = randomUUID();
       const spaces: Partial<ToolContext>[] = [
@@ -121,6 +172,9 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
       await assert.rejects(memory(who, { action: 'set', key: 'k', value: 'a\0b' }), /U\+0000/);
       await assert.rejects(memory(who, { action: 'set', key: '\ud800', value: 'x' }), /surrogate/);
       await assert.rejects(memory(who, { action: 'set', key: 'k', value: 'x'.repeat(32_001) }), /32000/);
+      await assert.rejects(memory(who, { action: 'set', key: 'k', value: ['x'.repeat(32_000)] }), /32000 .* as JSON/);
+      const deep = JSON.parse(`${'['.repeat(66)}${']'.repeat(66)}`) as unknown;
+      await assert.rejects(memory(who, { action: 'set', key: 'k', value: deep }), /64 levels/);
       await assert.rejects(memory(who, { action: 'drop', key: 'k' }), /action/);
       const nasty = "'; drop table tools.memory; --";
       await memory(who, { action: 'set', key: nasty, value: nasty });

@@ -18,6 +18,7 @@ export function urlServices(
     urls,
     speechModel: 'whisper-test',
     fetcher,
+    artifacts: { get: () => Promise.resolve(undefined) },
     workers: createWorkers(),
     catalog: readCatalog(fileURLToPath(new URL('../../../api/models/models.yaml', import.meta.url))),
     maxTokens: { default: 1_000, max: 8_000 },

@@ -35,7 +35,7 @@ interface Question {
   readonly signal: AbortSignal;
 }
 
-/** @throws Problem (service-off, unprocessable for a language that it does not know, tool-failed, tool-limit) */
+/** @throws Problem (service-off, unprocessable for a language that it does not know, tool-failed, service-timeout) */
 export async function askLanguageTool(
   urls: ServiceUrls,
   { text, language, signal }: Question,

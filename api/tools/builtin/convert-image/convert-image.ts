@@ -1,23 +1,19 @@
 // The tool convert_image: converts an image to another format, size or quality.
 import { z } from 'zod';
-import { Problem } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/index.ts';
-import { urlField } from '../../fetch/url-field.ts';
+import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
+import { readFile } from '../../inputs/file-reader.ts';
+import { pictureFormat } from '../../inputs/picture-format.ts';
 import { imageFormats, type ImageTask } from './image-worker.ts';
-import { unprocessable } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const maxBytes = 20_000_000;
 
 const input = z.strictObject({
-  url: urlField('URL of the image; alternative to data').optional(),
-  data: z
-    .string()
-    .max(1_400_000)
-    .optional()
-    .describe('The image in base64, with or without a data: prefix, at most 1 MB of image; alternative to url.'),
-  format: z.enum(imageFormats).default('png').describe('Target format: png (default), jpeg, webp, avif or gif.'),
+  ...fileFields('the image'),
+  format: pictureFormat(imageFormats)
+    .prefault('png')
+    .describe('Target format: png (default), jpeg (or jpg), webp, avif or gif.'),
   width: z
     .int()
     .min(1)
@@ -58,18 +54,19 @@ export function convertImageTool(services: ToolDependencies): Tool {
     name: 'convert_image',
     title: 'Convert an image',
     description:
-      'Converts an image to PNG, JPEG, WebP, AVIF or GIF, and resizes it. Send a URL (up to 20 MB) or base64 data (up to 1 MB). Accepts PNG, JPEG, WebP, AVIF, GIF and TIFF of up to 50 megapixels; of an animation, only the first frame. Metadata, such as the location, is removed. Does not accept SVG, because it can contain more than a picture. Returns the new image as a file.',
+      'Converts an image to PNG, JPEG, WebP, AVIF or GIF, and resizes it. Send exactly one of url and artifact (up to 20 MB) and data (up to 1 MB). Accepts PNG, JPEG, WebP, AVIF, GIF and TIFF of up to 50 megapixels; of an animation, only the first frame. Metadata, such as the location, is removed. Does not accept SVG, because it can contain more than a picture. Returns the new image as a file.',
     input,
-    aliases: { to: 'format', w: 'width', h: 'height', q: 'quality', base64: 'data', image: 'data' },
+    aliases: { to: 'format', w: 'width', h: 'height', q: 'quality', image: 'data', ...fileAliases },
     output,
     example: { url: 'https://www.w3.org/assets/logos/w3c-2025/w3c-logo-200.png', format: 'webp', width: 64 },
     price: '0.0001',
     artifacts: ['image/png', 'image/jpeg', 'image/webp', 'image/avif', 'image/gif'],
     openWorld: true,
     limitMs: 60_000,
-    run: async ({ url, data, ...wanted }, context) => {
+    run: async ({ url, data, artifact, ...wanted }, context) => {
       const { signal } = context;
-      const bytes = await bytesOf(services, url, data, signal);
+      const given = { url, data, artifact };
+      const { bytes } = await readFile(services, given, { maxBytes, accept: 'image/*', signal });
       const task: ImageTask = { bytes, ...wanted };
       const { image, source, ...made } = converted.parse(
         await services.workers.run(
@@ -92,36 +89,4 @@ export function convertImageTool(services: ToolDependencies): Tool {
       };
     },
   });
-}
-
-async function bytesOf(
-  { fetcher }: ToolDependencies,
-  url: string | undefined,
-  data: string | undefined,
-  signal: AbortSignal,
-): Promise<Uint8Array> {
-  if ((url === undefined) === (data === undefined)) {
-    throw invalid([
-      {
-        in: 'query',
-        field: 'url',
-        message: url === undefined ? 'is missing, and so is data' : 'cannot be combined with data',
-        fix: 'Send either url or data.',
-      },
-    ]);
-  }
-  if (url !== undefined) return (await fetcher.get({ url, maxBytes, headers: { accept: 'image/*' }, signal })).bytes;
-  // Query parsing turns + into a space.
-  const text = (data ?? '')
-    .replace(/^data:[^,]{0,200},/, '')
-    .replaceAll(' ', '+')
-    .replaceAll('-', '+')
-    .replaceAll('_', '/');
-  if (!/^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(text))
-    throw invalid([
-      { in: 'query', field: 'data', message: 'is not base64', fix: 'Send the bytes of the image in base64.' },
-    ]);
-  const bytes = Buffer.from(text, 'base64');
-  if (bytes.length === 0) throw new Problem(unprocessable, 'The base64 text in data is empty.');
-  return bytes;
 }

@@ -1,13 +1,13 @@
 // The tool convert_to_pdf: converts HTML, Markdown, a web page or an office file to PDF.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/index.ts';
-import { documentKind } from './document-kind.ts';
-import { markdownPage, tablePage } from './plain-page.ts';
+import { documentKind, type DocumentKind } from './document-kind.ts';
+import { imagePage, markdownPage, tablePage } from './plain-page.ts';
 import { readPdf } from '../extract-pdf/read.ts';
 import { decode } from '../fetch-page/charset.ts';
-import type { FetchResult } from '../../fetch/fetcher.ts';
-import { urlField } from '../../fetch/url-field.ts';
+import { requireOne } from '../../inputs/exactly-one.ts';
+import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
+import { readFile, type InputFile } from '../../inputs/file-reader.ts';
 import { askGotenberg, type GotenbergRequest } from '../../services/gotenberg.ts';
 import { unprocessable } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
@@ -32,16 +32,17 @@ const input = z.strictObject({
     .min(1)
     .max(1_000_000)
     .optional()
-    .describe('A whole HTML page with its CSS; alternative to markdown and url.'),
+    .describe('A whole HTML page with its CSS; alternative to markdown, url, data and artifact.'),
   markdown: z
     .string()
     .min(1)
     .max(1_000_000)
     .optional()
-    .describe('GitHub-flavored Markdown; alternative to html and url.'),
-  url: urlField(
-    'URL of a web page, an image or a file (docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv, markdown); alternative to html and markdown',
-  ).optional(),
+    .describe('GitHub-flavored Markdown; alternative to html, url, data and artifact.'),
+  ...fileFields('a web page, an image or a file (docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv, markdown)', [
+    'html',
+    'markdown',
+  ]),
   format: z
     .enum(paperNames)
     .default('a4')
@@ -75,8 +76,8 @@ const input = z.strictObject({
 });
 
 const output = z.object({
-  source: z.enum(['html', 'markdown', 'page', 'csv', 'office']).describe('What the PDF was created from.'),
-  url: z.string().optional().describe('Final URL of the source, after redirects.'),
+  source: z.enum(['html', 'markdown', 'page', 'image', 'csv', 'office']).describe('What the PDF was created from.'),
+  url: z.string().optional().describe('Final URL of the source, after redirects; absent for html, markdown and data.'),
   pages: z.int().describe('Number of pages.'),
   bytes: z.int().describe('Size in bytes.'),
 });
@@ -89,9 +90,10 @@ export function convertToPdfTool(services: ToolDependencies): Tool {
     name: 'convert_to_pdf',
     title: 'Convert to PDF',
     description:
-      'Creates a PDF from exactly one of html, markdown and url. The URL may lead to a web page, an image or a file of up to 25 MB: Word, Excel, PowerPoint, OpenDocument, RTF, text, Markdown or CSV. Chromium prints web pages (with their scripts), images, Markdown and CSV; LibreOffice converts office, RTF and text files, without macros and without linked content. Returns the PDF as a file of up to 25 MB; raw=1 returns its bytes.',
+      'Creates a PDF from exactly one of html, markdown, url, data and artifact. The last three may be a web page, an image or a file of up to 25 MB: Word, Excel, PowerPoint, OpenDocument, RTF, text, Markdown or CSV. Chromium prints web pages (with their scripts), images, Markdown and CSV; LibreOffice converts office, RTF and text files, without macros and without linked content. Returns the PDF as a file of up to 25 MB; raw=1 returns its bytes.',
     input,
     aliases: {
+      ...fileAliases,
       content: 'html',
       md: 'markdown',
       text: 'markdown',
@@ -128,24 +130,11 @@ interface Plan {
 }
 
 async function plan(services: ToolDependencies, options: Options, signal: AbortSignal): Promise<Plan> {
-  const { html, markdown, url } = options;
-  const given = Object.entries({ html, markdown, url })
-    .filter(([, value]) => value !== undefined)
-    .map(([name]) => name);
-  if (given.length !== 1) {
-    throw invalid([
-      {
-        in: 'query',
-        field: given[1] ?? 'html',
-        message:
-          given.length === 0 ? 'is missing, and so are markdown and url' : `cannot be combined with ${given[0] ?? ''}`,
-        fix: 'Send exactly one of html, markdown and url.',
-      },
-    ]);
-  }
+  const { html, markdown, url, data, artifact } = options;
+  requireOne(['html', 'markdown', ...fileFieldNames], { ...options });
   if (html !== undefined) return printed({ source: 'html' }, html, options);
   if (markdown !== undefined) return printed({ source: 'markdown' }, markdownPage(markdown), options);
-  return fetched(await services.fetcher.get({ url: url ?? '', maxBytes, signal }), options);
+  return fetched(await readFile(services, { url, data, artifact }, { maxBytes, signal }), options);
 }
 
 /** A page that is sent to Gotenberg as a file. */
@@ -165,39 +154,72 @@ function marked(text: string): Uint8Array {
   return Buffer.from(`\ufeff${text.replace(/^\ufeff/, '')}`);
 }
 
-function fetched(file: FetchResult, options: Options): Plan {
+function fetched(file: InputFile, options: Options): Plan {
   if (file.bytes.length === 0) throw new Problem(unprocessable, 'The file is empty.');
-  const kind = documentKind(file.bytes, file.mediaType, file.url);
-  const text = (): string => decode(file.bytes, file.headers.get('content-type') ?? '', false);
-  switch (kind.printed) {
-    case 'page':
-      return {
-        made: { source: 'page', url: file.url },
-        request: { form: '/chromium/convert/url', fields: { url: file.url, ...chromiumFields(options) } },
-      };
-    case 'markdown':
-      return printed({ source: 'markdown', url: file.url }, markdownPage(text()), options);
-    case 'csv':
-      return printed({ source: 'csv', url: file.url }, tablePage(text()), options);
-    case 'office': {
-      const bytes = kind.extension === 'txt' ? marked(text()) : file.bytes;
-      return {
-        made: { source: 'office', url: file.url },
-        request: {
-          form: '/libreoffice/convert',
-          fields: { nativePageRanges: options.pages },
-          file: { name: `document.${kind.extension}`, bytes },
-        },
-      };
-    }
-    case 'pdf':
-      throw new Problem(unprocessable, 'The file is already a PDF.');
-    default:
-      throw new Problem(
-        unprocessable,
-        `Files of the type ${file.mediaType} with this content are not supported. Send a web page, an image, docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv or markdown.`,
-      );
-  }
+  const kind = documentKind(file.bytes, file.mediaType, file.fileName ?? '');
+  return plans[kind.printed]({ file, kind, options });
+}
+
+interface ReadDocument {
+  readonly file: InputFile;
+  readonly kind: DocumentKind;
+  readonly options: Options;
+}
+
+const plans: Readonly<Record<DocumentKind['printed'], (document: ReadDocument) => Plan>> = {
+  page: ({ file, options }) =>
+    isOnTheWeb(file)
+      ? onTheWeb(file, options)
+      : printed({ source: 'page', url: file.url }, textOf(file, true), options),
+  image: ({ file, kind, options }) =>
+    isOnTheWeb(file) && file.mediaType.startsWith('image/')
+      ? onTheWeb(file, options)
+      : printed({ source: 'image', url: file.url }, imagePage(file.bytes, mediaTypeOf(kind)), options),
+  markdown: ({ file, options }) =>
+    printed({ source: 'markdown', url: file.url }, markdownPage(textOf(file, false)), options),
+  csv: ({ file, options }) => printed({ source: 'csv', url: file.url }, tablePage(textOf(file, false)), options),
+  office: ({ file, kind, options }) => {
+    const extension = kind.printed === 'office' ? kind.extension : '';
+    const bytes = extension === 'txt' ? marked(textOf(file, false)) : file.bytes;
+    return {
+      made: { source: 'office', url: file.url },
+      request: {
+        form: '/libreoffice/convert',
+        fields: { nativePageRanges: options.pages },
+        file: { name: `document.${extension}`, bytes },
+      },
+    };
+  },
+  pdf: () => {
+    throw new Problem(unprocessable, 'The file is already a PDF.');
+  },
+  unknown: ({ file }) => {
+    throw new Problem(
+      unprocessable,
+      `Files of the type ${file.mediaType} with this content are not supported. Send a web page, an image, docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv or markdown; text in data needs its media type, as in data:text/markdown;base64,….`,
+    );
+  },
+};
+
+function textOf({ bytes, contentType }: InputFile, isHtml: boolean): string {
+  return decode(bytes, contentType, isHtml);
+}
+
+function mediaTypeOf(kind: DocumentKind): string {
+  return kind.printed === 'image' ? kind.mediaType : '';
+}
+
+/** What did not come from the web can be opened by nobody but this process. */
+function isOnTheWeb(file: InputFile): file is InputFile & { readonly url: string } {
+  return !file.local && file.url !== undefined;
+}
+
+/** A page that Chromium opens by itself, through the guarded proxy, with what belongs to it. */
+function onTheWeb({ url }: { readonly url: string }, options: Options): Plan {
+  return {
+    made: { source: 'page', url },
+    request: { form: '/chromium/convert/url', fields: { url, ...chromiumFields(options) } },
+  };
 }
 
 function chromiumFields({ format, landscape, margin_mm, pages, wait_ms }: Options): GotenbergRequest['fields'] {

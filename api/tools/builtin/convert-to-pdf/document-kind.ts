@@ -1,8 +1,9 @@
 // The kind of a file to convert to PDF: by its bytes where they are distinctive, otherwise by the media type that its
-// server reports.
+// server reports, or by what its text begins with where nobody reports one.
 
 export type DocumentKind =
   | { readonly printed: 'page' | 'markdown' | 'csv' | 'pdf' | 'unknown' }
+  | { readonly printed: 'image'; readonly mediaType: string }
   | { readonly printed: 'office'; readonly extension: string };
 
 const page: DocumentKind = { printed: 'page' };
@@ -25,29 +26,51 @@ const officeOpen: readonly [folder: string, extension: string][] = [
 const byMediaType: Readonly<Record<string, DocumentKind>> = {
   'text/html': page,
   'application/xhtml+xml': page,
-  'image/svg+xml': page,
+  'image/svg+xml': { printed: 'image', mediaType: 'image/svg+xml' },
   'text/markdown': { printed: 'markdown' },
   'text/x-markdown': { printed: 'markdown' },
   'text/csv': { printed: 'csv' },
   'application/csv': { printed: 'csv' },
 };
 
-export function documentKind(bytes: Uint8Array, mediaType: string, url: string): DocumentKind {
+/** Pictures that a browser shows, by their first bytes. */
+const pictures: readonly [start: RegExp, mediaType: string][] = [
+  [/^\x89PNG\r\n/, 'image/png'],
+  [/^\xff\xd8\xff/, 'image/jpeg'],
+  [/^GIF8[79]a/, 'image/gif'],
+  [/^RIFF[^]{4}WEBP/, 'image/webp'],
+  [/^[^]{4}ftypavi[fs]/, 'image/avif'],
+];
+
+/** `fileName` may be empty. */
+export function documentKind(bytes: Uint8Array, mediaType: string, fileName: string): DocumentKind {
   const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 1_024));
   if (start.includes('%PDF-')) return { printed: 'pdf' };
   if (start.toString('latin1', 0, 5) === '{\\rtf') return office('rtf');
   if (start.toString('latin1', 0, 4) === 'PK\u0003\u0004') return archiveKind(bytes);
-  return byText(start, mediaType, url);
+  const picture = pictures.find(([first]) => first.test(start.toString('latin1', 0, 16)))?.[1];
+  if (picture !== undefined) return { printed: 'image', mediaType: picture };
+  return byText(start, mediaType, fileName);
 }
 
 /** Text has no mark: its server says what it is, and for plain text the name may say more. */
-function byText(start: Buffer, mediaType: string, url: string): DocumentKind {
-  if (mediaType.startsWith('image/') && mediaType !== 'image/svg+xml') return page;
+function byText(start: Buffer, mediaType: string, fileName: string): DocumentKind {
+  const known = byMediaType[mediaType];
+  if (mediaType.startsWith('image/')) return known ?? { printed: 'image', mediaType };
   if (start.includes(0)) return unknown;
-  if (mediaType !== 'text/plain') return byMediaType[mediaType] ?? unknown;
-  const name = new URL(url).pathname.toLowerCase();
+  if (mediaType === 'application/octet-stream') return byBeginning(start.toString('utf8'));
+  if (mediaType !== 'text/plain') return known ?? unknown;
+  const name = fileName.toLowerCase();
   if (/\.(?:md|markdown)$/.test(name)) return { printed: 'markdown' };
   return name.endsWith('.csv') ? { printed: 'csv' } : office('txt');
+}
+
+/** Of text that nobody has named. */
+function byBeginning(text: string): DocumentKind {
+  const first = text.replace(/^\ufeff?\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^]*?-->\s*)*/, '').slice(0, 40);
+  if (/^<!doctype\s+html|^<html[\s>]/i.test(first)) return page;
+  if (/^<svg[\s>]|^<!doctype\s+svg/i.test(first)) return { printed: 'image', mediaType: 'image/svg+xml' };
+  return unknown;
 }
 
 function archiveKind(bytes: Uint8Array): DocumentKind {

@@ -29,6 +29,12 @@ export function tablePage(csv: string): string {
   );
 }
 
+/** One picture, as large as the paper allows. As a picture, an SVG runs nothing and loads nothing. */
+export function imagePage(bytes: Uint8Array, mediaType: string): string {
+  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  return pageOf(`<img alt="" src="data:${mediaType};base64,${data}">`);
+}
+
 function pageOf(body: string): string {
   return `<!doctype html><html><head><meta charset="utf-8"><style>${style}</style></head><body>${body}</body></html>`;
 }

@@ -1,5 +1,6 @@
 // The tool deep_research: researches a question on the live web and answers with citations of pages it read.
 import { z } from 'zod';
+import { readPart } from '../../../http/index.ts';
 import { parseMoney } from '../../../billing/index.ts';
 import { modelField } from '../../../models/index.ts';
 import { serviceUrl } from '../../services/backing-services.ts';
@@ -97,16 +98,20 @@ export function deepResearchTool(services: ToolDependencies): Tool {
   });
 }
 
-const results = z.object({ results: z.array(z.object({ title: z.string(), url: z.string(), snippet: z.string() })) });
+const results = z.object({ results: z.array(z.object({ title: z.string(), url: z.string().optional() })) });
 const page = z.object({ url: z.string(), title: z.string().default(''), markdown: z.string() });
 
 /** The web through web_search and fetch_page, with all their guards. */
 function webOf(services: ToolDependencies, context: ToolContext): Web {
   const [searching, reading] = [webSearchTool(services), fetchPageTool(services)];
   const use = async (tool: Tool, input: Record<string, unknown>): Promise<unknown> =>
-    (await tool.run(tool.input.parse(input), { ...context, report: () => undefined })).result;
+    (await tool.run(readPart('argument', tool.input, input), { ...context, report: () => undefined })).result;
   return {
-    search: async (query) => results.parse(await use(searching, { query, count: 10 })).results,
+    // An answer without an address cannot be cited.
+    search: async (query) =>
+      results
+        .parse(await use(searching, { query, count: 10 }))
+        .results.flatMap(({ title, url }) => (url === undefined ? [] : [{ title, url }])),
     read: async (url) => {
       const { url: address, title, markdown } = page.parse(await use(reading, { url, max_characters: 60_000 }));
       return { url: address, title, text: markdown };

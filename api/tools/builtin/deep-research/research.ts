@@ -9,6 +9,7 @@ import type { Prompt, Reply, Spender } from '../../engine/spender.ts';
 import type { Progress } from '../../tool.ts';
 import { Budget, BudgetExhausted } from './budget.ts';
 import { citedOnly, type CitedAnswer, type Source } from './citations.ts';
+import { nothingFound } from './nothing-found.ts';
 import * as words from './words.ts';
 
 /** How far a question is followed. */
@@ -22,6 +23,7 @@ export interface Depth {
 
 /** Where it looks. */
 export interface Web {
+  /** @throws Problem */
   search(query: string): Promise<readonly Source[]>;
   read(url: string): Promise<Source & { readonly text: string }>;
 }
@@ -60,6 +62,10 @@ export class Research {
   readonly #kept: Money;
   readonly #notes: (Source & { readonly note: string })[] = [];
   readonly #searches: string[] = [];
+  /** What came of each search, in words. */
+  readonly #outcomes = new Map<string, string>();
+  /** Pages that were read and say nothing about the question. */
+  readonly #irrelevant: string[] = [];
   readonly #seen = new Set<string>();
   readonly #unread: { url: string; reason: string }[] = [];
   #tried = 0;
@@ -147,8 +153,11 @@ export class Research {
 
   async #search(query: string): Promise<readonly Source[]> {
     try {
-      return await this.#options.web.search(query);
+      const hits = await this.#options.web.search(query);
+      this.#outcomes.set(query, hits.length === 1 ? '1 result' : `${hits.length} results`);
+      return hits;
     } catch (error) {
+      this.#outcomes.set(query, `failed: ${reasonOf(error).replace(/\.$/, '')}`);
       this.#unread.push({ url: `search: ${query}`, reason: reasonOf(error) });
       return [];
     }
@@ -164,7 +173,11 @@ export class Research {
     try {
       const prompt = words.read(question, page, page.text.slice(0, pageCharacters).toWellFormed());
       const reply = await this.#within(() => this.#ask({ system: words.reader, prompt, maxTokens: noteTokens }));
-      if (reply === undefined || words.isNothing(reply.text)) return;
+      if (reply === undefined) return;
+      if (words.isNothing(reply.text)) {
+        this.#irrelevant.push(hit.url);
+        return;
+      }
       this.#notes.push({ title: page.title === '' ? hit.title : page.title, url: page.url, note: reply.text.trim() });
     } catch (error) {
       if (isAboutCaller(error)) throw error;
@@ -207,11 +220,16 @@ export class Research {
   }
 
   #nothing(): Problem {
-    const detail = this.#cut
-      ? 'max_usd is too low to plan, read and write an answer. Raise it, reduce depth, or use a cheaper model.'
-      : `No relevant page was found (searches: ${this.#searches.length}, pages tried: ${this.#tried}). Rephrase the question.`;
-    return new Problem(toolFailed, detail, {
-      members: { searches: this.#searches, unread: this.#unread.slice(0, 20) },
+    if (this.#cut)
+      return new Problem(
+        toolFailed,
+        'max_usd is too low to plan, read and write an answer. Raise it, reduce depth, or use a cheaper model.',
+        { members: { searches: this.#searches, unread: this.#unread.slice(0, 20) } },
+      );
+    return nothingFound({
+      searches: this.#searches.map((query) => ({ query, outcome: this.#outcomes.get(query) ?? 'not made' })),
+      unread: this.#unread,
+      irrelevant: this.#irrelevant,
     });
   }
 }

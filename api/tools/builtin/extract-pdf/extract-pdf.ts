@@ -1,14 +1,15 @@
 // The tool extract_pdf: extracts the text of a PDF page by page, and its metadata.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { urlField } from '../../fetch/url-field.ts';
+import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
+import { readFile } from '../../inputs/file-reader.ts';
 import { pdfContent, readPdf } from './read.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { unprocessable } from '../../problems.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
-  url: urlField('URL of the PDF'),
+  ...fileFields('the PDF'),
   from_page: z.int().min(1).max(100_000).default(1).describe('First page to read. Default: 1.'),
   to_page: z
     .int()
@@ -21,7 +22,7 @@ const input = z.strictObject({
 });
 
 const output = z.object({
-  url: z.string().describe('Final URL, after redirects.'),
+  url: z.string().optional().describe('Final URL, after redirects; absent for data.'),
   bytes: z.int().describe('Size of the file in bytes.'),
   ...pdfContent.shape,
   text_found: z
@@ -34,22 +35,21 @@ export function extractPdfTool(services: ToolDependencies): Tool {
     name: 'extract_pdf',
     title: 'Extract text from a PDF',
     description:
-      'Fetches a PDF of up to 25 MB and returns its text page by page, its metadata and its page count. Reads up to 100 pages and 2,000,000 characters per call; use from_page to continue. Does not read scanned pages, which contain images instead of text.',
+      'Reads a PDF of up to 25 MB, from exactly one of url, data and artifact, and returns its text page by page, its metadata and its page count. Reads up to 100 pages and 2,000,000 characters per call; use from_page to continue. Does not read scanned pages, which contain images instead of text.',
     input,
-    aliases: { from: 'from_page', to: 'to_page', start_page: 'from_page', end_page: 'to_page' },
+    aliases: { ...fileAliases, from: 'from_page', to: 'to_page', start_page: 'from_page', end_page: 'to_page' },
     output,
     example: { url: 'https://www.rfc-editor.org/rfc/rfc9110.pdf', from_page: 1, to_page: 3 },
     price: '0.0001',
     openWorld: true,
     limitMs: 60_000,
-    run: async ({ url, from_page, to_page }, context) => {
+    run: async ({ from_page, to_page, ...given }, context) => {
       const { signal } = context;
       if (to_page !== undefined && to_page < from_page)
         throw new Problem(unprocessable, `to_page (${to_page}) is before from_page (${from_page}).`);
-      const file = await services.fetcher.get({
-        url,
+      const file = await readFile(services, given, {
         maxBytes: 25_000_000,
-        headers: { accept: 'application/pdf,*/*;q=0.5' },
+        accept: 'application/pdf,*/*;q=0.5',
         signal,
       });
       const read = await readPdf(services.workers, { bytes: file.bytes, from: from_page, to: to_page }, context);

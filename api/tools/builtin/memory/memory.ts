@@ -1,4 +1,4 @@
-// The tool memory: stores a caller's values by key, across calls and machines.
+// The tool memory: stores a caller's values, text or JSON, by key, across calls and machines.
 import { z } from 'zod';
 import type { FieldError } from '../../../../lib/problem.ts';
 import { Problem } from '../../../../lib/problem.ts';
@@ -10,6 +10,8 @@ import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
 
 const keyedLimits: MemoryLimits = { entries: 1_000, bytes: 4 * 1024 * 1024, ttlMs: null };
 const anonymousLimits: MemoryLimits = { entries: 100, bytes: 256 * 1024, ttlMs: 24 * 3_600_000 };
+
+const maxCharacters = 32_000;
 
 /** PostgreSQL has no character 0, and half of a surrogate pair would come back as something else. */
 const text = (maximum: number): z.ZodString =>
@@ -27,14 +29,41 @@ const input = z.strictObject({
     .min(1)
     .optional()
     .describe('Key of the value, 1 to 200 characters. For list: prefix of the keys to return.'),
-  value: text(32_000).optional().describe('Text to store, up to 32,000 characters. Serialize JSON to text first.'),
+  value: z
+    .unknown()
+    .superRefine(checkValue)
+    .optional()
+    .describe(
+      'Value to store: text, or any other JSON value (number, boolean, null, list, object), up to 32,000 characters as JSON. get returns it as it was sent. In a query it is always text.',
+    ),
 });
+
+const storedText = text(maxCharacters);
+/** Deeper ones are hard on every program that reads them. */
+const maxDepth = 64;
+
+function checkValue(value: unknown, context: z.RefinementCtx): void {
+  for (const message of faultsOf(value)) context.addIssue({ code: 'custom', message });
+}
+
+function faultsOf(value: unknown): string[] {
+  if (value === undefined) return [];
+  if (typeof value === 'string') return storedText.safeParse(value).error?.issues.map(({ message }) => message) ?? [];
+  if (isDeeperThan(value, maxDepth)) return [`is nested more than ${maxDepth} levels deep`];
+  const { length } = JSON.stringify(value);
+  return length > maxCharacters ? [`must be at most ${maxCharacters} characters long as JSON, and has ${length}`] : [];
+}
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((item) => isDeeperThan(item, levels - 1));
+}
 
 const output = z.object({
   action: z.string().describe('Action that was performed.'),
   key: z.string().nullable().describe('Key, or prefix for list.'),
   found: z.boolean().nullable().describe('For get and delete: whether the key existed.'),
-  value: z.string().nullable().describe('For get: the value; null if there is none.'),
+  value: z.unknown().describe('For get: the value as it was set, text or JSON; null if there is none.'),
   updated_at: z.string().nullable().describe('For get: when the value was set.'),
   expires_at: z.string().nullable().describe('For set and get: when the value expires; null if never.'),
   keys: z
@@ -56,7 +85,7 @@ export function memoryTool(services: ToolDependencies): Tool {
     name: 'memory',
     title: 'Memory',
     description:
-      'Stores text under a key for later calls: set, get, list and delete. With an API key, values are available from every machine and stay until you delete them, up to 1,000 entries and 4 MB per session; the optional session name `s` separates spaces. Without an API key, a session name `s` is required: values expire 24 hours after they are set, are limited to 100 entries and 256 KB, and can be read from the same network by anyone who uses the same session name, so do not store secrets.',
+      'Stores text or any other JSON value under a key for later calls: set, get, list and delete. With an API key, values are available from every machine and stay until you delete them, up to 1,000 entries and 4 MB per session; the optional session name `s` separates spaces. Without an API key, a session name `s` is required: values expire 24 hours after they are set, are limited to 100 entries and 256 KB, and can be read from the same network by anyone who uses the same session name, so do not store secrets.',
     input,
     aliases: {
       op: 'action',
@@ -95,14 +124,19 @@ interface MemoryAction {
   readonly store: MemoryStore;
   readonly space: Space;
   readonly key: string;
-  readonly value: string | undefined;
+  readonly value: unknown;
   readonly limits: MemoryLimits;
 }
 
 const actions: Readonly<Record<z.output<typeof input>['action'], (action: MemoryAction) => Promise<Partial<Answer>>>> =
   {
     async set({ store, space, key, value, limits }) {
-      const stored = await store.set(space, key, required(value, 'value', 'Send the text to store.'), limits);
+      const stored = await store.set(
+        space,
+        key,
+        required(value, 'value', 'Send the text or JSON value to store.'),
+        limits,
+      );
       if (!stored.stored) throw tooMuch(limits);
       return {
         expires_at:
@@ -131,7 +165,7 @@ function spaceOf({ owner, keyed, session }: ToolContext): Space {
   return { owner: `${keyed ? 'key' : 'address'}:${owner}`, session: session ?? '' };
 }
 
-function required(value: string | undefined, field: string, fix: string): string {
+function required<Value>(value: Value | undefined, field: string, fix: string): Value {
   if (value === undefined) throw refuse(field, 'is missing', fix);
   return value;
 }

@@ -23,8 +23,12 @@ const stored = z.object({
   answer: z.object({ stored: z.boolean(), entries: z.int(), bytes: z.int(), expires_at: moment.optional() }),
 });
 export type StoreResult = z.output<typeof stored>['answer'];
-const found = z.object({ value: z.string(), updated_at: z.string(), expires_at: moment });
-export type MemoryEntry = z.output<typeof found>;
+const found = z.object({ value: z.string(), is_json: z.boolean(), updated_at: z.string(), expires_at: moment });
+export interface MemoryEntry {
+  readonly value: unknown;
+  readonly updated_at: string;
+  readonly expires_at: string | null;
+}
 const listed = z.object({ key: z.string(), bytes: z.int(), updated_at: z.string(), expires_at: moment });
 export type MemoryListing = z.output<typeof listed>;
 
@@ -36,12 +40,12 @@ const lasts =
 const statements = {
   set: {
     name: 'memory-set',
-    text: 'select tools.remember($1, $2, $3, $4, $5, $6, $7, $8) as answer',
+    text: 'select tools.remember_value($1, $2, $3, $4, $5, $6, $7, $8, $9) as answer',
     row: stored,
   } satisfies Statement<unknown>,
   get: {
     name: 'memory-get',
-    text: `select value, ${utc('updated_at')}, ${utc('expires_at')} from tools.memory where ${lasts} and key = $4`,
+    text: `select value, is_json, ${utc('updated_at')}, ${utc('expires_at')} from tools.memory where ${lasts} and key = $4`,
     row: found,
   } satisfies Statement<unknown>,
   list: {
@@ -66,18 +70,19 @@ export class MemoryStore {
     this.#now = now;
   }
 
-  /** Stores a value under a key, in place of the one before. When that would be too much, nothing changes. */
+  /** Stores text, or any other JSON value, under a key, in place of the one before. When that would be too much, nothing changes. */
   async set(
     { owner, session }: Space,
     key: string,
-    value: string,
+    value: unknown,
     { entries, bytes, ttlMs }: MemoryLimits,
   ): Promise<StoreResult> {
     const [row] = await this.#database.replay(statements.set, [
       owner,
       session,
       key,
-      value,
+      typeof value === 'string' ? value : JSON.stringify(value),
+      typeof value !== 'string',
       ttlMs,
       entries,
       bytes,
@@ -89,7 +94,9 @@ export class MemoryStore {
 
   async get({ owner, session }: Space, key: string): Promise<MemoryEntry | undefined> {
     const [row] = await this.#database.replay(statements.get, [owner, session, this.#now(), key]);
-    return row;
+    if (row === undefined) return undefined;
+    const { value, is_json, ...rest } = row;
+    return { ...rest, value: is_json ? (JSON.parse(value) as unknown) : value };
   }
 
   /** Keys that begin with a prefix, in order. */

@@ -1,13 +1,14 @@
 // The tool ocr_image: reads the text in an image.
 import { z } from 'zod';
 import { invalid } from '../../../http/index.ts';
-import { urlField } from '../../fetch/url-field.ts';
+import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
+import { readFile } from '../../inputs/file-reader.ts';
 import { ocrLanguages, type OcrTask } from './languages.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({
-  url: urlField('URL of the image'),
+  ...fileFields('the image'),
   language: z
     .string()
     .trim()
@@ -32,7 +33,7 @@ const recognised = z.object({
 });
 
 const output = z.object({
-  url: z.string().describe('Final URL, after redirects.'),
+  url: z.string().optional().describe('Final URL, after redirects; absent for data.'),
   language: z.string().describe('Language code that was used.'),
   ...recognised.shape,
 });
@@ -41,15 +42,15 @@ export function ocrImageTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'ocr_image',
     title: 'Read text from an image',
-    description: `Fetches an image of up to 15 MB and 50 megapixels and reads the text in it with Tesseract. Returns the text, and up to 1,000 lines with position and confidence. Accepts PNG, JPEG, WebP, AVIF, GIF and TIFF; images of more than 12 megapixels are scaled down first. Languages: ${ocrLanguages.map(({ name }) => name).join(', ')}. For a PDF with text, use extract_pdf.`,
+    description: `Reads the text in an image of up to 15 MB and 50 megapixels with Tesseract, from exactly one of url, data and artifact. Returns the text, and up to 1,000 lines with position and confidence. Accepts PNG, JPEG, WebP, AVIF, GIF and TIFF; images of more than 12 megapixels are scaled down first. Languages: ${ocrLanguages.map(({ name }) => name).join(', ')}. For a PDF with text, use extract_pdf.`,
     input,
-    aliases: { lang: 'language', image: 'url', image_url: 'url' },
+    aliases: { ...fileAliases, lang: 'language', image: 'url', image_url: 'url' },
     output,
     example: { url: 'https://tesseract.projectnaptha.com/img/eng_bw.png' },
     price: '0.0002',
     openWorld: true,
     limitMs: 90_000,
-    run: async ({ url, language }, context) => {
+    run: async ({ language, ...given }, context) => {
       const { signal } = context;
       const known = ocrLanguages.find(({ code, names }) => code === language || names.includes(language));
       if (known === undefined)
@@ -61,7 +62,7 @@ export function ocrImageTool(services: ToolDependencies): Tool {
             fix: `Send one of: ${ocrLanguages.map(({ code }) => code).join(', ')}.`,
           },
         ]);
-      const file = await services.fetcher.get({ url, maxBytes: 15_000_000, headers: { accept: 'image/*' }, signal });
+      const file = await readFile(services, given, { maxBytes: 15_000_000, accept: 'image/*', signal });
       const task: OcrTask = { bytes: file.bytes, language: known.code };
       const read = recognised.parse(
         await services.workers.run(

@@ -1,6 +1,7 @@
 // The tool screenshot: takes a picture of a web page as Chromium renders it.
 import { z } from 'zod';
 import { urlField } from '../../fetch/url-field.ts';
+import { pictureFormat } from '../../inputs/picture-format.ts';
 import { askGotenberg } from '../../services/gotenberg.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
@@ -25,7 +26,7 @@ const input = z.strictObject({
     .boolean()
     .default(false)
     .describe('Whether to capture the whole page instead of the window. Default: false.'),
-  format: z.enum(formats).default('png').describe('Picture format: png (default), jpeg or webp.'),
+  format: pictureFormat(formats).prefault('png').describe('Picture format: png (default), jpeg (or jpg) or webp.'),
   wait_ms: z
     .int()
     .min(0)

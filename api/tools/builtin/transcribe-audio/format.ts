@@ -42,9 +42,10 @@ export function audioFormatOf(bytes: Uint8Array, mediaType: string): AudioFormat
   const start = Buffer.from(bytes.subarray(0, 300)).toString('latin1');
   const format = signatures.find(([signature]) => signature.test(start))?.[1];
   if (format !== undefined) return format;
-  if (bytes.length === 0) throw new Problem(unprocessable, 'The URL leads to an empty file.');
-  const other = others.find(([signature]) => signature.test(start))?.[1] ?? `an unknown format, sent as ${mediaType}`;
-  throw new Problem(unprocessable, `Supported formats are mp3, wav, m4a and ogg, but the URL leads to ${other}.`, {
+  if (bytes.length === 0) throw new Problem(unprocessable, 'The file is empty.');
+  const other =
+    others.find(([signature]) => signature.test(start))?.[1] ?? `of an unknown format, sent as ${mediaType}`;
+  throw new Problem(unprocessable, `Supported formats are mp3, wav, m4a and ogg, but the file is ${other}.`, {
     members: { media_type: mediaType },
   });
 }

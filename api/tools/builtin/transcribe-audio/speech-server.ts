@@ -34,7 +34,7 @@ const complaint = z.union([
   z.looseObject({ detail: z.string() }).transform(({ detail }) => detail),
 ]);
 
-/** @throws Problem (service-off, unprocessable, tool-failed, tool-limit) */
+/** @throws Problem (service-off, unprocessable, tool-failed, service-timeout) */
 export async function askSpeechServer(
   urls: ServiceUrls,
   { bytes, format, language, model, signal }: Recording,

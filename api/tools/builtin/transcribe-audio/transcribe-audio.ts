@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { invalid } from '../../../http/index.ts';
 import { fetchTooLarge } from '../../fetch/problems.ts';
-import { urlField } from '../../fetch/url-field.ts';
-import { toolLimit } from '../../problems.ts';
+import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
+import { readFile } from '../../inputs/file-reader.ts';
+import { serviceTimeout, toolLimit } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { audioFormats, audioFormatOf } from './format.ts';
@@ -14,7 +15,7 @@ import { askSpeechServer } from './speech-server.ts';
 const maxBytes = 15_000_000;
 
 const input = z.strictObject({
-  url: urlField('URL of the audio file'),
+  ...fileFields('the audio file'),
   language: z
     .string()
     .trim()
@@ -25,7 +26,7 @@ const input = z.strictObject({
 });
 
 const output = z.object({
-  url: z.string().describe('Final URL, after redirects.'),
+  url: z.string().optional().describe('Final URL, after redirects; absent for data.'),
   text: z.string().describe('Transcript; empty if no speech was found.'),
   language: z
     .string()
@@ -36,26 +37,27 @@ const output = z.object({
   bytes: z.int().describe('Size of the recording in bytes.'),
 });
 
-export function transcribeAudioTool({ fetcher, urls, speechModel }: ToolDependencies): Tool {
+export function transcribeAudioTool(services: ToolDependencies): Tool {
+  const { urls, speechModel } = services;
   return defineTool({
     name: 'transcribe_audio',
     title: 'Transcribe audio',
     description:
-      'Fetches an audio file and returns a plain-text transcript and its language. Accepts mp3, wav, m4a and ogg of up to 15 MB; split a longer recording first. ' +
+      'Reads an audio file, from exactly one of url, data and artifact, and returns a plain-text transcript and its language. Accepts mp3, wav, m4a and ogg of up to 15 MB; split a longer recording first. ' +
       'Runs on the speech server of this installation, with a Whisper model by default, in about 100 languages. Does not return timestamps or speakers.',
     input,
-    aliases: { lang: 'language', audio: 'url', audio_url: 'url', file: 'url' },
+    aliases: { ...fileAliases, lang: 'language', audio: 'url', audio_url: 'url', file: 'url' },
     output,
     example: { url: 'https://upload.wikimedia.org/wikipedia/commons/4/4f/En-us-ship.ogg', language: 'en' },
     price: '0.002',
     needs: 'speech',
     openWorld: true,
     limitMs: 300_000,
-    run: async ({ url, language }, { signal }) => {
+    run: async ({ language, ...given }, { signal }) => {
       const hint = language === undefined ? undefined : hintOf(language);
-      const file = await fetcher
-        .get({ url, maxBytes, headers: { accept: 'audio/*' }, timeoutMs: 60_000, signal })
-        .catch(splitFirst);
+      const file = await readFile(services, given, { maxBytes, accept: 'audio/*', timeoutMs: 60_000, signal }).catch(
+        splitFirst,
+      );
       const format = audioFormatOf(file.bytes, file.mediaType);
       const heard = await askSpeechServer(urls, {
         bytes: file.bytes,
@@ -85,8 +87,9 @@ function hintOf(language: string): string {
 }
 
 function splitFirst(error: unknown): never {
-  if (!(error instanceof Problem) || (error.type !== fetchTooLarge && error.type !== toolLimit)) throw error;
+  if (!(error instanceof Problem) || ![fetchTooLarge, serviceTimeout, toolLimit].includes(error.type)) throw error;
   throw new Problem(error.type, `${error.message} Split a long recording into parts and send them one by one.`, {
+    errors: error.errors,
     members: error.members,
     cause: error,
   });

@@ -4,7 +4,9 @@ import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/index.ts';
 import { invalid } from '../../../http/index.ts';
 import { readPdf, type PdfContent } from '../extract-pdf/read.ts';
-import { urlField } from '../../fetch/url-field.ts';
+import { ruleOfOne } from '../../inputs/exactly-one.ts';
+import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
+import { readFile, type InputFile } from '../../inputs/file-reader.ts';
 import { languageOf, type Language } from '../languages.ts';
 import { unprocessable } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
@@ -16,35 +18,39 @@ const maxBytes = 25_000_000;
 const maxPages = 30;
 const mediaType = 'application/pdf';
 
-export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolDependencies): Tool {
+export function translatePdfTool(services: ToolDependencies): Tool {
+  const { catalog, workers, urls } = services;
   return defineTool({
     name: 'translate_pdf',
     title: 'Translate a PDF',
     description:
-      `Fetches a PDF of up to 25 MB, such as a paper, and returns a translated PDF that keeps the layout: columns, pictures, tables and formulas stay in position. Translates up to ${maxPages} pages per call; use from_page to continue. ` +
+      `Takes a PDF of up to 25 MB, such as a paper, from exactly one of url, data and artifact, and returns a translated PDF that keeps the layout: columns, pictures, tables and formulas stay in position. Translates up to ${maxPages} pages per call; use from_page to continue. ` +
       'Does not translate scans, which contain no text, or into languages written from right to left. A language model translates; the billed cost of its calls is added to the price. Runs as a job of several minutes: poll the returned handle, or set wait.',
-    input: z.strictObject({
-      url: urlField('URL of the PDF'),
-      to: z
-        .string()
-        .min(2)
-        .max(60)
-        .describe('Target language: a code such as de, pt-BR or zh-Hans, or a name such as German.'),
-      from: z.string().min(2).max(60).optional().describe('Language of the PDF, by code or name. Default: English.'),
-      from_page: z.int().min(1).max(100_000).default(1).describe('First page to translate. Default: 1.'),
-      to_page: z
-        .int()
-        .min(1)
-        .max(100_000)
-        .optional()
-        .describe(
-          `Last page to translate. Default: the last page of the file. One call translates at most ${maxPages} pages.`,
-        ),
-      model: modelField(catalog)
-        .optional()
-        .describe(`Id of the model that translates, from GET /api/models. Default: ${catalog.preferred.id}.`),
-    }),
+    input: z
+      .strictObject({
+        ...fileFields('the PDF'),
+        to: z
+          .string()
+          .min(2)
+          .max(60)
+          .describe('Target language: a code such as de, pt-BR or zh-Hans, or a name such as German.'),
+        from: z.string().min(2).max(60).optional().describe('Language of the PDF, by code or name. Default: English.'),
+        from_page: z.int().min(1).max(100_000).default(1).describe('First page to translate. Default: 1.'),
+        to_page: z
+          .int()
+          .min(1)
+          .max(100_000)
+          .optional()
+          .describe(
+            `Last page to translate. Default: the last page of the file. One call translates at most ${maxPages} pages.`,
+          ),
+        model: modelField(catalog)
+          .optional()
+          .describe(`Id of the model that translates, from GET /api/models. Default: ${catalog.preferred.id}.`),
+      })
+      .superRefine(ruleOfOne(fileFieldNames)),
     aliases: {
+      ...fileAliases,
       target: 'to',
       target_language: 'to',
       target_lang: 'to',
@@ -59,7 +65,7 @@ export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolDepend
       pdf_url: 'url',
     },
     output: z.object({
-      url: z.string().describe('Final URL of the PDF, after redirects.'),
+      url: z.string().optional().describe('Final URL of the PDF, after redirects; absent for data.'),
       to: z.string().describe('Code of the target language.'),
       to_language: z.string().describe('English name of the target language.'),
       from: z.string().describe('Code of the source language.'),
@@ -78,7 +84,7 @@ export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolDepend
     openWorld: true,
     long: true,
     limitMs: 1_200_000,
-    async run({ url, to, from, from_page, to_page, model }, context) {
+    async run({ to, from, from_page, to_page, model, ...given }, context) {
       const { signal, models, report } = context;
       const [target, source] = [languageOf('to', to), languageOf('from', from ?? 'en')];
       refuseRightToLeft(target);
@@ -87,10 +93,9 @@ export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolDepend
           { in: 'query', field: 'to_page', message: 'is before from_page', fix: 'Send a page at or after from_page.' },
         ]);
       report({ done: 0, message: 'reading the PDF' });
-      const file = await fetcher.get({
-        url,
+      const file = await readFile(services, given, {
         maxBytes,
-        headers: { accept: 'application/pdf,*/*;q=0.5' },
+        accept: 'application/pdf,*/*;q=0.5',
         timeoutMs: 60_000,
         signal,
       });
@@ -124,7 +129,7 @@ export function translatePdfTool({ catalog, fetcher, workers, urls }: ToolDepend
           model: chosen,
           passages: passages.count,
         },
-        artifact: { bytes, mediaType, fileName: fileNameOf(file.url, target) },
+        artifact: { bytes, mediaType, fileName: fileNameOf(file, target) },
       };
     },
   });
@@ -170,13 +175,21 @@ function pagesOf({ from_page, to_page, total_pages }: PdfContent): string | unde
   return from_page === 1 && to_page === total_pages ? undefined : `${from_page}-${to_page}`;
 }
 
-function fileNameOf(url: string, { code }: Language): string {
-  const last = decodeURI(new URL(url).pathname).split('/').at(-1) ?? '';
-  const name = last
+function fileNameOf({ fileName = '' }: InputFile, { code }: Language): string {
+  const name = decoded(fileName)
     .replace(/\.pdf$/i, '')
     .normalize('NFKD')
     .replaceAll(/[^A-Za-z0-9._]+/g, '-')
     .replaceAll(/^[-.]+|[-.]+$/g, '')
     .slice(0, 60);
   return `${name === '' ? 'document' : name}.${code}.pdf`;
+}
+
+/** A path may hold a % that stands for itself. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }

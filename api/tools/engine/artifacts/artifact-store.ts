@@ -56,6 +56,11 @@ export function artifactId(): string {
 }
 const idForm = /^[A-Za-z0-9_-]{22}$/;
 
+/** Whether this can be the id of a file. */
+export function isArtifactId(text: string): boolean {
+  return idForm.test(text);
+}
+
 export class ArtifactStore {
   readonly #options: ArtifactStoreOptions;
   /** Bytes kept by this process since all were last counted. */
@@ -93,7 +98,7 @@ export class ArtifactStore {
 
   /** A file, of a job too; undefined when it is not kept, or no longer. */
   async get(id: string): Promise<Artifact | undefined> {
-    if (!idForm.test(id)) return undefined;
+    if (!isArtifactId(id)) return undefined;
     const [file] = await this.#options.database().replay(statements.get, [id]);
     return file;
   }

@@ -4,13 +4,26 @@ import { Problem } from '../../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../../http/index.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../../billing/index.ts';
 import { rawResponse } from '../raw.ts';
-import type { ArtifactStore } from './artifact-store.ts';
+import { type ArtifactStore, isArtifactId } from './artifact-store.ts';
 import { unknownFile } from './problems.ts';
 
 const path = '/t/artifacts';
 
 export function artifactUrl(baseUrl: string, id: string): string {
   return `${baseUrl}${path}/${id}`;
+}
+
+/**
+ * The id in the URL of a file of this installation; in the field `artifact` also the id alone, or the path. Undefined
+ * for anything else.
+ */
+export function artifactIdOf(baseUrl: string, text: string, field: 'url' | 'artifact'): string | undefined {
+  if (field === 'artifact' && isArtifactId(text)) return text;
+  const beside = field === 'artifact' ? baseUrl : undefined;
+  if (!URL.canParse(text, beside)) return undefined;
+  const [given, own] = [new URL(text, beside), new URL(artifactUrl(baseUrl, ''))];
+  const id = given.pathname.startsWith(own.pathname) ? given.pathname.slice(own.pathname.length) : '';
+  return given.origin === own.origin && isArtifactId(id) ? id : undefined;
 }
 
 export function artifactEndpoint(artifacts: Pick<ArtifactStore, 'get'>): Endpoint {

@@ -14,6 +14,7 @@ import {
 } from '../../../../../../api/tools/builtin/deep-research/research.ts';
 import { deepResearchTool } from '../../../../../../api/tools/builtin/deep-research/deep-research.ts';
 import type { Fetcher } from '../../../../../../api/tools/fetch/fetcher.ts';
+import { GuardedFetcher } from '../../../../../../api/tools/fetch/guarded-fetcher.ts';
 import { fetchFailed } from '../../../../../../api/tools/fetch/problems.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
@@ -197,6 +198,56 @@ test('pages that lead nowhere are no answer', async () => {
     (error: unknown) => slug('tool-failed')(error) && !JSON.stringify((error as Problem).members).includes('secret'),
   );
   await assert.rejects(research({ web: { ...web, search: () => Promise.resolve([]) } }).run(), slug('tool-failed'));
+});
+
+/** The problem in which a research that finds nothing ends. */
+async function nothing(changes: Partial<Web>): Promise<Problem> {
+  const ended: unknown = await research({ web: { ...web, ...changes }, depth: { ...depth, rounds: 1 } })
+    .run()
+    .catch((error: unknown) => error);
+  assert.ok(ended instanceof Problem, String(ended));
+  return ended;
+}
+const failing = (words: string) => (): Promise<never> => Promise.reject(new Problem(fetchFailed, words));
+
+test('a research that finds nothing says which searches and pages came to what, and why', async () => {
+  const empty = await nothing({ search: () => Promise.resolve([]) });
+  assert.equal(
+    empty.message,
+    'No relevant page was found. Searches: "first" (0 results), "second" (0 results). Rephrase the question.',
+  );
+  const down = await nothing({ search: failing('SearXNG did not answer.') });
+  assert.match(down.message, /"first" \(failed: SearXNG did not answer\), "second" \(failed: .*try again later/);
+  assert.deepEqual(down.members['search_outcomes'], [
+    { query: 'first', outcome: 'failed: SearXNG did not answer' },
+    { query: 'second', outcome: 'failed: SearXNG did not answer' },
+  ]);
+  const unread = await nothing({ read: failing('https://pages.test returned status 403.') });
+  assert.match(unread.message, /"first" \(3 results\)/);
+  assert.match(
+    unread.message,
+    /Pages that failed: https:\/\/pages\.test\/first-a \(https:\/\/pages\.test returned status 403\), .*\. Try again/,
+  );
+  assert.equal((unread.members['unread'] as unknown[]).length, 6);
+  const beside = await nothing({ read: (url) => Promise.resolve({ url, title: '', text: 'all about cats' }) });
+  assert.match(beside.message, /Pages that say nothing about the question: https:\/\/pages\.test\/.*Rephrase/);
+  assert.equal((beside.members['irrelevant'] as unknown[]).length, 6);
+});
+
+test('the tool says the same of the search engine and of fetched pages', async () => {
+  const run = async (urls: ToolDependencies['urls'], all: Partial<ToolDependencies> = {}): Promise<unknown> =>
+    runTool(
+      deepResearchTool({ ...services(urls), ...all }),
+      { question: 'How is it?', depth: 'quick' },
+      toolContext({ models: lab.spender() }),
+    ).catch((error: unknown) => error);
+  const away = await run({ searxng: 'http://127.0.0.1:1' });
+  assert.match(String(away), /"first" \(failed: The backing service cannot be reached: SearXNG/);
+  const refused = await run({ searxng: engineUrl() }, { fetcher: new GuardedFetcher() });
+  assert.match(
+    String(refused),
+    /https:\/\/pages\.test\/first-a \(The address in url has a host that is not a public name\)/,
+  );
 });
 
 test('citations are numbered anew, of sources that there are; links keep their address only when it was read', () => {

@@ -52,6 +52,53 @@ const answers: Readonly<Record<string, unknown>> = {
   },
 };
 
+/** As SearXNG 2026.8 writes them: of its Wikipedia engine, of answer types, and of an engine that hands on markup. */
+const special = {
+  query: 'special',
+  results: [
+    hit('https://m.example/', {
+      title: 'The <b>bold</b> &amp;amp; the \ud83d\ude00\ud83d',
+      content: `Use the &lt;div&gt; element\u0007 <em class="x">now</em><br>${'\u{1F600}'.repeat(600)}`,
+    }),
+    { url: 'https://odd.example/', title: 7 },
+    hit('https://s.example/a b'),
+  ],
+  answers: [
+    {
+      url: 'https://answers.example/q',
+      engine: 'ddg',
+      template: 'answer/legacy.html',
+      answer: '42&nbsp;km',
+      parsed_url: null,
+    },
+    { url: null, engine: 'answerer: avg', template: 'answer/legacy.html', answer: '[en] avg(1, 2, 3) = 2 ' },
+    {
+      url: 'https://dict.example/hello',
+      engine: 'dict',
+      translations: [{ text: 'Hallo', examples: [] }, { text: 'Servus' }],
+    },
+    'of an older version',
+  ],
+  infoboxes: [
+    {
+      infobox: 'Ada <i>Lovelace</i>',
+      id: 'https://en.wikipedia.org/wiki/Ada_Lovelace',
+      content: 'English mathematician',
+      urls: [{ title: 'Wikipedia', url: 'https://en.wikipedia.org/wiki/Ada_Lovelace' }],
+      attributes: [
+        { label: 'Born:', value: '10 December 1815' },
+        { label: 'Picture', image: { src: 'x' } },
+      ],
+      engine: 'wikipedia',
+      engines: ['wikipedia', 'wikidata'],
+      url: null,
+    },
+    { infobox: 'No address', id: 'javascript:alert(1)', content: null, urls: [], attributes: [], engine: 'one' },
+  ],
+  unresponsive_engines: [],
+  suggestions: ['<b>ada</b>'],
+};
+
 describe('web_search', () => {
   let searxng: Web;
   let services: ToolDependencies;
@@ -70,11 +117,19 @@ describe('web_search', () => {
       '/search': (request, response) => {
         const query = new URL(request.url ?? '', 'http://x').searchParams.get('q') ?? '';
         if (query === 'forbidden') response.writeHead(403).end('<h1>Forbidden</h1>');
+        else if (query === 'strict') response.writeHead(400).end('{"error": "Invalid value x for parameter y"}');
         else if (query === 'broken') response.writeHead(500).end();
         else
           response
-            .writeHead(200, { 'content-type': 'application/json' })
-            .end(query === 'html' ? '<html>' : JSON.stringify(answers[query]));
+            .writeHead(200, {
+              'content-type': 'application/json',
+              'server-timing': `total;dur=62, render;dur=0${query.startsWith('honest') ? ', total_0_wiki pages;dur=41.5, load_0_wiki pages;dur=40' : ''}`,
+            })
+            .end(
+              query === 'html'
+                ? '<html>'
+                : JSON.stringify(query === 'special' ? special : (answers[query] ?? answers['failing'])),
+            );
       },
     });
     services = urlServices([], { searxng: searxng.url });
@@ -90,12 +145,14 @@ describe('web_search', () => {
       query: 'usual',
       results: [
         {
+          kind: 'page',
           title: 'About https://a.example/',
           url: 'https://a.example/',
           snippet: 'some words',
           engines: ['one', 'two'],
         },
         {
+          kind: 'page',
           title: 'About https://b.example/',
           url: 'https://b.example/',
           snippet: '',
@@ -120,9 +177,50 @@ describe('web_search', () => {
     await fails('failing', 'tool-failed', /one \(timeout\), two \(access denied\)/);
   });
 
+  it('answers with nothing where some engine answered with nothing, and names those that did not', async () => {
+    const { result } = await search('honest');
+    assert.deepEqual(result['results'], []);
+    assert.deepEqual(result['failed_engines'], [
+      { engine: 'one', reason: 'timeout' },
+      { engine: 'two', reason: 'access denied' },
+    ]);
+  });
+
+  it('answers and infoboxes are results, and all text is plain', async () => {
+    const { result } = await search('special');
+    const [first, ...rest] = result['results'] as Record<string, unknown>[];
+    assert.deepEqual(first, {
+      kind: 'answer',
+      title: 'ddg',
+      url: 'https://answers.example/q',
+      snippet: '42 km',
+      engines: ['ddg'],
+    });
+    assert.deepEqual(rest.slice(0, 4), [
+      { kind: 'answer', title: 'answerer: avg', snippet: '[en] avg(1, 2, 3) = 2', engines: ['answerer: avg'] },
+      { kind: 'answer', title: 'dict', url: 'https://dict.example/hello', snippet: 'Hallo; Servus', engines: ['dict'] },
+      {
+        kind: 'infobox',
+        title: 'Ada Lovelace',
+        url: 'https://en.wikipedia.org/wiki/Ada_Lovelace',
+        snippet: 'English mathematician Born: 10 December 1815',
+        engines: ['wikipedia', 'wikidata'],
+      },
+      { kind: 'infobox', title: 'No address', snippet: '', engines: ['one'] },
+    ]);
+    const [marked = {}, spaced = {}] = rest.slice(4);
+    assert.equal(marked['title'], 'The bold & the \u{1F600}');
+    assert.match(String(marked['snippet']), /^Use the <div> element now \u{1F600}+$/u);
+    assert.ok(String(marked['snippet']).length <= 1_000 && String(marked['snippet']).length > 980);
+    assert.equal(spaced['url'], 'https://s.example/a%20b');
+    assert.equal(rest.length, 6);
+    assert.deepEqual(result['suggestions'], ['ada']);
+  });
+
   it('says what is wrong with SearXNG', async () => {
     await fails('forbidden', 'tool-failed', /search\.formats/);
     await fails('broken', 'tool-failed', /status 500/);
+    await fails('strict', 'unprocessable', /Invalid value x for parameter y/);
     await fails('html', 'tool-failed', /something other than results/);
     await fails('x', 'tool-failed', /cannot be reached/, urlServices([], { searxng: 'http://127.0.0.1:1' }));
   });

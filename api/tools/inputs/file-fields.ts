@@ -1,0 +1,55 @@
+// The input fields for a file: its URL, its bytes, or the file of an earlier call. Every tool that reads a file has all
+// three, and takes exactly one.
+import { z } from 'zod';
+import { urlField } from '../fetch/url-field.ts';
+
+/** Characters of base64 that fit into the largest request that is read; 1 MB of bytes. */
+const maxDataCharacters = 1_400_000;
+
+export const fileFieldNames = ['url', 'data', 'artifact'] as const;
+
+/** What a caller sends of a file. */
+export interface GivenFile {
+  readonly url?: string | undefined;
+  readonly data?: string | undefined;
+  readonly artifact?: string | undefined;
+}
+
+interface FileFields {
+  url: z.ZodOptional<z.ZodString>;
+  data: z.ZodOptional<z.ZodString>;
+  artifact: z.ZodOptional<z.ZodString>;
+}
+
+/** The three fields. `what` names the file, like `the PDF`; `others` are further fields that may be sent instead. */
+export function fileFields(what: string, others: readonly string[] = []): FileFields {
+  const instead = [...others, 'data', 'artifact'];
+  return {
+    url: urlField(`URL of ${what}; alternative to ${listed(instead)}`).optional(),
+    data: z
+      .string()
+      .min(1)
+      .max(maxDataCharacters)
+      .optional()
+      .describe(`The bytes of ${what} in base64, at most 1 MB, or a data: URL; alternative to url.`),
+    artifact: z
+      .string()
+      .min(1)
+      .max(500)
+      .optional()
+      .describe(
+        'File that an earlier call created: the URL of its artifact, or the id at the end of that URL; alternative to url.',
+      ),
+  };
+}
+
+/** Other names under which callers send the bytes or the artifact. */
+export const fileAliases = {
+  base64: 'data',
+  artifact_url: 'artifact',
+  artifact_id: 'artifact',
+} as const;
+
+function listed(names: readonly string[]): string {
+  return `${names.slice(0, -1).join(', ')} and ${names.at(-1) ?? ''}`;
+}

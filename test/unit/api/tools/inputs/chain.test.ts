@@ -1,0 +1,83 @@
+// Calls that go on from the file of an earlier call, on an installation whose own address no guard would let through.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import { convertImageTool } from '../../../../../api/tools/builtin/convert-image/convert-image.ts';
+import { memoryTool } from '../../../../../api/tools/builtin/memory/memory.ts';
+import { renderDiagramTool } from '../../../../../api/tools/builtin/render-diagram/render-diagram.ts';
+import { createWorkers } from '../../../../../api/tools/engine/workers/pool.ts';
+import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
+import { json } from '../../../../support/models/sample.ts';
+import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
+
+const answer = z.looseObject({
+  result: z.looseObject({}),
+  artifact: z.object({ url: z.string(), media_type: z.string() }).optional(),
+});
+const workers = createWorkers();
+let sample: ToolSample;
+beforeAll(async () => {
+  sample = await sampleToolApp({
+    environment: { DATABASE_URL: migratedDatabase },
+    baseUrl: 'http://localhost:8080',
+    make: (services) => {
+      const local = { ...services, workers };
+      return [renderDiagramTool(local), convertImageTool(local), memoryTool(local)];
+    },
+  });
+});
+afterAll(async () => {
+  await sample.stop();
+  await workers.close();
+});
+
+async function call(path: string, init?: RequestInit): Promise<z.output<typeof answer>> {
+  const response = await sample.request(path, init);
+  const body: unknown = await response.json();
+  assert.equal(response.status, 200, JSON.stringify(body));
+  return answer.parse(body);
+}
+const from = (address: string): RequestInit => ({ headers: { 'x-forwarded-for': address } });
+
+test('a picture that one tool drew is converted by another, by GET and by POST, by its URL or its id', async () => {
+  const drawn = await call('/t/render_diagram?kind=graphviz&source=digraph{a-%3Eb}&format=png', from('192.0.2.7'));
+  const url = drawn.artifact?.url ?? '';
+  assert.match(url, /^http:\/\/localhost:8080\/t\/artifacts\//);
+  const id = url.split('/').at(-1) ?? '';
+  const size = { width: drawn.result['width'], height: drawn.result['height'] };
+  for (const given of [{ artifact: url }, { artifact: id }, { url }, { artifact_url: url }]) {
+    const query = new URLSearchParams({ ...given, format: 'jpg' }).toString();
+    // Whoever has the URL may read the file, as by GET.
+    for (const made of [
+      await call(`/t/convert_image?${query}`, from('192.0.2.7')),
+      await call('/t/convert_image', json({ ...given, format: 'jpg' })),
+    ]) {
+      assert.equal(made.artifact?.media_type, 'image/jpeg');
+      const { width, height } = made.result;
+      assert.deepEqual({ width, height }, size);
+    }
+  }
+});
+
+test('a local address that is no file of a tool is refused, and so is a file that is gone', async () => {
+  const refusal = async (query: Record<string, string>): Promise<unknown[]> => {
+    const response = await sample.request(`/t/convert_image?${new URLSearchParams(query).toString()}`);
+    const { errors } = z
+      .looseObject({ errors: z.array(z.looseObject({ in: z.string(), field: z.string() })) })
+      .parse(await response.json());
+    return [response.status, errors[0]?.in, errors[0]?.field];
+  };
+  assert.deepEqual(await refusal({ url: 'http://localhost:8080/api/models' }), [422, 'query', 'url']);
+  assert.deepEqual(await refusal({ artifact: 'http://localhost:8080/api/models' }), [400, 'query', 'artifact']);
+  assert.deepEqual(await refusal({ artifact: 'A'.repeat(22) }), [404, 'query', 'artifact']);
+  assert.deepEqual(await refusal({}), [400, 'query', 'url']);
+});
+
+test('memory keeps JSON of a body as JSON, and text of a query as text', async () => {
+  const value = { done: ['a', 1, null], ok: true };
+  await call('/t/memory?s=x', json({ action: 'set', key: 'k', value }));
+  assert.deepEqual((await call('/t/memory?s=x&action=get&key=k')).result['value'], value);
+  await call('/t/memory?s=x&action=set&key=k&value=%7B%22a%22%3A1%7D');
+  assert.equal((await call('/t/memory?s=x&action=get&key=k')).result['value'], '{"a":1}');
+  assert.equal((await sample.request('/t/memory', json({ action: 'set', key: 'k', s: 'x' }))).status, 400);
+});
