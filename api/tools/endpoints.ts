@@ -9,6 +9,7 @@ import {
   idempotencyMismatch,
   ledgerUnavailable,
   ledgerUnconfigured,
+  lowQuotaHeaders,
   parseMoney,
   type Payer,
   quotaExhausted,
@@ -145,10 +146,11 @@ function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
   return once ? 'link' : 'file';
 }
 
-function headersOf({ run }: ToolResult, payer: Payer): Record<string, string> {
+function headersOf({ run, quota }: ToolResult, payer: Payer): Record<string, string> {
   return {
     'cache-control': 'no-store',
-    ...rateLimitHeaders(run?.quota, payer, Date.now()),
+    ...rateLimitHeaders(quota, payer, Date.now()),
+    ...lowQuotaHeaders(quota),
     ...(run === undefined ? {} : costHeaders(run.cost)),
   };
 }

@@ -84,7 +84,14 @@ export function startTools(options: ToolsOptions): Tools {
     anonymous: (owner) => anonymousPayer(owner, limitsOf(modelSettings)),
   });
   const artifacts = startArtifacts(models);
-  const toolService = new ToolService({ toolRegistry, runner, baseUrl, jobs, artifacts });
+  const toolService = new ToolService({
+    toolRegistry,
+    runner,
+    baseUrl,
+    jobs,
+    artifacts,
+    quotaOf: (payer) => ledger.get().holds.quotaOf(payer),
+  });
   const replays = new Replays({
     artifacts,
     database: () => ledger.get().database,
