@@ -58,9 +58,25 @@ export class Holds {
     const answer = await orUnavailable(() => ledger.reserve({ id, amount: maxCost, ttlMs, ...sides }));
     if (answer.outcome === 'refused') {
       refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');
-      throw quotaProblem(answer, { payer, ...sides }, maxCost, Date.now());
+      throw quotaProblem(answer, { payer, fixed: credit !== undefined, ...sides }, maxCost, Date.now());
     }
     return { id, maxCost, quota: quotaOf(answer, payer) };
+  }
+
+  /**
+   * The quota as it stands, for what reserves nothing itself, such as a look at a job; undefined where there is none, or
+   * where it cannot be read: a hint is not worth a failure.
+   */
+  async quotaOf(payer: Payer): Promise<Quota | undefined> {
+    const { limit } = payer.debit;
+    if (limit === null || payer.kind === 'key') return undefined;
+    try {
+      const { used, held } = await this.#options.ledger.budget(payer.debit);
+      return { limit, used, held, resetsAt: nextDay(Date.now()) };
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'the quota of a caller cannot be read');
+      return undefined;
+    }
   }
 
   /** Records the real cost, and in the same transaction what `lines` add. @returns the quota afterwards */
@@ -173,6 +189,12 @@ function quotaOf(answer: ReserveAnswer, payer: Payer): Quota | undefined {
   return debit === null || payer.kind === 'key' || payer.debit.limit === null
     ? undefined
     : { limit: payer.debit.limit, used: debit.used, held: debit.held, resetsAt };
+}
+
+/** The next 00:00 UTC, when daily accounts begin anew. */
+function nextDay(now: number): Date {
+  const day = 86_400_000;
+  return new Date((Math.floor(now / day) + 1) * day);
 }
 
 function quotaAfter({ quota }: Hold, answer: SettleAnswer | undefined): Quota | undefined {

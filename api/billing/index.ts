@@ -48,4 +48,4 @@ export {
   ledgerUnconfigured,
   quotaExhausted,
 } from './problems.ts';
-export { lowQuotaHint, type Quota, rateLimitHeaders, remaining } from './quota.ts';
+export { lowQuotaHeaders, lowQuotaHint, type Quota, rateLimitHeaders, remaining } from './quota.ts';

@@ -7,7 +7,7 @@ export const quotaExhausted: ProblemType = {
   title: 'Quota exceeded',
   description:
     'A call is made only if the quota covers its maximum cost. `quota` shows the limit, how much of it is used, and when it resets. ' +
-    '`actions` lists the ways to continue: with your own API key, with a smaller call, or after the reset.',
+    '`actions` lists the ways to continue: with your own API key, with a smaller or cheaper call, or after the reset.',
 };
 
 export const ledgerUnavailable: ProblemType = {

@@ -42,6 +42,12 @@ export function lowQuotaHint(quota: Quota | undefined): string | undefined {
   return `You have ${balanceText(quota)} daily quota left; it resets at ${resetText(quota)}. To continue without a quota, ${ownKeyText}`;
 }
 
+/** The same in a header, for responses that hold no JSON: the bytes of a file, a job. Headers are ASCII. */
+export function lowQuotaHeaders(quota: Quota | undefined): Record<string, string> {
+  const hint = lowQuotaHint(quota);
+  return hint === undefined ? {} : { 'x-quota-hint': hint.replaceAll('…', '...') };
+}
+
 /** How to continue with a key that the model router bills directly. Ends a text, without a period that would join the key. */
 const ownKeyText = 'send your own API key for the model router: Authorization: Bearer sk-…';
 
@@ -57,53 +63,74 @@ function resetText({ resetsAt }: Quota): string {
 
 /** One way to continue. */
 export interface Action {
-  readonly action: 'use-own-key' | 'shorten' | 'wait';
+  readonly action: 'use-own-key' | 'shorten' | 'choose-cheaper' | 'use-models' | 'wait';
   readonly description: string;
   readonly header?: string;
   readonly until?: string;
 }
 
-export function actionsFor(quota: Quota, payer: Payer): Action[] {
+/** `fixed`: the price of a tool or an app is asked for, which no shorter prompt lowers. */
+export function actionsFor(quota: Quota, payer: Payer, fixed: boolean): Action[] {
   const until = quota.resetsAt.toISOString();
   return [
-    ...(payer.kind !== 'anonymous'
-      ? []
-      : [
-          {
-            action: 'use-own-key' as const,
-            description:
-              'Send your own API key for the model router. The call is billed to that key, not to the free quota.',
-            header: 'Authorization: Bearer sk-…',
-          },
-        ]),
-    ...(remaining(quota) > 0n && payer.kind !== 'key'
-      ? [
-          {
-            action: 'shorten' as const,
-            description:
-              'Set a lower max_tokens, shorten the prompt, or choose a cheaper model. The remaining quota covers a smaller call.',
-          },
-        ]
-      : []),
+    ...keyActions[payer.kind](fixed),
+    ...(remaining(quota) > 0n && (fixed || payer.kind !== 'key') ? [fixed ? chooseCheaper(quota) : shorten] : []),
     { action: 'wait', description: 'Wait until the quota resets.', until },
   ];
+}
+
+/** How each payer continues with a key; an app cannot send one. */
+const keyActions: Readonly<Record<Payer['kind'], (fixed: boolean) => Action[]>> = {
+  anonymous: (fixed) => [
+    {
+      action: 'use-own-key',
+      description: fixed
+        ? 'Send your own API key for the model router. The price of the call then counts against the daily limit for callers with a key, not against the free quota.'
+        : 'Send your own API key for the model router. The call is billed to that key, not to the free quota.',
+      header: 'Authorization: Bearer sk-…',
+    },
+  ],
+  key: () => [
+    {
+      action: 'use-models',
+      description:
+        'Call models directly with your key, for example POST /api/ask. They are billed to it without a limit here.',
+      header: 'Authorization: Bearer sk-…',
+    },
+  ],
+  app: () => [],
+};
+
+const shorten: Action = {
+  action: 'shorten',
+  description:
+    'Set a lower max_tokens, shorten the prompt, or choose a cheaper model. The remaining quota covers a smaller call.',
+};
+
+function chooseCheaper(quota: Quota): Action {
+  return {
+    action: 'choose-cheaper',
+    description: `Choose a tool whose price is at most $${formatMoney(remaining(quota))}, or one that is free: GET /t lists the price of each. The price of this call does not depend on its length.`,
+  };
 }
 
 /** Who pays, and the two sides of what was to be reserved. */
 export interface Refusal {
   readonly payer: Payer;
+  /** Whether it is a price of our own, the same whatever is sent. */
+  readonly fixed: boolean;
   readonly debit: LimitedAccount;
   readonly credit: LimitedAccount;
 }
 
 /** The refusal of a call that the quota does not cover. */
 export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: Money, now: number): Problem {
-  const { payer } = refused;
+  const { payer, fixed } = refused;
   const everyone = answer.refused_by === 'credit';
   const quota = refusedQuota(answer, refused, maxCost);
   return new Problem(
     quotaExhausted,
-    `This call can cost up to ${formatUsd(maxCost)}. ${shortage(quota, payer, everyone)}`,
+    `This call ${fixed ? 'costs' : 'can cost up to'} ${formatUsd(maxCost)}. ${shortage(quota, payer, everyone)}`,
     {
       headers: {
         ...rateLimitHeaders(quota, payer, now),
@@ -118,7 +145,7 @@ export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: M
           reserved: formatMoney(quota.held),
           resets_at: quota.resetsAt.toISOString(),
         },
-        actions: actionsFor(quota, payer),
+        actions: actionsFor(quota, payer, fixed),
       },
     },
   );
@@ -134,7 +161,7 @@ function shortage(quota: Quota, payer: Payer, everyone: boolean): string {
   if (everyone)
     return `This installation has ${balanceText(quota, 'its')} daily limit for all callers ${reset}. ${own}`;
   if (payer.kind === 'key')
-    return `You have ${balanceText(quota)} daily limit for tools, apps and margins with a key ${reset}. The operator of this installation can raise it.`;
+    return `You have ${balanceText(quota)} daily limit for tools, apps and margins with a key ${reset}. Models are not limited by it: to continue now, call them with your key (POST /api/ask, Authorization: Bearer sk-…). The operator of this installation can raise the limit.`;
   if (payer.kind === 'app')
     return `The app has ${balanceText(quota, 'its')} daily budget ${reset}. The operator of this installation can raise the budget. ${own}`;
   return `You have ${balanceText(quota)} daily quota ${reset}. ${own}`;

@@ -13,7 +13,7 @@ import type { Logger } from '../../lib/log.ts';
 import { bufferedResponse, name, type ProtocolMount, type RequestContext, version } from '../http/index.ts';
 import { McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
-import { listTools } from './listing.ts';
+import { listTools, resultText } from './listing.ts';
 import { type ExternalTools, noExternalTools } from '../tools/index.ts';
 import { readAhead } from './read-ahead.ts';
 import { offerResources, type ResourcesOptions } from './resources.ts';
@@ -42,15 +42,18 @@ const cacheHints = {
   'resources/read': { ttlMs: 60_000, cacheScope: 'private' },
 } as const;
 const instructions =
-  'The tools of Moorage and of the apps it hosts. Tools with a dot in their name belong to hosted apps and are described by the authors of those apps. Every result includes its cost (cost_usd). Calls without a key use a free daily quota. ' +
-  'To continue without the quota, send your own key for the model router as Authorization: Bearer sk-…. Long-running tools return a job: call the tool again with its id as `job` to get the result.';
+  'The tools of Moorage and of the apps it hosts. Tools with a dot in their name belong to hosted apps and are described by the authors of those apps. ' +
+  `${resultText} ` +
+  'Calls without a key use a free daily quota. ' +
+  'To continue without the quota, send your own key for the model router as Authorization: Bearer sk-…. Long-running tools return a job: call the tool again with its id as `job` to get the result. ' +
+  'Tools that are not available here come last; add ?off=hide to the URL to leave them out.';
 
 export function mcpProtocol(options: McpOptions): Mcp {
   const own = listTools(options.toolRegistry);
   const more = options.more ?? noExternalTools;
   const calls = new McpToolCalls({ ...options, more });
   const refuse = originGuard(options.baseUrl);
-  const handler = createMcpHandler((context) => serverFor(contextOf(context)), {
+  const handler = createMcpHandler((context) => serverFor(contextOf(context), hidesOff(context)), {
     maxRequestBodySize: bodyLimit,
     maxSubscriptions: 64,
     onerror: (error) => {
@@ -65,14 +68,19 @@ export function mcpProtocol(options: McpOptions): Mcp {
       const { request: left = request, parsedBody } = await readAhead(request, bodyLimit);
       const answer = await handler.fetch(left, {
         parsedBody,
-        authInfo: { token: '', clientId: '', scopes: [], extra: { context } },
+        authInfo: {
+          token: '',
+          clientId: '',
+          scopes: [],
+          extra: { context, hidesOff: new URL(request.url).searchParams.get('off') === 'hide' },
+        },
       });
       return buffered(answer);
     },
     close: () => handler.close(),
   };
 
-  function serverFor(context: CallContext): McpServer {
+  function serverFor(context: CallContext, offHidden: boolean): McpServer {
     const made = new McpServer(
       { name: name.toLowerCase(), title: name, version, websiteUrl: options.baseUrl },
       {
@@ -82,7 +90,9 @@ export function mcpProtocol(options: McpOptions): Mcp {
       },
     );
     // Schemas and checks are those of the registry, so its own way of registering tools is not used.
-    made.server.setRequestHandler('tools/list', ({ params }) => page([...own, ...more.list()], params?.cursor));
+    made.server.setRequestHandler('tools/list', ({ params }) =>
+      page([...own.on, ...more.list(), ...(offHidden ? [] : own.off)], params?.cursor),
+    );
     made.server.setRequestHandler('tools/call', (request, mcp) => calls.call(request, mcp, context));
     offerResources(made, options);
     return made;
@@ -115,4 +125,9 @@ function page(tools: ListToolsResult['tools'], cursor = '0'): ListToolsResult {
 /** What /mcp handed over with the request; the library passes it on as it is. */
 function contextOf({ authInfo }: McpRequestContext): CallContext {
   return authInfo?.extra?.['context'] as CallContext;
+}
+
+/** Whether the client left out what is not available, by `?off=hide` in the URL. */
+function hidesOff({ authInfo }: McpRequestContext): boolean {
+  return authInfo?.extra?.['hidesOff'] === true;
 }

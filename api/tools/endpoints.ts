@@ -9,6 +9,7 @@ import {
   idempotencyMismatch,
   ledgerUnavailable,
   ledgerUnconfigured,
+  lowQuotaHeaders,
   parseMoney,
   type Payer,
   quotaExhausted,
@@ -149,11 +150,12 @@ function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
   return once ? 'link' : 'file';
 }
 
-function headersOf({ run, meta }: ToolResult, payer: Payer): Record<string, string> {
+function headersOf({ run, quota, meta }: ToolResult, payer: Payer): Record<string, string> {
   return {
     'cache-control': 'no-store',
     ...warningsHeader(meta.warnings ?? []),
-    ...rateLimitHeaders(run?.quota, payer, Date.now()),
+    ...rateLimitHeaders(quota, payer, Date.now()),
+    ...lowQuotaHeaders(quota),
     ...(run === undefined ? {} : costHeaders(run.cost)),
   };
 }

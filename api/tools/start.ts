@@ -85,7 +85,14 @@ export function startTools(options: ToolsOptions): Tools {
     toolRegistry,
     anonymous: (owner) => anonymousPayer(owner, limitsOf(modelSettings)),
   });
-  const toolService = new ToolService({ toolRegistry, runner, baseUrl, jobs, artifacts });
+  const toolService = new ToolService({
+    toolRegistry,
+    runner,
+    baseUrl,
+    jobs,
+    artifacts,
+    quotaOf: (payer) => ledger.get().holds.quotaOf(payer),
+  });
   const replays = new Replays({
     artifacts,
     database: () => ledger.get().database,

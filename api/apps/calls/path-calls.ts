@@ -3,7 +3,7 @@
 import { Readable } from 'node:stream';
 import { Problem } from '../../../lib/problem.ts';
 import { invalid, methodNotAllowed, notFound, type ProtocolMount } from '../../http/index.ts';
-import { formatMoney, rateLimitHeaders } from '../../billing/index.ts';
+import { formatMoney, lowQuotaHeaders, rateLimitHeaders } from '../../billing/index.ts';
 import type { PayerFor } from '../../models/index.ts';
 import { tooLarge } from './response.ts';
 import type { AppCalls, CallReceipt } from './app-calls.ts';
@@ -58,6 +58,7 @@ export function pathCalls({ directory, calls, payerFor, baseUrl }: PathCallsOpti
           ...returnedLocation(value, target, path, baseUrl),
           ...ours(target, receipt),
           ...rateLimitHeaders(receipt.quota, payer, Date.now()),
+          ...lowQuotaHeaders(receipt.quota),
         },
       });
     },

@@ -76,8 +76,8 @@ export function envelopeSchema(tool: Tool): z.ZodObject {
 }
 
 /** `inside`: whether small files are in it as base64. */
-export function envelopeOf({ run, job, meta }: ToolResult, inside: boolean): Record<string, unknown> {
-  return run === undefined ? inProgress(job, meta) : finished(run, meta, inside);
+export function envelopeOf({ run, job, quota, meta }: ToolResult, inside: boolean): Record<string, unknown> {
+  return run === undefined ? inProgress(job, quota, meta) : finished(run, meta, inside);
 }
 
 function finished(run: ToolRun, meta: ResultMeta, inside: boolean): Record<string, unknown> {
@@ -99,16 +99,22 @@ function finished(run: ToolRun, meta: ResultMeta, inside: boolean): Record<strin
   };
 }
 
-function inProgress(job: JobStatus | undefined, meta: ResultMeta): Record<string, unknown> {
+function inProgress(
+  job: JobStatus | undefined,
+  quota: Quota | undefined,
+  meta: ResultMeta,
+): Record<string, unknown> {
   const { tool, requestId, pollUrl } = meta;
   if (job === undefined || pollUrl === undefined) throw new TypeError('a tool result has a run or a job');
   const { id, state, progress, message, createdAt } = job;
+  const low = lowQuotaHint(quota);
   return {
     tool: tool.name,
     job: { id, state, progress, message, poll_url: pollUrl },
     ...reportedCost(jobCost(job)),
     latency_ms: Math.max(0, Date.now() - createdAt.getTime()),
-    hint: `The job is not done yet. GET ${pollUrl}&wait=60 to wait up to 60 seconds for its result.`,
+    ...(quota === undefined || low === undefined ? {} : { quota: quotaOf(quota) }),
+    hint: `${low === undefined ? '' : `${low} `}The job is not done yet. GET ${pollUrl}&wait=60 to wait up to 60 seconds for its result.`,
     ...warned(meta),
     request_id: requestId,
   };

@@ -28,7 +28,7 @@ export class Slots {
     if (own >= maxConcurrentPerCaller)
       throw new Problem(
         tooManyCalls,
-        `You have ${own} calls in progress, which is the limit per caller. Try again in 2 seconds.`,
+        `You have ${own} calls in progress, which is the limit per caller. Try again in 2 seconds. Calls without a key are counted by network address, those with your own API key for the model router (Authorization: Bearer sk-…) by key.`,
         { headers: { 'retry-after': '2' } },
       );
     if (this.#taken >= maxConcurrent)

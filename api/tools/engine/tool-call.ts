@@ -1,6 +1,6 @@
 // A tool call and its result, as the tool service takes and returns them.
 import type { Logger } from '../../../lib/log.ts';
-import type { Money, Payer } from '../../billing/index.ts';
+import type { Money, Payer, Quota } from '../../billing/index.ts';
 import type { Artifact, Progress, Tool } from '../tool.ts';
 import type { Via } from './metrics.ts';
 import type { Reading } from './reading.ts';
@@ -73,6 +73,8 @@ export interface ToolCall {
 export interface ToolResult {
   readonly run: ToolRun | undefined;
   readonly job: JobStatus | undefined;
+  /** The caller's quota, where there is one: after the run, or as it stands while a job is in progress. */
+  readonly quota: Quota | undefined;
   readonly meta: ResultMeta;
 }
 

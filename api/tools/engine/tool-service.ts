@@ -1,7 +1,7 @@
 // Takes a tool call and returns its result: at once, or as a job for a long tool. Used by /t, MCP and A2A.
 import { Problem } from '../../../lib/problem.ts';
 import { httpProblems, invalid, invalidRequest, type Part } from '../../http/index.ts';
-import { billingProblems } from '../../billing/index.ts';
+import { billingProblems, type Payer, type Quota } from '../../billing/index.ts';
 import { modelProblems } from '../../models/index.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { artifactUrl } from './artifacts/endpoint.ts';
@@ -20,6 +20,8 @@ export interface ToolServiceOptions {
   readonly baseUrl: string;
   /** Without it, callers of long tools wait for them. */
   readonly jobs: LongCalls | undefined;
+  /** A job is paid for where it runs: what is left of its caller's quota is read. */
+  readonly quotaOf: (payer: Payer) => Promise<Quota | undefined>;
   /** Stores files for callers that want a link. */
   readonly artifacts: Pick<ArtifactStore, 'keep'>;
 }
@@ -67,7 +69,7 @@ export class ToolService {
       ...(report === undefined ? {} : { report }),
     });
     const link = await this.#link(call, run.artifact);
-    return { run, job: undefined, meta: { tool, requestId: id, ...warningsOf(call), ...link } };
+    return { run, job: undefined, quota: run.quota, meta: { tool, requestId: id, ...warningsOf(call), ...link } };
   }
 
   /** The call has run and is paid for: when its file cannot be stored, the response embeds it instead. */
@@ -101,7 +103,8 @@ export class ToolService {
     const meta: ResultMeta = { tool, requestId, pollUrl, ...warningsOf(call), ...linkOf(job, baseUrl, pollUrl) };
     // A call that starts a job always gets its handle.
     if (delivery !== 'json' && options.job !== undefined) refuseMissing(job, tool);
-    return { job, meta, run: job.state === 'done' ? await runOf(jobs, name, job) : undefined };
+    const quota = await this.#options.quotaOf(payer);
+    return { job, meta, quota, run: job.state === 'done' ? await runOf(jobs, name, job, quota) : undefined };
   }
 }
 
@@ -133,10 +136,10 @@ function linkOf(
   };
 }
 
-async function runOf(jobs: LongCalls, name: JobName, job: JobStatus): Promise<ToolRun> {
+async function runOf(jobs: LongCalls, name: JobName, job: JobStatus, quota: Quota | undefined): Promise<ToolRun> {
   const artifact = job.artifact === undefined ? undefined : await jobs.artifact(name);
   const latencyMs = job.endedAt === undefined ? 0 : job.endedAt.getTime() - job.createdAt.getTime();
-  return { result: job.result ?? {}, artifact, latencyMs, cost: jobCost(job), quota: undefined };
+  return { result: job.result ?? {}, artifact, latencyMs, cost: jobCost(job), quota };
 }
 
 function refuseMissing(job: JobStatus, { name }: Tool): void {

@@ -126,7 +126,7 @@ export class Jobs {
     if (same !== undefined) return same.id;
     throw new Problem(
       tooManyJobs,
-      `The limit is ${maximum[kind]} jobs in progress per caller and ${maximum.all} for all callers. Wait for a job to finish, or try again in 30 seconds.`,
+      `The limit is ${maximum[kind]} jobs in progress per caller and ${maximum.all} for all callers. Wait for a job to finish, or try again in 30 seconds.${keyed ? '' : ` With your own API key for the model router (Authorization: Bearer sk-…), it is ${maximum.key} per caller.`}`,
       { headers: { 'retry-after': '30' } },
     );
   }

@@ -184,7 +184,7 @@ const ofAsk: readonly Case[] = [
   },
   {
     name: 'key in any field of the query',
-    path: '/api/ask?s=sk-demo-12345678',
+    path: '/api/ask?s=sk-demo-9f8e1d2c3b4a59687786',
     body: { prompt },
     status: 400,
     type: 'key-in-query',
