@@ -34,7 +34,7 @@ import { jobProblems } from './engine/jobs/problems.ts';
 import { listEndpoint } from './list.ts';
 import * as problems from './problems.ts';
 import { serviceOff } from './services/backing-services.ts';
-import { costHeaders, rawResponse, refuseRaw } from './engine/raw.ts';
+import { costHeaders, rawResponse, refuseRaw, warningHeader } from './engine/raw.ts';
 import { ToolReader, type Reading } from './engine/reading.ts';
 import type { StoredResponse, Replays } from './engine/replays.ts';
 import { limitOf } from './engine/runner.ts';
@@ -74,7 +74,7 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
     outputDescription:
       tool.artifacts === undefined
         ? 'The result and its cost.'
-        : 'The result and its cost; with raw=1, the bytes of the file.',
+        : 'The result and its cost; with raw=1, the bytes of the file, and what was left out as a JSON list in the header x-warnings.',
     produces: [json, ...(tool.artifacts ?? [])],
     problems: problemsOf(tool),
   };
@@ -149,7 +149,7 @@ function headersOf({ run }: ToolResult, payer: Payer): Record<string, string> {
   return {
     'cache-control': 'no-store',
     ...rateLimitHeaders(run?.quota, payer, Date.now()),
-    ...(run === undefined ? {} : costHeaders(run.cost)),
+    ...(run === undefined ? {} : { ...costHeaders(run.cost), ...warningHeader(run.result) }),
   };
 }
 

@@ -1,4 +1,5 @@
 // The response with the bytes of a tool's file, with headers that keep a browser from running strangers' content.
+import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { formatMoney, zero } from '../../billing/index.ts';
 import type { Cost } from './cost.ts';
@@ -43,6 +44,29 @@ export function rawResponse(artifact: Artifact, headers: Readonly<Record<string,
   return bufferedResponse(artifact.bytes as Uint8Array<ArrayBuffer>, {
     headers: { ...headers, ...fileHeaders(artifact) },
   });
+}
+
+/** Longer ones are cut off: proxies refuse large headers. */
+const maxWarnings = 3_000;
+
+/** Where there is no envelope to say what was left out: a JSON list of strings, in ASCII. */
+export function warningHeader(result: Readonly<Record<string, unknown>>): Record<string, string> {
+  const warnings = z.array(z.string()).safeParse(result['warnings']).data ?? [];
+  if (warnings.length === 0) return {};
+  const kept: string[] = [];
+  for (const warning of warnings) {
+    if (ascii([...kept, warning]).length > maxWarnings) break;
+    kept.push(warning);
+  }
+  const left = warnings.length - kept.length;
+  return { 'x-warnings': ascii(left === 0 ? kept : [...kept, `${left} more; call without raw to read them.`]) };
+}
+
+function ascii(texts: readonly string[]): string {
+  return JSON.stringify(texts).replace(
+    /[^ -~]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** Where there is no envelope to say what the call cost. */

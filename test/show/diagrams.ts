@@ -1,0 +1,74 @@
+// Draws the corpus of diagrams: each source as SVG and as PNG, judged by what must be in it, with sheets of pictures to
+// look at and a table.
+//   node test/show/diagrams.ts --out /tmp/diagrams [--only mermaid]
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import sharp from 'sharp';
+import { renderDiagramTool } from '../../api/tools/builtin/render-diagram/render-diagram.ts';
+import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
+import { readCommandLine } from '../../lib/command-line.ts';
+import { corpusOf, judge, kinds, type Judged } from '../corpus/diagrams/judge.ts';
+import { servicesWith } from '../support/tools/call.ts';
+
+const usage = 'usage: node test/show/diagrams.ts --out DIR [--only mermaid|d2|graphviz]';
+const { out, only } = readCommandLine(
+  { usage, options: { out: { type: 'string', default: '' }, only: { type: 'string', default: '' } } },
+  ({ values }) => ({ out: values.out, only: values.only }),
+);
+if (out === '') throw new Error(usage);
+
+const perSheet = 6;
+const tile = { width: 620, height: 460 };
+
+const workers = createWorkers();
+const tool = renderDiagramTool(servicesWith({ workers }));
+mkdirSync(out, { recursive: true });
+const lines: string[] = [];
+for (const kind of kinds.filter((each) => only === '' || each === only)) {
+  const pictures: { name: string; png: Uint8Array }[] = [];
+  for (const each of corpusOf(kind)) {
+    const since = performance.now();
+    const judged = await judge(tool, kind, each);
+    const ms = Math.round(performance.now() - since);
+    const line = `| ${kind} | ${each.name} | ${judged.verdict} | ${judged.words} | ${ms} |`;
+    process.stdout.write(`${line}\n`);
+    lines.push(line);
+    keep(kind, each.name, judged);
+    if (judged.png !== undefined) pictures.push({ name: each.name, png: judged.png });
+  }
+  for (let from = 0; from < pictures.length; from += perSheet)
+    await sheet(`${kind}-${String(from / perSheet).padStart(2, '0')}.png`, pictures.slice(from, from + perSheet));
+}
+writeFileSync(join(out, 'table.md'), `${lines.join('\n')}\n`);
+await workers.close();
+
+function keep(kind: string, name: string, { png, svg }: Judged): void {
+  const file = join(out, `${kind} ${name}`.replaceAll(/[^\w-]+/g, '-'));
+  if (svg !== undefined) writeFileSync(`${file}.svg`, svg);
+  if (png !== undefined) writeFileSync(`${file}.png`, png);
+}
+
+async function sheet(file: string, pictures: readonly { readonly name: string; readonly png: Uint8Array }[]): Promise<void> {
+  const columns = 2;
+  const parts = await Promise.all(
+    pictures.map(async ({ name, png }, index) => {
+      const left = (index % columns) * tile.width;
+      const top = Math.floor(index / columns) * tile.height;
+      const small = await sharp(png)
+        .resize({ width: tile.width - 20, height: tile.height - 40, fit: 'inside', withoutEnlargement: true })
+        .toBuffer();
+      const label = Buffer.from(
+        `<svg xmlns="http://www.w3.org/2000/svg" width="${tile.width}" height="24"><text x="8" y="17" font-family="sans-serif" font-size="14" fill="#b00">${name.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</text></svg>`,
+      );
+      return [
+        { input: label, left, top },
+        { input: small, left: left + 8, top: top + 28 },
+      ];
+    }),
+  );
+  const height = Math.ceil(pictures.length / columns) * tile.height;
+  await sharp({ create: { width: tile.width * columns, height, channels: 3, background: 'white' } })
+    .composite(parts.flat())
+    .png()
+    .toFile(join(out, file));
+}
