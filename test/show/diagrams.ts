@@ -5,15 +5,23 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import sharp from 'sharp';
 import { renderDiagramTool } from '../../api/tools/builtin/render-diagram/render-diagram.ts';
+import { pngOf } from '../../api/tools/svg/png.ts';
 import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { corpusOf, judge, kinds, type Judged } from '../corpus/diagrams/judge.ts';
 import { servicesWith } from '../support/tools/call.ts';
 
-const usage = 'usage: node test/show/diagrams.ts --out DIR [--only mermaid|d2|graphviz]';
-const { out, only } = readCommandLine(
-  { usage, options: { out: { type: 'string', default: '' }, only: { type: 'string', default: '' } } },
-  ({ values }) => ({ out: values.out, only: values.only }),
+const usage = 'usage: node test/show/diagrams.ts --out DIR [--only mermaid|d2|graphviz] [--like TEXT]';
+const { out, only, like } = readCommandLine(
+  {
+    usage,
+    options: {
+      out: { type: 'string', default: '' },
+      only: { type: 'string', default: '' },
+      like: { type: 'string', default: '' },
+    },
+  },
+  ({ values }) => ({ out: values.out, only: values.only, like: values.like }),
 );
 if (out === '') throw new Error(usage);
 
@@ -26,7 +34,7 @@ mkdirSync(out, { recursive: true });
 const lines: string[] = [];
 for (const kind of kinds.filter((each) => only === '' || each === only)) {
   const pictures: { name: string; png: Uint8Array }[] = [];
-  for (const each of corpusOf(kind)) {
+  for (const each of corpusOf(kind).filter(({ name }) => name.includes(like))) {
     const since = performance.now();
     const judged = await judge(tool, kind, each);
     const ms = Math.round(performance.now() - since);
@@ -48,7 +56,10 @@ function keep(kind: string, name: string, { png, svg }: Judged): void {
   if (png !== undefined) writeFileSync(`${file}.png`, png);
 }
 
-async function sheet(file: string, pictures: readonly { readonly name: string; readonly png: Uint8Array }[]): Promise<void> {
+async function sheet(
+  file: string,
+  pictures: readonly { readonly name: string; readonly png: Uint8Array }[],
+): Promise<void> {
   const columns = 2;
   const parts = await Promise.all(
     pictures.map(async ({ name, png }, index) => {
@@ -57,11 +68,12 @@ async function sheet(file: string, pictures: readonly { readonly name: string; r
       const small = await sharp(png)
         .resize({ width: tile.width - 20, height: tile.height - 40, fit: 'inside', withoutEnlargement: true })
         .toBuffer();
-      const label = Buffer.from(
+      const { bytes: label } = pngOf(
         `<svg xmlns="http://www.w3.org/2000/svg" width="${tile.width}" height="24"><text x="8" y="17" font-family="sans-serif" font-size="14" fill="#b00">${name.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</text></svg>`,
+        1,
       );
       return [
-        { input: label, left, top },
+        { input: Buffer.from(label), left, top },
         { input: small, left: left + 8, top: top + 28 },
       ];
     }),

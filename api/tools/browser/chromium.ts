@@ -36,12 +36,18 @@ const heapMb = 384;
  * resolve to nothing and the proxy does not exist, should anything pass by that.
  */
 const options = [
-  ...['--headless', '--no-sandbox', '--no-zygote', '--remote-debugging-pipe', '--disable-dev-shm-usage'],
+  ...['--headless', '--no-sandbox', '--remote-debugging-pipe', '--disable-dev-shm-usage'],
   ...['--disable-gpu', '--in-process-gpu', '--enable-features=NetworkServiceInProcess2', '--renderer-process-limit=1'],
   ...['--host-resolver-rules=MAP * ~NOTFOUND', '--proxy-server=127.0.0.1:9', '--proxy-bypass-list=<-loopback>'],
   ...['--force-webrtc-ip-handling-policy=disable_non_proxied_udp', '--disable-background-networking'],
   ...['--disable-component-update', '--disable-sync', '--disable-extensions', '--disable-default-apps'],
-  ...['--disable-domain-reliability', '--disable-breakpad', '--no-first-run', '--no-pings', '--no-default-browser-check'],
+  ...[
+    '--disable-domain-reliability',
+    '--disable-breakpad',
+    '--no-first-run',
+    '--no-pings',
+    '--no-default-browser-check',
+  ],
   ...['--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,DnsOverHttps', '--mute-audio'],
   // The same picture on every machine.
   ...['--force-color-profile=srgb', '--font-render-hinting=none', '--disable-lcd-text', '--hide-scrollbars'],

@@ -11,9 +11,14 @@ export async function drawSvg(
   page: Page,
   { svg, scale }: Extract<BrowserTask, { readonly kind: 'svg' }>,
 ): Promise<Picture> {
-  const text = JSON.stringify(new TextDecoder().decode(svg));
+  const text = literal(new TextDecoder().decode(svg));
   const box = await page.evaluate(`showSvg(${text})`, size);
   return screenshotOf(page, box, scale);
+}
+
+/** JSON as a script reads it. */
+export function literal(value: unknown): string {
+  return JSON.stringify(value).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
 }
 
 /** What the page shows, as a picture of this size. */

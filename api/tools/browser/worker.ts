@@ -20,8 +20,12 @@ const script = 'text/javascript; charset=utf-8';
 const near = (path: string): Buffer => readFileSync(new URL(path, import.meta.url));
 const files: PageFiles = {
   '/': { type: 'text/html; charset=utf-8', body: near('page.html') },
-  '/mermaid.js': { type: script, body: readFileSync(fileURLToPath(import.meta.resolve('mermaid/dist/mermaid.min.js'))) },
+  '/mermaid.js': {
+    type: script,
+    body: readFileSync(fileURLToPath(import.meta.resolve('mermaid/dist/mermaid.min.js'))),
+  },
   '/flatten.js': { type: script, body: near('../builtin/render-diagram/mermaid/flatten.js') },
+  '/legible.js': { type: script, body: near('../builtin/render-diagram/mermaid/legible.js') },
   '/in-page.js': { type: script, body: near('../builtin/render-diagram/mermaid/in-page.js') },
 };
 

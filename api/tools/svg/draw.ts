@@ -13,7 +13,12 @@ export interface PictureOptions {
 }
 
 /** A clean SVG, or the PNG of it; an SVG in place of a PNG that only the browser can draw (`make-picture.ts`). */
-export function draw(svg: string, { format, scale }: PictureOptions, warnings: readonly string[] = []): Picture {
+export function draw(
+  svg: string,
+  { format, scale }: PictureOptions,
+  warnings: readonly string[] = [],
+  forResvg: (svg: string) => string = (clean) => clean,
+): Picture {
   if (svg.length > maxSvgLength)
     throw new Problem(toolLimit, `The picture would be larger than ${maxSvgLength / 1e6} MB.`, {
       members: { limit: 'size' },
@@ -24,7 +29,7 @@ export function draw(svg: string, { format, scale }: PictureOptions, warnings: r
   const notes = [...warnings, ...[...removed.others].slice(0, 20).map(removal)];
   if (format === 'svg') return asSvg(clean, notes);
   if (needsBrowser(clean)) return asSvg(clean, notes);
-  return { format, ...pngOf(clean, scale), warnings: notes };
+  return { format, ...pngOf(forResvg(clean), scale), warnings: notes };
 }
 
 function asSvg(clean: string, warnings: string[]): Picture {

@@ -50,7 +50,10 @@ export function pngOf(given: string, scale: number): Png {
   };
   try {
     const { width, height } = new Resvg(svg, { ...options, font: { loadSystemFonts: false } });
-    const picture = new Resvg(svg, { ...options, fitTo: { mode: 'zoom', value: zoomOf({ width, height }, scale) } }).render();
+    const picture = new Resvg(svg, {
+      ...options,
+      fitTo: { mode: 'zoom', value: zoomOf({ width, height }, scale) },
+    }).render();
     return { bytes: new Uint8Array(picture.asPng()), width: picture.width, height: picture.height };
   } catch (error) {
     throw new Problem(

@@ -4,7 +4,8 @@ import { unprocessable } from '../../problems.ts';
 
 export type Language = 'graphviz' | 'd2' | 'mermaid';
 
-const graphviz = /^(strict\s+)?(di)?graph\s*("(?:[^"\\]|\\.)*"|[\w.-]+)?(\s|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/|#[^\n]*\n)*\{/i;
+const graphviz =
+  /^(strict\s+)?(di)?graph\s*("(?:[^"\\]|\\.)*"|[\w.-]+)?(\s|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/|#[^\n]*\n)*\{/i;
 
 /** Words with which a Mermaid diagram begins, in any case: a misspelled one is Mermaid all the same. */
 const mermaidWords =
@@ -55,10 +56,10 @@ function unwrapped(source: string): { text: string; fenced: string | undefined; 
   if (fence === undefined || !startsWithFence(source)) {
     if (fence === undefined) return { text: source, fenced: undefined, warnings: [] };
     // Words around a block: what an assistant writes. In D2 a fence can stand inside of a text block.
-    if (!/^(mermaid|d2|dot|graphviz|gv)$/i.test(fence[2] ?? '')) return { text: source, fenced: undefined, warnings: [] };
+    if (!/^(mermaid|d2|dot|graphviz|gv)$/i.test(fence[2] ?? ''))
+      return { text: source, fenced: undefined, warnings: [] };
   }
-  if (fences.length > 1)
-    throw unsure(`source has ${fences.length} fenced blocks. Send one diagram per call.`);
+  if (fences.length > 1) throw unsure(`source has ${fences.length} fenced blocks. Send one diagram per call.`);
   const [whole = '', , fenced = '', text = ''] = fence;
   const around = source.replace(whole, '').trim() !== '';
   return { text, fenced, warnings: around ? ['The text around the fenced block was left out.'] : [] };
@@ -75,11 +76,15 @@ function languageCalled(name: string): Language {
 }
 
 function detected(source: string): Language {
-  const start = source.replace(/^\uFEFF?(\s+|\/\*[\s\S]*?\*\/|(\/\/|#|%%)[^\n]*(\n|$)|---\r?\n[\s\S]*?\n---[ \t]*(\r?\n|$))*/, '');
+  const start = source.replace(
+    /^\uFEFF?(\s+|\/\*[\s\S]*?\*\/|(\/\/|#|%%)[^\n]*(\n|$)|---\r?\n[\s\S]*?\n---[ \t]*(\r?\n|$))*/,
+    '',
+  );
   if (graphviz.test(start)) return 'graphviz';
   if (mermaid.test(start) || mermaidColon.test(start)) return 'mermaid';
   const other = foreign.find(([pattern]) => pattern.test(start))?.[1];
-  if (other !== undefined) throw unsure(`source looks like ${other}, which this tool does not draw. It draws ${names}.`);
+  if (other !== undefined)
+    throw unsure(`source looks like ${other}, which this tool does not draw. It draws ${names}.`);
   if (d2.some((pattern) => pattern.test(start))) return 'd2';
   throw unsure(
     `source does not look like a diagram: it has no heading of Mermaid (such as flowchart LR), no graph { } of Graphviz, and no connection or container of D2. Write one, or set kind to ${names}.`,

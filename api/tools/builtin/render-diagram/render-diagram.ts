@@ -25,9 +25,11 @@ export function renderDiagramTool(services: ToolDependencies): Tool {
     description:
       'Draws a diagram from source text in Mermaid, D2 or Graphviz (DOT), and returns an SVG or PNG file. Each language is drawn by its own engine: Mermaid by mermaid 12 in a browser, with all of its kinds (flowchart, sequence, class, state, ER, gantt, pie, mindmap, gitGraph, timeline, journey, quadrant, C4, xychart, sankey, block, packet, kanban, architecture, radar, treemap, requirement and more). Syntax errors are reported with their line. What cannot be drawn is refused, and what is left out is listed in warnings (with raw=1 in the header x-warnings). Images from outside are refused: nothing is loaded.',
     input: z.strictObject({
-      source: z.string().min(1).max(100_000).describe(
-          'Source text of the diagram, up to 100,000 characters. One fenced block (```mermaid) is unwrapped.',
-        ),
+      source: z
+        .string()
+        .min(1)
+        .max(100_000)
+        .describe('Source text of the diagram, up to 100,000 characters. One fenced block (```mermaid) is unwrapped.'),
       kind: z
         .enum(['graphviz', 'dot', 'd2', 'mermaid'])
         .optional()

@@ -9,6 +9,8 @@ export const fault = z.object({
   message: z.string(),
   /** In the text that mermaid parses. */
   line: z.number().optional(),
+  /** What did not fit, where no line is known. */
+  text: z.string().optional(),
 });
 export type Fault = z.output<typeof fault>;
 
@@ -16,40 +18,54 @@ export type Fault = z.output<typeof fault>;
 const removed = [
   /^-{3}\s*[\n\r](?:.*?)[\n\r]-{3}\s*[\n\r]+/s,
   /%{2}{\s*(?:(\w+)\s*:|(\w+))\s*(?:(\w+)|((?:(?!}%{2}).|\r?\n)*))?\s*(?:}%{2})?/gi,
-  /^\s*%%(?!{)[^\n]+\n?/gm,
-  /^\s+/,
+  /(?:^|(?<=\u0001))\s*%%(?!{)[^\n]+\n?/gm,
+  /^[\s\u0000\u0001]+/,
 ];
-/** Stands for a character that is removed; sources have none. */
+/** Stand for a character and for a line break that are removed; sources have none of them. */
 const hole = '\u0000';
+const lostBreak = '\u0001';
 
 /** The line of the source in which a line of the parsed text stands. */
 export function sourceLine(source: string, parsedLine: number): number {
   const text = removed.reduce(
-    (rest, pattern) => rest.replace(pattern, (found) => found.replace(/[^\n]/g, hole).replace(/\n/g, '\u0001')),
-    source.replace(/\r\n?/g, '\n'),
+    (rest, pattern) => rest.replace(pattern, (found) => found.replace(/[^\n\u0001]/g, hole).replace(/\n/g, lostBreak)),
+    source.replace(/[\u0000\u0001]/g, ' ').replace(/\r\n?/g, '\n'),
   );
   let parsed = 1;
   let line = 1;
   for (const character of text) {
-    if (parsed === parsedLine && character !== hole && character !== '\u0001') break;
+    if (parsed === parsedLine && character !== hole && character !== lostBreak) break;
     if (character === '\n') parsed += 1;
-    if (character === '\n' || character === '\u0001') line += 1;
+    if (character === '\n' || character === lostBreak) line += 1;
   }
   return Math.min(line, source.trimEnd().split(/\r\n?|\n/).length);
 }
 
-export function faultOf(source: string, { name, message, line: given }: Fault): Problem {
+/** The first line with the text that a message names. */
+function lineWith(source: string, message: string, text: string | undefined): number | undefined {
+  const clue = text ?? /"([^"]+)"/.exec(message)?.[1] ?? /: (\S+?)\.?$/.exec(message)?.[1] ?? '';
+  const at = source.split(/\r\n?|\n/).findIndex((line) => line.includes(clue.trim()));
+  return clue.trim() === '' || at < 0 ? undefined : at + 1;
+}
+
+export function faultOf(source: string, { name, message, line: given, text: clue }: Fault): Problem {
   if (name === 'Empty')
     return problem('Mermaid', 'it has a heading but nothing to draw. Add what the diagram is to show.');
   if (name === 'UnknownDiagramError' || message.startsWith('No diagram type detected'))
     return problem('Mermaid', `no diagram type is known by its beginning: ${beginning(source)}`, 1);
   const found = /(?:on|at|in) line:? (\d+)/i.exec(message)?.[1];
   const parsedLine = given ?? (found === undefined ? undefined : Number(found));
-  const words = plain(message)
-    .replace(/\b(on|at|in) line:? (\d+)/gi, (_, word: string, at: string) => `${word} line ${sourceLine(source, Number(at))}`);
-  if (parsedLine === undefined) return problem('Mermaid', words);
-  const line = sourceLine(source, parsedLine);
-  const text = source.split(/\r\n?|\n/)[line - 1]?.trim().slice(0, 100) ?? '';
+  const words = plain(message).replace(
+    /\b(on|at|in) line:? (\d+)/gi,
+    (_, word: string, at: string) => `${word} line ${sourceLine(source, Number(at))}`,
+  );
+  const line = parsedLine === undefined ? lineWith(source, message, clue) : sourceLine(source, parsedLine);
+  if (line === undefined) return problem('Mermaid', words);
+  const text =
+    source
+      .split(/\r\n?|\n/)
+      [line - 1]?.trim()
+      .slice(0, 100) ?? '';
   return problem('Mermaid', `${words} (in ${JSON.stringify(text)})`, line);
 }
 

@@ -163,12 +163,8 @@ function flattenOne(foreign) {
   chosen.remove();
 }
 
-/** @returns how many stay HTML, since SVG has no formulas */
+/** Formulas stay HTML, since SVG has none. */
 window.flatten = (svg) => {
-  let kept = 0;
-  for (const foreign of [...svg.querySelectorAll('foreignObject')]) {
-    if (foreign.querySelector('math') !== null) kept += 1;
-    else if (foreign.isConnected) flattenOne(foreign);
-  }
-  return kept;
+  for (const foreign of [...svg.querySelectorAll('foreignObject')])
+    if (foreign.isConnected && foreign.querySelector('math') === null) flattenOne(foreign);
 };

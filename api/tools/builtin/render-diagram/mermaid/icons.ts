@@ -4,7 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 
 const pack = z.looseObject({
-  icons: z.record(z.string(), z.object({ body: z.string(), width: z.number().optional(), height: z.number().optional() })),
+  icons: z.record(
+    z.string(),
+    z.object({ body: z.string(), width: z.number().optional(), height: z.number().optional() }),
+  ),
   aliases: z.record(z.string(), z.object({ parent: z.string() })).default({}),
   width: z.number().optional(),
   height: z.number().optional(),

@@ -1,6 +1,6 @@
 // Runs in the page: draws one Mermaid source with mermaid itself, and reports what it could not draw. The HTML in which
 // mermaid sets labels becomes SVG text (`flatten.js`), which every viewer draws.
-/* global mermaid, flatten, document, window, console, XMLSerializer */
+/* global mermaid, flatten, makeLegible, document, window, console, XMLSerializer */
 
 /** Keys that a source does not set: they are about safety, or about this program. */
 const ours = ['secure', 'securityLevel', 'startOnLoad', 'maxTextSize', 'suppressErrorRendering', 'maxEdges'];
@@ -42,20 +42,27 @@ Math.random = () => {
 
 function faultOf(error) {
   const { hash, name } = error ?? {};
-  const line = hash?.loc?.first_line ?? (hash?.line === undefined ? undefined : hash.line + 1);
-  return { name: name ?? 'Error', message: String(error?.message ?? error).slice(0, 4_000), line };
+  // Of the token that does not fit; a line break is counted when it is read.
+  const breaks = /^NEWLINE$|^\n/.test(String(hash?.token ?? hash?.text ?? '')) ? 1 : 0;
+  const line = hash?.line === undefined ? undefined : Math.max(1, hash.line + 1 - breaks);
+  const text = line === undefined && hash?.text ? String(hash.text).slice(0, 200) : undefined;
+  return { name: name ?? 'Error', message: String(error?.message ?? error).slice(0, 4_000), line, text };
 }
 
 /** mermaid draws as wide as its page: the picture gets a size of its own instead. */
 function resize(svg) {
-  const box = svg.viewBox.baseVal;
-  const known = box !== null && box.width > 0 && box.height > 0;
-  const size = known ? box : svg.getBBox();
-  if (!known) svg.setAttribute('viewBox', `${size.x} ${size.y} ${size.width} ${size.height}`);
-  svg.setAttribute('width', String(size.width));
-  svg.setAttribute('height', String(size.height));
+  const { width, height } = svg.viewBox.baseVal;
+  svg.setAttribute('width', String(width));
+  svg.setAttribute('height', String(height));
   svg.style.maxWidth = '';
-  return { width: size.width, height: size.height };
+  return { width, height };
+}
+
+function addViewBox(svg) {
+  const box = svg.viewBox.baseVal;
+  if (box !== null && box.width > 0 && box.height > 0) return;
+  const own = svg.getBBox();
+  svg.setAttribute('viewBox', `${own.x} ${own.y} ${own.width} ${own.height}`);
 }
 
 /** Whether anything is to be seen: marks that are not mere definitions. */
@@ -84,13 +91,15 @@ async function draw({ source, layout, icons }) {
   host.innerHTML = text;
   const svg = host.querySelector('svg');
   if (svg === null || empty(svg)) return { fault: { name: 'Empty', message: 'nothing to draw' } };
-  const size = resize(svg);
+  addViewBox(svg);
   const foreign = [...svg.querySelectorAll('img, image')]
     .map((image) => image.getAttribute('src') ?? image.getAttribute('href') ?? image.getAttribute('xlink:href') ?? '')
     .filter((address) => !address.startsWith('data:'));
   const icon = [...svg.querySelectorAll('i[class^="fa"]')].map((mark) => mark.className.replace(' fa-', ':fa-'));
   const formulas = svg.querySelector('math') !== null;
-  const kept = flatten(svg);
+  flatten(svg);
+  const covered = makeLegible(svg, !/\bcolor\s*:|themeVariables|themeCSS|_COLOR|UpdateElementStyle/i.test(source));
+  const size = resize(svg);
   return {
     kind,
     ...size,
@@ -98,7 +107,7 @@ async function draw({ source, layout, icons }) {
     outside: foreign,
     icons: [...icon, ...logged.flatMap((words) => /icon(?: set)? not found: (\S+)/i.exec(words)?.[1] ?? [])],
     formulas,
-    kept,
+    covered,
     logged,
   };
 }
@@ -111,11 +120,12 @@ window.drawDiagram = async (task) => {
 };
 
 /** Shows an SVG in its own size, alone. */
-window.showSvg = (text) => {
+window.showSvg = async (text) => {
   const host = document.createElement('div');
   document.body.replaceChildren(host);
   host.innerHTML = text;
   const svg = host.querySelector('svg');
+  await document.fonts.ready;
   const { width, height } = svg.getBoundingClientRect();
   return { width, height };
 };

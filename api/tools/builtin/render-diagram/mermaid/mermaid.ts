@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../../../lib/problem.ts';
 import type { Page } from '../../../browser/page.ts';
-import { screenshotOf } from '../../../browser/svg.ts';
+import { literal, screenshotOf } from '../../../browser/svg.ts';
 import type { BrowserTask } from '../../../browser/task.ts';
 import { unprocessable } from '../../../problems.ts';
 import { draw } from '../../../svg/draw.ts';
@@ -20,6 +20,7 @@ const drawn = z.object({
   outside: z.array(z.string()),
   icons: z.array(z.string()),
   formulas: z.boolean(),
+  covered: z.array(z.tuple([z.string(), z.string()])),
   logged: z.array(z.string()),
 });
 const outcome = z.union([z.object({ fault: pageFault, outside: z.array(z.string()).optional() }), drawn]);
@@ -30,12 +31,13 @@ export async function drawMermaid(
   { source, layout: asked, ...wanted }: Extract<BrowserTask, { readonly kind: 'mermaid' }>,
 ): Promise<Picture> {
   const layout = asked === undefined ? undefined : layoutOf('Mermaid', asked, ['elk', 'dagre']);
-  const task = JSON.stringify({ source, layout, icons: iconsFor(source) });
-  const made = await page.evaluate(`drawDiagram(${task.replaceAll('\u2028', '\\u2028')})`, outcome);
+  const task = literal({ source, layout, icons: iconsFor(source) });
+  const made = await page.evaluate(`drawDiagram(${task})`, outcome);
   refuseOutside([...(made.outside ?? []), ...page.refused]);
   if ('fault' in made) throw faultOf(source, made.fault);
   refuseIcons(made.icons);
-  const warnings = notesOn(source, { kind: made.kind, layout, logged: made.logged });
+  const { kind, logged, covered } = made;
+  const warnings = notesOn(source, { kind, layout, logged, covered });
   return wanted.format === 'svg' ? asSvg(made, warnings) : asPng(page, made, { scale: wanted.scale, warnings });
 }
 
@@ -71,9 +73,9 @@ function refuseOutside(addresses: readonly string[]): void {
 function refuseIcons(names: readonly string[]): void {
   const [first] = names;
   if (first === undefined) return;
+  const what = first.includes(':') ? 'icon' : 'icon set';
   throw new Problem(
     unprocessable,
-    `There is no icon ${first.slice(0, 100)}. Available: Font Awesome 6 Free (fa:, fas:, far:, fab:), and in architecture diagrams cloud, database, disk, internet and server.`,
+    `There is no ${what} ${first.slice(0, 100)}. Available: Font Awesome 6 Free (fa:, fas:, far:, fab:), and in architecture diagrams cloud, database, disk, internet and server.`,
   );
 }
-

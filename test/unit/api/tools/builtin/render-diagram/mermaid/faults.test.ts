@@ -25,7 +25,7 @@ test('the words are those of mermaid, with the line of the source', () => {
     message: "Parse error on line 2:\n A[Open --> B\n------^\nExpecting 'SQE', got 'EOF'",
     line: 2,
   });
-  assert.match(message, /^Mermaid cannot parse source: line 3: .*Expecting 'SQE'/s);
+  assert.match(message, /^Mermaid cannot parse source: line 3: unexpected 'EOF'; expected 'SQE'/);
   assert.equal(members.line, 3);
 });
 
@@ -37,6 +37,20 @@ test('lines in the words of other parsers are counted too', () => {
   });
   assert.match(message, /line 3: Parsing failed.*on line 3, column 6/);
   assert.equal(members.line, 3);
+});
+
+test('a fault without a line is looked for by the text that it names', () => {
+  const { message, members } = faultOf('gitGraph\n commit\n checkout nope', {
+    name: 'Error',
+    message: 'Trying to checkout branch which is not yet created.',
+    text: 'checkout nope',
+  });
+  assert.match(message, /line 3: Trying to checkout/);
+  assert.equal(members.line, 3);
+  assert.equal(
+    faultOf('flowchart LR\n A@{ shape: nosuch }', { name: 'Error', message: 'No such shape: nosuch.' }).members.line,
+    2,
+  );
 });
 
 test('an unknown kind is named', () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { notesOn } from '../../../../../../../api/tools/builtin/render-diagram/mermaid/notes.ts';
 
-const drawn = { kind: 'flowchart-v2', layout: undefined, logged: [] };
+const drawn = { kind: 'flowchart-v2', layout: undefined, logged: [], covered: [] };
 
 test('nothing to say of a plain diagram, and of a link', () => {
   assert.deepEqual(notesOn('flowchart LR\n A --> B\n click A "https://good.test/"', drawn), []);
@@ -21,7 +21,18 @@ test('settings that cannot be changed', () => {
   assert.deepEqual(notesOn('flowchart LR\n A[securityLevel: loose]', drawn), []);
 });
 
+test('labels that lie on each other', () => {
+  const covered = [['Website', 'Mobile App']] as const;
+  assert.match(
+    notesOn('architecture-beta', { ...drawn, covered }).join(),
+    /"Website" and "Mobile App" over each other/,
+  );
+});
+
 test('a layout of a kind that has none', () => {
-  assert.match(notesOn('pie', { ...drawn, kind: 'pie', layout: 'elk' }).join(), /no effect on diagrams of the kind pie/);
+  assert.match(
+    notesOn('pie', { ...drawn, kind: 'pie', layout: 'elk' }).join(),
+    /no effect on diagrams of the kind pie/,
+  );
   assert.deepEqual(notesOn('flowchart LR\n A', { ...drawn, layout: 'elk' }), []);
 });
