@@ -57,8 +57,7 @@ function written(nodes: readonly Node[], removed: Removed): string {
       if (name === '#cdata') return encoded(textOf([node]));
       const given = (node[':@'] ?? {}) as Attributes;
       if (!elements.has(name)) {
-        if (name === 'img') removed.images.add(given['src'] ?? '');
-        else if (name !== 'metadata' && !name.includes(':')) removed.others.add(`<${name}>`);
+        note(name, given, removed);
         return '';
       }
       const inner = node[name] as Node[];
@@ -67,6 +66,12 @@ function written(nodes: readonly Node[], removed: Removed): string {
       return content === '' ? `${start}/>` : `${start}>${content}</${name}>`;
     })
     .join('');
+}
+
+/** An element that is taken out; those that show nothing are not worth a word. */
+function note(name: string, given: Attributes, removed: Removed): void {
+  if (name === 'img') removed.images.add(given['src'] ?? '');
+  else if (name !== 'metadata' && !name.includes(':')) removed.others.add(`<${name}>`);
 }
 
 function textOf(nodes: readonly Node[]): string {

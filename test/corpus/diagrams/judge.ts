@@ -63,13 +63,10 @@ export async function judge(tool: Tool, kind: Kind, each: DiagramCase): Promise<
 }
 
 function verdictOf(each: DiagramCase, svg: string, result: Record<string, unknown>): Pick<Judged, 'verdict' | 'words'> {
-  const words = textOf(svg);
   const warnings = (result.warnings as string[]).join(' ');
   const faults = [
     ...(each.refused === undefined ? [] : ['drawn, but must be refused']),
-    ...(each.texts ?? []).filter((text) => !words.includes(bare(text))).map((text) => `without "${text}"`),
-    ...(each.marks === undefined || each.marks.test(svg) ? [] : [`without ${each.marks.source}`]),
-    ...(each.warned === undefined || each.warned.test(warnings) ? [] : [`no warning ${each.warned.source}`]),
+    ...missing(each, svg, warnings),
     ...(Number(result.width) > 10 && Number(result.height) > 10 ? [] : ['no size']),
     ...(svg.includes('<foreignObject') && !/\bd2-/.test(svg) ? ['HTML is left'] : []),
   ];
@@ -77,6 +74,15 @@ function verdictOf(each: DiagramCase, svg: string, result: Record<string, unknow
   return faults.length === 0
     ? { verdict: 'right', words: cell(`${size} ${warnings}`) }
     : { verdict: 'wrong', words: cell(`${faults.join('; ')} (${size}) ${warnings}`) };
+}
+
+function missing({ texts = [], marks, warned }: DiagramCase, svg: string, warnings: string): string[] {
+  const words = textOf(svg);
+  return [
+    ...texts.filter((text) => !words.includes(bare(text))).map((text) => `without "${text}"`),
+    ...(marks === undefined || marks.test(svg) ? [] : [`without ${marks.source}`]),
+    ...(warned === undefined || warned.test(warnings) ? [] : [`no warning ${warned.source}`]),
+  ];
 }
 
 /** All text of a picture without spaces: lines and runs of a label stand in elements of their own. */

@@ -47,22 +47,41 @@ function noteOn({ name, value }: Attribute): string[] {
   return [];
 }
 
-function read(source: string): { attributes: Attribute[]; graphs: number } {
-  const attributes: Attribute[] = [];
-  let [last, name, depth, graphs, html] = ['', '', 0, 0, 0];
+interface Reading {
+  readonly attributes: Attribute[];
+  graphs: number;
+  depth: number;
+  /** How many brackets of HTML are open. */
+  html: number;
+  /** The word before, and the name of the attribute whose value comes next. */
+  last: string;
+  name: string;
+}
+
+function read(source: string): Reading {
+  const reading: Reading = { attributes: [], graphs: 0, depth: 0, html: 0, last: '', name: '' };
   for (const { groups = {} } of source.matchAll(token)) {
     const { text, word, mark } = groups;
-    if (mark === '<' || mark === '>') html = Math.max(0, html + (mark === '<' ? 1 : -1));
-    if (html > 0) continue;
-    if (mark === '{') depth += 1;
-    if (mark === '}') depth -= 1;
-    if (mark === '{' && depth === 1) graphs += 1;
-    const value = text?.replace(/\\"/g, '"') ?? word;
-    if (value !== undefined && name !== '') attributes.push({ name, value });
-    name = mark === '=' ? last : '';
-    last = value ?? '';
+    if (mark !== undefined) readMark(reading, mark);
+    else if (reading.html === 0) readWord(reading, text?.replace(/\\"/g, '"') ?? word ?? '');
   }
-  return { attributes, graphs };
+  return reading;
+}
+
+function readMark(reading: Reading, mark: string): void {
+  if (mark === '<') reading.html += 1;
+  if (mark === '>') reading.html = Math.max(0, reading.html - 1);
+  if (reading.html > 0) return;
+  if (mark === '{') reading.depth += 1;
+  if (mark === '}') reading.depth -= 1;
+  if (mark === '{' && reading.depth === 1) reading.graphs += 1;
+  reading.name = mark === '=' ? reading.last : '';
+}
+
+function readWord(reading: Reading, value: string): void {
+  if (reading.name !== '') reading.attributes.push({ name: reading.name, value });
+  reading.name = '';
+  reading.last = value;
 }
 
 function refusal(words: string): Problem {

@@ -53,16 +53,16 @@ export function diagramIn(source: string, named: Language | 'dot' | undefined): 
 function unwrapped(source: string): { text: string; fenced: string | undefined; warnings: string[] } {
   const fences = [...source.matchAll(/^[ \t]*(`{3,}|~{3,})[ \t]*([\w.+-]*)[^\n]*\n([\s\S]*?)^[ \t]*\1[ \t]*$/gm)];
   const [fence] = fences;
-  if (fence === undefined || !startsWithFence(source)) {
-    if (fence === undefined) return { text: source, fenced: undefined, warnings: [] };
-    // Words around a block: what an assistant writes. In D2 a fence can stand inside of a text block.
-    if (!/^(mermaid|d2|dot|graphviz|gv)$/i.test(fence[2] ?? ''))
-      return { text: source, fenced: undefined, warnings: [] };
-  }
+  if (fence === undefined || !isWrapping(source, fence[2])) return { text: source, fenced: undefined, warnings: [] };
   if (fences.length > 1) throw unsure(`source has ${fences.length} fenced blocks. Send one diagram per call.`);
   const [whole = '', , fenced = '', text = ''] = fence;
   const around = source.replace(whole, '').trim() !== '';
   return { text, fenced, warnings: around ? ['The text around the fenced block was left out.'] : [] };
+}
+
+/** Around a block stand the words of an assistant. In D2 a block can also stand inside of a text. */
+function isWrapping(source: string, called = ''): boolean {
+  return startsWithFence(source) || /^(mermaid|d2|dot|graphviz|gv)$/i.test(called);
 }
 
 const startsWithFence = (source: string): boolean => /^\uFEFF?\s*(`{3,}|~{3,})/.test(source);

@@ -18,18 +18,18 @@ export type Fault = z.output<typeof fault>;
 const removed = [
   /^-{3}\s*[\n\r](?:.*?)[\n\r]-{3}\s*[\n\r]+/s,
   /%{2}{\s*(?:(\w+)\s*:|(\w+))\s*(?:(\w+)|((?:(?!}%{2}).|\r?\n)*))?\s*(?:}%{2})?/gi,
-  /(?:^|(?<=\u0001))\s*%%(?!{)[^\n]+\n?/gm,
-  /^[\s\u0000\u0001]+/,
+  /(?:^|(?<=\ue001))\s*%%(?!{)[^\n]+\n?/gm,
+  /^[\s\ue000\ue001]+/,
 ];
-/** Stand for a character and for a line break that are removed; sources have none of them. */
-const hole = '\u0000';
-const lostBreak = '\u0001';
+/** Stand for a character and for a line break that are removed: private characters, of which sources are freed. */
+const hole = '\ue000';
+const lostBreak = '\ue001';
 
 /** The line of the source in which a line of the parsed text stands. */
 export function sourceLine(source: string, parsedLine: number): number {
   const text = removed.reduce(
-    (rest, pattern) => rest.replace(pattern, (found) => found.replace(/[^\n\u0001]/g, hole).replace(/\n/g, lostBreak)),
-    source.replace(/[\u0000\u0001]/g, ' ').replace(/\r\n?/g, '\n'),
+    (rest, pattern) => rest.replace(pattern, (found) => found.replace(/[^\n\ue001]/g, hole).replace(/\n/g, lostBreak)),
+    source.replace(/[\ue000\ue001]/g, ' ').replace(/\r\n?/g, '\n'),
   );
   let parsed = 1;
   let line = 1;
@@ -53,20 +53,19 @@ export function faultOf(source: string, { name, message, line: given, text: clue
     return problem('Mermaid', 'it has a heading but nothing to draw. Add what the diagram is to show.');
   if (name === 'UnknownDiagramError' || message.startsWith('No diagram type detected'))
     return problem('Mermaid', `no diagram type is known by its beginning: ${beginning(source)}`, 1);
-  const found = /(?:on|at|in) line:? (\d+)/i.exec(message)?.[1];
-  const parsedLine = given ?? (found === undefined ? undefined : Number(found));
+  const parsedLine = given ?? Number(/(?:on|at|in) line:? (\d+)/i.exec(message)?.[1] ?? 0);
   const words = plain(message).replace(
     /\b(on|at|in) line:? (\d+)/gi,
     (_, word: string, at: string) => `${word} line ${sourceLine(source, Number(at))}`,
   );
-  const line = parsedLine === undefined ? lineWith(source, message, clue) : sourceLine(source, parsedLine);
+  const line = parsedLine === 0 ? lineWith(source, message, clue) : sourceLine(source, parsedLine);
   if (line === undefined) return problem('Mermaid', words);
-  const text =
-    source
-      .split(/\r\n?|\n/)
-      [line - 1]?.trim()
-      .slice(0, 100) ?? '';
-  return problem('Mermaid', `${words} (in ${JSON.stringify(text)})`, line);
+  return problem('Mermaid', `${words} (in ${JSON.stringify(textOf(source, line))})`, line);
+}
+
+function textOf(source: string, line: number): string {
+  const lines = source.split(/\r\n?|\n/);
+  return (lines[line - 1] ?? '').trim().slice(0, 100);
 }
 
 /** Without the excerpt of the source, whose line is named, and without a list of all that could stand there. */

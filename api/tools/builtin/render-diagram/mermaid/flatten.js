@@ -150,17 +150,20 @@ function flattenOne(foreign) {
   chosen.before(group);
   const place = into(group);
   const walker = document.createTreeWalker(foreign, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
-  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) {
-    if (node.nodeType === 3) {
-      if (node.parentElement.closest('svg') === foreign.closest('svg')) putText(node, group, place);
-    } else if (node.localName === 'svg' || node.localName === 'img') putPicture(node, group, place);
-    else if (node.closest('svg') === foreign.closest('svg')) {
-      putBox(node, group, place);
-      if (node.localName === 'li') putBullet(node, group, place);
-    }
-  }
+  for (let node = walker.nextNode(); node !== null; node = walker.nextNode()) put(node, foreign, group, place);
   restore();
   chosen.remove();
+}
+
+/** One node of the HTML; what is inside of a picture comes with it. */
+function put(node, foreign, group, place) {
+  if (node.parentElement.closest('svg') !== foreign.closest('svg')) return;
+  if (node.nodeType === 3) putText(node, group, place);
+  else if (node.localName === 'svg' || node.localName === 'img') putPicture(node, group, place);
+  else {
+    putBox(node, group, place);
+    if (node.localName === 'li') putBullet(node, group, place);
+  }
 }
 
 /** Formulas stay HTML, since SVG has none. */

@@ -26,7 +26,9 @@ const settings = {
 
 /** What mermaid logs as an error and draws all the same, such as an icon that it does not have. */
 const logged = [];
-console.error = (...words) => logged.push(words.map((word) => word?.message ?? String(word)).join(' '));
+Object.assign(console, {
+  error: (...words) => logged.push(words.map((word) => word?.message ?? String(word)).join(' ')),
+});
 
 const blocked = [];
 document.addEventListener('securitypolicyviolation', ({ blockedURI, effectiveDirective }) => {
@@ -40,13 +42,18 @@ Math.random = () => {
   return seed / 0x7fffffff;
 };
 
+/** Of the token that does not fit; a line break is counted when it is read. */
+function lineOf({ line, token, text }) {
+  if (line === undefined) return undefined;
+  const breaks = token === 'NEWLINE' || String(text).startsWith('\n') ? 1 : 0;
+  return Math.max(1, line + 1 - breaks);
+}
+
 function faultOf(error) {
-  const { hash, name } = error ?? {};
-  // Of the token that does not fit; a line break is counted when it is read.
-  const breaks = /^NEWLINE$|^\n/.test(String(hash?.token ?? hash?.text ?? '')) ? 1 : 0;
-  const line = hash?.line === undefined ? undefined : Math.max(1, hash.line + 1 - breaks);
-  const text = line === undefined && hash?.text ? String(hash.text).slice(0, 200) : undefined;
-  return { name: name ?? 'Error', message: String(error?.message ?? error).slice(0, 4_000), line, text };
+  const { hash = {}, name = 'Error', message = String(error) } = error ?? {};
+  const line = lineOf(hash);
+  const text = line === undefined ? hash.text?.slice(0, 200) : undefined;
+  return { name, message: message.slice(0, 4_000), line, text };
 }
 
 /** mermaid draws as wide as its page: the picture gets a size of its own instead. */

@@ -18,18 +18,23 @@ const settings =
   /["']?\b(secure|securityLevel|startOnLoad|maxTextSize|suppressErrorRendering|maxEdges|deterministicIds|deterministicIDSeed|dompurifyConfig|logLevel|htmlLabels)\b["']?\s*:/g;
 
 export function notesOn(source: string, { kind, layout, logged, covered }: DrawnAs): string[] {
-  const notes: string[] = [];
-  const clicks = [...source.matchAll(/^[ \t]*(?:click|callback)[ \t]+("[^"]*"|\S+)[ \t]+(.*)$/gm)];
-  for (const [, name = '', rest = ''] of clicks)
-    if (!/https?:\/\/|mailto:/i.test(rest))
-      notes.push(`What a click on ${name} does is left out: a picture runs no code.`);
   const ignored = new Set([...headOf(source).matchAll(settings)].map(([, name = '']) => name));
-  for (const name of ignored) notes.push(`The setting ${name} is ignored: it cannot be changed here.`);
-  if (layout !== undefined && !laidOut.test(kind)) notes.push(`layout has no effect on diagrams of the kind ${kind}.`);
-  for (const words of new Set(logged)) if (!/icon/i.test(words)) notes.push(`mermaid reports: ${words.slice(0, 300)}`);
-  for (const [one, other] of covered)
-    notes.push(`mermaid has laid out "${one.slice(0, 60)}" and "${other.slice(0, 60)}" over each other.`);
-  return notes;
+  const other = new Set(logged.filter((words) => !/icon/i.test(words)));
+  return [
+    ...clicksIn(source).map((name) => `What a click on ${name} does is left out: a picture runs no code.`),
+    ...[...ignored].map((name) => `The setting ${name} is ignored: it cannot be changed here.`),
+    ...(layout === undefined || laidOut.test(kind) ? [] : [`layout has no effect on diagrams of the kind ${kind}.`]),
+    ...[...other].map((words) => `mermaid reports: ${words.slice(0, 300)}`),
+    ...covered.map(
+      ([one, two]) => `mermaid has laid out "${one.slice(0, 60)}" and "${two.slice(0, 60)}" over each other.`,
+    ),
+  ];
+}
+
+/** Nodes with a click that is no link. */
+function clicksIn(source: string): string[] {
+  const clicks = [...source.matchAll(/^[ \t]*(?:click|callback)[ \t]+("[^"]*"|\S+)[ \t]+(.*)$/gm)];
+  return clicks.filter(([, , rest = '']) => !/https?:\/\/|mailto:/i.test(rest)).map(([, name = '']) => name);
 }
 
 /** Front matter and directives. */
