@@ -26,6 +26,7 @@ const files: PageFiles = {
   },
   '/flatten.js': { type: script, body: near('../builtin/render-diagram/mermaid/flatten.js') },
   '/legible.js': { type: script, body: near('../builtin/render-diagram/mermaid/legible.js') },
+  '/inline.js': { type: script, body: near('../builtin/render-diagram/mermaid/inline.js') },
   '/in-page.js': { type: script, body: near('../builtin/render-diagram/mermaid/in-page.js') },
 };
 

@@ -1,6 +1,6 @@
 // Runs in the page: draws one Mermaid source with mermaid itself, and reports what it could not draw. The HTML in which
 // mermaid sets labels becomes SVG text (`flatten.js`), which every viewer draws.
-/* global mermaid, flatten, makeLegible, document, window, console, XMLSerializer */
+/* global mermaid, flatten, inline, makeLegible, document, window, console, XMLSerializer */
 
 /** Keys that a source does not set: they are about safety, or about this program. */
 const ours = ['secure', 'securityLevel', 'startOnLoad', 'maxTextSize', 'suppressErrorRendering', 'maxEdges'];
@@ -107,6 +107,7 @@ async function draw({ source, layout, icons }) {
   flatten(svg);
   const covered = makeLegible(svg, !/\bcolor\s*:|themeVariables|themeCSS|_COLOR|UpdateElementStyle/i.test(source));
   const size = resize(svg);
+  if (!formulas) inline(svg);
   return {
     kind,
     ...size,
