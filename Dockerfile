@@ -46,7 +46,7 @@ USER 1000:1000
 EXPOSE 8080 9090
 CMD ["node", "controller/main.ts"]
 
-# The browser that draws Mermaid, and fonts of most scripts: 450 MB that operator and API have no use for.
+# The browser that draws Mermaid, and fonts of most scripts: 660 MB that operator and API have no use for.
 FROM app AS moorage-workers
 RUN apt-get update \
  && apt-get install -y --no-install-recommends chromium-headless-shell fontconfig fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji \

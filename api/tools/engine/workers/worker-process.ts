@@ -1,7 +1,8 @@
 // One worker process: started with limits, given one task at a time, killed when a task does not end well.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rm } from 'node:fs';
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { setPriority, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -103,7 +104,7 @@ export class WorkerProcess {
       this.#child.on(event, () => {
         this.#usable = false;
         this.#endGroup();
-        resolve(undefined);
+        void this.#removeFolder().then(resolve);
       });
     // Work of strangers waits for the work of the API.
     if (this.#child.pid !== undefined) setPriority(this.#child.pid, 5);
@@ -194,17 +195,21 @@ export class WorkerProcess {
     this.#child.kill('SIGKILL');
   }
 
-  /** What it has started, and what that has written. */
+  /** What it has started. */
   #endGroup(): void {
-    const folder = this.#folder;
-    if (folder === undefined || this.#child.pid === undefined) return;
+    if (this.#folder === undefined || this.#child.pid === undefined) return;
     try {
       process.kill(-this.#child.pid, 'SIGKILL');
     } catch {
       // Nothing of the group is left.
     }
+  }
+
+  async #removeFolder(): Promise<undefined> {
+    if (this.#folder === undefined) return;
     // A process that is ending may still write.
-    rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }, () => undefined);
+    const options = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 };
+    await rm(this.#folder, options).catch(() => undefined);
   }
 
   /** Ends it and waits until it is gone. */

@@ -17,14 +17,25 @@ const geometry = ['transform', 'transform-origin', 'transform-box', 'rx', 'ry'];
 
 const named = { 'text-decoration-line': 'text-decoration' };
 
+/** Quotes as an attribute takes them; around addresses not all viewers read them. */
+const plain = (value) => value.replace(/url\("([^"()]*)"\)/g, 'url($1)').replaceAll('"', "'");
+
+/** A browser ignores a filter that is not there; other viewers draw nothing then. */
+function dangles(element, value) {
+  const id = /url\("#([^"]*)"\)/.exec(value)?.[1];
+  return id !== undefined && element.getRootNode().getElementById(id) === null;
+}
+
 function stylesOf(element, parentStyle, bareStyle) {
   const style = window.getComputedStyle(element);
   const pairs = [];
   const add = (name, than) => {
     const value = style.getPropertyValue(name);
-    if (value !== than || element.hasAttribute(name)) pairs.push([named[name] ?? name, value]);
+    if ((value !== than || element.hasAttribute(name)) && !dangles(element, value))
+      pairs.push([named[name] ?? name, value]);
   };
-  for (const name of inherited) add(name, parentStyle.getPropertyValue(name));
+  // The outermost one says all: what it would inherit elsewhere is not known.
+  for (const name of inherited) add(name, parentStyle?.getPropertyValue(name));
   for (const name of own) add(name, bareStyle.getPropertyValue(name));
   const moved = !element.hasAttribute('transform') && style.transform !== 'none';
   for (const name of geometry) {
@@ -33,7 +44,7 @@ function stylesOf(element, parentStyle, bareStyle) {
     if (value !== bareStyle.getPropertyValue(name)) pairs.push([name, value]);
   }
   if (style.animationName !== 'none') pairs.push(['animation', style.animation]);
-  return pairs.map(([name, value]) => `${name}: ${value.replaceAll('"', "'")}`).join('; ');
+  return pairs.map(([name, value]) => `${name}: ${plain(value)}`).join('; ');
 }
 
 function keyframes(svg) {
@@ -50,7 +61,7 @@ window.inline = (svg) => {
   const elements = [svg, ...svg.querySelectorAll('*:not(style, title, desc, foreignObject *)')];
   // All are read before one is written: a sheet can ask for what stands in an attribute.
   const styles = elements.map((element) =>
-    stylesOf(element, element === svg ? bareStyle : window.getComputedStyle(element.parentElement), bareStyle),
+    stylesOf(element, element === svg ? undefined : window.getComputedStyle(element.parentElement), bareStyle),
   );
   const moving = styles.some((text) => text.includes('animation: ')) ? keyframes(svg) : [];
   for (const [index, element] of elements.entries())

@@ -74,17 +74,19 @@ function contrast(one, other) {
   return (light + 0.05) / (dark + 0.05);
 }
 
-/** What stands behind a point of the screen, of what is drawn before a text; undefined where that is no plain colour. */
+/** What stands behind a point of the screen, of what is drawn before a text; undefined where it is not known. */
 function backgroundAt(point, shapes, text) {
   let colour = [255, 255, 255];
+  let found = false;
   for (const { mark, box, paint } of shapes) {
     if ((mark.compareDocumentPosition(text) & 4) === 0) break;
     if (point.x < box.left || point.x > box.right || point.y < box.top || point.y > box.bottom) continue;
     if (!mark.isPointInFill(point.matrixTransform(mark.getScreenCTM().inverse()))) continue;
     if (paint === undefined) return undefined;
     colour = over(paint.colour, paint.opacity, colour);
+    found = true;
   }
-  return colour;
+  return found ? colour : undefined;
 }
 
 function shapesOf(svg) {
@@ -98,7 +100,8 @@ function shapesOf(svg) {
 
 function readable(svg) {
   const shapes = shapesOf(svg);
-  const texts = [...svg.querySelectorAll('text')].filter((text) => text.closest(hidden) === null);
+  // Numbers of messages stand on markers, which are no shapes of their own.
+  const texts = [...svg.querySelectorAll('text:not(.sequenceNumber)')].filter((text) => text.closest(hidden) === null);
   if (shapes.length * texts.length > mostPairs) return;
   for (const text of texts) {
     const box = text.getBoundingClientRect();
