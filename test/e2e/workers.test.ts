@@ -149,7 +149,11 @@ describe('attack: native code in a worker', () => {
 
   test('sees no process but those of workers', () => {
     for (const command of found.commands)
-      assert.match(command, /remote\/server-main\.ts|worker-main\.ts|chromium-headless-shell|^node -e |^\/pause|^$/, command);
+      assert.match(
+        command,
+        /remote\/server-main\.ts|worker-main\.ts|chromium-headless-shell|^node -e |^\/pause|^$/,
+        command,
+      );
   });
 
   test('is not root, has no capability, gains none, is confined, and writes only what is gone with the pod', () => {
