@@ -17,7 +17,7 @@ export function draw(
   svg: string,
   { format, scale }: PictureOptions,
   warnings: readonly string[] = [],
-  forResvg: (svg: string) => string = (clean) => clean,
+  forResvg?: (svg: string) => string,
 ): Picture {
   if (svg.length > maxSvgLength)
     throw new Problem(toolLimit, `The picture would be larger than ${maxSvgLength / 1e6} MB.`, {
@@ -29,7 +29,7 @@ export function draw(
   const notes = [...warnings, ...[...removed.others].slice(0, 20).map(removal)];
   if (format === 'svg') return asSvg(clean, notes);
   if (needsBrowser(clean)) return asSvg(clean, notes);
-  return { format, ...pngOf(forResvg(clean), scale), warnings: notes };
+  return { format, ...pngOf(forResvg === undefined ? clean : cleanSvg(forResvg(svg)), scale), warnings: notes };
 }
 
 function asSvg(clean: string, warnings: string[]): Picture {

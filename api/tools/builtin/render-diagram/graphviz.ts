@@ -2,6 +2,7 @@
 import { Graphviz } from '@hpcc-js/wasm-graphviz';
 import { draw } from '../../svg/draw.ts';
 import type { Picture } from '../../svg/picture.ts';
+import { withFont, withoutPads } from './dot-fonts.ts';
 import { dotNotes } from './dot-notes.ts';
 import { fault, layoutOf, type DiagramTask } from './layout.ts';
 
@@ -20,7 +21,7 @@ export default function render({ source, layout, ...wanted }: DiagramTask): Pict
   const engine = layoutOf('Graphviz', layout, ['dot', 'neato', 'fdp', 'sfdp', 'circo', 'twopi', 'osage', 'patchwork']);
   const notes = dotNotes(source);
   const svg = svgOf(source, engine);
-  if (said !== '') throw fault('Graphviz', said);
+  if (said !== '') throw fault('Graphviz', withoutPads(said));
   return draw(svg, wanted, notes);
 }
 
@@ -30,12 +31,16 @@ function svgOf(
 ): string {
   said = '';
   try {
-    return graphviz.layout(source, 'svg', engine);
+    return withoutPads(graphviz.layout(withFont(source), 'svg', engine));
   } catch (error) {
     const words = error instanceof Error ? error.message : '';
     // A WebAssembly trap, such as at the end of its memory, is passed on as it is.
     if (words === '' || !(error instanceof Error) || error.constructor !== Error) throw error;
     const line = /in line (\d+)/.exec(words)?.[1];
-    throw fault('Graphviz', words.replace(/ ?in line \d+/, ''), line === undefined ? undefined : Number(line));
+    throw fault(
+      'Graphviz',
+      withoutPads(words).replace(/ ?in line \d+/, ''),
+      line === undefined ? undefined : Number(line),
+    );
   }
 }
