@@ -1,18 +1,22 @@
-# Images of Moorage: `moorage` runs operator and API, `moorage-pipeline` clones, reviews and builds what authors submit.
-#   docker build --target moorage -t moorage . && docker build --target moorage-pipeline -t moorage-pipeline .
+# Images of Moorage: `moorage` runs operator and API, `moorage-workers` the workers of tools, `moorage-pipeline` clones,
+# reviews and builds what authors submit.
+#   for image in moorage moorage-workers moorage-pipeline; do docker build --target $image -t $image .; done
 # Sources run as they are (Node strips the types), so nothing is compiled here.
 
 FROM node:24-bookworm-slim AS base
-# git resolves and clones repositories; it needs certificates of its own, and Node trusts the same ones.
+# git resolves and clones repositories; it needs certificates of its own, and Node trusts the same ones. tini ends what
+# processes of workers leave behind.
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates git \
+ && apt-get install -y --no-install-recommends ca-certificates git tini \
  && rm -rf /var/lib/apt/lists/*
 ENV NODE_ENV=production NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 WORKDIR /app
 
 FROM base AS dependencies
 COPY package.json package-lock.json .npmrc ./
-RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts
+# Of mermaid only the one file for browsers is used: the rest is 110 MB.
+RUN --mount=type=cache,target=/root/.npm npm ci --omit=dev --ignore-scripts \
+ && find node_modules/mermaid/dist -mindepth 1 ! -name mermaid.min.js -delete
 
 # What runs, in one place for both images. Dependencies are a layer of their own, since they change seldom.
 FROM scratch AS sources
@@ -41,6 +45,17 @@ ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=1310
 USER 1000:1000
 EXPOSE 8080 9090
 CMD ["node", "controller/main.ts"]
+
+# The browser that draws Mermaid, and fonts of most scripts: 660 MB that operator and API have no use for.
+FROM app AS moorage-workers
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends chromium-headless-shell fontconfig fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji \
+ && rm -rf /var/lib/apt/lists/* \
+ && fc-cache --really-force --system-only
+ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
+USER 1001:1001
+EXPOSE 8090 9090
+CMD ["tini", "--", "node", "api/tools/engine/workers/remote/server-main.ts"]
 
 FROM app AS moorage-pipeline
 COPY --from=moby/buildkit:v0.30.0 /usr/bin/buildkitd /usr/bin/buildctl /usr/bin/buildkit-runc /usr/bin/

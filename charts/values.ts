@@ -468,11 +468,20 @@ export const values = z.strictObject({
       'What stands before apps that may rest (spec.run.idleAfter) and wakes them. With 0 replicas, no app rests.',
     ),
   workers: z
-    .strictObject({ ...workload, replicas: workload.replicas.min(1) })
+    .strictObject({
+      ...workload,
+      replicas: workload.replicas.min(1),
+      image: z
+        .string()
+        .default('')
+        .describe(
+          'Image of the workers, with the browser that draws Mermaid diagrams (target moorage-workers of the Dockerfile). If empty, `image`: Mermaid is refused then.',
+        ),
+    })
     // What is left of the limit after 192 Mi is shared by the processes that work.
     .prefault({
       replicas: 2,
-      resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '1216Mi' } },
+      resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { cpu: '1', memory: '1536Mi' } },
     })
     .describe(
       'Pods in which tools work on hostile input, without secrets, token and network. Each works on two calls at once.',

@@ -38,7 +38,7 @@ import { serviceOff } from './services/backing-services.ts';
 import { costHeaders, rawResponse, refuseRaw } from './engine/raw.ts';
 import { ToolReader, type Reading } from './engine/reading.ts';
 import type { StoredResponse, Replays } from './engine/replays.ts';
-import { warningsHeader } from './engine/warnings.ts';
+import { warningsHeader, warningsIn } from './engine/warnings.ts';
 import { limitOf } from './engine/runner.ts';
 import type { Tool } from './tool.ts';
 import type { ToolRegistry } from './engine/tool-registry.ts';
@@ -76,7 +76,7 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
     outputDescription:
       tool.artifacts === undefined
         ? 'The result and its cost.'
-        : 'The result and its cost; with raw=1, the bytes of the file.',
+        : 'The result and its cost; with raw=1, the bytes of the file, and what was left out as a JSON list in the header x-warnings.',
     produces: [json, ...(tool.artifacts ?? [])],
     // What a tool keeps, it keeps for a caller.
     ...(tool.writes === true ? { readsOwnData: true } : {}),
@@ -153,7 +153,7 @@ function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
 function headersOf({ run, quota, meta }: ToolResult, payer: Payer): Record<string, string> {
   return {
     'cache-control': 'no-store',
-    ...warningsHeader(meta.warnings ?? []),
+    ...warningsHeader([...(meta.warnings ?? []), ...warningsIn(run?.result)]),
     ...rateLimitHeaders(quota, payer, Date.now()),
     ...lowQuotaHeaders(quota),
     ...(run === undefined ? {} : costHeaders(run.cost)),

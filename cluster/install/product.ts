@@ -23,17 +23,22 @@ import { installChart, waitForRelease } from './helm.ts';
 import { packageSettings } from './package-hosts.ts';
 import { submitSample, writeAddresses } from './sample.ts';
 
-const targets = ['moorage', 'moorage-pipeline'] as const;
+const targets = ['moorage', 'moorage-workers', 'moorage-pipeline'] as const;
 type Target = (typeof targets)[number];
 
-/** What the root Dockerfile copies into both images, what into one alone, and base images. */
+/** What the root Dockerfile copies into all images, what into one alone, and base images. */
 const sources = {
   folders: ['lib', 'crds', 'controller', 'activator', 'api'],
   files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'],
 };
-const manifests: Record<Target, readonly string[]> = { moorage: ['manifests'], 'moorage-pipeline': [] };
+const manifests: Record<Target, readonly string[]> = {
+  moorage: ['manifests'],
+  'moorage-workers': [],
+  'moorage-pipeline': [],
+};
 const bases: Record<Target, readonly string[]> = {
   moorage: ['node-24'],
+  'moorage-workers': ['node-24'],
   'moorage-pipeline': ['node-24', 'buildkit', 'gitleaks'],
 };
 
@@ -99,6 +104,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, images
       run: async () => {
         const settings = [
           `image=${references.get('moorage') ?? ''}`,
+          `workers.image=${references.get('moorage-workers') ?? ''}`,
           `pipelineImage=${references.get('moorage-pipeline') ?? ''}`,
           `externalPort=${ports().https}`,
           `apps.runtimeClassName=${confinedClass}`,

@@ -18,7 +18,7 @@ async function build(name: string, args: readonly string[]): Promise<string> {
 }
 
 /** Builds a target of the root Dockerfile. */
-export async function buildProduct(target: 'moorage' | 'moorage-pipeline'): Promise<string> {
+export async function buildProduct(target: 'moorage' | 'moorage-workers' | 'moorage-pipeline'): Promise<string> {
   return await build(target, ['--target', target, paths.root]);
 }
 

@@ -45,6 +45,7 @@ async function installMoorage(helm: string, images: Images, ports: GatewayPorts)
   const [registry, api] = await Promise.all([addressOf(containers.registry), addressOf(containers.node)]);
   const settings = [
     `image=${named(images.published, 'moorage')}`,
+    `workers.image=${named(images.published, 'moorage-workers')}`,
     `pipelineImage=${named(images.published, 'moorage-pipeline')}`,
     `externalPort=${ports.https}`,
     `registry.cidrs={${registry}/32}`,
@@ -74,7 +75,7 @@ function imageSteps(images: Images): Step[] {
       return undefined;
     },
   });
-  const products = ['moorage', 'moorage-pipeline'] as const;
+  const products = ['moorage', 'moorage-workers', 'moorage-pipeline'] as const;
   return [
     ...products.map((name): Step => ({
       name: `build ${name}`,
@@ -92,6 +93,9 @@ function imageSteps(images: Images): Step[] {
       return published;
     }),
     publish('git-server', ['build moorage'], async () => (await publishGitServer()).published),
+    publish('moorage-workers', ['build moorage-workers'], () =>
+      publishProduct('moorage-workers', named(images.built, 'moorage-workers')),
+    ),
     publish('moorage-pipeline', ['build moorage-pipeline'], () =>
       publishProduct('moorage-pipeline', named(images.built, 'moorage-pipeline')),
     ),
@@ -149,7 +153,7 @@ export function kindSteps({ kind, helm }: KindTools, ports: GatewayPorts): Step[
     },
     {
       name: 'moorage chart',
-      needs: ['gateway', 'isolation', 'image moorage-pipeline'],
+      needs: ['gateway', 'isolation', 'image moorage-workers', 'image moorage-pipeline'],
       run: () => installMoorage(helm, images, ports),
     },
     {

@@ -33,7 +33,9 @@ async function textOf(...path: string[]): Promise<string | undefined> {
 }
 
 /** Images of Moorage itself get a tag a version; only the one in use is kept. */
-const ownRepositories = ['moorage', 'moorage-pipeline', 'git-server', 'node-network'].map((name) => `moorage/${name}`);
+const ownRepositories = ['moorage', 'moorage-workers', 'moorage-pipeline', 'git-server', 'node-network'].map(
+  (name) => `moorage/${name}`,
+);
 
 /** The storage of one registry; `root` is its root directory. What was written after `since` (milliseconds) stays. */
 class Storage {

@@ -149,7 +149,11 @@ describe('attack: native code in a worker', () => {
 
   test('sees no process but those of workers', () => {
     for (const command of found.commands)
-      assert.match(command, /remote\/server-main\.ts|worker-main\.ts|^node -e |^\/pause|^$/, command);
+      assert.match(
+        command,
+        /remote\/server-main\.ts|worker-main\.ts|chromium-headless-shell|^node -e |^\/pause|^$/,
+        command,
+      );
   });
 
   test('is not root, has no capability, gains none, is confined, and writes only what is gone with the pod', () => {
@@ -180,6 +184,7 @@ describe('tools in workers', () => {
   const red = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==';
   const calls = [
     ['run_code', { code: '6 * 7' }, /42/],
+    ['render_diagram', { source: 'pie\n "Dogs": 3', format: 'png' }, /"kind":"mermaid".*"warnings":\[\]/],
     ['validate_json', { schema: { type: 'string' }, data: 1 }, /"valid":false/],
     ['convert_image', { data: red, format: 'webp', width: 8 }, /webp/],
   ] as const;

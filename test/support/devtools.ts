@@ -11,6 +11,9 @@ import { run } from '../../cluster/shell.ts';
 import { exclusively } from './exclusively.ts';
 
 const program = '/usr/bin/chromium';
+/** What pictures are drawn with: the browser, and fonts of most scripts. */
+const packages = ['chromium', 'fonts-noto-core', 'fonts-noto-cjk', 'fonts-noto-color-emoji'];
+const emoji = '/usr/share/fonts/truetype/noto/NotoColorEmoji.ttf';
 
 const message = z.looseObject({
   id: z.int().optional(),
@@ -38,9 +41,15 @@ interface Devtools {
   close(): void;
 }
 
+/** Installs the browser where it is not there. */
+export async function ensureBrowser(): Promise<void> {
+  if (!existsSync(program) || !existsSync(emoji))
+    await exclusively(() => run('apt-get', ['install', '--yes', ...packages]));
+}
+
 /** Starts a browser with an empty tab. */
 export async function openTab(): Promise<Tab> {
-  if (!existsSync(program)) await exclusively(() => run('apt-get', ['install', '--yes', 'chromium']));
+  await ensureBrowser();
   const folder = mkdtempSync(join(tmpdir(), 'moorage-browser-'));
   const child = spawn(
     program,

@@ -99,11 +99,7 @@ function finished(run: ToolRun, meta: ResultMeta, inside: boolean): Record<strin
   };
 }
 
-function inProgress(
-  job: JobStatus | undefined,
-  quota: Quota | undefined,
-  meta: ResultMeta,
-): Record<string, unknown> {
+function inProgress(job: JobStatus | undefined, quota: Quota | undefined, meta: ResultMeta): Record<string, unknown> {
   const { tool, requestId, pollUrl } = meta;
   if (job === undefined || pollUrl === undefined) throw new TypeError('a tool result has a run or a job');
   const { id, state, progress, message, createdAt } = job;

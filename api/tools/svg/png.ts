@@ -28,6 +28,11 @@ export interface Png {
   readonly height: number;
 }
 
+/** The scale that was asked for, or less where the picture would be too large. */
+export function zoomOf({ width, height }: { readonly width: number; readonly height: number }, scale: number): number {
+  return Math.min(scale, Math.sqrt(maxPixels / (width * height)), 16_000 / Math.max(width, height));
+}
+
 /** @throws Problem (unprocessable) when it has no size or is no SVG */
 export function pngOf(given: string, scale: number): Png {
   const svg = given.replace(/(font-family\s*[=:]\s*["']?)Courier[^"';,]*/g, '$1DejaVu Sans Mono');
@@ -45,8 +50,10 @@ export function pngOf(given: string, scale: number): Png {
   };
   try {
     const { width, height } = new Resvg(svg, { ...options, font: { loadSystemFonts: false } });
-    const zoom = Math.min(scale, Math.sqrt(maxPixels / (width * height)), 16_000 / Math.max(width, height));
-    const picture = new Resvg(svg, { ...options, fitTo: { mode: 'zoom', value: zoom } }).render();
+    const picture = new Resvg(svg, {
+      ...options,
+      fitTo: { mode: 'zoom', value: zoomOf({ width, height }, scale) },
+    }).render();
     return { bytes: new Uint8Array(picture.asPng()), width: picture.width, height: picture.height };
   } catch (error) {
     throw new Problem(

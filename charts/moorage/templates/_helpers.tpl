@@ -172,7 +172,7 @@ volumes:
 {{- define "moorage.container" -}}
 {{- $root := index . 0 -}}
 {{- $component := index . 1 -}}
-image: {{ $root.Values.image | quote }}
+image: {{ ternary (default $root.Values.image $root.Values.workers.image) $root.Values.image (eq $component "workers") | quote }}
 imagePullPolicy: {{ $root.Values.imagePullPolicy }}
 terminationMessagePolicy: FallbackToLogsOnError
 resources:

@@ -41,6 +41,17 @@ test('workers have no token, no Secret, no volume but an empty one, and a user o
   assert.ok(runAsUser > 0);
 });
 
+test('they have an image of their own where one is given', async () => {
+  const imageOf = (rendered: Rendered[]): unknown =>
+    z
+      .looseObject({ containers: z.array(z.looseObject({ image: z.string() })) })
+      .parse(podSpecOf(named(rendered, 'Deployment', 'moorage-workers')))
+      .containers.map(({ image }) => image);
+  assert.deepEqual(imageOf(objects), ['registry.example.org/moorage:1']);
+  const own = await render({ ...required, workers: { image: 'registry.example.org/moorage-workers:1' } });
+  assert.deepEqual(imageOf(own), ['registry.example.org/moorage-workers:1']);
+});
+
 test('their environment is what they read, and nothing in it is worth reading', () => {
   const variables = environmentOf(objects, 'workers');
   assert.deepEqual(Object.keys(variables).sort(), ['LOG_LEVEL', 'MOORAGE_INTERNAL_PORT', 'MOORAGE_PORT']);

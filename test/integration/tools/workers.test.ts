@@ -173,6 +173,18 @@ describe.each(transports)('workers %s', (_name, create) => {
     await workers.close();
   });
 
+  test('one that is slow to start is kept while nobody calls', async () => {
+    const workers = await create({ size: 2, idle: 1, idleMs: 100 });
+    const run = async (memoryMb: number, warm: boolean): Promise<number> =>
+      identity.parse(await workers.run({ module, memoryMb, warm, input: { deed: 'process' } }, somebody())).pid;
+    const kept = await run(66, true);
+    const other = await run(67, false);
+    while (alive(other)) await sleep(50);
+    await sleep(300);
+    assert.equal(await run(66, true), kept);
+    await workers.close();
+  });
+
   describe('memory that workers share', () => {
     const time = z.object({ from: z.number(), to: z.number() });
 

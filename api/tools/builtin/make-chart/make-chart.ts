@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { jsonField } from '../../engine/json-field.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { artifactOf, picture, pictureFields, scaleField } from '../../svg/picture.ts';
+import { makePicture } from '../../svg/make-picture.ts';
+import { artifactOf, pictureFields, scaleField } from '../../svg/picture.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const module = new URL('worker.ts', import.meta.url);
@@ -44,9 +45,8 @@ export function makeChartTool({ workers }: ToolDependencies): Tool {
     async run({ spec, format, scale }, context) {
       const language: 'vega' | 'vega-lite' =
         typeof spec['$schema'] === 'string' && /\/schema\/vega\/v\d/.test(spec['$schema']) ? 'vega' : 'vega-lite';
-      const made = picture.parse(
-        await workers.run({ module, input: { spec, language, format, scale }, timeoutMs: 10_000 }, context),
-      );
+      const task = { module, input: { spec, language, format, scale }, timeoutMs: 10_000 };
+      const made = await makePicture(workers, task, context, { format, scale });
       const { width, height, warnings } = made;
       return { result: { format, width, height, warnings, language }, artifact: artifactOf(made, 'chart') };
     },

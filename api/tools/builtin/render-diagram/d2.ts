@@ -1,8 +1,10 @@
 // Draws D2 with its own engine (WebAssembly). Runs in a worker process.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { D2, type CompileOptions } from '@terrastruct/d2';
+import { D2, type CompileOptions, type Diagram } from '@terrastruct/d2';
 import { z } from 'zod';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
 import { draw } from '../../svg/draw.ts';
 import type { Picture } from '../../svg/picture.ts';
 import { fault, layoutOf, type DiagramTask } from './layout.ts';
@@ -24,14 +26,26 @@ const fonts = {
 export default async function render({ source, layout, ...wanted }: DiagramTask): Promise<Picture> {
   const options = { ...fonts, layout: layoutOf('D2', layout, ['dagre', 'elk']), pad: 20, scale: 1 };
   const svg = await svgOf(source, options);
-  return draw(wanted.format === 'png' ? withPlainFonts(svg) : svg, wanted);
+  return draw(svg, wanted, [], withPlainFonts);
+}
+
+/** Boards beside the first are other pictures. */
+function refuseBoards(diagram: Diagram): void {
+  const found = (['layers', 'scenarios', 'steps'] as const).find((name) => (diagram[name] ?? []).length > 0);
+  if (found === undefined) return;
+  throw new Problem(
+    unprocessable,
+    `D2: ${found} are boards of their own, and one picture has one board. Send each board as a source of its own.`,
+  );
 }
 
 async function svgOf(source: string, options: CompileOptions): Promise<string> {
   try {
     const { diagram, renderOptions } = await d2.compile({ fs: { index: source }, options });
+    refuseBoards(diagram);
     return await d2.render(diagram, { ...renderOptions, pad: 20, scale: 1, noXMLTag: true });
   } catch (error) {
+    if (error instanceof Problem) throw error;
     throw faultOf(error instanceof Error ? error.message : String(error));
   }
 }
@@ -56,7 +70,7 @@ function faultOf(words: string): Error {
   }
 }
 
-/** D2 names its fonts after the diagram and brings them as web fonts, which PNG is not drawn with. */
+/** D2 names its fonts after the diagram and brings them as web fonts, which resvg does not draw with. */
 function withPlainFonts(svg: string): string {
   const styles: Readonly<Record<string, string>> = {
     bold: 'Arimo; font-weight: 700',

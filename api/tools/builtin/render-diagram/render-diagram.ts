@@ -1,18 +1,19 @@
 // The tool render_diagram: draws a diagram from its source text.
 import { z } from 'zod';
-import { languageOf } from './language.ts';
+import { diagramIn } from './language.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { artifactOf, formatField, picture, pictureFields, scaleField } from '../../svg/picture.ts';
+import { makePicture } from '../../svg/make-picture.ts';
+import { artifactOf, formatField, pictureFields, scaleField } from '../../svg/picture.ts';
+import { browserTask } from '../../browser/task.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 /**
  * D2 is 22 MB of WebAssembly of which a drawing runs little: started quickly it takes a third of the time, in half the
- * memory.
+ * memory. It takes a second to start, so it is kept.
  */
 const workers = {
   graphviz: { module: new URL('graphviz.ts', import.meta.url), memoryMb: 256 },
-  d2: { module: new URL('d2.ts', import.meta.url), memoryMb: 640, quickStart: true },
-  mermaid: { module: new URL('mermaid.ts', import.meta.url), memoryMb: 256 },
+  d2: { module: new URL('d2.ts', import.meta.url), memoryMb: 640, quickStart: true, warm: true },
 };
 
 const layouts = ['dot', 'neato', 'fdp', 'sfdp', 'circo', 'twopi', 'osage', 'patchwork', 'dagre', 'elk'] as const;
@@ -22,19 +23,23 @@ export function renderDiagramTool(services: ToolDependencies): Tool {
     name: 'render_diagram',
     title: 'Render a diagram',
     description:
-      'Draws a diagram from source text in Graphviz (DOT), D2 or Mermaid, and returns an SVG or PNG file. Graphviz and D2 run their own engines. Mermaid is drawn by beautiful-mermaid, so the look differs from mermaid.js; it supports flowchart, sequence, class, state, ER and xychart diagrams. Syntax errors are reported with their line where the engine names it. Images and files that the source refers to are not loaded.',
+      'Draws a diagram from source text in Mermaid, D2 or Graphviz (DOT), and returns an SVG or PNG file. Each language is drawn by its own engine: Mermaid by mermaid 12 in a browser, with all of its kinds (flowchart, sequence, class, state, ER, gantt, pie, mindmap, gitGraph, timeline, journey, quadrant, C4, xychart, sankey, block, packet, kanban, architecture, radar, treemap, requirement and more). Syntax errors are reported with their line. What cannot be drawn is refused, and what is left out is listed in warnings (with raw=1 in the header x-warnings). Images from outside are refused: nothing is loaded.',
     input: z.strictObject({
-      source: z.string().min(1).max(100_000).describe('Source text of the diagram, up to 100,000 characters.'),
+      source: z
+        .string()
+        .min(1)
+        .max(100_000)
+        .describe('Source text of the diagram, up to 100,000 characters. One fenced block (```mermaid) is unwrapped.'),
       kind: z
         .enum(['graphviz', 'dot', 'd2', 'mermaid'])
         .optional()
-        .describe('Language of the source. Default: detected from its beginning.'),
+        .describe('Language of the source. Default: detected; a source whose language is not certain is refused.'),
       format: formatField,
       layout: z
         .enum(layouts)
         .optional()
         .describe(
-          'Layout engine. Graphviz: dot (default), neato, fdp, sfdp, circo, twopi, osage or patchwork. D2: dagre (default) or elk. Do not set it for Mermaid, which has one layout.',
+          'Layout engine. Graphviz: dot (default), neato, fdp, sfdp, circo, twopi, osage or patchwork. D2: dagre (default) or elk. Mermaid: elk (default) or dagre.',
         ),
       scale: scaleField,
     }),
@@ -58,19 +63,17 @@ export function renderDiagramTool(services: ToolDependencies): Tool {
     artifacts: ['image/svg+xml', 'image/png'],
     openWorld: false,
     async run({ source, kind: named, format, layout, scale }, context) {
-      const kind = languageOf(source, named);
-      const made = picture.parse(
-        await services.workers.run(
-          {
-            ...workers[kind],
-            input: { source, layout, format, scale },
-            timeoutMs: 15_000,
-          },
-          context,
-        ),
-      );
+      const { language: kind, text, warnings: notes } = diagramIn(source, named);
+      const task =
+        kind === 'mermaid'
+          ? browserTask({ kind, source: text, layout, format, scale })
+          : { ...workers[kind], input: { source: text, layout, format, scale }, timeoutMs: 15_000 };
+      const made = await makePicture(services.workers, task, context, { format, scale });
       const { width, height, warnings } = made;
-      return { result: { kind, format, width, height, warnings }, artifact: artifactOf(made, 'diagram') };
+      return {
+        result: { kind, format, width, height, warnings: [...notes, ...warnings] },
+        artifact: artifactOf(made, 'diagram'),
+      };
     },
   });
 }

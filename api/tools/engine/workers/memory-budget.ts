@@ -1,6 +1,6 @@
 // Memory that all worker processes share: how much there is, and what each has of it. Whatever ends a container for its
 // memory ends all of its processes.
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 
 const mb = 1_048_576;
 /** Left for the API's own process, where it starts the workers itself. */
@@ -27,14 +27,27 @@ export function memoryBudgetMb({
 }
 
 /**
- * What a process has for itself alone, in MB: not the program's pages, which all share. 0 for one that is gone, or
- * where this is not Linux.
+ * What a process and those that it has started have for themselves alone, in MB: not the program's pages, which all
+ * share. 0 for one that is gone, or where this is not Linux.
  */
 export function ownMemoryMb(pid: number | undefined): number {
   try {
     const status = readFileSync(`/proc/${pid ?? 0}/status`, 'utf8');
-    return Number(/^RssAnon:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1_024;
+    const own = Number(/^RssAnon:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1_024;
+    return own + childrenOf(pid ?? 0).reduce((sum, child) => sum + ownMemoryMb(child), 0);
   } catch {
     return 0;
+  }
+}
+
+/** Each thread has those that it has started. */
+function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+      .flatMap((thread) => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' '))
+      .filter(Boolean)
+      .map(Number);
+  } catch {
+    return [];
   }
 }

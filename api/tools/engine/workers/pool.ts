@@ -73,12 +73,21 @@ class WorkerPool implements Workers {
   }
 
   async run(
-    { module, input, load, timeoutMs = usualMs, memoryMb = usualMb, quickStart = false }: WorkerTask,
+    {
+      module,
+      input,
+      load,
+      timeoutMs = usualMs,
+      memoryMb = usualMb,
+      quickStart = false,
+      startsProgram = false,
+      warm = false,
+    }: WorkerTask,
     call: WorkerCall,
   ): Promise<unknown> {
     const slot = this.#slot(memoryMb, call);
     await (call.waiting?.(slot) ?? slot);
-    const worker = this.#take({ module, memoryMb, quickStart });
+    const worker = this.#take({ module, memoryMb, quickStart, startsProgram, warm });
     this.#busy.add(worker);
     try {
       return await worker.run(load === undefined ? input : await load(), timeoutMs, call.signal);
@@ -174,8 +183,7 @@ class WorkerPool implements Workers {
     let total = having.reduce((sum, { has }) => sum + has, 0);
     for (const { worker, has } of having) {
       if (total <= this.#budgetMb || this.#busy.has(worker)) continue;
-      this.#idle.splice(this.#idle.indexOf(worker), 1);
-      worker.kill();
+      this.#end(worker);
       total -= has;
     }
     if (total <= this.#budgetMb) return;
@@ -201,13 +209,25 @@ class WorkerPool implements Workers {
     }
     worker.freeSince = performance.now();
     this.#idle.push(worker);
-    if (this.#idle.length > this.#maxIdle) this.#idle.shift()?.kill();
+    if (this.#idle.length <= this.#maxIdle) return;
+    const ended = this.#idle.find((each) => !this.#isKept(each)) ?? this.#idle[0];
+    if (ended !== undefined) this.#end(ended);
+  }
+
+  /** One of each module that is slow to start waits for the next call, however long that takes. */
+  #isKept(worker: WorkerProcess): boolean {
+    return worker.warm && worker.usable && this.#idle.findLast(({ key }) => key === worker.key) === worker;
   }
 
   #endIdle(): void {
     const before = performance.now() - this.#idleMs;
-    while (this.#idle[0] !== undefined && (this.#idle[0].freeSince < before || !this.#idle[0].usable))
-      this.#idle.shift()?.kill();
+    for (const worker of [...this.#idle])
+      if (!worker.usable || (worker.freeSince < before && !this.#isKept(worker))) this.#end(worker);
+  }
+
+  #end(worker: WorkerProcess): void {
+    this.#idle.splice(this.#idle.indexOf(worker), 1);
+    worker.kill();
   }
 }
 

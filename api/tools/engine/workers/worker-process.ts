@@ -1,7 +1,9 @@
 // One worker process: started with limits, given one task at a time, killed when a task does not end well.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { setPriority } from 'node:os';
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { setPriority, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Problem } from '../../../../lib/problem.ts';
@@ -34,6 +36,8 @@ export interface ProcessOptions {
   readonly module: URL;
   readonly memoryMb: number;
   readonly quickStart: boolean;
+  readonly startsProgram: boolean;
+  readonly warm: boolean;
 }
 
 export class WorkerProcess {
@@ -42,7 +46,10 @@ export class WorkerProcess {
   freeSince = 0;
   /** Fulfilled once it has ended, or could not be started. */
   readonly gone: Promise<void>;
+  readonly warm: boolean;
   readonly #child: ChildProcess;
+  /** Of one that starts a program: where that writes, removed with it. */
+  readonly #folder: string | undefined;
   readonly #memoryMb: number;
   /** Its first message says that it has loaded its module: from then on, the time of a task counts. */
   readonly #ready: Promise<unknown>;
@@ -52,9 +59,11 @@ export class WorkerProcess {
   #endedFor: Problem | undefined;
 
   constructor(options: ProcessOptions) {
-    const { module, memoryMb, quickStart } = options;
+    const { module, memoryMb, quickStart, startsProgram, warm } = options;
     this.key = keyOf(options);
+    this.warm = warm;
     this.#memoryMb = memoryMb;
+    this.#folder = startsProgram ? mkdtempSync(join(tmpdir(), 'moorage-worker-')) : undefined;
     this.#child = spawn(
       '/bin/sh',
       [
@@ -70,12 +79,20 @@ export class WorkerProcess {
         ...[...readable, dirname(fileURLToPath(module))].map((path) => `--allow-fs-read=${path}`),
         '--allow-addons',
         '--allow-worker',
+        ...(startsProgram ? ['--allow-child-process'] : []),
         '--disable-warning=SecurityWarning',
         main,
         module.href,
         String(memoryMb),
       ],
-      { stdio: ['ignore', 'ignore', 'pipe', 'ipc'], serialization: 'advanced', env: {}, cwd: programFolder },
+      {
+        stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+        serialization: 'advanced',
+        env: this.#folder === undefined ? {} : { HOME: this.#folder, TMPDIR: this.#folder },
+        cwd: programFolder,
+        // A group of its own, so that what it starts ends with it.
+        detached: startsProgram,
+      },
     );
     this.#child.stderr
       ?.setEncoding('utf8')
@@ -86,7 +103,8 @@ export class WorkerProcess {
     for (const event of ['error', 'exit'])
       this.#child.on(event, () => {
         this.#usable = false;
-        resolve(undefined);
+        this.#endGroup();
+        void this.#removeFolder().then(resolve);
       });
     // Work of strangers waits for the work of the API.
     if (this.#child.pid !== undefined) setPriority(this.#child.pid, 5);
@@ -173,7 +191,25 @@ export class WorkerProcess {
     this.#usable = false;
     this.#endedFor ??= why;
     this.#killed = true;
+    this.#endGroup();
     this.#child.kill('SIGKILL');
+  }
+
+  /** What it has started. */
+  #endGroup(): void {
+    if (this.#folder === undefined || this.#child.pid === undefined) return;
+    try {
+      process.kill(-this.#child.pid, 'SIGKILL');
+    } catch {
+      // Nothing of the group is left.
+    }
+  }
+
+  async #removeFolder(): Promise<undefined> {
+    if (this.#folder === undefined) return;
+    // A process that is ending may still write.
+    const options = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 };
+    await rm(this.#folder, options).catch(() => undefined);
   }
 
   /** Ends it and waits until it is gone. */
@@ -212,6 +248,6 @@ function notStarted(): Problem {
 }
 
 /** Processes with the same key can stand in for one another. */
-export function keyOf({ module, memoryMb, quickStart }: ProcessOptions): string {
-  return `${memoryMb} ${quickStart ? 'quick' : 'usual'} ${module.href}`;
+export function keyOf({ module, memoryMb, quickStart, startsProgram }: ProcessOptions): string {
+  return `${memoryMb} ${quickStart ? 'quick' : 'usual'} ${startsProgram ? 'program' : 'alone'} ${module.href}`;
 }

@@ -28,6 +28,13 @@ export interface WorkerTask {
    * WebAssembly is compiled fast and never optimised: for a large module of which each call runs little. Default false.
    */
   readonly quickStart?: boolean;
+  /**
+   * Its module starts a program, which counts to its memory and ends with it, and has a folder to write to. Default
+   * false.
+   */
+  readonly startsProgram?: boolean;
+  /** Its process is slow to start: it is kept while nobody calls, as long as there is room. Default false. */
+  readonly warm?: boolean;
 }
 
 /** The call that a task is part of; the context of a tool is one. */

@@ -22,14 +22,25 @@ export const taskHead = z.object({
   timeoutMs: z.number().positive().max(600_000),
   memoryMb: z.int().positive().max(8_192),
   quickStart: z.boolean(),
+  // An API of an earlier version does not send these.
+  startsProgram: z.boolean().default(false),
+  warm: z.boolean().default(false),
 });
 export type TaskHead = z.output<typeof taskHead>;
 
 export function headOf(
-  { module, timeoutMs = usualMs, memoryMb = usualMb, quickStart = false }: WorkerTask,
+  {
+    module,
+    timeoutMs = usualMs,
+    memoryMb = usualMb,
+    quickStart = false,
+    startsProgram = false,
+    warm = false,
+  }: WorkerTask,
   owner: string,
 ): TaskHead {
-  return { module: relative(programFolder, fileURLToPath(module)), owner, timeoutMs, memoryMb, quickStart };
+  const path = relative(programFolder, fileURLToPath(module));
+  return { module: path, owner, timeoutMs, memoryMb, quickStart, startsProgram, warm };
 }
 
 export function pathOf(head: TaskHead): string {

@@ -94,7 +94,7 @@ class Tasks {
       // While another version of Moorage is rolled out, an API may meet pods of the other one.
       if (module === undefined || !existsSync(module))
         throw busy('The workers are being updated. Try again in 5 seconds.');
-      const { owner, timeoutMs, memoryMb, quickStart } = head;
+      const { owner, module: _path, ...limits } = head;
       const load = async (): Promise<unknown> => {
         this.#waiting.delete(response);
         this.#running.add(response);
@@ -105,7 +105,7 @@ class Tasks {
         });
       };
       this.#waiting.add(response);
-      const output = await workers.run({ module, load, timeoutMs, memoryMb, quickStart }, { owner, signal });
+      const output = await workers.run({ ...limits, module, load }, { owner, signal });
       return { kind: 'done', output, spent: false };
     } catch (error) {
       // The API hears what to answer; what the process said is known only here.

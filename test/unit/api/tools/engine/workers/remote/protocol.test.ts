@@ -26,6 +26,8 @@ test('a task is read as it was written, with the usual limits', () => {
     timeoutMs: 1_000,
     memoryMb: 256,
     quickStart: false,
+    startsProgram: false,
+    warm: false,
   });
   assert.equal(moduleIn(folder, head)?.href, module.href);
 });

@@ -1,0 +1,155 @@
+// Mermaid in Chromium: hostile sources reach nothing and run nothing, a page that does not end is ended with its browser,
+// and what the browser writes is gone with it.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { browserTask } from '../../../api/tools/browser/task.ts';
+import { renderDiagramTool } from '../../../api/tools/builtin/render-diagram/render-diagram.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
+import { corpusOf, judge, kinds } from '../../corpus/diagrams/judge.ts';
+import { ensureBrowser } from '../../support/devtools.ts';
+import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
+import { coloursOf } from '../../support/tools/colours.ts';
+
+const workers = createWorkers();
+const tool = renderDiagramTool(servicesWith({ workers }));
+beforeAll(() => ensureBrowser());
+afterAll(() => workers.close());
+
+const svgOf = async (source: string): Promise<string> =>
+  new TextDecoder().decode((await call(tool, { source, kind: 'mermaid' })).artifact?.bytes);
+
+/** Processes of this machine that are the browser of a worker. */
+function browsers(): string[] {
+  return readdirSync('/proc').filter((pid) => {
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      const environment = readFileSync(`/proc/${pid}/environ`, 'utf8');
+      return command.includes('--remote-debugging-pipe') && environment.includes('/moorage-worker-');
+    } catch {
+      return false;
+    }
+  });
+}
+const folders = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith('moorage-worker-'));
+
+describe('what sources of strangers try', () => {
+  test('nothing is asked of any address', async () => {
+    const asked: string[] = [];
+    const server = createServer((request, response) => {
+      asked.push(request.url ?? '');
+      response.end();
+    });
+    server.listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const sources = [
+      `flowchart LR\n A@{ img: "${at}/img.png", label: "x" }`,
+      `flowchart LR\n A["<img src='${at}/label.png'>"]`,
+      `flowchart LR\n A["<iframe src='${at}/frame'></iframe><script src='${at}/script.js'></script>x"]`,
+      `flowchart LR\n A\n style A fill:url(${at}/style)`,
+      `%%{init: {"themeCSS": "@import url(${at}/theme.css); .node rect { fill: url(${at}/fill) }"}}%%\nflowchart LR\n A`,
+      `%%{init: {"fontFamily": "x; } @font-face { font-family: x; src: url(${at}/font)"}}%%\nflowchart LR\n A`,
+      `%%{init: {"securityLevel": "loose", "htmlLabels": true}}%%\nflowchart LR\n A["<img src=x onerror=fetch('${at}/fetch')>"]\n click A call fetch("${at}/click")`,
+      `architecture-beta\n service a(${at}/icon)[A]`,
+      `C4Context\n Person(a, "A", "d", $sprite="${at}/sprite.png")`,
+    ];
+    for (const source of sources) {
+      const svg = await svgOf(source).catch((error: unknown) => {
+        assert.ok(isProblem('unprocessable', /./)(error), source);
+        return '';
+      });
+      assert.ok(!svg.includes(`${at}/`), `${source}\n${svg}`);
+      assert.doesNotMatch(svg, /<script|<iframe|<img|\son\w+=/i, source);
+    }
+    server.close();
+    assert.deepEqual(asked, []);
+  });
+
+  test('links that run code are taken out with a word', async () => {
+    const { result, artifact } = await call(tool, {
+      source: 'flowchart LR\n A --> B\n click A "javascript:alert(1)"\n click B "https://good.test/"',
+    });
+    const svg = new TextDecoder().decode(artifact?.bytes);
+    assert.doesNotMatch(svg, /javascript:/i);
+    assert.match(svg, /https:\/\/good\.test\//);
+    assert.match((result.warnings as string[]).join(), /click on A/);
+  });
+
+  test('the same source gives the same picture', async () => {
+    for (const source of [
+      'gitGraph\n commit\n branch b\n commit',
+      '%%{init: {"look": "handDrawn"}}%%\nflowchart LR\n A-->B',
+    ])
+      assert.equal(await svgOf(source), await svgOf(source));
+  });
+
+  test('formulas are drawn as PNG, and refused as SVG', async () => {
+    const source = 'flowchart LR\n A["$$\\\\frac{1}{2}$$"] --> B';
+    await assert.rejects(svgOf(source), isProblem('unprocessable', /format=png/));
+    const { artifact } = await call(tool, { source, format: 'png' });
+    assert.ok((await coloursOf(artifact?.bytes ?? new Uint8Array())) > 2);
+  });
+});
+
+test('a page that does not end is ended with its browser, and the next call has another', async () => {
+  const others = { browsers: browsers(), folders: folders() };
+  const own = createWorkers();
+  const edges = Array.from({ length: 1_900 }, (_, n) => ` n${n % 700} --> n${(n * 31) % 700}`);
+  const source = `flowchart TD\n${edges.join('\n')}`;
+  const task = browserTask({ kind: 'mermaid', source, layout: undefined, format: 'svg', scale: 1 });
+  await assert.rejects(
+    own.run({ ...task, timeoutMs: 700 }, { owner: 'somebody' }),
+    isProblem('tool-limit', /longer than 0\.7 s/),
+  );
+  await sleep(500);
+  assert.deepEqual({ browsers: browsers(), folders: folders() }, others);
+  const small = browserTask({
+    kind: 'mermaid',
+    source: 'flowchart LR\n A',
+    layout: undefined,
+    format: 'svg',
+    scale: 1,
+  });
+  await own.run(small, { owner: 'somebody' });
+  assert.ok(browsers().length > others.browsers.length, 'it waits for the next call');
+  await own.close();
+  await sleep(500);
+  assert.deepEqual({ browsers: browsers(), folders: folders() }, others);
+});
+
+test('emoji, scripts without a bundled font and HTML of D2 and Graphviz are drawn by the browser', async () => {
+  for (const input of [
+    { kind: 'd2', source: 'a: 🚀 한국어 हिन्दी ภาษาไทย' },
+    { kind: 'd2', source: 'a: |md\n  # Heading\n  text\n|' },
+    { kind: 'graphviz', source: 'digraph { a [label="🚀 한국어 हिन्दी"] }' },
+  ]) {
+    const { result, artifact } = await call(tool, { ...input, format: 'png' });
+    assert.deepEqual([result.format, artifact?.mediaType, result.warnings], ['png', 'image/png', []]);
+    assert.ok((await coloursOf(artifact?.bytes ?? new Uint8Array())) > 3, input.source);
+  }
+});
+
+describe('of the corpus', () => {
+  // One of each kind; `node test/show/diagrams.ts` draws all of it.
+  const seen = new Set<string>();
+  const sample = kinds.flatMap((kind) =>
+    corpusOf(kind)
+      .filter(({ name, refused }) => {
+        const family = name.includes(':')
+          ? (name.split(':')[0] ?? '')
+          : `${kind} ${refused === undefined ? name.length % 4 : 'refused'}`;
+        return !seen.has(family) && seen.add(family);
+      })
+      .map((each) => ({ kind, each })),
+  );
+  for (const { kind, each } of sample)
+    test(`${kind}: ${each.name}`, async () => {
+      const { verdict, words } = await judge(tool, kind, each);
+      assert.notEqual(verdict, 'wrong', words);
+    });
+});
