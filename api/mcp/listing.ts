@@ -53,13 +53,17 @@ const options: Readonly<Record<string, string>> = {
 
 function inputSchema(tool: Tool): ObjectSchema {
   const { description: _, ...schema } = schemaOf(new ToolReader(tool).shown, 'input');
-  const properties = Object.entries(schema.properties ?? {})
+  const fields = Object.entries(schema.properties ?? {})
     .filter(([name]) => name !== 'raw' || tool.artifacts !== undefined)
-    .map(([name, field]) => [
-      name,
-      name in tool.input.shape || typeof field !== 'object' ? field : { ...field, description: options[name] },
-    ]);
-  return { ...schema, properties: Object.fromEntries(properties) };
+    .map(([name, field]) => [name, name in tool.input.shape ? field : described(field, options[name])] as const);
+  return { ...schema, properties: Object.fromEntries(fields) };
+}
+
+type Field = NonNullable<ObjectSchema['properties']>[string];
+
+function described(field: Field, description: string | undefined): Field {
+  if (typeof field !== 'object' || Array.isArray(field) || description === undefined) return field;
+  return { ...field, description };
 }
 
 /** A result, the handle of a job or a problem: clients validate failed calls by the same schema. */
