@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, test } from 'vitest';
 import { Holds } from '../../../../api/billing/holds.ts';
-import { Journal } from '../../../../api/billing/journal.ts';
+import { Journal, type JournalEntry } from '../../../../api/billing/journal.ts';
 import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
 import { callerAccount, keyAccount, marginAccount, platformAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger, type SettleRequest } from '../../../../api/billing/ledger/ledger.ts';
@@ -24,8 +24,9 @@ afterEach(() => {
 });
 
 const margin = parseMoney('0.000001');
-const entry = (hold: string = randomUUID()): SettleRequest => ({
+const entry = (hold: string = randomUUID()): JournalEntry => ({
   hold,
+  frees: randomUUID(),
   cost: parseMoney('0.000000000123'),
   source: 'billed',
   usage: { kind: 'ask', caller: 'c', model: 'm', tokensIn: 3, latencyMs: 5, priceVersion: 'v', request: 'r' },
