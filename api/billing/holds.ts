@@ -4,6 +4,7 @@ import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
 import { isTransient } from './database/failures.ts';
 import { promotionAccount } from './ledger/accounts.ts';
+import type { Journal, JournalEntry } from './journal.ts';
 import type { Ledger, Line, LimitedAccount, SettlementSource } from './ledger/ledger.ts';
 import type { Money } from './ledger/money.ts';
 import type { ReserveAnswer, SettleAnswer } from './ledger/shapes.ts';
@@ -15,6 +16,8 @@ import { quotaProblem, type Quota } from './quota.ts';
 export interface HoldsOptions {
   readonly ledger: Ledger;
   readonly log: Logger;
+  /** Where settlements are kept until the ledger has them; without one, each is waited for. */
+  readonly journal?: Journal | undefined;
   /** Called for each use that a quota did not cover. */
   readonly refused: (kind: Payer['kind'], by: 'caller' | 'everyone') => void;
 }
@@ -42,8 +45,20 @@ export interface Hold {
   readonly quota: Quota | undefined;
 }
 
+/** What a use has really cost. */
+export interface HoldSettlement {
+  readonly cost: Money;
+  readonly source: SettlementSource;
+  readonly usage: Usage;
+  readonly lines?: readonly Line[];
+  /** A hold for what `lines` charge, which is given back only once they are recorded. */
+  readonly frees?: Hold | undefined;
+}
+
 export class Holds {
   readonly #options: HoldsOptions;
+  /** First tries of settlements that nobody waits for. */
+  readonly #settling = new Set<Promise<unknown>>();
   readonly #background = new Set<Promise<void>>();
 
   constructor(options: HoldsOptions) {
@@ -55,7 +70,10 @@ export class Holds {
     const { ledger, refused } = this.#options;
     const sides =
       credit === undefined ? { debit: payer.debit, credit: payer.credit } : { debit: chargedOf(payer, free), credit };
-    const answer = await orUnavailable(() => ledger.reserve({ id, amount: maxCost, ttlMs, ...sides }));
+    const reserve = (): Promise<ReserveAnswer> =>
+      orUnavailable(() => ledger.reserve({ id, amount: maxCost, ttlMs, ...sides }));
+    const first = await reserve();
+    const answer = first.outcome === 'refused' && (await this.#settlingEnded()) ? await reserve() : first;
     if (answer.outcome === 'refused') {
       refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');
       throw quotaProblem(answer, { payer, fixed: credit !== undefined, ...sides }, maxCost, Date.now());
@@ -80,30 +98,45 @@ export class Holds {
   }
 
   /** Records the real cost, and in the same transaction what `lines` add. @returns the quota afterwards */
-  async settle(
-    hold: Hold,
-    {
-      cost,
-      source,
-      usage,
-      lines = [],
-      frees,
-    }: {
-      readonly cost: Money;
-      readonly source: SettlementSource;
-      readonly usage: Usage;
-      readonly lines?: readonly Line[];
-      /** A hold for what `lines` charge, which is given back only once they are recorded. */
-      readonly frees?: Hold | undefined;
-    },
-  ): Promise<Quota | undefined> {
-    const { ledger } = this.#options;
-    const answer = await this.#persistently(hold, async () => {
-      const settled = await ledger.settle({ hold: hold.id, cost, source, usage, lines });
-      if (frees !== undefined) await ledger.release(frees.id);
-      return settled;
+  async settle(hold: Hold, settlement: HoldSettlement): Promise<Quota | undefined> {
+    return quotaAfter(hold, await this.#settle(hold, entryOf(hold, settlement)));
+  }
+
+  /**
+   * Records the real cost where nobody waits for it: the caller can have the answer as soon as the journal has the cost.
+   * @returns the quota as it will be
+   */
+  async settleBehind(hold: Hold, settlement: HoldSettlement): Promise<Quota | undefined> {
+    const { journal, log } = this.#options;
+    const entry = entryOf(hold, settlement);
+    try {
+      journal?.write(entry);
+    } catch (error) {
+      log.error({ err: error, hold: hold.id }, 'the journal cannot be written, so a settlement is waited for');
+      return this.settle(hold, settlement);
+    }
+    if (journal === undefined) return this.settle(hold, settlement);
+    const settling = this.#settle(hold, entry).finally(() => {
+      this.#settling.delete(settling);
     });
-    return quotaAfter(hold, answer);
+    this.#settling.add(settling);
+    return expectedQuota(hold, settlement.cost);
+  }
+
+  /** Settles what a process before this one has left in the journal. @returns how many calls that were not settled yet */
+  async settleLeft(): Promise<number> {
+    const { journal, log } = this.#options;
+    let settled = 0;
+    for (const left of journal?.left ?? []) {
+      const answers = await Promise.all(left.entries.map((entry) => this.#record(entry)));
+      settled += answers.filter(({ outcome }) => outcome === 'settled').length;
+      const unknown = answers.filter(({ outcome }) => outcome === 'unknown').length;
+      const found = { path: left.path, settled, broken: left.broken, unknown };
+      if (unknown > 0) log.error(found, 'the journal of an earlier process has holds that the ledger does not know');
+      else log.info(found, 'the journal of an earlier process is settled');
+      journal?.forget(left, unknown > 0);
+    }
+    return settled;
   }
 
   /** Gives the money back. @returns the quota afterwards */
@@ -134,7 +167,30 @@ export class Holds {
    * looked up then.
    */
   async drain(limitMs: number): Promise<void> {
-    await Promise.race([Promise.allSettled([...this.#background]), sleep(limitMs, undefined, { ref: false })]);
+    const writes = [...this.#settling, ...this.#background];
+    await Promise.race([Promise.allSettled(writes), sleep(limitMs, undefined, { ref: false })]);
+  }
+
+  /** Waits for settlements that nobody waited for: until then, more is reserved than has to be. @returns whether there were any */
+  async #settlingEnded(): Promise<boolean> {
+    if (this.#settling.size === 0) return false;
+    await Promise.allSettled([...this.#settling]);
+    return true;
+  }
+
+  #settle(hold: Hold, entry: JournalEntry): Promise<SettleAnswer | undefined> {
+    return this.#persistently(hold, async () => {
+      const answer = await this.#record(entry);
+      this.#options.journal?.settled(hold.id);
+      return answer;
+    });
+  }
+
+  async #record({ frees, ...request }: JournalEntry): Promise<SettleAnswer> {
+    const { ledger } = this.#options;
+    const answer = await ledger.settle(request);
+    if (frees !== undefined) await ledger.release(frees);
+    return answer;
   }
 
   /** Retries in the background while the database is away: what was spent has to reach the ledger. */
@@ -195,6 +251,16 @@ function quotaOf(answer: ReserveAnswer, payer: Payer): Quota | undefined {
 function nextDay(now: number): Date {
   const day = 86_400_000;
   return new Date((Math.floor(now / day) + 1) * day);
+}
+
+function entryOf({ id: hold }: Hold, { frees, lines = [], ...rest }: HoldSettlement): JournalEntry {
+  return { hold, lines, ...rest, ...(frees === undefined ? {} : { frees: frees.id }) };
+}
+
+/** What the settlement will make of it, as far as this call goes. */
+function expectedQuota({ quota, maxCost }: Hold, cost: Money): Quota | undefined {
+  if (quota === undefined) return undefined;
+  return { ...quota, used: (quota.used + cost) as Money, held: (quota.held - maxCost) as Money };
 }
 
 function quotaAfter({ quota }: Hold, answer: SettleAnswer | undefined): Quota | undefined {

@@ -9,6 +9,7 @@ import { moneyToNumber } from './ledger/money.ts';
 import { openLedgerDatabase } from './database/open.ts';
 import { repeat, type PeriodicTask } from './periodic-task.ts';
 import { Holds } from './holds.ts';
+import { Journal } from './journal.ts';
 import { billingMetrics, databaseMetrics, type BillingMetrics } from './metrics.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from './problems.ts';
 
@@ -17,6 +18,8 @@ export interface OpenLedgerOptions {
   readonly databaseUrl: string | undefined;
   readonly registry: Registry;
   readonly log: Logger;
+  /** Folder of the journal, of this process alone; without it, settlements are waited for. */
+  readonly journal?: string | undefined;
   /** How often the whole ledger is audited; default: hourly. */
   readonly auditMs?: number | undefined;
   /** Opens the database; default openLedgerDatabase. */
@@ -52,6 +55,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
   const ending = new AbortController();
   const tasks: Promise<void>[] = [];
   let open: OpenLedger | undefined;
+  const journal = options.journal === undefined ? undefined : new Journal(options.journal);
   if (databaseUrl !== undefined)
     databaseMetrics(options.registry, async () => {
       if (open === undefined) throw new Error('the database is not open yet');
@@ -70,6 +74,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
       if (ledger === undefined) return;
       await ledger.holds.drain(2_000);
       await Promise.all(tasks);
+      journal?.close();
       await ledger.database.close();
     },
   };
@@ -95,18 +100,16 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
     start('expire', 10_000, async () => (await ledger.expire()) + (await ledger.releaseToolHolds()));
     start('audit', options.auditMs ?? 3_600_000, () => audit(ledger, metrics, log));
     start('make days', 3_600_000, () => ledger.makeDays());
-    open = {
-      database,
+    const holds = new Holds({
       ledger,
-      repeat: start,
-      holds: new Holds({
-        ledger,
-        log,
-        refused: (kind, by) => {
-          metrics.refused(kind, by);
-        },
-      }),
-    };
+      log,
+      journal,
+      refused: (kind, by) => {
+        metrics.refused(kind, by);
+      },
+    });
+    start('settle the journal', 10_000, () => holds.settleLeft());
+    open = { database, ledger, repeat: start, holds };
     return open;
   }
 }

@@ -25,7 +25,9 @@ export function llmsText(site: Site): string {
     ),
     section(
       'Endpoints',
-      undefined,
+      answersAt(site, '/v1/chat/completions')
+        ? `OpenAI clients work with the base URL ${baseUrl}/v1: with your own API key for the model router as their key, or with the key "anonymous" for models in the free tier on the free quota.`
+        : undefined,
       site.endpoints.filter(isOfInterest).map((endpoint) => endpointLine(endpoint, baseUrl)),
     ),
     section(
@@ -75,9 +77,9 @@ function endpointLine({ method, path, summary }: Endpoint, baseUrl: string): str
   return `- [${method} ${path}](${baseUrl}${path}): ${line(summary)}`;
 }
 
-/** Tools have lines of their own, and /v1 is only for hosted apps. */
+/** Tools have lines of their own. */
 function isOfInterest({ path }: Endpoint): boolean {
-  return path.startsWith('/api/') || path === '/mcp' || path === '/a2a';
+  return path.startsWith('/api/') || path.startsWith('/v1/') || path === '/mcp' || path === '/a2a';
 }
 
 function line(text: string): string {

@@ -37,6 +37,8 @@ export interface ModelSettings {
   readonly keepDays: number;
   /** How often the whole ledger is audited. */
   readonly auditMs?: number;
+  /** Folder of this process alone, where the cost of a call is kept until the ledger has it. */
+  readonly journal?: string | undefined;
   /** Makes the tokens of hosted apps; without it /v1 is closed. */
   readonly appTokenSecret: string | undefined;
 }
@@ -98,6 +100,13 @@ export const environment = z.object({
   MOORAGE_LEDGER_AUDIT_SECONDS: count
     .default(3600)
     .describe('How often each replica audits the whole ledger, for the metrics moorage_ledger_audit_*.'),
+  MOORAGE_JOURNAL: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      'Folder in which the cost of a model call is kept until the ledger has it, so that its answer need not wait for that. It must outlive the process and belong to it alone. Without it, answers wait.',
+    ),
   MOORAGE_APP_TOKEN_SECRET: z
     .string()
     .min(32, 'must be a secret of at least 32 characters')
@@ -132,6 +141,7 @@ export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): M
     maxTokens: { default: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), max: read.MOORAGE_MAX_TOKENS },
     keepDays: read.MOORAGE_KEEP_DAYS,
     auditMs: read.MOORAGE_LEDGER_AUDIT_SECONDS * 1000,
+    journal: read.MOORAGE_JOURNAL,
     appTokenSecret: read.MOORAGE_APP_TOKEN_SECRET,
   };
 }

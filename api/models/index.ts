@@ -3,6 +3,7 @@ export { limitsOf, type PayerFor, payersOf } from './callers/payers.ts';
 export { type Catalog, type Model, readCatalog } from './catalog.ts';
 export { chooseModels, compareModels, comparisonResult, maxModels } from './compare/comparison.ts';
 export { type AnswerOptions, conversationOf } from './conversation/conversation.ts';
+export { temperatureField, topPField } from './conversation/fields.ts';
 export { spreadSize } from './compare/spread.ts';
 export { type ModelSettings, readModelSettings, type RouterSettings } from './config.ts';
 export { answerOrThrow } from './metered/call-problem.ts';

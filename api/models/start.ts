@@ -67,8 +67,8 @@ export function startModels(options: ModelsOptions): Models {
   const { settings, baseUrl, log } = options;
   const missing = missingSetting(settings);
   const catalog = readCatalog(settings.modelsFile);
-  const { databaseUrl, auditMs } = settings;
-  const ledger = openLedger({ databaseUrl, auditMs, registry: options.registry, log, open: options.open });
+  const { databaseUrl, auditMs, journal } = settings;
+  const ledger = openLedger({ databaseUrl, auditMs, journal, registry: options.registry, log, open: options.open });
   let current: ModelServices | undefined;
   let client: RouterClient | undefined;
   const services = (): ModelServices => current ?? absent(missing);

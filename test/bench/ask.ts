@@ -173,6 +173,8 @@ const ours = await startApi({
   environment: {
     MOORAGE_ROUTER_KIND: 'openrouter',
     MOORAGE_MODELS_FILE: modelsFile,
+    // As the chart sets it.
+    MOORAGE_JOURNAL: join(folder, 'journal'),
     MOORAGE_FREE_QUOTA_USD: '1000',
     MOORAGE_DAILY_CAP_USD: '100000',
   },

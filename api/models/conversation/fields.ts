@@ -79,15 +79,23 @@ export const saidFields = {
   system: systemField.optional().describe('System prompt, put before everything else'),
 };
 
+export const temperatureField = z
+  .number()
+  .min(0)
+  .max(2)
+  .optional()
+  .describe('Sampling temperature, 0 to 2; default: that of the model');
+export const topPField = z
+  .number()
+  .gt(0, 'must be above 0')
+  .max(1)
+  .optional()
+  .describe('Nucleus sampling, above 0 to 1; default: that of the model');
+
 /** How the model is to answer. A model that does not take one of them refuses the call, or ignores it. */
 export const optionFields = {
-  temperature: z.number().min(0).max(2).optional().describe('Sampling temperature, 0 to 2; default: that of the model'),
-  top_p: z
-    .number()
-    .gt(0, 'must be above 0')
-    .max(1)
-    .optional()
-    .describe('Nucleus sampling, above 0 to 1; default: that of the model'),
+  temperature: temperatureField,
+  top_p: topPField,
   stop: z
     .union([stopText, z.array(stopText).min(1).max(4)])
     .optional()

@@ -176,7 +176,7 @@ export class MeteredRouter {
     if (cost === undefined) return this.#pend(reserved, reference, measured);
     const { holds, router } = this.#options;
     const charged = marginFor(reserved, cost.amount);
-    const quota = await holds.settle(reserved.hold, {
+    const quota = await holds.settleBehind(reserved.hold, {
       cost: cost.amount,
       source: cost.source,
       usage: usageOf(reserved, measured),

@@ -110,6 +110,29 @@ test('the models are those of models.yaml', async () => {
   );
 });
 
+test('a conversation with an image, options and a schema is answered by ask, and by /v1 without a key', async () => {
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=', detail: 'low' } };
+  const body = {
+    messages: [
+      { role: 'system', content: 'Be brief.' },
+      { role: 'user', content: [{ type: 'text', text: 'What is this?' }, image] },
+    ],
+    temperature: 0.2,
+    top_p: 0.9,
+    stop: ['END'],
+    max_tokens: 50,
+    response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } },
+  };
+  for (const [path, more] of [
+    ['/api/ask', {}],
+    ['/v1/chat/completions', { model: 'alpha-v4-flash' }],
+  ] as const) {
+    const answer = await sample.request(path, json({ ...body, ...more }));
+    assert.equal(answer.status, 200, await answer.clone().text());
+    assert.match(answer.headers.get('x-cost-usd') ?? '', /^0\.\d+$/);
+  }
+});
+
 test('without a database LiteLLM issues no keys: a call with one says so, and nothing is charged', async () => {
   const answer = await sample.request(
     '/api/ask',

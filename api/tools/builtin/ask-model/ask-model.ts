@@ -1,6 +1,6 @@
 // The tool ask_model: sends one prompt to one language model.
 import { z } from 'zod';
-import { modelField, promptField, systemField } from '../../../models/index.ts';
+import { modelField, promptField, systemField, temperatureField, topPField } from '../../../models/index.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
@@ -10,7 +10,7 @@ export function askModelTool({ catalog, maxTokens }: ToolDependencies): Tool {
     title: 'Ask a model',
     description:
       'Sends one prompt to one language model and returns its answer with token counts and latency; cost_usd is the cost that the router billed. ' +
-      'Text only. The model does not see earlier calls and does not browse: use deep_research for questions about the live web, and compare_models to ask several models.',
+      'Text only; images, conversations and JSON by schema are for POST /api/ask. The model does not see earlier calls and does not browse: use deep_research for questions about the live web, and compare_models to ask several models.',
     input: z.strictObject({
       prompt: promptField.describe('Prompt to send to the model.'),
       model: modelField(catalog)
@@ -25,6 +25,8 @@ export function askModelTool({ catalog, maxTokens }: ToolDependencies): Tool {
         .max(maxTokens.max)
         .optional()
         .describe(`Maximum tokens of the answer, 1 to ${maxTokens.max}. Default: ${maxTokens.default}.`),
+      temperature: temperatureField,
+      top_p: topPField,
     }),
     aliases: { q: 'prompt', question: 'prompt', message: 'prompt', text: 'prompt', system_prompt: 'system' },
     output: z.object({
@@ -43,8 +45,9 @@ export function askModelTool({ catalog, maxTokens }: ToolDependencies): Tool {
     asksModels: true,
     openWorld: true,
     limitMs: 180_000,
-    async run({ prompt, model, system, max_tokens }, { models }) {
-      const reply = await models.ask({ prompt, model, system, maxTokens: max_tokens });
+    async run({ prompt, model, system, max_tokens, temperature, top_p }, { models }) {
+      const options = { temperature, top_p };
+      const reply = await models.ask({ prompt, model, system, options, maxTokens: max_tokens });
       return {
         result: {
           model: reply.model,

@@ -7,6 +7,8 @@ import {
   promptField,
   spreadSize,
   systemField,
+  temperatureField,
+  topPField,
 } from '../../../models/index.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
@@ -34,6 +36,8 @@ export function compareModelsTool({ catalog, maxTokens }: ToolDependencies): Too
         .max(maxTokens.max)
         .optional()
         .describe(`Maximum tokens of each answer, 1 to ${maxTokens.max}. Default: ${maxTokens.default}.`),
+      temperature: temperatureField,
+      top_p: topPField,
     }),
     aliases: {
       q: 'prompt',
@@ -49,8 +53,14 @@ export function compareModelsTool({ catalog, maxTokens }: ToolDependencies): Too
     asksModels: true,
     openWorld: true,
     limitMs: 180_000,
-    run: async ({ prompt, models, system, max_tokens }, { models: spender }) => ({
-      result: await spender.compare({ prompt, models, system, maxTokens: max_tokens }),
+    run: async ({ prompt, models, system, max_tokens, temperature, top_p }, { models: spender }) => ({
+      result: await spender.compare({
+        prompt,
+        models,
+        system,
+        options: { temperature, top_p },
+        maxTokens: max_tokens,
+      }),
     }),
   });
 }

@@ -77,7 +77,8 @@ test('ask_model asks the default model, or the one that is named, with what was 
     { prompt: ' ' },
     { prompt: 'x', model: 'nobody' },
     { prompt: 'x', max_tokens: 8_001 },
-    { prompt: 'x', temperature: 1 },
+    { prompt: 'x', temperature: 2.1 },
+    { prompt: 'x', temprature: 1 },
   ])
     assert.equal(tools.ask.input.safeParse(input).success, false);
 });
