@@ -14,6 +14,7 @@ import { a2aPath, cardJson } from '../a2a/index.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { type FrontPage, frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
+import { llmsFullText } from './llms-full-txt.ts';
 import { llmsText } from './llms-txt.ts';
 import { openApi, withApps } from './openapi.ts';
 import { answersAt, type Offer, type Site } from '../apps/index.ts';
@@ -51,6 +52,7 @@ export function discoveryEndpoints(
     openApiEndpoint(site),
     ...card,
     llmsEndpoint(site),
+    llmsFullEndpoint(site),
     capabilitiesEndpoint(site),
     problemEndpoint(site),
   ];
@@ -125,6 +127,28 @@ function llmsEndpoint(site: Site): Endpoint {
     handler: (_input, { mediaType }) =>
       Promise.resolve(
         bufferedResponse(llmsText(site), {
+          headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
+        }),
+      ),
+  });
+}
+
+function llmsFullEndpoint(site: Site): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/llms-full.txt',
+    operation: 'getLlmsFullText',
+    tag: 'discovery',
+    summary: 'Everything for language models in one file',
+    description:
+      'Markdown: each tool with all fields, examples and prices; quota, errors and problem types; models; and every endpoint.',
+    output: z.string(),
+    outputDescription: 'The text.',
+    produces: ['text/plain', 'text/markdown'],
+    handler: (_input, { mediaType }) =>
+      Promise.resolve(
+        bufferedResponse(llmsFullText(site), {
           headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
         }),
       ),

@@ -30,6 +30,7 @@ const paths: Readonly<Record<string, string>> = {
   openapi: '/openapi.json',
   agent_card: '/.well-known/agent-card.json',
   llms: '/llms.txt',
+  llms_full: '/llms-full.txt',
   capabilities: '/agent-capabilities.json',
 };
 
