@@ -72,6 +72,7 @@ function openApiEndpoint(site: Site): Endpoint {
     description: 'OpenAPI 3.1, generated from the definitions that also validate requests.',
     output: z.record(z.string(), z.unknown()),
     outputDescription: 'The document.',
+    responseHeaders: { Link: 'The documents that describe this service.' },
     handler: () =>
       Promise.resolve(
         jsonResponse(withApps((document ??= openApi(site.endpoints, site.baseUrl)), site), {
@@ -105,6 +106,7 @@ function cardEndpoint(site: Site): Endpoint {
       ),
     }),
     outputDescription: 'The card.',
+    responseHeaders: { Link: 'The documents that describe this service.' },
     handler: () =>
       Promise.resolve(
         jsonResponse(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
@@ -123,6 +125,7 @@ function llmsEndpoint(site: Site): Endpoint {
     description: 'Markdown in the llms.txt format: tools with an example call each, live apps, guides and endpoints.',
     output: z.string(),
     outputDescription: 'The text.',
+    responseHeaders: { Vary: 'Accept decides the media type.' },
     produces: ['text/plain', 'text/markdown'],
     handler: (_input, { mediaType }) =>
       Promise.resolve(
@@ -145,6 +148,7 @@ function llmsFullEndpoint(site: Site): Endpoint {
       'Markdown: each tool with all fields, examples and prices; quota, errors and problem types; models; and every endpoint.',
     output: z.string(),
     outputDescription: 'The text.',
+    responseHeaders: { Vary: 'Accept decides the media type.' },
     produces: ['text/plain', 'text/markdown'],
     handler: (_input, { mediaType }) =>
       Promise.resolve(

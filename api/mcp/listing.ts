@@ -57,7 +57,7 @@ function inputSchema(tool: Tool): ObjectSchema {
     .filter(([name]) => name !== 'raw' || tool.artifacts !== undefined)
     .map(([name, field]) => [
       name,
-      name in tool.input.shape || typeof field === 'boolean' ? field : { ...field, description: options[name] },
+      name in tool.input.shape || typeof field !== 'object' ? field : { ...field, description: options[name] },
     ]);
   return { ...schema, properties: Object.fromEntries(properties) };
 }
