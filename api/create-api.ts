@@ -14,6 +14,7 @@ import {
   type Offer,
   startApps,
 } from './apps/index.ts';
+import { formatMoney } from './billing/index.ts';
 import { type Catalog, type SourceGuide, startCatalog } from './catalog/index.ts';
 import { discoveryEndpoints } from './discovery/index.ts';
 import { createApp, type Endpoint } from './http/index.ts';
@@ -182,6 +183,14 @@ export function createApi(options: ApiOptions): Api {
     operations: apps.operations,
     protocols: [mcp],
     guides: catalog.guides.links,
+    models: models.catalog.models.map(({ id, label, tier, in_per_m, out_per_m }) => ({
+      id,
+      label,
+      tier,
+      in_per_m: formatMoney(in_per_m),
+      out_per_m: formatMoney(out_per_m),
+    })),
+    freeQuotaUsd: formatMoney(options.models.freeQuota),
   };
   const agent = a2aEndpoint({ offer, call: toolCalls({ ...tools, payerFor }) });
   const working = [

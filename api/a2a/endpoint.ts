@@ -39,6 +39,7 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
       result: z.unknown().optional(),
       error: z.unknown().optional(),
     }),
+    responseHeaders: { 'A2A-Version': 'The version of the protocol that is spoken.' },
     outputDescription: 'JSON-RPC 2.0 response, with a result or an error.',
     async handler({ body }, context) {
       return jsonResponse(await answer(options, body, context), {

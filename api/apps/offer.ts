@@ -17,6 +17,19 @@ export interface Offer {
   readonly protocols: readonly { readonly path: string }[];
   /** Guides for agents, which answer a question each. */
   readonly guides: readonly OfferedGuide[];
+  /** Models that can be asked here; none when left out. */
+  readonly models?: readonly OfferedModel[];
+  /** What a caller without a key may spend a day, in USD. */
+  readonly freeQuotaUsd?: string;
+}
+
+/** A model with its list prices in USD. */
+export interface OfferedModel {
+  readonly id: string;
+  readonly label: string;
+  readonly tier: 'free' | 'premium';
+  readonly in_per_m: string;
+  readonly out_per_m: string;
 }
 
 export interface OfferedGuide {

@@ -71,6 +71,7 @@ export const capabilities = z.object({
 const documents: Readonly<Record<string, string>> = {
   openapi: '/openapi.json',
   llms: '/llms.txt',
+  llms_full: '/llms-full.txt',
   agent_card: '/.well-known/agent-card.json',
 };
 const protocols = [

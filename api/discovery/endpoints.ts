@@ -6,6 +6,7 @@ import { a2aPath, cardJson } from '../a2a/index.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { type FrontPage, frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
+import { llmsFullText } from './llms-full-txt.ts';
 import { llmsText } from './llms-txt.ts';
 import { openApi, withApps } from './openapi.ts';
 import { explainedProblems } from './problem-types.ts';
@@ -44,6 +45,7 @@ export function discoveryEndpoints(
     openApiEndpoint(site),
     ...card,
     llmsEndpoint(site),
+    llmsFullEndpoint(site),
     capabilitiesEndpoint(site),
     problemEndpoint(site),
   ];
@@ -63,6 +65,7 @@ function openApiEndpoint(site: Site): Endpoint {
     description: 'OpenAPI 3.1, generated from the definitions that also validate requests.',
     output: z.record(z.string(), z.unknown()),
     outputDescription: 'The document.',
+    responseHeaders: { Link: 'The documents that describe this service.' },
     handler: () =>
       Promise.resolve(
         jsonResponse(withApps((document ??= openApi(site.endpoints, site.baseUrl)), site), {
@@ -96,6 +99,7 @@ function cardEndpoint(site: Site): Endpoint {
       ),
     }),
     outputDescription: 'The card.',
+    responseHeaders: { Link: 'The documents that describe this service.' },
     handler: () =>
       Promise.resolve(
         jsonResponse(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
@@ -114,10 +118,34 @@ function llmsEndpoint(site: Site): Endpoint {
     description: 'Markdown in the llms.txt format: tools with an example call each, live apps, guides and endpoints.',
     output: z.string(),
     outputDescription: 'The text.',
+    responseHeaders: { Vary: 'Accept decides the media type.' },
     produces: ['text/plain', 'text/markdown'],
     handler: (_input, { mediaType }) =>
       Promise.resolve(
         bufferedResponse(llmsText(site), {
+          headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
+        }),
+      ),
+  });
+}
+
+function llmsFullEndpoint(site: Site): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/llms-full.txt',
+    operation: 'getLlmsFullText',
+    tag: 'discovery',
+    summary: 'Everything for language models in one file',
+    description:
+      'Markdown: each tool with all fields, examples and prices; quota, errors and problem types; models; and every endpoint.',
+    output: z.string(),
+    outputDescription: 'The text.',
+    responseHeaders: { Vary: 'Accept decides the media type.' },
+    produces: ['text/plain', 'text/markdown'],
+    handler: (_input, { mediaType }) =>
+      Promise.resolve(
+        bufferedResponse(llmsFullText(site), {
           headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
         }),
       ),

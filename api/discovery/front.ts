@@ -30,6 +30,7 @@ const paths: Readonly<Record<string, string>> = {
   openapi: '/openapi.json',
   agent_card: '/.well-known/agent-card.json',
   llms: '/llms.txt',
+  llms_full: '/llms-full.txt',
   capabilities: '/agent-capabilities.json',
 };
 
@@ -65,6 +66,10 @@ export function frontEndpoint(site: Site, page?: FrontPage): Endpoint {
     // Links to a page are shared with fields of all kinds: a page lets them pass, a program learns of its mistake.
     read: ({ query }: RawInput) => query,
     output: z.record(z.string(), z.string()),
+    responseHeaders: {
+      Link: 'The documents that describe this service.',
+      Vary: 'Accept decides between page and JSON.',
+    },
     outputDescription: 'Name, description and URLs of this service.',
     produces: page === undefined ? ['application/json'] : ['application/json', html],
     async handler(query, context) {

@@ -11,6 +11,7 @@ interface Link {
 const links: readonly Link[] = [
   { path: '/openapi.json', rel: 'service-desc', type: 'application/json', title: 'OpenAPI document' },
   { path: '/llms.txt', rel: 'service-doc', type: 'text/plain', title: 'Overview for language models' },
+  { path: '/llms-full.txt', rel: 'service-doc', type: 'text/plain', title: 'Everything for language models' },
   { path: '/.well-known/agent-card.json', rel: 'service-meta', type: 'application/json', title: 'A2A agent card' },
   {
     path: '/agent-capabilities.json',

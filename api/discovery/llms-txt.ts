@@ -1,13 +1,15 @@
 // /llms.txt: an overview in Markdown for language models (llmstxt.org).
 import { authentication, description, type Endpoint, name } from '../http/index.ts';
 import { exampleUrl, type HostedAppSummary, type Tool } from '../tools/index.ts';
+import { formatMoney, parseMoney, zero } from '../billing/index.ts';
+import { requiredFields } from './fields.ts';
 import { answersAt, callUrl, type Site } from '../apps/index.ts';
 
 export function llmsText(site: Site): string {
   const { baseUrl, tools } = site;
   const sections = [
     `# ${name}\n\n> ${description}`,
-    `Authentication: ${authentication}\n\nErrors are RFC 9457 problems: \`detail\` says what went wrong, \`errors\` lists each invalid field with a fix, and \`actions\` lists ways to continue.`,
+    `Authentication: ${authentication}\n\nEverything in one file, with all fields, errors and models: ${baseUrl}/llms-full.txt\n\nErrors are RFC 9457 problems: \`detail\` says what went wrong, \`errors\` lists each invalid field with a fix, and \`actions\` lists ways to continue.`,
     section(
       'Tools',
       tools.length === 0 ? undefined : howToCall(site),
@@ -52,10 +54,20 @@ function howToCall(site: Site): string {
 }
 
 function toolLine(tool: Tool, site: Site): string {
-  const fields = Object.keys(tool.input.shape);
+  const required = requiredFields(tool.input);
+  const fields = Object.keys(tool.input.shape).map((field) =>
+    required.includes(field) ? `${field} (required)` : field,
+  );
   const taken = fields.length === 0 ? '' : ` Parameters: ${fields.join(', ')}.`;
   const off = site.off(tool);
-  return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${line(tool.description)}${taken}${off === undefined ? '' : ` Not available here. ${line(off)}`}`;
+  return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${line(tool.description)}${taken} Price: ${priceText(tool)}.${off === undefined ? '' : ` Not available here. ${line(off)}`}`;
+}
+
+function priceText({ price, asksModels }: Tool): string {
+  const own = parseMoney(price);
+  const billed = 'the billed cost of its model calls';
+  if (own === zero) return asksModels === true ? billed : 'free';
+  return `$${formatMoney(own)}${asksModels === true ? ` plus ${billed}` : ''}`;
 }
 
 function howToCallApps(site: Site): string | undefined {

@@ -15,6 +15,8 @@ import {
   unsupportedMediaType,
 } from '../http/index.ts';
 import type { Site } from '../apps/index.ts';
+import { headerComponents, problemHeaders, successHeaders, unchangedHeaders } from './openapi-headers.ts';
+import { problemSchema } from './openapi-problem.ts';
 
 type Json = Record<string, unknown>;
 
@@ -44,6 +46,7 @@ export function openApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
           description: 'Optional. Your own API key for the model router, which begins with sk-.',
         },
       },
+      headers: headerComponents,
       schemas: { Problem: problemSchema },
     },
   };
@@ -97,15 +100,24 @@ function parameters(schema: z.ZodObject | undefined, location: 'path' | 'query')
       in: location,
       required: location === 'path' || !(field as z.ZodType).safeParse(undefined).success,
       description,
-      schema: form,
+      ...(isJson(form) ? { content: { 'application/json': { schema: form } } } : { schema: form }),
     };
   });
+}
+
+/** Objects, lists of objects and any JSON stand in a query as JSON text; all else as it is. */
+function isJson(form: Json): boolean {
+  const alternatives = [form['anyOf'], form['oneOf']].flat().filter((one) => typeof one === 'object');
+  if (alternatives.length > 0) return alternatives.some((one) => isJson(one as Json));
+  if (form['type'] === 'array') return isJson((form['items'] ?? {}) as Json);
+  return form['type'] === 'object' || !['type', 'enum', 'const'].some((keyword) => keyword in form);
 }
 
 function success(endpoint: Endpoint): Json {
   const json = schemaOf(endpoint.output, 'output');
   return {
     description: endpoint.outputDescription,
+    headers: successHeaders(endpoint),
     content: Object.fromEntries(endpoint.produces.map((type) => [type, contentOf(type, json)])),
   };
 }
@@ -113,7 +125,12 @@ function success(endpoint: Endpoint): Json {
 function unchanged({ freshSeconds }: Endpoint): Json {
   return freshSeconds === undefined
     ? {}
-    : { 304: { description: 'The content that If-None-Match names has not changed.' } };
+    : {
+        304: {
+          description: 'The content that If-None-Match names has not changed.',
+          headers: unchangedHeaders(),
+        },
+      };
 }
 
 /**
@@ -136,6 +153,7 @@ function problems(endpoint: Endpoint): Json {
       status,
       {
         description: types.map((type) => `${type.title} (\`${type.slug}\`).`).join(' '),
+        headers: problemHeaders(status),
         content: { [problemMediaType]: { schema: { $ref: '#/components/schemas/Problem' } } },
       },
     ]),
@@ -164,30 +182,3 @@ function asList(schema: z.core.JSONSchema.BaseSchema): void {
   delete schema.prefixItems;
   Object.assign(schema, { items: first, minItems: prefixItems.length, maxItems: prefixItems.length });
 }
-
-const problemSchema: Json = {
-  type: 'object',
-  description: 'RFC 9457 problem.',
-  required: ['type', 'title', 'status', 'detail', 'instance', 'request_id'],
-  properties: {
-    type: { type: 'string', format: 'uri' },
-    title: { type: 'string' },
-    status: { type: 'integer' },
-    detail: { type: 'string' },
-    instance: { type: 'string' },
-    request_id: { type: 'string' },
-    errors: {
-      type: 'array',
-      items: {
-        type: 'object',
-        required: ['in', 'field', 'message', 'fix'],
-        properties: {
-          in: { enum: ['body', 'path', 'query', 'header', 'argument'] },
-          field: { type: 'string' },
-          message: { type: 'string' },
-          fix: { type: 'string' },
-        },
-      },
-    },
-  },
-};

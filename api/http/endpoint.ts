@@ -93,6 +93,8 @@ export interface EndpointDefinition<
   readonly freshSeconds?: number;
   /** Media types of the answer, the preferred one first; default application/json. */
   readonly produces?: readonly string[];
+  /** Headers of an answer that succeeds, beside those that every endpoint of its kind sends: what each says. */
+  readonly responseHeaders?: Readonly<Record<string, string>>;
   /** Problems that it answers beside those that any endpoint can. */
   readonly problems?: readonly ProblemType[];
   /** Answers with a value of `output`, or with a whole Response of one of `produces`. Refuses by throwing a Problem. */

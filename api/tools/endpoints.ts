@@ -80,6 +80,17 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
     produces: [json, ...(tool.artifacts ?? [])],
     // What a tool keeps, it keeps for a caller.
     ...(tool.writes === true ? { readsOwnData: true } : {}),
+    responseHeaders: {
+      'X-Cost-Usd': 'What the call cost, in USD; absent while it is not known.',
+      'X-Charged-Usd': 'What you are charged for it, in USD.',
+      'X-Cost-Source': 'none, tariff, metered or pending; see cost_source.',
+      ...(tool.artifacts === undefined
+        ? {}
+        : {
+            'Content-Disposition': 'With raw=1: the name of the file.',
+            'Content-Security-Policy': 'With raw=1: keeps a file from running anything in a browser.',
+          }),
+    },
     problems: problemsOf(tool),
   };
   return [

@@ -57,7 +57,7 @@ test('llms.txt: a title, a summary, and a line for each tool with a call that wo
   assert.match(document, /^# Moorage\n\n> Hosts open-source/);
   assert.match(
     document,
-    /^- \[echo\]\(https:\/\/moorage\.test\/t\/echo\?text=ahoy\+%26\+welcome&times=2\): Repeats a text\. So often as is said\. Parameters: text, times\.$/m,
+    /^- \[echo\]\(https:\/\/moorage\.test\/t\/echo\?text=ahoy\+%26\+welcome&times=2\): Repeats a text\. So often as is said\. Parameters: text \(required\), times\. Price: free\.$/m,
   );
   assert.match(document, /^- \[listen\].* Not available here\. Set tools\.speech\.enabled\.$/m);
   assert.match(document, /^- \[POST \/api\/submit\]/m);
@@ -141,7 +141,8 @@ test('the Link header leads from the front page and the OpenAPI document to ever
     const header = (await send(app, path, { headers: { accept } })).headers.get('link') ?? '';
     return [...header.matchAll(/<([^>]+)>; rel="([^"]+)"/g)].map(([, target = '', rel = '']) => `${rel} ${target}`);
   };
-  const expected = ['service-desc /openapi.json', 'service-doc /llms.txt', 'service-meta /agent-capabilities.json'];
+  const expected = ['service-desc /openapi.json', 'service-doc /llms.txt',
+    'service-doc /llms-full.txt', 'service-meta /agent-capabilities.json'];
   for (const [path, accept] of [
     ['/', 'text/html'],
     ['/', 'application/json'],
@@ -149,4 +150,22 @@ test('the Link header leads from the front page and the OpenAPI document to ever
   ] as const)
     assert.deepEqual(await linked(path, accept), expected);
   for (const entry of expected) assert.equal((await send(app, entry.split(' ')[1] ?? '')).status, 200);
+});
+
+test('llms.txt names required fields and prices; llms-full.txt has every field, problem type and endpoint', async () => {
+  const { text, endpoints } = server();
+  const short = await text('/llms.txt');
+  assert.match(short, /Parameters: text \(required\), times\. Price: free\.$/m);
+  assert.match(short, /^- \[listen\].* Parameters: url \(required\)\. Price: \$0\.002\./m);
+  assert.match(short, /https:\/\/moorage\.test\/llms-full\.txt/);
+  const full = await text('/llms-full.txt');
+  assert.match(full, /^- `text` \(string of at most 200 characters, \*\*required\*\*\): What to repeat$/m);
+  assert.match(full, /^- `times` \(integer of 1 to 9, optional, default 1\): How often$/m);
+  assert.match(full, /^The same: POST https:\/\/moorage\.test\/t\/echo \{"text":"ahoy & welcome","times":2\}$/m);
+  assert.match(full, /^- `said` \(list of string\): What was said$/m);
+  assert.match(full, /^\*\*Not available here\.\*\* Set tools\.speech\.enabled\.$/m);
+  for (const { method, path, problems } of endpoints) {
+    assert.ok(full.includes(`### ${method} https://moorage.test${path}\n`), path);
+    for (const { slug } of problems) assert.ok(full.includes(`\`${slug}\``), slug);
+  }
 });

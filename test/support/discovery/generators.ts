@@ -1,0 +1,37 @@
+// Generators of clients by other people, installed once from npm and PyPI, apart from our own packages: they need
+// another TypeScript.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { paths } from '../../../cluster/paths.ts';
+
+const npmPackages = ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', 'typescript@5.9.3'];
+const pythonPackage = 'openapi-python-client==0.26.2';
+const quiet = { stdio: ['ignore', 'ignore', 'inherit'] } as const;
+
+/** @returns the folder in which node finds the packages */
+export function installForTypeScript(): string {
+  return once('openapi-typescript', npmPackages.join(' '), (folder) => {
+    writeFileSync(join(folder, 'package.json'), '{"type": "module"}');
+    execFileSync('npm', ['install', '--no-audit', '--no-fund', ...npmPackages], { ...quiet, cwd: folder });
+  });
+}
+
+/** @returns the folder of the programs */
+export function installForPython(): string {
+  const folder = once('openapi-python-client', pythonPackage, (at) => {
+    execFileSync('python3', ['-m', 'venv', '--clear', at], quiet);
+    execFileSync(join(at, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', pythonPackage], quiet);
+  });
+  return join(folder, 'bin');
+}
+
+function once(name: string, version: string, install: (folder: string) => void): string {
+  const folder = join(paths.cache, 'generators', name, version.replaceAll(/[^\w.-]+/g, '_'));
+  const complete = join(folder, '.complete');
+  if (existsSync(complete)) return folder;
+  mkdirSync(folder, { recursive: true });
+  install(folder);
+  writeFileSync(complete, version);
+  return folder;
+}
