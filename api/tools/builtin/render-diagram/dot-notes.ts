@@ -2,7 +2,7 @@
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
 
-/** Comments are passed over; then strings, HTML and words are told apart. */
+/** Comments are passed over; then strings, HTML and words are distinguished. */
 const token =
   /\/\*[\s\S]*?\*\/|\/\/[^\n]*|^#[^\n]*|"(?<text>(?:[^"\\]|\\[\s\S])*)"|(?<word>[\p{L}_\u0080-\u{10ffff}][\p{L}\p{N}_.]*|-?[\d.]+)|(?<mark>[={}<>])/gmu;
 

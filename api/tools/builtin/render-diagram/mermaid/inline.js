@@ -37,14 +37,17 @@ function stylesOf(element, parentStyle, bareStyle) {
   // The outermost one says all: what it would inherit elsewhere is not known.
   for (const name of inherited) add(name, parentStyle?.getPropertyValue(name));
   for (const name of own) add(name, bareStyle.getPropertyValue(name));
-  const moved = !element.hasAttribute('transform') && style.transform !== 'none';
-  for (const name of geometry) {
-    const value = style.getPropertyValue(name);
-    if (element.hasAttribute(name) || (name.startsWith('transform') && !moved)) continue;
-    if (value !== bareStyle.getPropertyValue(name)) pairs.push([name, value]);
-  }
+  pairs.push(...geometryOf(element, style, bareStyle));
   if (style.animationName !== 'none') pairs.push(['animation', style.animation]);
   return pairs.map(([name, value]) => `${name}: ${plain(value)}`).join('; ');
+}
+
+function geometryOf(element, style, bareStyle) {
+  const moved = !element.hasAttribute('transform') && style.transform !== 'none';
+  return geometry
+    .filter((name) => !element.hasAttribute(name) && (moved || !name.startsWith('transform')))
+    .map((name) => [name, style.getPropertyValue(name)])
+    .filter(([name, value]) => value !== bareStyle.getPropertyValue(name));
 }
 
 function keyframes(svg) {

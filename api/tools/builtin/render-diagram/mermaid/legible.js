@@ -4,7 +4,7 @@
 /** WCAG AA for text. */
 const enough = 4.5;
 /** Of very large pictures the colours stay as they are. */
-const mostPairs = 2_000_000;
+const maximumPairs = 2_000_000;
 
 const shapeNames = 'rect, circle, ellipse, polygon, path';
 const hidden = 'defs, marker, clipPath, mask, symbol, pattern';
@@ -102,7 +102,7 @@ function readable(svg) {
   const shapes = shapesOf(svg);
   // Numbers of messages stand on markers, which are no shapes of their own.
   const texts = [...svg.querySelectorAll('text:not(.sequenceNumber)')].filter((text) => text.closest(hidden) === null);
-  if (shapes.length * texts.length > mostPairs) return;
+  if (shapes.length * texts.length > maximumPairs) return;
   for (const text of texts) {
     const box = text.getBoundingClientRect();
     if (box.width === 0) continue;
