@@ -3,7 +3,7 @@ import type { BlockList } from 'node:net';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../lib/log.ts';
 import { httpMetrics } from '../lib/metrics.ts';
-import { a2aEndpoint, toolCalls } from './a2a/index.ts';
+import { a2aEndpoint, interpreter, toolCalls } from './a2a/index.ts';
 import {
   type Apps,
   type AppSettings,
@@ -34,6 +34,7 @@ import { readReceiptSettings, type ReceiptSettings, startReceipts } from './rece
 import { startReconciliation } from './reconciliation/index.ts';
 import {
   type Fetcher,
+  ModelSpender,
   startTools,
   startWorkers,
   type Tools,
@@ -192,7 +193,26 @@ export function createApi(options: ApiOptions): Api {
     })),
     freeQuotaUsd: formatMoney(options.models.freeQuota),
   };
-  const agent = a2aEndpoint({ offer, call: toolCalls({ ...tools, payerFor }) });
+  const agent = a2aEndpoint({
+    offer,
+    call: toolCalls({ ...tools, payerFor }),
+    interpret:
+      options.models.router === undefined
+        ? undefined
+        : interpreter({
+            tools: offer.tools.filter((tool) => offer.off(tool) === undefined),
+            payerFor,
+            spenderFor: (payer, signal) =>
+              new ModelSpender({
+                services: models.services,
+                catalog: models.catalog,
+                maxTokens: options.models.maxTokens,
+                payer,
+                tool: 'a2a',
+                signal,
+              }),
+          }),
+  });
   const working = [
     ...models.endpoints,
     ...tools.endpoints,

@@ -27,7 +27,8 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
     summary: 'The Agent2Agent protocol (A2A 1.0 and 0.3, JSON-RPC)',
     description:
       'To run a tool, call SendMessage with a data part {"tool": name, "arguments": {…}}. The response is a message with the result as a data part, and the file, if any, as another part. ' +
-      'A text message returns help. A call that is rejected or fails returns a task in the state rejected or failed, with the problem in its message. ' +
+      'Fields beside the name are arguments too, and JSON in a text, also in a fenced block, is read the same way. Words are mapped to a tool by a model, where a model router is connected: the answer says so, with the cost of that call; ' +
+      'where none is, or the model is unsure, a task in the state input-required asks back, to be answered by a whole request. A call that is rejected or fails returns a task in the state rejected or failed, with the problem in its message. ' +
       'Keys, quota and cost are the same as for /t. Streaming is not supported. Clients of A2A 0.3 call message/send. The agent card is at /.well-known/agent-card.json.',
     bodyLimit,
     body: z
@@ -57,7 +58,7 @@ async function answer(options: AgentOptions, body: Record<string, unknown>, cont
     validateVersion(requestedVersion, card, 'JSONRPC');
     const handler = new DefaultRequestHandler(card, new InMemoryTaskStore(), executorFor(options, context));
     const transport = older ? new LegacyJsonRpcTransportHandler(handler) : new JsonRpcTransportHandler(handler);
-    return await onlyOne(await transport.handle(body, new ServerCallContext({ requestedVersion })));
+    return await onlyOne(await transport.handle(withoutTask(body), new ServerCallContext({ requestedVersion })));
   } catch (error) {
     return {
       jsonrpc: '2.0',
@@ -67,6 +68,16 @@ async function answer(options: AgentOptions, body: Record<string, unknown>, cont
         : JsonRpcTransportHandler.mapToJSONRPCError(error),
     };
   }
+}
+
+const sent = z.looseObject({ params: z.looseObject({ message: z.looseObject({ taskId: z.unknown() }) }) });
+
+/** No task is kept here: who answers a question of ours sends a new request. */
+function withoutTask(body: Record<string, unknown>): Record<string, unknown> {
+  const read = sent.safeParse(body);
+  if (!read.success) return body;
+  const { taskId: _, ...message } = read.data.params.message;
+  return { ...body, params: { ...read.data.params, message } };
 }
 
 /** The protocol version of the client. For clients that do not send it, the method decides. */

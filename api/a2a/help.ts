@@ -5,8 +5,7 @@ import type { Tool } from '../tools/index.ts';
 
 /** Details of the tools that the text names, or else a line for each tool. */
 export function helpText({ tools, baseUrl }: Offer, text: string): string {
-  const words = new Set(text.toLowerCase().split(/[^a-z0-9_]+/));
-  const named = tools.filter((tool) => words.has(tool.name));
+  const named = toolsIn(tools, text);
   const how = 'To run a tool, send a data part {"tool": "<name>", "arguments": {…}}, or the same JSON as a text part.';
   if (named.length > 0) return [how, ...named.map(inFull)].join('\n\n');
   const lines = tools.map(({ name, title }) => `- ${name}: ${title}`);
@@ -16,6 +15,16 @@ export function helpText({ tools, baseUrl }: Offer, text: string): string {
   ]
     .filter((part) => part !== '')
     .join('\n\n');
+}
+
+/** Whether a text names a tool. */
+export function namesTool({ tools }: Pick<Offer, 'tools'>, text: string): boolean {
+  return toolsIn(tools, text).length > 0;
+}
+
+function toolsIn(tools: readonly Tool[], text: string): Tool[] {
+  const words = new Set(text.toLowerCase().split(/[^a-z0-9_]+/));
+  return tools.filter((tool) => words.has(tool.name));
 }
 
 function inFull(tool: Tool): string {

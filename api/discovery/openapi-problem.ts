@@ -37,7 +37,7 @@ export const addedMembers: Readonly<Record<string, Json>> = {
   charged_usd: described({ type: 'number' }, 'What of it you are charged.'),
   cost_source: described(text, 'Where the cost comes from; `pending` while it is not known.'),
   latency_ms: count,
-  limit: described({ type: ['string', 'integer'] }, 'Which limit was reached, or how high it is.'),
+  limit: described({ anyOf: [text, count] }, 'Which limit was reached, or how high it is.'),
   used: described(count, 'How much of the limit is used.'),
   limit_bytes: count,
   limit_entries: count,

@@ -166,11 +166,20 @@ function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
     target: 'draft-2020-12',
     override: ({ jsonSchema }) => {
       asList(jsonSchema);
+      asAlternatives(jsonSchema);
     },
   });
   // The dialect of every schema is that of the document.
   delete described['$schema'];
   return described;
+}
+
+/** A list of types is described as alternatives: few programs that read the document know more than one type of a field. */
+function asAlternatives(schema: z.core.JSONSchema.BaseSchema): void {
+  const types: unknown = schema.type;
+  if (!Array.isArray(types) || types.filter((type) => type !== 'null').length < 2) return;
+  delete schema.type;
+  schema.anyOf = types.map((type) => ({ type: type as 'string' }));
 }
 
 /** A tuple of one type is described as a list of its length: few programs that read the document know prefixItems. */

@@ -1,13 +1,13 @@
 // Generators of clients by other people, installed once from npm and PyPI, apart from our own packages: they need
 // another TypeScript.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, type ExecFileSyncOptions } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { paths } from '../../../cluster/paths.ts';
 
 const npmPackages = ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', 'typescript@5.9.3'];
 const pythonPackage = 'openapi-python-client==0.26.2';
-const quiet = { stdio: ['ignore', 'ignore', 'inherit'] } as const;
+const quiet: ExecFileSyncOptions = { stdio: ['ignore', 'ignore', 'inherit'] };
 
 /** @returns the folder in which node finds the packages */
 export function installForTypeScript(): string {
