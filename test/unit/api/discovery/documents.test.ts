@@ -141,8 +141,12 @@ test('the Link header leads from the front page and the OpenAPI document to ever
     const header = (await send(app, path, { headers: { accept } })).headers.get('link') ?? '';
     return [...header.matchAll(/<([^>]+)>; rel="([^"]+)"/g)].map(([, target = '', rel = '']) => `${rel} ${target}`);
   };
-  const expected = ['service-desc /openapi.json', 'service-doc /llms.txt',
-    'service-doc /llms-full.txt', 'service-meta /agent-capabilities.json'];
+  const expected = [
+    'service-desc /openapi.json',
+    'service-doc /llms.txt',
+    'service-doc /llms-full.txt',
+    'service-meta /agent-capabilities.json',
+  ];
   for (const [path, accept] of [
     ['/', 'text/html'],
     ['/', 'application/json'],
