@@ -26,6 +26,7 @@ import {
   type ModelSettings,
   type ModelsOptions,
   openAiError,
+  type PayerFor,
   payersOf,
   startModels,
 } from './models/index.ts';
@@ -196,22 +197,7 @@ export function createApi(options: ApiOptions): Api {
   const agent = a2aEndpoint({
     offer,
     call: toolCalls({ ...tools, payerFor }),
-    interpret:
-      options.models.router === undefined
-        ? undefined
-        : interpreter({
-            tools: offer.tools.filter((tool) => offer.off(tool) === undefined),
-            payerFor,
-            spenderFor: (payer, signal) =>
-              new ModelSpender({
-                services: models.services,
-                catalog: models.catalog,
-                maxTokens: options.models.maxTokens,
-                payer,
-                tool: 'a2a',
-                signal,
-              }),
-          }),
+    interpret: interpreterOf(options.models, models, offer, payerFor),
   });
   const working = [
     ...models.endpoints,
@@ -271,4 +257,19 @@ function openToSites(path: string): boolean {
   return /^\/(?:(?:api|t|v1|[.]well-known)(?:\/|$)|(?:openapi|agent-capabilities)[.]json$|llms(?:-full)?[.]txt$)/.test(
     path,
   );
+}
+
+/** Reads words for the A2A agent; nobody does where no model router is connected. */
+function interpreterOf(
+  { router, maxTokens }: ModelSettings,
+  { services, catalog }: Models,
+  { tools, off }: Offer,
+  payerFor: PayerFor,
+): ReturnType<typeof interpreter> | undefined {
+  if (router === undefined) return undefined;
+  return interpreter({
+    tools: tools.filter((tool) => off(tool) === undefined),
+    payerFor,
+    spenderFor: (payer, signal) => new ModelSpender({ services, catalog, maxTokens, payer, tool: 'a2a', signal }),
+  });
 }

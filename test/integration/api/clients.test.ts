@@ -1,14 +1,15 @@
-// Clients that other people's programs generate from the OpenAPI document call every operation once: in TypeScript,
-// where the compiler judges each call, and in Python, which decodes each answer.
+// Clients that other people's programs generate from the OpenAPI document call every operation once: in TypeScript
+// and Go, where the compiler judges the calls, and in Python, which decodes each answer.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
+import { findGo } from '../../../cluster/binaries/toolchain.ts';
 import { clientCalls, openApiDocument, type ClientCall } from '../../support/discovery/client-calls.ts';
-import { installForPython, installForTypeScript } from '../../support/discovery/generators.ts';
+import { goRuntime, installForGo, installForPython, installForTypeScript } from '../../support/discovery/generators.ts';
 import { startWholeApi, type WholeApi } from '../../support/discovery/whole-api.ts';
 import { exclusively } from '../../support/exclusively.ts';
 
@@ -107,6 +108,10 @@ test(
         .map((name) => `${id} ${status}: ${name}`);
     });
     assert.deepEqual(undeclared, []);
+    assert.deepEqual(
+      results.filter(({ status }) => status === 500),
+      [],
+    );
     await context.annotate(statuses(results));
   },
 );
@@ -143,6 +148,36 @@ test(
     );
   },
 );
+
+test('Go (oapi-codegen): every operation is generated, compiled and called', { timeout: 900_000 }, async (context) => {
+  const go = await findGo();
+  const generator = await exclusively(() => installForGo(go));
+  const module = join(folder, 'go');
+  mkdirSync(join(module, 'client'), { recursive: true });
+  writeFileSync(join(module, 'go.mod'), 'module clients\n\ngo 1.26\n');
+  copyFileSync(join(support, 'client.go'), join(module, 'main.go'));
+  await execa(generator, [
+    '-generate',
+    'types,client',
+    '-package',
+    'client',
+    '-o',
+    join(module, 'client', 'client.go'),
+    document,
+  ]);
+  const environment = { cwd: module, env: { GOFLAGS: '-mod=mod' } };
+  await execa(go, ['get', goRuntime], environment);
+  await execa(go, ['build', '-o', 'calls', '.'], environment);
+  const ran = await execa(join(module, 'calls'), [api.url, join(folder, 'calls.json')]);
+  const results = z.array(z.object({ id: z.string(), status: z.number() })).parse(JSON.parse(ran.stdout));
+  assert.deepEqual(
+    results.map(({ id }) => id),
+    calls.map(({ id }) => id),
+  );
+  for (const { id, status } of results)
+    assert.ok(calls.find((call) => call.id === id)?.headers[String(status)] !== undefined, `${id}: status ${status}`);
+  await context.annotate(statuses(results));
+});
 
 function statuses(results: readonly { readonly status: number }[]): string {
   const counts = Object.entries(Object.groupBy(results, ({ status }) => status));

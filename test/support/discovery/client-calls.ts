@@ -17,7 +17,10 @@ export interface ClientCall {
   readonly method: string;
   readonly path: string;
   readonly params: Readonly<Record<string, unknown>>;
+  /** Values of the query: what the document describes as JSON, as JSON text. */
   readonly query: Readonly<Record<string, unknown>>;
+  /** The same, as they are: for clients that write the JSON themselves. */
+  readonly fields: Readonly<Record<string, unknown>>;
   readonly body: unknown;
   /** Names of declared headers by status, in lower case. */
   readonly headers: Readonly<Record<string, readonly string[]>>;
@@ -26,6 +29,8 @@ export interface ClientCall {
 const day = '2026-01-01';
 const inPaths: Readonly<Record<string, string>> = {
   slug: 'pdf-translate',
+  model: 'alpha-v4-flash',
+  request: '00000000-0000-4000-8000-000000000000',
   day,
   handle: 'octo',
   line: '1',
@@ -65,6 +70,7 @@ export function clientCalls(
         method: method.toUpperCase(),
         path,
         params: Object.fromEntries(named) as Record<string, unknown>,
+        fields: Object.fromEntries(query),
         query: Object.fromEntries(query.map(([name, value]) => [name, json.has(name) ? JSON.stringify(value) : value])),
         body: requestBody === undefined ? undefined : (example ?? bodies[id]),
         headers: Object.fromEntries(

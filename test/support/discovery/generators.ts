@@ -7,6 +7,8 @@ import { paths } from '../../../cluster/paths.ts';
 
 const npmPackages = ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', 'typescript@5.9.3'];
 const pythonPackage = 'openapi-python-client==0.26.2';
+const goGenerator = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
+export const goRuntime = 'github.com/oapi-codegen/runtime@v1.8.0';
 const quiet: ExecFileSyncOptions = { stdio: ['ignore', 'ignore', 'inherit'] };
 
 /** @returns the folder in which node finds the packages */
@@ -24,6 +26,18 @@ export function installForPython(): string {
     execFileSync(join(at, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', pythonPackage], quiet);
   });
   return join(folder, 'bin');
+}
+
+/** @returns the generator */
+export function installForGo(go: string): string {
+  const folder = once('oapi-codegen', goGenerator, (at) => {
+    execFileSync(go, ['install', goGenerator], {
+      ...quiet,
+      cwd: at,
+      env: { ...process.env, GOBIN: at, GOFLAGS: '-mod=mod' },
+    });
+  });
+  return join(folder, 'oapi-codegen');
 }
 
 function once(name: string, version: string, install: (folder: string) => void): string {

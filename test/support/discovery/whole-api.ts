@@ -7,10 +7,12 @@ import { readCatalog } from '../../../api/models/catalog.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { startDemoRouter } from '../../../api/models/router/demo-router.ts';
 import { readReceiptSettings } from '../../../api/receipts/index.ts';
+import { clusterUnavailable } from '../../../api/http/problems/problems.ts';
 import { submitEndpoints } from '../../../api/submit/endpoints.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
+import { Problem } from '../../../lib/problem.ts';
 import { blockList } from '../../../lib/subnets.ts';
 import { sampleApps, sampleServices, silent, site } from '../api/sample.ts';
 import { freePort } from '../free-port.ts';
@@ -43,7 +45,12 @@ export async function startWholeApi(): Promise<WholeApi> {
     receipts: readReceiptSettings({}),
     apps: { apps, site },
     findModelApp: () => undefined,
-    submitting: submitEndpoints(sampleServices({ apps })),
+    submitting: submitEndpoints(
+      sampleServices({
+        apps,
+        submit: () => Promise.reject(new Problem(clusterUnavailable, 'There is no cluster behind this API.')),
+      }),
+    ),
     fetcher: new GuardedFetcher(),
     registry: new Registry(),
     log: silent,
