@@ -32,9 +32,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What HTTP itself needs, which no description lists. */
+/** What HTTP and CORS need, which no description lists. */
 const ofHttp =
-  /^(connection|content-(encoding|language|length|type)|date|keep-alive|transfer-encoding|vary|x-content-type-options)$/;
+  /^(access-control-[a-z-]+|connection|content-(encoding|language|length|type)|date|keep-alive|transfer-encoding|vary|x-content-type-options)$/;
 const result = z.object({ id: z.string(), status: z.number(), headers: z.array(z.string()) });
 
 /** A part of a request, if there is anything in it. */
