@@ -166,20 +166,23 @@ function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
     target: 'draft-2020-12',
     override: ({ jsonSchema }) => {
       asList(jsonSchema);
-      asAlternatives(jsonSchema);
     },
   });
   // The dialect of every schema is that of the document.
   delete described['$schema'];
-  return described;
+  return withoutTypeLists(described) as Json;
 }
 
-/** A list of types is described as alternatives: few programs that read the document know more than one type of a field. */
-function asAlternatives(schema: z.core.JSONSchema.BaseSchema): void {
-  const types: unknown = schema.type;
-  if (!Array.isArray(types) || types.filter((type) => type !== 'null').length < 2) return;
-  delete schema.type;
-  schema.anyOf = types.map((type) => ({ type: type as 'string' }));
+/** A list of types becomes alternatives: few programs that read the document know more than one type of a field. */
+function withoutTypeLists(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withoutTypeLists);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const { type, ...rest } = schema as Json;
+  const inside = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, withoutTypeLists(value)]));
+  if (type === undefined) return inside;
+  if (!Array.isArray(type) || type.filter((one) => one !== 'null').length < 2)
+    return { type: typeof type === 'object' ? withoutTypeLists(type) : type, ...inside };
+  return { anyOf: type.map((one: unknown) => ({ type: one })), ...inside };
 }
 
 /** A tuple of one type is described as a list of its length: few programs that read the document know prefixItems. */

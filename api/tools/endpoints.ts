@@ -83,6 +83,7 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
     responseHeaders: {
       'X-Cost-Usd': 'What the call cost, in USD; absent while it is not known.',
       'X-Charged-Usd': 'What you are charged for it, in USD.',
+      'X-Warnings': 'What was ignored of the call or may not look as intended, as a JSON list of texts.',
       'X-Cost-Source': 'none, tariff, metered or pending; see cost_source.',
       ...(tool.artifacts === undefined
         ? {}

@@ -43,6 +43,11 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
       .meta(promptOrMessages)
       .describe('{"prompt": "..."} or {"messages": [...]}, optionally with "model", "system", "max_tokens", "stream"'),
     output: askAnswer,
+    responseHeaders: {
+      'X-Cost-Usd': 'What the call cost, in USD; absent while it is not known.',
+      'X-Charged-Usd': 'What you are charged for it, in USD.',
+      'X-Cost-Source': 'Where the cost comes from; pending while it is not known.',
+    },
     outputDescription: 'The answer, with metered cost and latency.',
     produces: ['application/json', eventStream],
     problems: [...billingProblems, ...problems.modelProblems].filter(

@@ -56,6 +56,12 @@ function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
     bodyLimit,
     body: chatRequest,
     output: z.looseObject({}),
+    responseHeaders: {
+      'X-Cost-Usd': 'What the call cost, in USD; absent while it is not known.',
+      'X-Charged-Usd': 'What you are charged for it, in USD.',
+      'X-Cost-Source': 'Where the cost comes from; pending while it is not known.',
+      'X-Moorage-Cost-Source': 'The same as X-Cost-Source.',
+    },
     outputDescription: 'A chat completion. `usage.cost` is the billed cost in USD.',
     produces: ['application/json', eventStream],
     problems: modelCallProblems,

@@ -34,8 +34,8 @@ for call in calls:
     module = importlib.import_module(modules[snake(call["id"])])
     known = inspect.signature(module.sync_detailed, eval_str=True).parameters
     given = {snake(name): value for name, value in {**call["params"], **call["query"]}.items()}
-    # A name that the generated code uses itself gets the part it stands in as its end.
-    names = {name: next((one for one in (name, f"{name}_query", f"{name}_path") if one in known), None) for name in given}
+    # A name that the generated code uses itself gets an underscore or the part it stands in at its end.
+    names = {name: next((one for one in (name, f"{name}_", f"{name}_query", f"{name}_path") if one in known), None) for name in given}
     sent = {names[name]: value_of(known[names[name]], value) for name, value in given.items() if names[name]}
     left = [name for name in given if names[name] is None]
     if "body" in known and call.get("body") is not None:

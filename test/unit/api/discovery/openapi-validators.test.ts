@@ -57,3 +57,11 @@ test('a pair of numbers is a list of two, which every generator of clients knows
   assert.ok(!text.includes('"prefixItems"'));
   assert.match(text, /\{"type":"array","items":\{"type":"number"\},"minItems":2,"maxItems":2\}/);
 });
+
+test('no field has a list of types other than one with null, which few generators of clients know', () => {
+  const lists = [...JSON.stringify(document()).matchAll(/"type":\[("[^\]]*)\]/g)].map(([, types = '']) => types);
+  assert.deepEqual(
+    lists.filter((types) => types.split(',').filter((type) => type !== '"null"').length > 1),
+    [],
+  );
+});
