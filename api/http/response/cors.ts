@@ -15,7 +15,9 @@ const exposed = [
   'x-cost-source',
   'x-cost-usd',
   'x-latency-ms',
+  'x-quota-hint',
   'x-request-id',
+  'x-warnings',
 ].join(', ');
 
 /** Names and values in turn, for every answer of an open path. */

@@ -91,9 +91,14 @@ test('attack: a caller with a key has a limit too, so that no share grows withou
   assert.equal(statuses.filter((status) => status === 402).length, 5);
   assert.equal((Number(await share()) - before).toFixed(6), '-0.007000');
   const refusal = z
-    .looseObject({ detail: z.string(), quota: z.looseObject({ limit: z.string() }), actions: z.array(z.unknown()) })
+    .looseObject({
+      detail: z.string(),
+      quota: z.looseObject({ limit: z.string() }),
+      actions: z.array(z.looseObject({ action: z.string() })),
+    })
     .parse(await answers.find(({ status }) => status === 402)?.json());
   assert.match(refusal.detail, /You have \$0 of your \$0\.01 daily limit for tools, apps and margins with a key left/);
-  assert.deepEqual([refusal.quota.limit, refusal.actions.length], ['0.01', 1]);
+  assert.equal(refusal.quota.limit, '0.01');
+  assert.deepEqual(refusal.actions.map(({ action }) => action).sort(), ['use-models', 'wait']);
   assert.deepEqual(await sample.models.ledger.get().ledger.audit(), []);
 });
