@@ -66,7 +66,8 @@ export class Journal {
   write(entry: JournalEntry): void {
     if (this.#current.bytes >= maxBytes) this.#current = this.#begin();
     const file = this.#current;
-    const line = Buffer.from(`${JSON.stringify(fieldsOf(entry))}\n`);
+    // Begun with a line of its own: what a full disk cut off spoils no entry but its own.
+    const line = Buffer.from(`\n${JSON.stringify(fieldsOf(entry))}\n`);
     const written = writeSync(file.descriptor, line);
     file.bytes += written;
     if (written < line.length) throw new Error(`the journal took ${written} of ${line.length} bytes`);

@@ -49,6 +49,17 @@ test('what was written is read by the next process as it was, but for a line tha
   assert.deepEqual([left?.entries, left?.broken, rest], [[one, two, three], 1, []]);
 });
 
+test('a line that a full disk cut off spoils no other', () => {
+  const journal = new Journal(folder);
+  const [one, two] = [entry(), entry()];
+  journal.write(one);
+  const [file = ''] = readdirSync(folder);
+  appendFileSync(join(folder, file), '{"hold":"0000');
+  journal.write(two);
+  const [left] = new Journal(folder).left;
+  assert.deepEqual([left?.entries, left?.broken], [[one, two], 1]);
+});
+
 test('a file in which everything is settled does not grow, and is gone at the end', () => {
   const journal = new Journal(folder);
   for (let round = 0; round < 2_000; round += 1) {
