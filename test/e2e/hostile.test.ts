@@ -116,9 +116,13 @@ describe('hostile authors', { concurrent: true }, () => {
   test("an app's last words are its log, and no verdict", async () => {
     const image = `registry.moorage-system.svc:5000/apps/hello@sha256:${'0'.repeat(64)}`;
     const say = `say() { printf '{"image":"${image}"}\\n\\033[2J\\033]0;owned\\007\\377\\000tail'; }; say > /dev/termination-log; say; exit 42`;
+    // One stream: of two, nobody says which line comes first.
     const ended = await withFiles(
       words,
-      { Dockerfile: 'FROM debian:bookworm-slim\nCOPY say.sh /\nCMD ["sh", "/say.sh"]\n', 'say.sh': say },
+      {
+        Dockerfile: 'FROM debian:bookworm-slim\nCOPY say.sh /\nCMD ["sh", "-c", "exec sh /say.sh 2>&1"]\n',
+        'say.sh': say,
+      },
       (folder) => submit(folder),
     );
     assert.equal(ended.exitCode, 1, ended.all);

@@ -132,7 +132,12 @@ include-path-regex = "^/v1/"
 headers = { Authorization = "Bearer ${token}" }
 `;
 
-const parameter = z.looseObject({ in: z.string(), schema: z.looseObject({ maxLength: z.int().optional() }) });
+const text = z.looseObject({ maxLength: z.int().optional() });
+/** JSON in a query is described by its content, everything else by a schema. */
+const parameter = z.looseObject({
+  schema: text.optional(),
+  content: z.record(z.string(), z.looseObject({ schema: text })).optional(),
+});
 const described = z.looseObject({
   paths: z.record(z.string(), z.record(z.string(), z.looseObject({ parameters: z.array(parameter) }))),
 });
@@ -144,7 +149,11 @@ const described = z.looseObject({
 async function documentForAddresses(): Promise<z.output<typeof described>> {
   const document = described.parse(await (await fetch(`${url}/openapi.json`)).json());
   for (const { parameters } of Object.values(document.paths).flatMap((methods) => Object.values(methods))) {
-    for (const { schema } of parameters) if ((schema.maxLength ?? 0) > 1_000) delete schema.maxLength;
+    const schemas = parameters.flatMap(({ schema, content = {} }) => [
+      ...(schema === undefined ? [] : [schema]),
+      ...Object.values(content).map((each) => each.schema),
+    ]);
+    for (const schema of schemas) if ((schema.maxLength ?? 0) > 1_000) delete schema.maxLength;
   }
   return document;
 }
