@@ -46,12 +46,19 @@ USER 1000:1000
 EXPOSE 8080 9090
 CMD ["node", "controller/main.ts"]
 
-# The browser that draws Mermaid, and fonts of most scripts: 660 MB that operator and API have no use for.
-FROM app AS moorage-workers
+# The browser that draws Mermaid, and fonts of most scripts: 660 MB that operator and API have no use for, below what
+# changes with each version.
+FROM base AS browser
 RUN apt-get update \
  && apt-get install -y --no-install-recommends chromium-headless-shell fontconfig fonts-liberation fonts-noto-core fonts-noto-cjk fonts-noto-color-emoji \
  && rm -rf /var/lib/apt/lists/* \
  && fc-cache --really-force --system-only
+
+FROM browser AS moorage-workers
+ENV NODE_COMPILE_CACHE=/app/.compiled
+COPY --from=dependencies /app/node_modules node_modules
+COPY --from=sources / ./
+COPY --from=app /app/.compiled .compiled
 ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
 USER 1001:1001
 EXPOSE 8090 9090
