@@ -33,6 +33,8 @@ export interface Reservation {
   readonly ttlMs: number;
   /** Who is owed for a price of our own; without it, it is a model call, and the payer's router is owed. */
   readonly credit?: LimitedAccount;
+  /** The use that it is for, as far as it is known before. */
+  readonly usage?: Usage;
   /** Name of what is free for callers with a key: the platform bears it. */
   readonly free?: string | undefined;
 }
@@ -66,12 +68,12 @@ export class Holds {
   }
 
   /** Reserves money. @throws Problem (quota-exhausted, ledger-unavailable) */
-  async reserve({ id, payer, maxCost, ttlMs, credit, free }: Reservation): Promise<Hold> {
+  async reserve({ id, payer, maxCost, ttlMs, credit, free, usage }: Reservation): Promise<Hold> {
     const { ledger, refused } = this.#options;
     const sides =
       credit === undefined ? { debit: payer.debit, credit: payer.credit } : { debit: chargedOf(payer, free), credit };
     const reserve = (): Promise<ReserveAnswer> =>
-      orUnavailable(() => ledger.reserve({ id, amount: maxCost, ttlMs, ...sides }));
+      orUnavailable(() => ledger.reserve({ id, amount: maxCost, ttlMs, ...sides, usage }));
     const first = await reserve();
     const answer = first.outcome === 'refused' && (await this.#settlingEnded()) ? await reserve() : first;
     if (answer.outcome === 'refused') {

@@ -46,6 +46,8 @@ export interface ReserveRequest {
   readonly debit: LimitedAccount;
   /** Who is owed. */
   readonly credit: LimitedAccount;
+  /** The use that it is for: recorded even if only the reconciler finds what it cost. */
+  readonly usage?: Usage | undefined;
 }
 
 export interface SettleRequest {
@@ -248,12 +250,13 @@ export class Ledger {
   }
 
   async #reserve(requests: readonly ReserveRequest[]): Promise<ReserveAnswer[]> {
-    const fields = requests.map(({ id, amount, ttlMs, debit, credit }) => ({
+    const fields = requests.map(({ id, amount, ttlMs, debit, credit, usage }) => ({
       id,
       amount: formatMoney(amount),
       ttl_ms: ttlMs,
       debit: sideFields(debit),
       credit: sideFields(credit),
+      ...(usage === undefined ? {} : { usage: usageFields(usage) }),
     }));
     const [row] = await this.#database.replay(statements.reserve, [JSON.stringify(fields), this.#now()]);
     return one(row).answers;

@@ -128,7 +128,7 @@ export class MeteredRouter {
     const version = prices.at();
     const marginHold = await this.#reserveMargin(call, version, ttlMs);
     try {
-      const hold = await holds.reserve({ id, payer, maxCost, ttlMs });
+      const hold = await holds.reserve({ id, payer, maxCost, ttlMs, usage: usageOf({ call, version }, {}) });
       return { call, hold, marginHold, since: performance.now(), version };
     } catch (error) {
       if (marginHold !== undefined) await holds.release(marginHold);
@@ -250,7 +250,7 @@ function itemOf({ kind, tool }: ModelCall): string {
   return tool ?? { ask: 'ask_model', compare: 'compare_models', tool: 'tool', v1: 'v1' }[kind];
 }
 
-function usageOf({ call, version }: ReservedCall, measured: Partial<Usage>): Usage {
+function usageOf({ call, version }: Pick<ReservedCall, 'call' | 'version'>, measured: Partial<Usage>): Usage {
   const { payer, kind, model, tool, request } = call;
   return {
     kind,

@@ -6,11 +6,15 @@ import type { Settlement } from '../metered/metered-router.ts';
 
 const body = z.looseObject({ usage: z.looseObject({}).nullish() });
 
-/** A cost that is not known yet is left out, whatever the router wrote there. */
-export function completionBody(text: string, model: string, { cost }: Settlement): Record<string, unknown> {
+export function completionBody(text: string, model: string, settlement: Settlement): Record<string, unknown> {
   const read = body.parse(JSON.parse(text));
+  return { ...read, model, usage: settledUsage(read.usage, settlement) };
+}
+
+/** Usage with the cost that is booked. One that is not known yet is left out, whatever the router wrote there. */
+export function settledUsage(usage: object | null | undefined, { cost }: Settlement): Record<string, unknown> {
   // Undefined members are left out of JSON.
-  return { ...read, model, usage: { ...read.usage, cost: cost === undefined ? undefined : moneyToNumber(cost) } };
+  return { ...usage, cost: cost === undefined ? undefined : moneyToNumber(cost) };
 }
 
 export function answerHeaders(settlement: Settlement, payer: Payer): Record<string, string> {

@@ -9,7 +9,7 @@ import type { StreamPart } from '../router/client.ts';
 import { allowModels } from '../request.ts';
 import type { ModelServices } from '../services.ts';
 import { type Assignment, noting, outcomeOf, refusalOf } from './assignments.ts';
-import { completionBody, answerHeaders } from './bodies.ts';
+import { answerHeaders, completionBody, settledUsage } from './bodies.ts';
 import { failureEvent } from './errors.ts';
 import { promptOf, readMessages } from './messages.ts';
 import { passOn, type ChatRequest } from './request.ts';
@@ -101,6 +101,7 @@ async function* noted(parts: Parts, assignment: Assignment | undefined): Parts {
 
 type Next = IteratorResult<StreamPart, ModelCallResult>;
 
+/** Usage comes last, when it is settled what the call cost. */
 async function* frames(
   first: Next,
   parts: Parts,
@@ -108,24 +109,19 @@ async function* frames(
   withUsage: boolean,
 ): AsyncGenerator<string, void, undefined> {
   let next = first;
+  let last: StreamPart['chunk'] | undefined;
   for (; next.done !== true; next = await parts.next()) {
-    const frame = frameOf(next.value, model, withUsage);
-    if (frame !== undefined) yield frame;
+    const { chunk } = next.value;
+    const { usage, ...rest } = chunk;
+    if (usage !== null && usage !== undefined) last = chunk;
+    // Clients that did not ask for usage may stumble over a chunk without a choice.
+    if ((chunk.choices ?? []).length > 0) yield eventFrame(undefined, { ...rest, model });
   }
-  if (next.value.failure !== undefined) yield eventFrame(undefined, failureEvent(next.value.failure));
+  const { failure, settlement } = next.value;
+  if (withUsage && last !== undefined)
+    yield eventFrame(undefined, { ...last, choices: [], usage: settledUsage(last.usage, settlement), model });
+  if (failure !== undefined) yield eventFrame(undefined, failureEvent(failure));
   yield eventFrame(undefined, '[DONE]');
-}
-
-/** Clients that did not ask for usage may stumble over a chunk without a choice. */
-function frameOf({ chunk }: StreamPart, model: string, withUsage: boolean): string | undefined {
-  const { usage, ...rest } = chunk;
-  const bare = (chunk.choices ?? []).length === 0;
-  if (!withUsage) return bare ? undefined : eventFrame(undefined, { ...rest, model });
-  const reported =
-    usage === null || usage === undefined
-      ? {}
-      : { usage: { ...usage, ...(typeof usage.cost === 'string' ? { cost: Number(usage.cost) } : {}) } };
-  return eventFrame(undefined, { ...rest, ...reported, model });
 }
 
 function modelOf(id: string, catalog: Catalog): Model {

@@ -62,6 +62,11 @@ const scripts: Readonly<Record<string, Script>> = {
     events(response, delta('H'), delta('i', 'stop'), `{"id":"gen-1","choices":[],"usage":${usage}}`, '[DONE]');
     response.end();
   },
+  'stream-float': (response) => {
+    const cost = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000022499999999999998}';
+    events(response, delta('H', 'stop'), `{"id":"gen-1","choices":[],"usage":${cost}}`, '[DONE]');
+    response.end();
+  },
   'stream-resets': (response) => {
     events(response, delta('H'));
     setTimeout(() => {
@@ -280,6 +285,23 @@ for (const { model, ends, says, closed } of [
     assert.equal(row.cost_source, closed === 'settled' ? 'billed' : 'pending');
   });
 }
+
+test('a stream over /v1 ends with the cost that is booked, not with what the router wrote', async () => {
+  const answer = await sample.request(
+    '/v1/chat/completions',
+    json({
+      model: 'stream-float',
+      messages: [{ role: 'user', content: 'Hello' }],
+      stream: true,
+      stream_options: { include_usage: true },
+    }),
+  );
+  const frames = (await answer.text()).trimEnd().split('\n\n');
+  assert.equal(frames.length, 3);
+  assert.match(frames[0] ?? '', /"content":"H"/);
+  assert.match(frames[1] ?? '', /"choices":\[\],"usage":\{.*"cost":0\.0000225\}/);
+  assert.equal(frames[2], 'data: [DONE]');
+});
 
 test('a caller who leaves in the middle of a stream ends the call, and its cost is looked for', async () => {
   const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model: 'stream-hangs', stream: true }));
