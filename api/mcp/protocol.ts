@@ -15,6 +15,7 @@ import { McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools, resultText } from './listing.ts';
 import { type ExternalTools, noExternalTools } from '../tools/index.ts';
+import { type PlainCall, plainAnswer, plainCallOf } from './plain-call.ts';
 import { readAhead } from './read-ahead.ts';
 import { offerResources, type ResourcesOptions } from './resources.ts';
 
@@ -53,6 +54,7 @@ export function mcpProtocol(options: McpOptions): Mcp {
   const more = options.more ?? noExternalTools;
   const calls = new McpToolCalls({ ...options, more });
   const refuse = originGuard(options.baseUrl);
+  const serverInfo = { name: name.toLowerCase(), title: name, version, websiteUrl: options.baseUrl };
   const handler = createMcpHandler((context) => serverFor(contextOf(context), hidesOff(context)), {
     maxRequestBodySize: bodyLimit,
     maxSubscriptions: 64,
@@ -66,6 +68,9 @@ export function mcpProtocol(options: McpOptions): Mcp {
       const refused = refuse(request);
       if (refused !== undefined) return refused;
       const { request: left = request, parsedBody } = await readAhead(request, bodyLimit);
+      const plain = plainCallOf(request.headers, parsedBody);
+      const made = plain === undefined ? undefined : await answerPlain(plain, context);
+      if (made !== undefined) return made;
       const answer = await handler.fetch(left, {
         parsedBody,
         authInfo: {
@@ -80,20 +85,29 @@ export function mcpProtocol(options: McpOptions): Mcp {
     close: () => handler.close(),
   };
 
+  /** The library says what is wrong with a name that no tool has. */
+  async function answerPlain(call: PlainCall, context: CallContext): Promise<Response | undefined> {
+    try {
+      return bufferedResponse(plainAnswer(call, await calls.call(call, context), serverInfo), {
+        headers: { 'content-type': 'application/json' },
+      });
+    } catch (error) {
+      if (error instanceof ProtocolError) return undefined;
+      throw error;
+    }
+  }
+
   function serverFor(context: CallContext, offHidden: boolean): McpServer {
-    const made = new McpServer(
-      { name: name.toLowerCase(), title: name, version, websiteUrl: options.baseUrl },
-      {
-        instructions,
-        cacheHints,
-        capabilities: { tools: { listChanged: false }, resources: { listChanged: false, subscribe: false } },
-      },
-    );
+    const made = new McpServer(serverInfo, {
+      instructions,
+      cacheHints,
+      capabilities: { tools: { listChanged: false }, resources: { listChanged: false, subscribe: false } },
+    });
     // Schemas and checks are those of the registry, so its own way of registering tools is not used.
     made.server.setRequestHandler('tools/list', ({ params }) =>
       page([...own.on, ...more.list(), ...(offHidden ? [] : own.off)], params?.cursor),
     );
-    made.server.setRequestHandler('tools/call', (request, mcp) => calls.call(request, mcp, context));
+    made.server.setRequestHandler('tools/call', (request, mcp) => calls.call(request, context, mcp));
     offerResources(made, options);
     return made;
   }

@@ -42,15 +42,15 @@ export class McpToolCalls {
 
   /** @throws ProtocolError for a name that no tool has; all else that can go wrong is a result with `isError`. */
   async call(
-    { params }: CallToolRequest,
-    mcp: ServerContext,
+    { params }: Pick<CallToolRequest, 'params'>,
     context: Omit<RequestContext, 'mediaType'>,
+    mcp?: ServerContext,
   ): Promise<CallToolResult> {
     const { name, arguments: given = {} } = params;
     const called = (await this.#options.more.find(name)) ?? this.#find(name);
     try {
-      if ('run' in called) return await this.#answer(called, given, mcp, context);
-      return await called.call({ given, context, signal: AbortSignal.any([mcp.mcpReq.signal, context.signal]) });
+      if ('run' in called) return await this.#answer(called, given, context, mcp);
+      return await called.call({ given, context, signal: signalOf(context, mcp) });
     } catch (error) {
       return problemResult(this.#problem(error, name, context), this.#options.baseUrl, name, context.id);
     }
@@ -59,14 +59,14 @@ export class McpToolCalls {
   async #answer(
     tool: Tool,
     given: unknown,
-    mcp: ServerContext,
     context: Omit<RequestContext, 'mediaType'>,
+    mcp: ServerContext | undefined,
   ): Promise<CallToolResult> {
     const { toolService, payerFor } = this.#options;
     const reader = this.#readers.get(tool.name) ?? new ToolReader(tool);
     const reading = reader.read('argument', given);
     const payer = await payerFor(context);
-    const report = reporter(mcp);
+    const report = mcp === undefined ? undefined : reporter(mcp);
     const raw = reading.options.raw === true;
     const result = await toolService.call({
       tool,
@@ -76,7 +76,7 @@ export class McpToolCalls {
       id: context.id,
       log: context.log,
       delivery: raw ? 'link' : 'json',
-      signal: () => AbortSignal.any([mcp.mcpReq.signal, context.signal]),
+      signal: () => signalOf(context, mcp),
       waitMs: report === undefined ? 0 : patienceMs,
       ...(report === undefined ? {} : { report }),
     });
@@ -101,6 +101,11 @@ export class McpToolCalls {
     log.error({ err: error, tool: name }, 'call failed');
     return new Problem(internalFault, `Something went wrong on our side. It is logged as ${id}.`, { cause: error });
   }
+}
+
+/** A message may be cancelled by itself, and ends with its request. */
+function signalOf({ signal }: Pick<RequestContext, 'signal'>, mcp: ServerContext | undefined): AbortSignal {
+  return mcp === undefined ? signal : AbortSignal.any([mcp.mcpReq.signal, signal]);
 }
 
 /** Reports progress to a client that asked for it; it only ever rises. */
