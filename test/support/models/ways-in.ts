@@ -95,7 +95,6 @@ const ways: readonly Way[] = [
     headers: mcp,
     body: ({ prompt, model }) => toolCall('ask_model', { prompt, model }),
     costs: (answer) => [overMcp.parse(answer).result.structuredContent.cost_usd],
-    streamed: (event) => overMcp.safeParse(event).success,
   },
   {
     name: '/v1',
