@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
-import { Agent, request } from 'undici';
+import { Agent, fetch, request } from 'undici';
 import { z } from 'zod';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 
@@ -46,6 +46,10 @@ export async function get(
   const response = await request(url, { dispatcher: agent, method: 'GET', ...init });
   return { status: response.statusCode, body: await response.body.text(), headers: response.headers };
 }
+
+/** For clients that take a fetch of their own. */
+export const localFetch = ((input: Parameters<typeof fetch>[0], init?: Parameters<typeof fetch>[1]) =>
+  fetch(input, { ...init, dispatcher: agent })) as unknown as typeof globalThis.fetch;
 
 /** Runs kubectl on the cluster that `npm run up` made. */
 export async function kubectl(...args: readonly string[]): Promise<string> {
