@@ -35,20 +35,24 @@ export async function connectA2aClient({ baseUrl, fetch }: Place): Promise<Conne
   };
 }
 
+/** The message or task as it stands after this event. */
 function endOf({ payload }: StreamResponse, before: Message | Task | undefined): Message | Task | undefined {
   if (payload?.$case === 'message' || payload?.$case === 'task') return payload.value;
-  if (before === undefined || !('status' in before)) return before;
-  if (payload?.$case === 'statusUpdate') return { ...before, status: payload.value.status ?? before.status };
+  return before !== undefined && 'status' in before ? updated(before, payload) : before;
+}
+
+function updated(task: Task, payload: StreamResponse['payload']): Task {
+  if (payload?.$case === 'statusUpdate') return { ...task, status: payload.value.status };
   if (payload?.$case === 'artifactUpdate' && payload.value.artifact !== undefined)
-    return { ...before, artifacts: [...before.artifacts, payload.value.artifact] };
-  return before;
+    return { ...task, artifacts: [...task.artifacts, payload.value.artifact] };
+  return task;
 }
 
 function resultOf(answer: Message | Task): ReturnType<typeof envelope.parse> {
   if ('parts' in answer) return envelope.parse(dataOf(answer.parts));
   if (answer.status?.state === TaskState.TASK_STATE_COMPLETED)
     return envelope.parse(dataOf(answer.artifacts.flatMap(({ parts }) => parts)));
-  throw new Error(JSON.stringify(answer.status?.message?.parts.map(({ content }) => content?.value)));
+  throw new Error(JSON.stringify(answer.status?.message?.parts.map(({ content }): unknown => content?.value)));
 }
 
 const dataOf = (parts: readonly Part[]): unknown =>

@@ -32,7 +32,9 @@ export function openAiJobs({ baseUrl, fetch }: Place): Job[] {
     {
       name: 'an answer, and what it cost',
       run: async () => {
-        const { data, response } = await chat.create({ model, messages: question, max_tokens: 60 }).withResponse();
+        const { data, response } = await chat
+          .create({ model, messages: question, max_completion_tokens: 60 })
+          .withResponse();
         textOf(data);
         const cost = Number(response.headers.get('x-cost-usd'));
         assert.ok(cost > 0);
@@ -45,7 +47,7 @@ export function openAiJobs({ baseUrl, fetch }: Place): Job[] {
         const stream = await chat.create({
           model,
           messages: question,
-          max_tokens: 60,
+          max_completion_tokens: 60,
           stream: true,
           stream_options: { include_usage: true },
         });
@@ -61,7 +63,8 @@ export function openAiJobs({ baseUrl, fetch }: Place): Job[] {
     },
     {
       name: 'the helper that gathers a stream',
-      run: async () => textOf(await chat.stream({ model, messages: question, max_tokens: 60 }).finalChatCompletion()),
+      run: async () =>
+        textOf(await chat.stream({ model, messages: question, max_completion_tokens: 60 }).finalChatCompletion()),
     },
     {
       name: 'a system prompt, a temperature and words at which to stop',
@@ -84,7 +87,7 @@ export function openAiJobs({ baseUrl, fetch }: Place): Job[] {
           await chat.create({
             model,
             messages: question,
-            max_tokens: 60,
+            max_completion_tokens: 60,
             response_format: {
               type: 'json_schema',
               json_schema: { name: 'reason', schema: { type: 'object', properties: { why: { type: 'string' } } } },
@@ -103,7 +106,7 @@ export function openAiJobs({ baseUrl, fetch }: Place): Job[] {
           { type: 'text' as const, text: 'What colour is it?' },
           { type: 'image_url' as const, image_url: { url } },
         ];
-        return textOf(await chat.create({ model, messages: [{ role: 'user', content }], max_tokens: 60 }));
+        return textOf(await chat.create({ model, messages: [{ role: 'user', content }], max_completion_tokens: 60 }));
       },
     },
     {
@@ -113,7 +116,7 @@ export function openAiJobs({ baseUrl, fetch }: Place): Job[] {
           await chat.create({
             model,
             messages: question,
-            max_tokens: 60,
+            max_completion_tokens: 60,
             tools: [{ type: 'function', function: { name: 'tide', parameters: { type: 'object', properties: {} } } }],
           }),
         ),
@@ -132,7 +135,7 @@ export function openAiJobs({ baseUrl, fetch }: Place): Job[] {
       name: 'ten answers at once',
       run: async () => {
         const answers = await Promise.all(
-          Array.from({ length: 10 }, () => chat.create({ model, messages: question, max_tokens: 20 })),
+          Array.from({ length: 10 }, () => chat.create({ model, messages: question, max_completion_tokens: 20 })),
         );
         for (const answer of answers) textOf(answer);
         return `${answers.length} answers`;

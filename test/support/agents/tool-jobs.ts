@@ -57,7 +57,7 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
         const pdf = await call('convert_to_pdf', { artifact: artifactOf(deck) });
         const read = await call('extract_pdf', { artifact: artifactOf(pdf) });
         assert.match(JSON.stringify(read.result), /Arrivals[^]*northern channel/);
-        return `${slides.length} slides, ${String(fieldOf(read, 'page_count') ?? fieldOf(read, 'pages_total') ?? '')} pages`;
+        return `${slides.length} slides, ${JSON.stringify(read.result).length} characters of result`;
       },
     },
     {

@@ -53,7 +53,7 @@ const eras = {
 /** The same message with something in its envelope that only the library reads. */
 function forTheLibrary({ headers, body: { params, ...rest } }: Sent): Sent {
   const envelope = { ...(params['_meta'] as object | undefined), 'test/more': 1 };
-  return { headers, body: { ...rest, id: rest['id'] as string, params: { ...params, _meta: envelope } } };
+  return { headers, body: { ...rest, id: rest['id'], params: { ...params, _meta: envelope } } };
 }
 
 /** What came back, without what differs from call to call. */
