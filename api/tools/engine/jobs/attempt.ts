@@ -60,7 +60,7 @@ export class Attempt {
   abort(why: 'lost' | 'ending'): void {
     this.#why ??= why;
     this.#abort.abort(
-      new Error(why === 'lost' ? 'the job was canceled, or another process has taken it over' : 'the process ends'),
+      new Error(why === 'lost' ? 'another process has taken the job over, or it was canceled' : 'the process ends'),
     );
   }
 
@@ -100,7 +100,7 @@ export class Attempt {
     const [kept] = await this.#options.database().query(statements.announce, [...this.own, hold]);
     if (kept !== undefined) return;
     this.abort('lost');
-    throw new Error('the job was canceled, or another process has taken it over');
+    throw new Error('another process has taken the job over, or it was canceled');
   }
 
   /** The newest is written; those between are skipped. */

@@ -204,8 +204,8 @@ export class Jobs {
   }
 
   /**
-   * Ends a job that has not ended yet; what its model calls cost until then stays charged. @returns whether it did.
-   * @throws Problem (unknown-job)
+   * Ends a job of this owner that has not ended yet; what its model calls cost until then stays charged. @returns
+   * whether it did
    */
   async cancel(name: JobName): Promise<boolean> {
     const problem = { slug: jobCanceled.slug, detail: 'The job was canceled by its caller.', members: {} };

@@ -63,6 +63,13 @@ const byCode =
     assert.match(message, says);
     return true;
   };
+const everything = {
+  tenant: '',
+  contextId: '',
+  status: TaskState.TASK_STATE_UNSPECIFIED,
+  pageToken: '',
+  statusTimestampAfter: undefined,
+};
 const notFound = byCode(-32001, /You have no task with this id/);
 const config = (taskId: string, more: Partial<TaskPushNotificationConfig> = {}): TaskPushNotificationConfig => ({
   tenant: '',
@@ -77,7 +84,9 @@ const config = (taskId: string, more: Partial<TaskPushNotificationConfig> = {}):
 for (const version of versions)
   describe(`A2A ${version}`, () => {
     let client: Client;
+    let owner: Client;
     beforeAll(async () => {
+      owner = await clientOf(baseUrl, '1.0');
       client = await clientOf(baseUrl, version);
     });
 
@@ -249,11 +258,14 @@ for (const version of versions)
       test(`a push notification config is refused, and no job begun: ${why}`, async () => {
         const given = config('', more);
         const call = dig();
+        const jobs = async (): Promise<number> => (await owner.listTasks(everything)).totalSize;
+        const before = await jobs();
         for (const refused of [
           client.sendMessage(request(call, { taskPushNotificationConfig: given })),
           collect(client.sendMessageStream(request(call, { taskPushNotificationConfig: given }))),
         ])
           await assert.rejects(refused, byCode(-32602, says));
+        assert.equal(await jobs(), before);
         gate.open();
         const task = asTask(await client.sendMessage(request(call)));
         await assert.rejects(
@@ -275,15 +287,7 @@ test('tasks are listed for their caller, by state and conversation, page by page
   const ids: string[] = [];
   for (const rock of [false, true, false])
     ids.unshift(asTask(await client.sendMessage(request(dig({ rock }), {}, { contextId }))).id);
-  const list = async (more: object): ReturnType<Client['listTasks']> =>
-    client.listTasks({
-      tenant: '',
-      contextId: '',
-      status: TaskState.TASK_STATE_UNSPECIFIED,
-      pageToken: '',
-      statusTimestampAfter: undefined,
-      ...more,
-    });
+  const list = async (more: object): ReturnType<Client['listTasks']> => client.listTasks({ ...everything, ...more });
   const all = await list({ contextId });
   assert.deepEqual([all.tasks.map(({ id }) => id), all.totalSize, all.nextPageToken], [ids, 3, '']);
   assert.ok(all.tasks.every(({ artifacts }) => artifacts.length === 0));
