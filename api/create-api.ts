@@ -72,7 +72,7 @@ export interface ApiOptions {
   /** Guides name tools, so other tools need other guides. */
   readonly guides?: readonly SourceGuide[];
   readonly jobTimes?: ToolsOptions['jobTimes'];
-  readonly pushTimes?: AgentStart['pushTimes'];
+  readonly pushTimes?: AgentStart['pushTimes'] | undefined;
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
 }
 
@@ -204,7 +204,7 @@ export function createApi(options: ApiOptions): Api {
     fetcher: options.fetcher,
     log,
     ending,
-    ...(options.pushTimes === undefined ? {} : { pushTimes: options.pushTimes }),
+    pushTimes: options.pushTimes,
   });
   const working = [
     ...models.endpoints,

@@ -34,6 +34,8 @@ export interface AgentTask {
   readonly id: string;
   readonly tool: string;
   readonly contextId: string;
+  /** The arguments of the call, as they were read. */
+  readonly input: Readonly<Record<string, unknown>>;
   readonly state: 'queued' | 'running' | 'done' | 'failed';
   /** From 0 to 1. */
   readonly progress: number;

@@ -20,6 +20,8 @@ import {
   UnsupportedOperationError,
 } from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
+import { Problem } from '../../lib/problem.ts';
+import { unknownJob } from '../tools/index.ts';
 import { agentCard } from './agent-card.ts';
 import type { AgentCall, AgentOptions, AgentTask, AgentTasks } from './calls.ts';
 import { protocolError } from './protocol-error.ts';
@@ -28,6 +30,7 @@ import type { PushConfigs } from './push/push-configs.ts';
 import { agentMessage } from './parts.ts';
 import { type AgentReply, replyTo, toProblem } from './reply.ts';
 import { endEvents, hasEnded, type ProblemSite, progressEvent, refusalOf, singleTask, taskOf } from './task.ts';
+import { checkHistoryLength, withHistory } from './history.ts';
 import { taskPage } from './task-list.ts';
 import { Updates } from './updates.ts';
 
@@ -73,7 +76,7 @@ export class RequestHandler implements A2ARequestHandler {
       if (reply.kind !== 'job') return single(reply, sent);
       const waitMs = params.configuration?.returnImmediately === true ? 0 : (reply.waitMs ?? patienceMs);
       const task = hasEnded(reply.task) || waitMs === 0 ? reply.task : await this.#follow(reply.task, waitMs);
-      return taskOf(task, this.#site, reply.metadata);
+      return withHistory(taskOf(task, this.#site, reply.metadata), params.configuration);
     });
   }
 
@@ -83,7 +86,8 @@ export class RequestHandler implements A2ARequestHandler {
       return { sent: read, reply: await this.#reply(read) };
     });
     if ('status' in reply) yield { payload: { $case: 'task', value: withHistory(reply, params.configuration) } };
-    else if (reply.kind === 'job') yield* this.#events(reply.task, reply.metadata);
+    else if (reply.kind === 'job')
+      yield* this.#events(reply.task, { ...params.configuration, metadata: reply.metadata });
     else {
       const value = single(reply, sent);
       yield 'status' in value ? { payload: { $case: 'task', value } } : { payload: { $case: 'message', value } };
@@ -91,7 +95,7 @@ export class RequestHandler implements A2ARequestHandler {
   }
 
   async getTask(params: GetTaskRequest): Promise<Task> {
-    return this.#speaking(async () => taskOf(await this.#view(params.id), this.#site));
+    return this.#speaking(async () => withHistory(taskOf(await this.#view(params.id), this.#site), params));
   }
 
   async listTasks(params: ListTasksRequest): Promise<ListTasksResponse> {
@@ -179,6 +183,7 @@ export class RequestHandler implements A2ARequestHandler {
 
   async #read({ message, configuration }: SendMessageRequest): Promise<Sent> {
     if (message === undefined) throw new RequestMalformedError('message is missing.');
+    checkHistoryLength(configuration);
     if (message.messageId === '') throw new RequestMalformedError('message.messageId is missing.');
     await this.#refuseTask(message.taskId);
     const id = randomUUID();
@@ -193,9 +198,8 @@ export class RequestHandler implements A2ARequestHandler {
   async #refuseTask(taskId: string): Promise<void> {
     if (taskId === '' || this.#options.tasks === undefined) return;
     const task = await this.#view(taskId).catch((error: unknown) => {
-      const known = protocolError(error, this.#context);
-      if (known instanceof TaskNotFoundError) return undefined;
-      throw known;
+      if (error instanceof Problem && error.type === unknownJob) return undefined;
+      throw error;
     });
     if (task !== undefined)
       throw new UnsupportedOperationError(
@@ -228,9 +232,13 @@ export class RequestHandler implements A2ARequestHandler {
   /** The task, its steps, its result and its end. Ends without them when the client leaves or this process ends. */
   async *#events(
     begun: AgentTask,
-    metadata?: Record<string, unknown>,
+    shown: {
+      readonly historyLength?: number | undefined;
+      readonly metadata?: Record<string, unknown> | undefined;
+    } = {},
   ): AsyncGenerator<StreamResponse, void, undefined> {
-    yield { payload: { $case: 'task', value: taskOf(begun, this.#site, metadata) } };
+    const first = withHistory(taskOf(begun, this.#site, shown.metadata), shown);
+    yield { payload: { $case: 'task', value: first } };
     let task = begun;
     while (!hasEnded(task) && !this.#context.signal.aborted) {
       const updates = new Updates<StreamResponse>();
@@ -260,11 +268,6 @@ function single(
   if (reply.kind === 'question')
     return singleTask({ id, contextId, userMessage }, TaskState.TASK_STATE_INPUT_REQUIRED, reply.parts);
   return agentMessage({ contextId, taskId: '' }, reply.parts);
-}
-
-function withHistory(task: Task, configuration: { readonly historyLength?: number | undefined } | undefined): Task {
-  const length = configuration?.historyLength;
-  return length === undefined || length > 0 ? task : { ...task, history: [] };
 }
 
 function wireConfig(taskId: string, { id, url, token = '', authentication }: PushConfig): TaskPushNotificationConfig {

@@ -1,7 +1,7 @@
 // Parts of messages and artifacts, and the messages that are made of them.
 import { randomUUID } from 'node:crypto';
 import { Role, type Message, type Part } from '@a2a-js/sdk';
-import type { AgentAnswer } from './calls.ts';
+import type { AgentAnswer, AgentTask } from './calls.ts';
 
 export const textPart = (text: string): Part => part({ $case: 'text', value: text }, 'text/plain', '');
 export const dataPart = (value: unknown): Part => part({ $case: 'data', value }, 'application/json', '');
@@ -30,6 +30,12 @@ export function agentMessage(
     extensions: [],
     referenceTaskIds: [],
   };
+}
+
+/** The call that a job does, as the message of the user that it came from. */
+export function callMessage({ id, contextId, tool, input }: AgentTask): Message {
+  const message = agentMessage({ contextId, taskId: id }, [dataPart({ tool, arguments: input })]);
+  return { ...message, messageId: id, role: Role.ROLE_USER };
 }
 
 function part(content: NonNullable<Part['content']>, mediaType: string, filename: string): Part {

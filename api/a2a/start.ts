@@ -22,7 +22,7 @@ export interface AgentStart {
   /** Aborted when the process is about to end. */
   readonly ending: AbortSignal;
   /** For tests: times of push notifications, which are long. */
-  readonly pushTimes?: PushTimes & { readonly pollMs: number };
+  readonly pushTimes?: (PushTimes & { readonly pollMs: number }) | undefined;
 }
 
 export function startAgent({
@@ -45,7 +45,7 @@ export function startAgent({
     baseUrl: offer.baseUrl,
     log,
     ending,
-    ...(pushTimes === undefined ? {} : { times: pushTimes }),
+    times: pushTimes,
   });
   void ledger.opened.then((opened) => {
     opened?.repeat('deliver push notifications', pushTimes?.pollMs ?? 1_000, () => deliveries.deliver());

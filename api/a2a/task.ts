@@ -12,7 +12,7 @@ import { type Problem, problemBody } from '../../lib/problem.ts';
 import { jobCanceled } from '../tools/index.ts';
 import { a2aPath } from './agent-card.ts';
 import type { AgentTask } from './calls.ts';
-import { agentMessage, dataPart, partsOf, textPart } from './parts.ts';
+import { agentMessage, callMessage, dataPart, partsOf, textPart } from './parts.ts';
 
 /** Where a problem is reported: its links, and the request in the log. */
 export interface ProblemSite {
@@ -46,7 +46,7 @@ export function taskOf(task: AgentTask, site: ProblemSite, metadata?: Record<str
     id,
     contextId,
     artifacts: artifact === undefined ? [] : [artifact],
-    history: [],
+    history: [callMessage(task)],
     metadata: { tool: task.tool, progress, ...metadata },
     status: statusOf(task, site),
   };

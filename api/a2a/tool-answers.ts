@@ -21,11 +21,12 @@ export function answerOf(result: ToolResult, fileWanted: boolean): AgentAnswer {
 
 /** A job that no agent began is a conversation of its own. */
 export function agentTask(tool: string, { job, result, problem }: JobReport): AgentTask {
-  const { id, context = id, state, progress, message, createdAt, endedAt } = job;
+  const { id, context = id, input, state, progress, message, createdAt, endedAt } = job;
   return {
     id,
     tool,
     contextId: context,
+    input,
     state,
     progress,
     message,

@@ -20,7 +20,7 @@ export interface PushDeliveriesOptions {
   readonly log: Logger;
   /** Aborted when the process is about to end. */
   readonly ending: AbortSignal;
-  readonly times?: PushTimes;
+  readonly times?: PushTimes | undefined;
 }
 
 export interface PushTimes {

@@ -14,7 +14,7 @@ export interface FetcherOptions extends GuardOptions {
 
 type Response = Dispatcher.ResponseData;
 /** A step on the way to the answer. */
-type Hop = Pick<FetchRequest, 'url' | 'method' | 'headers' | 'body' | 'httpsOnly'>;
+type Hop = Pick<FetchRequest, 'url' | 'method' | 'headers' | 'body'> & { readonly httpsOnly?: boolean | undefined };
 
 const maxRedirects = 5;
 const maxHeaderBytes = 16_384;
@@ -114,8 +114,8 @@ function nextHop(hop: Hop, from: URL, { statusCode, headers }: Response): Hop | 
   const repeats = statusCode >= 307 || hop.method !== 'POST';
   const same = {
     url: to.href,
+    httpsOnly: hop.httpsOnly,
     ...(kept === undefined ? {} : { headers: kept }),
-    ...(hop.httpsOnly === undefined ? {} : { httpsOnly: hop.httpsOnly }),
   };
   if (!repeats) return { ...same, method: 'GET' };
   return {

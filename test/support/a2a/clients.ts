@@ -64,14 +64,21 @@ export const stateOf = ({ status }: Pick<Task, 'status'>): string => TaskState[s
 
 /** What an event of a stream says, in a line. */
 export function lineOf({ payload }: StreamResponse): string {
-  if (payload?.$case === 'task') return `task ${stateOf(payload.value)}`;
-  if (payload?.$case === 'statusUpdate') {
-    const said = payload.value.status?.message?.parts[0]?.content;
-    return `status ${stateOf(payload.value)}${said?.$case === 'text' ? `: ${said.value}` : ''}`;
+  switch (payload?.$case) {
+    case 'task':
+      return `task ${stateOf(payload.value)}`;
+    case 'statusUpdate':
+      return `status ${stateOf(payload.value)}${wordsOf(payload.value)}`;
+    case 'artifactUpdate':
+      return `artifact ${payload.value.artifact?.parts.map(({ content }) => content?.$case).join('+') ?? ''}`;
+    default:
+      return payload?.$case ?? 'nothing';
   }
-  if (payload?.$case === 'artifactUpdate')
-    return `artifact ${(payload.value.artifact?.parts ?? []).map(({ content }) => content?.$case).join('+')}`;
-  return payload?.$case ?? 'nothing';
+}
+
+function wordsOf({ status }: Pick<Task, 'status'>): string {
+  const said = status?.message?.parts[0]?.content;
+  return said?.$case === 'text' ? `: ${said.value}` : '';
 }
 
 export async function collect(stream: AsyncIterable<StreamResponse>): Promise<StreamResponse[]> {

@@ -48,7 +48,7 @@ export async function sampleToolApp({
   fetcher = new GuardedFetcher(),
   jobTimes = {},
   pushTimes,
-  ending = new AbortController().signal,
+  ending,
   baseUrl = usualBaseUrl,
   guides = [],
 }: ToolSampleOptions = {}): Promise<ToolSample> {
@@ -66,11 +66,11 @@ export async function sampleToolApp({
     fetcher,
     registry,
     log: silent,
-    ending,
+    ending: ending ?? new AbortController().signal,
     makeTools: make,
     guides,
     jobTimes,
-    ...(pushTimes === undefined ? {} : { pushTimes }),
+    pushTimes,
   });
   await api.models.ready;
   return {

@@ -4,7 +4,6 @@
 // number of times; the job's cost is that of all attempts. A caller's own key is never stored: a job paid for with a key
 // runs in the process that received the key, and fails as job-lost when that process ends.
 import { createHash, randomUUID } from 'node:crypto';
-import type { z } from 'zod';
 import type { Logger } from '../../../../lib/log.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import type { Database, Payer } from '../../../billing/index.ts';
@@ -105,13 +104,13 @@ export class Jobs {
       fingerprint,
       payer.owner,
       kind,
-      session ?? null,
+      orNull(session),
       keyed ? this.#runner : null,
       this.#leaseMs,
       this.#keepMs,
       maximum[kind],
       maximum.all,
-      context ?? null,
+      orNull(context),
     ];
     const [added] = await database()
       .query(statements.add, values)
@@ -139,7 +138,6 @@ export class Jobs {
     if (row === undefined) throw unknown(name);
     const {
       session,
-      context,
       created_at: createdAt,
       ended_at: endedAt,
       expires_at: expiresAt,
@@ -156,7 +154,6 @@ export class Jobs {
       createdAt,
       expiresAt,
       session: session ?? undefined,
-      context: context ?? undefined,
       endedAt: endedAt ?? undefined,
       result: result ?? undefined,
       problem: problem ?? undefined,
@@ -195,12 +192,12 @@ export class Jobs {
   async find(id: string, owner: string): Promise<JobEntry> {
     const [row] = uuid.test(id) ? await this.#options.database().replay(statements.find, [id, owner]) : [];
     if (row === undefined) throw unknown({ id });
-    return entryOf(row);
+    return row;
   }
 
   /** The jobs of an owner, those that changed last first. */
   async list(owner: string): Promise<JobEntry[]> {
-    return (await this.#options.database().replay(statements.list, [owner])).map(entryOf);
+    return this.#options.database().replay(statements.list, [owner]);
   }
 
   /**
@@ -239,9 +236,8 @@ function valuesOf(name: JobName): [string, string, string] {
   return [name.id, name.tool, name.owner];
 }
 
-function entryOf({ context, problem, ...rest }: z.output<typeof statements.find.row>): JobEntry {
-  return { ...rest, context: context ?? undefined, problem: problem ?? undefined };
-}
+/** As the drivers take what is absent. */
+const orNull = (value: string | undefined): string | null => value ?? null;
 
 function unknown({ id, tool }: { readonly id: string; readonly tool?: string }): Problem {
   return new Problem(

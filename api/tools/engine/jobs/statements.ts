@@ -6,6 +6,11 @@ function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statem
   return { name: `job-${name}`, text, row };
 }
 
+/** A column that may be null, which is absence elsewhere. */
+function maybe<Value>(value: z.ZodType<Value>): z.ZodType<Value | undefined> {
+  return value.nullable().transform((given) => given ?? undefined);
+}
+
 const found = z.object({ id: z.uuid() });
 const fields = z.record(z.string(), z.unknown());
 const now = 'clock_timestamp()';
@@ -113,10 +118,10 @@ export const cancel = statement(
 const entry = z.object({
   id: z.uuid(),
   tool: z.string(),
-  context: z.string().nullable(),
+  context: maybe(z.string()),
   state: z.enum(['queued', 'running', 'done', 'failed']),
   at: z.coerce.date(),
-  problem: z.string().nullable(),
+  problem: maybe(z.string()),
 });
 const entryOf = `select id, tool, context, state, coalesce(ended_at, created_at) as at, problem ->> 'slug' as problem from tools.job`;
 const alive = `(expires_at > ${now} or state = 'running')`;
@@ -158,7 +163,7 @@ export const view = statement(
     tool: z.string(),
     input: fields,
     session: z.string().nullable(),
-    context: z.string().nullable(),
+    context: maybe(z.string()),
     state: z.enum(['queued', 'running', 'done', 'failed']),
     progress: z.number(),
     message: z.string(),

@@ -304,6 +304,20 @@ test('tasks are listed for their caller, by state and conversation, page by page
   assert.deepEqual((await list({ contextId: 'another' })).tasks, []);
   await assert.rejects(list({ pageToken: 'made up' }), byCode(-32602, /pageToken/));
   await assert.rejects(list({ pageSize: 101 }), byCode(-32602, /pageSize/));
+  await assert.rejects(list({ historyLength: -1 }), byCode(-32602, /historyLength/));
+  const history = async (historyLength?: number): Promise<unknown[]> =>
+    (await client.getTask({ tenant: '', id: ids[0] ?? '', historyLength })).history.map(
+      ({ parts }) => parts[0]?.content?.value as unknown,
+    );
+  assert.deepEqual(await history(0), []);
+  assert.deepEqual(await history(), [{ tool: 'dig', arguments: { where: `here ${calls}`, rock: false } }]);
+  // Date would read this as some time.
+  const answer = await fetch(`${baseUrl}/a2a`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ListTasks', params: { statusTimestampAfter: '-1' } }),
+  });
+  assert.match(await answer.text(), /-32602.*statusTimestampAfter must be a time/);
 });
 
 test('the streams of a process that ends are closed, and their jobs go on', async () => {
