@@ -16,11 +16,13 @@ import {
 import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
 import type { AgentCall, AgentOptions } from './calls.ts';
 import { RequestHandler } from './handler.ts';
+import { OpenStreams } from './open-streams.ts';
 
 /** The same as for /t/<tool>. */
 const bodyLimit = 1_500_000;
 
 export function a2aEndpoint(options: AgentOptions): Endpoint {
+  const streams = new OpenStreams();
   return defineEndpoint({
     method: 'POST',
     path: a2aPath,
@@ -52,7 +54,7 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
     async handler({ body }, context) {
       const headers = { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) };
       const leaving = new AbortController();
-      const answer = await answerTo(options, body, { context, leaving: leaving.signal });
+      const answer = await answerTo(options, body, { context, streams, leaving: leaving.signal });
       if (!('events' in answer)) return jsonResponse(answer, { headers });
       return eventStreamResponse(answer.events, {
         headers,
@@ -66,6 +68,7 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
 
 interface Call {
   readonly context: RequestContext;
+  readonly streams: OpenStreams;
   /** Aborted when the reader of a stream goes away. */
   readonly leaving: AbortSignal;
 }
@@ -74,7 +77,7 @@ interface Call {
 async function answerTo(
   options: AgentOptions,
   body: Record<string, unknown>,
-  { context, leaving }: Call,
+  { context, streams, leaving }: Call,
 ): Promise<object | { readonly events: AsyncGenerator<string, void, undefined> }> {
   const requestedVersion = versionOf(body, context);
   const older = requestedVersion.startsWith(olderVersion);
@@ -87,7 +90,8 @@ async function answerTo(
   });
   try {
     validateVersion(requestedVersion, agentCard(options.offer), 'JSONRPC');
-    const handler = new RequestHandler(options, until(context, leaving), older ? olderVersion : a2aVersion);
+    const version = older ? olderVersion : a2aVersion;
+    const handler = new RequestHandler(options, until(context, leaving), version, streams);
     const transport = older ? new LegacyJsonRpcTransportHandler(handler) : new JsonRpcTransportHandler(handler);
     const answered = await transport.handle(body, new ServerCallContext({ requestedVersion }));
     if (!(Symbol.asyncIterator in answered)) return answered;

@@ -27,6 +27,7 @@ import type { AgentCall, AgentOptions, AgentTask, AgentTasks } from './calls.ts'
 import { protocolError } from './protocol-error.ts';
 import { type PushConfig, readPushConfig } from './push/push-config.ts';
 import type { PushConfigs } from './push/push-configs.ts';
+import type { OpenStreams } from './open-streams.ts';
 import { agentMessage } from './parts.ts';
 import { type AgentReply, replyTo, toProblem } from './reply.ts';
 import { endEvents, hasEnded, type ProblemSite, progressEvent, refusalOf, singleTask, taskOf } from './task.ts';
@@ -49,11 +50,13 @@ interface Sent {
 export class RequestHandler implements A2ARequestHandler {
   readonly #options: AgentOptions;
   readonly #context: AgentCall['context'];
+  readonly #streams: OpenStreams;
   /** The version of the protocol that the caller speaks. */
   readonly #version: string;
 
-  constructor(options: AgentOptions, context: AgentCall['context'], version: string) {
+  constructor(options: AgentOptions, context: AgentCall['context'], version: string, streams: OpenStreams) {
     this.#options = options;
+    this.#streams = streams;
     this.#context = context;
     this.#version = version;
   }
@@ -239,6 +242,17 @@ export class RequestHandler implements A2ARequestHandler {
   ): AsyncGenerator<StreamResponse, void, undefined> {
     const first = withHistory(taskOf(begun, this.#site, shown.metadata), shown);
     yield { payload: { $case: 'task', value: first } };
+    // Who has too many streams asks again later: the task is there.
+    const leave = hasEnded(begun) ? undefined : this.#streams.take(this.#context.caller().hash);
+    if (leave === undefined) return;
+    try {
+      yield* this.#steps(begun);
+    } finally {
+      leave();
+    }
+  }
+
+  async *#steps(begun: AgentTask): AsyncGenerator<StreamResponse, void, undefined> {
     let task = begun;
     while (!hasEnded(task) && !this.#context.signal.aborted) {
       const updates = new Updates<StreamResponse>();
@@ -256,7 +270,7 @@ export class RequestHandler implements A2ARequestHandler {
       yield* updates.all();
       task = await this.#speaking(() => following);
     }
-    if (hasEnded(task) && task !== begun) yield* endEvents(task, this.#site);
+    if (hasEnded(task)) yield* endEvents(task, this.#site);
   }
 }
 

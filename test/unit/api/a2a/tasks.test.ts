@@ -320,6 +320,24 @@ test('tasks are listed for their caller, by state and conversation, page by page
   assert.match(await answer.text(), /-32602.*statusTimestampAfter must be a time/);
 });
 
+test('of too many streams of one caller, the last ones say how the task stands and end', async () => {
+  const client = await clientOf(baseUrl, '1.0');
+  const { id } = asTask(await client.sendMessage(request(dig(), { returnImmediately: true })));
+  while (stateOf(await client.getTask({ tenant: '', id })) !== 'TASK_STATE_WORKING');
+  const open = Array.from({ length: 20 }, () => client.resubscribeTask({ tenant: '', id }));
+  for (const stream of open) await stream.next();
+  // The second event shows that a stream is followed.
+  await Promise.all(open.map((stream) => stream.next()));
+  assert.deepEqual((await collect(client.resubscribeTask({ tenant: '', id }))).map(lineOf), [
+    'task TASK_STATE_WORKING',
+  ]);
+  gate.open();
+  for (const stream of open)
+    assert.equal(lineOf((await collect(stream)).at(-1) ?? assert.fail()), 'status TASK_STATE_COMPLETED');
+  const events = await collect(client.sendMessageStream(request(dig())));
+  assert.equal(lineOf(events.at(-1) ?? assert.fail()), 'status TASK_STATE_COMPLETED');
+});
+
 test('the streams of a process that ends are closed, and their jobs go on', async () => {
   const client = await clientOf(baseUrl, '1.0');
   const lines: string[] = [];
