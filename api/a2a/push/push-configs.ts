@@ -1,7 +1,8 @@
 // The push notification configs of tasks: kept in PostgreSQL with the job, so that any replica has them.
 import { RequestMalformedError, TaskNotFoundError } from '@a2a-js/sdk/errors';
+import { Problem } from '../../../lib/problem.ts';
 import type { Database } from '../../billing/index.ts';
-import type { Fetcher } from '../../tools/index.ts';
+import { type Fetcher, fetchFailed } from '../../tools/index.ts';
 import { checkPushUrl, type PushConfig } from './push-config.ts';
 import * as statements from './statements.ts';
 
@@ -21,9 +22,17 @@ export class PushConfigs {
     this.#options = options;
   }
 
-  /** Refuses an address that would not be notified. @throws Problem (url-refused, fetch-failed) */
-  async check(config: PushConfig, signal: AbortSignal): Promise<void> {
-    await checkPushUrl(this.#options.fetcher, config.url, signal);
+  /** Refuses an address that would not be notified. @throws Problem (url-refused), RequestMalformedError */
+  async check({ url }: PushConfig, signal: AbortSignal): Promise<void> {
+    try {
+      await checkPushUrl(this.#options.fetcher, url, signal);
+    } catch (error) {
+      if (!(error instanceof Problem) || error.type !== fetchFailed) throw error;
+      throw new RequestMalformedError({
+        message: `The URL of the push notification config cannot be used. ${error.message}`,
+        cause: error,
+      });
+    }
   }
 
   /** Adds a config, or replaces the one of the same id. @throws RequestMalformedError where there are too many */

@@ -28,7 +28,10 @@ beforeAll(async () => {
     environment: { DATABASE_URL: migratedDatabase },
     jobTimes: { pollMs: 20 },
     fetcher: new GuardedFetcher({
-      resolve: (name) => Promise.resolve([name === 'hook.example.com' ? '93.184.215.14' : '10.0.0.1']),
+      resolve: async (name) => {
+        if (name === 'gone.example.com') throw Object.assign(new Error('no such name'), { code: 'ENOTFOUND' });
+        return Promise.resolve([name === 'hook.example.com' ? '93.184.215.14' : '10.0.0.1']);
+      },
     }),
     ending: ending.signal,
     baseUrl,
@@ -249,6 +252,7 @@ for (const version of versions)
     for (const [why, more, says] of [
       ['a private address', { url: 'https://127.0.0.1/' }, /not public/],
       ['a name that leads inside', { url: 'https://inner.example.com/' }, /not public/],
+      ['a name that nobody has', { url: 'https://gone.example.com/' }, /cannot be used\..*cannot be resolved/],
       ['http', { url: 'http://hook.example.com/' }, /not https\. Send a public https URL/],
       ['a port of a service', { url: 'https://hook.example.com:6443/' }, /port 6443/],
       ['no address', { url: '' }, /url is missing/],
