@@ -22,14 +22,14 @@ interface Replica {
   readonly child: ChildProcess;
   readonly url: string;
 }
-interface Received {
+interface Notification {
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'moorage-a2a-'));
 const gate = join(folder, 'open');
-const received: Received[] = [];
+const received: Notification[] = [];
 let postgres: Postgres;
 let database: Database;
 let receiver: Server;
@@ -120,7 +120,7 @@ async function configOf(job: string): Promise<{ state: string; attempts: number;
 }
 
 /** The task in a notification of this version. */
-function taskIn({ body }: Received, version: string): Task {
+function taskIn({ body }: Notification, version: string): Task {
   const { payload } =
     version === '1.0' ? StreamResponse.fromJSON(body) : legacyPushNotificationToV1StreamResponse(body);
   assert.equal(payload?.$case, 'task');
