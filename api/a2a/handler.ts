@@ -40,7 +40,7 @@ const patienceMs = 25_000;
 /** A stream looks at its job again after this time, whatever happens. */
 const followMs = 600_000;
 
-interface Submission {
+interface IncomingMessage {
   readonly message: Message;
   readonly id: string;
   readonly contextId: string;
@@ -184,7 +184,7 @@ export class RequestHandler implements A2ARequestHandler {
     }
   }
 
-  async #read({ message, configuration }: SendMessageRequest): Promise<Submission> {
+  async #read({ message, configuration }: SendMessageRequest): Promise<IncomingMessage> {
     if (message === undefined) throw new RequestMalformedError('message is missing.');
     checkHistoryLength(configuration);
     if (message.messageId === '') throw new RequestMalformedError('message.messageId is missing.');
@@ -211,7 +211,7 @@ export class RequestHandler implements A2ARequestHandler {
   }
 
   /** A problem of the call ends as a task in the state rejected or failed. */
-  async #reply({ message, id, contextId, push }: Submission): Promise<AgentReply | Task> {
+  async #reply({ message, id, contextId, push }: IncomingMessage): Promise<AgentReply | Task> {
     const reply = await replyTo(this.#options, message, { context: this.#context, contextId }).catch(
       (error: unknown) => {
         const [state, parts] = refusalOf(toProblem(error, this.#context), this.#site);
@@ -277,7 +277,7 @@ export class RequestHandler implements A2ARequestHandler {
 /** The answer to a message that needs no task: a message, or a question as a task that waits for a new message. */
 function single(
   reply: Exclude<AgentReply, { readonly kind: 'job' }>,
-  { message: userMessage, id, contextId }: Submission,
+  { message: userMessage, id, contextId }: IncomingMessage,
 ): Message | Task {
   if (reply.kind === 'question')
     return singleTask({ id, contextId, userMessage }, TaskState.TASK_STATE_INPUT_REQUIRED, reply.parts);
