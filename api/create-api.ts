@@ -3,7 +3,7 @@ import type { BlockList } from 'node:net';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../lib/log.ts';
 import { httpMetrics } from '../lib/metrics.ts';
-import { a2aEndpoint, interpreter, toolCalls } from './a2a/index.ts';
+import { type AgentStart, interpreter, startAgent } from './a2a/index.ts';
 import {
   type Apps,
   type AppSettings,
@@ -72,6 +72,7 @@ export interface ApiOptions {
   /** Guides name tools, so other tools need other guides. */
   readonly guides?: readonly SourceGuide[];
   readonly jobTimes?: ToolsOptions['jobTimes'];
+  readonly pushTimes?: AgentStart['pushTimes'] | undefined;
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
 }
 
@@ -194,10 +195,16 @@ export function createApi(options: ApiOptions): Api {
     })),
     freeQuotaUsd: formatMoney(options.models.freeQuota),
   };
-  const agent = a2aEndpoint({
+  const agent = startAgent({
     offer,
-    call: toolCalls({ ...tools, payerFor }),
+    tools,
+    ledger: models.ledger,
+    payerFor,
     interpret: interpreterOf(options.models, models, offer, payerFor),
+    fetcher: options.fetcher,
+    log,
+    ending,
+    pushTimes: options.pushTimes,
   });
   const working = [
     ...models.endpoints,

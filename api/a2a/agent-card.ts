@@ -29,7 +29,7 @@ export function agentCard(offer: Offer): AgentCard {
     })),
     provider: { organization: name, url: baseUrl },
     documentationUrl: `${baseUrl}/llms.txt`,
-    capabilities: { streaming: false, pushNotifications: false, extendedAgentCard: false, extensions: [] },
+    capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: false, extensions: [] },
     securitySchemes: {
       key: {
         scheme: {

@@ -1,24 +1,28 @@
-// POST /a2a: the Agent2Agent protocol over JSON-RPC, 1.0 and, for older clients, 0.3. Handler and store are made for
-// each request, so any replica answers any of them.
+// POST /a2a: the Agent2Agent protocol over JSON-RPC, 1.0 and, for older clients, 0.3. A handler is made for each
+// request and keeps nothing, so any replica answers any of them.
 import { isLegacyJsonRpcMethod } from '@a2a-js/sdk/compat/v0_3';
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
-import {
-  DefaultRequestHandler,
-  InMemoryTaskStore,
-  JsonRpcTransportHandler,
-  ServerCallContext,
-  validateVersion,
-} from '@a2a-js/sdk/server';
+import { JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2a-js/sdk/server';
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, jsonResponse, type RequestContext } from '../http/index.ts';
+import {
+  defineEndpoint,
+  type Endpoint,
+  eventFrame,
+  eventStream,
+  eventStreamResponse,
+  jsonResponse,
+  type RequestContext,
+} from '../http/index.ts';
 import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
-import type { AgentOptions } from './calls.ts';
-import { executorFor } from './executor.ts';
+import type { AgentCall, AgentOptions } from './calls.ts';
+import { RequestHandler } from './handler.ts';
+import { OpenStreams } from './open-streams.ts';
 
 /** The same as for /t/<tool>. */
 const bodyLimit = 1_500_000;
 
 export function a2aEndpoint(options: AgentOptions): Endpoint {
+  const streams = new OpenStreams();
   return defineEndpoint({
     method: 'POST',
     path: a2aPath,
@@ -29,8 +33,12 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
       'To run a tool, call SendMessage with a data part {"tool": name, "arguments": {…}}. The response is a message with the result as a data part, and the file, if any, as another part. ' +
       'Fields beside the name are arguments too, and JSON in a text, also in a fenced block, is read the same way. Words are mapped to a tool by a model, where a model router is connected: the answer says so, with the cost of that call; ' +
       'where none is, or the model is unsure, a task in the state input-required asks back, to be answered by a whole request. A call that is rejected or fails returns a task in the state rejected or failed, with the problem in its message. ' +
-      'Keys, quota and cost are the same as for /t. Streaming is not supported. Clients of A2A 0.3 call message/send. The agent card is at /.well-known/agent-card.json.',
+      'Keys, quota and cost are the same as for /t. A tool that takes long runs as a job, and its answer is a task with the id of that job: SendMessage waits up to 25 seconds for it (not at all with returnImmediately), ' +
+      'GetTask, ListTasks and CancelTask ask for it later, SendStreamingMessage and SubscribeToTask send its progress, its result as an artifact and its end as server-sent events. Only the caller that started a task can read it. ' +
+      'A push notification config, with the message or by CreateTaskPushNotificationConfig (up to 5 for a task), names a public https URL to which the task is sent when it has ended: at least once, up to 6 times within half an hour, with the token in X-A2A-Notification-Token and the credentials in Authorization. ' +
+      'Clients of A2A 0.3 call message/send, message/stream, tasks/get, tasks/cancel, tasks/resubscribe and tasks/pushNotificationConfig/*. The agent card is at /.well-known/agent-card.json.',
     bodyLimit,
+    produces: ['application/json', eventStream],
     body: z
       .record(z.string(), z.unknown())
       .describe('JSON-RPC 2.0 request, such as {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {…}}'),
@@ -41,43 +49,85 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
       error: z.unknown().optional(),
     }),
     responseHeaders: { 'A2A-Version': 'The version of the protocol that is spoken.' },
-    outputDescription: 'JSON-RPC 2.0 response, with a result or an error.',
+    outputDescription:
+      'JSON-RPC 2.0 response, with a result or an error; for methods that stream, one such response in each server-sent event.',
     async handler({ body }, context) {
-      return jsonResponse(await answer(options, body, context), {
-        headers: { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) },
+      const headers = { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) };
+      const leaving = new AbortController();
+      const answer = await answerTo(options, body, { context, streams, leaving: leaving.signal });
+      if (!('events' in answer)) return jsonResponse(answer, { headers });
+      return eventStreamResponse(answer.events, {
+        headers,
+        abort: () => {
+          leaving.abort();
+        },
       });
     },
   });
 }
 
-async function answer(options: AgentOptions, body: Record<string, unknown>, context: RequestContext): Promise<unknown> {
-  const card = agentCard(options.offer);
+interface Call {
+  readonly context: RequestContext;
+  readonly streams: OpenStreams;
+  /** Aborted when the reader of a stream goes away. */
+  readonly leaving: AbortSignal;
+}
+
+/** One response, or the events of a stream. */
+async function answerTo(
+  options: AgentOptions,
+  body: Record<string, unknown>,
+  { context, streams, leaving }: Call,
+): Promise<object | { readonly events: AsyncGenerator<string, void, undefined> }> {
   const requestedVersion = versionOf(body, context);
   const older = requestedVersion.startsWith(olderVersion);
+  const failed = (error: unknown): object => ({
+    jsonrpc: '2.0',
+    id: idOf(body),
+    error: older
+      ? LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error)
+      : JsonRpcTransportHandler.mapToJSONRPCError(error),
+  });
   try {
-    validateVersion(requestedVersion, card, 'JSONRPC');
-    const handler = new DefaultRequestHandler(card, new InMemoryTaskStore(), executorFor(options, context));
+    validateVersion(requestedVersion, agentCard(options.offer), 'JSONRPC');
+    const version = older ? olderVersion : a2aVersion;
+    const handler = new RequestHandler(options, until(context, leaving), version, streams);
     const transport = older ? new LegacyJsonRpcTransportHandler(handler) : new JsonRpcTransportHandler(handler);
-    return await onlyOne(await transport.handle(withoutTask(body), new ServerCallContext({ requestedVersion })));
+    const answered = await transport.handle(body, new ServerCallContext({ requestedVersion }));
+    if (!(Symbol.asyncIterator in answered)) return answered;
+    // What refuses the whole call is a response of its own; from the first event on, an error is an event.
+    const first = await answered.next();
+    return { events: frames(first, answered, failed) };
   } catch (error) {
-    return {
-      jsonrpc: '2.0',
-      id: idOf(body),
-      error: older
-        ? LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error)
-        : JsonRpcTransportHandler.mapToJSONRPCError(error),
-    };
+    return failed(error);
   }
 }
 
-const sent = z.looseObject({ params: z.looseObject({ message: z.looseObject({ taskId: z.unknown() }) }) });
+async function* frames(
+  first: IteratorResult<object, void>,
+  events: AsyncGenerator<object, void, undefined>,
+  failed: (error: unknown) => object,
+): AsyncGenerator<string, void, undefined> {
+  try {
+    for (let next = first; next.done !== true; next = await events.next()) yield eventFrame(undefined, next.value);
+  } catch (error) {
+    yield eventFrame('error', failed(error));
+  }
+}
 
-/** No task is kept here: who answers a question of ours sends a new request. */
-function withoutTask(body: Record<string, unknown>): Record<string, unknown> {
-  const read = sent.safeParse(body);
-  if (!read.success) return body;
-  const { taskId: _, ...message } = read.data.params.message;
-  return { ...body, params: { ...read.data.params, message } };
+/** The context of a request, with a signal that ends sooner. */
+function until(context: RequestContext, signal: AbortSignal): AgentCall['context'] {
+  const { id, headers, log } = context;
+  return {
+    id,
+    headers,
+    log,
+    signal: AbortSignal.any([context.signal, signal]),
+    caller: () => context.caller(),
+    whenOver: (done) => {
+      context.whenOver(done);
+    },
+  };
 }
 
 /** The protocol version of the client. For clients that do not send it, the method decides. */
@@ -86,15 +136,6 @@ function versionOf({ method }: Record<string, unknown>, { headers }: RequestCont
   // 0.3.0 is 0.3: patches do not change the protocol.
   if (header !== null) return /^\d+\.\d+(?=\.\d+$)/.exec(header)?.[0] ?? header;
   return isLegacyJsonRpcMethod(method) ? olderVersion : a2aVersion;
-}
-
-/** Streaming is not supported, so a stream holds a single error. */
-async function onlyOne<One extends object, Other extends object>(
-  answer: One | AsyncGenerator<Other, void, undefined>,
-): Promise<One | Other | undefined> {
-  if (!(Symbol.asyncIterator in answer)) return answer;
-  const first = await answer.next();
-  return first.done === true ? undefined : first.value;
 }
 
 function idOf({ id }: Record<string, unknown>): string | number | null {

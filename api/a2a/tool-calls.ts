@@ -1,7 +1,8 @@
 // Tool calls of the A2A agent: read, paid for and run by the tool service that /t and /mcp use too.
-import { envelopeOf, isEmbeddable, ToolReader, type ToolRegistry, type ToolService } from '../tools/index.ts';
+import { ToolReader, type ToolRegistry, type ToolService } from '../tools/index.ts';
 import type { PayerFor } from '../models/index.ts';
-import type { AgentAnswer, AgentOptions } from './calls.ts';
+import type { AgentOptions } from './calls.ts';
+import { agentTask, answerOf } from './tool-answers.ts';
 
 export interface ToolCallsOptions {
   readonly toolRegistry: ToolRegistry;
@@ -9,17 +10,14 @@ export interface ToolCallsOptions {
   readonly payerFor: PayerFor;
 }
 
-/** A call that takes longer is answered with the handle of a job to poll. */
-const patienceMs = 25_000;
-
 export function toolCalls({ toolRegistry, toolService, payerFor }: ToolCallsOptions): AgentOptions['call'] {
   const readers = new Map(toolRegistry.tools.map((tool) => [tool.name, new ToolReader(tool)]));
-  return async ({ tool: name, arguments: given, context }): Promise<AgentAnswer> => {
+  return async ({ tool: name, arguments: given, context, contextId }) => {
     const tool = toolRegistry.get(name);
     const reading = (readers.get(name) ?? new ToolReader(tool)).read('argument', given);
     const payer = await payerFor(context);
-    const fileWanted = reading.options.raw === true;
-    const result = await toolService.call({
+    const { wait, raw: fileWanted = false } = reading.options;
+    const call = {
       tool,
       reading,
       payer,
@@ -28,20 +26,17 @@ export function toolCalls({ toolRegistry, toolService, payerFor }: ToolCallsOpti
       log: context.log,
       delivery: fileWanted ? 'link' : 'json',
       signal: () => context.signal,
-      waitMs: patienceMs,
+      waitMs: 0,
+      context: contextId,
+    } as const;
+    const job = await toolService.jobOf(call);
+    if (job === undefined) return answerOf(await toolService.call(call), fileWanted);
+    const report = await toolService.follow(job, {
+      requestId: context.id,
+      payer,
+      waitMs: 0,
+      signal: context.signal,
     });
-    const answer = envelopeOf(result, false);
-    const artifact = result.run?.artifact;
-    if (artifact === undefined) return { answer };
-    const inside = fileWanted || isEmbeddable(artifact, result.meta);
-    return {
-      answer,
-      file: {
-        name: artifact.fileName,
-        mediaType: artifact.mediaType,
-        url: result.meta.fileUrl,
-        bytes: inside ? artifact.bytes : undefined,
-      },
-    };
+    return { task: agentTask(name, report), waitMs: wait === undefined ? undefined : wait * 1_000 };
   };
 }

@@ -95,7 +95,10 @@ function protocolText(site: Site): string {
       '/mcp',
       'the same tools over the Model Context Protocol (streamable HTTP); add ?off=hide to leave out tools that are not available here',
     ],
-    ['/a2a', 'the same tools over Agent2Agent (JSON-RPC): send a data part {"tool": name, "arguments": {…}}'],
+    [
+      '/a2a',
+      'the same tools over Agent2Agent (JSON-RPC): send a data part {"tool": name, "arguments": {…}}; long tools are tasks, with streams, SubscribeToTask and push notifications',
+    ],
   ] as const;
   return protocols
     .filter(([path]) => answersAt(site, path))

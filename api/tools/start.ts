@@ -45,6 +45,7 @@ export interface Tools {
   readonly toolRegistry: ToolRegistry;
   readonly toolService: ToolService;
   readonly artifacts: ArtifactStore;
+  readonly jobs: Jobs;
   /** Returns jobs in progress to the queue, for another process to continue. */
   readonly stop: () => Promise<void>;
   readonly endpoints: Endpoint[];
@@ -103,6 +104,7 @@ export function startTools(options: ToolsOptions): Tools {
     toolRegistry,
     toolService,
     artifacts,
+    jobs,
     stop: () => jobs.stop(),
     endpoints: [
       ...toolEndpoints({ toolRegistry, toolService, payerFor, replays, baseUrl }),

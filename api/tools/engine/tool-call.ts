@@ -1,5 +1,6 @@
 // A tool call and its result, as the tool service takes and returns them.
 import type { Logger } from '../../../lib/log.ts';
+import type { Problem } from '../../../lib/problem.ts';
 import type { Money, Payer, Quota } from '../../billing/index.ts';
 import type { Artifact, Progress, Tool } from '../tool.ts';
 import type { Via } from './metrics.ts';
@@ -10,6 +11,7 @@ import type { ToolRun } from './runner.ts';
 export interface JobStatus {
   readonly id: string;
   readonly input: Record<string, unknown>;
+  readonly context: string | undefined;
   readonly state: 'queued' | 'running' | 'done' | 'failed';
   readonly progress: number;
   readonly message: string;
@@ -40,6 +42,7 @@ export interface LongCalls {
     readonly input: Record<string, unknown>;
     readonly payer: Payer;
     readonly session: string | undefined;
+    readonly context?: string | undefined;
   }): Promise<string>;
   wait(
     name: JobName,
@@ -67,6 +70,27 @@ export interface ToolCall {
   /** How long to wait for a job, unless the caller sets it. */
   readonly waitMs: number;
   readonly report?: (progress: Progress) => void;
+  /** The conversation that a new job belongs to, as an agent names it. */
+  readonly context?: string;
+}
+
+/** How long a job is followed, and by whom. */
+export interface FollowOptions {
+  readonly requestId: string;
+  readonly waitMs: number;
+  readonly signal: AbortSignal;
+  readonly report?: ((progress: Progress) => void) | undefined;
+  /** Whose quota the result shows; none without it. */
+  readonly payer?: Payer | undefined;
+}
+
+/** How a job stands. */
+export interface JobReport {
+  readonly job: JobStatus;
+  /** A finished run, or what there is to say until then; undefined once the job has failed. */
+  readonly result: ToolResult | undefined;
+  /** What ended a job that has failed. */
+  readonly problem: Problem | undefined;
 }
 
 /** The result of a call: a finished run, or a job in progress. */

@@ -1,5 +1,5 @@
 // Takes a tool call and returns its result: at once, or as a job for a long tool. Used by /t, MCP and A2A.
-import { Problem } from '../../../lib/problem.ts';
+import { Problem, type ProblemType } from '../../../lib/problem.ts';
 import { httpProblems, invalid, invalidRequest, type Part } from '../../http/index.ts';
 import { billingProblems, type Payer, type Quota } from '../../billing/index.ts';
 import { modelProblems } from '../../models/index.ts';
@@ -7,7 +7,17 @@ import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { artifactUrl } from './artifacts/endpoint.ts';
 import { fieldErrors } from './field-errors.ts';
 import { jobCost } from './cost.ts';
-import type { ToolResult, ToolCall, JobName, JobStatus, LongCalls, ResultMeta } from './tool-call.ts';
+import type {
+  FollowOptions,
+  JobName,
+  JobReport,
+  JobStatus,
+  LongCalls,
+  ResultMeta,
+  ToolCall,
+  ToolResult,
+} from './tool-call.ts';
+import { unknownJob } from './jobs/problems.ts';
 import { noArtifact, toolFailed, toolProblems } from '../problems.ts';
 import { refuseRaw } from './raw.ts';
 import type { ToolRun, Runner } from './runner.ts';
@@ -42,6 +52,36 @@ export class ToolService {
     }
   }
 
+  /**
+   * The job of a call that runs as one: the job that it names, or a new one. Undefined for a call that is answered at
+   * once. @throws Problem
+   */
+  async jobOf(call: ToolCall): Promise<JobName | undefined> {
+    try {
+      return await this.#begun(call);
+    } catch (error) {
+      throw located(error, call.reading.part);
+    }
+  }
+
+  /** How a job stands, after waiting for its end. @throws Problem (unknown-job, unknown-tool) */
+  async follow(
+    { id, owner, tool: toolName }: JobName,
+    { requestId, waitMs, signal, report, payer }: FollowOptions,
+  ): Promise<JobReport> {
+    const { jobs, baseUrl, toolRegistry, quotaOf } = this.#options;
+    if (jobs === undefined) throw new Problem(unknownJob, 'This installation keeps no jobs.');
+    const tool = toolRegistry.get(toolName);
+    const name = { id, owner, tool: toolName };
+    const job = await jobs.wait(name, { ms: waitMs, signal, ...(report === undefined ? {} : { report }) });
+    if (job.state === 'failed') return { job, result: undefined, problem: failed(job) };
+    const pollUrl = `${baseUrl}/t/${toolName}?job=${id}`;
+    const meta: ResultMeta = { tool, requestId, pollUrl, ...linkOf(job, baseUrl, pollUrl) };
+    const quota = payer === undefined ? undefined : await quotaOf(payer);
+    const run = job.state === 'done' ? await runOf(jobs, name, job, quota) : undefined;
+    return { job, result: { job, meta, quota, run }, problem: undefined };
+  }
+
   async #result(call: ToolCall): Promise<ToolResult> {
     const {
       tool,
@@ -49,12 +89,8 @@ export class ToolService {
       delivery,
     } = call;
     const fileWanted = delivery !== 'json';
-    if (fileWanted) refuseRaw(tool);
-    const { jobs } = this.#options;
-    if (jobs !== undefined && options.job !== undefined) return this.#job(jobs, call, options.job);
-    this.#options.toolRegistry.refuseOff(tool);
-    if (jobs !== undefined && tool.long === true)
-      return this.#job(jobs, call, await jobs.begin({ tool: tool.name, input, payer: call.payer, session: options.s }));
+    const name = await this.#begun(call);
+    if (name !== undefined) return this.#job(call, name);
     const { payer, via, id, signal, log, report } = call;
     const run = await this.#options.runner.run({
       tool,
@@ -90,21 +126,34 @@ export class ToolService {
     }
   }
 
-  async #job(jobs: LongCalls, call: ToolCall, id: string): Promise<ToolResult> {
+  /** The job that the call names, or begins; undefined where it is none. */
+  async #begun({ tool, reading, delivery, payer, context }: ToolCall): Promise<JobName | undefined> {
+    const { input, options } = reading;
+    if (delivery !== 'json') refuseRaw(tool);
+    const { jobs, toolRegistry } = this.#options;
+    const { name } = tool;
+    if (jobs !== undefined && options.job !== undefined) return { id: options.job, tool: name, owner: payer.owner };
+    toolRegistry.refuseOff(tool);
+    if (jobs === undefined || tool.long !== true) return undefined;
+    const id = await jobs.begin({ tool: name, input, payer, session: options.s, context });
+    return { id, tool: name, owner: payer.owner };
+  }
+
+  async #job(call: ToolCall, name: JobName): Promise<ToolResult> {
     const { tool, payer, id: requestId, reading, delivery, waitMs, signal, report } = call;
     const { part, options } = reading;
-    const { baseUrl } = this.#options;
-    const name = { id, tool: tool.name, owner: payer.owner };
-    const ms = options.wait === undefined ? waitMs : options.wait * 1_000;
-    const job = await jobs.wait(name, { ms, signal: signal(), ...(report === undefined ? {} : { report }) });
+    const { job, result, problem } = await this.follow(name, {
+      requestId,
+      payer,
+      waitMs: options.wait === undefined ? waitMs : options.wait * 1_000,
+      signal: signal(),
+      report,
+    });
     // A job that is polled got its fields from an earlier call.
-    if (job.state === 'failed') throw located(failed(job), options.job === undefined ? part : 'argument');
-    const pollUrl = `${baseUrl}/t/${tool.name}?job=${id}`;
-    const meta: ResultMeta = { tool, requestId, pollUrl, ...warningsOf(call), ...linkOf(job, baseUrl, pollUrl) };
+    if (result === undefined) throw located(problem, options.job === undefined ? part : 'argument');
     // A call that starts a job always gets its handle.
     if (delivery !== 'json' && options.job !== undefined) refuseMissing(job, tool);
-    const quota = await this.#options.quotaOf(payer);
-    return { job, meta, quota, run: job.state === 'done' ? await runOf(jobs, name, job, quota) : undefined };
+    return { ...result, meta: { ...result.meta, ...warningsOf(call) } };
   }
 }
 
@@ -151,10 +200,15 @@ function refuseMissing(job: JobStatus, { name }: Tool): void {
     throw new Problem(noArtifact, `${name} created no file in this job. Remove raw to get the JSON response.`);
 }
 
+/** The type of the problem that ended a job. */
+export function jobProblemType(slug: string | undefined): ProblemType {
+  const types = [...httpProblems, ...billingProblems, ...modelProblems, ...toolProblems];
+  return types.find((type) => type.slug === slug) ?? toolFailed;
+}
+
 /** The problem that ended a job, as it would have ended a call. */
 function failed({ id, problem }: JobStatus): Problem {
-  const types = [...httpProblems, ...billingProblems, ...modelProblems, ...toolProblems];
-  const type = types.find(({ slug }) => slug === problem?.slug) ?? toolFailed;
+  const type = jobProblemType(problem?.slug);
   const { errors, ...members } = problem?.members ?? {};
   return new Problem(type, problem?.detail ?? 'The job failed.', {
     errors: fieldErrors.safeParse(errors).data ?? [],

@@ -24,6 +24,7 @@ export function failure(error: unknown, at: string, request: FetchRequest, timed
     return refusal(
       request.field ?? 'url',
       at === request.url ? error.message : `redirects to ${origin(at)}, which ${error.message}`,
+      request.httpsOnly === true ? 'https' : 'http or https',
     );
   if (request.signal.aborted) return error;
   const where = origin(at);
@@ -41,14 +42,14 @@ export function failure(error: unknown, at: string, request: FetchRequest, timed
 }
 
 /** The problem of a URL that is not fetched. */
-export function refusal(field: string, reason: string): Problem {
+export function refusal(field: string, reason: string, schemes = 'http or https'): Problem {
   return new Problem(urlRefused, `The address in ${field} ${reason}.`, {
     errors: [
       {
         in: 'query',
         field,
         message: reason,
-        fix: 'Send a public http or https URL, such as https://example.org/page.',
+        fix: `Send a public ${schemes} URL, such as https://example.org/page.`,
       },
     ],
   });

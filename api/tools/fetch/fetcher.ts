@@ -6,6 +6,10 @@ export interface FetchRequest {
   readonly method?: 'GET' | 'POST';
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string;
+  /** Refuses http, but for hosts that tests may reach. */
+  readonly httpsOnly?: boolean;
+  /** Answers with a redirect as it came, in place of following it. */
+  readonly stayHere?: boolean;
   /** Maximum bytes to read, after decompression. */
   readonly maxBytes: number;
   /** Default 20 000. */
@@ -36,5 +40,5 @@ export interface Fetcher {
    * That one still has to go through the guarded proxy, since the name may lead elsewhere by then, and pages redirect.
    * @throws Problem (url-refused, fetch-failed)
    */
-  check(request: Pick<FetchRequest, 'url' | 'field' | 'signal'>): Promise<void>;
+  check(request: Pick<FetchRequest, 'url' | 'field' | 'httpsOnly' | 'signal'>): Promise<void>;
 }

@@ -72,12 +72,13 @@ export class Guard {
   }
 
   /** Checks all that can be checked without DNS. @throws Refusal */
-  target(address: string): Target {
+  target(address: string, httpsOnly = false): Target {
     const url = parsed(address);
     if (url.protocol !== 'http:' && url.protocol !== 'https:') throw new Refusal('is not http or https');
     if (url.username !== '' || url.password !== '') throw new Refusal('contains a user name or password');
     const target = { url, host: bare(url.hostname), port: portOf(url) };
     if (this.#isAllowed(target)) return target;
+    if (httpsOnly && url.protocol !== 'https:') throw new Refusal('is not https');
     if (!this.#ports.has(target.port))
       throw new Refusal(`uses port ${target.port}; allowed ports are ${[...this.#ports].join(', ')}`);
     this.#checkHost(target.host);

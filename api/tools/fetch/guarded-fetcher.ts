@@ -14,7 +14,7 @@ export interface FetcherOptions extends GuardOptions {
 
 type Response = Dispatcher.ResponseData;
 /** A step on the way to the answer. */
-type Hop = Pick<FetchRequest, 'url' | 'method' | 'headers' | 'body'>;
+type Hop = Pick<FetchRequest, 'url' | 'method' | 'headers' | 'body'> & { readonly httpsOnly?: boolean | undefined };
 
 const maxRedirects = 5;
 const maxHeaderBytes = 16_384;
@@ -37,7 +37,7 @@ export class GuardedFetcher implements Fetcher {
     try {
       for (let count = 0; count <= maxRedirects; count++) {
         signal.throwIfAborted();
-        const next = await this.#hop(hop, request.maxBytes, signal);
+        const next = await this.#hop(hop, request, signal);
         if ('bytes' in next) return next;
         hop = next;
       }
@@ -55,17 +55,22 @@ export class GuardedFetcher implements Fetcher {
     });
   }
 
-  async check({ url, field, signal }: Pick<FetchRequest, 'url' | 'field' | 'signal'>): Promise<void> {
+  async check(request: Pick<FetchRequest, 'url' | 'field' | 'httpsOnly' | 'signal'>): Promise<void> {
+    const { url, httpsOnly } = request;
     try {
-      await this.#guard.addresses(this.#guard.target(url));
+      await this.#guard.addresses(this.#guard.target(url, httpsOnly));
     } catch (error) {
-      throw failure(error, url, { url, signal, maxBytes: 0, ...(field === undefined ? {} : { field }) }, false);
+      throw failure(error, url, { ...request, maxBytes: 0 }, false);
     }
   }
 
   /** One request: gives its answer, or the next hop. Its connection ends with it, so that none is ever shared. */
-  async #hop(hop: Hop, maxBytes: number, signal: AbortSignal): Promise<FetchResult | Hop> {
-    const target = this.#guard.target(hop.url);
+  async #hop(
+    hop: Hop,
+    { maxBytes, stayHere = false }: Pick<FetchRequest, 'maxBytes' | 'stayHere'>,
+    signal: AbortSignal,
+  ): Promise<FetchResult | Hop> {
+    const target = this.#guard.target(hop.url, hop.httpsOnly);
     const { url } = target;
     const agent = new Agent({
       allowH2: false,
@@ -85,7 +90,7 @@ export class GuardedFetcher implements Fetcher {
       });
       // The reader reports what interrupts it; unhandled, the event would end the process.
       response.body.on('error', () => undefined);
-      return nextHop(hop, url, response) ?? (await answer(url, response, maxBytes));
+      return (stayHere ? undefined : nextHop(hop, url, response)) ?? (await answer(url, response, maxBytes));
     } finally {
       await agent.destroy();
     }
@@ -107,7 +112,11 @@ function nextHop(hop: Hop, from: URL, { statusCode, headers }: Response): Hop | 
   const to = new URL(location, from);
   const kept = to.origin === from.origin ? hop.headers : publicHeaders(hop.headers);
   const repeats = statusCode >= 307 || hop.method !== 'POST';
-  const same = { url: to.href, ...(kept === undefined ? {} : { headers: kept }) };
+  const same = {
+    url: to.href,
+    httpsOnly: hop.httpsOnly,
+    ...(kept === undefined ? {} : { headers: kept }),
+  };
   if (!repeats) return { ...same, method: 'GET' };
   return {
     ...same,

@@ -6,6 +6,8 @@ import { z } from 'zod';
 import { backingServices, type ServiceUrls } from '../../../api/tools/services/backing-services.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
+import { checkPushUrl } from '../../../api/a2a/push/push-config.ts';
+import { sendPush } from '../../../api/a2a/push/push-deliveries.ts';
 import { builtinTools } from '../../../api/tools/builtin/all.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
@@ -96,6 +98,7 @@ describe('addresses in the input of tools', () => {
   let service: Web;
   let tools: Tool[];
   let fields: Field[];
+  let guarded: Fetcher;
   const fetched: string[] = [];
   let close = async (): Promise<void> => Promise.resolve();
 
@@ -126,6 +129,7 @@ describe('addresses in the input of tools', () => {
       },
       check: async (request) => fetcher.check(request),
     };
+    guarded = fetcher;
     const services = urlServices([], urls, counted);
     tools = builtinTools(services);
     fields = urlFields(tools);
@@ -205,6 +209,34 @@ describe('addresses in the input of tools', () => {
     }
     assert.equal(listener.connections(), 0);
     assert.deepEqual(service.asked, [], 'no backing service was asked');
+  });
+
+  it('are not notified of the end of a task: not when they are set, and not when they lead inside later', async () => {
+    const signal = new AbortController().signal;
+    const push = { token: 'token', scheme: 'Bearer', credentials: 'secret', version: '1.0' };
+    const task = { id: '1', contextId: '1', artifacts: [], history: [], metadata: undefined, status: undefined };
+    const redirected = innerUrls(listener.port)
+      .filter((url) => /^https?:\/\/./i.test(url))
+      .map((url) => `${web.url}/to?${encodeURIComponent(url)}`);
+    for (const url of innerUrls(listener.port)) {
+      const secure = url.replace(/^http:/i, 'https:');
+      for (const each of new Set([url, secure])) {
+        await assert.rejects(checkPushUrl(guarded, each, signal), (error) => reasonOf(error) === 'url-refused', each);
+        await assert.rejects(
+          sendPush(guarded, { ...push, url: each }, task, signal),
+          (error) => reasonOf(error) === 'url-refused',
+          each,
+        );
+      }
+    }
+    // The fetcher of this test may reach the first of two hops.
+    for (const url of redirected)
+      await assert.rejects(
+        sendPush(guarded, { ...push, url }, task, signal),
+        (error) => error instanceof Problem && /returned status 302/.test(error.message),
+        url,
+      );
+    assert.equal(listener.connections(), 0);
   });
 
   it('are neither data nor an artifact', async () => {

@@ -73,6 +73,45 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
   };
 
   onDatabase(
+    'a canceled job stops where it runs, also at another process, and what it cost until then stays',
+    async (database) => {
+      const stopped = Promise.withResolvers<unknown>();
+      const begun = Promise.withResolvers<undefined>();
+      const here = shortJobs(
+        database,
+        async (run) => {
+          await spend(database, run, '0.002');
+          begun.resolve(undefined);
+          return new Promise((_resolve, reject) => {
+            run.signal.addEventListener('abort', () => {
+              stopped.resolve(run.signal.reason);
+              reject(new Error('stopped'));
+            });
+          });
+        },
+        { leaseMs: 6_000 },
+      );
+      here.start();
+      // It only begins jobs and looks at them.
+      const there = shortJobs(database, () => Promise.reject(new Error('not here')));
+      const id = await there.begin({ tool: 'dig', input: {}, payer: anonymous('me'), session: undefined });
+      await begun.promise;
+      assert.equal(await there.cancel({ id, tool: 'dig', owner: 'you' }), false);
+      assert.equal(await there.cancel({ id, tool: 'dig', owner: 'me' }), true);
+      assert.equal(await there.cancel({ id, tool: 'dig', owner: 'me' }), false);
+      await stopped.promise;
+      await here.stop();
+      const view = await ended(there, id, 'me');
+      assert.deepEqual(
+        [view.state, view.problem?.slug, view.attempt, formatMoney(view.cost)],
+        ['failed', 'job-canceled', 1, '0.002'],
+      );
+      const [entry] = await there.list('me');
+      assert.deepEqual([entry?.id, entry?.state, entry?.problem], [id, 'failed', 'job-canceled']);
+    },
+  );
+
+  onDatabase(
     'a job goes from queued over running to done, with progress, result, file and the exact cost',
     async (database) => {
       const go = Promise.withResolvers<undefined>();

@@ -1,7 +1,7 @@
 // The application with tools of the test's choice, over a ledger and a router of its choice.
 import { Registry } from 'prom-client';
 import type { SourceGuide } from '../../../api/catalog/index.ts';
-import { createApi, type Api } from '../../../api/create-api.ts';
+import { createApi, type Api, type ApiOptions } from '../../../api/create-api.ts';
 import { readAppSettings } from '../../../api/apps/config.ts';
 import { blockList } from '../../../lib/subnets.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
@@ -31,7 +31,11 @@ export interface ToolSampleOptions {
   readonly fetcher?: Fetcher;
   /** Times of jobs. */
   readonly jobTimes?: ToolsOptions['jobTimes'];
+  /** Times of push notifications. */
+  readonly pushTimes?: ApiOptions['pushTimes'];
   readonly baseUrl?: string;
+  /** Aborted when streams are to end. */
+  readonly ending?: AbortSignal;
   /** Guides of the tools; none by default, since those there are name the built-in tools. */
   readonly guides?: readonly SourceGuide[];
 }
@@ -43,6 +47,8 @@ export async function sampleToolApp({
   make = () => made,
   fetcher = new GuardedFetcher(),
   jobTimes = {},
+  pushTimes,
+  ending,
   baseUrl = usualBaseUrl,
   guides = [],
 }: ToolSampleOptions = {}): Promise<ToolSample> {
@@ -60,10 +66,11 @@ export async function sampleToolApp({
     fetcher,
     registry,
     log: silent,
-    ending: new AbortController().signal,
+    ending: ending ?? new AbortController().signal,
     makeTools: make,
     guides,
     jobTimes,
+    pushTimes,
   });
   await api.models.ready;
   return {

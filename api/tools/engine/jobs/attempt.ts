@@ -43,7 +43,7 @@ export class Attempt {
     return [job.id, runner, job.attempt];
   }
 
-  /** Whether another process has it, so that nothing is to be written any more. */
+  /** Whether it is no longer ours: another process has it, or it was canceled. Nothing is to be written any more. */
   get lost(): boolean {
     return this.#why === 'lost';
   }
@@ -59,7 +59,9 @@ export class Attempt {
 
   abort(why: 'lost' | 'ending'): void {
     this.#why ??= why;
-    this.#abort.abort(new Error(why === 'lost' ? 'another process has taken the job over' : 'the process ends'));
+    this.#abort.abort(
+      new Error(why === 'lost' ? 'another process has taken the job over, or it was canceled' : 'the process ends'),
+    );
   }
 
   async begin(work: JobWork, finish: (outcome: Outcome) => Promise<void>): Promise<void> {
@@ -98,7 +100,7 @@ export class Attempt {
     const [kept] = await this.#options.database().query(statements.announce, [...this.own, hold]);
     if (kept !== undefined) return;
     this.abort('lost');
-    throw new Error('another process has taken the job over');
+    throw new Error('another process has taken the job over, or it was canceled');
   }
 
   /** The newest is written; those between are skipped. */

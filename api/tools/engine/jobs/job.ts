@@ -10,6 +10,8 @@ export interface JobCall {
   /** Whose job it is. A key of the caller's own stays in this process: see Jobs. */
   readonly payer: Payer;
   readonly session: string | undefined;
+  /** The conversation that it belongs to, as an agent names it. */
+  readonly context?: string | undefined;
 }
 
 export type JobState = 'queued' | 'running' | 'done' | 'failed';
@@ -21,6 +23,7 @@ export interface JobView {
   /** As it was sent. */
   readonly input: Record<string, unknown>;
   readonly session: string | undefined;
+  readonly context: string | undefined;
   readonly state: JobState;
   /** From 0 to 1. */
   readonly progress: number;
@@ -50,6 +53,18 @@ export interface JobProblem {
   readonly slug: string;
   readonly detail: string;
   readonly members: Readonly<Record<string, unknown>>;
+}
+
+/** A job in the list of its owner's jobs. */
+export interface JobEntry {
+  readonly id: string;
+  readonly tool: string;
+  readonly context: string | undefined;
+  readonly state: JobState;
+  /** When it ended or, until then, when it began. */
+  readonly at: Date;
+  /** Slug of the problem that ended it. */
+  readonly problem: string | undefined;
 }
 
 /** One attempt at a job, as its work sees it. */

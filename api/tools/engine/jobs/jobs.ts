@@ -9,8 +9,8 @@ import { Problem } from '../../../../lib/problem.ts';
 import type { Database, Payer } from '../../../billing/index.ts';
 import type { Artifact, Progress } from '../../tool.ts';
 import { Following } from './following.ts';
-import type { JobCall, JobView, JobWork } from './job.ts';
-import { tooManyJobs, unknownJob } from './problems.ts';
+import type { JobCall, JobEntry, JobView, JobWork } from './job.ts';
+import { jobCanceled, tooManyJobs, unknownJob } from './problems.ts';
 import * as statements from './statements.ts';
 import { JobWorker } from './worker.ts';
 
@@ -88,7 +88,7 @@ export class Jobs {
    * Begins a job. The same call of the same caller, while in progress, is the same job. @returns its id. @throws
    * Problem (too-many-jobs)
    */
-  async begin({ tool, input, payer, session }: JobCall): Promise<string> {
+  async begin({ tool, input, payer, session, context }: JobCall): Promise<string> {
     const { database, maximum = { anonymous: 3, key: 10, all: 500 }, maxKept = 20 } = this.#options;
     const id = randomUUID();
     const keyed = payer.kind === 'key';
@@ -104,12 +104,13 @@ export class Jobs {
       fingerprint,
       payer.owner,
       kind,
-      session ?? null,
+      orNull(session),
       keyed ? this.#runner : null,
       this.#leaseMs,
       this.#keepMs,
       maximum[kind],
       maximum.all,
+      orNull(context),
     ];
     const [added] = await database()
       .query(statements.add, values)
@@ -187,6 +188,31 @@ export class Jobs {
     return file;
   }
 
+  /** The job with this id, whatever its tool. @throws Problem (unknown-job) */
+  async find(id: string, owner: string): Promise<JobEntry> {
+    const [row] = uuid.test(id) ? await this.#options.database().replay(statements.find, [id, owner]) : [];
+    if (row === undefined) throw unknown({ id });
+    return row;
+  }
+
+  /** The jobs of an owner, those that changed last first. */
+  async list(owner: string): Promise<JobEntry[]> {
+    return this.#options.database().replay(statements.list, [owner]);
+  }
+
+  /**
+   * Ends a job of this owner that has not ended yet; what its model calls cost until then stays charged. @returns
+   * whether it did
+   */
+  async cancel(name: JobName): Promise<boolean> {
+    const problem = { slug: jobCanceled.slug, detail: 'The job was canceled by its caller.', members: {} };
+    const [canceled] = await this.#options
+      .database()
+      .query(statements.cancel, [...valuesOf(name), JSON.stringify(problem), this.#keepMs]);
+    if (canceled !== undefined) this.#worker.cancel(name.id);
+    return canceled !== undefined;
+  }
+
   /** Forgets what has expired. To be repeated. @returns how many */
   async purge(): Promise<number> {
     return (await this.#options.database().replay(statements.purge, [this.#options.maxBytes?.all ?? 4 * 1_073_741_824]))
@@ -210,9 +236,12 @@ function valuesOf(name: JobName): [string, string, string] {
   return [name.id, name.tool, name.owner];
 }
 
-function unknown({ id, tool }: JobName): Problem {
+/** As the drivers take what is absent. */
+const orNull = (value: string | undefined): string | null => value ?? null;
+
+function unknown({ id, tool }: { readonly id: string; readonly tool?: string }): Problem {
   return new Problem(
     unknownJob,
-    `You have no ${tool} job with the id ${JSON.stringify(id.slice(0, 60))}. Call the tool without job to start one.`,
+    `You have no ${tool === undefined ? '' : `${tool} `}job with the id ${JSON.stringify(id.slice(0, 60))}. Call the tool without job to start one.`,
   );
 }

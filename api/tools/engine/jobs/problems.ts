@@ -25,4 +25,12 @@ export const jobLost: ProblemType = {
     'The process that ran the job ended. A job without a key is taken over by another process, a limited number of times. A job paid for with your own key is not, because the key is never stored. Model calls made until then are charged. Send the call again.',
 };
 
-export const jobProblems: readonly ProblemType[] = [unknownJob, tooManyJobs, jobLost];
+export const jobCanceled: ProblemType = {
+  slug: 'job-canceled',
+  status: 409,
+  title: 'The job was canceled',
+  description:
+    'Its caller canceled the job, as CancelTask of A2A does. Model calls made until then are charged. Send the call again to start a new job.',
+};
+
+export const jobProblems: readonly ProblemType[] = [unknownJob, tooManyJobs, jobLost, jobCanceled];

@@ -6,6 +6,11 @@ function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statem
   return { name: `job-${name}`, text, row };
 }
 
+/** A column that may be null, which is absence elsewhere. */
+function maybe<Value>(value: z.ZodType<Value>): z.ZodType<Value | undefined> {
+  return value.nullable().transform((given) => given ?? undefined);
+}
+
 const found = z.object({ id: z.uuid() });
 const fields = z.record(z.string(), z.unknown());
 const now = 'clock_timestamp()';
@@ -13,12 +18,12 @@ const later = (milliseconds: string): string => `${now} + ${milliseconds}::bigin
 
 /**
  * $1 id, $2 tool, $3 input, $4 fingerprint, $5 owner, $6 payer, $7 session, $8 runner, $9 lease ms, $10 keep ms, $11
- * maximum of the owner, $12 maximum of all. No row: refused, or the same call is in progress.
+ * maximum of the owner, $12 maximum of all, $13 context. No row: refused, or the same call is in progress.
  */
 export const add = statement(
   'add',
-  `insert into tools.job (id, tool, input, fingerprint, owner, payer, session, runner, lease_until, expires_at)
-  select $1::uuid, $2, $3::json, $4, $5, $6, $7, $8::uuid, case when $8::uuid is null then null else ${later('$9')} end, ${later('$10')}
+  `insert into tools.job (id, tool, input, fingerprint, owner, payer, session, runner, lease_until, expires_at, context)
+  select $1::uuid, $2, $3::json, $4, $5, $6, $7, $8::uuid, case when $8::uuid is null then null else ${later('$9')} end, ${later('$10')}, $13
   where (select count(*) from tools.job where owner = $5 and state in ('queued', 'running')) < $11::int
     and (select count(*) from tools.job where state in ('queued', 'running')) < $12::int
   on conflict (owner, tool, fingerprint) where state in ('queued', 'running') do nothing returning id`,
@@ -102,6 +107,35 @@ export const fail = statement(
   found,
 );
 
+/** $1 id, $2 tool, $3 owner, $4 problem, $5 keep ms. Whoever works on it finds that it is no longer its own. */
+export const cancel = statement(
+  'cancel',
+  `update tools.job set state = 'failed', problem = $4::json, runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$5')}
+  where id = $1::uuid and tool = $2 and owner = $3 and state in ('queued', 'running') returning id`,
+  found,
+);
+
+const entry = z.object({
+  id: z.uuid(),
+  tool: z.string(),
+  context: maybe(z.string()),
+  state: z.enum(['queued', 'running', 'done', 'failed']),
+  at: z.coerce.date(),
+  problem: maybe(z.string()),
+});
+const entryOf = `select id, tool, context, state, coalesce(ended_at, created_at) as at, problem ->> 'slug' as problem from tools.job`;
+const alive = `(expires_at > ${now} or state = 'running')`;
+
+/** $1 id, $2 owner. */
+export const find = statement('find', `${entryOf} where id = $1::uuid and owner = $2 and ${alive}`, entry);
+
+/** $1 owner. The newest first; what an owner has is bounded. */
+export const list = statement(
+  'list',
+  `${entryOf} where owner = $1 and ${alive} order by at desc, id limit 1000`,
+  entry,
+);
+
 /** $1 ids. Those that end, and how far the others are. */
 export const glance = statement(
   'glance',
@@ -117,7 +151,7 @@ export const glance = statement(
 /** $1 id, $2 tool, $3 owner. */
 export const view = statement(
   'view',
-  `select j.id, j.tool, j.input, j.session, j.state, j.progress::float8 as progress, j.message, j.attempt::int, j.created_at, j.ended_at, j.expires_at, j.result, j.problem, j.artifact_bytes, j.file_id, j.media_type, j.file_name, h.cost, h.charged, h.pending
+  `select j.id, j.tool, j.input, j.session, j.context, j.state, j.progress::float8 as progress, j.message, j.attempt::int, j.created_at, j.ended_at, j.expires_at, j.result, j.problem, j.artifact_bytes, j.file_id, j.media_type, j.file_name, h.cost, h.charged, h.pending
   from tools.job j cross join lateral (
     select coalesce(sum(cost) filter (where state = 'settled'), 0)::text as cost, (count(*) filter (where state not in ('settled', 'voided')))::int as pending,
       (select coalesce(sum(e.amount), 0)::text from ledger.hold charged join ledger.entry e using (transaction_id) join ledger.account a on a.id = e.account_id
@@ -129,6 +163,7 @@ export const view = statement(
     tool: z.string(),
     input: fields,
     session: z.string().nullable(),
+    context: maybe(z.string()),
     state: z.enum(['queued', 'running', 'done', 'failed']),
     progress: z.number(),
     message: z.string(),

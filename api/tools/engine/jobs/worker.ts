@@ -65,6 +65,12 @@ export class JobWorker {
     this.#payers.delete(id);
   }
 
+  /** Ends the work on a job that was canceled, if it is worked on here. */
+  cancel(id: string): void {
+    this.#running.get(id)?.abort('lost');
+    this.#end(id, this.#options.ended);
+  }
+
   /** Stops the jobs in progress and returns them to the queue, for another process to take over. */
   async stop(): Promise<void> {
     this.#ending.abort(new Error('the process ends'));
@@ -131,6 +137,7 @@ export class JobWorker {
       })
       .finally(() => {
         this.#running.delete(job.id);
+        if (attempt.lost) this.forget(job.id);
         this.wake();
       });
   }

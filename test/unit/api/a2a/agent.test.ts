@@ -228,8 +228,10 @@ test('what is not a request of the protocol is a JSON-RPC error', async () => {
     await post({ ...request, method: 'tasks/get', params: { id: 'none' } }, { 'a2a-version': '0.3.0' }),
     -32001,
   );
-  assert.equal(await post({ ...request, method: 'SendStreamingMessage' }), -32004);
-  assert.equal(await post({ ...request, method: 'message/stream', params: older('Hi') }), -32004);
+  assert.equal(await post({ ...request, method: 'SendStreamingMessage', params: {} }), -32602);
+  assert.equal(await post({ ...request, method: 'SubscribeToTask', params: { id: 'none' } }), -32001);
+  assert.equal(await post({ ...request, method: 'tasks/resubscribe', params: { id: 'none' } }), -32001);
+  assert.equal(await post({ ...request, method: 'CreateTaskPushNotificationConfig', params: { url: 'x' } }), -32602);
   assert.equal(await post({ jsonrpc: '2.0', id: 2, method: 'GetTask', params: { id: 'none' } }), -32001);
 });
 

@@ -148,6 +148,17 @@ describe('limits of the guarded fetch', () => {
     await fails('/loop', 'fetch-failed', /more than 5 times/);
     assert.equal(web.asked.length - before, 6);
   });
+  it('answers with a redirect where it is asked not to follow', async () => {
+    const before = web.asked.length;
+    assert.equal((await ask('/loop', { stayHere: true })).status, 302);
+    assert.equal(web.asked.length - before, 1);
+  });
+  it('refuses http where https is asked for, but for hosts of tests', async () => {
+    const request = { httpsOnly: true, maxBytes: mib, signal };
+    await assert.rejects(fetcher.fetch({ ...request, url: 'http://example.org/' }), /is not https/);
+    await assert.rejects(fetcher.check({ ...request, url: 'http://example.org/' }), /is not https/);
+    assert.equal((await ask('/plain', request)).status, 200);
+  });
   it('says what is not HTTP, who hangs up, and who is not there', async () => {
     await fails('/broken', 'fetch-failed', /did not answer with valid HTTP/);
     await fails('/reset', 'fetch-failed', /connection was interrupted/);
