@@ -19,19 +19,19 @@ const meta = {
 };
 const common = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
 
-interface Sent {
+interface SentCall {
   readonly headers: Record<string, string>;
   readonly body: { readonly id: string | number; readonly params: Record<string, unknown> } & Record<string, unknown>;
 }
 
-const body = (params: Record<string, unknown>): Sent['body'] => ({
+const body = (params: Record<string, unknown>): SentCall['body'] => ({
   jsonrpc: '2.0',
   id: 'a-7',
   method: 'tools/call',
   params,
 });
 const eras = {
-  '2026-07-28': (params: Record<string, unknown>): Sent => ({
+  '2026-07-28': (params: Record<string, unknown>): SentCall => ({
     headers: {
       ...common,
       'mcp-protocol-version': '2026-07-28',
@@ -40,24 +40,24 @@ const eras = {
     },
     body: body({ ...params, _meta: meta }),
   }),
-  '2025-11-25': (params: Record<string, unknown>): Sent => ({
+  '2025-11-25': (params: Record<string, unknown>): SentCall => ({
     headers: { ...common, 'mcp-protocol-version': '2025-11-25' },
     body: body(params),
   }),
-  '2025-03-26': (params: Record<string, unknown>): Sent => ({
+  '2025-03-26': (params: Record<string, unknown>): SentCall => ({
     headers: { ...common, 'mcp-protocol-version': '2025-03-26' },
     body: body(params),
   }),
 };
 
 /** The same message with something in its envelope that only the library reads. */
-function forTheLibrary({ headers, body: { params, ...rest } }: Sent): Sent {
+function forTheLibrary({ headers, body: { params, ...rest } }: SentCall): SentCall {
   const envelope = { ...(params['_meta'] as object | undefined), 'test/more': 1 };
   return { headers, body: { ...rest, id: rest['id'], params: { ...params, _meta: envelope } } };
 }
 
 /** What came back, without what differs from call to call. */
-async function answerTo({ headers, body: sent }: Sent): Promise<unknown> {
+async function answerTo({ headers, body: sent }: SentCall): Promise<unknown> {
   const response = await sample.request('/mcp', { method: 'POST', headers, body: JSON.stringify(sent) });
   const text = await response.text();
   const id = response.headers.get('x-request-id') ?? assert.fail('no id');
@@ -95,7 +95,7 @@ const modern = eras['2026-07-28']({ name: 'echo', arguments: { text: 'hello' } }
 const earlier = eras['2025-11-25']({ name: 'echo', arguments: { text: 'hello' } });
 const without = (headers: Record<string, string>, name: string): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([one]) => one !== name));
-const left: Readonly<Record<string, Sent>> = {
+const left: Readonly<Record<string, SentCall>> = {
   'a header that names another tool': { ...modern, headers: { ...modern.headers, 'mcp-name': 'draw' } },
   'a header that names another method': { ...modern, headers: { ...modern.headers, 'mcp-method': 'tools/list' } },
   'another version in the header than in the envelope': {

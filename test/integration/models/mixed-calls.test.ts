@@ -1,5 +1,5 @@
-// The books of many mixed calls by every way in, with API processes killed (-9) in between: what was shown, what the
-// ledger has and what the router billed are one sum, to the last digit. BOOKS_CALLS makes it longer.
+// Many mixed calls by every way in, with API processes killed (-9) in between: what was shown, what the
+// ledger has and what the router billed are one sum, to the last digit. MIXED_CALLS makes it longer.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,7 +24,7 @@ const calls = z.coerce
   .int()
   .min(100)
   .default(700)
-  .parse(process.env['BOOKS_CALLS'] === '' ? undefined : process.env['BOOKS_CALLS']);
+  .parse(process.env['MIXED_CALLS'] === '' ? undefined : process.env['MIXED_CALLS']);
 /** A process is killed after each so many calls. */
 const kills = 7;
 const between = Math.ceil(calls / kills);
@@ -35,7 +35,7 @@ const width = 16;
 let postgres: Postgres;
 let router: LiteLlm;
 let billed: BilledLiteLlm;
-const folder = mkdtempSync(join(tmpdir(), 'moorage-books-'));
+const folder = mkdtempSync(join(tmpdir(), 'moorage-mixed-'));
 beforeAll(async () => {
   [postgres, router] = await Promise.all([startPostgres(), startLiteLlm(mocksOfCatalog())]);
   billed = await startBilledLiteLlm(router);
@@ -48,8 +48,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const booked = {
-  name: 'test-booked',
+const ledgerRows = {
+  name: 'test-ledger-rows',
   text: `select h.id::text, h.state, h.cost::text, u.request, u.cost::text as used from ledger.hold h left join ledger.usage u on u.id = h.id::text`,
   row: z.object({
     id: z.string(),
@@ -59,7 +59,7 @@ const booked = {
     used: z.string().nullable(),
   }),
 };
-type Booked = z.output<typeof booked.row>;
+type LedgerRow = z.output<typeof ledgerRows.row>;
 
 /** API processes over one database, each with a journal that outlives it. */
 async function startReplicas(databaseUrl: string): Promise<{ urlOf(index: number): string; kill(): Promise<void> }> {
@@ -93,7 +93,7 @@ async function startReplicas(databaseUrl: string): Promise<{ urlOf(index: number
 }
 
 test(`${calls} mixed calls, with a process killed after each ${between}: shown = ledger = router's bill`, async (context) => {
-  const databaseUrl = await postgres.createDatabase('books');
+  const databaseUrl = await postgres.createDatabase('mixed');
   const apis = await startReplicas(databaseUrl);
   const shown: Shown[] = [];
   let lost = 0;
@@ -119,7 +119,7 @@ test(`${calls} mixed calls, with a process killed after each ${between}: shown =
   const database = await openLedgerDatabase(databaseUrl);
   const spent = await settled(database);
   await endApis();
-  const rows = await database.query(booked, []);
+  const rows = await database.query(ledgerRows, []);
   const ledger = new Ledger(database);
   assert.deepEqual([await ledger.counts(), await ledger.audit()], [{ open: 0, pending: 0, abandoned: 0 }, []]);
   for (const row of rows) expectBilled(row, spent);
@@ -160,7 +160,7 @@ async function settled(database: Database): Promise<ReadonlyMap<string, Money>> 
   return spent;
 }
 
-function expectBilled({ id, state, cost, used }: Booked, spent: ReadonlyMap<string, Money>): void {
+function expectBilled({ id, state, cost, used }: LedgerRow, spent: ReadonlyMap<string, Money>): void {
   const bill = spent.get(id);
   assert.equal(state, bill === undefined ? 'voided' : 'settled', id);
   if (bill === undefined) return;
@@ -172,7 +172,7 @@ function expectBilled({ id, state, cost, used }: Booked, spent: ReadonlyMap<stri
 }
 
 /** An answer whose cost was not yet known shows none; what it shows is what its calls of models cost. */
-function expectShown({ way, request, cost, pending }: Shown, rows: readonly Booked[]): void {
+function expectShown({ way, request, cost, pending }: Shown, rows: readonly LedgerRow[]): void {
   const own = rows.filter((row) => row.request === request);
   assert.notEqual(own.length, 0, `${way}: ${request} is not in the ledger`);
   if (pending) return;
