@@ -19,7 +19,7 @@ export function withDefaults(spec: Fields, { angle, thin }: Layout): Fields {
     ...spec,
     config: {
       ...config,
-      axis: { labelLimit: 0, ...fieldsOf(config['axis']) },
+      axis: { labelLimit: 0, labelSeparation: 4, ...fieldsOf(config['axis']) },
       legend: { labelLimit: 0, symbolLimit: 0, titleLimit: 0, ...fieldsOf(config['legend']) },
       ...(angle === undefined ? {} : { axisXDiscrete: { ...fieldsOf(config['axisXDiscrete']), ...turned } }),
       ...(thin === true ? { axisDiscrete: { ...fieldsOf(config['axisDiscrete']), labelOverlap: 'greedy', labelSeparation: 2 } } : {}),

@@ -69,7 +69,7 @@ function refuseFaults(spec: Input['spec'], language: Input['language'], warnings
   if (addresses !== undefined) throw refusal(addresses);
   const [module, data] = schemas[language];
   const fault = missingData(spec, language) ?? new SchemaCheck(module, data).fault(spec);
-  if (fault !== undefined) throw refusal(`The chart in spec cannot be drawn: ${fault}.`);
+  if (fault !== undefined) throw refusal(`The chart in spec cannot be drawn: ${fault}${fault.endsWith("?") ? "" : "."}`);
   const field = language === 'vega' ? undefined : fieldFault(spec, warnings);
   if (field !== undefined) throw refusal(`The chart in spec cannot be drawn: ${field}`);
 }
