@@ -194,9 +194,12 @@ function categories(type: 'bar' | 'horizontal_bar' | 'stacked_bar' | 'line' | 'a
 }
 
 /** Titles of names and of values: x_label is what stands below, unless a chart was turned for its names to fit. */
-function axisTitles({ x_label: x, y_label: y }: PlainChart, isTurned: boolean): [string | null, string | null] {
-  return isTurned ? [y ?? null, x ?? null] : [x ?? null, y ?? null];
+function axisTitles({ x_label: x, y_label: y }: PlainChart, isTurned: boolean): [Title, Title] {
+  return isTurned ? [titleOf(y), titleOf(x)] : [titleOf(x), titleOf(y)];
 }
+
+type Title = string | string[] | null;
+const titleOf = (text: string | undefined): Title => (text === undefined ? null : wrapped(text, 280, 12));
 
 function nameAxis(labels: readonly string[], longest: number, isFlat: boolean): Record<string, unknown> {
   if (isFlat) return { labelExpr: "split(datum.label, '\\n')" };
@@ -229,7 +232,7 @@ function scatter(series: readonly Series[], labels: readonly string[] | undefine
   const rows = series.flatMap(({ name = '', values: inner }) =>
     inner.map((value, index) => ({ series: name, ...(typeof value === 'object' && value !== null ? value : { x: xs?.[index] ?? index + 1, y: value }) })),
   );
-  const axis = (field: 'x' | 'y', title: string | undefined): Record<string, unknown> => ({ field, type: 'quantitative', title: title ?? null, scale: { zero: false, nice: true } });
+  const axis = (field: 'x' | 'y', title: string | undefined): Record<string, unknown> => ({ field, type: 'quantitative', title: titleOf(title), scale: { zero: false, nice: true } });
   return {
     data: { values: rows },
     width: 480,
@@ -247,8 +250,8 @@ function histogram(series: readonly Series[], chart: PlainChart): Record<string,
     height: 300,
     mark: { type: 'bar' },
     encoding: {
-      x: { field: 'value', type: 'quantitative', bin: { maxbins: 30 }, title: chart.x_label ?? null },
-      y: { aggregate: 'count', type: 'quantitative', title: chart.y_label ?? 'Count' },
+      x: { field: 'value', type: 'quantitative', bin: { maxbins: 30 }, title: titleOf(chart.x_label) },
+      y: { aggregate: 'count', type: 'quantitative', title: titleOf(chart.y_label ?? 'Count'), axis: { tickMinStep: 1 } },
     },
   };
 }
