@@ -1,6 +1,6 @@
 // What stands under a heading of an outline, as blocks of a slide.
 import type { Token, Tokens } from 'marked';
-import type { Line, OutlineBlock } from './deck.ts';
+import { isOneText, type Line, type OutlineBlock } from './deck.ts';
 
 /** The text of a line, at most: a longer one goes on in lines of its own. */
 const longest = 560;
@@ -68,7 +68,7 @@ function listOf({ items, ordered, start }: Tokens.List, level: number): OutlineB
     return item.tokens.flatMap((token): OutlineBlock[] => {
       if (token.type === 'space' || token.type === 'checkbox') return [];
       if (token.type !== 'text' && token.type !== 'paragraph') return token.type === 'list' ? listOf(token as Tokens.List, Math.min(level + 1, 2)) : blockOf(token, level);
-      const box = item.task && isFirst ? (item.checked === true ? '☑ ' : '☐ ') : '';
+      const box = item.task && isFirst ? (item.checked === true ? '✓ ' : '☐ ') : '';
       const asFirst = isFirst;
       isFirst = false;
       return paragraphOf(token, (text) => ({ text: `${box}${text}`, level, ...(asFirst ? number : { isParagraph: true }) }));
@@ -110,7 +110,7 @@ function joined(blocks: readonly OutlineBlock[]): OutlineBlock[] {
   const found: OutlineBlock[] = [];
   for (const block of blocks) {
     const last = found.at(-1);
-    if (block.kind === 'text' && last?.kind === 'text') found[found.length - 1] = { kind: 'text', lines: [...last.lines, ...block.lines] };
+    if (block.kind === 'text' && last?.kind === 'text' && isOneText(last.lines, block.lines)) found[found.length - 1] = { kind: 'text', lines: [...last.lines, ...block.lines] };
     else found.push(block);
   }
   return found;

@@ -17,6 +17,14 @@ export type Line = z.output<typeof line> & {
 };
 const lines = z.array(line).max(60);
 
+/** Whether lines go on in the text before them: a list that begins anew is numbered anew only in a text of its own. */
+export function isOneText(before: readonly Line[], after: readonly Line[]): boolean {
+  const numbers = before.flatMap(({ number, level }) => (level === 0 && number !== undefined ? [number] : []));
+  const next = after.find(({ number, level }) => level === 0 && number !== undefined)?.number;
+  const last = numbers.at(-1);
+  return last === undefined || next === undefined || next === last + 1;
+}
+
 const column = z.object({ heading: short.optional(), bullets: lines });
 
 const slide = z.discriminatedUnion('layout', [

@@ -2,7 +2,7 @@
 import type PptxGenJs from 'pptxgenjs';
 import type { Block, Line, PictureBlock } from './deck.ts';
 import { codeInset, codeSizeOf, columnWidths, quoteSizeOf, rowHeight, smallest, tableSizeOf, type Placed } from './flow.ts';
-import { codeFont, font, styled, type Sheet, type TextProps, type Theme } from './styles.ts';
+import { codeFont, directionOf, font, styled, type Sheet, type TextProps, type Theme } from './styles.ts';
 
 interface Area {
   readonly x: number;
@@ -42,7 +42,7 @@ function text(sheet: Sheet, lines: readonly Line[], size: number, area: Area, th
       options: {
         ...part.options,
         fontSize: level === 0 ? size : Math.max(smallest - 2, size - 2),
-        ...(at === 0 ? { ...bulletOf(line, start, size), indentLevel: level, paraSpaceAfter: size * 0.4 } : {}),
+        ...(at === 0 ? { ...directionOf(line.text), ...bulletOf(line, start, size), indentLevel: level, paraSpaceAfter: size * 0.4 } : {}),
         ...(at === parts.length - 1 && index < lines.length - 1 ? { breakLine: true } : {}),
       },
     }));

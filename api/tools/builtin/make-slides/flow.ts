@@ -1,5 +1,5 @@
 // Parts a slide into as many as its blocks need, and gives each block its place and its size.
-import type { Block, Column, ContentSlide, Line } from './deck.ts';
+import { isOneText, type Block, type Column, type ContentSlide, type Line } from './deck.ts';
 import { heightOf, lineCount, pages, plain, type Box } from './text.ts';
 
 /** A block where it stands, in inches from the top of its column; text at its size in points. */
@@ -97,7 +97,7 @@ function split(blocks: readonly Block[], box: Box): Block[][] {
 /** A piece goes on with the block of its kind before it. */
 function append(page: Block[], piece: Block): void {
   const last = page.at(-1);
-  if (last?.kind === 'text' && piece.kind === 'text') page[page.length - 1] = { ...last, lines: [...last.lines, ...piece.lines] };
+  if (last?.kind === 'text' && piece.kind === 'text' && isOneText(last.lines, piece.lines)) page[page.length - 1] = { ...last, lines: [...last.lines, ...piece.lines] };
   else if (last?.kind === 'code' && piece.kind === 'code' && piece === partOf.get(piece)?.piece && partOf.get(last)?.whole === partOf.get(piece)?.whole)
     page[page.length - 1] = remember({ ...last, code: `${last.code}\n${piece.code}` }, partOf.get(piece)?.whole);
   else if (last?.kind === 'table' && piece.kind === 'table' && partOf.get(last)?.whole !== undefined && partOf.get(last)?.whole === partOf.get(piece)?.whole)

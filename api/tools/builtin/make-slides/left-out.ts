@@ -31,6 +31,8 @@ const tags =
 type Rule = (text: string, say: (warning: string) => string) => string;
 
 const rules: readonly Rule[] = [
+  // Notes right below a list would go on with its last item.
+  (text) => text.replaceAll(/\n(?=\**(?:speaker |presenter )?notes?\**:)/gi, '\n\n'),
   (text, say) =>
     text.replace(/^---\n((?:[\w-]+:[^\n]*\n|[ \t]+[^\n]*\n|\n)+?)---[ \t]*\n/, (_, fields: string) => {
       const title = /^title:\s*["']?(.*?)["']?\s*$/m.exec(fields)?.[1];

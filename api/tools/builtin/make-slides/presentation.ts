@@ -5,7 +5,7 @@ import type { ContentSlide, Deck, Slide } from './deck.ts';
 import { drawBlock } from './drawn-blocks.ts';
 import { flowed, type PlacedColumn } from './flow.ts';
 import { repair, shapeNames } from './repair.ts';
-import { font, styled, type Sheet, type Theme } from './styles.ts';
+import { directionOf, font, styled, type Sheet, type Theme } from './styles.ts';
 import { plain, sizeFor, type Box } from './text.ts';
 
 // Its declarations are those of a CommonJS module, and its ES module has no default export that they describe.
@@ -27,10 +27,16 @@ export interface PresentationFile {
 }
 
 const titleBox = { x: margin, y: 0.4, w: inner, h: 1.0 };
+const half = (inner - gap) / 2;
 const masters = {
   cover: { title: { x: margin + 0.2, y: 1.6, w: inner - 0.2, h: 2.4 }, body: { x: margin + 0.2, y: 4.2, w: inner - 0.2, h: 1.6 } },
   section: { title: { x: margin, y: 1.9, w: inner, h: 1.9 }, body: { x: margin, y: 4.2, w: inner, h: 1.5 } },
   content: { title: titleBox, body: { x: margin, y: bodyTop, w: body.width, h: body.height } },
+  columns: {
+    title: titleBox,
+    body: { x: margin, y: bodyTop, w: half, h: body.height },
+    second: { x: margin + half + gap, y: bodyTop, w: half, h: body.height },
+  },
 };
 type Master = keyof typeof masters;
 
@@ -58,14 +64,16 @@ export async function makePresentation({ title, subtitle, notes, slides }: Deck,
 }
 
 /** Title and body as placeholders, so that a layout can be changed, and an outline be shown. */
-function masterOf(name: string, boxes: (typeof masters)[Master], theme: Theme): PptxGenJs.default.SlideMasterProps {
+function masterOf(name: string, { title, ...bodies }: (typeof masters)[Master], theme: Theme): PptxGenJs.default.SlideMasterProps {
   const text = { fontFace: font, color: theme.text, margin: 0 };
   return {
     title: name,
     background: { color: theme.background },
     objects: [
-      { placeholder: { options: { name: 'title', type: 'title', ...boxes.title, ...text, bold: true, align: 'left', fontSize: 30 }, text: '' } },
-      { placeholder: { options: { name: 'body', type: 'body', ...boxes.body, ...text, fontSize: 20 }, text: '' } },
+      { placeholder: { options: { name: 'title', type: 'title', ...title, ...text, bold: true, align: 'left', fontSize: 30 }, text: '' } },
+      ...Object.entries(bodies).map(([called, box]) => ({
+        placeholder: { options: { name: called, type: 'body' as const, ...box, ...text, fontSize: 20 }, text: '' },
+      })),
     ],
   };
 }
@@ -80,7 +88,7 @@ function layOut(slide: Slide, theme: Theme, sheet: NewSheet, number: () => numbe
   const parts = flowed(slide, boxOf);
   parts.forEach((columns, index) => {
     const title = `${titleOf(slide)}${parts.length < 2 ? '' : ` (${index + 1}/${parts.length})`}`;
-    const added = sheet('content', layoutName(slide), title, index === 0 ? slide.notes : undefined);
+    const added = sheet(columns.length > 1 ? 'columns' : 'content', layoutName(slide), title, index === 0 ? slide.notes : undefined);
     heading(added, title, theme, slide.title !== undefined);
     columnsOf(added, columns, theme);
     pageNumber(added, number(), theme);
@@ -104,7 +112,7 @@ function layoutName({ columns }: ContentSlide): string {
 
 function boxOf(columns: number, hasHeadings: boolean): Box {
   return {
-    width: columns > 1 ? (inner - gap) / 2 : body.width,
+    width: columns > 1 ? half : body.width,
     height: hasHeadings ? body.height - headingHeight : body.height,
   };
 }
@@ -112,7 +120,6 @@ function boxOf(columns: number, hasHeadings: boolean): Box {
 function columnsOf(sheet: Sheet, columns: readonly PlacedColumn[], theme: Theme): void {
   const hasHeadings = columns.some(({ heading: named }) => named !== undefined);
   const box = boxOf(columns.length, hasHeadings);
-  let isFirst = true;
   columns.forEach(({ heading: named, blocks }, index) => {
     const x = margin + index * (box.width + gap);
     if (named !== undefined)
@@ -128,10 +135,12 @@ function columnsOf(sheet: Sheet, columns: readonly PlacedColumn[], theme: Theme)
         bold: true,
       });
     const top = bodyTop + (hasHeadings ? headingHeight : 0);
+    // The first text of a column is what an outline shows.
+    const outlined = blocks.find(({ block }) => block.kind === 'text');
+    const called = index === 0 ? shapeNames.body : shapeNames.second;
     for (const placed of blocks) {
-      const isBody = isFirst && placed.block.kind === 'text';
-      drawBlock(sheet, placed, { x, y: top + placed.y, w: box.width, h: placed.height }, theme, isBody ? shapeNames.body : undefined);
-      if (isBody) isFirst = false;
+      const area = { x, y: top + placed.y, w: box.width, h: placed.height };
+      drawBlock(sheet, placed, area, theme, placed === outlined ? called : undefined);
     }
   });
 }
@@ -155,6 +164,7 @@ function titleSlide(sheet: Sheet, title: string, subtitle: string | undefined, t
   sheet.addText(styled(title, theme, theme.text), {
     objectName: shapeNames.title,
     ...masters.cover.title,
+    ...directionOf(title),
     valign: 'bottom',
     fontFace: font,
     fontSize: size,
@@ -164,6 +174,7 @@ function titleSlide(sheet: Sheet, title: string, subtitle: string | undefined, t
   sheet.addText(styled(subtitle, theme, theme.soft), {
     objectName: shapeNames.body,
     ...masters.cover.body,
+    ...directionOf(subtitle),
     valign: 'top',
     fontFace: font,
     fontSize: sizeFor([{ text: subtitle, level: 0 }], { width: inner - 0.4, height: 1.5 }, 24, 10) ?? 10,
@@ -176,6 +187,7 @@ function sectionSlide(sheet: Sheet, { title, subtitle }: Extract<Slide, { layout
   sheet.addText(styled(title, theme, theme.text), {
     objectName: shapeNames.title,
     ...masters.section.title,
+    ...directionOf(title),
     margin: 0,
     valign: 'bottom',
     fontFace: font,
@@ -186,6 +198,7 @@ function sectionSlide(sheet: Sheet, { title, subtitle }: Extract<Slide, { layout
   sheet.addText(styled(subtitle, theme, theme.soft), {
     objectName: shapeNames.body,
     ...masters.section.body,
+    ...directionOf(subtitle),
     margin: 0,
     valign: 'top',
     fontFace: font,
@@ -199,6 +212,7 @@ function heading(sheet: Sheet, title: string, theme: Theme, isShown: boolean): v
   sheet.addText(styled(title, theme, isShown ? theme.text : theme.background), {
     objectName: shapeNames.title,
     ...titleBox,
+    ...directionOf(title),
     margin: 0,
     valign: 'bottom',
     fontFace: font,

@@ -3,7 +3,7 @@
 import JSZip from 'jszip';
 
 /** Shapes of these names become placeholders of their slide. */
-export const shapeNames = { title: 'Title', body: 'Body' } as const;
+export const shapeNames = { title: 'Title', body: 'Body 1', second: 'Body 2' } as const;
 
 /** @param accent colour of the bullets, as RRGGBB */
 export async function repair(bytes: Uint8Array, accent: string): Promise<Uint8Array> {
@@ -31,23 +31,31 @@ function coloured(xml: string, accent: string): string {
   return xml.replaceAll('<a:buSzPct', `<a:buClr><a:srgbClr val="${accent}"/></a:buClr><a:buSzPct`);
 }
 
-const bodyIndex = 1;
+const bodyOf = (index: number): string => `<p:ph type="body" idx="${index}"/>`;
+const placeholders = new Map<string, string>([
+  [shapeNames.title, '<p:ph type="title"/>'],
+  [shapeNames.body, bodyOf(1)],
+  [shapeNames.second, bodyOf(2)],
+]);
 
 /** Shapes as placeholders; the empty ones that pptxgenjs puts on each slide are left out. */
 function placed(xml: string): string {
   return xml.replaceAll(/<p:sp>.*?<\/p:sp>/gs, (shape) => {
     if (shape.includes('<p:ph')) return '';
     const name = /<p:cNvPr [^>]*\bname="([^"]*)"/.exec(shape)?.[1];
-    if (name !== shapeNames.title && name !== shapeNames.body) return shape;
-    const kind = name === shapeNames.title ? '<p:ph type="title"/>' : `<p:ph type="body" idx="${bodyIndex}"/>`;
+    const kind = placeholders.get(name ?? '');
+    if (kind === undefined) return shape;
     return shape.replace(/<p:nvPr>\s*<\/p:nvPr>|<p:nvPr\s*\/>/, `<p:nvPr>${kind}</p:nvPr>`);
   });
 }
 
 /** The placeholders of a layout under the numbers by which slides name them. */
 function layout(xml: string): string {
+  let bodies = 0;
   return xml.replaceAll(/<p:ph\b[^>]*?\/>/gs, (placeholder) => {
     if (/type="title"/.test(placeholder)) return '<p:ph type="title"/>';
-    return /type="body"/.test(placeholder) ? `<p:ph type="body" idx="${bodyIndex}"/>` : placeholder;
+    if (!/type="body"/.test(placeholder)) return placeholder;
+    bodies += 1;
+    return bodyOf(bodies);
   });
 }

@@ -21,6 +21,12 @@ export const codeFont = 'Consolas';
 export type Sheet = ReturnType<PptxGenJs.default['addSlide']>;
 export type TextProps = PptxGenJs.default.TextProps;
 
+/** Arabic and Hebrew are written from the right, by the first letter that says so. */
+export function directionOf(text: string): { rtlMode?: true; align?: 'right' } {
+  const first = /[\p{L}]/u.exec(text)?.[0] ?? '';
+  return /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u.test(first) ? { rtlMode: true, align: 'right' } : {};
+}
+
 /** Text of a line in runs that PowerPoint edits like typed ones. */
 export function styled(text: string, theme: Theme, color: string): TextProps[] {
   return runsOf(text).map((run) => ({
