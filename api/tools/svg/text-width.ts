@@ -4,14 +4,17 @@ import { fileURLToPath } from 'node:url';
 import opentype, { type Font } from 'opentype.js';
 
 const fontOf = (weight: string): Font => {
-  const bytes = readFileSync(fileURLToPath(import.meta.resolve(`@expo-google-fonts/arimo/${weight}/Arimo_${weight}.ttf`)));
+  const bytes = readFileSync(
+    fileURLToPath(import.meta.resolve(`@expo-google-fonts/arimo/${weight}/Arimo_${weight}.ttf`)),
+  );
   return opentype.parse(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength));
 };
 const regular = fontOf('400Regular');
 const bold = fontOf('700Bold');
 
-const wide = /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE4F\uFF00-\uFF60\u{20000}-\u{3FFFD}]|\p{Emoji_Presentation}/u;
-const joined = /\p{Mark}|[\u200B-\u200F\u2060\uFE00-\uFE0F]/u;
+const wide =
+  /[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE4F\uFF00-\uFF60\u{20000}-\u{3FFFD}]|\p{Emoji_Presentation}/u;
+const joined = /\p{Mark}|[\u200B-\u200F\u2060]/u;
 
 /** In pixels, at a size in pixels. Letters that the font has not are taken as broad as such scripts are. */
 export function textWidth(text: string, size: number, isBold = false): number {

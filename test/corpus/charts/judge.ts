@@ -1,6 +1,7 @@
 // Judges what make_chart makes of a chart of the corpus: right, refused where it must be, or wrong.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { call } from '../../support/tools/call.ts';
@@ -61,20 +62,17 @@ export async function judge(tool: Tool, each: ChartCase): Promise<Judged> {
     const verdict = verdictOf(each, new TextDecoder().decode(svg.artifact?.bytes), svg.result);
     return png.artifact === undefined ? verdict : { ...verdict, png: png.artifact.bytes };
   } catch (error) {
-    if (!(error instanceof Problem) && !isInvalid(error)) throw error;
-    const words = error instanceof Problem ? [error.message, JSON.stringify(error.members ?? {}), ...errorsOf(error)].join(' ') : error.message;
-    const isRight = each.refused?.test(words) ?? false;
-    return { verdict: isRight ? 'refused, rightly' : 'wrong', words: cell(error instanceof Problem ? [error.message, ...errorsOf(error)].join(' ') : error.message) };
+    const words = wordsOf(error);
+    return { verdict: each.refused?.test(words) === true ? 'refused, rightly' : 'wrong', words: cell(words) };
   }
 }
 
-/** What the schema of the input refuses; over HTTP it becomes a problem. */
-function isInvalid(error: unknown): error is Error {
-  return error instanceof Error && error.name.includes('ZodError');
-}
-
-function errorsOf(error: Problem): string[] {
-  return (error.errors ?? []).map(({ field, message, fix }) => `${field} ${message}. ${fix}`);
+/** A problem, or what the schema of the input refuses and becomes one over HTTP. */
+function wordsOf(error: unknown): string {
+  if (error instanceof Problem)
+    return [error.message, ...error.errors.map(({ field, message, fix }) => `${field} ${message}. ${fix}`)].join(' ');
+  if (error instanceof z.core.$ZodError) return z.prettifyError(error);
+  throw error;
 }
 
 function verdictOf(each: ChartCase, svg: string, result: Record<string, unknown>): Pick<Judged, 'verdict' | 'words'> {
@@ -82,7 +80,9 @@ function verdictOf(each: ChartCase, svg: string, result: Record<string, unknown>
   const words = svg.replaceAll(/<[^>]*>/g, '').replaceAll(/\s+/g, '');
   const faults = [
     ...(each.refused === undefined ? [] : ['drawn, but must be refused']),
-    ...(each.texts ?? []).filter((text) => !words.includes(text.replaceAll(/\s+/g, ''))).map((text) => `without "${text}"`),
+    ...(each.texts ?? [])
+      .filter((text) => !words.includes(text.replaceAll(/\s+/g, '')))
+      .map((text) => `without "${text}"`),
     ...(each.warned === undefined || each.warned.test(warnings) ? [] : [`no warning ${each.warned.source}`]),
     ...(svg.includes('…') ? ['text is cut'] : []),
   ];

@@ -38,7 +38,14 @@ What the ports say
 > I don't have much nostalgia for anything that loses money.
 > — Malcom McLean
 `,
-    titles: ['Container shipping & trade', 'Where it began', 'Against each other', 'The figures', 'By decade', 'A word'],
+    titles: [
+      'Container shipping & trade',
+      'Where it began',
+      'Against each other',
+      'The figures',
+      'By decade',
+      'A word',
+    ],
     texts: ['Loading fell to < $0.16 a ton', 'Sacks boxes', '28,700', '— Malcom McLean'],
     notes: ['Speak slowly.'],
   },
@@ -88,7 +95,12 @@ ${fence}
 - Use \`jq -r\` for **plain** text
 `,
     titles: ['Reading ships', 'In Python', 'In the shell'],
-    texts: ['    # not a heading, **not bold**, _not italic_', '- this is no bullet', '    indented by a tab', 'Use jq -r for plain text'],
+    texts: [
+      '    # not a heading, **not bold**, _not italic_',
+      '- this is no bullet',
+      '    indented by a tab',
+      'Use jq -r for plain text',
+    ],
   },
   {
     name: 'numbered lists',
@@ -153,7 +165,14 @@ ${fence}d2
 ship -> crane -> truck
 ${fence}
 `,
-    titles: ['Pictures', 'A photograph', 'With text beside it', 'A chart', 'A Vega-Lite chart and what it says', 'Diagrams'],
+    titles: [
+      'Pictures',
+      'A photograph',
+      'With text beside it',
+      'A chart',
+      'A Vega-Lite chart and what it says',
+      'Diagrams',
+    ],
     texts: ['A crew of 23', 'Growth is steady', 'D2'],
     pictures: 6,
   },
@@ -179,7 +198,11 @@ ${fence}
 ## ${'A title that says a great deal about what is on its slide '.repeat(3).trim()}
 - Short
 `,
-    texts: ['Point 22: the cranes lift, the trucks drive, the ships wait the cranes lift, the trucks drive, the ships wait', 'Ship 28', 'line 70: call(argument, argument, argument, argument, argument, argument, end)'],
+    texts: [
+      'Point 22: the cranes lift, the trucks drive, the ships wait the cranes lift, the trucks drive, the ships wait',
+      'Ship 28',
+      'line 70: call(argument, argument, argument, argument, argument, argument, end)',
+    ],
   },
   {
     name: 'a numbered outline in plain text',
@@ -266,7 +289,19 @@ Rules begin slides
     texts: ['装卸费用从每吨5.83美元降到0.16美元', 'Ship 🚢 and train 🚂'],
   },
   { name: 'just words', outline: 'just words', refused: /no headings/ },
-  { name: 'an image that is not there', outline: '# T\n## S\n![x](https://pictures.test/none.png)', refused: /Slide 1 \("S"\)/ },
-  { name: 'a chart that would be empty', outline: `# T\n## S\n${fence}chart\n{"type": "bar", "labels": ["a"], "values": [null]}\n${fence}`, refused: /Slide 1 \("S"\).*has no number/ },
-  { name: 'a diagram with a fault', outline: `# T\n## S\n${fence}dot\ndigraph { a -> \n${fence}`, refused: /Slide 1 \("S"\).*Graphviz cannot parse/ },
+  {
+    name: 'an image that is not there',
+    outline: '# T\n## S\n![x](https://pictures.test/none.png)',
+    refused: /Slide 1 \("S"\)/,
+  },
+  {
+    name: 'a chart that would be empty',
+    outline: `# T\n## S\n${fence}chart\n{"type": "bar", "labels": ["a"], "values": [null]}\n${fence}`,
+    refused: /Slide 1 \("S"\).*has no number/,
+  },
+  {
+    name: 'a diagram with a fault',
+    outline: `# T\n## S\n${fence}dot\ndigraph { a -> \n${fence}`,
+    refused: /Slide 1 \("S"\).*Graphviz cannot parse/,
+  },
 ];

@@ -16,15 +16,19 @@ export { deckCases };
 
 /** The tool, with a web that has one picture. */
 export function slidesToolWith(workers: ToolDependencies['workers']): Tool {
-  return makeSlidesTool(
-    servicesWith({ workers, fetcher: webOfOnePicture(), catalog: readCatalog() }),
-  );
+  return makeSlidesTool(servicesWith({ workers, fetcher: webOfOnePicture(), catalog: readCatalog() }));
 }
 
 function webOfOnePicture(): Fetcher {
   const get: Fetcher['get'] = ({ url }) => {
     if (url !== pictureUrl) return Promise.reject(new Problem(fetchFailed, `Could not fetch ${url}: 404`));
-    return Promise.resolve({ url, status: 200, headers: new Headers({ 'content-type': 'image/png' }), mediaType: 'image/png', bytes: ship() });
+    return Promise.resolve({
+      url,
+      status: 200,
+      headers: new Headers({ 'content-type': 'image/png' }),
+      mediaType: 'image/png',
+      bytes: ship(),
+    });
   };
   return { get, fetch: get, check: () => Promise.resolve() };
 }
@@ -48,21 +52,31 @@ export async function judgeDeck(tool: Tool, each: DeckCase): Promise<JudgedDeck>
     const pptx = artifact?.bytes ?? new Uint8Array();
     const warnings = (result['warnings'] as string[]).join(' ');
     const found = await partsOf(pptx);
-    const faults = [
-      ...(each.refused === undefined ? [] : ['made, but must be refused']),
-      ...faultsOf(each, found),
-      ...(each.warned === undefined || each.warned.test(warnings) ? [] : [`no warning ${each.warned.source}`]),
-    ];
+    const faults = [...faultsOf(each, found), ...missedBy(each, warnings)];
     const words = cell([...faults, `${found.slides.length} slides`, warnings].join('; '));
     return { verdict: faults.length === 0 ? 'right' : 'wrong', words, pptx };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    return { verdict: each.refused?.test(error.message) === true ? 'refused, rightly' : 'wrong', words: cell(error.message) };
+    return {
+      verdict: each.refused?.test(error.message) === true ? 'refused, rightly' : 'wrong',
+      words: cell(error.message),
+    };
   }
 }
 
+function missedBy({ refused, warned }: DeckCase, warnings: string): string[] {
+  return [
+    ...(refused === undefined ? [] : ['made, but must be refused']),
+    ...(warned === undefined || warned.test(warnings) ? [] : [`no warning ${warned.source}`]),
+  ];
+}
+
 interface Parts {
-  readonly slides: readonly { readonly title: string | undefined; readonly paragraphs: readonly string[]; readonly starts: readonly number[] }[];
+  readonly slides: readonly {
+    readonly title: string | undefined;
+    readonly paragraphs: readonly string[];
+    readonly starts: readonly number[];
+  }[];
   readonly pictures: number;
   readonly notes: readonly string[];
   /** Whether something stands outside of its slide. */
@@ -84,7 +98,8 @@ function faultsOf(each: DeckCase, { slides, pictures, notes, outside }: Parts): 
   ];
 }
 
-const same = (one: readonly unknown[], other: readonly unknown[]): boolean => JSON.stringify(one) === JSON.stringify(other);
+const same = (one: readonly unknown[], other: readonly unknown[]): boolean =>
+  JSON.stringify(one) === JSON.stringify(other);
 
 /** English metric units of an inch. */
 const slideSize = { width: 12_191_695, height: 6_858_000 };
@@ -107,7 +122,9 @@ async function partsOf(pptx: Uint8Array): Promise<Parts> {
 }
 
 function titleIn(slide: string): string | undefined {
-  const shape = [...slide.matchAll(/<p:sp>.*?<\/p:sp>/gs)].map(([all]) => all).find((all) => all.includes('<p:ph type="title"/>'));
+  const shape = [...slide.matchAll(/<p:sp>.*?<\/p:sp>/gs)]
+    .map(([all]) => all)
+    .find((all) => all.includes('<p:ph type="title"/>'));
   const title = shape === undefined ? '' : paragraphsIn(shape).join(' ');
   return title.trim() === '' ? undefined : title;
 }
@@ -116,16 +133,28 @@ function paragraphsIn(xml: string): string[] {
   return Array.from(xml.matchAll(/<a:p>(.*?)<\/a:p>/gs), ([, inner = '']) =>
     Array.from(inner.matchAll(/<a:t>(.*?)<\/a:t>/gs), ([, said = '']) => said).join(''),
   )
-    .map((said) => said.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&apos;', "'").replaceAll('&amp;', '&'))
+    .map((said) =>
+      said
+        .replaceAll('&lt;', '<')
+        .replaceAll('&gt;', '>')
+        .replaceAll('&quot;', '"')
+        .replaceAll('&apos;', "'")
+        .replaceAll('&amp;', '&'),
+    )
     .filter((said) => said !== '');
 }
 
 /** Where numbered lists begin: paragraphs with one start follow each other. */
 function startsIn(slide: string): number[] {
-  const starts = Array.from(slide.matchAll(/<a:pPr[^>]*?(?:lvl="(\d)")?[^>]*>(?:(?!<\/a:pPr>).)*?(?:<a:buAutoNum[^>]*startAt="(\d+)"|<\/a:pPr>)/gs), ([all, , start]) => ({
-    level: Number(/lvl="(\d)"/.exec(all)?.[1] ?? 0),
-    start: start === undefined ? undefined : Number(start),
-  }));
+  const starts = Array.from(
+    slide.matchAll(
+      /<a:pPr[^>]*?(?:lvl="(\d)")?[^>]*>(?:(?!<\/a:pPr>).)*?(?:<a:buAutoNum[^>]*startAt="(\d+)"|<\/a:pPr>)/gs,
+    ),
+    ([all, , start]) => ({
+      level: Number(/lvl="(\d)"/.exec(all)?.[1] ?? 0),
+      start: start === undefined ? undefined : Number(start),
+    }),
+  );
   const open: (number | undefined)[] = [];
   return starts.flatMap(({ level, start }) => {
     open.length = Math.min(open.length, level + 1);
@@ -136,10 +165,12 @@ function startsIn(slide: string): number[] {
 }
 
 function leaves(slide: string): boolean {
-  return [...slide.matchAll(/<a:off x="(-?\d+)" y="(-?\d+)"\/>\s*<a:ext cx="(\d+)" cy="(\d+)"\/>/g)].some(([, x, y, cx, cy]) => {
-    const [left, top, width, height] = [x, y, cx, cy].map(Number) as [number, number, number, number];
-    return left < 0 || top < 0 || left + width > slideSize.width + 2_000 || top + height > slideSize.height + 2_000;
-  });
+  return [...slide.matchAll(/<a:off x="(-?\d+)" y="(-?\d+)"\/>\s*<a:ext cx="(\d+)" cy="(\d+)"\/>/g)].some(
+    ([, x, y, cx, cy]) => {
+      const [left, top, width, height] = [x, y, cx, cy].map(Number) as [number, number, number, number];
+      return left < 0 || top < 0 || left + width > slideSize.width + 2_000 || top + height > slideSize.height + 2_000;
+    },
+  );
 }
 
 const cell = (text: string): string => text.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|').trim().slice(0, 260);

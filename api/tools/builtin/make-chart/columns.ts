@@ -39,13 +39,18 @@ export function scopeOf(data: unknown, datasets: Readonly<Record<string, unknown
 function ofRows(rows: readonly Row[] | undefined, parsed: unknown): Scope {
   if (rows === undefined) return anything;
   const columns = new Set(rows.flatMap((row) => Object.keys(row)));
-  const raw = new Set([...columns].filter((name) => typeof parsed !== 'object' || parsed === null || !(name in parsed)));
+  const raw = new Set(
+    [...columns].filter((name) => typeof parsed !== 'object' || parsed === null || !(name in parsed)),
+  );
   return { columns, rows, raw };
 }
 
 function rowsOf(values: unknown, format: Readonly<Record<string, unknown>> | undefined): readonly Row[] | undefined {
   try {
-    const read: unknown = Array.isArray(values) && format?.['type'] === undefined ? values : vega.read(values as string, (format ?? {}) as vega.Format, undefined as never);
+    const read: unknown =
+      Array.isArray(values) && format?.['type'] === undefined
+        ? values
+        : vega.read(values as string, (format ?? {}) as vega.Format);
     const list: readonly unknown[] = Array.isArray(read) ? read : [read];
     return list.map((row) => (typeof row === 'object' && row !== null ? (row as Row) : { data: row }));
   } catch {
@@ -66,13 +71,25 @@ const names = z.union([z.string(), z.array(z.string())]).transform((one) => [one
 const transform = z.looseObject({
   as: names.optional().catch(undefined),
   groupby: z.array(z.string()).optional().catch(undefined),
-  aggregate: z.array(z.looseObject({ op: z.string(), field: z.string().optional(), as: z.string().optional() })).optional().catch(undefined),
-  window: z.array(z.looseObject({ as: z.string().optional() })).optional().catch(undefined),
-  joinaggregate: z.array(z.looseObject({ as: z.string().optional() })).optional().catch(undefined),
+  aggregate: z
+    .array(z.looseObject({ op: z.string(), field: z.string().optional(), as: z.string().optional() }))
+    .optional()
+    .catch(undefined),
+  window: z
+    .array(z.looseObject({ as: z.string().optional() }))
+    .optional()
+    .catch(undefined),
+  joinaggregate: z
+    .array(z.looseObject({ as: z.string().optional() }))
+    .optional()
+    .catch(undefined),
   flatten: z.array(z.string()).optional().catch(undefined),
   on: z.string().optional().catch(undefined),
   params: z.boolean().optional().catch(undefined),
-  from: z.looseObject({ fields: z.array(z.string()).optional(), param: z.string().optional() }).optional().catch(undefined),
+  from: z
+    .looseObject({ fields: z.array(z.string()).optional(), param: z.string().optional() })
+    .optional()
+    .catch(undefined),
 });
 type Transform = z.output<typeof transform>;
 
@@ -97,7 +114,10 @@ type Columns = (step: Transform & Row) => readonly string[];
 
 /** Transforms after which only these columns are there; undefined where the data decides. */
 const replacing: Readonly<Record<string, (step: Transform & Row) => readonly string[] | undefined>> = {
-  aggregate: ({ aggregate = [], groupby = [] }) => [...groupby, ...aggregate.map(({ as, op, field }) => as ?? `${op}_${field ?? ''}`)],
+  aggregate: ({ aggregate = [], groupby = [] }) => [
+    ...groupby,
+    ...aggregate.map(({ as, op, field }) => as ?? `${op}_${field ?? ''}`),
+  ],
   density: ({ as, groupby = [] }) => [...groupby, ...(as ?? ['value', 'density'])],
   quantile: ({ as, groupby = [] }) => [...groupby, ...(as ?? ['prob', 'value'])],
   regression: fitted('regression'),

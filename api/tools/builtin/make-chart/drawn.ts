@@ -44,16 +44,19 @@ export function drawnIn(view: vega.View): Drawn {
   const marks = new Map<string, number>();
   const crowded: CrowdedAxis[] = [];
   const visit = (node: Node, inAxis: string | undefined): void => {
-    const orient = node.role === 'axis' ? orientOf(node) : inAxis;
-    if (node.role === 'mark' && node.marktype !== 'group') {
-      const name = node.name ?? node.marktype ?? '';
-      marks.set(name, (marks.get(name) ?? 0) + (node.items ?? []).filter((item) => canBeSeen(node.marktype ?? '', item)).length);
-    }
-    if (node.role === 'axis-label' && orient !== undefined) crowded.push(...crowdedIn(node, orient));
-    for (const item of node.items ?? []) for (const inner of item.items ?? []) visit(inner, orient);
+    const { role, items = [] } = node;
+    const orient = role === 'axis' ? orientOf(node) : inAxis;
+    if (role === 'mark') count(marks, node);
+    if (role === 'axis-label' && orient !== undefined) crowded.push(...crowdedIn(node, orient));
+    for (const item of items) for (const inner of item.items ?? []) visit(inner, orient);
   };
   visit((view.scenegraph() as unknown as { root: Node }).root, undefined);
   return { marks, crowded };
+}
+
+function count(marks: Map<string, number>, { marktype = '', name = marktype, items = [] }: Node): void {
+  if (marktype === 'group') return;
+  marks.set(name, (marks.get(name) ?? 0) + items.filter((item) => canBeSeen(marktype, item)).length);
 }
 
 function orientOf(node: Node): string | undefined {
@@ -64,7 +67,7 @@ function orientOf(node: Node): string | undefined {
 function canBeSeen(marktype: string, item: Item): boolean {
   if (item['defined'] === false) return false;
   if (marktype === 'shape' || marktype === 'path') return item.bounds !== undefined && item.bounds.x2 >= item.bounds.x1;
-  if (marktype === 'text' && String(item['text'] ?? '') === '') return false;
+  if (marktype === 'text' && linesOf(item).every((line) => line === '')) return false;
   const places = (measures[marktype] ?? []).filter((name) => item[name] !== undefined);
   return places.every((name) => Number.isFinite(item[name]));
 }
@@ -73,28 +76,37 @@ function canBeSeen(marktype: string, item: Item): boolean {
 function crowdedIn({ items = [] }: Node, orient: string): CrowdedAxis[] {
   const axis = orient === 'left' || orient === 'right' ? 'y' : 'x';
   const shown = items
-    .filter((item) => item['opacity'] !== 0 && String(item['text'] ?? '') !== '')
+    .filter((item) => item['opacity'] !== 0 && linesOf(item).some((line) => line !== ''))
     .toSorted((a, b) => Number(a[axis]) - Number(b[axis]));
-  let step = Infinity;
-  let isCrowded = false;
-  shown.forEach((item, index) => {
-    const next = shown[index + 1];
-    if (next === undefined) return;
-    const room = Number(next[axis]) - Number(item[axis]);
-    step = Math.min(step, room);
-    if (room > 0 && room + 0.5 < (extentOf(item, axis) + extentOf(next, axis)) / 2) isCrowded = true;
+  const gaps = shown.slice(1).map((item, index) => {
+    const before = shown[index] ?? item;
+    const room = Number(item[axis]) - Number(before[axis]);
+    return { room, isCrowded: room > 0 && room + 0.5 < (extentOf(item, axis) + extentOf(before, axis)) / 2 };
   });
-  return isCrowded ? [{ axis, step, labels: shown.length }] : [];
+  if (!gaps.some((each) => each.isCrowded)) return [];
+  return [{ axis, step: Math.min(...gaps.map(({ room }) => room)), labels: shown.length }];
+}
+
+function linesOf(item: Item): string[] {
+  const given: unknown = item['text'];
+  return (Array.isArray(given) ? given : [given]).map((line: unknown) =>
+    typeof line === 'string' || typeof line === 'number' || typeof line === 'boolean' ? String(line) : '',
+  );
 }
 
 /** How much of the axis a label needs, turned as it is. */
 function extentOf(item: Item, axis: 'x' | 'y'): number {
   const size = Number(item['fontSize'] ?? 10);
-  const lines = [item['text']].flat().map(String);
+  const lines = linesOf(item);
   const angle = ((Number(item['angle'] ?? 0) * Math.PI) / 180) * (axis === 'x' ? 1 : -1);
   const across = axis === 'x' ? Math.abs(Math.cos(angle)) : Math.abs(Math.sin(angle));
   const length = Math.max(...lines.map((line) => textWidth(line, size))) * across;
   // Slanted labels lie beside each other, one line apart.
-  const slanted = (size * lines.length) / Math.max(0.2, axis === 'x' ? Math.abs(Math.sin(angle)) : Math.abs(Math.cos(angle)));
-  return across < 0.05 ? size * lines.length : across > 0.95 && axis === 'x' ? length : Math.min(slanted, length + size);
+  const slanted =
+    (size * lines.length) / Math.max(0.2, axis === 'x' ? Math.abs(Math.sin(angle)) : Math.abs(Math.cos(angle)));
+  return across < 0.05
+    ? size * lines.length
+    : across > 0.95 && axis === 'x'
+      ? length
+      : Math.min(slanted, length + size);
 }

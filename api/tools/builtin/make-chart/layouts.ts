@@ -1,5 +1,5 @@
 // How labels get room: nothing is cut, and names that would lie over each other are turned, or thinned out with a warning.
-import type { Drawn } from './drawn.ts';
+import type { CrowdedAxis, Drawn } from './drawn.ts';
 
 export interface Layout {
   /** Degrees by which names below a chart are turned. */
@@ -14,7 +14,10 @@ type Fields = Readonly<Record<string, unknown>>;
 /** The specification with settings of labels, where it has none of its own. */
 export function withDefaults(spec: Fields, { angle, thin }: Layout): Fields {
   const config = fieldsOf(spec['config']);
-  const turned = angle === undefined ? {} : { labelAngle: angle, labelAlign: 'right', labelBaseline: angle === 270 ? 'middle' : 'top' };
+  const turned =
+    angle === undefined
+      ? {}
+      : { labelAngle: angle, labelAlign: 'right', labelBaseline: angle === 270 ? 'middle' : 'top' };
   return {
     ...spec,
     config: {
@@ -22,7 +25,9 @@ export function withDefaults(spec: Fields, { angle, thin }: Layout): Fields {
       axis: { labelLimit: 0, labelSeparation: 4, ...fieldsOf(config['axis']) },
       legend: { labelLimit: 0, symbolLimit: 0, titleLimit: 0, ...fieldsOf(config['legend']) },
       ...(angle === undefined ? {} : { axisXDiscrete: { ...fieldsOf(config['axisXDiscrete']), ...turned } }),
-      ...(thin === true ? { axisDiscrete: { ...fieldsOf(config['axisDiscrete']), labelOverlap: 'greedy', labelSeparation: 2 } } : {}),
+      ...(thin === true
+        ? { axisDiscrete: { ...fieldsOf(config['axisDiscrete']), labelOverlap: 'greedy', labelSeparation: 2 } }
+        : {}),
     },
   };
 }
@@ -32,14 +37,14 @@ export function layoutsFor({ crowded }: Drawn): Layout[] {
   if (crowded.length === 0) return [];
   const steps = crowded.filter(({ axis }) => axis === 'x').map(({ step }) => step);
   const room = Math.min(...steps);
-  const worst = crowded.toSorted((a, b) => a.step - b.step)[0];
-  const thin: Layout = {
-    thin: true,
-    warning: `Some labels of the ${worst?.axis ?? 'x'} axis are left out: ${worst?.labels ?? 0} would lie over each other. Set a larger ${worst?.axis === 'y' ? 'height' : 'width'} to have them all.`,
-  };
+  const [worst] = crowded.toSorted((a, b) => a.step - b.step);
+  const thin: Layout = { thin: true, ...(worst === undefined ? {} : { warning: leftOut(worst) }) };
   if (steps.length === 0) return [thin];
   return [...(room >= 18 ? [{ angle: -45 }] : []), ...(room >= 11 ? [{ angle: 270 }] : []), thin];
 }
+
+const leftOut = ({ axis, labels }: CrowdedAxis): string =>
+  `Some labels of the ${axis} axis are left out: ${labels} would lie over each other. Set a larger ${axis === 'y' ? 'height' : 'width'} to have them all.`;
 
 function fieldsOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};

@@ -36,13 +36,16 @@ export function takeNotes(): Notes {
   const warnings: string[] = [];
   const refusals: string[] = [];
   const note = (args: readonly unknown[]): vega.LoggerInterface => {
-    const words = args.map((arg) => (arg instanceof Error ? arg.message : String(arg))).join(' ').slice(0, 300);
+    const words = args
+      .map((arg) => (arg instanceof Error ? arg.message : String(arg)))
+      .join(' ')
+      .slice(0, 300);
     if (other.some((pattern) => pattern.test(words))) refusals.push(words);
     else if (!warnings.includes(words) && warnings.length < maxWarnings) warnings.push(words);
     return logger;
   };
   const logger: vega.LoggerInterface = {
-    level: (level?: number) => (level === undefined ? vega.Warn : logger) as never,
+    level: (level?: number) => (level === undefined ? vega.Warn : logger),
     error: (...args: readonly unknown[]) => note(args),
     warn: (...args: readonly unknown[]) => note(args),
     info: () => logger,

@@ -27,14 +27,18 @@ export function makeChartTool({ workers }: ToolDependencies): Tool {
     input: z.strictObject({
       type: chartType.optional().describe(`Plain form: ${chartTypes.join(', ')}. Default: bar.`),
       labels: listField.optional().describe('Plain form: names or dates along the axis, one per value.'),
-      values: listField.optional().describe('Plain form: numbers, for one series; null for none. For scatter also [[x, y], …].'),
-      series: listField.optional().describe('Plain form: several series, {"name": [1, 2]} or [{"name": …, "values": [1, 2]}]; alternative to values.'),
+      values: listField
+        .optional()
+        .describe('Plain form: numbers, for one series; null for none. For scatter also [[x, y], …].'),
+      series: listField
+        .optional()
+        .describe(
+          'Plain form: several series, {"name": [1, 2]} or [{"name": …, "values": [1, 2]}]; alternative to values.',
+        ),
       title: z.string().max(1_000).optional().describe('Plain form: title.'),
       x_label: z.string().max(1_000).optional().describe('Plain form: title of the x axis.'),
       y_label: z.string().max(1_000).optional().describe('Plain form: title of the y axis.'),
-      spec: jsonField(
-        z.record(z.string(), z.unknown(), { error: 'must be a Vega-Lite specification: a JSON object' }),
-      )
+      spec: jsonField(z.record(z.string(), z.unknown(), { error: 'must be a Vega-Lite specification: a JSON object' }))
         .optional()
         .describe('Vega-Lite specification with its data, as JSON or JSON text; alternative to the plain form.'),
       format: z.enum(['svg', 'png']).default('png').describe('Picture format: png (default) or svg.'),

@@ -97,9 +97,20 @@ export class SchemaCheck {
     }));
   }
 
-  #items({ items, minItems = 0, maxItems = Infinity }: Schema, value: readonly unknown[], path: Fault['path']): readonly Fault[] {
+  #items(
+    { items, minItems = 0, maxItems = Infinity }: Schema,
+    value: readonly unknown[],
+    path: Fault['path'],
+  ): readonly Fault[] {
     if (value.length < minItems || value.length > maxItems)
-      return [valueFault(path, value, [`a list of ${minItems === maxItems ? minItems : 'another number of'} entries`], cost.range)];
+      return [
+        valueFault(
+          path,
+          value,
+          [`a list of ${minItems === maxItems ? minItems : 'another number of'} entries`],
+          cost.range,
+        ),
+      ];
     if (items === undefined) return none;
     return value.flatMap((item, index) => {
       const schema = Array.isArray(items) ? (items as readonly Schema[])[index] : (items as Schema);
@@ -122,7 +133,10 @@ export class SchemaCheck {
   }
 }
 
-function propertyOf({ properties, patternProperties, additionalProperties }: Schema, name: string): Schema | true | undefined {
+function propertyOf(
+  { properties, patternProperties, additionalProperties }: Schema,
+  name: string,
+): Schema | true | undefined {
   if (properties !== undefined && Object.hasOwn(properties, name)) return properties[name];
   const pattern = Object.entries(patternProperties ?? {}).find(([source]) => new RegExp(source).test(name));
   if (pattern !== undefined) return pattern[1];
@@ -132,15 +146,25 @@ function propertyOf({ properties, patternProperties, additionalProperties }: Sch
 
 function simpleFault(schema: Schema, value: unknown, path: Fault['path']): Fault | undefined {
   const known = schema.enum ?? (schema.const === undefined ? undefined : [schema.const]);
-  // A word in a list of words is nearer than an object.
-  if (known !== undefined)
-    return known.includes(value)
-      ? undefined
-      : valueFault(path, value, known.map(String), typeof value === typeof known[0] ? cost.choice : cost.kind);
+  if (known !== undefined) return choiceFault(known, value, path);
   const types = schema.type === undefined ? [] : [schema.type].flat();
-  if (types.length > 0 && !types.some((type) => isOf(type, value))) return valueFault(path, value, types.map(named), cost.kind);
-  const { minimum = -Infinity, maximum = Infinity } = schema;
-  if (typeof value !== 'number' || (value >= minimum && value <= maximum)) return undefined;
+  if (types.length > 0 && !types.some((type) => isOf(type, value)))
+    return valueFault(path, value, types.map(named), cost.kind);
+  return typeof value === 'number' ? rangeFault(schema, value, path) : undefined;
+}
+
+/** A word in a list of words is nearer than an object. */
+function choiceFault(known: readonly unknown[], value: unknown, path: Fault['path']): Fault | undefined {
+  if (known.includes(value)) return undefined;
+  return valueFault(path, value, known.map(String), typeof value === typeof known[0] ? cost.choice : cost.kind);
+}
+
+function rangeFault(
+  { minimum = -Infinity, maximum = Infinity }: Schema,
+  value: number,
+  path: Fault['path'],
+): Fault | undefined {
+  if (value >= minimum && value <= maximum) return undefined;
   return valueFault(path, value, [value < minimum ? `at least ${minimum}` : `at most ${maximum}`], cost.range);
 }
 
@@ -159,7 +183,9 @@ function isSame(fault: Fault, other: Fault): boolean {
 
 function wordsOf({ what, given, choices, path }: Fault): string {
   if (what === 'missing')
-    return path.length === 0 ? 'has no mark (nor layer, facet, concat or repeat)' : `has no ${choices.slice(0, 8).join(' or ')}`;
+    return path.length === 0
+      ? 'has no mark (nor layer, facet, concat or repeat)'
+      : `has no ${choices.slice(0, 8).join(' or ')}`;
   const shown = JSON.stringify(given).slice(0, 60);
   const near = meant(String(given), choices);
   const known = choices.length > 24 ? `${choices.slice(0, 24).join(', ')} and others` : choices.join(', ');
@@ -169,10 +195,12 @@ function wordsOf({ what, given, choices, path }: Fault): string {
 
 /** The name that was probably meant, as the end of a sentence. */
 export function meant(name: string, known: readonly string[]): string {
-  const flat = (text: string): string => text.toLowerCase().replaceAll(/[-_\s]/g, '').slice(0, 60);
-  const [near] = known
-    .map((each) => ({ each, far: distance(flat(name), flat(each)) }))
-    .sort((a, b) => a.far - b.far);
+  const flat = (text: string): string =>
+    text
+      .toLowerCase()
+      .replaceAll(/[-_\s]/g, '')
+      .slice(0, 60);
+  const [near] = known.map((each) => ({ each, far: distance(flat(name), flat(each)) })).sort((a, b) => a.far - b.far);
   return near !== undefined && near.far <= (near.each.length < 4 ? 1 : Math.max(2, Math.floor(near.each.length / 3)))
     ? `. Did you mean ${JSON.stringify(near.each)}?`
     : '';

@@ -38,7 +38,11 @@ interface Measures {
 // Vega would take each letter for 0.8 of its height. Its types leave this out.
 const { textMetrics } = vega as unknown as { readonly textMetrics: Measures };
 textMetrics.width = ({ fontSize = 11, fontWeight, limit = 0 }, text) => {
-  const width = textWidth(String(text ?? ''), fontSize, fontWeight === 'bold' || Number(fontWeight) >= 600);
+  const width = textWidth(
+    typeof text === 'string' ? text : JSON.stringify(text ?? ''),
+    fontSize,
+    fontWeight === 'bold' || Number(fontWeight) >= 600,
+  );
   return limit > 0 ? Math.min(limit, width) : width;
 };
 
@@ -59,7 +63,9 @@ export default async function chart({ spec, language, ...wanted }: Input): Promi
   } catch (error) {
     if (error instanceof Problem) throw error;
     refusePatterns();
-    throw refusal(`The chart in spec cannot be drawn: ${error instanceof Error ? error.message.slice(0, 500) : String(error).slice(0, 500)}`);
+    throw refusal(
+      `The chart in spec cannot be drawn: ${error instanceof Error ? error.message.slice(0, 500) : String(error).slice(0, 500)}`,
+    );
   }
 }
 
@@ -69,7 +75,8 @@ function refuseFaults(spec: Input['spec'], language: Input['language'], warnings
   if (addresses !== undefined) throw refusal(addresses);
   const [module, data] = schemas[language];
   const fault = missingData(spec, language) ?? new SchemaCheck(module, data).fault(spec);
-  if (fault !== undefined) throw refusal(`The chart in spec cannot be drawn: ${fault}${fault.endsWith("?") ? "" : "."}`);
+  if (fault !== undefined)
+    throw refusal(`The chart in spec cannot be drawn: ${fault}${fault.endsWith('?') ? '' : '.'}`);
   const field = language === 'vega' ? undefined : fieldFault(spec, warnings);
   if (field !== undefined) throw refusal(`The chart in spec cannot be drawn: ${field}`);
 }
@@ -85,11 +92,18 @@ function urlsIn(node: unknown, path: string): string | undefined {
   for (const [name, inner] of Object.entries(node)) {
     if (name === 'values' || name === 'datasets') continue;
     const place = Array.isArray(node) ? `${path}[${name}]` : `${path}.${name}`;
-    const { url } = (name === 'data' ? (inner ?? {}) : {}) as { url?: unknown };
-    if (typeof url === 'string')
-      return `${place}.url refers to ${url.slice(0, 200)}, which is not loaded. Put the data into data.values.`;
-    const found = urlsIn(inner, place);
+    const found = (name === 'data' ? urlOf(inner, place) : undefined) ?? urlsIn(inner, place);
     if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Vega has a list of data, Vega-Lite one; each may be made of what an address gives. */
+function urlOf(data: unknown, path: string): string | undefined {
+  for (const each of [data].flat()) {
+    const { url } = (each ?? {}) as { url?: unknown };
+    if (typeof url === 'string')
+      return `${path}.url refers to ${url.slice(0, 200)}, which is not loaded. Put the data into data.values.`;
   }
   return undefined;
 }
@@ -117,7 +131,9 @@ async function drawOnce(
   view.finalize();
   refusePatterns();
   if (addresses.length > 0)
-    throw refusal(`The specification refers to ${addresses[0]?.slice(0, 200) ?? ''}, which is not loaded. Put the data into data.values.`);
+    throw refusal(
+      `The specification refers to ${addresses[0]?.slice(0, 200) ?? ''}, which is not loaded. Put the data into data.values.`,
+    );
   if (refusals.length > 0) throw refusal(`The chart in spec would be another one: ${refusals[0] ?? ''}`);
   warnings.push(...emptyMarks(drawn, spec));
   return { svg, drawn, warnings };

@@ -63,15 +63,20 @@ function quoteOf(text: string): { quote: string; author?: string } {
 /** Items with their numbers; below the third level nothing is indented any more. */
 function listOf({ items, ordered, start }: Tokens.List, level: number): OutlineBlock[] {
   return items.flatMap((item, index) => {
-    const number = ordered ? { number: Number(start === '' ? 1 : start) + index } : {};
+    const number = ordered ? { number: (start === '' ? 1 : start) + index } : {};
     let isFirst = true;
     return item.tokens.flatMap((token): OutlineBlock[] => {
       if (token.type === 'space' || token.type === 'checkbox') return [];
-      if (token.type !== 'text' && token.type !== 'paragraph') return token.type === 'list' ? listOf(token as Tokens.List, Math.min(level + 1, 2)) : blockOf(token, level);
+      if (token.type !== 'text' && token.type !== 'paragraph')
+        return token.type === 'list' ? listOf(token as Tokens.List, Math.min(level + 1, 2)) : blockOf(token, level);
       const box = item.task && isFirst ? (item.checked === true ? '✓ ' : '☐ ') : '';
       const asFirst = isFirst;
       isFirst = false;
-      return paragraphOf(token, (text) => ({ text: `${box}${text}`, level, ...(asFirst ? number : { isParagraph: true }) }));
+      return paragraphOf(token, (text) => ({
+        text: `${box}${text}`,
+        level,
+        ...(asFirst ? number : { isParagraph: true }),
+      }));
     });
   });
 }
@@ -82,7 +87,11 @@ function paragraphOf(token: Token, lineOf: (text: string) => Line): OutlineBlock
   const images = inner.filter((each): each is Tokens.Image => each.type === 'image');
   const text = images.reduce((now, image) => now.replace(image.raw, ''), textOf(token)).trim();
   return [
-    ...(text === '' ? [] : textBlock(splitText(text).map((part, index) => (index === 0 ? lineOf(part) : { ...lineOf(part), isParagraph: true })))),
+    ...(text === ''
+      ? []
+      : textBlock(
+          splitText(text).map((part, index) => (index === 0 ? lineOf(part) : { ...lineOf(part), isParagraph: true })),
+        )),
     ...images.map((image): OutlineBlock => ({ kind: 'image', href: image.href, alt: image.text })),
   ];
 }
@@ -93,7 +102,9 @@ function splitText(text: string): string[] {
   let left = text;
   while (left.length > longest) {
     const head = left.slice(0, longest);
-    const end = Math.max(...['. ', '! ', '? ', '。', '！', '？', '; '].map((mark) => head.lastIndexOf(mark) + mark.length - 1));
+    const end = Math.max(
+      ...['. ', '! ', '? ', '。', '！', '？', '; '].map((mark) => head.lastIndexOf(mark) + mark.length - 1),
+    );
     const at = end > longest / 3 ? end : head.lastIndexOf(' ') > longest / 3 ? head.lastIndexOf(' ') : longest;
     parts.push(left.slice(0, at + 1).trim());
     left = left.slice(at + 1).trim();
@@ -110,7 +121,8 @@ function joined(blocks: readonly OutlineBlock[]): OutlineBlock[] {
   const found: OutlineBlock[] = [];
   for (const block of blocks) {
     const last = found.at(-1);
-    if (block.kind === 'text' && last?.kind === 'text' && isOneText(last.lines, block.lines)) found[found.length - 1] = { kind: 'text', lines: [...last.lines, ...block.lines] };
+    if (block.kind === 'text' && last?.kind === 'text' && isOneText(last.lines, block.lines))
+      found[found.length - 1] = { kind: 'text', lines: [...last.lines, ...block.lines] };
     else found.push(block);
   }
   return found;

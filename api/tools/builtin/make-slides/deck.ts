@@ -80,7 +80,12 @@ const outlineColumn = z.object({ heading: short.optional(), blocks: z.array(bloc
 
 const outlineSlide = z.discriminatedUnion('layout', [
   z.object({ layout: z.literal('section'), title: short, subtitle: long.optional(), notes }),
-  z.object({ layout: z.literal('content'), title: short.optional(), columns: z.array(outlineColumn).min(1).max(2), notes }),
+  z.object({
+    layout: z.literal('content'),
+    title: short.optional(),
+    columns: z.array(outlineColumn).min(1).max(2),
+    notes,
+  }),
 ]);
 export type OutlineSlide = z.output<typeof outlineSlide>;
 
@@ -117,7 +122,12 @@ export function withBlocks({ slides, ...head }: z.output<typeof deck>): Deck {
 }
 
 function slideOf(given: z.output<typeof slide>): Slide {
-  const content = (columns: Column[]): ContentSlide => ({ layout: 'content', title: given.title, columns, notes: given.notes });
+  const content = (columns: Column[]): ContentSlide => ({
+    layout: 'content',
+    title: given.title,
+    columns,
+    notes: given.notes,
+  });
   switch (given.layout) {
     case 'section':
       return given;
@@ -125,7 +135,10 @@ function slideOf(given: z.output<typeof slide>): Slide {
       return content([{ blocks: [{ kind: 'text', lines: given.bullets }] }]);
     case 'two_columns':
       return content(
-        [given.left, given.right].map(({ heading, bullets }) => ({ heading, blocks: [{ kind: 'text', lines: bullets }] })),
+        [given.left, given.right].map(({ heading, bullets }) => ({
+          heading,
+          blocks: [{ kind: 'text', lines: bullets }],
+        })),
       );
     case 'table':
       return content([{ blocks: [{ kind: 'table', header: given.header, rows: given.rows }] }]);

@@ -1,7 +1,16 @@
 // Draws one block of a slide where it stands.
 import type PptxGenJs from 'pptxgenjs';
 import type { Block, Line, PictureBlock } from './deck.ts';
-import { codeInset, codeSizeOf, columnWidths, quoteSizeOf, rowHeight, smallest, tableSizeOf, type Placed } from './flow.ts';
+import {
+  codeInset,
+  codeSizeOf,
+  columnWidths,
+  quoteSizeOf,
+  rowHeight,
+  smallest,
+  tableSizeOf,
+  type Placed,
+} from './flow.ts';
 import { codeFont, directionOf, font, styled, type Sheet, type TextProps, type Theme } from './styles.ts';
 
 interface Area {
@@ -12,7 +21,13 @@ interface Area {
 }
 
 /** @param name of its shape, where it has one */
-export function drawBlock(sheet: Sheet, { block, size }: Placed, area: Area, theme: Theme, name: string | undefined): void {
+export function drawBlock(
+  sheet: Sheet,
+  { block, size }: Placed,
+  area: Area,
+  theme: Theme,
+  name: string | undefined,
+): void {
   switch (block.kind) {
     case 'text':
       text(sheet, block.lines, size, area, theme, name);
@@ -31,7 +46,14 @@ export function drawBlock(sheet: Sheet, { block, size }: Placed, area: Area, the
   }
 }
 
-function text(sheet: Sheet, lines: readonly Line[], size: number, area: Area, theme: Theme, name: string | undefined): void {
+function text(
+  sheet: Sheet,
+  lines: readonly Line[],
+  size: number,
+  area: Area,
+  theme: Theme,
+  name: string | undefined,
+): void {
   const starts = startsOf(lines);
   const runs = lines.flatMap((line, index): TextProps[] => {
     const { level } = line;
@@ -42,17 +64,35 @@ function text(sheet: Sheet, lines: readonly Line[], size: number, area: Area, th
       options: {
         ...part.options,
         fontSize: level === 0 ? size : Math.max(smallest - 2, size - 2),
-        ...(at === 0 ? { ...directionOf(line.text), ...bulletOf(line, start, size), indentLevel: level, paraSpaceAfter: size * 0.4 } : {}),
+        ...(at === 0
+          ? {
+              ...directionOf(line.text),
+              ...bulletOf(line, start, size),
+              indentLevel: level,
+              paraSpaceAfter: size * 0.4,
+            }
+          : {}),
         ...(at === parts.length - 1 && index < lines.length - 1 ? { breakLine: true } : {}),
       },
     }));
   });
   if (runs.length === 0) return;
-  const options = { ...area, margin: 0, valign: 'top' as const, fontFace: font, fontSize: size, fit: 'shrink' as const };
+  const options = {
+    ...area,
+    margin: 0,
+    valign: 'top' as const,
+    fontFace: font,
+    fontSize: size,
+    fit: 'shrink' as const,
+  };
   sheet.addText(runs, name === undefined ? options : { ...options, objectName: name });
 }
 
-function bulletOf({ level, isParagraph }: Line, start: number | undefined, size: number): PptxGenJs.default.TextPropsOptions {
+function bulletOf(
+  { level, isParagraph }: Line,
+  start: number | undefined,
+  size: number,
+): PptxGenJs.default.TextPropsOptions {
   if (isParagraph === true) return { bullet: false };
   const indent = Math.round(size * (start === undefined ? 1 : 1.5));
   if (start !== undefined) return { bullet: { type: 'number', style: 'arabicPeriod', numberStartAt: start, indent } };
@@ -66,7 +106,8 @@ function startsOf(lines: readonly Line[]): (number | undefined)[] {
     // What is less indented ends the lists that are deeper.
     lists.length = Math.min(lists.length, level + 1);
     const open = lists[level];
-    lists[level] = number === undefined ? undefined : { start: open?.next === number ? open.start : number, next: number + 1 };
+    lists[level] =
+      number === undefined ? undefined : { start: open?.next === number ? open.start : number, next: number + 1 };
     return lists[level]?.start;
   });
 }
@@ -74,7 +115,10 @@ function startsOf(lines: readonly Line[]): (number | undefined)[] {
 function code(sheet: Sheet, source: string, size: number, area: Area, theme: Theme): void {
   const lines = source.split('\n');
   sheet.addText(
-    lines.map((line, index) => ({ text: line === '' ? ' ' : line, options: index < lines.length - 1 ? { breakLine: true } : {} })),
+    lines.map((line, index) => ({
+      text: line === '' ? ' ' : line,
+      options: index < lines.length - 1 ? { breakLine: true } : {},
+    })),
     {
       ...area,
       margin: codeInset * 72,
@@ -123,7 +167,13 @@ function table(
   );
 }
 
-function quote(sheet: Sheet, { quote: said, author }: Extract<Block, { kind: 'quote' }>, size: number, area: Area, theme: Theme): void {
+function quote(
+  sheet: Sheet,
+  { quote: said, author }: Extract<Block, { kind: 'quote' }>,
+  size: number,
+  area: Area,
+  theme: Theme,
+): void {
   const h = author === undefined ? area.h - 0.1 : area.h - 0.6;
   sheet.addShape('rect', { x: area.x, y: area.y, w: 0.08, h: area.h - 0.05, fill: { color: theme.accent } });
   sheet.addText(styled(`“${said.replaceAll(/^["“„«]|["”»]$/g, '')}”`, theme, theme.text), {

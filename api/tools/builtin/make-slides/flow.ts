@@ -25,7 +25,10 @@ export const codeSizes = { largest: 16, smallest: 9 };
 /** The columns of each slide that a slide becomes. */
 export function flowed(slide: ContentSlide, boxOf: (columns: number, hasHeadings: boolean) => Box): PlacedColumn[][] {
   const columns = beside(slide.columns);
-  const box = boxOf(columns.length, columns.some(({ heading }) => heading !== undefined));
+  const box = boxOf(
+    columns.length,
+    columns.some(({ heading }) => heading !== undefined),
+  );
   const top = columns.length > 1 ? 20 : largest;
   const parts = columns.map(({ blocks }) => pagesOf(blocks, box, top));
   const count = Math.max(1, ...parts.map((pagesOfColumn) => pagesOfColumn.length));
@@ -41,7 +44,8 @@ function beside(columns: readonly Column[]): readonly Column[] {
   const pictures = only.blocks.filter(({ kind }) => kind === 'picture');
   const [picture] = pictures;
   const texts = only.blocks.filter(({ kind }) => kind === 'text');
-  if (picture?.kind !== 'picture' || pictures.length > 1 || texts.length === 0 || texts.length + 1 < only.blocks.length) return columns;
+  if (picture?.kind !== 'picture' || pictures.length > 1 || texts.length === 0 || texts.length + 1 < only.blocks.length)
+    return columns;
   // What is much broader than high would be small beside text.
   if (picture.width > picture.height * 2.6) return columns;
   return [{ blocks: texts }, { blocks: [picture] }];
@@ -97,27 +101,38 @@ function split(blocks: readonly Block[], box: Box): Block[][] {
 /** A piece goes on with the block of its kind before it. */
 function append(page: Block[], piece: Block): void {
   const last = page.at(-1);
-  if (last?.kind === 'text' && piece.kind === 'text' && isOneText(last.lines, piece.lines)) page[page.length - 1] = { ...last, lines: [...last.lines, ...piece.lines] };
-  else if (last?.kind === 'code' && piece.kind === 'code' && piece === partOf.get(piece)?.piece && partOf.get(last)?.whole === partOf.get(piece)?.whole)
-    page[page.length - 1] = remember({ ...last, code: `${last.code}\n${piece.code}` }, partOf.get(piece)?.whole);
-  else if (last?.kind === 'table' && piece.kind === 'table' && partOf.get(last)?.whole !== undefined && partOf.get(last)?.whole === partOf.get(piece)?.whole)
-    page[page.length - 1] = remember({ ...last, rows: [...last.rows, ...piece.rows] }, partOf.get(piece)?.whole);
-  else page.push(piece);
+  const one = last === undefined ? undefined : joined(last, piece);
+  if (one === undefined) page.push(piece);
+  else page[page.length - 1] = one;
+}
+
+function joined(last: Block, piece: Block): Block | undefined {
+  if (last.kind === 'text' && piece.kind === 'text')
+    return isOneText(last.lines, piece.lines) ? { ...last, lines: [...last.lines, ...piece.lines] } : undefined;
+  const whole = wholeOf.get(piece);
+  if (whole === undefined || wholeOf.get(last) !== whole) return undefined;
+  if (last.kind === 'code' && piece.kind === 'code')
+    return partOf(whole, { ...last, code: `${last.code}\n${piece.code}` });
+  return last.kind === 'table' && piece.kind === 'table'
+    ? partOf(whole, { ...last, rows: [...last.rows, ...piece.rows] })
+    : undefined;
 }
 
 /** Which block a piece is of: two tables that follow each other stay two. */
-const partOf = new WeakMap<Block, { readonly piece: Block; readonly whole: Block | undefined }>();
+const wholeOf = new WeakMap<Block, Block>();
 
-function remember<Piece extends Block>(piece: Piece, whole: Block | undefined): Piece {
-  partOf.set(piece, { piece, whole });
+function partOf<Piece extends Block>(whole: Block, piece: Piece): Piece {
+  wholeOf.set(piece, whole);
   return piece;
 }
 
 /** The smallest pieces of a block: lines of text and of code, rows of a table. */
 function pieces(block: Block, box: Box): Block[] {
-  if (block.kind === 'text') return pages(block.lines, { ...box, height: 0 }, smallest).map((lines: Line[]) => ({ ...block, lines }));
-  if (block.kind === 'code') return block.code.split('\n').map((code) => remember({ ...block, code }, block));
-  if (block.kind === 'table' && block.rows.length > 1) return block.rows.map((row) => remember({ ...block, rows: [row] }, block));
+  if (block.kind === 'text')
+    return pages(block.lines, { ...box, height: 0 }, smallest).map((lines: Line[]) => ({ ...block, lines }));
+  if (block.kind === 'code') return block.code.split('\n').map((code) => partOf(block, { ...block, code }));
+  if (block.kind === 'table' && block.rows.length > 1)
+    return block.rows.map((row) => partOf(block, { ...block, rows: [row] }));
   return [block];
 }
 
@@ -130,7 +145,11 @@ function heightOfBlock(block: Exclude<Block, { kind: 'picture' }>, width: number
     case 'table':
       return tableHeight(block, width, tableSizeOf(size));
     case 'quote':
-      return heightOf([{ text: `“${block.quote}”`, level: 0 }], width - 0.5, quoteSizeOf(size)) + (block.author === undefined ? 0 : 0.5) + 0.2;
+      return (
+        heightOf([{ text: `“${block.quote}”`, level: 0 }], width - 0.5, quoteSizeOf(size)) +
+        (block.author === undefined ? 0 : 0.5) +
+        0.2
+      );
   }
 }
 

@@ -39,7 +39,8 @@ const rules: readonly Rule[] = [
       say('The front matter sets nothing here and is left out, except for its title.');
       return title === undefined || title === '' || /^#\s/m.test(text) ? '' : `# ${title}\n\n`;
     }),
-  (text, say) => text.replaceAll(/<!--[\s\S]*?-->/g, () => say('HTML comments are left out. Write "Notes: …" for speaker notes.')),
+  (text, say) =>
+    text.replaceAll(/<!--[\s\S]*?-->/g, () => say('HTML comments are left out. Write "Notes: …" for speaker notes.')),
   (text, say) =>
     text.replaceAll(/<(script|style|iframe|video|audio|svg|object)\b[\s\S]*?<\/\1\s*>/gi, (_, name: string) =>
       say(`A slide cannot keep <${name.toLowerCase()}>: it is left out.`),
@@ -51,19 +52,19 @@ const rules: readonly Rule[] = [
       say('The attributes of <img> are left out; the image is kept.');
       return `![${alt}](${href})`;
     }),
+  (text, say) => text.replaceAll(tags, () => say('HTML tags are left out; their text is kept.')),
   (text, say) =>
-    text.replaceAll(tags, () => say('HTML tags are left out; their text is kept.')),
-  (text, say) =>
-    text.replaceAll(/!\[([^\]]*)\]\(([^)\s]+\.(?:mp4|webm|mov|avi|mp3|wav|ogg)|https?:\/\/(?:www\.)?(?:youtube\.com|youtu\.be|vimeo\.com)[^)\s]*)[^)]*\)/gi, (_, alt: string, href: string) => {
-      say('Videos and sounds are not kept: a link stands in their place.');
-      return `[${alt === '' ? href : alt}](${href})`;
-    }),
+    text.replaceAll(
+      /!\[([^\]]*)\]\(([^)\s]+\.(?:mp4|webm|mov|avi|mp3|wav|ogg)|https?:\/\/(?:www\.)?(?:youtube\.com|youtu\.be|vimeo\.com)[^)\s]*)[^)]*\)/gi,
+      (_, alt: string, href: string) => {
+        say('Videos and sounds are not kept: a link stands in their place.');
+        return `[${alt === '' ? href : alt}](${href})`;
+      },
+    ),
   (text, say) => {
     if (!/^\[\^[^\]]+\]:/m.test(text)) return text;
     say('Footnotes have no place on slides: their text stands where they are defined.');
-    return text
-      .replaceAll(/^\[\^([^\]]+)\]:[ \t]*/gm, '\n\\[$1\\] ')
-      .replaceAll(/\[\^([^\]]+)\]/g, '\\[$1\\]');
+    return text.replaceAll(/^\[\^([^\]]+)\]:[ \t]*/gm, '\n\\[$1\\] ').replaceAll(/\[\^([^\]]+)\]/g, '\\[$1\\]');
   },
   (text, say) => {
     if (/\$\$[\s\S]+?\$\$|\\\(.+?\\\)|\\\[[^\d][\s\S]+?\\\]|\$[^$\n]*[\\^_][^$\n]*\$/.test(text))

@@ -43,6 +43,8 @@ interface Part {
   readonly depth: number;
   readonly title: string;
   readonly body: Token[];
+  /** Whether its title is the first of its body. */
+  readonly isTitled?: boolean;
 }
 
 /**
@@ -59,15 +61,20 @@ function split(tokens: readonly Token[]): Part[] {
   });
   parts[0]?.body.unshift(...before);
   // A rule took its title from the text below it.
-  return parts.map((part) => ({ ...part, body: part.body.filter((token) => textOf(token) !== part.title || token.type !== 'paragraph') }));
+  return parts.map((part) => (part.isTitled === true ? { ...part, body: part.body.slice(1) } : part));
 }
 
 function afterRule(parts: readonly Part[], next: Token | undefined): Part[] {
   const last = parts.at(-1);
   if (last === undefined || next === undefined || next.type === 'hr' || (isHeading(next) && next.depth <= 2)) return [];
-  const said = isHeading(next) || next.type === 'paragraph' ? textOf(next) : '';
-  const isTitle = said !== '' && said.length <= 80 && !notesMark.test(said) && !said.includes('![');
-  return [{ depth: 2, title: isTitle ? said : last.title, body: [] }];
+  const title = titleIn(next);
+  return [{ depth: 2, title: title ?? last.title, body: [], isTitled: title !== undefined }];
+}
+
+/** A short line that begins a slide is its title. */
+function titleIn(token: Token): string | undefined {
+  const said = isHeading(token) || token.type === 'paragraph' ? textOf(token) : '';
+  return said === '' || said.length > 80 || notesMark.test(said) || said.includes('![') ? undefined : said;
 }
 
 /** What stands under the title of the deck besides its subtitle gets a slide. */
@@ -81,7 +88,14 @@ function slidesOf(part: Part): unknown[] {
   const { depth, title, body } = part;
   if (depth === 1 && body.every((token) => isSaid(token) || isNotes(token))) {
     const { text, notes } = plainOf(body);
-    return [{ layout: 'section', title, ...(text === '' ? {} : { subtitle: text }), ...(notes === undefined ? {} : { notes }) }];
+    return [
+      {
+        layout: 'section',
+        title,
+        ...(text === '' ? {} : { subtitle: text }),
+        ...(notes === undefined ? {} : { notes }),
+      },
+    ];
   }
   return [contentOf(part)];
 }
@@ -139,7 +153,7 @@ function isNotes(token: Token): boolean {
 
 /** A paragraph of text alone. */
 function isSaid(token: Token): boolean {
-  return token.type === 'paragraph' && !((token as Tokens.Paragraph).tokens ?? []).some(({ type }) => type === 'image');
+  return token.type === 'paragraph' && !(token as Tokens.Paragraph).tokens.some(({ type }) => type === 'image');
 }
 
 function isHeading(token: Token): token is Tokens.Heading {

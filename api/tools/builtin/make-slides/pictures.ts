@@ -39,13 +39,18 @@ export async function withPictures(
     for (const { heading, blocks } of slide.columns) {
       const found: Block[] = [];
       for (const block of blocks) {
-        const ready = isPicture(block) ? await named(index + 1, slide.title, () => pictureOf(block, services, context, warnings)) : block;
+        const ready = isPicture(block)
+          ? await named(index + 1, slide.title, () => pictureOf(block, services, context, warnings))
+          : block;
         if (ready.kind === 'picture') {
           pictures += 1;
           bytes += ready.bytes.length;
         }
         if (pictures > maxPictures || bytes > maxTotalBytes)
-          throw new Problem(toolLimit, `The outline has more than ${maxPictures} pictures, or they are larger than ${maxTotalBytes / 1e6} MB together.`);
+          throw new Problem(
+            toolLimit,
+            `The outline has more than ${maxPictures} pictures, or they are larger than ${maxTotalBytes / 1e6} MB together.`,
+          );
         found.push(ready);
       }
       columns.push({ heading, blocks: found });
@@ -61,18 +66,30 @@ function isPicture(block: OutlineBlock): block is Pictured {
   return block.kind === 'image' || block.kind === 'drawing';
 }
 
-async function named(number: number, title: string | undefined, make: () => Promise<PictureBlock>): Promise<PictureBlock> {
+async function named(
+  number: number,
+  title: string | undefined,
+  make: () => Promise<PictureBlock>,
+): Promise<PictureBlock> {
   try {
     return await make();
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const [first] = error.errors;
     const words = first === undefined ? error.message : `${first.field} ${first.message}. ${first.fix}`;
-    throw new Problem(error.type, `Slide ${number} (${JSON.stringify(title ?? '')}): ${words}`, { members: error.members, cause: error });
+    throw new Problem(error.type, `Slide ${number} (${JSON.stringify(title ?? '')}): ${words}`, {
+      members: error.members,
+      cause: error,
+    });
   }
 }
 
-function pictureOf(block: Pictured, services: Services, context: ToolContext, warnings: string[]): Promise<PictureBlock> {
+function pictureOf(
+  block: Pictured,
+  services: Services,
+  context: ToolContext,
+  warnings: string[],
+): Promise<PictureBlock> {
   return block.kind === 'image' ? imageOf(block, services, context) : drawingOf(block, services, context, warnings);
 }
 
@@ -86,7 +103,10 @@ async function imageOf(
   const given = /^data:/i.test(href) ? { data: href } : /^https?:\/\//i.test(href) ? { url: href } : { artifact: href };
   const { bytes, mediaType } = await readFile(services, given, { maxBytes, accept: 'image/*', signal: context.signal });
   if (mediaType === 'image/svg+xml')
-    throw new Problem(unprocessable, `The image ${href.slice(0, 100)} is SVG. Send it as PNG or JPEG; render_diagram and make_chart make PNG with format png.`);
+    throw new Problem(
+      unprocessable,
+      `The image ${href.slice(0, 100)} is SVG. Send it as PNG or JPEG; render_diagram and make_chart make PNG with format png.`,
+    );
   const format = mediaType === 'image/jpeg' ? ('jpeg' as const) : ('png' as const);
   const { image, width, height } = converted.parse(
     await services.workers.run(

@@ -67,24 +67,38 @@ function entriesOf(text: string): Entry[] {
     .split('\n')
     .filter((line) => line.trim() !== '')
     .map((line) => {
-      const indent = (/^\s*/.exec(line)?.[0] ?? '').replaceAll('\t', '    ').length;
       const bare = line.trim();
       const kind = marks.findIndex((mark) => mark.test(bare));
-      const decimals = /^(?:\d+\.)+\d+/.exec(bare)?.[0].split('.').filter(Boolean).length;
-      const said = kind < 0 ? bare : bare.replace(marks[kind] ?? '', '');
-      while (indents.length > 0 && indent < (indents.at(-1) ?? 0)) indents.pop();
-      if (indents.length === 0 || indent > (indents.at(-1) ?? 0)) indents.push(indent);
       if (kind >= 0 && !kinds.includes(kind)) kinds.push(kind);
-      const byMark = decimals === undefined ? Math.max(0, kinds.indexOf(kind)) : decimals - 1;
-      return { text: said, depth: Math.max(indents.length - 1, byMark), isMarked: kind >= 0 };
+      const depth = Math.max(depthOf(line, indents), decimalsOf(bare) ?? Math.max(0, kinds.indexOf(kind)));
+      return { text: kind < 0 ? bare : bare.replace(marks[kind] ?? '', ''), depth, isMarked: kind >= 0 };
     });
+}
+
+/** By how many indents a line is deeper than the first. */
+function depthOf(line: string, indents: number[]): number {
+  const indent = (/^\s*/.exec(line)?.[0] ?? '').replaceAll('\t', '    ').length;
+  while (indents.length > 0 && indent < (indents.at(-1) ?? 0)) indents.pop();
+  if (indents.length === 0 || indent > (indents.at(-1) ?? 0)) indents.push(indent);
+  return indents.length - 1;
+}
+
+/** The depth that 1.2.3 says. */
+function decimalsOf(text: string): number | undefined {
+  const decimals = /^(?:\d+\.)+\d+/.exec(text)?.[0];
+  return decimals === undefined ? undefined : decimals.split('.').filter(Boolean).length - 1;
 }
 
 /** Blocks of lines: the first line of each is the title of a slide. One block is no outline. */
 function byParagraphs(text: string): string | undefined {
   const blocks = text
     .split(/\n[ \t]*\n/)
-    .map((block) => block.split('\n').map((line) => line.trim()).filter((line) => line !== ''))
+    .map((block) =>
+      block
+        .split('\n')
+        .map((line) => line.trim())
+        .filter((line) => line !== ''),
+    )
     .filter((block) => block.length > 0);
   const [first, ...others] = blocks;
   if (first === undefined || others.length === 0 || !others.some((block) => block.length > 1)) return undefined;

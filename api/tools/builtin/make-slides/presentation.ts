@@ -29,7 +29,10 @@ export interface PresentationFile {
 const titleBox = { x: margin, y: 0.4, w: inner, h: 1.0 };
 const half = (inner - gap) / 2;
 const masters = {
-  cover: { title: { x: margin + 0.2, y: 1.6, w: inner - 0.2, h: 2.4 }, body: { x: margin + 0.2, y: 4.2, w: inner - 0.2, h: 1.6 } },
+  cover: {
+    title: { x: margin + 0.2, y: 1.6, w: inner - 0.2, h: 2.4 },
+    body: { x: margin + 0.2, y: 4.2, w: inner - 0.2, h: 1.6 },
+  },
   section: { title: { x: margin, y: 1.9, w: inner, h: 1.9 }, body: { x: margin, y: 4.2, w: inner, h: 1.5 } },
   content: { title: titleBox, body: { x: margin, y: bodyTop, w: body.width, h: body.height } },
   columns: {
@@ -41,7 +44,10 @@ const masters = {
 type Master = keyof typeof masters;
 
 /** A slide that holds too much goes on in another of the same title. */
-export async function makePresentation({ title, subtitle, notes, slides }: Deck, theme: Theme): Promise<PresentationFile> {
+export async function makePresentation(
+  { title, subtitle, notes, slides }: Deck,
+  theme: Theme,
+): Promise<PresentationFile> {
   const presentation = new Presentation();
   presentation.layout = 'LAYOUT_WIDE';
   presentation.title = plain(title);
@@ -64,13 +70,22 @@ export async function makePresentation({ title, subtitle, notes, slides }: Deck,
 }
 
 /** Title and body as placeholders, so that a layout can be changed, and an outline be shown. */
-function masterOf(name: string, { title, ...bodies }: (typeof masters)[Master], theme: Theme): PptxGenJs.default.SlideMasterProps {
+function masterOf(
+  name: string,
+  { title, ...bodies }: (typeof masters)[Master],
+  theme: Theme,
+): PptxGenJs.default.SlideMasterProps {
   const text = { fontFace: font, color: theme.text, margin: 0 };
   return {
     title: name,
     background: { color: theme.background },
     objects: [
-      { placeholder: { options: { name: 'title', type: 'title', ...title, ...text, bold: true, align: 'left', fontSize: 30 }, text: '' } },
+      {
+        placeholder: {
+          options: { name: 'title', type: 'title', ...title, ...text, bold: true, align: 'left', fontSize: 30 },
+          text: '',
+        },
+      },
       ...Object.entries(bodies).map(([called, box]) => ({
         placeholder: { options: { name: called, type: 'body' as const, ...box, ...text, fontSize: 20 }, text: '' },
       })),
@@ -88,7 +103,12 @@ function layOut(slide: Slide, theme: Theme, sheet: NewSheet, number: () => numbe
   const parts = flowed(slide, boxOf);
   parts.forEach((columns, index) => {
     const title = `${titleOf(slide)}${parts.length < 2 ? '' : ` (${index + 1}/${parts.length})`}`;
-    const added = sheet(columns.length > 1 ? 'columns' : 'content', layoutName(slide), title, index === 0 ? slide.notes : undefined);
+    const added = sheet(
+      columns.length > 1 ? 'columns' : 'content',
+      layoutName(slide),
+      title,
+      index === 0 ? slide.notes : undefined,
+    );
     heading(added, title, theme, slide.title !== undefined);
     columnsOf(added, columns, theme);
     pageNumber(added, number(), theme);
@@ -219,5 +239,6 @@ function heading(sheet: Sheet, title: string, theme: Theme, isShown: boolean): v
     fontSize: size,
     bold: true,
   });
-  if (isShown) sheet.addShape('rect', { x: margin, y: 1.5, w: 1.2, h: 0.06, fill: { color: theme.accent } });
+  const x = directionOf(title).rtlMode === true ? margin + inner - 1.2 : margin;
+  if (isShown) sheet.addShape('rect', { x, y: 1.5, w: 1.2, h: 0.06, fill: { color: theme.accent } });
 }

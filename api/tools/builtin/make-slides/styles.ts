@@ -24,7 +24,9 @@ export type TextProps = PptxGenJs.default.TextProps;
 /** Arabic and Hebrew are written from the right, by the first letter that says so. */
 export function directionOf(text: string): { rtlMode?: true; align?: 'right' } {
   const first = /[\p{L}]/u.exec(text)?.[0] ?? '';
-  return /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u.test(first) ? { rtlMode: true, align: 'right' } : {};
+  return /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}]/u.test(first)
+    ? { rtlMode: true, align: 'right' }
+    : {};
 }
 
 /** Text of a line in runs that PowerPoint edits like typed ones. */
