@@ -33,12 +33,11 @@ export function checkValues(
 /** What an encoding takes its values for. */
 function kindOf(definition: Readonly<Record<string, unknown>>): 'numbers' | 'dates' | 'untyped' | 'any' {
   const { type, aggregate, timeUnit, bin } = definition;
-  const operation = typeof aggregate === 'string' ? aggregate : undefined;
-  if (operation !== undefined && counting.has(operation)) return 'any';
+  if (counting.has(String(aggregate))) return 'any';
   if (type === 'temporal' || timeUnit !== undefined) return 'dates';
   if (type === 'quantitative' || bin === true) return 'numbers';
   // The earliest and the latest of names, dates or numbers.
-  if (operation !== undefined) return ['min', 'max'].includes(operation) ? 'any' : 'numbers';
+  if (typeof aggregate === 'string') return ['min', 'max'].includes(aggregate) ? 'any' : 'numbers';
   return isUntyped(definition) ? 'untyped' : 'any';
 }
 

@@ -47,13 +47,7 @@ export function categories(kind: Kind, { series, labels, titles }: PlainData): F
 }
 
 function planOf(kind: Kind, series: readonly Series[], labels: readonly string[] | undefined): Plan {
-  const twice = labels?.find((each, index) => labels.indexOf(each) !== index);
-  if (twice !== undefined)
-    throw refusal(
-      'labels',
-      `has ${JSON.stringify(twice)} twice, which would be drawn on one spot`,
-      'Name each label differently, or add the values up.',
-    );
+  refuseTwice(labels);
   const isBar = kind.endsWith('bar');
   const widths = (labels ?? []).map((each) => textWidth(each, 11));
   const longest = Math.max(0, ...widths);
@@ -68,6 +62,16 @@ function planOf(kind: Kind, series: readonly Series[], labels: readonly string[]
     series,
     beside: isBar && kind !== 'stacked_bar' ? series.length : 1,
   };
+}
+
+function refuseTwice(labels: readonly string[] | undefined): void {
+  const twice = labels?.find((each, index) => labels.indexOf(each) !== index);
+  if (twice === undefined) return;
+  throw refusal(
+    'labels',
+    `has ${JSON.stringify(twice)} twice, which would be drawn on one spot`,
+    'Name each label differently, or add the values up.',
+  );
 }
 
 /** Names are too broad, or too many, to stand below. */
