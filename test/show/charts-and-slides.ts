@@ -74,7 +74,9 @@ async function drawDeck(name: string, pptx: Uint8Array): Promise<void> {
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'deck.pptx'), pptx);
   const profile = `-env:UserInstallation=file://${join(out, 'libreoffice')}`;
-  const drawn = await execa({ reject: false })`soffice ${profile} --headless --convert-to pdf --outdir ${folder} ${join(folder, 'deck.pptx')}`;
+  const drawn = await execa({
+    reject: false,
+  })`soffice ${profile} --headless --convert-to pdf --outdir ${folder} ${join(folder, 'deck.pptx')}`;
   if (drawn.failed) {
     process.stderr.write(`${name}: no picture, since soffice did not run: ${drawn.shortMessage ?? ''}\n`);
     return;

@@ -6,7 +6,7 @@ import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { artifactOf, pictureFields, scaleField } from '../../svg/picture.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { drawChart } from './draw-chart.ts';
-import { chartType, chartTypes } from './plain-chart.ts';
+import { chartType } from './plain-chart.ts';
 
 /** JSON, or in a query a list with commas. */
 const listField = z.preprocess((given) => {
@@ -18,29 +18,27 @@ const listField = z.preprocess((given) => {
   }
 }, z.unknown());
 
+const text = z.string().max(1_000);
+
 export function makeChartTool({ workers }: ToolDependencies): Tool {
   return defineTool({
     name: 'make_chart',
     title: 'Make a chart',
     description:
-      'Draws a chart: plainly from type, labels and values (or series), or from a Vega-Lite specification in spec (Vega if its $schema says so), with its data in data.values: nothing is loaded. An unknown field or property, a mark with nothing to draw and missing data are refused by name, free of charge. Returns a PNG or SVG file of up to 8000 pixels per side before scaling.',
+      'Draws a chart from type, labels and values (or series), or from a Vega-Lite specification (Vega if its $schema says so) with its data in data.values: nothing is loaded. Unknown fields and properties, missing data and empty marks are refused by name, free of charge. Returns a PNG or SVG file of up to 8000 pixels per side before scaling.',
     input: z.strictObject({
-      type: chartType.optional().describe(`Plain form: ${chartTypes.join(', ')}. Default: bar.`),
-      labels: listField.optional().describe('Plain form: names or dates along the axis, one per value.'),
-      values: listField
-        .optional()
-        .describe('Plain form: numbers, for one series; null for none. For scatter also [[x, y], …].'),
-      series: listField
-        .optional()
-        .describe(
-          'Plain form: several series, {"name": [1, 2]} or [{"name": …, "values": [1, 2]}]; alternative to values.',
-        ),
-      title: z.string().max(1_000).optional().describe('Plain form: title.'),
-      x_label: z.string().max(1_000).optional().describe('Plain form: title of the x axis.'),
-      y_label: z.string().max(1_000).optional().describe('Plain form: title of the y axis.'),
+      type: chartType.optional().describe('Kind of a plain chart. Default: bar.'),
+      labels: listField.optional().describe('Names or dates, one per value.'),
+      values: listField.optional().describe('Numbers or null; for scatter also [[x, y], …].'),
+      series: listField.optional().describe('{"name": [1, 2]} or [{"name": …, "values": [1, 2]}], in place of values.'),
+      title: text.optional(),
+      x_label: text.optional(),
+      y_label: text.optional(),
       spec: jsonField(z.record(z.string(), z.unknown(), { error: 'must be a Vega-Lite specification: a JSON object' }))
         .optional()
-        .describe('Vega-Lite specification with its data, as JSON or JSON text; alternative to the plain form.'),
+        .describe(
+          'Vega-Lite specification with its data, as JSON or JSON text; alternative to type, labels and values.',
+        ),
       format: z.enum(['svg', 'png']).default('png').describe('Picture format: png (default) or svg.'),
       scale: scaleField,
     }),
@@ -63,7 +61,19 @@ export function makeChartTool({ workers }: ToolDependencies): Tool {
       ...pictureFields,
       language: z.enum(['vega-lite', 'vega']).describe('Language the specification was read as.'),
     }),
-    example: { type: 'bar', labels: ['Jan', 'Feb', 'Mar'], values: [28, 55, 43], title: 'Sales', y_label: 'units' },
+    example: {
+      spec: {
+        data: {
+          values: [
+            { month: 'Jan', sales: 28 },
+            { month: 'Feb', sales: 55 },
+            { month: 'Mar', sales: 43 },
+          ],
+        },
+        mark: 'bar',
+        encoding: { x: { field: 'month', type: 'ordinal', sort: null }, y: { field: 'sales', type: 'quantitative' } },
+      },
+    },
     price: '0.0001',
     artifacts: ['image/png', 'image/svg+xml'],
     openWorld: false,

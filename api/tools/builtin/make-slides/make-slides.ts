@@ -29,7 +29,9 @@ export function makeSlidesTool(services: ToolDependencies): Tool {
       .min(3)
       .max(100_000)
       .optional()
-      .describe(`Slides in Markdown, used as they are without a model; alternative to topic. Format: ${outlineForm}.`),
+      .describe(
+        `Slides in Markdown (or numbered plain text), used as they are without a model; alternative to topic. Format: ${outlineForm}.`,
+      ),
     slides: z
       .int()
       .min(1)

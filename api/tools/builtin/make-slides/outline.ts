@@ -10,7 +10,7 @@ import { prepared } from './left-out.ts';
 
 /** The format of an outline, for descriptions and error messages. */
 export const outlineForm =
-  '# for the title of the deck and then for each section, ## for each slide, - or 1. for lists, two ### on a slide for two columns, tables, fenced code, ![alt](URL or artifact) for images, ```chart (as make_chart takes it), ```mermaid, ```d2 or ```dot for drawings, > for a quote with its author on the last line after —, "Notes: …" for speaker notes. Numbered and indented plain text is taken too';
+  '# for the title and for sections, ## for slides, - or 1. for lists, two ### for two columns, tables, fenced code, ![alt](URL or artifact), ```chart (input of make_chart), ```mermaid, ```d2, ```dot, > for a quote with its author last after —, "Notes: …" for speaker notes';
 
 export interface Outline {
   readonly deck: OutlineDeck;
