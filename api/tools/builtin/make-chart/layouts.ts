@@ -22,7 +22,10 @@ export function withDefaults(spec: Fields, { angle, thin }: Layout): Fields {
     ...spec,
     config: {
       ...config,
-      axis: { labelLimit: 0, labelSeparation: 4, ...fieldsOf(config['axis']) },
+      axis: { labelLimit: 0, ...fieldsOf(config['axis']) },
+      // Numbers and dates that touch each other read as one.
+      axisXQuantitative: { labelSeparation: 4, ...fieldsOf(config['axisXQuantitative']) },
+      axisXTemporal: { labelSeparation: 4, ...fieldsOf(config['axisXTemporal']) },
       legend: { labelLimit: 0, symbolLimit: 0, titleLimit: 0, ...fieldsOf(config['legend']) },
       ...(angle === undefined ? {} : { axisXDiscrete: { ...fieldsOf(config['axisXDiscrete']), ...turned } }),
       ...(thin === true

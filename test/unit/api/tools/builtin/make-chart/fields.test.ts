@@ -10,7 +10,7 @@ const values = [
 ];
 const quantitative = (field: string): object => ({ field, type: 'quantitative' });
 const faultOf = (spec: object): string | undefined =>
-  fieldFault({ data: { values }, mark: 'bar', ...spec } as never, []);
+  fieldFault({ data: { values }, mark: 'bar', ...spec }, []);
 
 test('examples of the documentation name only fields that are there', () => {
   for (const { name, input } of chartsOf('gallery'))
