@@ -31,9 +31,9 @@ export function makeChartTool({ workers }: ToolDependencies): Tool {
       labels: listField.optional().describe('Names or dates, one per value.'),
       values: listField.optional().describe('Numbers or null; for scatter also [[x, y], …].'),
       series: listField.optional().describe('{"name": [1, 2]} or [{"name": …, "values": [1, 2]}], in place of values.'),
-      title: text.optional(),
-      x_label: text.optional(),
-      y_label: text.optional(),
+      title: text.optional().describe('Title.'),
+      x_label: text.optional().describe('Title of the x axis.'),
+      y_label: text.optional().describe('Title of the y axis.'),
       spec: jsonField(z.record(z.string(), z.unknown(), { error: 'must be a Vega-Lite specification: a JSON object' }))
         .optional()
         .describe(
