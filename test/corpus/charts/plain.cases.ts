@@ -76,7 +76,7 @@ export const plainCases: readonly ChartCase[] = [
     name: 'pie with shares',
     input: {
       type: 'pie',
-      labels: ['Rent', 'Food', 'Travel', 'Books', 'Tea'],
+      labels: ['Rent', 'Food', 'Travel', 'Music', 'Tea'],
       values: [900, 420, 180, 60, 4],
       title: 'Budget',
     },

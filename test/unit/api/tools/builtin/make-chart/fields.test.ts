@@ -9,8 +9,7 @@ const values = [
   { k: 'b', n: 2, o: { p: 4 } },
 ];
 const quantitative = (field: string): object => ({ field, type: 'quantitative' });
-const faultOf = (spec: object): string | undefined =>
-  fieldFault({ data: { values }, mark: 'bar', ...spec }, []);
+const faultOf = (spec: object): string | undefined => fieldFault({ data: { values }, mark: 'bar', ...spec }, []);
 
 test('examples of the documentation name only fields that are there', () => {
   for (const { name, input } of chartsOf('gallery'))
