@@ -3,13 +3,12 @@
 //   node test/show/diagrams.ts --out /tmp/diagrams [--only mermaid]
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import sharp from 'sharp';
 import { renderDiagramTool } from '../../api/tools/builtin/render-diagram/render-diagram.ts';
-import { pngOf } from '../../api/tools/svg/png.ts';
 import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { corpusOf, judge, kinds, type Judged } from '../corpus/diagrams/judge.ts';
 import { servicesWith } from '../support/tools/call.ts';
+import { sheets } from './sheet.ts';
 
 const usage = 'usage: node test/show/diagrams.ts --out DIR [--only mermaid|d2|graphviz] [--like TEXT] [--publish FILE]';
 const { out, only, like, publish } = readCommandLine(
@@ -25,9 +24,6 @@ const { out, only, like, publish } = readCommandLine(
   ({ values }) => ({ out: values.out, only: values.only, like: values.like, publish: values.publish }),
 );
 if (out === '') throw new Error(usage);
-
-const perSheet = 6;
-const tile = { width: 620, height: 460 };
 
 const workers = createWorkers();
 const tool = renderDiagramTool(servicesWith({ workers }));
@@ -47,8 +43,7 @@ for (const kind of kinds.filter((each) => only === '' || each === only)) {
     keep(kind, each.name, judged);
     if (judged.png !== undefined) pictures.push({ name: each.name, png: judged.png });
   }
-  for (let from = 0; from < pictures.length; from += perSheet)
-    await sheet(`${kind}-${String(from / perSheet).padStart(2, '0')}.png`, pictures.slice(from, from + perSheet));
+  await sheets(out, kind, pictures);
 }
 if (publish !== '') writeFileSync(publish, page());
 await workers.close();
@@ -81,33 +76,4 @@ function keep(kind: string, name: string, { png, svg }: Judged): void {
   const file = join(out, `${kind} ${name}`.replaceAll(/[^\w-]+/g, '-'));
   if (svg !== undefined) writeFileSync(`${file}.svg`, svg);
   if (png !== undefined) writeFileSync(`${file}.png`, png);
-}
-
-async function sheet(
-  file: string,
-  pictures: readonly { readonly name: string; readonly png: Uint8Array }[],
-): Promise<void> {
-  const columns = 2;
-  const parts = await Promise.all(
-    pictures.map(async ({ name, png }, index) => {
-      const left = (index % columns) * tile.width;
-      const top = Math.floor(index / columns) * tile.height;
-      const small = await sharp(png)
-        .resize({ width: tile.width - 20, height: tile.height - 40, fit: 'inside', withoutEnlargement: true })
-        .toBuffer();
-      const { bytes: label } = pngOf(
-        `<svg xmlns="http://www.w3.org/2000/svg" width="${tile.width}" height="24"><text x="8" y="17" font-family="sans-serif" font-size="14" fill="#b00">${name.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</text></svg>`,
-        1,
-      );
-      return [
-        { input: Buffer.from(label), left, top },
-        { input: small, left: left + 8, top: top + 28 },
-      ];
-    }),
-  );
-  const height = Math.ceil(pictures.length / columns) * tile.height;
-  await sharp({ create: { width: tile.width * columns, height, channels: 3, background: 'white' } })
-    .composite(parts.flat())
-    .png()
-    .toFile(join(out, file));
 }

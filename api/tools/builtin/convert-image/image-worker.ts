@@ -12,6 +12,8 @@ export interface ImageTask {
   readonly height?: number | undefined;
   readonly fit: 'inside' | 'cover' | 'contain' | 'fill';
   readonly quality: number;
+  /** Whether a smaller image keeps its size. */
+  readonly noEnlargement?: boolean;
 }
 
 export interface ConvertedImage {
@@ -22,10 +24,13 @@ export interface ConvertedImage {
   readonly source: { readonly format: string; readonly width: number; readonly height: number };
 }
 
-export default async function run({ bytes, format, width, height, fit, quality }: ImageTask): Promise<ConvertedImage> {
+export default async function run({ bytes, format, quality, ...wanted }: ImageTask): Promise<ConvertedImage> {
   const { image, ...source } = await openImage(bytes);
+  const { width, height, fit, noEnlargement: withoutEnlargement = false } = wanted;
   const sized =
-    width === undefined && height === undefined ? image : image.resize({ width, height, fit, background: '#ffffff00' });
+    width === undefined && height === undefined
+      ? image
+      : image.resize({ width, height, fit, background: '#ffffff00', withoutEnlargement });
   const made = await encoded(sized, format, quality)
     .toBuffer({ resolveWithObject: true })
     .catch((error: unknown) => {

@@ -1,27 +1,62 @@
-// The tool make_chart: draws a chart from a Vega-Lite or Vega specification.
+// The tool make_chart: draws a chart from type, labels and values, or from a Vega-Lite or Vega specification.
 import { z } from 'zod';
 import { jsonField } from '../../engine/json-field.ts';
+import { requireOne } from '../../inputs/exactly-one.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { makePicture } from '../../svg/make-picture.ts';
 import { artifactOf, pictureFields, scaleField } from '../../svg/picture.ts';
 import { defineTool, type Tool } from '../../tool.ts';
+import { drawChart } from './draw-chart.ts';
+import { chartType } from './plain-chart.ts';
 
-const module = new URL('worker.ts', import.meta.url);
+/** JSON, or in a query a list with commas. */
+const listField = z.preprocess((given) => {
+  if (typeof given !== 'string') return given;
+  try {
+    return JSON.parse(given) as unknown;
+  } catch {
+    return given.split(',').map((item) => item.trim());
+  }
+}, z.unknown());
+
+const text = z.string().max(1_000);
 
 export function makeChartTool({ workers }: ToolDependencies): Tool {
   return defineTool({
     name: 'make_chart',
     title: 'Make a chart',
     description:
-      'Draws a chart from a Vega-Lite specification, or from a Vega specification if its $schema says so. Put the data into the specification (data.values): URLs of data, images and maps are not loaded. Returns a PNG or SVG file of up to 8000 pixels per side before scaling.',
+      'Draws a chart from type, labels and values (or series), or from a Vega-Lite specification (Vega if its $schema says so) with its data in data.values: nothing is loaded. Unknown fields and properties, missing data and empty marks are refused by name, free of charge. Returns a PNG or SVG file of up to 8000 pixels per side before scaling.',
     input: z.strictObject({
-      spec: jsonField(
-        z.record(z.string(), z.unknown(), { error: 'must be a Vega-Lite specification: a JSON object' }),
-      ).describe('Vega-Lite specification with its data, as JSON or JSON text.'),
+      type: chartType.optional().describe('Kind of a plain chart. Default: bar.'),
+      labels: listField.optional().describe('Names or dates, one per value.'),
+      values: listField.optional().describe('Numbers or null; for scatter also [[x, y], …].'),
+      series: listField.optional().describe('{"name": [1, 2]} or [{"name": …, "values": [1, 2]}], in place of values.'),
+      title: text.optional().describe('Title.'),
+      x_label: text.optional().describe('Title of the x axis.'),
+      y_label: text.optional().describe('Title of the y axis.'),
+      spec: jsonField(z.record(z.string(), z.unknown(), { error: 'must be a Vega-Lite specification: a JSON object' }))
+        .optional()
+        .describe(
+          'Vega-Lite specification with its data, as JSON or JSON text; alternative to type, labels and values.',
+        ),
       format: z.enum(['svg', 'png']).default('png').describe('Picture format: png (default) or svg.'),
       scale: scaleField,
     }),
-    aliases: { vega: 'spec', vega_lite: 'spec', specification: 'spec', chart: 'spec', type: 'format' },
+    aliases: {
+      vega: 'spec',
+      vega_lite: 'spec',
+      specification: 'spec',
+      chart: 'spec',
+      kind: 'type',
+      chart_type: 'type',
+      categories: 'labels',
+      data: 'values',
+      datasets: 'series',
+      xlabel: 'x_label',
+      ylabel: 'y_label',
+      x_title: 'x_label',
+      y_title: 'y_label',
+    },
     output: z.object({
       ...pictureFields,
       language: z.enum(['vega-lite', 'vega']).describe('Language the specification was read as.'),
@@ -42,11 +77,11 @@ export function makeChartTool({ workers }: ToolDependencies): Tool {
     price: '0.0001',
     artifacts: ['image/png', 'image/svg+xml'],
     openWorld: false,
-    async run({ spec, format, scale }, context) {
-      const language: 'vega' | 'vega-lite' =
-        typeof spec['$schema'] === 'string' && /\/schema\/vega\/v\d/.test(spec['$schema']) ? 'vega' : 'vega-lite';
-      const task = { module, input: { spec, language, format, scale }, timeoutMs: 10_000 };
-      const made = await makePicture(workers, task, context, { format, scale });
+    async run({ spec, format, scale, ...plain }, context) {
+      const given = Object.fromEntries(Object.entries(plain).filter(([, value]) => value !== undefined));
+      const isPlain = Object.keys(given).length > 0;
+      requireOne(['spec', isPlain ? (Object.keys(given)[0] ?? 'values') : 'values'], { spec, ...given });
+      const { made, language } = await drawChart(workers, { spec: spec ?? given, isPlain }, { format, scale }, context);
       const { width, height, warnings } = made;
       return { result: { format, width, height, warnings, language }, artifact: artifactOf(made, 'chart') };
     },

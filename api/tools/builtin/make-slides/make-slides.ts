@@ -3,16 +3,19 @@ import { z } from 'zod';
 import { modelField } from '../../../models/index.ts';
 import { invalid } from '../../../http/index.ts';
 import { askJson } from '../../engine/ask-json.ts';
-import { deck, maxSlides, type Deck } from './deck.ts';
+import { deck, maxSlides, withBlocks, type Deck } from './deck.ts';
 import { outlineForm, readOutline } from './outline.ts';
-import { makePresentation, themes } from './presentation.ts';
+import { withPictures } from './pictures.ts';
+import { makePresentation } from './presentation.ts';
+import { themes } from './styles.ts';
 import { plain } from './text.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
 
 const mediaType = 'application/vnd.openxmlformats-officedocument.presentationml.presentation';
 
-export function makeSlidesTool({ catalog }: ToolDependencies): Tool {
+export function makeSlidesTool(services: ToolDependencies): Tool {
+  const { catalog } = services;
   const input = z.strictObject({
     topic: z
       .string()
@@ -26,7 +29,9 @@ export function makeSlidesTool({ catalog }: ToolDependencies): Tool {
       .min(3)
       .max(100_000)
       .optional()
-      .describe(`Slides in Markdown, used as they are without a model; alternative to topic. Format: ${outlineForm}.`),
+      .describe(
+        `Slides in Markdown (or numbered plain text), used as they are without a model; alternative to topic. Format: ${outlineForm}.`,
+      ),
     slides: z
       .int()
       .min(1)
@@ -48,8 +53,8 @@ export function makeSlidesTool({ catalog }: ToolDependencies): Tool {
     name: 'make_slides',
     title: 'Make slides',
     description:
-      'Creates a presentation (PPTX, 16:9) with a title, sections, bullets, two columns, tables, quotes and speaker notes. Text and tables stay editable in PowerPoint, Keynote and LibreOffice. ' +
-      'An outline in Markdown is used as it is, without a model and free of charge. A topic is written by a language model, whose billed cost is charged; it does not look anything up, so use deep_research first for facts. Does not create pictures. Returns the presentation as a file.',
+      'Creates a presentation (PPTX, 16:9) with sections, lists, columns, tables, code, quotes, images, charts, diagrams and speaker notes. Text stays editable in PowerPoint, Keynote and LibreOffice. ' +
+      'An outline is used as it is, without a model and free of charge. A topic is written by a language model, whose billed cost is charged; it looks nothing up, so use deep_research first for facts. Returns the presentation as a file.',
     input,
     aliases: {
       prompt: 'topic',
@@ -66,6 +71,7 @@ export function makeSlidesTool({ catalog }: ToolDependencies): Tool {
         .array(z.object({ number: z.int(), layout: z.string(), title: z.string() }))
         .describe('Slides in order, continuation slides included.'),
       model: z.string().optional().describe('Model that wrote the slides, if topic was set.'),
+      warnings: z.array(z.string()).describe('What the slides could not keep.'),
     }),
     example: {
       outline:
@@ -76,11 +82,11 @@ export function makeSlidesTool({ catalog }: ToolDependencies): Tool {
     openWorld: true,
     limitMs: 240_000,
     async run(given, context) {
-      const { content, model } = await contentOf(given, context);
+      const { content, model, warnings } = await contentOf(given, services, context);
       context.report({ done: 0.8, message: `laying out ${content.slides.length} slides` });
       const { bytes, slides } = await makePresentation(content, themes[given.theme]);
       return {
-        result: { title: plain(content.title), slides, model },
+        result: { title: plain(content.title), slides, model, warnings },
         artifact: { bytes, mediaType, fileName: fileNameOf(plain(content.title)) },
       };
     },
@@ -96,10 +102,14 @@ interface SlidesInput {
   readonly model?: string | undefined;
 }
 
-async function contentOf(
-  given: SlidesInput,
-  { models, report }: ToolContext,
-): Promise<{ content: Deck; model: string | undefined }> {
+interface Content {
+  readonly content: Deck;
+  readonly model: string | undefined;
+  readonly warnings: string[];
+}
+
+async function contentOf(given: SlidesInput, services: ToolDependencies, context: ToolContext): Promise<Content> {
+  const { models, report } = context;
   const { topic, outline } = given;
   if ((topic === undefined) === (outline === undefined)) {
     const message = topic === undefined ? 'is missing, and so is outline' : 'cannot be combined with outline';
@@ -112,7 +122,11 @@ async function contentOf(
       },
     ]);
   }
-  if (outline !== undefined) return { content: readOutline(outline), model: undefined };
+  if (outline !== undefined) {
+    const read = readOutline(outline);
+    const pictured = await withPictures(read.deck, services, context);
+    return { content: pictured.deck, model: undefined, warnings: [...read.warnings, ...pictured.warnings] };
+  }
   report({ done: 0.1, message: 'writing the slides' });
   const { value, model } = await askJson((prompt) => models.ask(prompt), {
     schema: deck,
@@ -121,7 +135,7 @@ async function contentOf(
     prompt: orderOf(given),
     maxTokens: 1_500 + given.slides * 400,
   });
-  return { content: value, model };
+  return { content: withBlocks(value), model, warnings: [] };
 }
 
 const system = `You write presentations. Answer with one JSON object and nothing else, of this form:

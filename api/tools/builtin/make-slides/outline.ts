@@ -1,30 +1,38 @@
-// Parses an outline in Markdown into a deck.
+// Parses an outline in Markdown into slides of blocks.
 import { marked, type Token, type Tokens } from 'marked';
 import type { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
-import { deck, type Column, type Deck, type Line, type Slide } from './deck.ts';
+import { blocksOf, textOf } from './blocks.ts';
+import { outlineDeck, type OutlineBlock, type OutlineDeck, type OutlineSlide } from './deck.ts';
+import { hasHeadings, markdownOf } from './plain-outline.ts';
+import { prepared } from './left-out.ts';
 
 /** The format of an outline, for descriptions and error messages. */
 export const outlineForm =
-  '# for the title of the deck and then for each section, ## for each slide, - for bullets, two ### on a slide for two columns, | for a table, > for a quote with its author on the last line after —, "Notes: …" for speaker notes';
+  '# for the title and for sections, ## for slides, - or 1. for lists, two ### for two columns, tables, fenced code, ![alt](URL or artifact), ```chart (input of make_chart), ```mermaid, ```d2, ```dot, > for a quote with its author last after —, "Notes: …" for speaker notes';
+
+export interface Outline {
+  readonly deck: OutlineDeck;
+  /** What is not on the slides as it was written. */
+  readonly warnings: readonly string[];
+}
 
 /** @throws Problem (unprocessable) that names what cannot be read */
-export function readOutline(outline: string): Deck {
-  const tokens = marked
-    .lexer(outline, { gfm: true })
-    .filter(({ type }) => !['space', 'hr', 'def', 'html'].includes(type));
-  const parts = split(tokens);
+export function readOutline(given: string): Outline {
+  const { text, warnings } = prepared(given);
+  const outline = hasHeadings(text) ? text : (markdownOf(text) ?? text);
+  const parts = split(marked.lexer(outline, { gfm: true }).filter(({ type }) => !['space', 'def'].includes(type)));
   const [first, ...others] = parts;
   if (first === undefined) throw new Problem(unprocessable, `The outline has no headings. Use ${outlineForm}.`);
   const titled = first.depth === 1;
-  const slides = (titled ? others : parts).map(slideOf);
+  const slides = [...(titled ? moreOf(first) : []), ...(titled ? others : parts).flatMap(slidesOf)];
   const { text: subtitle, notes } = plainOf(first.body);
   const head = titled
     ? { title: first.title, ...(subtitle === '' ? {} : { subtitle }), ...(notes === undefined ? {} : { notes }) }
     : { title: first.title };
-  const read = deck.safeParse({ ...head, slides });
-  if (read.success) return read.data;
+  const read = outlineDeck.safeParse({ ...head, slides });
+  if (read.success) return { deck: read.data, warnings };
   throw new Problem(
     unprocessable,
     `The outline cannot be turned into slides: ${faultOf(read.error, slides)}. Use ${outlineForm}.`,
@@ -35,88 +43,95 @@ interface Part {
   readonly depth: number;
   readonly title: string;
   readonly body: Token[];
+  /** Whether its title is the first of its body. */
+  readonly isTitled?: boolean;
 }
 
-/** Headings of the first two levels, each with what follows. What stands before the first is left out. */
+/**
+ * Headings of the first two levels, each with what follows; a rule begins a slide of its own where no heading does.
+ * What stands before the first heading is put below it.
+ */
 function split(tokens: readonly Token[]): Part[] {
   const parts: Part[] = [];
-  for (const token of tokens) {
+  const before: Token[] = [];
+  tokens.forEach((token, index) => {
     if (isHeading(token) && token.depth <= 2) parts.push({ depth: token.depth, title: token.text, body: [] });
-    else parts.at(-1)?.body.push(token);
+    else if (token.type === 'hr') parts.push(...afterRule(parts, tokens[index + 1]));
+    else (parts.at(-1)?.body ?? before).push(token);
+  });
+  parts[0]?.body.unshift(...before);
+  // A rule took its title from the text below it.
+  return parts.map((part) => (part.isTitled === true ? { ...part, body: part.body.slice(1) } : part));
+}
+
+function afterRule(parts: readonly Part[], next: Token | undefined): Part[] {
+  const last = parts.at(-1);
+  if (last === undefined || next === undefined || next.type === 'hr' || (isHeading(next) && next.depth <= 2)) return [];
+  const title = titleIn(next);
+  return [{ depth: 2, title: title ?? last.title, body: [], isTitled: title !== undefined }];
+}
+
+/** A short line that begins a slide is its title. */
+function titleIn(token: Token): string | undefined {
+  const said = isHeading(token) || token.type === 'paragraph' ? textOf(token) : '';
+  return said === '' || said.length > 80 || notesMark.test(said) || said.includes('![') ? undefined : said;
+}
+
+/** What stands under the title of the deck besides its subtitle gets a slide. */
+function moreOf(first: Part): unknown[] {
+  const body = first.body.filter((token) => !isSaid(token) && !isNotes(token));
+  return body.length === 0 ? [] : [contentOf({ ...first, body })];
+}
+
+/** A section, or a slide of what stands under the heading of one. */
+function slidesOf(part: Part): unknown[] {
+  const { depth, title, body } = part;
+  if (depth === 1 && body.every((token) => isSaid(token) || isNotes(token))) {
+    const { text, notes } = plainOf(body);
+    return [
+      {
+        layout: 'section',
+        title,
+        ...(text === '' ? {} : { subtitle: text }),
+        ...(notes === undefined ? {} : { notes }),
+      },
+    ];
   }
-  return parts;
+  return [contentOf(part)];
 }
 
-function slideOf({ depth, title, body }: Part): unknown {
-  const { text, notes } = plainOf(body);
-  const common = { title, ...(notes === undefined ? {} : { notes }) };
-  if (depth === 1) return { layout: 'section', ...common, ...(text === '' ? {} : { subtitle: text }) };
-  const shown = body.filter((token) => !isNotes(token));
-  const table = shown.find(isTable);
-  if (table !== undefined)
-    return {
-      layout: 'table',
-      ...common,
-      header: table.header.map((cell) => cell.text),
-      rows: table.rows.map((row) => row.map((cell) => cell.text)),
-    };
-  const [quote] = shown;
-  if (shown.length === 1 && quote?.type === 'blockquote')
-    return { layout: 'quote', ...common, ...quoteOf((quote as Tokens.Blockquote).text) };
-  return shown.filter(isHeading).length >= 2
-    ? { layout: 'two_columns', ...common, ...columnsOf(shown) }
-    : { layout: 'bullets', ...common, bullets: linesOf(shown) };
-}
-
-function quoteOf(text: string): { quote: string; author?: string } {
-  const [, quote = text, author] = /^([\s\S]*?)\n\s*(?:—|–|--)\s*(.+)$/.exec(text.trim()) ?? [];
-  return { quote: quote.replaceAll(/\s+/g, ' ').trim(), ...(author === undefined ? {} : { author }) };
+function contentOf({ title, body }: Part): unknown {
+  const { notes } = plainOf(body);
+  const shown = beforeNotes(body).filter((token) => !isNotes(token));
+  const columns = shown.filter(isHeading).length >= 2 ? columnsOf(shown) : [{ blocks: blocksOf(shown) }];
+  return { layout: 'content', title, columns, ...(notes === undefined ? {} : { notes }) };
 }
 
 /** The first heading of the third level begins the left column, the second the right one; further ones stay in it. */
-function columnsOf(body: readonly Token[]): { left: Column; right: Column } {
+function columnsOf(body: readonly Token[]): { heading?: string; blocks: OutlineBlock[] }[] {
   const columns: { heading: string; body: Token[] }[] = [];
   const before: Token[] = [];
   for (const token of body) {
     if (isHeading(token) && columns.length < 2) columns.push({ heading: token.text, body: [] });
     else (columns.at(-1)?.body ?? before).push(token);
   }
-  const [left, right] = columns.map(({ heading, body: own }) => ({ heading, bullets: linesOf(own) }));
-  return {
-    left: { ...left, bullets: [...linesOf(before), ...(left?.bullets ?? [])] },
-    right: { ...right, bullets: right?.bullets ?? [] },
-  };
-}
-
-function linesOf(body: readonly Token[], level = 0): Line[] {
-  return body.flatMap((token): Line[] => {
-    if (token.type === 'list') return (token as Tokens.List).items.flatMap((item) => itemLines(item, level));
-    if (isHeading(token)) return [{ text: `**${token.text}**`, level }];
-    const text = textOf(token);
-    return text === '' ? [] : [{ text, level }];
-  });
-}
-
-/** An item, and the lists in it one level deeper; below the third level nothing is indented any more. */
-function itemLines(item: Tokens.ListItem, level: number): Line[] {
-  const inner = item.tokens.filter(({ type }) => type === 'list');
-  const text = item.tokens
-    .filter(({ type }) => type !== 'list')
-    .map(textOf)
-    .join(' ')
-    .trim();
-  return [...(text === '' ? [] : [{ text, level }]), ...linesOf(inner, Math.min(level + 1, 2))];
+  return columns.map(({ heading, body: own }, index) => ({
+    heading,
+    blocks: blocksOf(index === 0 ? [...before, ...own] : own),
+  }));
 }
 
 /** The paragraphs of a title, and its notes. */
 function plainOf(body: readonly Token[]): { text: string; notes: string | undefined } {
-  const notes = body
+  const said = body
     .filter(isNotes)
     .map((token) => textOf(token).replace(notesMark, ''))
-    .join('\n\n');
+    .filter((text) => text !== '');
+  const after = body.slice(beforeNotes(body).length + 1).map((token) => token.raw.trim());
+  const notes = [...said, ...after].join('\n\n');
   return {
-    text: body
-      .filter((token) => !isNotes(token))
+    text: beforeNotes(body)
+      .filter((token) => !isNotes(token) && isSaid(token))
       .map(textOf)
       .join(' ')
       .trim(),
@@ -124,22 +139,25 @@ function plainOf(body: readonly Token[]): { text: string; notes: string | undefi
   };
 }
 
-const notesMark = /^\**notes?\**:\**\s*/i;
+const notesMark = /^\**(?:speaker |presenter )?notes?\**:\**\s*/i;
+
+/** Without the notes that follow a mark which stands alone. */
+function beforeNotes(body: readonly Token[]): readonly Token[] {
+  const at = body.findIndex((token) => isNotes(token) && textOf(token).replace(notesMark, '') === '');
+  return at < 0 ? body : body.slice(0, at);
+}
 
 function isNotes(token: Token): boolean {
   return token.type === 'paragraph' && notesMark.test((token as Tokens.Paragraph).text);
 }
 
+/** A paragraph of text alone. */
+function isSaid(token: Token): boolean {
+  return token.type === 'paragraph' && !(token as Tokens.Paragraph).tokens.some(({ type }) => type === 'image');
+}
+
 function isHeading(token: Token): token is Tokens.Heading {
   return token.type === 'heading';
-}
-
-function isTable(token: Token): token is Tokens.Table {
-  return token.type === 'table';
-}
-
-function textOf(token: Token): string {
-  return 'text' in token && typeof token.text === 'string' ? token.text.replaceAll(/\s*\n\s*/g, ' ').trim() : '';
 }
 
 function faultOf(error: z.ZodError, slides: readonly unknown[]): string {
@@ -148,6 +166,7 @@ function faultOf(error: z.ZodError, slides: readonly unknown[]): string {
   if (part !== 'slides') return `${part ?? ''}: ${message}`;
   if (slides.length === 0) return 'it has no slides';
   if (index === undefined) return message;
-  const { title = '' } = slides[Number(index)] as Partial<Slide>;
-  return `slide ${Number(index) + 1} (${JSON.stringify(title)}): ${field.join('.')} ${message}`;
+  const { title = '' } = slides[Number(index)] as Partial<OutlineSlide>;
+  const named = field.filter((name) => !/^\d+$|^columns$|^blocks$/.test(name));
+  return `slide ${Number(index) + 1} (${JSON.stringify(title)}): ${named.join('.')} ${message}`;
 }

@@ -1,5 +1,6 @@
 // Text of a slide: inline Markdown becomes styled runs, and the font size follows from the amount of text.
 import { marked, type Token, type Tokens } from 'marked';
+import { textWidth } from '../../svg/text-width.ts';
 import type { Line } from './deck.ts';
 
 /** A stretch of text in one style. */
@@ -8,6 +9,7 @@ export interface Run {
   readonly bold?: boolean;
   readonly italic?: boolean;
   readonly code?: boolean;
+  readonly struck?: boolean;
   readonly link?: string;
 }
 
@@ -29,7 +31,7 @@ function runs(token: Token, style: Omit<Run, 'text'>): Run[] {
     case 'em':
       return inner({ italic: true });
     case 'del':
-      return inner({});
+      return inner({ struck: true });
     case 'codespan':
       return [{ ...style, text: (token as Tokens.Codespan).text, code: true }];
     case 'link':
@@ -63,26 +65,33 @@ export interface Box {
   readonly height: number;
 }
 
-/** Inches that a text takes up at a size in points, wrapped to a width. Broad scripts count double. */
+/** Calibri is narrower than the font that is measured; what stands in for it elsewhere may be broader. */
+const breadth = 1.04;
+
+/** Inches that a text takes up at a size in points, wrapped to a width. */
 export function heightOf(lines: readonly Line[], width: number, size: number): number {
-  const lineHeight = (size * 1.2) / 72;
+  const lineHeight = (size * 1.22) / 72;
   return lines.reduce((total, { text, level }) => {
-    const perLine = Math.max(8, ((width - 0.35 - level * 0.35) * 72) / (size * 0.52));
-    return total + Math.ceil(widthOf(plain(text)) / perLine) * lineHeight + (size * 0.45) / 72;
+    const room = Math.max(0.5, width - 0.4 - level * 0.4);
+    return total + lineCount(plain(text), room * 72, size) * lineHeight + (size * 0.45) / 72;
   }, 0);
 }
 
-function widthOf(text: string): number {
-  return Array.from(text.matchAll(/./gsu)).reduce(
-    (sum, [character]) =>
-      sum +
-      (/[\u1100-\u115F\u2E80-\uA4CF\uAC00-\uD7A3\uF900-\uFAFF\uFE30-\uFE4F\uFF00-\uFF60]|\p{Extended_Pictographic}/u.test(
-        character,
-      )
-        ? 2
-        : 1),
-    0,
-  );
+/** Lines of a text as it wraps: a word that does not fit begins the next one. */
+export function lineCount(text: string, room: number, size: number): number {
+  let count = 1;
+  let used = 0;
+  for (const word of text.split(/(?<=\s)|(?<=[\u2E80-\u9FFF\u3040-\u30FF\uAC00-\uD7A3\u0E00-\u0E7F])/u)) {
+    const width = textWidth(word, size) * breadth;
+    if (used > 0 && used + textWidth(word.trimEnd(), size) * breadth > room) {
+      count += 1;
+      used = 0;
+    }
+    // A word that is broader than a line is broken.
+    count += Math.floor(width / room);
+    used += width % room;
+  }
+  return count;
 }
 
 /** The largest size between two at which the lines fit into a box; undefined where none does. */

@@ -1,20 +1,10 @@
 // The tool render_diagram: draws a diagram from its source text.
 import { z } from 'zod';
+import { drawDiagram } from './draw-diagram.ts';
 import { diagramIn } from './language.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { makePicture } from '../../svg/make-picture.ts';
 import { artifactOf, formatField, pictureFields, scaleField } from '../../svg/picture.ts';
-import { browserTask } from '../../browser/task.ts';
 import { defineTool, type Tool } from '../../tool.ts';
-
-/**
- * D2 is 22 MB of WebAssembly of which a drawing runs little: started quickly it takes a third of the time, in half the
- * memory. It takes a second to start, so it is kept.
- */
-const workers = {
-  graphviz: { module: new URL('graphviz.ts', import.meta.url), memoryMb: 256 },
-  d2: { module: new URL('d2.ts', import.meta.url), memoryMb: 640, quickStart: true, warm: true },
-};
 
 const layouts = ['dot', 'neato', 'fdp', 'sfdp', 'circo', 'twopi', 'osage', 'patchwork', 'dagre', 'elk'] as const;
 
@@ -64,11 +54,7 @@ export function renderDiagramTool(services: ToolDependencies): Tool {
     openWorld: false,
     async run({ source, kind: named, format, layout, scale }, context) {
       const { language: kind, text, warnings: notes } = diagramIn(source, named);
-      const task =
-        kind === 'mermaid'
-          ? browserTask({ kind, source: text, layout, format, scale })
-          : { ...workers[kind], input: { source: text, layout, format, scale }, timeoutMs: 15_000 };
-      const made = await makePicture(services.workers, task, context, { format, scale });
+      const made = await drawDiagram(services.workers, { kind, source: text, layout }, { format, scale }, context);
       const { width, height, warnings } = made;
       return {
         result: { kind, format, width, height, warnings: [...notes, ...warnings] },
