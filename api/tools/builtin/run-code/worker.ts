@@ -62,9 +62,12 @@ class Sandbox {
       if (!open) this.truncated = true;
       return open ? context.true : context.false;
     });
-    const ask = context.newFunction('ask', (name, words) =>
-      context.newString(answerPlatform(context.getString(name), context.getString(words))),
-    );
+    const ask = context.newFunction('ask', (name, words) => {
+      // The engine counts its own steps, not the time of ours.
+      this.#late ||= performance.now() > this.#deadline;
+      if (this.#late) throw new Error('the time is over');
+      return context.newString(answerPlatform(context.getString(name), context.getString(words)));
+    });
     this.#show = this.#prepared(prelude, write);
     this.#timers = this.#prepared(platform, ask);
     this.#prepared(clone, this.#timers);
