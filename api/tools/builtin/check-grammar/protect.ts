@@ -58,5 +58,5 @@ export function mayBeName(text: string, { offset, length }: Match, language: str
 }
 
 export function startsSentence(text: string, offset: number): boolean {
-  return /(?:^|[.!?…:\n]["'”’»)\]]*\s*|[\n\r]\s*)["'“‘„«(\[¿¡]*$/u.test(text.slice(Math.max(0, offset - 40), offset));
+  return /(?:^|[.!?…:\n]["'”’»)\]]*\s*|[\n\r]\s*)["'“‘„«([¿¡]*$/u.test(text.slice(Math.max(0, offset - 40), offset));
 }
