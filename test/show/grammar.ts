@@ -73,7 +73,7 @@ function report(): string {
 
 Written by \`npm run show:grammar -- --publish docs/measured/grammar.md\` from the sentences in [test/corpus/grammar](../../test/corpus/grammar): half of them are right, with names, code, addresses and quotes, half have one known error. They are hand-made: no package that may be used here has such a corpus.
 
-What counts is \`corrected\`. Precision: of the sentences that it changed, those that became right. Recall: of the sentences with an error, those that became right. The tool asks LanguageTool for every language but English. With `--only harper` its rows are left out; else there is one for English too, which says what it would do.
+What counts is \`corrected\`. Precision: of the sentences that it changed, those that became right. Recall: of the sentences with an error, those that became right. The tool asks LanguageTool for every language but English. With the option only=harper its rows are left out; else there is one for English too, which says what it would do.
 
 ${table()}
 Changed wrongly:

@@ -18,7 +18,9 @@ test('two thirds of short sentences are told from another language, and few are 
   ] as const) {
     const sentences = sentencesOf(language);
     const told = sentences.filter(({ given }) => otherLanguage(given, stated) === language);
-    const wrong = sentences.filter(({ given }) => ![undefined, language as string].includes(otherLanguage(given, stated)));
+    const wrong = sentences.filter(
+      ({ given }) => ![undefined, language as string].includes(otherLanguage(given, stated)),
+    );
     assert.ok(told.length >= sentences.length * 0.65, `${language}: ${told.length} of ${sentences.length}`);
     assert.ok(wrong.length <= sentences.length * 0.1, wrong.map(({ given }) => given).join('\n'));
   }
