@@ -70,7 +70,7 @@ export function shownCalls({ url }: Site): readonly ShownCall[] {
     { tool: 'make_chart', input: { spec: chart, format: 'png' } },
     { tool: 'extract_pdf', input: { url: `${url}/columns.pdf` } },
     { tool: 'lookup_citation', input: { doi: '10.1038/171737a0' }, standIn: 'Crossref' },
-    { tool: 'run_code', input: { code: '[...Array(5).keys()].map((n) => n ** 2)' } },
+    { tool: 'run_code', input: { code: '[n ** 2 for n in range(5)]', language: 'python' } },
     { tool: 'convert_image', input: { url: `${url}/letters.png`, format: 'webp', width: 200 } },
     { tool: 'validate_json', input: { schema: { type: 'object', required: ['port'] }, data: { ship: 'Ideal X' } } },
   ];

@@ -25,6 +25,9 @@ const info = "/Info << /Title (Tides \\(and moors\\)) /Author (Ada) /CreationDat
 const long = pdf(Array.from({ length: 130 }, (_none, index) => `Page number ${index + 1}`));
 const locked = `/Encrypt << /Filter /Standard /V 2 /R 3 /Length 128 /P -4 /O <${'ab'.repeat(32)}> /U <${'cd'.repeat(32)}> >> /ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>]`;
 
+const warnings = (read: z.output<typeof shape>): string =>
+  z.array(z.string()).default([]).parse(read['warnings']).join();
+
 describe('extract_pdf', () => {
   let web: Web;
   let services: ToolDependencies;
@@ -50,6 +53,7 @@ describe('extract_pdf', () => {
       '/two.pdf': page('application/pdf', pdf(['First page\nits second line', 'Second page'], { trailer: info })),
       '/long.pdf': page('application/octet-stream', long),
       '/empty-page.pdf': page('application/pdf', pdf([''])),
+      '/some-empty.pdf': page('application/pdf', pdf(['a', '', 'b', ''])),
       '/locked.pdf': page('application/pdf', pdf(['secret'], { trailer: locked })),
       '/cut.pdf': page('application/pdf', long.subarray(0, 300)),
       '/html': page('text/html', '<h1>No PDF</h1>'),
@@ -110,7 +114,11 @@ describe('extract_pdf', () => {
   });
 
   it('says that a page holds no text', async () => {
-    assert.equal((await extract('/empty-page.pdf')).text_found, false);
+    const empty = await extract('/empty-page.pdf');
+    assert.equal(empty.text_found, false);
+    assert.match(warnings(empty), /^These pages contain no text.*ocr_image.*from_page=1\.$/);
+    assert.match(warnings(await extract('/some-empty.pdf')), /^Pages 2, 4 contain no text.*from_page=2\.$/);
+    assert.equal(warnings(await extract('/two.pdf')), '');
   });
 
   it('says why it cannot', async () => {

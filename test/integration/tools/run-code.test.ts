@@ -1,5 +1,6 @@
 // run_code runs code, reports its errors, and gives it nothing but the language.
 import assert from 'node:assert/strict';
+import { runInThisContext } from 'node:vm';
 import { afterAll, describe, test } from 'vitest';
 import { z } from 'zod';
 import { runCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
@@ -13,6 +14,7 @@ const shape = z.object({
   ok: z.boolean(),
   value: z.unknown(),
   value_type: z.string(),
+  value_text: z.string(),
   logs: z.array(z.object({ level: z.string(), text: z.string() })),
   truncated: z.boolean(),
   error: z.object({ name: z.string(), message: z.string(), line: z.number().nullable(), stack: z.string() }).nullable(),
@@ -28,6 +30,7 @@ test('gives the value of the last expression, and what was logged', async () => 
       ok: true,
       value: 14,
       value_type: 'number',
+      value_text: '14',
       logs: [{ level: 'log', text: 'squares [1,4,9]' }],
       truncated: false,
       error: null,
@@ -47,7 +50,20 @@ test('values as JSON says them', async () => {
     ['await Promise.resolve(5)', 5, 'number'],
     ['Promise.resolve({x: 1})', { x: 1 }, 'object'],
     ['const f = async () => { await null; return 7; }; f()', 7, 'number'],
-    ['new Map([[1, 2]])', {}, 'object'],
+    ['new Map([[1, new Set([2n])]])', [[1, ['2']]], 'object'],
+    [
+      '({when: new Date(0), bytes: new Uint8Array([1, 2]), why: new TypeError("x")})',
+      { when: '1970-01-01T00:00:00.000Z', bytes: [1, 2], why: { name: 'TypeError', message: 'x' } },
+      'object',
+    ],
+    [
+      'const a = {n: 1}; a.self = a; a.map = new Map([["me", a]]); a',
+      { n: 1, self: '[Circular]', map: [['me', '[Circular]']] },
+      'object',
+    ],
+    ['const twice = {n: 1}; [twice, twice]', [{ n: 1 }, { n: 1 }], 'object'],
+    ['return 5', 5, 'number'],
+    ['for (const n of [1, 2]) { if (n === 2) return {n}; }\nnull.x', { n: 2 }, 'object'],
   ];
   for (const [code, value, type] of cases) {
     const answer = await run(code);
@@ -57,6 +73,43 @@ test('values as JSON says them', async () => {
       `${code} ${JSON.stringify(answer.error)}`,
     );
   }
+});
+
+test('shows what JSON has no form for', async () => {
+  const shown = 'new Map([["a", new Set([1, 2n])]]), undefined, NaN, -0, () => 1, new Uint8Array([7]), new Date(0)';
+  const text =
+    '[Map(1) {"a" => Set(2) {1,2n}},undefined,NaN,-0,[Function (anonymous)],Uint8Array(1) [7],1970-01-01T00:00:00.000Z]';
+  assert.equal((await run(`[${shown}]`)).value_text, text);
+  assert.equal((await run(`console.log([${shown}])`)).logs[0]?.text, text);
+});
+
+test('what JavaScript has around the language, as Node answers', async () => {
+  const codes = [
+    'const u = new URL("../x?a=1&b=2#h", "https://me:pw@example.com:8080/a/b/c"); u.searchParams.append("c", "ü &"); u.port = ""; [u.href, u.host, u.searchParams.get("b"), [...u.searchParams]]',
+    '[...new TextEncoder().encode("é€\u{1F600}\ud800")]',
+    'new TextDecoder("shift_jis").decode(new Uint8Array([0x83, 0x65]))',
+    'atob(btoa("moor"))',
+    '[...structuredClone(new Map([[1, new Set([new Date(0)])]])).get(1)][0].getTime()',
+    'new Intl.NumberFormat("de-DE", {style: "currency", currency: "EUR"}).format(-1234567.891)',
+    '(1234567.891).toLocaleString("en-IN") + 12345678901234567890n.toLocaleString("fr")',
+    'new Date(0).toLocaleDateString("ja-JP", {dateStyle: "full", timeZone: "Asia/Tokyo"})',
+    'new Intl.DateTimeFormat("en-US", {timeZone: "America/New_York", timeStyle: "long"}).formatToParts(new Date(0))',
+    'new Intl.DateTimeFormat("de").formatRange(new Date(0), new Date(1e9))',
+    '["z", "ä", "a"].sort(new Intl.Collator("sv").compare).concat(["z", "ä", "a"].sort((a, b) => a.localeCompare(b, "de")))',
+    '[new Intl.PluralRules("pl").select(5), new Intl.RelativeTimeFormat("es").format(-3, "day"), new Intl.ListFormat("en").format(["a", "b", "c"])]',
+    '[new Intl.DisplayNames("de", {type: "region"}).of("FR"), new Intl.Locale("zh-TW").maximize().toString(), "i".toLocaleUpperCase("tr")]',
+    '[...new Intl.Segmenter("ja", {granularity: "word"}).segment("吾輩は猫である")].map((each) => each.segment)',
+    'Intl.getCanonicalLocales(["EN-us"]).concat(Intl.NumberFormat.supportedLocalesOf(["de", "tlh"]))',
+  ];
+  for (const code of codes)
+    assert.deepEqual((await run(code)).value, JSON.parse(JSON.stringify(runInThisContext(code))), code);
+});
+
+test('timers come, also after the value', async () => {
+  const answer = await run(
+    'setTimeout((word) => console.log(word), 30, "late"); await new Promise((resolve) => setTimeout(resolve, 5)); console.log("early"); "value"',
+  );
+  assert.deepEqual([answer.value, answer.logs.map(({ text }) => text)], ['value', ['early', 'late']]);
 });
 
 test('takes data as input, also as JSON text', async () => {
@@ -77,7 +130,12 @@ test('an error of the code is a result with its line', async () => {
     ['throw {name: {}, message: 5}', 'Error', /^$/, null],
     ['await Promise.reject(new RangeError("far"))', 'RangeError', /^far$/, 1],
     ['await new Promise(() => {})', 'Error', /never settles/, null],
-    ['const a = {}; a.a = a; a', 'TypeError', /circular/, null],
+    ['const late = 1;\nif (late) return null.x;', 'TypeError', /null/, 2],
+    ['eval("return 1")', 'SyntaxError', /return/, 1],
+    ['setTimeout(() => { throw new RangeError("late") }, 5); 1', 'RangeError', /^late$/, 1],
+    ['new URL("nope")', 'TypeError', /Invalid URL/, 1],
+    ['new Intl.NumberFormat("de", {style: "currency"})', 'TypeError', /[Cc]urrency/, 1],
+    ['structuredClone(() => 1)', 'DataCloneError', /could not be cloned/, 1],
   ];
   for (const [code, name, message, line] of cases) {
     const { ok, error } = await run(code);
@@ -98,6 +156,10 @@ describe('code that means harm', () => {
     ['const f = () => f(); f()', '(InternalError|RangeError)'],
     ['JSON.stringify(Array(1e4).fill().reduce((a) => [a], []))', '.*'],
     ['/(a+)+$/.test("a".repeat(40) + "!")', 'TimeLimit'],
+    ['setInterval(() => {}, 1)', 'TimeLimit'],
+    ['await new Promise((resolve) => setTimeout(resolve, 60_000))', 'TimeLimit'],
+    ['for (;;) new URL("http://example.com/" + "a".repeat(1e5))', 'TimeLimit'],
+    ['new Intl.Segmenter("en").segment("a".repeat(5e6))', 'RangeError'],
   ];
   for (const [code, name] of limited) {
     test(`is ended: ${code}`, async () => {
@@ -109,7 +171,7 @@ describe('code that means harm', () => {
 
   test('finds nothing but the language', async () => {
     const answer = await run(
-      'Object.getOwnPropertyNames(globalThis).filter((name) => /^(process|require|fetch|XMLHttpRequest|WebSocket|Deno|std|os|scriptArgs|print|setTimeout|module|Buffer|load|loadScript|read|global|WebAssembly)$/.test(name))',
+      'Object.getOwnPropertyNames(globalThis).filter((name) => /^(process|require|fetch|XMLHttpRequest|WebSocket|Deno|std|os|scriptArgs|print|module|Buffer|load|loadScript|read|global|WebAssembly)$/.test(name))',
     );
     assert.deepEqual(answer.value, []);
     for (const code of [

@@ -1,7 +1,9 @@
-// Checks English with Harper (WebAssembly). Runs in a worker process.
+// Tells the language of a text, and checks English with Harper (WebAssembly). Runs in a worker process.
 import { Dialect, LocalLinter, SuggestionKind, type Lint } from 'harper.js';
 import { slimBinary } from 'harper.js/slimBinary';
+import { detected, otherLanguage } from './detect.ts';
 import { maxSuggestions, type Match } from './match.ts';
+import type { GrammarReply, GrammarTask } from './worker-task.ts';
 
 const dialects: Readonly<Record<string, Dialect>> = {
   gb: Dialect.British,
@@ -9,13 +11,33 @@ const dialects: Readonly<Record<string, Dialect>> = {
   ca: Dialect.Canadian,
   in: Dialect.Indian,
 };
-const linter = new LocalLinter({ binary: slimBinary });
+const american = new LocalLinter({ binary: slimBinary });
+/** In a dialect that was named, or British. */
+const other = new LocalLinter({ binary: slimBinary });
 
-export default async function check({ text, language }: { text: string; language: string }): Promise<Match[]> {
-  const dialect = dialects[language.toLowerCase().split('-')[1] ?? ''] ?? Dialect.American;
+export default async function check({ text, language }: GrammarTask): Promise<GrammarReply> {
+  if (language === 'auto') {
+    const found = detected(text);
+    return { detected: found, matches: found === 'en' ? await lint(text, 'en') : [] };
+  }
+  const told = otherLanguage(text, language);
+  const isEnglish = told === undefined && /^en(-|$)/i.test(language);
+  return { other: told, matches: isEnglish ? await lint(text, language) : [] };
+}
+
+async function lint(text: string, language: string): Promise<Match[]> {
+  const dialect = dialects[language.toLowerCase().split('-')[1] ?? ''];
+  if (dialect !== undefined) return lintAs(other, dialect, text);
+  const found = await lintAs(american, Dialect.American, text);
+  // Who names no dialect may write any: what is a word in Britain is no error.
+  if (language !== 'en' || !found.some(({ kind }) => kind === 'Spelling')) return found;
+  const british = new Set((await lintAs(other, Dialect.British, text)).map(({ offset }) => offset));
+  return found.filter(({ kind, offset }) => kind !== 'Spelling' || british.has(offset));
+}
+
+async function lintAs(linter: LocalLinter, dialect: Dialect, text: string): Promise<Match[]> {
   if ((await linter.getDialect()) !== dialect) await linter.setDialect(dialect);
-  const lints = await linter.lint(text, { language: 'plaintext' });
-  return lints.map((lint) => matchOf(text, lint));
+  return (await linter.lint(text, { language: 'plaintext' })).map((each) => matchOf(text, each));
 }
 
 function matchOf(text: string, lint: Lint): Match {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
-import { pdfContent, readPdf } from './read.ts';
+import { pdfContent, readPdf, type PdfContent } from './read.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { unprocessable } from '../../problems.ts';
 import { defineTool, type Tool } from '../../tool.ts';
@@ -25,9 +25,8 @@ const output = z.object({
   url: z.string().optional().describe('Final URL, after redirects; absent for data.'),
   bytes: z.int().describe('Size of the file in bytes.'),
   ...pdfContent.shape,
-  text_found: z
-    .boolean()
-    .describe('Whether the pages contain any text. Scanned pages do not; use ocr_image to read text from images.'),
+  text_found: z.boolean().describe('Whether the pages contain any text. Scanned pages do not; ocr_image reads them.'),
+  warnings: z.array(z.string()).optional().describe('Which pages contain no text, and what reads them.'),
 });
 
 export function extractPdfTool(services: ToolDependencies): Tool {
@@ -35,7 +34,7 @@ export function extractPdfTool(services: ToolDependencies): Tool {
     name: 'extract_pdf',
     title: 'Extract text from a PDF',
     description:
-      'Reads a PDF of up to 25 MB, from exactly one of url, data and artifact, and returns its text page by page, its metadata and its page count. Reads up to 100 pages and 2,000,000 characters per call; use from_page to continue. Does not read scanned pages, which contain images instead of text.',
+      'Reads a PDF of up to 25 MB, from exactly one of url, data and artifact, and returns its text page by page, its metadata and its page count. Reads up to 100 pages and 2,000,000 characters per call; use from_page to continue. Does not read scanned pages, which are images: use ocr_image.',
     input,
     aliases: { ...fileAliases, from: 'from_page', to: 'to_page', start_page: 'from_page', end_page: 'to_page' },
     output,
@@ -58,9 +57,28 @@ export function extractPdfTool(services: ToolDependencies): Tool {
           url: file.url,
           bytes: file.bytes.length,
           ...read,
+          ...warningsOf(read),
           text_found: read.pages.some(({ text }) => text !== ''),
         },
       };
     },
   });
+}
+
+/** Pages without text are usually scanned. */
+function warningsOf({ pages }: PdfContent): { warnings?: string[] } {
+  const empty = pages.filter(({ text }) => text === '').map(({ page }) => page);
+  if (empty.length === 0) return {};
+  const which = empty.length === pages.length ? 'These pages contain no' : `${pagesText(empty)} no`;
+  return {
+    warnings: [
+      `${which} text. If they are scanned, ocr_image reads them: send the same file, with from_page=${empty[0] ?? 1}.`,
+    ],
+  };
+}
+
+function pagesText(numbers: readonly number[]): string {
+  const shown = numbers.slice(0, 20).join(', ');
+  const more = numbers.length > 20 ? ` and ${numbers.length - 20} more` : '';
+  return numbers.length === 1 ? `Page ${shown} contains` : `Pages ${shown}${more} contain`;
 }

@@ -1,26 +1,38 @@
-// The tool run_code: runs JavaScript in a sandbox that provides only the language.
+// The tool run_code: runs JavaScript or Python in a sandbox that provides only the language.
 import { z } from 'zod';
 import { jsonField } from '../../engine/json-field.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
+import { processMb } from './python/limits.ts';
 
-/** What runs it, in a worker. */
+/** What runs JavaScript, in a worker. */
 export const runCodeModule = new URL('worker.ts', import.meta.url);
+
+const python = {
+  module: new URL('python/worker.ts', import.meta.url),
+  // The start of an interpreter counts too.
+  timeoutMs: 22_000,
+  memoryMb: processMb,
+};
+const javascript = { module: runCodeModule, timeoutMs: 8_000, memoryMb: 192 };
 
 const output = z.object({
   ok: z.boolean().describe('Whether the code ran to completion.'),
   value: z
     .unknown()
-    .describe('Value of the last expression as JSON, awaited if it is a promise; null if JSON cannot represent it.'),
-  value_type: z.string().describe('Type of the value: undefined, object, function, bigint and so on.'),
+    .describe(
+      'Value of the last expression (or of a top-level return) as JSON. Map, Set and typed arrays are lists, dates and large integers text; null if JSON cannot represent it.',
+    ),
+  value_type: z.string().describe('Type of the value: as typeof, or as its Python type.'),
+  value_text: z.string().describe('The value as console.log or repr() shows it.'),
   logs: z
     .array(
       z.object({
-        level: z.string().describe('Level: log, info, warn, error or debug.'),
+        level: z.string().describe('Level: log, info, warn, error or debug; for Python stdout or stderr.'),
         text: z.string().describe('Text that was written.'),
       }),
     )
-    .describe('Console output of the code.'),
+    .describe('Output of the code.'),
   truncated: z
     .boolean()
     .describe(
@@ -28,7 +40,7 @@ const output = z.object({
     ),
   error: z
     .object({
-      name: z.string().describe('Class of the error, or TimeLimit or MemoryLimit.'),
+      name: z.string().describe('Class of the error, or TimeLimit, MemoryLimit or OutputLimit.'),
       message: z.string().describe('Error message.'),
       line: z.int().nullable().describe('Line of the code, from 1; null if unknown.'),
       stack: z.string().describe('Stack trace.'),
@@ -41,19 +53,19 @@ const output = z.object({
 export function runCodeTool({ workers }: ToolDependencies): Tool {
   return defineTool({
     name: 'run_code',
-    title: 'Run JavaScript',
+    title: 'Run JavaScript or Python',
     description:
-      'Runs JavaScript (ES2023, top-level await) in a QuickJS sandbox and returns the value of the last expression and the console output. Use it to calculate, parse and check data. Limits: 5 seconds, 64 MB of memory, and no network, files, timers or modules. An error in the code is a result with ok: false, not a failed call.',
+      'Runs JavaScript (ES2023 in QuickJS, with top-level await and return, timers, URL, Intl, TextEncoder, structuredClone) or Python 3.12 (with its standard library, no other package) in a sandbox, and returns the value of the last expression and the output. Use it to calculate, parse and check data. Limits: 5 seconds, memory of 64 MB (Python: 128 MB), no network, files, processes or modules to install. An error in the code is a result with ok: false, not a failed call.',
     input: z.strictObject({
       code: z
         .string()
         .min(1)
         .max(100_000)
-        .describe('JavaScript code, up to 100,000 characters. Its last expression is the value.'),
+        .describe('Code, up to 100,000 characters. Its last expression is the value.'),
       input: jsonField(z.unknown())
         .optional()
         .describe('Data for the code, available as the global variable `input`. JSON or JSON text.'),
-      language: z.enum(['javascript', 'js']).default('javascript').describe('Language of the code: javascript.'),
+      language: z.enum(['javascript', 'js', 'python', 'py']).default('javascript').describe('Language of the code.'),
     }),
     aliases: { source: 'code', script: 'code', javascript: 'code', js: 'code', data: 'input', lang: 'language' },
     output,
@@ -62,9 +74,9 @@ export function runCodeTool({ workers }: ToolDependencies): Tool {
     },
     price: '0.0001',
     openWorld: false,
-    async run({ code, input }, context) {
+    async run({ code, input, language }, context) {
       const result = await workers.run(
-        { module: runCodeModule, input: { code, input }, timeoutMs: 8_000, memoryMb: 192 },
+        { ...(language.startsWith('py') ? python : javascript), input: { code, input } },
         context,
       );
       return { result: output.parse(result) };

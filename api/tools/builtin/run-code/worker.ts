@@ -1,6 +1,7 @@
 // Runs code in QuickJS (WebAssembly). Runs in a worker process: QuickJS limits time and memory, and the process limits
 // what QuickJS misses.
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import variant from '@jitl/quickjs-wasmfile-release-sync';
 import {
   newQuickJSWASMModuleFromVariant,
@@ -9,6 +10,8 @@ import {
   type QuickJSHandle,
   type QuickJSRuntime,
 } from 'quickjs-emscripten-core';
+import { failure, type Fault, type Log, type Outcome } from './outcome.ts';
+import { answerPlatform } from './platform.ts';
 
 const limits = { ms: 5_000, memory: 64 * 1024 * 1024, stack: 256 * 1024, text: 200_000, logs: 1_000, nesting: 200 };
 const fileName = 'code.js';
@@ -16,24 +19,11 @@ const fileName = 'code.js';
  * JS_EVAL_TYPE_GLOBAL with JS_EVAL_FLAG_ASYNC: a script in which await may stand anywhere. Gives a promise of {value}.
  */
 const asyncScript = 1 << 7;
-const prelude = readFileSync(new URL('prelude.js', import.meta.url), 'utf8');
-
-interface Log {
-  readonly level: string;
-  readonly text: string;
-}
-interface Outcome {
-  readonly ok: boolean;
-  readonly value: unknown;
-  readonly value_type: string;
-  readonly error: Fault | null;
-}
-interface Fault {
-  readonly name: string;
-  readonly message: string;
-  readonly line: number | null;
-  readonly stack: string;
-}
+/** JS_EVAL_FLAG_COMPILE_ONLY: nothing of it runs. */
+const compileOnly = 1 << 5;
+const [prelude = '', platform = '', clone = '', intl = ''] = ['prelude.js', 'platform.js', 'clone.js', 'intl.js'].map(
+  (name) => readFileSync(new URL(name, import.meta.url), 'utf8'),
+);
 
 export default async function run({ code, input }: { code: string; input: unknown }): Promise<unknown> {
   // Fresh for each call: code that breaks its memory breaks nothing for the next.
@@ -43,7 +33,7 @@ export default async function run({ code, input }: { code: string; input: unknow
   const context = runtime.newContext();
   const started = performance.now();
   const sandbox = new Sandbox(runtime, context, input);
-  const outcome = sandbox.run(code);
+  const outcome = await sandbox.run(code);
   return {
     ...outcome,
     logs: sandbox.logs,
@@ -57,9 +47,11 @@ class Sandbox {
   truncated = false;
   readonly #runtime: QuickJSRuntime;
   readonly #context: QuickJSContext;
-  readonly #toJson: QuickJSHandle;
+  readonly #show: QuickJSHandle;
+  readonly #timers: QuickJSHandle;
   #textLeft = limits.text;
   #late = false;
+  #deadline = Number.POSITIVE_INFINITY;
 
   constructor(runtime: QuickJSRuntime, context: QuickJSContext, input: unknown) {
     this.#runtime = runtime;
@@ -70,8 +62,16 @@ class Sandbox {
       if (!open) this.truncated = true;
       return open ? context.true : context.false;
     });
-    const setUp = context.unwrapResult(context.evalCode(prelude, 'prelude.js'));
-    this.#toJson = context.unwrapResult(context.callFunction(setUp, context.undefined, write));
+    const ask = context.newFunction('ask', (name, words) => {
+      // The engine counts its own steps, not the time of ours.
+      this.#late ||= performance.now() > this.#deadline;
+      if (this.#late) throw new Error('the time is over');
+      return context.newString(answerPlatform(context.getString(name), context.getString(words)));
+    });
+    this.#show = this.#prepared(prelude, write);
+    this.#timers = this.#prepared(platform, ask);
+    this.#prepared(clone, this.#timers);
+    this.#prepared(intl, this.#timers);
     if (input !== undefined) {
       const parse = context.unwrapResult(context.evalCode('JSON.parse'));
       context.setProp(
@@ -82,11 +82,11 @@ class Sandbox {
     }
   }
 
-  run(code: string): Outcome {
-    const deadline = performance.now() + limits.ms;
-    this.#runtime.setInterruptHandler(() => (this.#late ||= performance.now() > deadline));
+  async run(code: string): Promise<Outcome> {
+    this.#deadline = performance.now() + limits.ms;
+    this.#runtime.setInterruptHandler(() => (this.#late ||= performance.now() > this.#deadline));
     try {
-      return this.#evaluated(code);
+      return await this.#evaluated(this.#runnable(code));
     } catch (error) {
       // The stack of this process is at its end before that of QuickJS.
       if (error instanceof RangeError)
@@ -95,32 +95,93 @@ class Sandbox {
     }
   }
 
-  #evaluated(code: string): Outcome {
-    const value = this.#settled(this.#context.evalCode(code, fileName, asyncScript));
-    if ('error' in value) return this.#failed(value.error);
-    const inner = this.#settled({ value: this.#context.getProp(value.value, 'value') });
-    if ('error' in inner) return this.#failed(inner.error);
-    const text = this.#context.callFunction(this.#toJson, this.#context.undefined, inner.value);
-    if (text.error !== undefined) return this.#failed(text.error);
-    return { ok: true, value: this.#jsonOf(text.value), value_type: this.#context.typeof(inner.value), error: null };
+  /** Calls the function that a script of ours is. */
+  #prepared(script: string, given: QuickJSHandle): QuickJSHandle {
+    const setUp = this.#context.unwrapResult(this.#context.evalCode(script, 'prelude.js'));
+    return this.#context.unwrapResult(this.#context.callFunction(setUp, this.#context.undefined, given));
   }
 
-  /** What a promise became, once all jobs are done; what is no promise stays. */
-  #settled(
-    result: { value: QuickJSHandle; error?: undefined } | { error: QuickJSHandle },
-  ): { value: QuickJSHandle } | { error: QuickJSHandle } {
-    if (result.error !== undefined) return { error: result.error };
-    const jobs = this.#runtime.executePendingJobs();
-    if (jobs.error !== undefined) return { error: jobs.error };
-    const state = this.#context.getPromiseState(result.value);
-    if (state.type === 'fulfilled') return { value: state.value };
-    if (state.type === 'rejected') return { error: state.error };
+  /** As it is, or as the body of a function where it returns: a script does not. Lines keep their numbers. */
+  #runnable(code: string): string {
+    const compiled = this.#context.evalCode(code, fileName, asyncScript | compileOnly);
+    if (compiled.error === undefined) return code;
+    return /return/.test(this.#fault(compiled.error).message) ? `(async () => {${code}\n})()` : code;
+  }
+
+  async #evaluated(code: string): Promise<Outcome> {
+    const value = await this.#settled(this.#context.evalCode(code, fileName, asyncScript));
+    if ('error' in value) return this.#failed(value.error);
+    const inner = await this.#settled({ value: this.#context.getProp(value.value, 'value') });
+    if ('error' in inner) return this.#failed(inner.error);
+    const rest = await this.#finished();
+    if (rest !== undefined) return this.#failed(rest.error);
+    const json = this.#shown('toJson', inner.value);
+    if (json.error !== undefined) return this.#failed(json.error);
+    const text = this.#shown('toText', inner.value);
+    if (text.error !== undefined) return this.#failed(text.error);
     return {
-      error: this.#context.newError({
-        name: 'Error',
-        message: 'the code awaits a promise that never settles; timers and the network are not available',
-      }),
+      ok: true,
+      value: this.#jsonOf(json.value),
+      value_type: this.#context.typeof(inner.value),
+      value_text: this.#cutText(this.#context.getString(text.value)),
+      error: null,
     };
+  }
+
+  #shown(how: 'toJson' | 'toText', value: QuickJSHandle): ReturnType<QuickJSContext['callFunction']> {
+    return this.#context.callFunction(this.#context.getProp(this.#show, how), this.#context.undefined, value);
+  }
+
+  /** What a promise became, once all jobs are done and timers have come; what is no promise stays. */
+  async #settled(
+    result: { value: QuickJSHandle; error?: undefined } | { error: QuickJSHandle },
+  ): Promise<{ value: QuickJSHandle } | { error: QuickJSHandle }> {
+    if (result.error !== undefined) return { error: result.error };
+    for (;;) {
+      const jobs = this.#runtime.executePendingJobs();
+      if (jobs.error !== undefined) return { error: jobs.error };
+      const state = this.#context.getPromiseState(result.value);
+      if (state.type === 'fulfilled') return { value: state.value };
+      if (state.type === 'rejected') return { error: state.error };
+      const timer = await this.#timer();
+      if (timer === 'none') return { error: this.#neverSettles() };
+      if (timer !== 'fired') return timer;
+    }
+  }
+
+  /** Lets what timers still do come to its end, as a program does. */
+  async #finished(): Promise<{ error: QuickJSHandle } | undefined> {
+    for (;;) {
+      const jobs = this.#runtime.executePendingJobs();
+      if (jobs.error !== undefined) return { error: jobs.error };
+      const timer = await this.#timer();
+      if (timer === 'none') return undefined;
+      if (timer !== 'fired') return timer;
+    }
+  }
+
+  /** Waits for the next timer, and calls it. */
+  async #timer(): Promise<'none' | 'fired' | { error: QuickJSHandle }> {
+    const due = this.#onTimers('nextDue');
+    if (due.error !== undefined) return { error: due.error };
+    if (this.#context.typeof(due.value) !== 'number') return 'none';
+    const ms = this.#context.getNumber(due.value);
+    if (performance.now() + ms > this.#deadline) this.#late = true;
+    else if (ms > 0) await sleep(ms);
+    if (this.#late) return { error: this.#context.undefined };
+    const fired = this.#onTimers('fire');
+    return fired.error === undefined ? 'fired' : { error: fired.error };
+  }
+
+  #onTimers(name: 'nextDue' | 'fire'): ReturnType<QuickJSContext['callFunction']> {
+    return this.#context.callFunction(this.#context.getProp(this.#timers, name), this.#context.undefined);
+  }
+
+  #neverSettles(): QuickJSHandle {
+    return this.#context.newError({
+      name: 'Error',
+      message: 'the code awaits a promise that never settles; the network is not available',
+    });
   }
 
   #jsonOf(handle: QuickJSHandle): unknown {
@@ -159,16 +220,17 @@ class Sandbox {
     return this.#context.typeof(handle) === 'symbol' ? 'a symbol' : this.#context.getString(handle);
   }
 
+  #cutText(text: string): string {
+    if (text.length > limits.text) this.truncated = true;
+    return text.slice(0, limits.text);
+  }
+
   #cut(text: string): string {
     const kept = text.slice(0, Math.max(0, this.#textLeft));
     this.#textLeft -= kept.length;
     if (kept.length < text.length) this.truncated = true;
     return kept;
   }
-}
-
-function failure(error: Fault): Outcome {
-  return { ok: false, value: null, value_type: 'undefined', error };
 }
 
 /** How deep JSON text is nested, at most: what reads it further on recurses. */

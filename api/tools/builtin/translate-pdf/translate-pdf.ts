@@ -166,7 +166,7 @@ function refuseScan({ pages, total_pages, from_page }: PdfContent): void {
   if (pages.every(({ text }) => text.trim() === ''))
     throw new Problem(
       unprocessable,
-      'These pages contain no text; they may be scans. Use ocr_image to read text from images.',
+      'These pages contain no text; they may be scans. Use ocr_image to read text from scanned pages.',
     );
 }
 
