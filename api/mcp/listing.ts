@@ -1,8 +1,9 @@
 // The tools as MCP lists them: schemas of input and output, and what a client may assume of each. A list is read whole
-// into the context of a model, so what all tools have in common is said once, in the instructions.
+// into the context of a model, so what all tools have in common is said once, in the instructions,
+// and other names of fields, which are read as well, are left to the documents.
 import type { Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { describe, type Tool, ToolReader, type ToolRegistry } from '../tools/index.ts';
+import { termsOf, type Tool, ToolReader, type ToolRegistry } from '../tools/index.ts';
 
 /** Tools that can be called here, and those that cannot. */
 export interface ToolListing {
@@ -31,7 +32,7 @@ function listed(tool: Tool): ListedTool & { readonly description: string } {
   return {
     name: tool.name,
     title: tool.title,
-    description: describe(tool),
+    description: `${tool.description} ${termsOf(tool)}`,
     inputSchema: inputSchema(tool),
     annotations: {
       title: tool.title,

@@ -258,13 +258,18 @@ function refusal(attempt: () => unknown): Error {
 
 /** A tool's description in the documents: its own text, its price, its time limit and its aliases. */
 export function describe(tool: Tool): string {
-  const price = parseMoney(tool.price);
   const aliases = Object.entries(tool.aliases).map(([alias, field]) => `\`${alias}\` for \`${field}\``);
   return [
     tool.description,
-    `Price: ${price === 0n ? 'free' : `${formatMoney(price)} USD per call`}${tool.asksModels === true ? ', plus the billed cost of its model calls' : ''}. A failed call is not charged${tool.asksModels === true ? ', apart from model calls already made' : ''}. Time limit: ${limitOf(tool) / 1000} s.`,
+    termsOf(tool),
     ...(aliases.length === 0 ? [] : [`Accepted aliases: ${aliases.join(', ')}.`]),
   ].join(' ');
+}
+
+/** What a call costs, and how long it may take. */
+export function termsOf(tool: Tool): string {
+  const price = parseMoney(tool.price);
+  return `Price: ${price === 0n ? 'free' : `${formatMoney(price)} USD per call`}${tool.asksModels === true ? ', plus the billed cost of its model calls' : ''}. A failed call is not charged${tool.asksModels === true ? ', apart from model calls already made' : ''}. Time limit: ${limitOf(tool) / 1000} s.`;
 }
 
 function problemsOf(tool: Tool): ProblemType[] {

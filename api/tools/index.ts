@@ -1,7 +1,7 @@
 // What the rest of the API uses of this room: the 22 tools, and the engine that runs them.
 export { runCodeModule } from './builtin/run-code/run-code.ts';
 export { readToolSettings, type ToolSettings } from './config.ts';
-export { describe } from './endpoints.ts';
+export { describe, termsOf } from './endpoints.ts';
 export { ArtifactStore } from './engine/artifacts/artifact-store.ts';
 export { artifactUrl } from './engine/artifacts/endpoint.ts';
 export { askJson } from './engine/ask-json.ts';
