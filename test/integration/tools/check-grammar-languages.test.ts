@@ -4,10 +4,12 @@ import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { checkGrammarTool } from '../../../api/tools/builtin/check-grammar/check-grammar.ts';
 import { match } from '../../../api/tools/builtin/check-grammar/match.ts';
+import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 import { startLanguageTool } from '../../support/services/languagetool.ts';
 import type { LocalServer } from '../../support/services/python.ts';
 
+const workers = createWorkers();
 const shape = z.object({
   language: z.string(),
   checker: z.literal('languagetool'),
@@ -20,13 +22,17 @@ describe('check_grammar with LanguageTool', () => {
   let server: LocalServer;
   const check = async (text: string, language: string): Promise<z.output<typeof shape>> =>
     shape.parse(
-      (await call(checkGrammarTool(servicesWith({ urls: { languagetool: server.url } })), { text, language })).result,
+      (await call(checkGrammarTool(servicesWith({ workers, urls: { languagetool: server.url } })), { text, language }))
+        .result,
     );
 
   beforeAll(async () => {
     server = await startLanguageTool();
   });
-  afterAll(async () => server.stop());
+  afterAll(async () => {
+    await server.stop();
+    await workers.close();
+  });
 
   it('finds misspellings and grammar in German, and fixes them', async () => {
     const { language, matches, corrected } = await check('Das ist ein Feler. 😀 Er geht zu Schule.', 'de');

@@ -35,7 +35,7 @@ export interface AppsSampleOptions {
 
 export async function sampleAppsServer({
   environment = {},
-  operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 15_000 },
+  operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 10_000 },
 }: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
   const origins = new Map<string, string>();

@@ -1,7 +1,7 @@
 // Which word a misspelled one was meant to be: the one that a slip of the fingers is enough for.
 import { distance } from 'fastest-levenshtein';
 
-/** As likely slips cost: letters that changed places, a letter not doubled, a missing apostrophe, a capital. */
+/** As likely slips cost: letters that changed places, a letter not doubled, a missing apostrophe or accent, a capital. */
 const [caseOnly, apostrophe, likely] = [0, 0.25, 0.5];
 const contraction = /(?:n't|'(?:m|re|ve|ll|d))$/;
 
@@ -35,8 +35,14 @@ function costOf(word: string, suggestion: string): number {
   if (suggestion.toLowerCase() === word.toLowerCase()) return caseOnly;
   const [one, other] = [word.toLowerCase(), suggestion.toLowerCase().replaceAll('’', "'")];
   if (other.replace("'", '') === one) return contraction.test(other) ? apostrophe : 3;
+  if (plain(other) === plain(one)) return apostrophe;
   if (isSwapped(one, other) || undoubled(other) === undoubled(one)) return likely;
   return distance(one, other);
+}
+
+/** Without accents, and with ss for ß: what is written where a keyboard lacks them, and the Swiss way. */
+function plain(word: string): string {
+  return word.replaceAll('ß', 'ss').normalize('NFD').replaceAll(/\p{M}/gu, '');
 }
 
 function isSwapped(one: string, other: string): boolean {

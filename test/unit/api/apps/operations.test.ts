@@ -74,7 +74,7 @@ async function toolsOf(slug: string): Promise<Tool[]> {
 
 /** Waits until an app has been asked, whatever came of it. */
 async function asked(slug: string): Promise<{ names: readonly string[]; fault: string | undefined }> {
-  for (let tries = 0; tries < 1_000; tries += 1) {
+  for (let tries = 0; tries < 2_500; tries += 1) {
     const standing = sample.apps.operations(slug);
     if (standing !== undefined) return standing;
     await sleep(20);
