@@ -1,6 +1,6 @@
 // Builds images with BuildKit on the node itself, keeps them in the cache as OCI archives, and pushes them to the
 // registry.
-import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -226,6 +226,11 @@ async function absentTags({ repository, standInFor = [] }: ImageRecipe): Promise
 /** The text of a build's log, for error messages. */
 export async function buildLog(name: string): Promise<string> {
   return (await readText(join(paths.logs, `image-${name}.log`))) ?? '';
+}
+
+/** Size of its archive, compressed as in the registry. */
+export async function imageBytes(name: string): Promise<number> {
+  return (await stat(archiveOf({ name, key: await imageKey(imageOf(name)) }))).size;
 }
 
 /** The image of the catalog by digest, for a manifest: it changes when the content does. */
