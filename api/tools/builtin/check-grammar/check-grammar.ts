@@ -52,6 +52,8 @@ export function checkGrammarTool({ workers, urls }: ToolDependencies): Tool {
                   timeoutMs: 20_000,
                   memoryMb: 384,
                   quickStart: true,
+                  // Its dictionary takes a second to load.
+                  warm: true,
                 },
                 context,
               ),
