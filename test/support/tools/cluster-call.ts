@@ -9,9 +9,7 @@ export const envelope = z.looseObject({
   latency_ms: z.number().optional(),
   detail: z.string().optional(),
   type: z.string().optional(),
-  artifact: z
-    .looseObject({ media_type: z.string(), file_name: z.string(), bytes: z.int(), url: z.url() })
-    .optional(),
+  artifact: z.looseObject({ media_type: z.string(), file_name: z.string(), bytes: z.int(), url: z.url() }).optional(),
   job: z.looseObject({ poll_url: z.url() }).optional(),
 });
 export type Envelope = z.output<typeof envelope>;

@@ -27,7 +27,7 @@ const html = `<!doctype html><html lang="en"><title>Container shipping</title><s
 export async function startPublicSite(): Promise<PublicSite> {
   const files: Readonly<Record<string, readonly [type: string, body: string | Uint8Array]>> = {
     '/page.html': ['text/html; charset=utf-8', html],
-    '/spoken.wav': ['audio/wav', speak(spokenSentence, 'wav')],
+    '/spoken.mp3': ['audio/mpeg', speak(spokenSentence, 'mp3')],
     '/columns.pdf': ['application/pdf', columns()],
     '/letters.png': ['image/png', await lettersPng(['HARBOUR MASTER', 'Berth 42'])],
   };
