@@ -26,6 +26,7 @@ export interface Build {
   dockerfile?: string;
   target?: string;
   arguments?: Record<string, string>;
+  compression?: 'zstd';
 }
 
 let started: Promise<void> | undefined;
@@ -109,7 +110,7 @@ export async function ensureArchive(
         ...['--addr', socket, 'build', '--progress=plain', '--frontend=dockerfile.v0'],
         ...[`--local=context=${context}`, `--local=dockerfile=${context}`],
         ...options.flatMap((option) => ['--opt', option]),
-        ...['--output', `type=oci,dest=${archive}.draft`],
+        ...['--output', `type=oci,dest=${archive}.draft,compression=${build.compression ?? 'gzip'}`],
       ],
       {
         env: { DOCKER_CONFIG: await dockerConfigFolder() },
@@ -183,6 +184,7 @@ export async function imageKey(image: ImageRecipe): Promise<string> {
     await folderKey(join(import.meta.dirname, image.folder)),
     JSON.stringify(image.arguments ?? {}),
     own,
+    ...(image.compression === undefined ? [] : [image.compression]),
     ...parts,
     ...bases,
   ]);
@@ -209,6 +211,7 @@ export async function ensureImage(image: ImageRecipe, report: Report = noReport)
     key: await imageKey(image),
     context: join(import.meta.dirname, image.folder),
     ...(image.arguments === undefined ? {} : { arguments: image.arguments }),
+    ...(image.compression === undefined ? {} : { compression: image.compression }),
   };
   const { archive, cached } = await ensureArchive(build, image.fill, report);
   report('pushing');

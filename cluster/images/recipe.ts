@@ -19,6 +19,8 @@ export interface ImageRecipe {
   /** Folder here with the Dockerfile. */
   folder: string;
   arguments?: Record<string, string>;
+  /** Of the layers; gzip where there is none. zstd takes a fraction of the time, and a little less space. */
+  compression?: 'zstd';
   /** Base images. */
   bases: readonly string[];
   /** Parts whose binaries it contains. */

@@ -21,6 +21,7 @@ function toolImage(
     repository: `moorage/${name}`,
     tags: [tag],
     folder: name,
+    compression: 'zstd',
     parts: [],
     fill: nothing,
     ...rest,

@@ -68,7 +68,7 @@ export function presentTools(values: unknown, wanted: readonly ToolServiceName[]
 const megabytes = (bytes: number): string => `${Math.round(bytes / 1e6)} MB`;
 
 export interface ToolPhase {
-  /** The images, one after the other but for the compiler and SearXNG; then the chart; then each service. */
+  /** The images, two at a time, beside the compiler and SearXNG; then the chart; then each service. */
   readonly steps: readonly Step[];
   /** The line on all of them once the steps have run. */
   readonly summary: () => Promise<string>;
@@ -87,9 +87,10 @@ export function toolPhase(host: ToolHost, wanted: readonly ToolServiceName[]): T
   const made = wanted.filter((name) => definitionOf(name).image !== undefined);
   const steps: Step[] = [
     ...(wanted.includes('gotenberg') ? compileSteps : []),
-    ...made.map((name): Step => ({
+    ...made.map((name, index): Step => ({
       name: `tool image ${name}`,
-      lane: 'images',
+      // Two at a time: while one downloads, another is written.
+      lane: `images ${index % 2}`,
       needs: name === 'gotenberg' ? ['compile gotenberg'] : [],
       run: async (report) => keep(name, await host.build(definitionOf(name).image ?? '', report)),
     })),

@@ -10,7 +10,8 @@ export const envelope = z.looseObject({
   detail: z.string().optional(),
   type: z.string().optional(),
   artifact: z.looseObject({ media_type: z.string(), file_name: z.string(), bytes: z.int(), url: z.url() }).optional(),
-  job: z.looseObject({ poll_url: z.url() }).optional(),
+  /** Its id alone, where the job has failed. */
+  job: z.union([z.looseObject({ poll_url: z.url() }), z.string()]).optional(),
 });
 export type Envelope = z.output<typeof envelope>;
 
@@ -42,7 +43,7 @@ export async function callOnCluster(
 
 async function settled(answer: Answer): Promise<Answer> {
   const { job, result, detail } = envelope.parse(JSON.parse(answer.body));
-  if (job === undefined || result !== undefined || detail !== undefined) return answer;
+  if (job === undefined || typeof job === 'string' || result !== undefined || detail !== undefined) return answer;
   const url = here(job.poll_url);
   url.searchParams.set('wait', '30');
   return settled(await get(url));
