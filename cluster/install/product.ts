@@ -51,7 +51,7 @@ async function ensureProductImage(
 ): Promise<{ reference: string; detail: string }> {
   const key = await productKey(target);
   const { archive, cached } = await ensureArchive(
-    { name: target, key, context: paths.root, target },
+    { name: target, key, context: paths.root, target, compression: 'zstd' },
     undefined,
     report,
   );
