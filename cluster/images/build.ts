@@ -100,17 +100,13 @@ export async function ensureArchive(
       await cp(build.context, scratch, { recursive: true });
       await fill?.(scratch, report);
     }
-    const options = [
-      ...Object.entries(build.arguments ?? {}).map(([name, value]) => `build-arg:${name}=${value}`),
-      ...(build.target === undefined ? [] : [`target=${build.target}`]),
-    ];
     await run(
       binary('buildkit', 'buildctl'),
       [
         ...['--addr', socket, 'build', '--progress=plain', '--frontend=dockerfile.v0'],
         ...[`--local=context=${context}`, `--local=dockerfile=${context}`],
-        ...options.flatMap((option) => ['--opt', option]),
-        ...['--output', `type=oci,dest=${archive}.draft,compression=${build.compression ?? 'gzip'}`],
+        ...optionsOf(build).flatMap((option) => ['--opt', option]),
+        ...['--output', `type=oci,dest=${archive}.draft,compression=${compressionOf(build)}`],
       ],
       {
         env: { DOCKER_CONFIG: await dockerConfigFolder() },
@@ -125,6 +121,13 @@ export async function ensureArchive(
   await removeOlder(build);
   return { archive, cached: false };
 }
+
+function optionsOf({ arguments: values = {}, target }: Build): string[] {
+  const given = Object.entries(values).map(([name, value]) => `build-arg:${name}=${value}`);
+  return target === undefined ? given : [...given, `target=${target}`];
+}
+
+const compressionOf = ({ compression = 'gzip' }: Build): string => compression;
 
 /** Names the instruction that BuildKit is at: `#8 [build 3/7] RUN npm ci` in its plain output. */
 export function buildProgress(report: Report): (line: string) => void {

@@ -39,8 +39,8 @@ const checks: Readonly<Record<string, Check>> = {
     assert.match(JSON.stringify(call.envelope.result), /first container ship sailed in 1956/);
   },
   render_diagram: async ({ file }) => {
-    const { width = 0, format } = await sharp(file).metadata();
-    assert.ok(format === 'png' && width > 100, `${String(format)} ${width}`);
+    const { width, format } = await sharp(file).metadata();
+    assert.ok(format === 'png' && width > 100, `${format} ${width}`);
   },
   check_grammar: (call) => {
     assert.deepEqual([field(call, 'checker'), field(call, 'corrected')], ['languagetool', 'Das ist ein Fehler.']);
@@ -168,6 +168,47 @@ describe('tools on a cluster', () => {
     if (hasInternet) assert.match(JSON.stringify(envelope.result), /Molecular Structure of Nucleic Acids/i);
     else assert.ok(status >= 500 && (envelope.detail ?? '').includes('crossref'), JSON.stringify(envelope));
   });
+});
+
+describe('what a service finds that an input has taken over', () => {
+  let site: PublicSite;
+  beforeAll(async () => {
+    site = await startPublicSite();
+  });
+  afterAll(() => site.stop());
+
+  /** Which of the addresses its pod reaches, its user, and what else it finds, a word each. */
+  const found = async (service: string): Promise<string[]> => {
+    const { hostname, port } = new URL(site.url);
+    const cluster = await kubectl('-n', 'default', 'get', 'service', 'kubernetes', '-o', 'jsonpath={.spec.clusterIP}');
+    const api = await kubectl(
+      '-n',
+      systemNamespace,
+      'get',
+      'service',
+      'moorage-api',
+      '-o',
+      'jsonpath={.spec.clusterIP}',
+    );
+    const script = [
+      `for at in ${hostname}/${port} ${cluster}/443 ${api}/80; do timeout 3 bash -c "exec 3<>/dev/tcp/$at" 2>/dev/null && echo "$at"; done`,
+      '[ "$(id -u)" = 0 ] && echo root',
+      'touch /x 2>/dev/null && echo writable',
+      '[ -e /var/run/secrets/kubernetes.io ] && echo token',
+      'true',
+    ].join('; ');
+    const out = await kubectl('-n', systemNamespace, 'exec', `deploy/moorage-${service}`, '--', 'bash', '-c', script);
+    return out.split('\n').filter((line) => line !== '');
+  };
+
+  it('only the proxy of Gotenberg reaches the public internet, and no more', async () => {
+    assert.deepEqual(await found('gotenberg-proxy'), ['44.128.0.80/8080']);
+  });
+
+  for (const service of ['speech', 'languagetool', 'pdftranslator', 'gotenberg'])
+    it(`${service} reaches nothing, writes nothing beside its folder, and has no token`, async () => {
+      assert.deepEqual(await found(service), []);
+    });
 });
 
 const podList = z.object({

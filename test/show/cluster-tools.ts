@@ -17,8 +17,8 @@ const folder = readCommandLine(
   ({ positionals: [named] }) => named ?? join(tmpdir(), 'moorage-cluster-tools'),
 );
 
-function short(value: unknown, most: number): string {
-  const text = (JSON.stringify(value) ?? '').replaceAll('|', String.raw`\|`);
+function short(value: object | string, most: number): string {
+  const text = JSON.stringify(value).replaceAll('|', String.raw`\|`);
   return text.length > most ? `${text.slice(0, most)}…` : text;
 }
 
