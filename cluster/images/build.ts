@@ -26,7 +26,7 @@ export interface Build {
   dockerfile?: string;
   target?: string;
   arguments?: Record<string, string>;
-  compression?: 'zstd';
+  compression?: 'gzip' | 'zstd';
 }
 
 let started: Promise<void> | undefined;
