@@ -25,7 +25,7 @@ test('together they may take 6 GiB at most, and request much less', async () => 
   assert.ok(requests.memoryMebibytes <= 2 * 1024, `${requests.memoryMebibytes} MiB`);
   assert.deepEqual(await sharesOf(['gotenberg']), {
     requests: { cpuMilli: 20, memoryMebibytes: 480 },
-    limits: { cpuMilli: 3000, memoryMebibytes: 1792 },
+    limits: { cpuMilli: 3000, memoryMebibytes: 1536 },
   });
 });
 

@@ -57,7 +57,7 @@ describe('toolPhase', () => {
     assert.match(said.get('tool searxng') ?? '', /^off: .*no internet/);
     assert.match(
       said.get('tool pdftranslator') ?? '',
-      /^image 5 MB, memory 384 MiB requested, 2048 MiB at most: translate_pdf$/,
+      /^image 5 MB, memory 384 MiB requested, 1536 MiB at most: translate_pdf$/,
     );
     assert.match(said.get('summary') ?? '', /speech, languagetool, pdftranslator, gotenberg; together 1632 MiB/);
   });
