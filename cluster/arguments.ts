@@ -75,7 +75,7 @@ export function readArguments({ values, positionals: [command] }: ParsedArgument
   };
 }
 
-/** A cluster that you have is told by its values. */
+/** A cluster that you have follows its values. */
 function toolsOf({ context, tools }: ParsedArguments['values']): readonly ToolServiceName[] {
   if (tools !== undefined && context !== undefined)
     throw new UsageError('--tools is for local clusters: set tools.<service>.enabled in the file of --values');

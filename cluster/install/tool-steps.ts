@@ -33,7 +33,7 @@ export interface ToolHost {
   readonly install: (settings: readonly string[]) => Promise<void>;
 }
 
-const notWanted = 'npm run up was told to start without it (--tools)';
+const notWanted = 'npm run up was asked to start without it (--tools)';
 const notYet = 'it is being started';
 const patienceSeconds = 300;
 

@@ -1,5 +1,5 @@
 // Every tool over the gateway of a real cluster, with the services behind them as pods: what each makes is opened, and
-// each says what it cost. What needs the internet is told apart from what does not.
+// each says what it cost. What needs the internet is set apart from what does not.
 import assert from 'node:assert/strict';
 import { lookup } from 'node:dns/promises';
 import sharp from 'sharp';

@@ -29,7 +29,7 @@ test('together they may take 6 GiB at most, and request much less', async () => 
   });
 });
 
-test('the chart is told which run and why others do not, commas and all', () => {
+test('the chart gets which run and why others do not, commas and all', () => {
   const states = new Map<'speech' | 'searxng', ToolState>([
     ['speech', { image: 'docker.io/moorage/speech@sha256:1' }],
     ['searxng', { offBecause: 'no internet, no search' }],

@@ -11,7 +11,7 @@ interface Trial {
   readonly waited: string[];
 }
 
-/** A cluster that takes all that it is told. */
+/** A cluster that takes all that it is given. */
 function trial({ values = {}, internet = false }: { values?: unknown; internet?: boolean } = {}): Trial {
   const installed: (readonly string[])[] = [];
   const waited: string[] = [];
