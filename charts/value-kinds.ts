@@ -37,3 +37,12 @@ export const optional = <Schema extends z.ZodType>(schema: Schema): z.ZodUnion<r
 /** As spec.models.dailyBudgetUsd of a HostedApp has it. */
 export const dailyBudget = z.string().regex(/^(0|[1-9][0-9]{0,4})([.][0-9]{1,4})?$/);
 export const usd = z.string().regex(/^[0-9]{1,7}(\.[0-9]{1,12})?$/);
+export const resources = z.strictObject({
+  requests: z.strictObject({ cpu: quantity, memory: quantity }),
+  limits: z.strictObject({ cpu: quantity, memory: quantity }),
+});
+
+export const workload = {
+  replicas: z.int().min(0).max(20).describe('Number of replicas.'),
+  resources: resources.describe('Resource requests and limits of each replica.'),
+};

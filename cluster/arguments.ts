@@ -1,5 +1,6 @@
 // Reads the command line of `up`, `down` and `status`.
 import { type parseCommandLine, UsageError, wholeNumber } from '../lib/command-line.ts';
+import { selectTools, type ToolServiceName } from './install/tool-services.ts';
 
 export interface Arguments {
   command: 'up' | 'down' | 'status';
@@ -13,11 +14,13 @@ export interface Arguments {
   httpPort: number | undefined;
   /** Base images that are built on demand, by the beginning of their name in the catalog. */
   baseImages: readonly string[];
+  /** Services behind tools that a local cluster runs. */
+  tools: readonly ToolServiceName[];
   /** With `down`: remove the cache too. */
   purge: boolean;
 }
 
-const usage = `usage: npm run up -- [--kind | --base-images LIST] [--https-port N] [--http-port N]
+const usage = `usage: npm run up -- [--kind | --base-images LIST] [--tools LIST] [--https-port N] [--http-port N]
        npm run up -- --context NAME [--values FILE]
        npm run status
        npm run down -- [--purge]
@@ -27,6 +30,8 @@ const usage = `usage: npm run up -- [--kind | --base-images LIST] [--https-port 
   --values FILE    chart values for that cluster (see charts/moorage/values.yaml)
   --base-images LIST  build these base images as well, which stay: all, planned (those of the languages that
                    Moorage plans), or names such as golang,java,python-3.12
+  --tools LIST     services behind tools to run once Moorage answers: all (the default), none, or some of
+                   speech, languagetool, pdftranslator, gotenberg, searxng
   --https-port N   port of the gateway on this machine (443)
   --http-port N    port that redirects to it (80)
   --purge          with down: remove the cache of compiled parts and images as well, and kind's images from Docker`;
@@ -39,6 +44,7 @@ export const commandLine = {
     kind: { type: 'boolean', default: false },
     values: { type: 'string' },
     'base-images': { type: 'string' },
+    tools: { type: 'string' },
     'https-port': { type: 'string' },
     'http-port': { type: 'string' },
     purge: { type: 'boolean', default: false },
@@ -57,7 +63,23 @@ export function readArguments({ values, positionals: [command] }: ParsedArgument
     throw new UsageError('--values requires --context: the local cluster has values of its own');
   if (kind && context !== undefined)
     throw new UsageError('--kind and --context cannot be used together: each selects a cluster');
-  return { command, context, kind, values: file, purge, baseImages: baseImagesOf(values), ...portsOf(values) };
+  return {
+    command,
+    context,
+    kind,
+    values: file,
+    purge,
+    baseImages: baseImagesOf(values),
+    tools: toolsOf(values),
+    ...portsOf(values),
+  };
+}
+
+/** A cluster that you have follows its values. */
+function toolsOf({ context, tools }: ParsedArguments['values']): readonly ToolServiceName[] {
+  if (tools !== undefined && context !== undefined)
+    throw new UsageError('--tools is for local clusters: set tools.<service>.enabled in the file of --values');
+  return selectTools(tools ?? 'all');
 }
 
 /** Only the one-machine node builds them: elsewhere they come from Docker Hub. */

@@ -1,10 +1,12 @@
 // The configuration of tools, read from the environment: URLs of backing services and limits on concurrent calls.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import { backingServices, type ServiceName, type ServiceUrls } from './services/backing-services.ts';
+import { backingServices, type OffCauses, type ServiceName, type ServiceUrls } from './services/backing-services.ts';
 
 export interface ToolSettings {
   readonly urls: ServiceUrls;
+  /** Why services without a URL are off. */
+  readonly offCauses: OffCauses;
   /** Model that the speech server transcribes with. */
   readonly speechModel: string;
   /** Calls in progress at once: in this process, and per caller. */
@@ -24,6 +26,19 @@ const addresses = z.object(
     names.map((name) => [
       backingServices[name].variable,
       serviceField.describe(`Base URL of ${backingServices[name].title}.`),
+    ]),
+  ),
+);
+const causeVariable = (name: ServiceName): string => backingServices[name].variable.replace(/_URL$/, '_OFF_BECAUSE');
+const causes = z.object(
+  Object.fromEntries(
+    names.map((name) => [
+      causeVariable(name),
+      z
+        .string()
+        .max(300)
+        .optional()
+        .describe(`Why ${backingServices[name].title} is off, for GET /t; without it, only how it is enabled is said.`),
     ]),
   ),
 );
@@ -47,19 +62,25 @@ const models = z.object({
     .describe('Model that the speech server transcribes with.'),
 });
 /** Every variable of tools. */
-export const environment = z.intersection(addresses, z.intersection(concurrency, z.intersection(workers, models)));
+export const environment = z.intersection(
+  addresses,
+  z.intersection(causes, z.intersection(concurrency, z.intersection(workers, models))),
+);
 
 /** Reads the configuration. @throws Error that names every invalid variable */
 export function readToolSettings(variables: NodeJS.ProcessEnv = process.env): ToolSettings {
   const read = readConfig(environment, variables);
   const given: Readonly<Record<string, unknown>> = read;
-  return {
-    urls: Object.fromEntries(
+  const byService = (variableOf: (name: ServiceName) => string): Partial<Record<ServiceName, string>> =>
+    Object.fromEntries(
       names.flatMap((name) => {
-        const url = given[backingServices[name].variable];
-        return url === undefined ? [] : [[name, url]];
+        const value = given[variableOf(name)];
+        return value === undefined || value === '' ? [] : [[name, value]];
       }),
-    ),
+    );
+  return {
+    urls: byService((name) => backingServices[name].variable),
+    offCauses: byService(causeVariable),
     speechModel: read.MOORAGE_SPEECH_MODEL,
     maxConcurrent: read.MOORAGE_TOOL_CALLS,
     maxConcurrentPerCaller: read.MOORAGE_TOOL_CALLS_PER_CALLER,

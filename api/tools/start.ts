@@ -71,6 +71,7 @@ export function startTools(options: ToolsOptions): Tools {
   const toolRegistry = new ToolRegistry({
     tools: made.map((tool) => atListPrice(tool, modelSettings.prices)),
     urls: settings.urls,
+    offCauses: settings.offCauses,
     modelsMissing: missingSetting(modelSettings),
   });
   const slots = new Slots(settings);

@@ -7,10 +7,8 @@ import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { noReport, type Report } from '../steps.ts';
 import { compileProgress, downloadProgress } from './progress.ts';
-import { recipeOf, type Edit, type Graft, type Part, type Recipe } from './recipes.ts';
+import { recipeOf, type Build, type Edit, type Graft, type Part, type Recipe } from './recipes.ts';
 import { findGo } from './toolchain.ts';
-
-type Build = Recipe['builds'][number];
 
 const modules = import.meta.dirname;
 const download = z.object({ Dir: z.string() });
@@ -92,10 +90,10 @@ async function prepareSource(go: string, recipe: Recipe, purpose: string): Promi
 }
 
 /** The arguments of one call of the compiler but for its output, and its environment. */
-function compilerCall({ packages, flags, cgo }: Build): { args: string[]; env: Record<string, string> } {
+function compilerCall({ packages, flags, cgo, inImage }: Build): { args: string[]; env: Record<string, string> } {
   return {
     args: [...compilerFlags, ...flags, ...packages],
-    env: { CGO_ENABLED: cgo === true ? '1' : '0', ...goEnvironment },
+    env: { CGO_ENABLED: cgo === true ? '1' : '0', ...(inImage === true ? { GOOS: 'linux' } : {}), ...goEnvironment },
   };
 }
 

@@ -7,11 +7,20 @@ export interface Recipe {
   /** Names the folder in the cache; the module in go.mod has the same one. */
   version: string;
   /** One compiler call each; `output` is a file name, or a folder when it ends in '/'. */
-  builds: readonly { output: string; packages: readonly string[]; flags: readonly string[]; cgo?: boolean }[];
+  builds: readonly Build[];
   /** Modules that are compiled from a copy, each with one of its folders replaced by a folder here. */
   grafts?: readonly Graft[];
   /** Changes to those copies, after the grafts. */
   edits?: readonly Edit[];
+}
+
+export interface Build {
+  output: string;
+  packages: readonly string[];
+  flags: readonly string[];
+  cgo?: boolean;
+  /** It runs in an image alone, so it is for Linux whatever this machine runs. */
+  inImage?: boolean;
 }
 
 export interface Edit {
@@ -175,6 +184,18 @@ export const recipes = [
 
 /** Compiled only where they are asked for, not for the one-machine node. */
 const others = [
+  {
+    part: 'gotenberg',
+    version: 'v8.36.0',
+    builds: [
+      {
+        output: 'gotenberg',
+        packages: ['github.com/gotenberg/gotenberg/v8/cmd/gotenberg'],
+        flags: ['-ldflags', `${strip} -X github.com/gotenberg/gotenberg/v8/cmd.Version=8.36.0`],
+        inImage: true,
+      },
+    ],
+  },
   {
     part: 'kubectl',
     module: 'kubernetes',

@@ -1,6 +1,6 @@
 // Builds images with BuildKit on the node itself, keeps them in the cache as OCI archives, and pushes them to the
 // registry.
-import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -26,6 +26,7 @@ export interface Build {
   dockerfile?: string;
   target?: string;
   arguments?: Record<string, string>;
+  compression?: 'gzip' | 'zstd';
 }
 
 let started: Promise<void> | undefined;
@@ -99,17 +100,13 @@ export async function ensureArchive(
       await cp(build.context, scratch, { recursive: true });
       await fill?.(scratch, report);
     }
-    const options = [
-      ...Object.entries(build.arguments ?? {}).map(([name, value]) => `build-arg:${name}=${value}`),
-      ...(build.target === undefined ? [] : [`target=${build.target}`]),
-    ];
     await run(
       binary('buildkit', 'buildctl'),
       [
         ...['--addr', socket, 'build', '--progress=plain', '--frontend=dockerfile.v0'],
         ...[`--local=context=${context}`, `--local=dockerfile=${context}`],
-        ...options.flatMap((option) => ['--opt', option]),
-        ...['--output', `type=oci,dest=${archive}.draft`],
+        ...optionsOf(build).flatMap((option) => ['--opt', option]),
+        ...['--output', `type=oci,dest=${archive}.draft,compression=${compressionOf(build)}`],
       ],
       {
         env: { DOCKER_CONFIG: await dockerConfigFolder() },
@@ -124,6 +121,13 @@ export async function ensureArchive(
   await removeOlder(build);
   return { archive, cached: false };
 }
+
+function optionsOf({ arguments: values = {}, target }: Build): string[] {
+  const given = Object.entries(values).map(([name, value]) => `build-arg:${name}=${value}`);
+  return target === undefined ? given : [...given, `target=${target}`];
+}
+
+const compressionOf = ({ compression = 'gzip' }: Build): string => compression;
 
 /** Names the instruction that BuildKit is at: `#8 [build 3/7] RUN npm ci` in its plain output. */
 export function buildProgress(report: Report): (line: string) => void {
@@ -183,6 +187,7 @@ export async function imageKey(image: ImageRecipe): Promise<string> {
     await folderKey(join(import.meta.dirname, image.folder)),
     JSON.stringify(image.arguments ?? {}),
     own,
+    ...(image.compression === undefined ? [] : [image.compression]),
     ...parts,
     ...bases,
   ]);
@@ -209,6 +214,7 @@ export async function ensureImage(image: ImageRecipe, report: Report = noReport)
     key: await imageKey(image),
     context: join(import.meta.dirname, image.folder),
     ...(image.arguments === undefined ? {} : { arguments: image.arguments }),
+    ...(image.compression === undefined ? {} : { compression: image.compression }),
   };
   const { archive, cached } = await ensureArchive(build, image.fill, report);
   report('pushing');
@@ -226,6 +232,11 @@ async function absentTags({ repository, standInFor = [] }: ImageRecipe): Promise
 /** The text of a build's log, for error messages. */
 export async function buildLog(name: string): Promise<string> {
   return (await readText(join(paths.logs, `image-${name}.log`))) ?? '';
+}
+
+/** Size of its archive, compressed as in the registry. */
+export async function imageBytes(name: string): Promise<number> {
+  return (await stat(archiveOf({ name, key: await imageKey(imageOf(name)) }))).size;
 }
 
 /** The image of the catalog by digest, for a manifest: it changes when the content does. */

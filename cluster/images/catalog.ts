@@ -10,6 +10,7 @@ import { debian, nodeImage, python } from './languages/makers.ts';
 import { onDemand } from './languages/on-demand.ts';
 import type { ImageRecipe } from './recipe.ts';
 import { serviceImages, servicesOnDemand } from './services.ts';
+import { toolImages } from './tools.ts';
 
 export type { ImageRecipe } from './recipe.ts';
 
@@ -94,4 +95,5 @@ export const images: readonly ImageRecipe[] = [
   },
   ...onDemand,
   ...servicesOnDemand,
+  ...toolImages,
 ];

@@ -4,8 +4,11 @@ import type { Report } from '../steps.ts';
 
 export interface ImageRecipe {
   name: string;
-  /** Built only where it is asked for (`up --base-images`): no part of the cluster starts from it. */
-  on?: 'demand';
+  /**
+   * Built only where it is asked for: by `up --base-images` (`demand`), or as a service behind tools by `up --tools`
+   * (`tools`). No part of the cluster starts from it.
+   */
+  on?: 'demand' | 'tools';
   /** Registry whose name it has; Docker Hub where there is none. */
   host?: string;
   /** Repository and tags; Docker Hub's official images live under library/. */
@@ -16,6 +19,8 @@ export interface ImageRecipe {
   /** Folder here with the Dockerfile. */
   folder: string;
   arguments?: Record<string, string>;
+  /** Of the layers; gzip where there is none. zstd takes a fraction of the time, and a little less space. */
+  compression?: 'zstd';
   /** Base images. */
   bases: readonly string[];
   /** Parts whose binaries it contains. */

@@ -41,8 +41,15 @@ export async function installChart(
   ]);
 }
 
-/** Waits until every workload of the release serves its current template. */
-export async function waitForRelease(kubectl: Kubectl): Promise<undefined> {
+/** Values that the release was last given; empty where there is none. */
+export async function releaseValues({ helm, kubeconfig }: HelmTarget): Promise<unknown> {
+  const scope = ['--kubeconfig', kubeconfig, '--namespace', release.namespace];
+  const text = await run(helm, ['get', 'values', release.name, '--output', 'json', ...scope]).catch(() => '{}');
+  return JSON.parse(text);
+}
+
+/** Waits until every workload of the release serves its current template, but for the Deployments named. */
+export async function waitForRelease(kubectl: Kubectl, except: readonly string[] = []): Promise<undefined> {
   const names = await kubectl([
     '-n',
     release.namespace,
@@ -54,6 +61,7 @@ export async function waitForRelease(kubectl: Kubectl): Promise<undefined> {
     'name',
   ]);
   for (const name of names.split('\n').filter((line) => line !== '')) {
+    if (except.some((each) => name === `deployment.apps/${each}`)) continue;
     await waitForRollout(kubectl, release.namespace, name, 180);
   }
   return undefined;

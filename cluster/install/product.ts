@@ -1,48 +1,42 @@
 // Moorage itself on the one-machine node: its images, its chart, and the sample app.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { binary } from '../binaries/build.ts';
 import { contentKey, folderKey, readText } from '../files.ts';
 import { ensureArchive, imageKey, imageOf, imageReference, pushArchive } from '../images/build.ts';
-import { missingImages, offeredServices } from '../images/missing.ts';
-import type { ImageRecipe } from '../images/recipe.ts';
 import type { Kubectl } from '../kubectl.ts';
 import { installDemoRouter, installGateway, installPushSecret } from '../node/addons.ts';
-import { confinedClass } from '../node/disk/confined.ts';
 import type { GatewayPorts } from '../node/gateway/ports.ts';
 import { dockerConfig } from '../node/registry/registry.ts';
 import { ensureProcess } from '../node/daemons/processes.ts';
 import { collectorSpec } from '../node/registry/collector.ts';
 import { cleanRegistry } from '../node/registry/registry-cleanup.ts';
-import { appsQuota } from '../node/room.ts';
 import { node, processFolders } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { limitBytes } from '../registry/storage.ts';
 import type { Report, Step } from '../steps.ts';
-import { installChart, waitForRelease } from './helm.ts';
-import { packageSettings } from './package-hosts.ts';
+import { waitForRelease } from './helm.ts';
+import { productTargets, type NodeRelease, type ProductTarget } from './node-release.ts';
 import { submitSample, writeAddresses } from './sample.ts';
-
-const targets = ['moorage', 'moorage-workers', 'moorage-pipeline'] as const;
-type Target = (typeof targets)[number];
+import { toolSettings, toolWorkloads } from './tool-services.ts';
+import { presentTools } from './tool-steps.ts';
 
 /** What the root Dockerfile copies into all images, what into one alone, and base images. */
 const sources = {
   folders: ['lib', 'crds', 'controller', 'activator', 'api'],
   files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'],
 };
-const manifests: Record<Target, readonly string[]> = {
+const manifests: Record<ProductTarget, readonly string[]> = {
   moorage: ['manifests'],
   'moorage-workers': [],
   'moorage-pipeline': [],
 };
-const bases: Record<Target, readonly string[]> = {
+const bases: Record<ProductTarget, readonly string[]> = {
   moorage: ['node-24'],
   'moorage-workers': ['node-24'],
   'moorage-pipeline': ['node-24', 'buildkit', 'gitleaks'],
 };
 
-async function productKey(target: Target): Promise<string> {
+async function productKey(target: ProductTarget): Promise<string> {
   const folders = await Promise.all(sources.folders.map((folder) => folderKey(join(paths.root, folder))));
   const own = await Promise.all(manifests[target].map((folder) => folderKey(join(paths.root, folder), ['samples'])));
   const files = await Promise.all(sources.files.map(async (file) => (await readText(join(paths.root, file))) ?? ''));
@@ -51,10 +45,13 @@ async function productKey(target: Target): Promise<string> {
 }
 
 /** Builds and pushes one target of the root Dockerfile. Returns the image by digest. */
-async function ensureProductImage(target: Target, report: Report): Promise<{ reference: string; detail: string }> {
+async function ensureProductImage(
+  target: ProductTarget,
+  report: Report,
+): Promise<{ reference: string; detail: string }> {
   const key = await productKey(target);
   const { archive, cached } = await ensureArchive(
-    { name: target, key, context: paths.root, target },
+    { name: target, key, context: paths.root, target, compression: 'zstd' },
     undefined,
     report,
   );
@@ -66,9 +63,9 @@ async function ensureProductImage(target: Target, report: Report): Promise<{ ref
 const pipelineBases = ['node-24', 'python-3.11', 'nginx'];
 
 /** The steps from an empty cluster to Moorage running on it. */
-export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, images: readonly ImageRecipe[]): Step[] {
-  const references = new Map<Target, string>();
-  const image = (target: Target): Step => ({
+export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, release: NodeRelease): Step[] {
+  const { references } = release;
+  const image = (target: ProductTarget): Step => ({
     name: `image ${target}`,
     lane: 'images',
     needs: [...bases[target].map((base) => `image ${base}`)],
@@ -79,7 +76,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, images
     },
   });
   return [
-    ...targets.map(image),
+    ...productTargets.map(image),
     {
       name: 'gateway',
       needs: ['dns', 'gateway api', 'network policy', 'image traefik', 'image moorage'],
@@ -95,30 +92,15 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, images
     {
       name: 'moorage chart',
       needs: [
-        ...targets.map((target) => `image ${target}`),
+        ...productTargets.map((target) => `image ${target}`),
         'compile helm',
         'gateway',
         'network policy',
         'runtime class',
       ],
       run: async () => {
-        const settings = [
-          `image=${references.get('moorage') ?? ''}`,
-          `workers.image=${references.get('moorage-workers') ?? ''}`,
-          `pipelineImage=${references.get('moorage-pipeline') ?? ''}`,
-          `externalPort=${ports().https}`,
-          `apps.runtimeClassName=${confinedClass}`,
-          `registry.missingImages={${(await missingImages(images)).join(',')}}`,
-          ...(await offeredServices(images)),
-          ...appsQuota(),
-          ...(await packageSettings()),
-        ];
         await installPushSecret(kubectl, await dockerConfig());
-        await installChart(
-          { helm: binary('helm', 'helm'), kubeconfig: paths.kubeconfig },
-          [join(paths.root, 'cluster', 'values.local.yaml')],
-          settings,
-        );
+        await release.install(toolSettings(presentTools(await release.values(), release.tools)));
         return (await readFile(join(paths.root, 'charts', 'moorage', 'Chart.yaml'), 'utf8')).match(
           /^version:.*$/m,
         )?.[0];
@@ -132,7 +114,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, images
     {
       name: 'moorage ready',
       needs: ['moorage chart', 'git server', 'demo router', 'storage', 'image postgres'],
-      run: () => waitForRelease(kubectl),
+      run: () => waitForRelease(kubectl, toolWorkloads),
     },
     {
       name: 'registry cleanup',

@@ -10,7 +10,7 @@ import { askRegistry, push } from './registry.ts';
 export const ownPrefix = 'moorage-kind';
 
 /** Builds an image. Returns its name in the Docker engine, which changes with the content. */
-async function build(name: string, args: readonly string[]): Promise<string> {
+export async function buildImage(name: string, args: readonly string[]): Promise<string> {
   const id = await docker(['build', '--quiet', ...args]);
   const image = `${ownPrefix}/${name}:${id.replace(/^sha256:/, '').slice(0, 16)}`;
   await docker(['tag', id, image]);
@@ -19,7 +19,7 @@ async function build(name: string, args: readonly string[]): Promise<string> {
 
 /** Builds a target of the root Dockerfile. */
 export async function buildProduct(target: 'moorage' | 'moorage-workers' | 'moorage-pipeline'): Promise<string> {
-  return await build(target, ['--target', target, paths.root]);
+  return await buildImage(target, ['--target', target, paths.root]);
 }
 
 /** Pushes an image that was built here, and returns it by digest. */
@@ -43,7 +43,7 @@ async function publishFrom(
   try {
     for (const [to, from] of Object.entries(sources))
       await cp(join(paths.root, 'cluster', from), join(scratch, to), { recursive: true });
-    const built = await build(name, [...args, scratch]);
+    const built = await buildImage(name, [...args, scratch]);
     return { built, published: await publishProduct(name, built) };
   } finally {
     await rm(scratch, { recursive: true, force: true });

@@ -3,6 +3,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Arguments } from '../arguments.ts';
 import { waitForRelease } from '../install/helm.ts';
+import { toolPhase } from '../install/tool-steps.ts';
 import { findHelm, findKind } from '../install/tools.ts';
 import { withLock } from '../lock.ts';
 import { httpsUrl } from '../node/gateway/ports.ts';
@@ -17,7 +18,8 @@ import { containerExists, containers, docker, dockerAnswers, downloadedImages, h
 import { ownPrefix } from './images.ts';
 import { decidePorts, publishedPorts, requireFreePorts } from './ports.ts';
 import { removeRegistry } from './registry.ts';
-import { kindSteps } from './up.ts';
+import { kindToolHost } from './tools.ts';
+import { KindRelease, kindSteps } from './up.ts';
 import { downloads, nodeImage } from './versions.ts';
 
 /** One cluster an engine, whichever checkout asks for it. */
@@ -40,7 +42,9 @@ async function up(args: Arguments): Promise<void> {
   if (!(await hasImage(nodeImage))) say(`The first run downloads ${downloads}. Later ones take less than a minute.`);
   await mkdir(paths.kind, { recursive: true });
   const [kind, helm] = [await findKind(), await findHelm()];
-  await runSteps(kindSteps({ kind, helm }, ports), lineReporter());
+  const release = new KindRelease(helm, ports);
+  const tools = toolPhase(kindToolHost(release), args.tools);
+  await runSteps(kindSteps(kind, release, args.tools), lineReporter());
   say(`
 Moorage is up after ${formatElapsed(Date.now() - begun)}.
 
@@ -50,7 +54,10 @@ Moorage is up after ${formatElapsed(Date.now() - begun)}.
   certificate   ${paths.authority}
 
 Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
-     npm run submit -- ./folder-with-an-app`);
+     npm run submit -- ./folder-with-an-app
+`);
+  await runSteps(tools.steps, lineReporter());
+  say(`\n${await tools.summary()}`);
 }
 
 /** Removes the images that `up` built or downloaded. Those that something else uses stay. */

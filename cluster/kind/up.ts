@@ -1,8 +1,10 @@
 // Brings Moorage up on a kind cluster: the list of steps, and what each needs.
 import { join } from 'node:path';
-import { installChart, waitForRelease } from '../install/helm.ts';
+import { installChart, releaseValues, waitForRelease, type HelmTarget } from '../install/helm.ts';
 import { packageSettings } from '../install/package-hosts.ts';
 import { submitSample, writeAddresses } from '../install/sample.ts';
+import { toolSettings, toolWorkloads, type ToolServiceName } from '../install/tool-services.ts';
+import { presentTools } from '../install/tool-steps.ts';
 import {
   installDemoRouter,
   installGateway,
@@ -24,11 +26,6 @@ import { cleanRegistry } from './registry-cleanup.ts';
 import { ensureRegistry, pushConfig } from './registry.ts';
 import { seeds, traefikImage } from './versions.ts';
 
-export interface KindTools {
-  kind: string;
-  helm: string;
-}
-
 /** Images by name: as Docker knows them, and as pods pull them. */
 interface Images {
   built: Map<string, string>;
@@ -41,9 +38,32 @@ function named(images: ReadonlyMap<string, string>, name: string): string {
   return image;
 }
 
-async function installMoorage(helm: string, images: Images, ports: GatewayPorts): Promise<undefined> {
+/** Moorage's release on kind, whose images are known once they are published. */
+export class KindRelease {
+  readonly images: Images = { built: new Map(), published: new Map() };
+  readonly ports: GatewayPorts;
+  readonly #target: HelmTarget;
+
+  constructor(helm: string, ports: GatewayPorts) {
+    this.#target = { helm, kubeconfig: paths.kubeconfig };
+    this.ports = ports;
+  }
+
+  /** Installs or upgrades it, with settings of services behind tools. */
+  async install(tools: readonly string[]): Promise<void> {
+    const values = [join(paths.root, 'cluster', 'values.local.yaml')];
+    await installChart(this.#target, values, [...(await settingsOf(this.images, this.ports)), ...tools]);
+  }
+
+  /** Values that it was last given. */
+  async values(): Promise<unknown> {
+    return await releaseValues(this.#target);
+  }
+}
+
+async function settingsOf(images: Images, ports: GatewayPorts): Promise<string[]> {
   const [registry, api] = await Promise.all([addressOf(containers.registry), addressOf(containers.node)]);
-  const settings = [
+  return [
     `image=${named(images.published, 'moorage')}`,
     `workers.image=${named(images.published, 'moorage-workers')}`,
     `pipelineImage=${named(images.published, 'moorage-pipeline')}`,
@@ -53,10 +73,6 @@ async function installMoorage(helm: string, images: Images, ports: GatewayPorts)
     `network.apiServer.cidrs={${api}/32}`,
     ...(await packageSettings()),
   ];
-  const values = [join(paths.root, 'cluster', 'values.local.yaml')];
-  await installPushSecret(kubectl, await pushConfig());
-  await installChart({ helm, kubeconfig: paths.kubeconfig }, values, settings);
-  return undefined;
 }
 
 /** Addresses that no app may reach: the node's API server and kubelet, and the registry. */
@@ -109,8 +125,8 @@ function imageSteps(images: Images): Step[] {
 }
 
 /** All steps from a Docker engine to the sample app. */
-export function kindSteps({ kind, helm }: KindTools, ports: GatewayPorts): Step[] {
-  const images: Images = { built: new Map(), published: new Map() };
+export function kindSteps(kind: string, release: KindRelease, wanted: readonly ToolServiceName[]): Step[] {
+  const { images, ports } = release;
   const published = (name: string): string => named(images.published, name);
   return [
     { name: 'kind cluster', run: () => ensureCluster(kind, ports) },
@@ -154,7 +170,11 @@ export function kindSteps({ kind, helm }: KindTools, ports: GatewayPorts): Step[
     {
       name: 'moorage chart',
       needs: ['gateway', 'isolation', 'image moorage-workers', 'image moorage-pipeline'],
-      run: () => installMoorage(helm, images, ports),
+      run: async () => {
+        await installPushSecret(kubectl, await pushConfig());
+        await release.install(toolSettings(presentTools(await release.values(), wanted)));
+        return undefined;
+      },
     },
     {
       name: 'demo router',
@@ -164,7 +184,7 @@ export function kindSteps({ kind, helm }: KindTools, ports: GatewayPorts): Step[
     {
       name: 'moorage ready',
       needs: ['moorage chart', 'git server', 'demo router', ...seeds.map((image) => `image ${image}`)],
-      run: () => waitForRelease(kubectl),
+      run: () => waitForRelease(kubectl, toolWorkloads),
     },
     {
       name: 'registry cleanup',

@@ -1,7 +1,9 @@
 // The one-machine node as a target: what `up`, `down` and `status` do there.
 import type { Arguments } from '../arguments.ts';
 import { selectImages } from '../images/select.ts';
+import { NodeRelease } from '../install/node-release.ts';
 import { productSteps } from '../install/product.ts';
+import { toolPhase } from '../install/tool-steps.ts';
 import { withLock } from '../lock.ts';
 import { paths } from '../paths.ts';
 import { formatElapsed, lineReporter, say } from '../report.ts';
@@ -9,10 +11,13 @@ import { runSteps } from '../steps.ts';
 import type { Target } from '../target.ts';
 import { downSteps } from './down.ts';
 import { requireNodeMachine } from './machine.ts';
-import { choosePorts, httpsUrl } from './gateway/ports.ts';
-import { node } from './settings.ts';
+import { choosePorts, httpsUrl, type GatewayPorts } from './gateway/ports.ts';
+import { ensureProcess } from './daemons/processes.ts';
+import { collectorSpec, stopCollector } from './registry/collector.ts';
+import { node, processFolders } from './settings.ts';
 import { nodeStatus } from './status.ts';
 import { nodeKubectl } from './kubectl.ts';
+import { nodeToolHost } from './tools.ts';
 import { nodeSteps, stopBuildkit } from './up.ts';
 
 /** Outside of the folders that `down` removes. */
@@ -24,12 +29,23 @@ async function up(args: Arguments): Promise<void> {
   const begun = Date.now();
   const ports = await choosePorts({ http: args.httpPort, https: args.httpsPort });
   say('one-machine Kubernetes node');
+  const release = new NodeRelease({ ports: () => ports, images, tools: args.tools });
+  const tools = toolPhase(nodeToolHost(release), args.tools);
   try {
-    const steps = [...nodeSteps(() => ports, images), ...productSteps(nodeKubectl, () => ports, images)];
+    const steps = [...nodeSteps(() => ports, images), ...productSteps(nodeKubectl, () => ports, release)];
     await runSteps(steps, lineReporter());
+    sayUp(begun, ports);
+    // It would stop the registry within a push.
+    await stopCollector();
+    await runSteps(tools.steps, lineReporter());
+    await ensureProcess(processFolders, await collectorSpec());
   } finally {
     await stopBuildkit();
   }
+  say(`\n${await tools.summary()}`);
+}
+
+function sayUp(begun: number, ports: GatewayPorts): void {
   say(`
 Moorage is up after ${formatElapsed(Date.now() - begun)}.
 
@@ -39,7 +55,8 @@ Moorage is up after ${formatElapsed(Date.now() - begun)}.
   certificate   ${paths.authority}
 
 Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
-     npm run submit -- ./folder-with-an-app`);
+     npm run submit -- ./folder-with-an-app
+`);
 }
 
 /** The one-machine node. */

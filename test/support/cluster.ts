@@ -51,6 +51,13 @@ export async function get(
 export const localFetch = ((input: Parameters<typeof fetch>[0], init?: Parameters<typeof fetch>[1]) =>
   fetch(input, { ...init, dispatcher: agent })) as unknown as typeof globalThis.fetch;
 
+/** The bytes of a file, through the gateway. */
+export async function getBytes(url: URL): Promise<Uint8Array> {
+  const response = await request(url, { dispatcher: agent, method: 'GET' });
+  if (response.statusCode !== 200) throw new Error(`${url.href} answers ${response.statusCode}`);
+  return new Uint8Array(await response.body.arrayBuffer());
+}
+
 /** Runs kubectl on the cluster that `npm run up` made. */
 export async function kubectl(...args: readonly string[]): Promise<string> {
   const { stdout } = await execa('.moorage/kubectl', args, { env: { KUBECONFIG: '.moorage/kubeconfig' } });

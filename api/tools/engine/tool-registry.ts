@@ -1,13 +1,15 @@
 // The tools by name: finds one, suggests names for a misspelled one, and says whether one is available here.
 import { distance } from 'fastest-levenshtein';
 import { Problem } from '../../../lib/problem.ts';
-import { offBecause, serviceOff, type ServiceUrls } from '../services/backing-services.ts';
+import { offBecause, serviceOff, type OffCauses, type ServiceUrls } from '../services/backing-services.ts';
 import { unknownTool } from '../problems.ts';
 import type { Tool } from '../tool.ts';
 
 export interface ToolRegistryOptions {
   readonly tools: readonly Tool[];
   readonly urls: ServiceUrls;
+  /** Why services are off, where the operator has said it. */
+  readonly offCauses?: OffCauses;
   /** What is missing for calling models; undefined where nothing is. */
   readonly modelsMissing: string | undefined;
 }
@@ -32,14 +34,17 @@ export class ToolRegistry {
 
   /** Why a tool is not available here, and which setting enables it; undefined when it is available. */
   offBecause({ needs, asksModels }: Tool): string | undefined {
-    if (needs !== undefined && this.#options.urls[needs] === undefined) return offBecause(needs);
+    if (needs !== undefined && this.#options.urls[needs] === undefined)
+      return offBecause(needs, this.#options.offCauses?.[needs]);
     return asksModels === true ? this.#options.modelsMissing : undefined;
   }
 
   /** @throws Problem (service-off) when the service of this tool is off */
   refuseOff({ needs }: Tool): void {
     if (needs !== undefined && this.#options.urls[needs] === undefined)
-      throw new Problem(serviceOff, offBecause(needs), { members: { service: needs } });
+      throw new Problem(serviceOff, offBecause(needs, this.#options.offCauses?.[needs]), {
+        members: { service: needs },
+      });
   }
 }
 

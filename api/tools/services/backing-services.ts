@@ -29,6 +29,9 @@ export const backingServices = {
 
 export type ServiceName = keyof typeof backingServices;
 
+/** Why services are off, as the operator says it. */
+export type OffCauses = Readonly<Partial<Record<ServiceName, string>>>;
+
 /** Base URLs of those that are enabled, without a trailing slash. */
 export type ServiceUrls = Readonly<Partial<Record<ServiceName, string>>>;
 
@@ -47,8 +50,9 @@ export function serviceUrl(urls: ServiceUrls, name: ServiceName): string {
   return url;
 }
 
-/** How the operator enables a service. */
-export function offBecause(name: ServiceName): string {
+/** How the operator enables a service; `cause` is why it is off, where that is known. */
+export function offBecause(name: ServiceName, cause?: string): string {
   const { title, variable, value } = backingServices[name];
-  return `This tool needs ${title}. The operator of this installation enables it with the Helm value ${value}, or, outside a cluster, with ${variable}.`;
+  const needed = `This tool needs ${title}${cause === undefined ? '' : `, which is off: ${cause.replace(/\.$/, '')}`}.`;
+  return `${needed} The operator of this installation enables it with the Helm value ${value}, or, outside a cluster, with ${variable}.`;
 }

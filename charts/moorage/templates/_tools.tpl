@@ -23,6 +23,10 @@
 {{- range $name, $variable := $variables }}
 {{- with include "moorage.toolUrl" (list $ $name) }}
 - {name: {{ $variable }}, value: {{ . | quote }}}
+{{- else }}
+{{- with (index $.Values.tools $name).offBecause }}
+- {name: {{ $variable | replace "_URL" "_OFF_BECAUSE" }}, value: {{ . | quote }}}
+{{- end }}
 {{- end }}
 {{- end }}
 - {name: MOORAGE_SPEECH_MODEL, value: {{ .Values.tools.speech.model | quote }}}

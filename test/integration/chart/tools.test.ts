@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { backingServices, type ServiceName } from '../../../api/tools/services/backing-services.ts';
+import { backingServices, offBecause, type ServiceName } from '../../../api/tools/services/backing-services.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
 import {
@@ -235,6 +235,25 @@ test('a speech server with its model on a volume downloads nothing', async () =>
   assert.equal(podOf(full, 'speech').initContainers?.[0]?.command.at(-1), 'Systran/faster-whisper-small');
   const claimed = await render({ ...required, tools: { speech: { enabled: true, modelClaim: 'whisper' } } });
   assert.deepEqual([podOf(claimed, 'speech').initContainers, outOf(claimed, 'speech')], [undefined, []]);
+});
+
+test('a speech server whose image holds the model downloads nothing', async () => {
+  const held = await render({ ...required, tools: { speech: { enabled: true, modelInImage: true } } });
+  assert.deepEqual([podOf(held, 'speech').initContainers, outOf(held, 'speech')], [undefined, []]);
+});
+
+test('the API learns why a service is off, and nothing of one that runs', async () => {
+  const cause = 'this machine has no internet, so there is nothing to search';
+  const some = await render({
+    ...required,
+    tools: { searxng: { offBecause: cause }, gotenberg: { enabled: true, offBecause: 'it is being started' } },
+  });
+  const { offCauses, urls } = readToolSettings(environmentOf(some, 'api'));
+  assert.deepEqual([offCauses, Object.keys(urls)], [{ searxng: cause }, ['gotenberg']]);
+  assert.match(
+    offBecause('searxng', offCauses.searxng),
+    /which is off: this machine has no internet, so there is nothing to search\. The operator .* tools\.searxng\.enabled/,
+  );
 });
 
 test('the PDF translator finds the models that its image was built with', () => {

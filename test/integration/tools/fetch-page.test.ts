@@ -35,6 +35,10 @@ describe('fetch_page', () => {
       '/moved': (_request, response) => {
         response.writeHead(301, { location: '/docs/moorings.html' }).end();
       },
+      '/bodiless': page(
+        'text/html',
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Moorings</title><h1>Moorings</h1><h2>Lines</h2><p>A line leads to the quay.</html>',
+      ),
       '/based': page(
         'text/html',
         `<html><head><base href="https://based.example/dir/"><title>x</title></head><body><article><p>${paragraph}<a href="page">link</a></p></article></body></html>`,
@@ -114,6 +118,12 @@ describe('fetch_page', () => {
       { text: 'elsewhere', url: 'https://other.example/x?a=1#top' },
     ]);
     assert.ok(found.word_count > 100 && found.word_count < 250, String(found.word_count));
+  });
+
+  it('reads a page whose author has left out the body element, as HTML allows', async () => {
+    const found = await read('/bodiless');
+    assert.deepEqual([found.title, found.language], ['Moorings', 'en']);
+    assert.match(found.markdown, /^## Lines\n+A line leads to the quay\.$/m);
   });
 
   it('keeps the whole page when asked to', async () => {

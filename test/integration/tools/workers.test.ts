@@ -185,6 +185,17 @@ describe.each(transports)('workers %s', (_name, create) => {
     await workers.close();
   });
 
+  test('those that are kept take no room from the others', async () => {
+    const workers = await create({ size: 2, idle: 1, idleMs: 60_000 });
+    const run = async (memoryMb: number, warm: boolean): Promise<number> =>
+      identity.parse(await workers.run({ module, memoryMb, warm, input: { deed: 'process' } }, somebody())).pid;
+    const kept = [await run(66, true), await run(67, true), await run(68, true)];
+    const other = await run(69, false);
+    assert.equal(await run(69, false), other);
+    assert.deepEqual([await run(66, true), await run(67, true), await run(68, true)], kept);
+    await workers.close();
+  });
+
   describe('memory that workers share', () => {
     const time = z.object({ from: z.number(), to: z.number() });
 

@@ -2,30 +2,19 @@
 // the flags of the chart behind the guarded proxy.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  copyFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-} from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Guard, type GuardOptions } from '../../../api/tools/fetch/guard.ts';
 import { startGuardProxy } from '../../../api/tools/fetch/proxy.ts';
-import { findGo } from '../../../cluster/binaries/toolchain.ts';
-import { folderKey } from '../../../cluster/files.ts';
+import { binary, buildPart } from '../../../cluster/binaries/build.ts';
 import { paths } from '../../../cluster/paths.ts';
 import { run } from '../../../cluster/shell.ts';
 import { exclusively } from '../exclusively.ts';
 import { freePort } from '../free-port.ts';
 
-const source = join(import.meta.dirname, 'gotenberg');
+const image = join(paths.root, 'cluster', 'images', 'gotenberg');
 const chartFiles = join(import.meta.dirname, '../../../charts/moorage/files');
 
 /** What it runs, as Debian packages them: the official image takes the same from there. */
@@ -104,7 +93,7 @@ function environment(folder: string, chromium: string): NodeJS.ProcessEnv {
     CHROMIUM_BIN_PATH: chromium,
     CHROMIUM_HYPHEN_DATA_DIR_PATH: folder,
     LIBREOFFICE_BIN_PATH: '/usr/lib/libreoffice/program/soffice.bin',
-    UNOCONVERTER_BIN_PATH: join(source, 'unoconverter'),
+    UNOCONVERTER_BIN_PATH: join(image, 'unoconverter'),
     OTEL_TRACES_EXPORTER: 'none',
     OTEL_METRICS_EXPORTER: 'none',
     OTEL_LOGS_EXPORTER: 'none',
@@ -120,28 +109,8 @@ async function installPackages(): Promise<void> {
 }
 
 async function compile(): Promise<string> {
-  const folder = join(paths.cache, 'gotenberg', await folderKey(source));
-  const program = join(folder, 'gotenberg');
-  if (existsSync(program)) return program;
-  const draft = `${folder}.draft`;
-  mkdirSync(draft, { recursive: true });
-  cpSync(source, draft, { recursive: true });
-  const env = { CGO_ENABLED: '0', GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local' };
-  await run(
-    await findGo(),
-    [
-      'build',
-      '-trimpath',
-      '-ldflags',
-      '-s -w',
-      '-o',
-      join(draft, 'gotenberg'),
-      'github.com/gotenberg/gotenberg/v8/cmd/gotenberg',
-    ],
-    { cwd: draft, env },
-  );
-  renameSync(draft, folder);
-  return program;
+  await buildPart('gotenberg');
+  return binary('gotenberg', 'gotenberg');
 }
 
 async function alive(url: string, child: ChildProcess): Promise<void> {

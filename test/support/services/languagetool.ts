@@ -9,7 +9,7 @@ import { exclusively } from '../exclusively.ts';
 import { aptInstall, type LocalServer } from './python.ts';
 import { freePort } from '../free-port.ts';
 
-const pom = join(import.meta.dirname, 'languagetool', 'pom.xml');
+const pom = join(paths.root, 'cluster', 'images', 'languagetool', 'pom.xml');
 const version = /<languagetool>([^<]+)</.exec(readFileSync(pom, 'utf8'))?.[1] ?? '';
 
 export async function startLanguageTool(): Promise<LocalServer> {
@@ -55,7 +55,7 @@ export async function startLanguageTool(): Promise<LocalServer> {
 }
 
 function install(): string {
-  const folder = join(paths.cache, 'languagetool', version);
+  const folder = join(paths.cache, 'languagetool', `${version}-all`);
   const complete = join(folder, '.complete');
   if (existsSync(complete)) return folder;
   if (!existsSync('/usr/bin/mvn') || !existsSync('/usr/bin/java')) aptInstall('default-jre-headless', 'maven');

@@ -11,10 +11,11 @@ import { aptInstall, pythonEnvironment, startServer, type LocalServer } from './
 
 const here = join(import.meta.dirname, 'pdf-translator');
 const image = join(paths.root, 'cluster', 'images', 'pdf-translator');
+const offline = join(paths.root, 'cluster', 'images', 'pdf-translator-offline');
 const fonts = '/usr/share/fonts/truetype/dejavu';
 const environment = {
   name: 'pdf-translator',
-  packages: ['-r', join(image, 'requirements.txt'), 'omegaconf==2.4.0', 'colorlog==6.12.0'],
+  packages: ['-r', join(image, 'requirements.txt'), '-r', join(offline, 'layout-requirements.txt')],
   // It asks for an OpenCV with windows, instead of the one without that is there.
   alone: ['rapid-layout==1.2.1'],
 };
@@ -29,7 +30,7 @@ export async function startPdfTranslator(slots = 1): Promise<LocalServer> {
     if (!existsSync(fonts)) aptInstall('fonts-dejavu-core');
     python();
   });
-  const layout = await startServer(python(), [join(here, 'layout_server.py')]);
+  const layout = await startServer(python(), [join(offline, 'layout_server.py')]);
   const folder = mkdtempSync(join(tmpdir(), 'moorage-translator-'));
   const server = await startServer(python(), [join(image, 'server.py')], {
     TMPDIR: folder,
@@ -37,7 +38,7 @@ export async function startPdfTranslator(slots = 1): Promise<LocalServer> {
     PORT: '0',
     SLOTS: String(slots),
     FONTS: fonts,
-    BABELDOC: `${python()} ${join(here, 'babeldoc_offline.py')}`,
+    BABELDOC: `${python()} ${join(offline, 'babeldoc_offline.py')}`,
     BABELDOC_ARGS: `--rpc-doclayout ${layout.url}`,
   });
   return {

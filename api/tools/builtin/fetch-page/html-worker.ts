@@ -64,7 +64,10 @@ async function read({ html, url, whole }: HtmlTask): Promise<HtmlContent> {
 
 /** With the elements that every document has, though authors may leave them out. */
 function asDocument(html: string): string {
-  return /<html[\s>]/i.test(html) ? html : `<!doctype html><html><head></head><body>${html}</body></html>`;
+  if (/<(?:body|frameset)[\s>]/i.test(html)) return html;
+  const attributes = /<html(\s[^<>]*)?>/i.exec(html)?.[1] ?? '';
+  const inside = html.replaceAll(/<!doctype[^<>]*>|<\/?(?:html|head)(?:\s[^<>]*)?>/gi, '');
+  return `<!doctype html><html${attributes}><head></head><body>${inside}</body></html>`;
 }
 
 function linksOf(html: string, base: string): HtmlContent['links'] {

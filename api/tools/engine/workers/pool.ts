@@ -17,7 +17,7 @@ export interface PoolOptions {
   readonly waiting?: number;
   /** How long a task may wait; default 30 000. */
   readonly maxWaitMs?: number;
-  /** Processes that are kept without work; default 3. */
+  /** Processes that are kept without work, beside those that are slow to start; default 3. */
   readonly idle?: number;
   /** How long they are kept; default 60 000. */
   readonly idleMs?: number;
@@ -209,9 +209,8 @@ class WorkerPool implements Workers {
     }
     worker.freeSince = performance.now();
     this.#idle.push(worker);
-    if (this.#idle.length <= this.#maxIdle) return;
-    const ended = this.#idle.find((each) => !this.#isKept(each)) ?? this.#idle[0];
-    if (ended !== undefined) this.#end(ended);
+    const others = this.#idle.filter((each) => !this.#isKept(each));
+    if (others.length > this.#maxIdle && others[0] !== undefined) this.#end(others[0]);
   }
 
   /** One of each module that is slow to start waits for the next call, however long that takes. */

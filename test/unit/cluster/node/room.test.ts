@@ -6,16 +6,22 @@ import { withoutRoom, withoutSpace } from '../../../../cluster/node/status.ts';
 
 const gibibyte = 1024 ** 3;
 
-test('what the platform and three builds request is kept from apps', () => {
-  assert.deepEqual(appsQuota(2, 24 * gibibyte), [
+const noTools = { cpuMilli: 0, memoryMebibytes: 0 };
+
+test('what the platform, three builds and services of tools request is kept from apps', () => {
+  assert.deepEqual(appsQuota({ cpuMilli: 60, memoryMebibytes: 1888 }, 2, 24 * gibibyte), [
+    String.raw`apps.quota.requests\.cpu=565m`,
+    String.raw`apps.quota.requests\.memory=17568Mi`,
+  ]);
+  assert.deepEqual(appsQuota(noTools, 2, 24 * gibibyte), [
     String.raw`apps.quota.requests\.cpu=625m`,
     String.raw`apps.quota.requests\.memory=19456Mi`,
   ]);
 });
 
 test('a small machine is not shared out', () => {
-  assert.deepEqual(appsQuota(1, 24 * gibibyte), []);
-  assert.deepEqual(appsQuota(8, 4 * gibibyte), []);
+  assert.deepEqual(appsQuota(noTools, 1, 24 * gibibyte), []);
+  assert.deepEqual(appsQuota(noTools, 8, 4 * gibibyte), []);
 });
 
 test('apps that wait for room are named with the cause', () => {

@@ -91,13 +91,21 @@ test('JSON is taken as JSON and as text that holds it, and is named when it is n
 });
 
 test('the addresses of services are read without their last slash, and a wrong one is named', () => {
-  assert.deepEqual(readToolSettings({ MOORAGE_GOTENBERG_URL: 'http://gotenberg:3000/', MOORAGE_SEARXNG_URL: '' }), {
-    maxConcurrent: 64,
-    maxConcurrentPerCaller: 16,
-    workersUrl: undefined,
-    speechModel: 'Systran/faster-whisper-small',
-    urls: { gotenberg: 'http://gotenberg:3000' },
-  });
+  assert.deepEqual(
+    readToolSettings({
+      MOORAGE_GOTENBERG_URL: 'http://gotenberg:3000/',
+      MOORAGE_SEARXNG_URL: '',
+      MOORAGE_SEARXNG_OFF_BECAUSE: 'no internet',
+    }),
+    {
+      maxConcurrent: 64,
+      maxConcurrentPerCaller: 16,
+      workersUrl: undefined,
+      speechModel: 'Systran/faster-whisper-small',
+      urls: { gotenberg: 'http://gotenberg:3000' },
+      offCauses: { searxng: 'no internet' },
+    },
+  );
   assert.throws(
     () => readToolSettings({ MOORAGE_SPEECH_URL: 'speech:9000' }),
     /MOORAGE_SPEECH_URL: must be the base URL/,

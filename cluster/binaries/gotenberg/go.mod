@@ -1,4 +1,4 @@
-module moorage.dev/test/integration/services/gotenberg
+module moorage.dev/cluster/binaries/gotenberg
 
 go 1.26.5
 

@@ -1,0 +1,63 @@
+// Moorage's release on the one-machine node: the chart with this node's settings, installed first without the services
+// behind tools whose images are still to be made, and then with them.
+import { join } from 'node:path';
+import { binary } from '../binaries/build.ts';
+import { missingImages, offeredServices } from '../images/missing.ts';
+import type { ImageRecipe } from '../images/recipe.ts';
+import { confinedClass } from '../node/disk/confined.ts';
+import type { GatewayPorts } from '../node/gateway/ports.ts';
+import { appsQuota } from '../node/room.ts';
+import { paths } from '../paths.ts';
+import { installChart, releaseValues } from './helm.ts';
+import { packageSettings } from './package-hosts.ts';
+import { sharesOf, type ToolServiceName } from './tool-services.ts';
+
+export const productTargets = ['moorage', 'moorage-workers', 'moorage-pipeline'] as const;
+export type ProductTarget = (typeof productTargets)[number];
+
+export interface NodeReleaseOptions {
+  readonly ports: () => GatewayPorts;
+  /** Those that this run builds. */
+  readonly images: readonly ImageRecipe[];
+  /** Services behind tools that are wanted, for which apps leave room. */
+  readonly tools: readonly ToolServiceName[];
+}
+
+export class NodeRelease {
+  /** The product's images as pods pull them, once they are pushed. */
+  readonly references = new Map<ProductTarget, string>();
+  readonly tools: readonly ToolServiceName[];
+  readonly #options: NodeReleaseOptions;
+
+  constructor(options: NodeReleaseOptions) {
+    this.#options = options;
+    this.tools = options.tools;
+  }
+
+  /** Installs or upgrades it, with settings of services behind tools. */
+  async install(tools: readonly string[]): Promise<void> {
+    const { ports, images } = this.#options;
+    const settings = [
+      `image=${this.references.get('moorage') ?? ''}`,
+      `workers.image=${this.references.get('moorage-workers') ?? ''}`,
+      `pipelineImage=${this.references.get('moorage-pipeline') ?? ''}`,
+      `externalPort=${ports().https}`,
+      `apps.runtimeClassName=${confinedClass}`,
+      `registry.missingImages={${(await missingImages(images)).join(',')}}`,
+      ...(await offeredServices(images)),
+      ...appsQuota((await sharesOf(this.tools)).requests),
+      ...(await packageSettings()),
+      ...tools,
+    ];
+    await installChart(this.#target(), [join(paths.root, 'cluster', 'values.local.yaml')], settings);
+  }
+
+  /** Values that it was last given. */
+  async values(): Promise<unknown> {
+    return await releaseValues(this.#target());
+  }
+
+  #target(): { helm: string; kubeconfig: string } {
+    return { helm: binary('helm', 'helm'), kubeconfig: paths.kubeconfig };
+  }
+}

@@ -1,0 +1,39 @@
+// How the one-machine node has the images of services behind tools.
+import { z } from 'zod';
+import { ensureImage, imageBytes, imageOf, imageReference } from '../images/build.ts';
+import { searxngImage } from '../images/searxng.ts';
+import type { NodeRelease } from '../install/node-release.ts';
+import type { ToolHost, ToolImage } from '../install/tool-steps.ts';
+import { run } from '../shell.ts';
+import { nodeKubectl } from './kubectl.ts';
+import { askRegistry, digestAt, dockerConfigFolder, registryAddress } from './registry/registry.ts';
+import { join } from 'node:path';
+
+const manifest = z.object({ layers: z.array(z.object({ size: z.int() })) });
+
+/** Copies it from Docker Hub into the node's registry, once. Throws where Docker Hub is out of reach. */
+async function copySearxng(): Promise<ToolImage> {
+  const { reference, repository, tag } = await searxngImage();
+  if ((await digestAt(repository, tag)) === undefined)
+    await run('skopeo', [
+      ...['--command-timeout', '300s', 'copy', '--quiet', '--insecure-policy', '--dest-tls-verify=false'],
+      ...['--authfile', join(await dockerConfigFolder(), 'config.json')],
+      ...[`docker://${reference}`, `docker://${registryAddress}/${repository}:${tag}`],
+    ]);
+  const { body } = await askRegistry(`/v2/${repository}/manifests/${tag}`);
+  const { layers } = manifest.parse(JSON.parse(body));
+  return { reference, bytes: layers.reduce((all, { size }) => all + size, 0) };
+}
+
+export function nodeToolHost(release: NodeRelease): ToolHost {
+  return {
+    kubectl: nodeKubectl,
+    values: () => release.values(),
+    build: async (name, report) => {
+      await ensureImage(imageOf(name), report);
+      return { reference: await imageReference(name), bytes: await imageBytes(name) };
+    },
+    searxng: copySearxng,
+    install: (settings) => release.install(settings),
+  };
+}
