@@ -4,6 +4,7 @@ import { activator } from '../../crds/names.ts';
 import { activityReport, closeAnswer, type ActivityReport, type CloseRequest } from '../../crds/activator-reports.ts';
 import type { Client } from '../../lib/kubernetes/index.ts';
 import { endpointSlices } from '../objects/kinds.ts';
+import { timeLimit } from '../../lib/time-limit.ts';
 
 export interface ActivatorPool {
   /** What each has seen; undefined for one that does not answer. Empty: there is none. */
@@ -29,7 +30,7 @@ export function activatorPool(client: Client, namespace: string): ActivatorPool 
   }
 
   async function closeAll(request: CloseRequest): Promise<boolean> {
-    const all = await origins(AbortSignal.timeout(limitMs));
+    const all = await origins(timeLimit(limitMs));
     const answers = await Promise.all(
       all.map(async (origin) => {
         const answer = await ask(`${origin}/close`, closeAnswer, request).catch(() => undefined);
@@ -54,7 +55,7 @@ export function activatorPool(client: Client, namespace: string): ActivatorPool 
 }
 
 async function ask<T>(url: string, answer: z.ZodType<T>, body?: object, signal?: AbortSignal): Promise<T> {
-  const limit = AbortSignal.timeout(limitMs);
+  const limit = timeLimit(limitMs);
   const response = await fetch(url, {
     signal: signal === undefined ? limit : AbortSignal.any([signal, limit]),
     ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),

@@ -6,6 +6,7 @@ import type { DiskMetrics } from './disk-metrics.ts';
 import type { NodeDisks, ReadDisks } from './kubelet.ts';
 import type { SpaceMetrics } from './metrics.ts';
 import { shortageOf, type Reserve } from './shortage.ts';
+import { timeLimit } from '../../lib/time-limit.ts';
 
 export interface SpaceOptions {
   readonly read: ReadDisks;
@@ -42,7 +43,7 @@ export function createSpace(options: SpaceOptions): Space {
 
   async function readNode(address: string, signal: AbortSignal): Promise<[string, NodeDisks] | undefined> {
     try {
-      return [address, await options.read(address, AbortSignal.any([signal, AbortSignal.timeout(askMilliseconds)]))];
+      return [address, await options.read(address, AbortSignal.any([signal, timeLimit(askMilliseconds)]))];
     } catch (error) {
       if (signal.aborted) return undefined;
       metrics.failures.inc({ of: 'node' });
@@ -54,7 +55,7 @@ export function createSpace(options: SpaceOptions): Space {
   /** A proxy that does not answer says nothing about space: builds find out by themselves. */
   async function refusedAt(signal: AbortSignal): Promise<number | undefined> {
     try {
-      const ended = AbortSignal.any([signal, AbortSignal.timeout(askMilliseconds)]);
+      const ended = AbortSignal.any([signal, timeLimit(askMilliseconds)]);
       const answer = await fetch(new URL('/space', options.proxyUrl), { signal: ended });
       const { refusal } = proxyAnswer.parse(await answer.json());
       return refusal === undefined ? undefined : Date.parse(refusal.at);

@@ -8,6 +8,7 @@ import type { ReadUsage, UsageSample } from './kubelet.ts';
 import { usageMetrics } from './metrics.ts';
 import { resizePod } from './resize.ts';
 import { betterRequests, rememberedMs, useBetween, type Amounts, type Use } from './requests.ts';
+import { timeLimit } from '../../lib/time-limit.ts';
 
 export interface UsageOptions {
   readonly client: Client;
@@ -37,7 +38,7 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
 
   async function readNode(address: string, signal: AbortSignal): Promise<UsageSample[]> {
     try {
-      return await read(address, AbortSignal.any([signal, AbortSignal.timeout(options.intervalMs)]));
+      return await read(address, AbortSignal.any([signal, timeLimit(options.intervalMs)]));
     } catch (error) {
       if (!signal.aborted) {
         metrics.failures.inc();

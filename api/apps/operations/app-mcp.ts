@@ -14,6 +14,7 @@ import { appPath, methods } from '../calls/app-path.ts';
 import { limitBytes, type AppResponse, type AppClient } from '../calls/app-client.ts';
 import type { Target } from '../directory.ts';
 import { forwardedHeaders } from '../calls/headers.ts';
+import { timeLimit } from '../../../lib/time-limit.ts';
 
 export interface McpVisit {
   readonly appClient: AppClient;
@@ -64,7 +65,7 @@ export async function callMcpTool(
 
 async function visiting<Value>(visit: McpVisit, work: (client: Client) => Promise<Value>): Promise<Value> {
   const { limitMs, target, path } = visit;
-  const signal = AbortSignal.any([visit.signal, AbortSignal.timeout(limitMs)]);
+  const signal = AbortSignal.any([visit.signal, timeLimit(limitMs)]);
   const client = new Client(
     { name: 'moorage', version: '1.1.0' },
     { jsonSchemaValidator: unchecked, versionNegotiation: { mode: 'auto' } },

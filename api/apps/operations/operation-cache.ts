@@ -5,6 +5,7 @@ import type { Logger } from '../../../lib/log.ts';
 import type { AgentPaths, Directory, Target } from '../directory.ts';
 import type { DiscoverOperations } from './discover.ts';
 import type { Operation } from './operation.ts';
+import { timeLimit } from '../../../lib/time-limit.ts';
 
 export interface OperationCacheOptions {
   /** Apps that are live now. */
@@ -108,10 +109,17 @@ export class OperationCache {
       .flatMap((target) => (target.agentPaths === undefined ? [] : [{ target, agentPaths: target.agentPaths }]));
     const slugs = new Set(offering.map(({ target }) => target.slug));
     for (const slug of this.#entries.keys()) if (!slugs.has(slug)) this.#entries.delete(slug);
-    for (const { target, agentPaths } of offering) {
-      if (this.#pending.size >= maxConcurrent) return;
-      if (!this.#pending.has(target.slug) && this.#isDue(target, agentPaths)) void this.#start(target, agentPaths);
-    }
+    // Those that wait longest come first, so that apps that fail again and again hold up no others.
+    const due = offering
+      .filter(({ target, agentPaths }) => !this.#pending.has(target.slug) && this.#isDue(target, agentPaths))
+      .toSorted((one, other) => this.#dueAt(one.target) - this.#dueAt(other.target));
+    for (const { target, agentPaths } of due.slice(0, Math.max(0, maxConcurrent - this.#pending.size)))
+      void this.#start(target, agentPaths);
+  }
+
+  /** Since when, or that it was never asked. */
+  #dueAt({ slug }: Target): number {
+    return this.#entries.get(slug)?.dueAt ?? 0;
   }
 
   #isDue(target: Target, agentPaths: AgentPaths): boolean {
@@ -138,7 +146,7 @@ export class OperationCache {
       const { operations, leftOut } = await discover(
         target,
         agentPaths,
-        AbortSignal.any([this.#ending.signal, AbortSignal.timeout(limitMs)]),
+        AbortSignal.any([this.#ending.signal, timeLimit(limitMs)]),
       );
       return { key, operations, leftOut, fault: undefined, failures: 0, dueAt: Date.now() + staleMs };
     } catch (error) {

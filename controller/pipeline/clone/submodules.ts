@@ -11,6 +11,7 @@ import { checkOut } from './check-out.ts';
 import { fetchCommit } from './fetch.ts';
 import { readDeclarations, submoduleRepository, type Declarations } from './gitmodules.ts';
 import { listCommit, type Gitlink } from './listing.ts';
+import { timeLimit } from '../../../lib/time-limit.ts';
 
 const maximumDepth = 3;
 const maximumModules = 20;
@@ -51,7 +52,7 @@ export async function fetchSubmodules(
   work: SubmoduleWork,
 ): Promise<Submodule[]> {
   const done: Submodule[] = [];
-  const deadline = AbortSignal.timeout(maximumSeconds * 1000);
+  const deadline = timeLimit(maximumSeconds * 1000);
   const within: Running = {
     ...work,
     unreachable: new Set(),

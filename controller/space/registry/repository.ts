@@ -1,6 +1,7 @@
 // One repository of an app in the registry, as the operator reaches it: through the registry proxy, with a token that
 // lists and removes and can neither push nor read a layer.
 import { z } from 'zod';
+import { timeLimit } from '../../../lib/time-limit.ts';
 
 export interface Repository {
   /** All of its tags; none where there is no such repository. */
@@ -43,7 +44,7 @@ const maximumPages = 100;
 export function openRepository(url: string, name: string, token: string, signal?: AbortSignal): Repository {
   const authorization = `Basic ${Buffer.from(`operator:${token}`).toString('base64')}`;
   const ask = async (method: string, path: string): Promise<Response> => {
-    const ended = AbortSignal.timeout(askMilliseconds);
+    const ended = timeLimit(askMilliseconds);
     return await fetch(new URL(path, url), {
       method,
       headers: { authorization, accept },

@@ -162,7 +162,7 @@ test('refuses a text in another language, and does not correct its words', async
   );
 });
 
-test('auto checks English by itself, and needs LanguageTool for what it cannot tell', async () => {
+test('auto checks English by itself, and needs LanguageTool for what it does not know', async () => {
   const {
     language,
     checker,

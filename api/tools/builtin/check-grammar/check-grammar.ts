@@ -46,17 +46,17 @@ export function checkGrammarTool({ workers, urls }: ToolDependencies): Tool {
     async run({ text, language }, context) {
       const { signal } = context;
       const task: GrammarTask = { text: text.toWellFormed(), language };
-      const told = grammarReply.parse(
+      const reply = grammarReply.parse(
         await workers.run(
           // Its dictionary takes a second to load.
           { module, input: task, timeoutMs: 20_000, memoryMb: 384, quickStart: true, warm: true },
           context,
         ),
       );
-      if (told.other !== undefined) throw notIn(language, told.other);
-      const english = language === 'auto' ? told.detected === 'en' : /^en(-|$)/i.test(language);
+      if (reply.other !== undefined) throw notIn(language, reply.other);
+      const english = language === 'auto' ? reply.detected === 'en' : /^en(-|$)/i.test(language);
       const found = english
-        ? { language: language === 'auto' ? 'en' : language, checker: 'harper' as const, matches: told.matches }
+        ? { language: language === 'auto' ? 'en' : language, checker: 'harper' as const, matches: reply.matches }
         : { checker: 'languagetool' as const, ...(await askLanguageTool(urls, { ...task, signal })) };
       const ordered = found.matches.toSorted((one, other) => one.offset - other.offset);
       const { matches, applied } = judged(text, found.language, ordered);

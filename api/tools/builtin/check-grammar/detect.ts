@@ -9,7 +9,7 @@ const minScore = 0.68;
 /** How far the language that was named may be behind. */
 const maxBehind = 0.1;
 
-/** The language that the text is surely in; undefined where it cannot be told. */
+/** The language that the text is surely in; undefined where that is not sure. */
 export function detected(text: string): string | undefined {
   const guess = guessOf(text);
   return guess !== undefined && guess.score >= minScore ? guess.language : undefined;

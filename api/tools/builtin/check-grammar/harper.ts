@@ -1,4 +1,4 @@
-// Tells the language of a text, and checks English with Harper (WebAssembly). Runs in a worker process.
+// Detects the language of a text, and checks English with Harper (WebAssembly). Runs in a worker process.
 import { Dialect, LocalLinter, SuggestionKind, type Lint } from 'harper.js';
 import { slimBinary } from 'harper.js/slimBinary';
 import { detected, otherLanguage } from './detect.ts';
@@ -20,9 +20,9 @@ export default async function check({ text, language }: GrammarTask): Promise<Gr
     const found = detected(text);
     return { detected: found, matches: found === 'en' ? await lint(text, 'en') : [] };
   }
-  const told = otherLanguage(text, language);
-  const isEnglish = told === undefined && /^en(-|$)/i.test(language);
-  return { other: told, matches: isEnglish ? await lint(text, language) : [] };
+  const other = otherLanguage(text, language);
+  const isEnglish = other === undefined && /^en(-|$)/i.test(language);
+  return { other, matches: isEnglish ? await lint(text, language) : [] };
 }
 
 async function lint(text: string, language: string): Promise<Match[]> {

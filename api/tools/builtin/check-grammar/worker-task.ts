@@ -11,7 +11,7 @@ export interface GrammarTask {
 export const grammarReply = z.object({
   /** The language that the text is in, where it surely is not the one that was named. */
   other: z.string().optional(),
-  /** For auto: the language, where it can be told. */
+  /** For auto: the language, where that is sure. */
   detected: z.string().optional(),
   /** Of English. */
   matches,

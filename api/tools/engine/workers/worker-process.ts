@@ -10,6 +10,7 @@ import { Problem } from '../../../../lib/problem.ts';
 import { toolFailed, toolLimit, unprocessable } from '../../problems.ts';
 import { busy } from './busy.ts';
 import { outputOf, reply, type Reply } from './messages.ts';
+import { timeLimit } from '../../../../lib/time-limit.ts';
 
 /** The program's own folder. */
 export const programFolder = join(import.meta.dirname, '..', '..', '..', '..');
@@ -162,7 +163,7 @@ export class WorkerProcess {
     late: () => Problem,
   ): Promise<Value> {
     const ended = new AbortController();
-    const stop = AbortSignal.any([ended.signal, AbortSignal.timeout(ms), ...(signal === undefined ? [] : [signal])]);
+    const stop = AbortSignal.any([ended.signal, timeLimit(ms), ...(signal === undefined ? [] : [signal])]);
     try {
       const exited = once(this.#child, 'close', { signal: stop }).then(([code, by]) => {
         throw this.#death(code as number | null, by as string | null);

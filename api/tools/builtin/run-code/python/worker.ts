@@ -25,7 +25,7 @@ const ended = z.object({
   error: z.object({ name: z.string(), message: z.string(), line: z.int().nullable(), stack: z.string() }).nullable(),
 });
 
-// Below what the process is started with, so that Python is told in time that there is no more.
+// Below what the process is started with, so that Python learns in time that there is no more.
 setFlagsFromString(`--wasm-max-mem-pages=${pythonMb * 16}`);
 const module = await webAssembly.compile(
   readFileSync(

@@ -1,4 +1,4 @@
-// Texts in another language than was named are told, and short ones are not guessed at.
+// Texts in another language than was named are recognized, and short ones are not guessed at.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { detected, otherLanguage } from '../../../../../../api/tools/builtin/check-grammar/detect.ts';
@@ -9,7 +9,7 @@ test('a sentence with a fault or a name is of its language', () => {
     for (const { given } of sentencesOf(language)) assert.equal(otherLanguage(given, language), undefined, given);
 });
 
-test('two thirds of short sentences are told from another language, and few are taken for a third', () => {
+test('two thirds of short sentences are seen to be in another language, and few are taken for a third', () => {
   for (const [language, stated] of [
     ['de', 'en'],
     ['fr', 'en'],
@@ -17,11 +17,11 @@ test('two thirds of short sentences are told from another language, and few are 
     ['en', 'de'],
   ] as const) {
     const sentences = sentencesOf(language);
-    const told = sentences.filter(({ given }) => otherLanguage(given, stated) === language);
+    const recognized = sentences.filter(({ given }) => otherLanguage(given, stated) === language);
     const wrong = sentences.filter(
       ({ given }) => ![undefined, language as string].includes(otherLanguage(given, stated)),
     );
-    assert.ok(told.length >= sentences.length * 0.65, `${language}: ${told.length} of ${sentences.length}`);
+    assert.ok(recognized.length >= sentences.length * 0.65, `${language}: ${recognized.length} of ${sentences.length}`);
     assert.ok(wrong.length <= sentences.length * 0.1, wrong.map(({ given }) => given).join('\n'));
   }
 });

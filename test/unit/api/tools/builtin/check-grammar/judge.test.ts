@@ -5,14 +5,14 @@ import { judged } from '../../../../../../api/tools/builtin/check-grammar/judge.
 import { corrected, type Match } from '../../../../../../api/tools/builtin/check-grammar/match.ts';
 import { meantBy } from '../../../../../../api/tools/builtin/check-grammar/slip.ts';
 
-interface Found {
+interface FoundWord {
   readonly word: string;
   readonly suggestions: readonly string[];
   readonly kind?: string;
   readonly message?: string;
 }
 
-function matchIn(text: string, { word, suggestions, kind = 'Spelling', message }: Found): Match {
+function matchIn(text: string, { word, suggestions, kind = 'Spelling', message }: FoundWord): Match {
   return {
     offset: text.indexOf(word),
     length: word.length,
@@ -23,13 +23,13 @@ function matchIn(text: string, { word, suggestions, kind = 'Spelling', message }
   };
 }
 
-function after(text: string, found: Found, language = 'en'): { count: number; text: string } {
+function after(text: string, found: FoundWord, language = 'en'): { count: number; text: string } {
   const { matches, applied } = judged(text, language, [matchIn(text, found)]);
   return { count: matches.length, text: corrected(text, applied) };
 }
 
 test('leaves code, addresses and names alone', () => {
-  const cases: [string, Found, string?][] = [
+  const cases: [string, FoundWord, string?][] = [
     ['Run `npm instal` first.', { word: 'instal', suggestions: ['install'] }],
     ['See https://example.com/startd for it.', { word: 'startd', suggestions: ['started'] }],
     ['Mail jane@exampel.org now.', { word: 'exampel', suggestions: ['example'] }],
@@ -57,7 +57,7 @@ test('leaves code, addresses and names alone', () => {
 });
 
 test('applies what a slip explains, and reports the rest', () => {
-  const cases: [string, Found, string, string?][] = [
+  const cases: [string, FoundWord, string, string?][] = [
     ['It was wierd.', { word: 'wierd', suggestions: ['wield', 'weird'] }, 'It was weird.'],
     ['Wich one?', { word: 'Wich', suggestions: ['Wish', 'Which'] }, 'Wich one?'],
     ['He isnt here.', { word: 'isnt', suggestions: ['inst', "isn't"] }, "He isn't here."],
