@@ -1,6 +1,6 @@
 // What an agent sees in a result: pictures opened, documents unpacked.
 import assert from 'node:assert/strict';
-import { loadAsync } from 'jszip';
+import JSZip from 'jszip';
 import sharp from 'sharp';
 
 /** Opens a picture; a blank one is no picture. @returns its kind and size */
@@ -13,7 +13,7 @@ export async function lookAtPicture(bytes: Uint8Array): Promise<string> {
 
 /** The texts on the slides of a deck, in their order. */
 export async function lookAtDeck(bytes: Uint8Array): Promise<string[]> {
-  const { files } = await loadAsync(bytes);
+  const { files } = await JSZip.loadAsync(bytes);
   const names = Object.keys(files).filter((name) => /^ppt\/slides\/slide\d+\.xml$/.test(name));
   return Promise.all(
     names

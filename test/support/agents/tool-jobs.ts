@@ -1,5 +1,6 @@
 // Twelve jobs that are done with tools alone, whatever the protocol: each is something that a user asked an agent for.
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { demoNotice } from '../../../api/models/router/demo-router.ts';
 import { lookAtDeck, lookAtPicture } from './looks.ts';
 import type { Job, Place } from './place.ts';
@@ -79,11 +80,12 @@ export function toolJobs(place: Place, through: CallTool): Job[] {
     {
       name: 'a note kept, read and deleted',
       run: async () => {
-        const key = `agents/${Math.random()}`;
-        await call('memory', { action: 'set', key, value: { home: 'Hamburg', berths: [4, 2] } });
-        const { value } = (await call('memory', { action: 'get', key })).result ?? {};
+        // Without an API key, what is kept belongs to whoever knows the name of the session.
+        const note = { key: 'berths', s: `trial-${randomUUID()}` };
+        await call('memory', { action: 'set', ...note, value: { home: 'Hamburg', berths: [4, 2] } });
+        const { value } = (await call('memory', { action: 'get', ...note })).result ?? {};
         assert.deepEqual(value, { home: 'Hamburg', berths: [4, 2] });
-        assert.equal(fieldOf(await call('memory', { action: 'delete', key }), 'found'), true);
+        assert.equal(fieldOf(await call('memory', { action: 'delete', ...note }), 'found'), true);
         return JSON.stringify(value);
       },
     },

@@ -2,7 +2,7 @@
 import { distance } from 'fastest-levenshtein';
 
 /** As likely slips cost: letters that changed places, a letter not doubled, a missing apostrophe or accent, a capital. */
-const [caseOnly, apostrophe, likely] = [0, 0.25, 0.5];
+const [caseOnly, apostrophe, likely, missing] = [0, 0.25, 0.5, 0.8];
 const contraction = /(?:n't|'(?:m|re|ve|ll|d))$/;
 
 export interface Ties {
@@ -10,15 +10,20 @@ export interface Ties {
   readonly ordered: boolean;
 }
 
-/** The one suggestion that is nearest, where it is near; undefined where several are, or none. */
+/** The one suggestion that is nearest, where it is near; undefined where several are about as near, or none. */
 export function meantBy(word: string, suggestions: readonly string[], { ordered }: Ties): string | undefined {
-  const ranked = suggestions
+  const costs = suggestions
     .map((suggestion) => ({ suggestion, cost: costOf(word, suggestion) }))
-    .sort((one, other) => one.cost - other.cost);
-  const [first, second] = ranked;
-  const maximum = word.length >= 6 && !/^\p{Lu}/u.test(word) ? 2 : 1;
-  if (first === undefined || first.cost > maximum) return undefined;
-  return second?.cost === first.cost && !ordered ? undefined : first.suggestion;
+    .filter(({ cost }) => cost <= limitOf(word));
+  const least = Math.min(...costs.map(({ cost }) => cost));
+  const [first, ...others] = costs.filter(({ cost }) => cost - least < apostrophe);
+  return others.length > 0 && !ordered ? undefined : first?.suggestion;
+}
+
+/** Of short words, many are as near by chance. */
+function limitOf(word: string): number {
+  if (word.length <= 4) return missing;
+  return word.length >= 6 && !/^\p{Lu}/u.test(word) ? 2 : 1;
 }
 
 /** The suggestion that changes least, where one does. */
@@ -37,7 +42,10 @@ function costOf(word: string, suggestion: string): number {
   if (other.replace("'", '') === one) return contraction.test(other) ? apostrophe : 3;
   if (plain(other) === plain(one)) return apostrophe;
   if (isSwapped(one, other) || undoubled(other) === undoubled(one)) return likely;
-  return distance(one, other);
+  const far = distance(one, other);
+  // A letter is more often left out than wrong, and the first one is rarely wrong.
+  if (far === 1 && other.length > one.length) return missing;
+  return one[0] === other[0] ? far : far + 1;
 }
 
 /** Without accents, and with ss for ß: what is written where a keyboard lacks them, and the Swiss way. */

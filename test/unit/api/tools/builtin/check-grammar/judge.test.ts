@@ -59,7 +59,7 @@ test('leaves code, addresses and names alone', () => {
 test('applies what a slip explains, and reports the rest', () => {
   const cases: [string, FoundWord, string, string?][] = [
     ['It was wierd.', { word: 'wierd', suggestions: ['wield', 'weird'] }, 'It was weird.'],
-    ['Wich one?', { word: 'Wich', suggestions: ['Wish', 'Which'] }, 'Wich one?'],
+    ['Wich one?', { word: 'Wich', suggestions: ['Wish', 'Which'] }, 'Which one?'],
     ['He isnt here.', { word: 'isnt', suggestions: ['inst', "isn't"] }, "He isn't here."],
     [
       'Some advices.',
@@ -119,6 +119,11 @@ test('a slip is two letters that changed places, one not doubled, a missing apos
   assert.equal(meantBy('paris', ["par's", 'Paris', 'pairs'], exactly), 'Paris');
   assert.equal(meantBy('furnitures', ["furniture's", 'furniture'], exactly), 'furniture');
   assert.equal(meantBy('untill', ['distill'], exactly), undefined);
+  assert.equal(meantBy('vamo', ['amo', 'vano', 'vamos'], { ordered: true }), 'vamos');
+  assert.equal(meantBy('ermano', ['hermano', 'emano'], { ordered: true }), 'hermano');
+  assert.equal(meantBy('dijistes', ['dijiste', 'dijisteis'], { ordered: true }), 'dijiste');
+  assert.equal(meantBy('vamo', ['amo', 'vano'], { ordered: true }), undefined);
+  assert.equal(meantBy('Straße', ['Strafe', 'Strasse'], exactly), 'Strasse');
   assert.equal(meantBy('closd', ['close', 'clod'], exactly), undefined);
   assert.equal(meantBy('closd', ['close', 'clod'], { ordered: true }), 'close');
 });
