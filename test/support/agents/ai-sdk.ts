@@ -42,7 +42,7 @@ export function aiSdkModelJobs({ baseUrl, fetch }: Place): Job[] {
         const client = await createMCPClient({ transport: { type: 'http', url: `${baseUrl}/mcp`, fetch } });
         try {
           const { text, usage } = await generateText({
-            model: provider('beta-K3'),
+            model: provider('alpha-v4-flash'),
             tools: await client.tools(),
             stopWhen: isStepCount(3),
             prompt: 'Draw me a ship.',

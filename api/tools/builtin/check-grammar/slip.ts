@@ -42,6 +42,10 @@ function costOf(word: string, suggestion: string): number {
   if (other.replace("'", '') === one) return contraction.test(other) ? apostrophe : 3;
   if (plain(other) === plain(one)) return apostrophe;
   if (isSwapped(one, other) || undoubled(other) === undoubled(one)) return likely;
+  return lettersBetween(one, other);
+}
+
+function lettersBetween(one: string, other: string): number {
   const far = distance(one, other);
   // A letter is more often left out than wrong, and the first one is rarely wrong.
   if (far === 1 && other.length > one.length) return missing;
