@@ -118,10 +118,9 @@
           configurable: true,
         });
     }
+    /** They know the address and it knows them: a circle, which stays in memory for longer, so only where they are used. */
     #read() {
-      this.#params = new URLSearchParams(this.#parts.search, (text) => {
-        this.#parts = host('url.set', this.#parts.href, 'search', text);
-      });
+      this.#params = undefined;
     }
     get href() {
       return this.#parts.href;
@@ -141,7 +140,9 @@
       return this.#parts.origin;
     }
     get searchParams() {
-      return this.#params;
+      return (this.#params ??= new URLSearchParams(this.#parts.search, (text) => {
+        this.#parts = host('url.set', this.#parts.href, 'search', text);
+      }));
     }
     toString() {
       return this.#parts.href;
