@@ -2,24 +2,10 @@
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
 import { z } from 'zod';
-import { runCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
-import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
-import { call, servicesWith } from '../../support/tools/call.ts';
+import { codeRunner } from '../../support/tools/run-code.ts';
 
-const workers = createWorkers();
-afterAll(() => workers.close());
-const tool = runCodeTool(servicesWith({ workers }));
-const shape = z.object({
-  ok: z.boolean(),
-  value: z.unknown(),
-  value_type: z.string(),
-  value_text: z.string(),
-  logs: z.array(z.object({ level: z.string(), text: z.string() })),
-  truncated: z.boolean(),
-  error: z.object({ name: z.string(), message: z.string(), line: z.number().nullable(), stack: z.string() }).nullable(),
-});
-const run = async (code: string, more: Record<string, unknown> = {}): Promise<z.output<typeof shape>> =>
-  shape.parse((await call(tool, { code, language: 'python', ...more })).result);
+const { run, close } = codeRunner({ language: 'python' });
+afterAll(close);
 
 test('gives the value of the last expression, and what was printed', async () => {
   const answer = await run('squares = [n * n for n in (1, 2, 3)]\nprint("squares", squares)\nsum(squares)');
