@@ -75,6 +75,8 @@ export class AppClient {
       });
       // An error is reported by the reader of the body; without a listener it would end the process.
       response.body.on('error', () => undefined);
+      // AbortSignal.any holds the clock weakly, and without it a body could take for ever.
+      response.body.once('close', () => clock);
       return { status: response.statusCode, headers: response.headers, body: response.body };
     } catch (error) {
       throw this.failure(error, target, signal, clock.aborted);
