@@ -11,7 +11,7 @@ export function completionBody(text: string, model: string, settlement: Settleme
   return { ...read, model, usage: settledUsage(read.usage, settlement) };
 }
 
-/** Usage with the cost that is booked. One that is not known yet is left out, whatever the router wrote there. */
+/** Usage with the settled cost. One that is not known yet is left out, whatever the router wrote there. */
 export function settledUsage(usage: object | null | undefined, { cost }: Settlement): Record<string, unknown> {
   // Undefined members are left out of JSON.
   return { ...usage, cost: cost === undefined ? undefined : moneyToNumber(cost) };

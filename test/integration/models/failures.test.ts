@@ -286,7 +286,7 @@ for (const { model, ends, says, closed } of [
   });
 }
 
-test('a stream over /v1 ends with the cost that is booked, not with what the router wrote', async () => {
+test('a stream over /v1 ends with the settled cost, not with what the router wrote', async () => {
   const answer = await sample.request(
     '/v1/chat/completions',
     json({
