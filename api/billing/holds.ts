@@ -13,6 +13,9 @@ import type { Payer } from './payer.ts';
 import { ledgerUnavailable } from './problems.ts';
 import { quotaProblem, type Quota } from './quota.ts';
 
+/** Milliseconds in which settlements that nobody waits for are gathered. */
+const gatherMs = 10;
+
 export interface HoldsOptions {
   readonly ledger: Ledger;
   readonly log: Logger;
@@ -62,6 +65,7 @@ export class Holds {
   /** First tries of settlements that nobody waits for. */
   readonly #settling = new Set<Promise<unknown>>();
   readonly #background = new Set<Promise<void>>();
+  #gathering: Promise<void> | undefined;
 
   constructor(options: HoldsOptions) {
     this.#options = options;
@@ -118,9 +122,11 @@ export class Holds {
       return this.settle(hold, settlement);
     }
     if (journal === undefined) return this.settle(hold, settlement);
-    const settling = this.#settle(hold, entry).finally(() => {
-      this.#settling.delete(settling);
-    });
+    const settling = this.#gathered()
+      .then(() => this.#settle(hold, entry))
+      .finally(() => {
+        this.#settling.delete(settling);
+      });
     this.#settling.add(settling);
     return expectedQuota(hold, settlement.cost);
   }
@@ -178,6 +184,13 @@ export class Holds {
     if (this.#settling.size === 0) return false;
     await Promise.allSettled([...this.#settling]);
     return true;
+  }
+
+  /** Settlements that nobody waits for go together, once the answers are sent: reservations, which callers wait for, come first. */
+  #gathered(): Promise<void> {
+    return (this.#gathering ??= sleep(gatherMs).then(() => {
+      this.#gathering = undefined;
+    }));
   }
 
   #settle(hold: Hold, entry: JournalEntry): Promise<SettleAnswer | undefined> {

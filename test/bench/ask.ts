@@ -1,8 +1,9 @@
-// Compares three ways to one mock upstream on this machine: direct, through a LiteLLM proxy, and through POST /api/ask
-// with the ledger on PostgreSQL.
-//   npm run bench:ask -- --rate 40 --seconds 10 --width 32 --delay 20 --warm 400 --paths direct,LiteLLM,ours
+// Compares the ways to one mock upstream on this machine: direct, through a proxy that does nothing but one durable row
+// before each call (the raw limit), through a LiteLLM proxy, and through POST /api/ask with the ledger on PostgreSQL.
+//   npm run bench:ask -- --rate 40 --seconds 10 --width 32,128 --delay 20 --warm 400 --paths direct,bare,LiteLLM,ours
 // The rate must stay well below what the slowest path can do (about 60 a second for LiteLLM on 2 cores), or its queue
-// is what is measured.
+// is what is measured. So few callers as 32 keep no path busy that answers in the time of the upstream: what a path can
+// do at most is seen with many.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -24,27 +25,27 @@ const usage = `usage: npm run bench:ask -- [--rate N] [--seconds N] [--width N] 
 
   --rate N       calls a second (40)
   --seconds N    seconds of each measurement (10)
-  --width N      callers without a pause (32)
+  --width LIST   callers without a pause, each number measured by itself (32,128)
   --delay N      milliseconds until the upstream answers (20)
   --warm N       calls before a measurement (400)
-  --paths LIST   what to measure, separated by commas (direct,LiteLLM,ours)`;
+  --paths LIST   what to measure, separated by commas (direct,bare,LiteLLM,ours)`;
 
-const { rate, seconds, width, warm, delay, paths } = readCommandLine(
+const { rate, seconds, widths, warm, delay, paths } = readCommandLine(
   {
     usage,
     options: {
       rate: { type: 'string', default: '40' },
       seconds: { type: 'string', default: '10' },
-      width: { type: 'string', default: '32' },
+      width: { type: 'string', default: '32,128' },
       delay: { type: 'string', default: '20' },
       warm: { type: 'string', default: '400' },
-      paths: { type: 'string', default: 'direct,LiteLLM,ours' },
+      paths: { type: 'string', default: 'direct,bare,LiteLLM,ours' },
     },
   },
   ({ values }) => ({
     rate: wholeNumber('--rate', values.rate),
     seconds: wholeNumber('--seconds', values.seconds),
-    width: wholeNumber('--width', values.width),
+    widths: values.width.split(',').map((width) => wholeNumber('--width', width)),
     delay: wholeNumber('--delay', values.delay, { minimum: 0 }),
     warm: wholeNumber('--warm', values.warm, { minimum: 0 }),
     paths: new Set(values.paths.split(',')),
@@ -94,7 +95,7 @@ async function atFixedRate(target: Target): Promise<Measured> {
 }
 
 /** So many callers, each with one request after the other. */
-async function asFastAsItGoes(target: Target): Promise<Measured> {
+async function asFastAsItGoes(target: Target, width: number): Promise<Measured> {
   const latencies: number[] = [];
   let [failed, index] = [0, 0];
   const start = performance.now();
@@ -134,9 +135,9 @@ function line(name: string, { latencies, failed, perSecond }: Measured): string 
   return `${name.padEnd(8)} ${perSecond.toFixed(1).padStart(8)} ${quantiles} ${String(failed).padStart(7)}`;
 }
 
-async function startUpstream(): Promise<{ url: string; process: ChildProcess }> {
+async function startServer(file: string, ...args: string[]): Promise<{ url: string; process: ChildProcess }> {
   const port = await freePort();
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'mock-upstream.ts'), String(port), String(delay)], {
+  const child = spawn(process.execPath, [join(import.meta.dirname, file), String(port), ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   await once(child.stdout, 'data');
@@ -162,7 +163,10 @@ writeFileSync(
     ],
   }),
 );
-const [postgres, upstream] = await Promise.all([startPostgres(), startUpstream()]);
+const [postgres, upstream] = await Promise.all([startPostgres(), startServer('mock-upstream.ts', String(delay))]);
+const bare = paths.has('bare')
+  ? await startServer('bare-proxy.ts', upstream.url, await postgres.createDatabase('bare'))
+  : undefined;
 const liteLlm = paths.has('LiteLLM')
   ? await startLiteLlm([{ name: 'bench', inPerToken: '0', outPerToken: '0.000001', apiBase: upstream.url }])
   : undefined;
@@ -183,6 +187,7 @@ const ours = await startApi({
 const completion = { model: 'bench', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 100 };
 const all: readonly Target[] = [
   { name: 'direct', url: `${upstream.url}/chat/completions`, body: completion, headers: {} },
+  { name: 'bare', url: bare?.url ?? '', body: completion, headers: {} },
   {
     name: 'LiteLLM',
     url: `${liteLlm?.url ?? ''}/chat/completions`,
@@ -197,9 +202,12 @@ process.stdout.write(
 );
 let calls = 0n;
 for (const [title, run] of [
-  [`${rate} requests/s for ${seconds} s`, atFixedRate],
-  [`${width} callers without a pause for ${seconds} s`, asFastAsItGoes],
-] as const) {
+  [`${rate} requests/s for ${seconds} s`, atFixedRate] as const,
+  ...widths.map(
+    (width) =>
+      [`${width} callers without a pause for ${seconds} s`, (target: Target) => asFastAsItGoes(target, width)] as const,
+  ),
+]) {
   process.stdout.write(
     `\n${title}\n${'path'.padEnd(8)} ${'req/s'.padStart(8)} ${'p50 ms'.padStart(8)} ${'p95 ms'.padStart(8)} ${'p99 ms'.padStart(8)}  failed\n`,
   );
@@ -218,7 +226,7 @@ process.stdout.write(
 );
 await database.close();
 await liteLlm?.stop();
-upstream.process.kill();
+for (const server of [upstream, bare]) server?.process.kill();
 await postgres.stop();
 await agent.close();
 rmSync(folder, { recursive: true });
