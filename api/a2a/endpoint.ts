@@ -10,6 +10,7 @@ import {
   eventFrame,
   eventStream,
   eventStreamResponse,
+  fileBodyLimit,
   jsonResponse,
   type RequestContext,
 } from '../http/index.ts';
@@ -17,9 +18,6 @@ import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
 import type { AgentCall, AgentOptions } from './calls.ts';
 import { RequestHandler } from './handler.ts';
 import { OpenStreams } from './open-streams.ts';
-
-/** The same as for /t/<tool>. */
-const bodyLimit = 1_500_000;
 
 export function a2aEndpoint(options: AgentOptions): Endpoint {
   const streams = new OpenStreams();
@@ -37,7 +35,7 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
       'GetTask, ListTasks and CancelTask ask for it later, SendStreamingMessage and SubscribeToTask send its progress, its result as an artifact and its end as server-sent events. Only the caller that started a task can read it. ' +
       'A push notification config, with the message or by CreateTaskPushNotificationConfig (up to 5 for a task), names a public https URL to which the task is sent when it has ended: at least once, up to 6 times within half an hour, with the token in X-A2A-Notification-Token and the credentials in Authorization. ' +
       'Clients of A2A 0.3 call message/send, message/stream, tasks/get, tasks/cancel, tasks/resubscribe and tasks/pushNotificationConfig/*. The agent card is at /.well-known/agent-card.json.',
-    bodyLimit,
+    bodyLimit: fileBodyLimit,
     produces: ['application/json', eventStream],
     body: z
       .record(z.string(), z.unknown())

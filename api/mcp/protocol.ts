@@ -10,7 +10,14 @@ import {
   type McpRequestContext,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../lib/log.ts';
-import { bufferedResponse, name, type ProtocolMount, type RequestContext, version } from '../http/index.ts';
+import {
+  bufferedResponse,
+  fileBodyLimit,
+  name,
+  type ProtocolMount,
+  type RequestContext,
+  version,
+} from '../http/index.ts';
 import { McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
 import { originGuard } from './guard.ts';
 import { listTools, resultText } from './listing.ts';
@@ -31,8 +38,6 @@ export interface Mcp extends ProtocolMount {
 
 type CallContext = Omit<RequestContext, 'mediaType'>;
 
-/** Maximum body size, as for /t. */
-const bodyLimit = 1_500_000;
 /** Lists are the same for every caller, and operations of apps come and go; a file is only for those who have its URI. */
 const listed: CacheHint = { ttlMs: 60_000, cacheScope: 'public' };
 const cacheHints = {
@@ -56,7 +61,7 @@ export function mcpProtocol(options: McpOptions): Mcp {
   const refuse = originGuard(options.baseUrl);
   const serverInfo = { name: name.toLowerCase(), title: name, version, websiteUrl: options.baseUrl };
   const handler = createMcpHandler((context) => serverFor(contextOf(context), hidesOff(context)), {
-    maxRequestBodySize: bodyLimit,
+    maxRequestBodySize: fileBodyLimit,
     maxSubscriptions: 64,
     onerror: (error) => {
       options.log.debug({ err: error }, 'MCP request rejected');
@@ -67,7 +72,7 @@ export function mcpProtocol(options: McpOptions): Mcp {
     async answer(request, context) {
       const refused = refuse(request);
       if (refused !== undefined) return refused;
-      const { request: left = request, parsedBody } = await readAhead(request, bodyLimit);
+      const { request: left = request, parsedBody } = await readAhead(request, fileBodyLimit);
       const plain = plainCallOf(request.headers, parsedBody);
       const made = plain === undefined ? undefined : await answerPlain(plain, context);
       if (made !== undefined) return made;

@@ -10,8 +10,6 @@ import type { ModelServices } from './services.ts';
 
 /** Limit of the prompt and of the system prompt, in characters. A prompt at this limit still fits into the body. */
 export const maxPromptLength = 200_000;
-/** Room for an image or two in a body. */
-export const bodyLimit = 4_500_000;
 
 /** Fields of both requests. */
 export const promptField = z

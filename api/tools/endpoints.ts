@@ -2,7 +2,7 @@
 import Negotiator from 'negotiator';
 import { z } from 'zod';
 import type { ProblemType } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, jsonResponse, type RequestContext } from '../http/index.ts';
+import { defineEndpoint, type Endpoint, fileBodyLimit, jsonResponse, type RequestContext } from '../http/index.ts';
 import {
   formatMoney,
   idempotencyInFlight,
@@ -51,8 +51,6 @@ export interface ToolEndpointsOptions {
   readonly baseUrl: string;
 }
 
-/** Maximum bytes of a JSON body. */
-const bodyLimit = 1_500_000;
 const json = 'application/json';
 
 export function toolEndpoints(options: ToolEndpointsOptions): Endpoint[] {
@@ -111,7 +109,7 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
       operation: `post${name}`,
       query: reader.options,
       body: reader.shown,
-      bodyLimit,
+      bodyLimit: fileBodyLimit,
       read: ({ query, body }) => reader.readBoth(query, body),
       handler: (reading, context) => answer(tool, reading, context, options),
     }),

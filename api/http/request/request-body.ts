@@ -5,6 +5,9 @@ import { Problem } from '../../../lib/problem.ts';
 import { bodyTooLarge, malformedRequest, unsupportedMediaType } from '../problems/problems.ts';
 import { invalid } from '../problems/validation.ts';
 
+/** Maximum bytes of a body that may hold a file in base64: 3 MB of it, and what is said beside it. */
+export const fileBodyLimit = 4_500_000;
+
 /** The body as parsed JSON. @throws Problem (body-too-large, unsupported-media-type, invalid-request, malformed-request) */
 export async function readJsonBody(request: IncomingMessage, limit: number): Promise<unknown> {
   checkEncoding(request.headers['content-encoding']);

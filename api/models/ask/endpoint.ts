@@ -1,12 +1,19 @@
 // POST /api/ask: one prompt to one model, answered whole or streamed, with what it cost.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, eventStream, eventStreamResponse, jsonResponse } from '../../http/index.ts';
+import {
+  defineEndpoint,
+  type Endpoint,
+  eventStream,
+  eventStreamResponse,
+  fileBodyLimit,
+  jsonResponse,
+} from '../../http/index.ts';
 import { billingProblems, idempotencyKey, idempotently, ledgerUnconfigured } from '../../billing/index.ts';
 import { ask, type Question } from '../metered/question.ts';
 import { conversationOf } from '../conversation/conversation.ts';
 import { checkSaid, optionFields, optionsOf, promptOrMessages, saidFields } from '../conversation/fields.ts';
 import * as problems from '../problems.ts';
-import { allowModels, bodyLimit, modelField, payerOf } from '../request.ts';
+import { allowModels, modelField, payerOf } from '../request.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
 import { answered, askAnswer, storedAnswer } from './answer.ts';
 import { atOnce, streamAnswer } from './stream.ts';
@@ -25,7 +32,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
       'Send `prompt`, or the whole conversation as `messages`, with images too. Before a call, the most that it can cost is reserved: for text and schemas by their length, for an image up to 49152 tokens, for the answer by max_tokens. ' +
       'With "stream": true the answer is sent as server-sent events: `delta` ({"text"}) for each piece, then `done` with all other fields, or `error` with a problem. ' +
       'A request sent again with the same Idempotency-Key gets the same answer and is charged once.',
-    bodyLimit,
+    bodyLimit: fileBodyLimit,
     body: z
       .strictObject({
         ...saidFields,

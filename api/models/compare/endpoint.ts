@@ -1,6 +1,13 @@
 // POST /api/compare: one prompt to several models in parallel, each with its answer, its cost and its own error.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint, eventStream, eventStreamResponse, jsonResponse } from '../../http/index.ts';
+import {
+  defineEndpoint,
+  type Endpoint,
+  eventStream,
+  eventStreamResponse,
+  fileBodyLimit,
+  jsonResponse,
+} from '../../http/index.ts';
 import { chooseModels, compareModels, type Comparison, comparisonResult, maxModels } from './comparison.ts';
 import {
   billingProblems,
@@ -15,7 +22,7 @@ import { conversationOf } from '../conversation/conversation.ts';
 import { checkSaid, optionFields, optionsOf, promptOrMessages, saidFields } from '../conversation/fields.ts';
 import type { Question } from '../metered/question.ts';
 import * as problems from '../problems.ts';
-import { bodyLimit, modelField, payerOf } from '../request.ts';
+import { modelField, payerOf } from '../request.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
 import { spreadSize } from './spread.ts';
 import { atOnce, streamComparison } from './stream.ts';
@@ -52,7 +59,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
       `Compares up to ${maxModels} models. If you name none, ${spreadSize} that differ in price, quality and maker are chosen. The call takes as long as its slowest model. ` +
       'A model that fails has `error` in its entry, and the response status is still 200. Quota, API keys and Idempotency-Key work as in /api/ask. Each model is charged separately. ' +
       'With "stream": true the answers are sent as server-sent events: `models` ({"models"}) first, `delta` ({"model", "text"}) for each piece, `result` with the entry of each model that has ended, then `done` with all other fields, or `error` with a problem.',
-    bodyLimit,
+    bodyLimit: fileBodyLimit,
     body: z
       .strictObject({
         ...saidFields,

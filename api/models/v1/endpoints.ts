@@ -1,11 +1,10 @@
 // /v1: chat completions, embeddings and models in the form that OpenAI clients speak, for callers and for hosted apps.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, eventStream } from '../../http/index.ts';
+import { defineEndpoint, type Endpoint, eventStream, fileBodyLimit } from '../../http/index.ts';
 import type { Catalog } from '../catalog.ts';
 import { ledgerUnavailable, quotaExhausted } from '../../billing/index.ts';
 import * as problems from '../problems.ts';
-import { bodyLimit } from '../request.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
 import { answerChat } from './chat.ts';
 import { answerEmbeddings } from './embeddings.ts';
@@ -53,7 +52,7 @@ function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
     tag,
     summary: 'Create a chat completion',
     description: `${payers} With "stream": true the answer is sent as server-sent events; with "stream_options": {"include_usage": true}, its last event has the cost. Images are fetched by the model router, or sent as data URLs. Fields that could cost more than what is reserved, such as plugins and fallback models, are left out.`,
-    bodyLimit,
+    bodyLimit: fileBodyLimit,
     body: chatRequest,
     output: z.looseObject({}),
     responseHeaders: {
@@ -81,7 +80,7 @@ function embeddingsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoin
     tag,
     summary: 'Create embeddings',
     description: payers,
-    bodyLimit,
+    bodyLimit: fileBodyLimit,
     body: embeddingsRequest,
     output: z.looseObject({}),
     outputDescription: 'Embeddings. `usage.cost` is the billed cost in USD.',

@@ -3,8 +3,9 @@
 import { z } from 'zod';
 import { urlField } from '../fetch/url-field.ts';
 
-/** Characters of base64 that fit into the largest request that is read; 1 MB of bytes. */
-const maxDataCharacters = 1_400_000;
+/** Bytes of a file that fit into the largest body that is read, and the characters of base64 that these are. */
+export const maxDataMegabytes = 3;
+const maxDataCharacters = Math.ceil((maxDataMegabytes * 1_048_576) / 3) * 4;
 
 export const fileFieldNames = ['url', 'data', 'artifact'] as const;
 
@@ -31,7 +32,7 @@ export function fileFields(what: string, others: readonly string[] = []): FileFi
       .min(1)
       .max(maxDataCharacters)
       .optional()
-      .describe(`The bytes of ${what} in base64, at most 1 MB, or a data: URL; alternative to url.`),
+      .describe(`The bytes of ${what} in base64, at most ${maxDataMegabytes} MB, or a data: URL; alternative to url.`),
     artifact: z
       .string()
       .min(1)

@@ -1,6 +1,6 @@
 // The tool convert_image: converts an image to another format, size or quality.
 import { z } from 'zod';
-import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
+import { fileAliases, fileFields, maxDataMegabytes } from '../../inputs/file-fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
 import { pictureFormat } from '../../inputs/picture-format.ts';
 import { imageFormats, type ImageTask } from './image-worker.ts';
@@ -53,8 +53,7 @@ export function convertImageTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'convert_image',
     title: 'Convert an image',
-    description:
-      'Converts an image to PNG, JPEG, WebP, AVIF or GIF, and resizes it. Send exactly one of url and artifact (up to 20 MB) and data (up to 1 MB). Accepts PNG, JPEG, WebP, AVIF, GIF and TIFF of up to 50 megapixels; of an animation, only the first frame. Metadata, such as the location, is removed. Does not accept SVG, because it can contain more than a picture. Returns the new image as a file.',
+    description: `Converts an image to PNG, JPEG, WebP, AVIF or GIF, and resizes it. Send exactly one of url and artifact (up to 20 MB) and data (up to ${maxDataMegabytes} MB). Accepts PNG, JPEG, WebP, AVIF, GIF and TIFF of up to 50 megapixels; of an animation, only the first frame. Metadata, such as the location, is removed. Does not accept SVG, because it can contain more than a picture. Returns the new image as a file.`,
     input,
     aliases: { to: 'format', w: 'width', h: 'height', q: 'quality', image: 'data', ...fileAliases },
     output,

@@ -1,5 +1,7 @@
 // Calls that go on from the file of an earlier call, on an installation whose own address no guard would let through.
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import sharp from 'sharp';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { convertImageTool } from '../../../../../api/tools/builtin/convert-image/convert-image.ts';
@@ -57,6 +59,24 @@ test('a picture that one tool drew is converted by another, by GET and by POST, 
       assert.deepEqual({ width, height }, size);
     }
   }
+});
+
+test('a file of 3 MB goes into one call as data, and a larger one is refused by name', async () => {
+  // Noise, which no format makes smaller.
+  const noise = (pixels: number): Promise<Buffer> =>
+    sharp(randomBytes(pixels * 3 * 1_000), { raw: { width: 1_000, height: pixels, channels: 3 } })
+      .png()
+      .toBuffer();
+  const fits = await noise(1_040);
+  assert.ok(fits.length > 3_100_000 && fits.length <= 3 * 1_048_576, String(fits.length));
+  const made = await call('/t/convert_image', json({ data: fits.toString('base64'), format: 'jpeg', width: 100 }));
+  assert.equal(made.result['width'], 100);
+  const larger = await sample.request(
+    '/t/convert_image',
+    json({ data: (await noise(1_060)).toString('base64'), format: 'jpeg' }),
+  );
+  assert.equal(larger.status, 400);
+  assert.match(await larger.text(), /"field":"data"/);
 });
 
 test('a local address that is no file of a tool is refused, and so is a file that is gone', async () => {
