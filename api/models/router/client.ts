@@ -1,26 +1,17 @@
-// The HTTP client of a model router: calls, streams, keys and records, with every kind of failure distinguished.
+// The client of a model router: calls, streams, keys and records, as the shape of the router has them.
 import { createHash } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { Agent, request, type Dispatcher } from 'undici';
+import type { Dispatcher } from 'undici';
 import type { LookupResult } from '../../billing/index.ts';
 import type { RouterSettings } from '../config.ts';
 import { completion, embeddings, offered, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
 import type { BillWindow, RouterBill } from './bill.ts';
-import { startDeadline, type Deadline } from './deadline.ts';
-import { cancelledMessage, refused, RouterFailure } from './failure.ts';
+import { startDeadline } from './deadline.ts';
+import { refused, RouterFailure } from './failure.ts';
 import { liteLlm } from './litellm.ts';
 import { openRouter } from './openrouter.ts';
-import {
-  events,
-  parseBody,
-  referenceIn,
-  errorMessageIn,
-  addEvent,
-  textOf,
-  unexpectedBody,
-  type StreamProgress,
-} from './reading.ts';
-import { header, type Lookup, type RouterHeaders, type RouterShape } from './shape.ts';
+import { addEvent, events, parseBody, referenceIn, textOf, unexpectedBody, type StreamProgress } from './reading.ts';
+import type { Lookup, RouterHeaders, RouterShape } from './shape.ts';
+import { failureOf, RouterTransport } from './transport.ts';
 
 export interface RouterCall {
   /** Id of the hold that pays for it; sent along. */
@@ -48,42 +39,18 @@ export interface RouterOptions {
   readonly connectMs?: number;
 }
 
-/** Failures in which no byte of the request left. */
-const notSent: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
-  'ERR_TLS_CERT_ALTNAME_INVALID',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'CERT_HAS_EXPIRED',
-]);
-
 /** A router as the platform and its callers use it. */
 export class RouterClient {
   readonly #settings: RouterSettings;
   readonly #options: RouterOptions;
   readonly #shape: RouterShape;
-  readonly #agent: Agent;
+  readonly #transport: RouterTransport;
 
   constructor(settings: RouterSettings, options: RouterOptions) {
     this.#settings = settings;
     this.#options = options;
     this.#shape = { openrouter: openRouter, litellm: liteLlm }[settings.kind];
-    // Idle connections go before usual servers close theirs (5 s), since a request on a closing one cannot be sent
-    // again.
-    this.#agent = new Agent({
-      connect: { timeout: options.connectMs ?? 5_000 },
-      keepAliveTimeout: 3_000,
-      keepAliveMaxTimeout: 60_000,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    });
+    this.#transport = new RouterTransport(settings, options.connectMs ?? 5_000);
   }
 
   /** Name of the router in the ledger. */
@@ -128,7 +95,13 @@ export class RouterClient {
     const seen: StreamProgress = { done: false, text: '' };
     let headers: RouterHeaders = {};
     try {
-      const response = await this.#post('chat/completions', { ...call.body, stream: true }, call, true, deadline);
+      const response = await this.#post(
+        'chat/completions',
+        { ...call.body, stream: true },
+        call,
+        true,
+        deadline.signal,
+      );
       ({ headers } = response);
       for await (const data of events(response.body)) {
         const part = addEvent(seen, data, headers);
@@ -148,7 +121,7 @@ export class RouterClient {
 
   /** Whether the router knows a key. @throws RouterFailure when it cannot be reached */
   async knowsKey(key: string): Promise<boolean> {
-    const { status, said } = await this.#get(this.#shape.keyAddress(this.#settings.url), key);
+    const { status, said } = await this.#transport.get(this.#shape.keyAddress(this.#settings.url), key);
     if (status === 200) return true;
     if ([401, 403, 404].includes(status)) return false;
     throw refused(status, said);
@@ -156,7 +129,7 @@ export class RouterClient {
 
   /** Names of the models that the router offers. @throws RouterFailure */
   async offers(): Promise<ReadonlySet<string>> {
-    const { status, body, said } = await this.#get(`${this.#settings.url}/models`);
+    const { status, body, said } = await this.#transport.get(`${this.#settings.url}/models`);
     const read = offered.safeParse(body);
     if (!read.success)
       throw refused(
@@ -168,7 +141,7 @@ export class RouterClient {
 
   /** Asks the router's records for the cost of a call. */
   async lookUp(call: Lookup, key?: string): Promise<LookupResult> {
-    return this.#shape.lookUp(call, async (address) => this.#get(address, key), this.#settings.url);
+    return this.#shape.lookUp(call, async (address) => this.#transport.get(address, key), this.#settings.url);
   }
 
   /** What the router billed in a time, by its own records; why not, where they cannot be read. */
@@ -176,7 +149,7 @@ export class RouterClient {
     const { key, billKey = key, url } = this.#settings;
     const keyHash = key === undefined ? undefined : createHash('sha256').update(key).digest('hex');
     try {
-      return await this.#shape.billOf({ ...window, keyHash }, (address) => this.#get(address, billKey), url);
+      return await this.#shape.billOf({ ...window, keyHash }, (address) => this.#transport.get(address, billKey), url);
     } catch (error) {
       if (error instanceof RouterFailure) return { outcome: 'not known', why: error.message };
       throw error;
@@ -184,7 +157,7 @@ export class RouterClient {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy();
+    await this.#transport.close();
   }
 
   async #whole(
@@ -195,7 +168,7 @@ export class RouterClient {
     const deadline = startDeadline(call.signal, this.#options.callMs);
     let headers: RouterHeaders = {};
     try {
-      const response = await this.#post(path, call.body, call, false, deadline);
+      const response = await this.#post(path, call.body, call, false, deadline.signal);
       ({ headers } = response);
       return read(await textOf(response.body), headers);
     } catch (error) {
@@ -229,92 +202,19 @@ export class RouterClient {
     };
   }
 
-  /** Sends a request; once more when no connection was made. @throws RouterFailure for any status but 2xx */
   async #post(
     path: string,
     body: Readonly<Record<string, unknown>>,
-    call: RouterCall,
+    { hold, key }: RouterCall,
     streamed: boolean,
-    deadline: Deadline,
+    signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
-    const send = (): Promise<Dispatcher.ResponseData> =>
-      request(`${this.#settings.url}/${path}`, {
-        method: 'POST',
-        dispatcher: this.#agent,
-        headers: {
-          'content-type': 'application/json',
-          ...this.#credentials(call.key),
-          ...this.#shape.headers(call.hold),
-        },
-        body: JSON.stringify({ ...this.#shape.dialect(body), ...this.#shape.fields(call.hold, streamed) }),
-        signal: deadline.signal,
-      });
-    const response = await send().catch(async (error: unknown) => {
-      if (!notSent.has(codeOf(error)) || deadline.signal.aborted) throw error;
-      await sleep(100);
-      return send();
+    return this.#transport.post({
+      path,
+      body: { ...this.#shape.dialect(body), ...this.#shape.fields(hold, streamed) },
+      headers: this.#shape.headers(hold),
+      key,
+      signal,
     });
-    if (response.statusCode >= 200 && response.statusCode < 300) return response;
-    const text = await textOf(response.body);
-    throw refused(
-      response.statusCode,
-      errorMessageIn(text) ?? `the router responded with status ${response.statusCode}`,
-      {
-        reference: referenceIn(response.headers),
-        retryAfterSeconds: retryAfter(response.headers),
-      },
-    );
   }
-
-  async #get(address: string, key?: string): Promise<{ status: number; body: unknown; said: string }> {
-    const deadline = startDeadline(new AbortController().signal, 10_000);
-    try {
-      const response = await request(address, {
-        dispatcher: this.#agent,
-        headers: this.#credentials(key),
-        signal: deadline.signal,
-      });
-      const text = await textOf(response.body);
-      return {
-        status: response.statusCode,
-        body: response.statusCode === 200 ? parseBody(text, response.headers) : undefined,
-        said: errorMessageIn(text) ?? `the router responded with status ${response.statusCode}`,
-      };
-    } catch (error) {
-      throw failureOf(error, deadline, undefined);
-    } finally {
-      deadline.clear();
-    }
-  }
-
-  #credentials(key: string | undefined): Record<string, string> {
-    const used = key ?? this.#settings.key;
-    return used === undefined ? {} : { authorization: `Bearer ${used}` };
-  }
-}
-
-function retryAfter(headers: RouterHeaders): number | undefined {
-  const seconds = Number(header(headers, 'retry-after') ?? Number.NaN);
-  return Number.isInteger(seconds) && seconds > 0 && seconds < 86_400 ? seconds : undefined;
-}
-
-function failureOf(error: unknown, deadline: Deadline, reference: string | undefined): RouterFailure {
-  if (error instanceof RouterFailure) return error;
-  const reason = deadline.reason();
-  if (reason === 'timeout')
-    return new RouterFailure('timeout', 'the router did not respond in time', { reference, cause: error });
-  if (reason === 'cancelled') return new RouterFailure('cancelled', cancelledMessage, { reference, cause: error });
-  const code = codeOf(error);
-  if (notSent.has(code))
-    return new RouterFailure('unreachable', `the router is unreachable (${code})`, { cause: error });
-  return new RouterFailure('interrupted', `the connection to the router was lost${code === '' ? '' : ` (${code})`}`, {
-    reference,
-    cause: error,
-  });
-}
-
-function codeOf(error: unknown): string {
-  if (!(error instanceof Error)) return '';
-  if ('code' in error && typeof error.code === 'string') return error.code;
-  return codeOf(error.cause);
 }
