@@ -7,10 +7,10 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { readGuides } from '../../../../../api/catalog/guides/load.ts';
-import { guideRecord } from '../../../../../api/catalog/guides/record.ts';
-import { guideSlugs, type GuideSlug } from '../../../../../api/catalog/guides/slugs.ts';
-import { startGuideSite, type GuideSite } from '../../../../support/catalog/guides.ts';
+import { readGuides } from '../../../api/catalog/guides/load.ts';
+import { guideRecord } from '../../../api/catalog/guides/record.ts';
+import { guideSlugs, type GuideSlug } from '../../../api/catalog/guides/slugs.ts';
+import { startGuideSite, type GuideSite } from '../../support/catalog/guides.ts';
 
 const sources = new Map(readGuides().map((guide) => [guide.slug, guide]));
 let site: GuideSite;
