@@ -217,3 +217,36 @@ test('a reservation that commits while two settlements wait for others is settle
   await Promise.all([blocker, ...settlers].map((client) => client.end()));
   await database.close();
 });
+
+test('a running total that is begun while a call without a limit is reserved or settled misses nothing of it', async () => {
+  const url = await postgres.createDatabase('begun');
+  const database = await openLedgerDatabase(url);
+  const ledger = new Ledger(database);
+  const other = new Client({ connectionString: url });
+  await other.connect();
+  for (const verb of ['reserve', 'settle'] as const) {
+    const hold = someHold({ quota: null });
+    const { kind, owner } = hold.debit.account;
+    // The account is there, and has no running total yet.
+    await ledger.post(randomUUID(), 'test', [
+      { account: hold.debit.account, amount: parseMoney('0.5') },
+      { account: callerAccount(randomUUID()), amount: negate(parseMoney('0.5')) },
+    ]);
+    if (verb === 'settle') await ledger.reserve(hold);
+    await other.query('begin');
+    await other.query(
+      'select ledger.open_budgets(array(select id from ledger.account where kind = $1 and owner = $2))',
+      [kind, owner],
+    );
+    const done =
+      verb === 'reserve'
+        ? ledger.reserve(hold)
+        : ledger.settle({ hold: hold.id, cost: parseMoney('0.001'), source: 'billed' });
+    while ((await database.query(waitingBackends, [])).length < 1) await sleep(2);
+    await other.query('commit');
+    await done;
+    assert.deepEqual(await ledger.audit(), [], verb);
+  }
+  await other.end();
+  await database.close();
+});
