@@ -1,5 +1,6 @@
 // The directory of live apps: where each answers inside the cluster, and whose it is. Never an address from a caller.
 import { Problem } from '../../lib/problem.ts';
+import { unknownName } from '../../lib/similar-names.ts';
 import type { AppsSite } from '../../crds/app-url.ts';
 import { readSettings, withSettings } from '../../crds/effective-settings.ts';
 import { activator } from '../../crds/names.ts';
@@ -7,7 +8,6 @@ import { publicStatus } from '../../crds/public-status.ts';
 import { authorshipOf } from './authors.ts';
 import { repositoryOf, type App, type AppIndex } from './hosted-apps.ts';
 import { sentence, urlOf } from './status-view.ts';
-import { nearestNames } from '../tools/index.ts';
 import { appNotLive, unknownApp } from './problems.ts';
 
 /** Where an app describes its operations, as its author set it. */
@@ -109,11 +109,11 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
 }
 
 function unknown(slug: string, slugs: readonly string[]): Problem {
-  const nearest = nearestNames(slug, slugs);
-  const hint =
-    nearest.length === 0 ? '/agent-capabilities.json lists the live apps.' : `Did you mean ${nearest.join(' or ')}?`;
-  return new Problem(unknownApp, `Unknown app ${JSON.stringify(slug.slice(0, 60))}. ${hint}`, {
-    members: { nearest },
+  return unknownName(unknownApp, {
+    says: 'Unknown app',
+    name: slug,
+    names: slugs,
+    all: '/agent-capabilities.json lists the live apps.',
   });
 }
 

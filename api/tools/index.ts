@@ -16,7 +16,7 @@ export { jobCanceled, unknownJob } from './engine/jobs/problems.ts';
 export { Slots, type SlotsOptions } from './engine/slots.ts';
 export type { JobReport, ToolResult } from './engine/tool-call.ts';
 export type { HostedAppSummary } from './engine/tool-dependencies.ts';
-export { nearestNames, ToolRegistry } from './engine/tool-registry.ts';
+export { ToolRegistry } from './engine/tool-registry.ts';
 export { jobProblemType, ToolService } from './engine/tool-service.ts';
 export { startWorkers } from './engine/workers/start-workers.ts';
 export type { Workers } from './engine/workers/workers.ts';

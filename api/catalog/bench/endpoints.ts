@@ -1,9 +1,9 @@
 // Endpoints of benchmarks: the index, one app, and every run as a download.
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
+import type { Problem } from '../../../lib/problem.ts';
+import { unknownName } from '../../../lib/similar-names.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
-import { nearestNames } from '../../tools/index.ts';
 import { type BenchmarkSource, readBenchmark, readBenchmarks } from './benchmark.ts';
 import { csvOf, csvType, jsonLinesOf, jsonLinesType } from './downloads.ts';
 import { unknownBenchmark } from './problems.ts';
@@ -122,9 +122,10 @@ async function refuse(source: BenchmarkSource, slug: string): Promise<never> {
 }
 
 function unknown(slug: string, slugs: readonly string[]): Problem {
-  const nearest = nearestNames(slug, slugs);
-  const hint = nearest.length === 0 ? 'GET /api/bench lists all benchmarks.' : `Did you mean ${nearest.join(' or ')}?`;
-  return new Problem(unknownBenchmark, `There is no benchmark for ${JSON.stringify(slug.slice(0, 60))}. ${hint}`, {
-    members: { nearest },
+  return unknownName(unknownBenchmark, {
+    says: 'There is no benchmark for',
+    name: slug,
+    names: slugs,
+    all: 'GET /api/bench lists all benchmarks.',
   });
 }

@@ -1,8 +1,7 @@
 // GET /api/agent-guides: what there are guides for. GET /api/agent-guides/{slug}: one of them.
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
+import { unknownName } from '../../../lib/similar-names.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
-import { nearestNames } from '../../tools/index.ts';
 import type { Guides } from './guides.ts';
 import { unknownGuide } from './problems.ts';
 import { guideEntry, guideRecord } from './record.ts';
@@ -57,13 +56,10 @@ export function guideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>
 }
 
 function refuse(slug: string, slugs: readonly string[]): never {
-  const nearest = nearestNames(slug, slugs);
-  const hint = nearest.length === 0 ? '' : ` Did you mean ${nearest.join(' or ')}?`;
-  throw new Problem(
-    unknownGuide,
-    `There is no guide ${JSON.stringify(slug.slice(0, 100))}.${hint} GET ${guidesPath} lists all guides.`,
-    {
-      members: { nearest },
-    },
-  );
+  throw unknownName(unknownGuide, {
+    says: 'There is no guide',
+    name: slug,
+    names: slugs,
+    all: `GET ${guidesPath} lists all guides.`,
+  });
 }

@@ -1,7 +1,6 @@
 // All apps that this installation knows: those of the catalog, deployed or not, and those that were submitted.
-import { Problem } from '../../../lib/problem.ts';
+import { unknownName } from '../../../lib/similar-names.ts';
 import { type App, type DirectoryOptions, viewIdle, viewStatus } from '../../apps/index.ts';
-import { nearestNames } from '../../tools/index.ts';
 import { type Page, pageOf } from '../paging.ts';
 import type { CatalogApp } from './manifests.ts';
 import { type Filter, matcher, type Order, type SortedRecord, SortedRecords } from './orders.ts';
@@ -103,10 +102,11 @@ export class Projects {
     const records = this.records();
     const record = records.get(slug);
     if (record !== undefined) return record;
-    const nearest = nearestNames(slug, [...records.keys()]);
-    const hint = nearest.length === 0 ? 'GET /api/projects lists all apps.' : `Did you mean ${nearest.join(' or ')}?`;
-    throw new Problem(unknownProject, `There is no app ${JSON.stringify(slug.slice(0, 60))}. ${hint}`, {
-      members: { nearest },
+    throw unknownName(unknownProject, {
+      says: 'There is no app',
+      name: slug,
+      names: [...records.keys()],
+      all: 'GET /api/projects lists all apps.',
     });
   }
 

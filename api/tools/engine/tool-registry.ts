@@ -1,6 +1,6 @@
 // The tools by name: finds one, suggests names for a misspelled one, and says whether one is available here.
-import { distance } from 'fastest-levenshtein';
 import { Problem } from '../../../lib/problem.ts';
+import { unknownName } from '../../../lib/similar-names.ts';
 import { offBecause, serviceOff, type OffCauses, type ServiceUrls } from '../services/backing-services.ts';
 import { unknownTool } from '../problems.ts';
 import type { Tool } from '../tool.ts';
@@ -49,31 +49,5 @@ export class ToolRegistry {
 }
 
 function unknown(name: string, names: readonly string[]): Problem {
-  const nearest = nearestNames(name, names);
-  const hint =
-    nearest.length === 0 ? 'GET /t lists all tools.' : `Did you mean ${nearest.join(' or ')}? GET /t lists all tools.`;
-  return new Problem(unknownTool, `Unknown tool ${JSON.stringify(name.slice(0, 60))}. ${hint}`, {
-    members: { nearest },
-  });
-}
-
-/** Up to three most similar names; names that share no more than chance are left out. */
-export function nearestNames(name: string, names: readonly string[]): string[] {
-  const asked = plain(name.slice(0, 60));
-  return names
-    .map((known) => ({ known, far: farness(asked, plain(known)) }))
-    .filter(({ far }) => far <= 0.5)
-    .sort((a, b) => a.far - b.far)
-    .slice(0, 3)
-    .map(({ known }) => known);
-}
-
-function plain(name: string): string {
-  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
-}
-
-/** 0: the same. 1: nothing in common. A part of a name counts as near. */
-function farness(asked: string, known: string): number {
-  if (asked.length >= 4 && (known.includes(asked) || asked.includes(known))) return 0.25;
-  return distance(asked, known) / Math.max(asked.length, known.length, 1);
+  return unknownName(unknownTool, { says: 'Unknown tool', name, names, all: 'GET /t lists all tools.' });
 }

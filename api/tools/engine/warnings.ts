@@ -1,7 +1,7 @@
 // Warnings about a call that was answered all the same: query parameters that no field reads, and the header that says
 // so where there is no envelope.
-import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
+import { meantField } from '../../../lib/similar-names.ts';
 
 const stated = z.array(z.string());
 
@@ -14,7 +14,7 @@ const maxHeaderCharacters = 3_000;
 /** One for each parameter that is not known, with the field that may have been meant. */
 export function unknownParameters(names: readonly string[], known: readonly string[]): string[] {
   const named = names.slice(0, maxWarnings).map((name) => {
-    const meant = nearest(name, known);
+    const meant = meantField(name, known);
     const shown = JSON.stringify(name.slice(0, maxNameCharacters).toWellFormed());
     return `Query parameter ${shown} is not known and was ignored.${meant === undefined ? '' : ` Did you mean "${meant}"?`}`;
   });
@@ -44,12 +44,4 @@ function ascii(texts: readonly string[]): string {
     /[^ -~]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
-}
-
-function nearest(name: string, known: readonly string[]): string | undefined {
-  const plain = (text: string): string => text.toLowerCase().replaceAll(/[-_]/g, '').slice(0, maxNameCharacters);
-  const [first] = known
-    .map((field) => ({ field, far: distance(plain(name), plain(field)) }))
-    .sort((a, b) => a.far - b.far);
-  return first !== undefined && first.far <= Math.floor(first.field.length / 3) ? first.field : undefined;
 }

@@ -2,7 +2,7 @@
 // Their schemas nest hundreds of alternatives: ajv takes seconds and 200 MB to compile them, and reports all that failed.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { distance } from 'fastest-levenshtein';
+import { meantField } from '../../../../lib/similar-names.ts';
 
 /** The words of JSON Schema that the two schemas are written in; `format` and `description` are for editors. */
 interface Schema {
@@ -195,15 +195,8 @@ function wordsOf({ what, given, choices, path }: Fault): string {
 
 /** The name that was probably meant, as the end of a sentence. */
 export function meant(name: string, known: readonly string[]): string {
-  const flat = (text: string): string =>
-    text
-      .toLowerCase()
-      .replaceAll(/[-_\s]/g, '')
-      .slice(0, 60);
-  const [near] = known.map((each) => ({ each, far: distance(flat(name), flat(each)) })).sort((a, b) => a.far - b.far);
-  return near !== undefined && near.far <= (near.each.length < 4 ? 1 : Math.max(2, Math.floor(near.each.length / 3)))
-    ? `. Did you mean ${JSON.stringify(near.each)}?`
-    : '';
+  const near = meantField(name, known);
+  return near === undefined ? '' : `. Did you mean ${JSON.stringify(near)}?`;
 }
 
 const sum = (faults: readonly Fault[]): number => faults.reduce((total, fault) => total + fault.cost, 0);

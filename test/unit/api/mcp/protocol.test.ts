@@ -162,7 +162,7 @@ test('pages of other origins, foreign hosts and long bodies are refused', async 
   assert.equal((await send({ origin: 'https://evil.example' })).status, 403);
   assert.equal((await send({ host: 'evil.example' })).status, 403);
   assert.equal(
-    (await send({}, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(1_600_000)}"}}`)).status,
+    (await send({}, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"${'x'.repeat(4_600_000)}"}}`)).status,
     413,
   );
 });

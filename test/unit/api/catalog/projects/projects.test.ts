@@ -188,7 +188,10 @@ test('an app that is not there is 404, with similar slugs [spec errors.404 endpo
   assert.equal(response.status, 404);
   const problem = (await response.json()) as { type: string; detail: string; nearest: string[] };
   assert.equal(problem.type, `${baseUrl}/problems/unknown-project`);
-  assert.equal(problem.detail, 'There is no app "pdf-translator". Did you mean pdf-translate?');
+  assert.equal(
+    problem.detail,
+    'There is no app "pdf-translator". Did you mean pdf-translate? GET /api/projects lists all apps.',
+  );
   assert.deepEqual(problem.nearest, ['pdf-translate']);
   assert.equal((await server.request('/api/projects/__proto__')).status, 404);
 });
