@@ -4,15 +4,24 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildPart } from '../../cluster/binaries/build.ts';
 import { imageKey, imageOf } from '../../cluster/images/build.ts';
-import type { ImageRecipe } from '../../cluster/images/catalog.ts';
+import { images, type ImageRecipe } from '../../cluster/images/catalog.ts';
+import { namesOf } from '../../cluster/images/select.ts';
+import { seeds } from '../../cluster/kind/versions.ts';
 import { paths } from '../../cluster/paths.ts';
 import { runIn, type Engine } from './engine.ts';
 
-/** Each after those that it starts from. */
-const wanted = [
-  ...['pause', 'coredns', 'local-path-provisioner', 'traefik', 'gitleaks', 'debian-bookworm', 'debian-trixie'],
-  ...['buildkit', 'node-24', 'python-3.11', 'python-3.13', 'nginx', 'postgres'],
-];
+/** Of the node, and of Dockerfiles that `up` builds. */
+const parts = ['pause', 'coredns', 'local-path-provisioner', 'gitleaks', 'debian-bookworm', 'buildkit'];
+
+/** With what `up` puts into the registry and what that starts from; in the catalog each comes after its base. */
+export function hubImages(): readonly ImageRecipe[] {
+  const chosen = new Set([
+    ...parts.map(imageOf),
+    ...images.filter((image) => namesOf(image).some((name) => seeds.includes(name))),
+  ]);
+  for (const { bases } of [...chosen]) for (const base of bases) chosen.add(imageOf(base));
+  return images.filter((image) => chosen.has(image));
+}
 
 export async function hasImage(engine: Engine, name: string): Promise<boolean> {
   return await runIn(engine, ['docker', 'image', 'inspect', name]).then(
@@ -35,7 +44,7 @@ async function build(engine: Engine, recipe: ImageRecipe, name: string): Promise
 
 /** Builds what the engine does not have. */
 export async function ensureHubImages(engine: Engine): Promise<void> {
-  for (const recipe of wanted.map(imageOf)) {
+  for (const recipe of hubImages()) {
     for (const part of recipe.parts) await buildPart(part);
     const name = `moorage-hub/${recipe.name}:${await imageKey(recipe)}`;
     if (!(await hasImage(engine, name))) await build(engine, recipe, name);
