@@ -70,6 +70,7 @@ const rules: readonly Rule[] = [
       'api/catalog/guides/slugs.ts': 'the interface names a guide so',
       'manifests/guides/toolbox-for-your-agent-zero-install.yaml': 'the interface names a guide so',
       'test/unit/api/catalog/guides/': 'the interface names a guide so',
+      'test/integration/guides/': 'the interface names a guide so',
       'docs/reference/http-api.md': 'the interface names a guide so',
     },
   },
