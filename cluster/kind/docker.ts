@@ -16,7 +16,7 @@ const environment = { DOCKER_BUILDKIT: '1', BUILDX_NO_DEFAULT_ATTESTATIONS: '1',
 
 export async function docker(
   args: readonly string[],
-  options: { input?: string; env?: Record<string, string>; log?: string } = {},
+  options: { input?: string; env?: Record<string, string>; log?: string; onLine?: (line: string) => void } = {},
 ): Promise<string> {
   return await run('docker', args, { ...options, env: { ...environment, ...options.env } });
 }

@@ -1,25 +1,42 @@
 // Images of the cluster: Moorage's own, built by Docker, and those of Docker Hub that are put into the registry.
-import { cp, mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buildProgress } from '../images/build.ts';
 import { paths } from '../paths.ts';
+import { noReport, type Report } from '../steps.ts';
 import { docker, ensurePulled } from './docker.ts';
 import { askRegistry, push } from './registry.ts';
 
 /** The tags of images that are built here begin so; `down --purge` removes them. */
 export const ownPrefix = 'moorage-kind';
 
-/** Builds an image. Returns its name in the Docker engine, which changes with the content. */
-export async function buildImage(name: string, args: readonly string[]): Promise<string> {
-  const id = await docker(['build', '--quiet', ...args]);
+/**
+ * Builds an image, with what the build prints in a log in `logs`. Returns its name in the Docker engine, which changes
+ * with the content.
+ */
+export async function buildImage(
+  name: string,
+  args: readonly string[],
+  report: Report = noReport,
+  logs = paths.kind,
+): Promise<string> {
+  const [log, idFile] = [join(logs, `image-${name}.log`), join(logs, `image-${name}.id`)];
+  await mkdir(logs, { recursive: true });
+  for (const file of [log, idFile]) await rm(file, { force: true });
+  await docker(['build', '--progress=plain', `--iidfile=${idFile}`, ...args], { log, onLine: buildProgress(report) });
+  const id = (await readFile(idFile, 'utf8')).trim();
   const image = `${ownPrefix}/${name}:${id.replace(/^sha256:/, '').slice(0, 16)}`;
   await docker(['tag', id, image]);
   return image;
 }
 
 /** Builds a target of the root Dockerfile. */
-export async function buildProduct(target: 'moorage' | 'moorage-workers' | 'moorage-pipeline'): Promise<string> {
-  return await buildImage(target, ['--target', target, paths.root]);
+export async function buildProduct(
+  target: 'moorage' | 'moorage-workers' | 'moorage-pipeline',
+  report: Report,
+): Promise<string> {
+  return await buildImage(target, ['--target', target, paths.root], report);
 }
 
 /** Pushes an image that was built here, and returns it by digest. */
@@ -73,7 +90,7 @@ export async function publishNodeNetwork(base: string): Promise<PublishedImage> 
 export async function seed(image: string): Promise<string> {
   const [repository = '', tag = 'latest'] = image.split(':');
   const path = repository.includes('/') ? repository : `library/${repository}`;
-  if ((await askRegistry(`/v2/${path}/manifests/${tag}`)) === 200) return 'present';
+  if ((await askRegistry(`/v2/${path}/manifests/${tag}`)).status === 200) return 'present';
   const done = await ensurePulled(image);
   await push(image, path, tag);
   return done;

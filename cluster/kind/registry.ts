@@ -2,7 +2,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readText, writeText } from '../files.ts';
-import { probe } from '../node/daemons/probe.ts';
+import { probe, type ProbeAnswer } from '../node/daemons/probe.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
@@ -86,21 +86,24 @@ export async function ensureRegistry(): Promise<undefined> {
   await startContainer(containers.registry);
   await writeHosts(node.registryHost, await hostsToml(`http://${node.registryHost}`));
   await writeHosts('docker.io', await hostsToml('https://registry-1.docker.io'));
-  const status = await askRegistry('/v2/');
+  const { status } = await askRegistry('/v2/');
   if (status !== 200) throw new Error(`the registry answers with status ${status} to its own password`);
   return undefined;
 }
 
-/** The status with which the registry answers. A busy machine may need more than one try. */
-export async function askRegistry(path: string): Promise<number> {
+/** The registry has nothing under a name whose format is not asked for; engines push one or the other. */
+const formats = [
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+].join(', ');
+
+/** What the registry answers. A busy machine may need more than one try. */
+export async function askRegistry(path: string): Promise<ProbeAnswer> {
   const url = `http://${await localAddress()}${path}`;
-  const headers = {
-    authorization: await authorization(),
-    accept: 'application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.v2+json',
-  };
-  return await waitFor('an answer of the registry', async () => (await probe(url, { headers })).status, {
-    seconds: 60,
-  });
+  const headers = { authorization: await authorization(), accept: formats };
+  return await waitFor('an answer of the registry', () => probe(url, { headers }), { seconds: 60 });
 }
 
 /** The push password of builds, as a Docker configuration. */

@@ -2,17 +2,39 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { imageOf } from '../images/build.ts';
 import { searxngImage } from '../images/searxng.ts';
 import type { ToolHost, ToolImage } from '../install/tool-steps.ts';
 import { paths } from '../paths.ts';
 import type { Report } from '../steps.ts';
 import { nodeKubectl as kubectl } from './cluster.ts';
-import { docker } from './docker.ts';
 import { buildImage, publishProduct, seed } from './images.ts';
+import { askRegistry } from './registry.ts';
 
-async function sizeOf(image: string): Promise<number> {
-  return Number(await docker(['image', 'inspect', '--format', '{{.Size}}', image]));
+const listed = z.object({
+  digest: z.string(),
+  platform: z.object({ os: z.string() }).optional(),
+});
+const manifest = z.union([
+  z.object({ layers: z.array(z.object({ size: z.int() })) }),
+  // Some engines push an image as the one entry of a list, with attestations beside it.
+  z.object({ manifests: z.array(listed).min(1) }),
+]);
+
+/** What an image takes in the registry, compressed. `read` gives the manifest that a tag or a digest names. */
+export async function registryBytes(reference: string, read: (reference: string) => Promise<string>): Promise<number> {
+  const found = manifest.parse(JSON.parse(await read(reference)));
+  if ('layers' in found) return found.layers.reduce((all, { size }) => all + size, 0);
+  const [first] = found.manifests;
+  const image = found.manifests.find(({ platform }) => platform?.os === 'linux') ?? first;
+  return await registryBytes(image?.digest ?? '', read);
+}
+
+async function sizeOf(repository: string, reference: string): Promise<number> {
+  return await registryBytes(reference, async (each) => {
+    return (await askRegistry(`/v2/${repository}/manifests/${each}`)).body;
+  });
 }
 
 async function build(name: string, report: Report): Promise<ToolImage> {
@@ -22,8 +44,10 @@ async function build(name: string, report: Report): Promise<ToolImage> {
     await cp(join(paths.root, 'cluster', 'images', recipe.folder), scratch, { recursive: true });
     await recipe.fill(scratch, report);
     const values = Object.entries(recipe.arguments ?? {}).flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]);
-    const built = await buildImage(name, [...values, scratch]);
-    return { reference: await publishProduct(name, built), bytes: await sizeOf(built) };
+    const built = await buildImage(name, [...values, scratch], report);
+    report('pushing');
+    const reference = await publishProduct(name, built);
+    return { reference, bytes: await sizeOf(`moorage/${name}`, reference.split('@')[1] ?? '') };
   } finally {
     await rm(scratch, { recursive: true, force: true });
   }
@@ -32,9 +56,8 @@ async function build(name: string, report: Report): Promise<ToolImage> {
 /** Its name is that of Docker Hub, for which the node asks the cluster's own registry first. */
 async function bringSearxng(): Promise<ToolImage> {
   const { reference, repository, tag } = await searxngImage();
-  const name = `${repository}:${tag}`;
-  await seed(name);
-  return { reference, bytes: await sizeOf(name) };
+  await seed(`${repository}:${tag}`);
+  return { reference, bytes: await sizeOf(repository, tag) };
 }
 
 export function kindToolHost(release: Pick<ToolHost, 'values' | 'install'>): ToolHost {

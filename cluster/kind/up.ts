@@ -96,8 +96,8 @@ function imageSteps(images: Images): Step[] {
     ...products.map((name): Step => ({
       name: `build ${name}`,
       lane: 'builds',
-      run: async () => {
-        images.built.set(name, await buildProduct(name));
+      run: async (report) => {
+        images.built.set(name, await buildProduct(name, report));
         return undefined;
       },
     })),
