@@ -10,8 +10,11 @@ import { findEngine, lab, runIn, showIn, type Engine } from './engine.ts';
 import { ensureHubImages } from './hub-images.ts';
 import { ensureNodeImage } from './node-image.ts';
 
-/** End-to-end tests that hold on any cluster of ours. */
-const files = ['kinds', 'rejections', 'sandbox', 'rollout', 'kubectl'];
+/** End-to-end tests that hold on any cluster of ours. The site from which tools read needs root. */
+const files = [
+  ...['kinds', 'rejections', 'sandbox', 'rollout', 'kubectl'],
+  ...(process.getuid?.() === 0 ? ['tools'] : []),
+];
 const usage = `usage: npm run test:kind [-- FILE...]
 
   FILE   ${files.join(', ')}: these alone, without the installation by \`up --context\``;
