@@ -1,5 +1,6 @@
 // kubectl against the cluster that `up` works on.
 import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
 import { run } from './shell.ts';
 
 export interface Kubectl {
@@ -36,6 +37,27 @@ export async function applyFile(
   await apply(kubectl, fillIn(await readFile(path, 'utf8'), values));
 }
 
+const nodes = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string() }),
+      status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })) }),
+    }),
+  ),
+});
+
+/** What nodes run out of, a line for each: what a pod that is pending for it does not say. */
+export function pressures(json: string): string[] {
+  return nodes.parse(JSON.parse(json)).items.flatMap(({ metadata, status }) =>
+    status.conditions.flatMap((condition) => {
+      const scarce = condition.status === 'True' ? /^(\w+)Pressure$/.exec(condition.type)?.[1] : undefined;
+      if (scarce === undefined) return [];
+      const what = { Disk: 'disk space', Memory: 'memory', PID: 'process ids' }[scarce] ?? scarce;
+      return `node ${metadata.name} is short of ${what}, so it evicts pods and starts none: free some (${condition.type})`;
+    }),
+  );
+}
+
 /** Waits until a workload serves its current template; a name without a kind is that of a Deployment. */
 export async function waitForRollout(
   kubectl: Kubectl,
@@ -49,9 +71,8 @@ export async function waitForRollout(
   } catch (error) {
     const pods = await kubectl(['-n', namespace, 'get', 'pods', '-o', 'wide']).catch(() => '');
     const events = await kubectl(['-n', namespace, 'events', '--types=Warning']).catch(() => '');
-    throw new Error(
-      `${workload} in ${namespace} did not become available within ${seconds} s\n${pods}\n${events.split('\n').slice(-8).join('\n')}`,
-      { cause: error },
-    );
+    const scarce = await kubectl(['get', 'nodes', '-o', 'json']).then(pressures, () => []);
+    const what = `${workload} in ${namespace} did not become available within ${seconds} s`;
+    throw new Error([what, pods, ...events.split('\n').slice(-8), ...scarce].join('\n'), { cause: error });
   }
 }

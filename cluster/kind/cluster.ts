@@ -38,9 +38,18 @@ async function isFinished(): Promise<boolean> {
 const pinImages =
   'for image in $(ctr -n k8s.io images ls -q); do ctr -n k8s.io images label "$image" io.cri-containerd.pinned=pinned; done';
 
+/** Docker's disk, which may be that of a virtual machine: asked where the node will see it. */
+async function diskBytes(): Promise<number> {
+  const df = ['--entrypoint', 'df', nodeImage, '--block-size=1', '--output=size', '/'];
+  const size = Number((await docker(['run', '--rm', '--network', 'none', ...df])).split('\n').at(-1));
+  if (!(size > 0)) throw new Error(`the size of Docker's disk could not be read: docker run ${df.join(' ')}`);
+  return size;
+}
+
 async function createCluster(kind: string, ports: GatewayPorts): Promise<void> {
   await ensurePulled(nodeImage);
-  const config = clusterConfig(nodeImage, ports, join(import.meta.dirname, 'patches'));
+  const patches = join(import.meta.dirname, 'patches');
+  const config = clusterConfig({ image: nodeImage, ports, patches, diskBytes: await diskBytes() });
   await run(
     kind,
     // The node becomes Ready with its network, which comes later.

@@ -1,24 +1,27 @@
 // The configuration that `kind create cluster` is given.
 import { stringify } from 'yaml';
+import { diskThresholds } from '../node/disk/thresholds.ts';
 import { node } from '../node/settings.ts';
 import type { GatewayPorts } from '../node/gateway/ports.ts';
 
 /** What the kubelet of the one-machine node has too: kind's own never evicts and counts no processes. */
-const kubelet = {
-  failCgroupV1: false,
-  seccompDefault: true,
-  maxPods: 200,
-  podPidsLimit: 2048,
-  imageGCHighThresholdPercent: 80,
-  imageGCLowThresholdPercent: 70,
-  imageMaximumGCAge: '168h',
-  evictionHard: {
-    'memory.available': '200Mi',
-    'nodefs.available': '5%',
-    'nodefs.inodesFree': '3%',
-    'imagefs.available': '5%',
-  },
-};
+function kubelet(diskBytes: number) {
+  const { eviction, ...imageCollection } = diskThresholds(diskBytes);
+  return {
+    failCgroupV1: false,
+    seccompDefault: true,
+    maxPods: 200,
+    podPidsLimit: 2048,
+    ...imageCollection,
+    imageMaximumGCAge: '168h',
+    evictionHard: {
+      'memory.available': '200Mi',
+      'nodefs.available': eviction,
+      'nodefs.inodesFree': '3%',
+      'imagefs.available': eviction,
+    },
+  };
+}
 
 /**
  * Quotas learn of a new resource at the next of these rounds. The default of five minutes is longer than anyone waits
@@ -30,10 +33,10 @@ const controllerManager = { 'resource-quota-sync-period': '10s', 'terminated-pod
 const patchesMount = '/kind/moorage-patches';
 
 /** kubeadm reads one of two versions of its configuration, and each spells arguments its own way. */
-function kubeadmPatches(): string[] {
+function kubeadmPatches(diskBytes: number): string[] {
   const args = Object.entries(controllerManager).map(([name, value]) => ({ name, value }));
   return [
-    { kind: 'KubeletConfiguration', apiVersion: 'kubelet.config.k8s.io/v1beta1', ...kubelet },
+    { kind: 'KubeletConfiguration', apiVersion: 'kubelet.config.k8s.io/v1beta1', ...kubelet(diskBytes) },
     {
       kind: 'ClusterConfiguration',
       apiVersion: 'kubeadm.k8s.io/v1beta3',
@@ -61,8 +64,17 @@ config_path = "/etc/containerd/certs.d"
 conf_dir = "/run/moorage/cni"
 `;
 
+interface NodeOptions {
+  image: string;
+  ports: GatewayPorts;
+  /** Folder of patches for the control plane's pods, on this machine. */
+  patches: string;
+  /** Size of the disk that the node's pods and images are on. */
+  diskBytes: number;
+}
+
 /** One node whose network is ours, with the gateway's two ports published on this machine's loopback address. */
-export function clusterConfig(image: string, ports: GatewayPorts, patches: string): string {
+export function clusterConfig({ image, ports, patches, diskBytes }: NodeOptions): string {
   const published = [
     [80, ports.http],
     [443, ports.https],
@@ -77,7 +89,7 @@ export function clusterConfig(image: string, ports: GatewayPorts, patches: strin
       serviceSubnet: node.serviceCidr,
     },
     containerdConfigPatches: [containerd],
-    kubeadmConfigPatches: kubeadmPatches(),
+    kubeadmConfigPatches: kubeadmPatches(diskBytes),
     nodes: [
       {
         role: 'control-plane',

@@ -18,7 +18,17 @@ const schema = z.object({
     }),
   ),
 });
-const config = schema.parse(parse(clusterConfig('node@sha256:1', { http: 8080, https: 8443 }, '/patches')));
+const gibibyte = 1024 ** 3;
+const config = schema.parse(
+  parse(
+    clusterConfig({
+      image: 'node@sha256:1',
+      ports: { http: 8080, https: 8443 },
+      patches: '/patches',
+      diskBytes: 250 * gibibyte,
+    }),
+  ),
+);
 const patches = config.kubeadmConfigPatches.map((text) =>
   z.looseObject({ kind: z.string(), apiVersion: z.string() }).parse(parse(text)),
 );
@@ -57,5 +67,10 @@ test('the kubelet evicts, counts processes and starts on cgroup v1 as on the one
   const kubelet = patches.find(({ kind }) => kind === 'KubeletConfiguration');
   assert.equal(kubelet?.['failCgroupV1'], false);
   assert.equal(kubelet['podPidsLimit'], 2048);
-  assert.ok(kubelet['evictionHard'] !== undefined);
+  assert.deepEqual(kubelet['evictionHard'], {
+    'memory.available': '200Mi',
+    'nodefs.available': '2Gi',
+    'nodefs.inodesFree': '3%',
+    'imagefs.available': '2Gi',
+  });
 });

@@ -27,7 +27,7 @@ async function withDocker(script: string, body: (folder: string) => Promise<void
   }
 }
 
-/** Prints as the engine does, which keeps all but the id to itself when it is told to be quiet. */
+/** Prints as the engine does, which keeps all but the id to itself with `--quiet`. */
 const engine = `
 [ "$1" = tag ] && exit 0
 id=/dev/stdout
