@@ -125,7 +125,18 @@ const compileSteps: readonly Step[] = [
   { name: 'compile gotenberg', needs: ['modules of gotenberg'], run: (report) => buildPart('gotenberg', report) },
 ];
 
-/** Without an internet there is nothing that it could search: up goes on without. */
+/** What a registry says that was reached, or the disk: not for want of an internet. */
+const refusal = /.*(?:toomanyrequests|unauthorized|denied|manifest unknown|no space left).*/i;
+
+/** Why the image of SearXNG, which no package registry has, could not be brought. */
+function whyNoSearxng(error: unknown): string {
+  const [refused] = refusal.exec(error instanceof Error ? error.message : String(error)) ?? [];
+  return refused === undefined
+    ? 'this machine has no internet to search: the image of SearXNG could not be downloaded, which is in no package registry'
+    : `the image of SearXNG could not be downloaded: ${refused.trim().slice(0, 200)}`;
+}
+
+/** Without it there is no search, and all else works: up goes on. */
 function searxngStep(
   host: ToolHost,
   states: Map<ToolServiceName, ToolState>,
@@ -137,9 +148,8 @@ function searxngStep(
     run: async (report) => {
       try {
         return keep('searxng', await host.searxng(report));
-      } catch {
-        const offBecause =
-          'this machine has no internet to search: the image of SearXNG could not be downloaded, which is in no package registry';
+      } catch (error) {
+        const offBecause = whyNoSearxng(error);
         states.set('searxng', { offBecause });
         return `off: ${offBecause}`;
       }

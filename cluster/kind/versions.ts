@@ -31,4 +31,5 @@ export const seeds: readonly string[] = [
 ];
 
 /** What the first `up` downloads, as a person plans it. */
-export const downloads = 'about 1.4 GB, which takes 5 to 6 minutes at 100 Mbit/s';
+export const downloads =
+  'about 1.4 GB, and 1.8 GB more for the services of tools: some 10 minutes at 100 Mbit/s, and 20 GB of disk';

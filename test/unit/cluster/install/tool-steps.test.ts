@@ -11,8 +11,15 @@ interface Trial {
   readonly waited: string[];
 }
 
+interface TrialOptions {
+  readonly values?: unknown;
+  readonly internet?: boolean;
+  /** What the download of SearXNG ends with. */
+  readonly fault?: string;
+}
+
 /** A cluster that takes all that it is given. */
-function trial({ values = {}, internet = false }: { values?: unknown; internet?: boolean } = {}): Trial {
+function trial({ values = {}, internet = false, fault = 'no route' }: TrialOptions = {}): Trial {
   const installed: (readonly string[])[] = [];
   const waited: string[] = [];
   const host: ToolHost = {
@@ -23,7 +30,7 @@ function trial({ values = {}, internet = false }: { values?: unknown; internet?:
     values: async () => Promise.resolve(values),
     build: async (image) => Promise.resolve({ reference: `registry/${image}@sha256:1`, bytes: 5_000_000 }),
     searxng: async () => {
-      if (!internet) throw new Error('no route');
+      if (!internet) throw new Error(fault);
       return Promise.resolve({ reference: 'docker.io/searxng/searxng:1', bytes: 1_000_000 });
     },
     install: async (settings) => {
@@ -60,6 +67,15 @@ describe('toolPhase', () => {
       /^image 5 MB, memory 384 MiB requested, 1536 MiB at most: translate_pdf$/,
     );
     assert.match(said.get('summary') ?? '', /speech, languagetool, pdftranslator, gotenberg; together 1632 MiB/);
+  });
+
+  test('says what the registry of SearXNG said, where it was reached', async () => {
+    const fault = '`skopeo copy` exited with code 1\n  toomanyrequests: You have reached your pull rate limit';
+    const said = await runPhase(trial({ fault }).host, ['searxng']);
+    assert.equal(
+      said.get('tool searxng'),
+      'off: the image of SearXNG could not be downloaded: toomanyrequests: You have reached your pull rate limit',
+    );
   });
 
   test('runs SearXNG where its image can be had', async () => {
