@@ -12,8 +12,16 @@ const root = join(import.meta.dirname, '../../..');
 const cache = join(root, 'node_modules/.cache/moorage');
 const engine = readFileSync(join(root, 'node_modules/@electric-sql/pglite/package.json'), 'utf8');
 const migrations = readMigrations(migrationsFolder);
+/** Of what an instance would fill and unpack for nothing: 128 MB of buffers, and databases to copy. */
+const slim = [
+  `alter system set shared_buffers = '8MB'`,
+  ...['template0', 'template1'].flatMap((name) => [
+    `alter database ${name} is_template false`,
+    `drop database ${name}`,
+  ]),
+];
 const key = createHash('sha256')
-  .update(JSON.stringify([engine, migrations]))
+  .update(JSON.stringify([engine, migrations, slim]))
   .digest('hex')
   .slice(0, 16);
 const snapshot = join(cache, `ledger-${key}.tar`);
@@ -26,6 +34,7 @@ export default async function setup(): Promise<void> {
   if (existsSync(snapshot)) return;
   const pglite = await PGlite.create();
   await migrate(new Database(driverOn(pglite)), migrations);
+  for (const statement of slim) await pglite.exec(statement);
   const dump = await pglite.dumpDataDir('none');
   await pglite.close();
   mkdirSync(cache, { recursive: true });
