@@ -5,6 +5,7 @@ import { readText, writeText } from '../files.ts';
 import { probe, type ProbeAnswer } from '../node/daemons/probe.ts';
 import { node } from '../node/settings.ts';
 import { paths } from '../paths.ts';
+import { manifestFormats } from '../registry/manifests.ts';
 import { run } from '../shell.ts';
 import { waitFor } from '../wait.ts';
 import { containers, containerExists, docker, ensurePulled, startContainer } from './docker.ts';
@@ -91,18 +92,10 @@ export async function ensureRegistry(): Promise<undefined> {
   return undefined;
 }
 
-/** The registry has nothing under a name whose format is not asked for; engines push one or the other. */
-const formats = [
-  'application/vnd.oci.image.index.v1+json',
-  'application/vnd.oci.image.manifest.v1+json',
-  'application/vnd.docker.distribution.manifest.list.v2+json',
-  'application/vnd.docker.distribution.manifest.v2+json',
-].join(', ');
-
 /** What the registry answers. A busy machine may need more than one try. */
 export async function askRegistry(path: string): Promise<ProbeAnswer> {
   const url = `http://${await localAddress()}${path}`;
-  const headers = { authorization: await authorization(), accept: formats };
+  const headers = { authorization: await authorization(), accept: manifestFormats };
   return await waitFor('an answer of the registry', () => probe(url, { headers }), { seconds: 60 });
 }
 

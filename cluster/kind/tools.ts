@@ -2,34 +2,15 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { z } from 'zod';
 import { imageOf } from '../images/build.ts';
 import { searxngImage } from '../images/searxng.ts';
 import type { ToolHost, ToolImage } from '../install/tool-steps.ts';
 import { paths } from '../paths.ts';
+import { registryBytes } from '../registry/manifests.ts';
 import type { Report } from '../steps.ts';
 import { nodeKubectl as kubectl } from './cluster.ts';
 import { buildImage, publishProduct, seed } from './images.ts';
 import { askRegistry } from './registry.ts';
-
-const listed = z.object({
-  digest: z.string(),
-  platform: z.object({ os: z.string() }).optional(),
-});
-const manifest = z.union([
-  z.object({ layers: z.array(z.object({ size: z.int() })) }),
-  // Some engines push an image as the one entry of a list, with attestations beside it.
-  z.object({ manifests: z.array(listed).min(1) }),
-]);
-
-/** What an image takes in the registry, compressed. `read` gives the manifest that a tag or a digest names. */
-export async function registryBytes(reference: string, read: (reference: string) => Promise<string>): Promise<number> {
-  const found = manifest.parse(JSON.parse(await read(reference)));
-  if ('layers' in found) return found.layers.reduce((all, { size }) => all + size, 0);
-  const [first] = found.manifests;
-  const image = found.manifests.find(({ platform }) => platform?.os === 'linux') ?? first;
-  return await registryBytes(image?.digest ?? '', read);
-}
 
 async function sizeOf(repository: string, reference: string): Promise<number> {
   return await registryBytes(reference, async (each) => {

@@ -1,15 +1,13 @@
 // How the one-machine node has the images of services behind tools.
-import { z } from 'zod';
+import { join } from 'node:path';
 import { ensureImage, imageBytes, imageOf, imageReference } from '../images/build.ts';
 import { searxngImage } from '../images/searxng.ts';
 import type { NodeRelease } from '../install/node-release.ts';
 import type { ToolHost, ToolImage } from '../install/tool-steps.ts';
+import { registryBytes } from '../registry/manifests.ts';
 import { run } from '../shell.ts';
 import { nodeKubectl } from './kubectl.ts';
 import { askRegistry, digestAt, dockerConfigFolder, registryAddress } from './registry/registry.ts';
-import { join } from 'node:path';
-
-const manifest = z.object({ layers: z.array(z.object({ size: z.int() })) });
 
 /** Copies it from Docker Hub into the node's registry, once. Throws where Docker Hub is out of reach. */
 async function copySearxng(): Promise<ToolImage> {
@@ -20,9 +18,8 @@ async function copySearxng(): Promise<ToolImage> {
       ...['--authfile', join(await dockerConfigFolder(), 'config.json')],
       ...[`docker://${reference}`, `docker://${registryAddress}/${repository}:${tag}`],
     ]);
-  const { body } = await askRegistry(`/v2/${repository}/manifests/${tag}`);
-  const { layers } = manifest.parse(JSON.parse(body));
-  return { reference, bytes: layers.reduce((all, { size }) => all + size, 0) };
+  const read = async (each: string): Promise<string> => (await askRegistry(`/v2/${repository}/manifests/${each}`)).body;
+  return { reference, bytes: await registryBytes(tag, read) };
 }
 
 export function nodeToolHost(release: NodeRelease): ToolHost {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { readText, writeText } from '../../files.ts';
 import { paths } from '../../paths.ts';
+import { manifestFormats } from '../../registry/manifests.ts';
 import { run } from '../../shell.ts';
 import { unpackedFolder } from '../daemons/packages.ts';
 import { probe, type ProbeAnswer } from '../daemons/probe.ts';
@@ -46,16 +47,11 @@ export async function dockerConfigFolder(): Promise<string> {
   return home;
 }
 
-/** Asks the registry. `accept` matters for manifests, whose digest depends on it. */
+/** Asks the registry. */
 export async function askRegistry(path: string, method = 'GET'): Promise<ProbeAnswer> {
-  const accept = [
-    'application/vnd.oci.image.index.v1+json',
-    'application/vnd.oci.image.manifest.v1+json',
-    'application/vnd.docker.distribution.manifest.v2+json',
-  ].join(', ');
   return await probe(`${registryUrl}${path}`, {
     method,
-    headers: { authorization: `Basic ${await basicCredentials()}`, accept },
+    headers: { authorization: `Basic ${await basicCredentials()}`, accept: manifestFormats },
   });
 }
 

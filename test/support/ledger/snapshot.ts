@@ -1,6 +1,6 @@
 // A snapshot of an empty, migrated PGlite: loading it takes a fraction of what initdb and the migrations do.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
@@ -29,7 +29,7 @@ const snapshot = join(cache, `ledger-${key}.tar`);
 /** URL of a database in memory that has the newest schema. Tests of the migrations themselves use `pglite:`. */
 export const migratedDatabase = `pglite:${snapshot}`;
 
-/** Before the tests: makes the snapshot, once for these migrations and this version of PGlite. */
+/** Before the tests: makes the snapshot, once for these migrations and this version of PGlite, in place of older ones. */
 export default async function setup(): Promise<void> {
   if (existsSync(snapshot)) return;
   const pglite = await PGlite.create();
@@ -38,6 +38,7 @@ export default async function setup(): Promise<void> {
   const dump = await pglite.dumpDataDir('none');
   await pglite.close();
   mkdirSync(cache, { recursive: true });
+  for (const name of readdirSync(cache)) if (/^ledger-\w+\.tar$/.test(name)) rmSync(join(cache, name));
   const draft = `${snapshot}.${process.pid}`;
   writeFileSync(draft, Buffer.from(await dump.arrayBuffer()));
   renameSync(draft, snapshot);

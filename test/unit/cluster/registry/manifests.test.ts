@@ -1,7 +1,7 @@
-// What the image of a service behind tools takes in the registry of a kind cluster.
+// What an image takes in a registry.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { registryBytes } from '../../../../cluster/kind/tools.ts';
+import { registryBytes } from '../../../../cluster/registry/manifests.ts';
 
 const image = { schemaVersion: 2, config: { size: 900 }, layers: [{ size: 30_000 }, { size: 12_000 }] };
 
