@@ -16,7 +16,10 @@ export class CommandError extends Error {
   override name = 'CommandError';
   readonly exitCode: number | undefined;
   constructor(command: string, exitCode: number | undefined, output: string, log?: string) {
-    const tail = output.trim().split('\n').slice(-15).join('\n  ');
+    const lines = output.trim().split('\n');
+    // A program goes on for long after the disk was full, and ends with other words.
+    const full = lines.slice(0, -15).find((line) => /no space left on device/i.test(line));
+    const tail = [...(full === undefined ? [] : [full.trim(), '...']), ...lines.slice(-15)].join('\n  ');
     const where = log === undefined ? '' : ` (full output: ${log})`;
     super(
       `\`${command}\` ${exitCode === undefined ? 'did not exit by itself' : `exited with code ${exitCode}`}${where}\n  ${tail}`,

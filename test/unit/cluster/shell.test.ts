@@ -30,3 +30,8 @@ test('a failure shows the command, its exit code and the end of its output', asy
     return true;
   });
 });
+
+test('a full disk is named, however much was printed after it', async () => {
+  const script = 'echo "write x: No space left on device"; seq 1 100; exit 1';
+  await assert.rejects(run('sh', ['-c', script]), /\n {2}write x: No space left on device\n {2}\.\.\.\n {2}86\n/);
+});
