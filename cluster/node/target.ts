@@ -10,6 +10,7 @@ import { formatElapsed, lineReporter, say } from '../report.ts';
 import { runSteps } from '../steps.ts';
 import type { Target } from '../target.ts';
 import { downSteps } from './down.ts';
+import { requireSpace } from './disk/space.ts';
 import { requireNodeMachine } from './machine.ts';
 import { choosePorts, httpsUrl, type GatewayPorts } from './gateway/ports.ts';
 import { ensureProcess } from './daemons/processes.ts';
@@ -26,6 +27,7 @@ const lock = '/run/lock/moorage.lock';
 async function up(args: Arguments): Promise<void> {
   const images = selectImages(args.baseImages);
   await requireNodeMachine();
+  await requireSpace(args.tools.length > 0);
   const begun = Date.now();
   const ports = await choosePorts({ http: args.httpPort, https: args.httpsPort });
   say('one-machine Kubernetes node');

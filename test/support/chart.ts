@@ -1,5 +1,5 @@
 // What the chart's tests share: helm, its values, a render, and an API server with the Gateway API's types.
-import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify, parseAllDocuments } from 'yaml';
@@ -35,6 +35,9 @@ export const object = z.looseObject({
 export type Rendered = z.infer<typeof object>;
 
 const scratch = mkdtempSync(join(tmpdir(), 'moorage-chart-'));
+process.once('exit', () => {
+  rmSync(scratch, { recursive: true, force: true });
+});
 let files = 0;
 
 /** Writes values to a file for helm and gives its path. */
@@ -45,7 +48,7 @@ export function valuesFile(values: object): string {
 }
 
 /** Runs helm; rejects with what it said. */
-export async function helm(args: readonly string[], kubeconfig?: string): Promise<string> {
+export async function helm(args: readonly string[], server?: ApiServer): Promise<string> {
   await exclusively(() => buildPart('helm'));
   const folders = {
     HELM_CACHE_HOME: join(scratch, 'cache'),
@@ -53,7 +56,7 @@ export async function helm(args: readonly string[], kubeconfig?: string): Promis
     HELM_DATA_HOME: join(scratch, 'data'),
   };
   return run(binary('helm', 'helm'), args, {
-    env: { ...folders, ...(kubeconfig === undefined ? {} : { KUBECONFIG: kubeconfig }) },
+    env: { ...folders, ...server?.environment },
   });
 }
 
@@ -88,7 +91,7 @@ export async function install(server: ApiServer, values: object, from = chart): 
       '--values',
       valuesFile(values),
     ],
-    server.kubeconfig,
+    server,
   );
 }
 
@@ -108,7 +111,7 @@ export function kubectlWith(
 ): Promise<string> {
   const input = objects.map((object) => JSON.stringify(object)).join('\n---\n');
   return run(join(binariesOf('kubernetes'), 'kubectl'), [...args, '-f', '-'], {
-    env: { KUBECONFIG: server.kubeconfig },
+    env: server.environment,
     input,
   });
 }

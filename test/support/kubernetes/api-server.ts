@@ -14,6 +14,8 @@ import { waitFor } from '../../../cluster/wait.ts';
 export interface ApiServer {
   /** A cluster-admin's kubeconfig file. */
   kubeconfig: string;
+  /** For clients of it that are other programs; what kubectl and helm keep about it goes with its folder. */
+  environment: Record<'KUBECONFIG' | 'KUBECACHEDIR', string>;
   /** The URL of the API server. */
   server: string;
   /** Runs kubectl against it and returns what it printed. */
@@ -92,13 +94,14 @@ export async function startApiServer(): Promise<ApiServer> {
       context: 'test',
       namespace: 'default',
     });
+    const environment = { KUBECONFIG: kubeconfig, KUBECACHEDIR: join(folder, 'discovered') };
     const kubectl = (...args: string[]): Promise<string> =>
-      run(join(binariesOf('kubernetes'), 'kubectl'), args, { env: { KUBECONFIG: kubeconfig } });
+      run(join(binariesOf('kubernetes'), 'kubectl'), args, { env: environment });
     const restart = async (): Promise<void> => {
       await stopProcess(folders, 'kube-apiserver', 0);
       await start(apiServer);
     };
-    return { kubeconfig, server: plane.server, kubectl, restart, stop };
+    return { kubeconfig, environment, server: plane.server, kubectl, restart, stop };
   } catch (error) {
     await stop();
     throw error;
