@@ -38,6 +38,10 @@ const scratch = mkdtempSync(join(tmpdir(), 'moorage-chart-'));
 process.once('exit', () => {
   rmSync(scratch, { recursive: true, force: true });
 });
+// By which vitest ends a process that had one file; without a listener nothing else is run.
+process.once('SIGTERM', () => {
+  process.exit();
+});
 let files = 0;
 
 /** Writes values to a file for helm and gives its path. */
