@@ -20,25 +20,25 @@ export interface TestStage {
 
 export type Stage = ToolStage | TestStage;
 
-const format = ['prettier', '--check', '--log-level', 'warn', '.'];
+const format = ['prettier', '--check', '--log-level', 'warn'];
 const sources: ToolStage = {
   kind: 'tools',
   name: 'types, lint and format',
-  commands: [['tsc', '--noEmit'], ['oxlint'], format],
+  commands: [['tsc', '--noEmit'], ['oxlint'], [...format, '.']],
   gate: false,
 };
-/** Formats are checked of what changed since the last commit; `npm test` looks at all. */
-const changedFormat = [
-  'sh',
-  '-c',
-  `(git diff --name-only --diff-filter=d HEAD; git ls-files --others --exclude-standard) | xargs -r ${format.slice(0, -1).join(' ')} --ignore-unknown`,
-];
+/** Runs a command on the files that changed since the last commit and whose name fits; on none, not at all. */
+function onChanged(name: string, command: readonly string[]): string[] {
+  const files = 'git diff --name-only --diff-filter=d HEAD; git ls-files --others --exclude-standard';
+  return ['sh', '-c', `(${files}) | grep -E '${name}' | xargs -r ${command.join(' ')}`];
+}
+/** What is said of a file alone is said of changed files; `npm test` looks at all. */
 const changedSources: ToolStage = {
   ...sources,
   commands: [
     ['tsc', '--noEmit', '--incremental', '--tsBuildInfoFile', 'node_modules/.cache/types'],
-    ['oxlint'],
-    changedFormat,
+    onChanged(String.raw`\.ts$`, ['oxlint']),
+    onChanged('.', [...format, '--ignore-unknown']),
   ],
 };
 
