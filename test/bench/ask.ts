@@ -1,6 +1,6 @@
 // Compares the ways to one mock upstream on this machine: direct, through a proxy that does nothing but one durable row
 // before each call (the raw limit), through a LiteLLM proxy, and through POST /api/ask with the ledger on PostgreSQL.
-//   npm run bench:ask -- --rate 40 --seconds 10 --width 32,128 --delay 20 --warm 400 --paths direct,bare,LiteLLM,ours
+//   npm run bench:ask -- --rate 40 --seconds 20 --width 32,128 --delay 20 --warm 400 --paths direct,bare,LiteLLM,ours
 // The rate must stay well below what the slowest path can do (about 60 a second for LiteLLM on 2 cores), or its queue
 // is what is measured. So few callers as 32 keep no path busy that answers in the time of the upstream: what a path can
 // do at most is seen with many.
@@ -24,7 +24,7 @@ import { freePort } from '../support/free-port.ts';
 const usage = `usage: npm run bench:ask -- [--rate N] [--seconds N] [--width N] [--delay N] [--warm N] [--paths LIST]
 
   --rate N       calls a second (40)
-  --seconds N    seconds of each measurement (10)
+  --seconds N    seconds of each measurement (20)
   --width LIST   callers without a pause, each number measured by itself (32,128)
   --delay N      milliseconds until the upstream answers (20)
   --warm N       calls before a measurement (400)
@@ -35,7 +35,7 @@ const { rate, seconds, widths, warm, delay, paths } = readCommandLine(
     usage,
     options: {
       rate: { type: 'string', default: '40' },
-      seconds: { type: 'string', default: '10' },
+      seconds: { type: 'string', default: '20' },
       width: { type: 'string', default: '32,128' },
       delay: { type: 'string', default: '20' },
       warm: { type: 'string', default: '400' },
