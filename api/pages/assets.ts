@@ -14,17 +14,34 @@ interface Asset {
   readonly contentType: string;
 }
 
-function read(name: string, extension: keyof typeof types): Asset {
-  const bytes = new Uint8Array(readFileSync(join(import.meta.dirname, 'assets', `${name}.${extension}`)));
+/** Of one file, or of several after each other. */
+function read(extension: keyof typeof types, ...names: readonly string[]): Asset {
+  const texts = names.map((name) => readFileSync(join(import.meta.dirname, 'assets', `${name}.${extension}`), 'utf8'));
+  const bytes = new TextEncoder().encode(texts.join('\n'));
   const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 16);
   return { bytes, hash, contentType: types[extension] };
 }
 
+/** Of two rules that fit as well the later one holds, so that the order counts. */
+const styles = [
+  'base',
+  'frame',
+  'text',
+  'forms',
+  'notices',
+  'lists',
+  'tables',
+  'stages',
+  'answers',
+  'plots',
+  'screens',
+] as const;
+
 const assets = {
-  'style.css': read('style', 'css'),
-  'icon.svg': read('icon', 'svg'),
-  'status.js': read('status', 'js'),
-  'compare.js': read('compare', 'js'),
+  'style.css': read('css', ...styles.map((name) => `style/${name}`)),
+  'icon.svg': read('svg', 'icon'),
+  'status.js': read('js', 'status'),
+  'compare.js': read('js', 'compare'),
 } satisfies Record<string, Asset>;
 export type AssetName = keyof typeof assets;
 

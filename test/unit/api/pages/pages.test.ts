@@ -1,5 +1,7 @@
 // Every page in both languages: sound HTML, nothing inline, links that lead somewhere, and small enough with 1,000 apps.
 import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { baseUrl } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
@@ -9,6 +11,7 @@ import { projectNamed } from '../../../support/pages/records.ts';
 import { browserHeaders, samplePages } from '../../../support/pages/sample.ts';
 
 const { app, paths } = judgedPages();
+const styles = join(import.meta.dirname, '../../../../api/pages/assets/style');
 
 async function get(path: string, headers: Record<string, string> = {}): Promise<Response> {
   return send(app, path, { headers: { ...browserHeaders, ...headers } });
@@ -108,6 +111,8 @@ test('files of pages stay for ever at their own address, and for no time at anot
     [style.status, style.headers.get('content-type'), style.headers.get('cache-control')],
     [200, 'text/css; charset=utf-8', 'public, max-age=31536000, immutable'],
   );
+  const sheet = await style.text();
+  for (const name of readdirSync(styles)) assert.ok(sheet.includes(readFileSync(join(styles, name), 'utf8')), name);
   const other = await get(path.replace(/[0-9a-f]{16}/, '0'.repeat(16)));
   assert.deepEqual([other.status, other.headers.get('cache-control')], [200, 'no-store']);
   for (const wrong of ['/assets/style.css', '/assets/constructor.0000000000000000.css', '/assets/..%2fpage.ts'])
