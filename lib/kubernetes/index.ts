@@ -10,6 +10,7 @@ export { askKubelet } from './client/kubelet.ts';
 export { exchange } from './client/transport.ts';
 export * from './clock.ts';
 export * from './loop/controller.ts';
+export * from './loop/watch.ts';
 export * from './loop/queue.ts';
 export * from './election/leader-election.ts';
 export * from './errors.ts';
