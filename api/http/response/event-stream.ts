@@ -20,7 +20,7 @@ export interface EventStreamOptions {
  * Streams frames as they come. A reader that leaves ends nothing half way: the frames are read to their end, unsent.
  */
 export function eventStreamResponse(
-  frames: AsyncGenerator<string, void, undefined>,
+  frames: AsyncGenerator<string, unknown, undefined>,
   { headers = {}, keepaliveMs = 15_000, abort }: EventStreamOptions,
 ): Response {
   const encoder = new TextEncoder();

@@ -6,10 +6,10 @@
  * What was being waited for is not lost; the next call waits for the same result.
  */
 export function readWithSilence<Value>(
-  source: AsyncGenerator<Value, void, undefined>,
+  source: AsyncGenerator<Value, unknown, undefined>,
   silenceMs: number,
-): () => Promise<IteratorResult<Value, void> | undefined> {
-  let next: Promise<IteratorResult<Value, void>> | undefined;
+): () => Promise<IteratorResult<Value, unknown> | undefined> {
+  let next: Promise<IteratorResult<Value, unknown>> | undefined;
   return async () => {
     next ??= source.next();
     const silence = Promise.withResolvers<undefined>();

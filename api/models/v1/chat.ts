@@ -1,6 +1,14 @@
 // Chat completions: passed on to the router within limits, and charged to who pays for them.
 import { randomUUID } from 'node:crypto';
-import { eventFrame, eventStreamResponse, invalid, jsonResponse, type RequestContext } from '../../http/index.ts';
+import {
+  bufferedResponse,
+  eventFrame,
+  eventStream,
+  eventStreamResponse,
+  invalid,
+  jsonResponse,
+  type RequestContext,
+} from '../../http/index.ts';
 import type { Catalog, Model } from '../catalog.ts';
 import type { ModelCall, ModelCallResult } from '../metered/metered-router.ts';
 import { maxCallCost, type Payer } from '../../billing/index.ts';
@@ -19,11 +27,16 @@ export interface V1Call<Request> {
   readonly catalog: Catalog;
   readonly payer: Payer;
   readonly request: Request;
-  readonly context: RequestContext;
+  readonly context: Pick<RequestContext, 'id' | 'signal'>;
+}
+
+export interface ChatCall extends V1Call<ChatRequest> {
+  /** The events of a stream are sent when all of them are there; without that, as they come. */
+  readonly atOnce?: boolean;
 }
 
 /** Answers whole, or as a stream when the request says so. @throws Problem */
-export async function answerChat(call: V1Call<ChatRequest>): Promise<Response> {
+export async function answerChat(call: ChatCall): Promise<Response> {
   const {
     services: { router },
     payer,
@@ -68,21 +81,31 @@ export async function answerChat(call: V1Call<ChatRequest>): Promise<Response> {
   });
 }
 
-/** The first event decides between a stream and a problem. */
+/** The first event decides between a stream and a problem; at once, the last one does. */
 async function streamed(
-  { services: { router }, payer, request }: V1Call<ChatRequest>,
+  { services: { router }, payer, request, atOnce = false }: ChatCall,
   modelCall: ModelCall,
   { leaving, assignment }: { readonly leaving: AbortController; readonly assignment: Assignment | undefined },
 ): Promise<Response> {
   const parts = noted(router.stream(modelCall), assignment);
+  const refuse = ({ failure, settlement }: ModelCallResult): void => {
+    if (failure !== undefined) throw callProblem(failure, settlement, modelCall.model, payer);
+  };
   const first = await parts.next();
-  if (first.done === true && first.value.failure !== undefined)
-    throw callProblem(first.value.failure, first.value.settlement, modelCall.model, payer);
-  return eventStreamResponse(frames(first, parts, modelCall.model, request.stream_options?.include_usage === true), {
-    abort: () => {
-      leaving.abort();
-    },
-  });
+  if (first.done === true) refuse(first.value);
+  const events = frames(first, parts, modelCall.model, request.stream_options?.include_usage === true);
+  if (!atOnce)
+    return eventStreamResponse(events, {
+      abort: () => {
+        leaving.abort();
+      },
+    });
+  let text = '';
+  let next = await events.next();
+  for (; next.done !== true; next = await events.next()) text += next.value;
+  refuse(next.value);
+  const headers = { 'content-type': eventStream, ...answerHeaders(next.value.settlement, payer) };
+  return bufferedResponse(text, { headers });
 }
 
 type Parts = AsyncGenerator<StreamPart, ModelCallResult, undefined>;
@@ -101,13 +124,13 @@ async function* noted(parts: Parts, assignment: Assignment | undefined): Parts {
 
 type Next = IteratorResult<StreamPart, ModelCallResult>;
 
-/** Usage comes last, when it is settled what the call cost. */
+/** Usage comes last, when it is settled what the call cost. @returns how the call ended */
 async function* frames(
   first: Next,
   parts: Parts,
   model: string,
   withUsage: boolean,
-): AsyncGenerator<string, void, undefined> {
+): AsyncGenerator<string, ModelCallResult, undefined> {
   let next = first;
   let last: StreamPart['chunk'] | undefined;
   for (; next.done !== true; next = await parts.next()) {
@@ -122,6 +145,7 @@ async function* frames(
     yield eventFrame(undefined, { ...last, choices: [], usage: settledUsage(last.usage, settlement), model });
   if (failure !== undefined) yield eventFrame(undefined, failureEvent(failure));
   yield eventFrame(undefined, '[DONE]');
+  return next.value;
 }
 
 function modelOf(id: string, catalog: Catalog): Model {

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint, eventStream, fileBodyLimit } from '../../http/index.ts';
 import type { Catalog } from '../catalog.ts';
-import { ledgerUnavailable, quotaExhausted } from '../../billing/index.ts';
+import { idempotencyInFlight, idempotencyMismatch, ledgerUnavailable, quotaExhausted } from '../../billing/index.ts';
 import * as problems from '../problems.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
-import { answerChat } from './chat.ts';
+import { answerChatOnce } from './chat-once.ts';
 import { answerEmbeddings } from './embeddings.ts';
 import { type Door, noKey, v1PayerOf } from './payer.ts';
 import { chatRequest, embeddingsRequest } from './request.ts';
@@ -51,7 +51,7 @@ function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
     operation: 'createChatCompletion',
     tag,
     summary: 'Create a chat completion',
-    description: `${payers} With "stream": true the answer is sent as server-sent events; with "stream_options": {"include_usage": true}, its last event has the cost. Images are fetched by the model router, or sent as data URLs. Fields that could cost more than what is reserved, such as plugins and fallback models, are left out.`,
+    description: `${payers} With "stream": true the answer is sent as server-sent events; with "stream_options": {"include_usage": true}, its last event has the cost. Images are fetched by the model router, or sent as data URLs. Fields that could cost more than what is reserved, such as plugins and fallback models, are left out. A request sent again with the same Idempotency-Key gets the same answer and is charged once; a stream with such a key is sent when all of it is there.`,
     bodyLimit: fileBodyLimit,
     body: chatRequest,
     output: z.looseObject({}),
@@ -63,11 +63,11 @@ function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
     },
     outputDescription: 'A chat completion. `usage.cost` is the billed cost in USD.',
     produces: ['application/json', eventStream],
-    problems: modelCallProblems,
+    problems: [...modelCallProblems, idempotencyInFlight, idempotencyMismatch],
     async handler({ body }, context) {
       const services = options.services();
       const payer = await v1PayerOf(context, services, door);
-      return answerChat({ services, catalog: options.catalog, payer, request: body, context });
+      return answerChatOnce({ services, catalog: options.catalog, payer, request: body, context });
     },
   });
 }

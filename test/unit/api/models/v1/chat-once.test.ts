@@ -1,0 +1,130 @@
+// /v1 with an Idempotency-Key: what is sent again is answered again and charged once, whole or as a stream.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, beforeEach, test } from 'vitest';
+import { z } from 'zod';
+import { readCatalog } from '../../../../../api/models/catalog.ts';
+import { sampleModels, type Sample } from '../../../../support/models/sample.ts';
+import {
+  completion,
+  delta,
+  events,
+  reply,
+  startScriptedRouter,
+  type Script,
+  type ScriptedRouter,
+} from '../../../../support/models/scripted-router.ts';
+
+const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000123}';
+const model = 'alpha-v4-flash';
+const upstream = readCatalog().get(model)?.upstream ?? '';
+
+const whole = reply(200, completion(usage));
+const pieces: Script = (response) => {
+  events(response, delta('H'), delta('i', 'stop'), `{"id":"gen-1","choices":[],"usage":${usage}}`, '[DONE]');
+  response.end();
+};
+const breaksOff: Script = (response) => {
+  events(response, delta('H'));
+  response.end();
+};
+
+let script: Script = whole;
+let router: ScriptedRouter;
+let sample: Sample;
+beforeAll(async () => {
+  router = await startScriptedRouter({ [upstream]: (...all) => script(...all) });
+  sample = await sampleModels({
+    environment: { MOORAGE_ROUTER_URL: router.url, MOORAGE_FREE_QUOTA_USD: '0.01' },
+  });
+});
+afterAll(async () => {
+  await sample.stop();
+  await router.close();
+});
+beforeEach(() => {
+  router.asked.length = 0;
+});
+
+interface KeyedRequest {
+  readonly key: string;
+  readonly address: string;
+  readonly more?: object;
+}
+
+async function send({ key, address, more = {} }: KeyedRequest): Promise<{ response: Response; text: string }> {
+  const response = await sample.request('/v1/chat/completions', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-forwarded-for': address, 'idempotency-key': key },
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 50, ...more }),
+  });
+  return { response, text: await response.text() };
+}
+
+/** How often the router was asked for a completion. */
+const called = (): number => router.asked.filter(({ path }) => path.endsWith('/completions')).length;
+const cost = {
+  name: 'test-cost',
+  text: 'select count(*)::int as calls from ledger.usage',
+  row: z.object({ calls: z.int() }),
+};
+const uses = async (): Promise<number> => (await sample.database.query(cost, []))[0]?.calls ?? 0;
+
+for (const [name, how, more] of [
+  ['a completion', whole, {}],
+  ['a stream', pieces, { stream: true, stream_options: { include_usage: true } }],
+] as const) {
+  test(`${name} that is sent again is the same, and is called and charged once`, async () => {
+    script = how;
+    const before = await uses();
+    const sent = { key: name.replace(' ', '-'), address: '192.0.30.1', more };
+    const [first, again] = [await send(sent), await send(sent)];
+    assert.deepEqual([first.response.status, again.response.status], [200, 200], first.text);
+    assert.equal(again.text, first.text);
+    for (const header of ['content-type', 'x-cost-usd', 'x-charged-usd', 'ratelimit'])
+      assert.equal(again.response.headers.get(header), first.response.headers.get(header), header);
+    assert.equal(first.response.headers.get('x-cost-usd'), '0.000123');
+    assert.match(first.text, /"cost":0\.000123/);
+    assert.deepEqual(
+      [first, again].map(({ response }) => response.headers.get('idempotent-replayed')),
+      [null, 'true'],
+    );
+    assert.equal(called(), 1);
+    assert.equal(await uses(), before + 1);
+  });
+}
+
+test('a stream with a key has the events of one without', async () => {
+  script = pieces;
+  const { response, text } = await send({ key: 'events', address: '192.0.31.1', more: { stream: true } });
+  assert.equal(response.headers.get('content-type'), 'text/event-stream');
+  const data = text.split('\n\n').map((event) => event.replace('data: ', ''));
+  assert.deepEqual(data.slice(-2), ['[DONE]', '']);
+  const chunk = z.looseObject({ model: z.string(), choices: z.array(z.looseObject({ delta: z.looseObject({}) })) });
+  assert.deepEqual(
+    data.slice(0, -2).map((one) => chunk.parse(JSON.parse(one)).choices[0]?.delta['content']),
+    ['H', 'i'],
+  );
+});
+
+test('a stream that broke off is a problem, and may be sent again with its key', async () => {
+  const sent = { key: 'broken', address: '192.0.32.1', more: { stream: true } };
+  script = breaksOff;
+  const broken = await send(sent);
+  assert.equal(broken.response.status, 502, broken.text);
+  assert.match(broken.text, /"code":"model-failed"/);
+  script = pieces;
+  const again = await send(sent);
+  assert.deepEqual([again.response.status, again.response.headers.get('idempotent-replayed')], [200, null]);
+});
+
+test('a key belongs to its caller and to one request', async () => {
+  script = whole;
+  const sent = { key: 'mine', address: '192.0.33.1' };
+  await send(sent);
+  const other = await send({ ...sent, more: { max_tokens: 51 } });
+  assert.equal(other.response.status, 422);
+  assert.match(other.text, /"code":"idempotency-mismatch"/);
+  const stranger = await send({ ...sent, address: '192.0.34.1' });
+  assert.equal(stranger.response.headers.get('idempotent-replayed'), null);
+  assert.equal(called(), 2);
+});
