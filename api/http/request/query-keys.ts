@@ -9,7 +9,7 @@ const credentials = /^(bearer\s+sk-\S|(bearer\s+)?moorage-[a-z0-9-]+\.[\w-]{43}$
 /** What may be a key of a model router, wherever it stands in a text: 20 characters are the fewest that routers make. */
 const candidates = /(?<![\w-])sk-([\w-]{20,})/g;
 /** Fewer different characters than any random key of that length has. */
-const minDistinct = 9;
+const minDistinct = 8;
 /** Part of a text that people write, like `notes`, `Q3`, `2026`, `RandomForest`; random characters rarely look like it. */
 const word = /^(?:\d+|[a-z]+|[A-Z]+|(?:[A-Z]?[a-z]{2,})(?:[A-Z][a-z]{2,})*|[A-Za-z0-9]{1,3})$/;
 
