@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { Agent, fetch, request } from 'undici';
 import { z } from 'zod';
+import { isMissing } from '../../cluster/files.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 
 const config = z
@@ -133,8 +134,17 @@ export function edit(folder: string, file: string, change: (text: string) => str
  */
 export function crash(script: string, podUid = ''): number {
   const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry) && runs(entry, script, podUid));
-  for (const pid of pids) process.kill(Number(pid), 'SIGKILL');
-  return pids.length;
+  return pids.filter((pid) => kill(Number(pid))).length;
+}
+
+/** False where the process ended by itself since it was seen. */
+function kill(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
 }
 
 function runs(pid: string, script: string, podUid: string): boolean {
