@@ -19,6 +19,8 @@ import {
   events,
   reply,
   startScriptedRouter,
+  stream,
+  usageEvent,
   type Script,
   type ScriptedRouter,
 } from '../../support/models/scripted-router.ts';
@@ -58,37 +60,22 @@ const scripts: Readonly<Record<string, Script>> = {
   'negative-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":-1}')),
   'absurd-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":1e30}')),
   'late-cost': reply(200, completion(undefined, 'gen-late')),
-  'stream-good': (response) => {
-    events(response, delta('H'), delta('i', 'stop'), `{"id":"gen-1","choices":[],"usage":${usage}}`, '[DONE]');
-    response.end();
-  },
-  'stream-float': (response) => {
-    const cost = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000022499999999999998}';
-    events(response, delta('H', 'stop'), `{"id":"gen-1","choices":[],"usage":${cost}}`, '[DONE]');
-    response.end();
-  },
+  'stream-good': stream(delta('H'), delta('i', 'stop'), usageEvent(usage), '[DONE]'),
+  'stream-float': stream(
+    delta('H', 'stop'),
+    usageEvent('{"prompt_tokens":3,"completion_tokens":1,"cost":0.000022499999999999998}'),
+    '[DONE]',
+  ),
   'stream-resets': (response) => {
     events(response, delta('H'));
     setTimeout(() => {
       response.socket?.resetAndDestroy();
     }, 50);
   },
-  'stream-breaks-off': (response) => {
-    events(response, delta('H'));
-    response.end();
-  },
-  'stream-errs': (response) => {
-    events(response, delta('H'), '{"id":"gen-1","error":{"message":"upstream died","code":502},"choices":[]}');
-    response.end();
-  },
-  'stream-not-json': (response) => {
-    events(response, delta('H'), '{');
-    response.end();
-  },
-  'stream-no-usage': (response) => {
-    events(response, delta('H'), delta('i', 'stop'), '[DONE]');
-    response.end();
-  },
+  'stream-breaks-off': stream(delta('H')),
+  'stream-errs': stream(delta('H'), '{"id":"gen-1","error":{"message":"upstream died","code":502},"choices":[]}'),
+  'stream-not-json': stream(delta('H'), '{'),
+  'stream-no-usage': stream(delta('H'), delta('i', 'stop'), '[DONE]'),
   'stream-hangs': async (response, _asked, closed) => {
     events(response, delta('H'));
     await closed;

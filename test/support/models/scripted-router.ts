@@ -86,6 +86,19 @@ export function events(response: ServerResponse, ...data: string[]): void {
   for (const one of data) response.write(`data: ${one}\n\n`);
 }
 
+/** Answers with a stream of these events, and ends it. */
+export function stream(...data: string[]): Script {
+  return (response) => {
+    events(response, ...data);
+    response.end();
+  };
+}
+
+/** The event of a stream that has its usage, as JSON text. */
+export function usageEvent(usage: string): string {
+  return `{"id":"gen-1","choices":[],"usage":${usage}}`;
+}
+
 /** A piece of a streamed answer. */
 export function delta(content: string, finish: string | null = null, id = 'gen-1'): string {
   return JSON.stringify({ id, choices: [{ index: 0, delta: { content }, finish_reason: finish }] });

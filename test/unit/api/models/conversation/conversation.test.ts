@@ -10,20 +10,20 @@ import { json, sampleModels, type Sample } from '../../../../support/models/samp
 import {
   completion,
   delta,
-  events,
   reply,
   startScriptedRouter,
+  stream,
+  usageEvent,
   type Script,
   type ScriptedRouter,
 } from '../../../../support/models/scripted-router.ts';
 
 const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000001}';
-const streamedOrWhole: Script = async (response, asked, closed) => {
-  const { stream } = z.looseObject({ stream: z.boolean().optional() }).parse(JSON.parse(asked.body));
-  if (stream !== true) return reply(200, completion(usage))(response, asked, closed);
-  events(response, delta('Hel'), delta('lo', 'stop'), `{"id":"gen-1","choices":[],"usage":${usage}}`, '[DONE]');
-  response.end();
-  return undefined;
+const whole = reply(200, completion(usage));
+const streamed = stream(delta('Hel'), delta('lo', 'stop'), usageEvent(usage), '[DONE]');
+const streamedOrWhole: Script = (response, asked, closed) => {
+  const wanted = z.looseObject({ stream: z.boolean().optional() }).parse(JSON.parse(asked.body));
+  return (wanted.stream === true ? streamed : whole)(response, asked, closed);
 };
 
 let router: ScriptedRouter;

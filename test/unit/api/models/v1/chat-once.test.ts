@@ -7,9 +7,10 @@ import { sampleModels, type Sample } from '../../../../support/models/sample.ts'
 import {
   completion,
   delta,
-  events,
   reply,
   startScriptedRouter,
+  stream,
+  usageEvent,
   type Script,
   type ScriptedRouter,
 } from '../../../../support/models/scripted-router.ts';
@@ -19,14 +20,8 @@ const model = 'alpha-v4-flash';
 const upstream = readCatalog().get(model)?.upstream ?? '';
 
 const whole = reply(200, completion(usage));
-const pieces: Script = (response) => {
-  events(response, delta('H'), delta('i', 'stop'), `{"id":"gen-1","choices":[],"usage":${usage}}`, '[DONE]');
-  response.end();
-};
-const breaksOff: Script = (response) => {
-  events(response, delta('H'));
-  response.end();
-};
+const pieces = stream(delta('H'), delta('i', 'stop'), usageEvent(usage), '[DONE]');
+const breaksOff = stream(delta('H'));
 
 let script: Script = whole;
 let router: ScriptedRouter;
@@ -92,6 +87,19 @@ for (const [name, how, more] of [
     assert.equal(await uses(), before + 1);
   });
 }
+
+test('of two requests at once with one key one is called, and the other is asked to come back', async () => {
+  script = whole;
+  const sent = { key: 'twice', address: '192.0.35.1' };
+  const both = await Promise.all([send(sent), send(sent)]);
+  const refused = both.filter(({ response }) => response.status !== 200);
+  for (const { response, text } of refused) {
+    assert.deepEqual([response.status, response.headers.get('retry-after')], [409, '2']);
+    assert.match(text, /"code":"idempotency-in-flight"/);
+  }
+  assert.equal(called(), 1);
+  assert.equal((await send(sent)).response.headers.get('idempotent-replayed'), 'true');
+});
 
 test('a stream with a key has the events of one without', async () => {
   script = pieces;
