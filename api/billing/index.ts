@@ -3,7 +3,7 @@ export { Database, type Statement, type Transaction } from './database/database.
 export { openDatabase } from './database/open.ts';
 export { type Hold, Holds } from './holds.ts';
 export { IdempotencyKeys } from './idempotency/keys.ts';
-export { idempotencyKey, idempotently } from './idempotency/request.ts';
+export { idempotencyKey, idempotently, replayHeaders } from './idempotency/request.ts';
 export { authorAccount, marginAccount, revenueAccount, toolAccount } from './ledger/accounts.ts';
 export { type CostSource, Ledger, type Line } from './ledger/ledger.ts';
 export { moneyField } from './ledger/money-field.ts';

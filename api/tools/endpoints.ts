@@ -14,6 +14,7 @@ import {
   type Payer,
   quotaExhausted,
   rateLimitHeaders,
+  replayHeaders,
 } from '../billing/index.ts';
 import {
   keyOutOfCredit,
@@ -144,7 +145,7 @@ async function answer(
     keptOf((fresh = await ask(reading, () => signal)), payer),
   );
   if (!replayed && fresh !== undefined) return respond(fresh, payer, fileWanted);
-  const headers = { ...value.headers, 'idempotent-replayed': 'true' };
+  const headers = { ...value.headers, ...replayHeaders(replayed) };
   if (value.job !== undefined)
     return respond(
       await ask({ ...reading, options: { ...reading.options, job: value.job } }, () => context.signal),

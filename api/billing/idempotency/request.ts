@@ -23,6 +23,11 @@ export function idempotencyKey(headers: Headers): string | undefined {
   return key;
 }
 
+/** Headers by which a response says that it is a stored one. */
+export function replayHeaders(replayed: boolean): Record<string, string> {
+  return replayed ? { 'idempotent-replayed': 'true' } : {};
+}
+
 export interface IdempotentWork<Answer> {
   /** Endpoint and owner, so that no one reads another's answer. */
   readonly scope: string;

@@ -8,7 +8,13 @@ import {
   fileBodyLimit,
   jsonResponse,
 } from '../../http/index.ts';
-import { billingProblems, idempotencyKey, idempotently, ledgerUnconfigured } from '../../billing/index.ts';
+import {
+  billingProblems,
+  idempotencyKey,
+  idempotently,
+  ledgerUnconfigured,
+  replayHeaders,
+} from '../../billing/index.ts';
 import { ask, type Question } from '../metered/question.ts';
 import { conversationOf } from '../conversation/conversation.ts';
 import { checkSaid, optionFields, optionsOf, promptOrMessages, saidFields } from '../conversation/fields.ts';
@@ -86,7 +92,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
           return answered(services, asked, await ask(services.router, asked), context);
         },
       });
-      const headers = { ...value.headers, ...(replayed ? { 'idempotent-replayed': 'true' } : {}) };
+      const headers = { ...value.headers, ...replayHeaders(replayed) };
       return streamed
         ? eventStreamResponse(atOnce(value.answer), { headers, abort: () => undefined })
         : jsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });

@@ -17,6 +17,7 @@ import {
   lowQuotaHint,
   type Payer,
   rateLimitHeaders,
+  replayHeaders,
 } from '../../billing/index.ts';
 import { conversationOf } from '../conversation/conversation.ts';
 import { checkSaid, optionFields, optionsOf, promptOrMessages, saidFields } from '../conversation/fields.ts';
@@ -120,7 +121,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
           };
         },
       });
-      const headers = { ...value.headers, ...(replayed ? { 'idempotent-replayed': 'true' } : {}) };
+      const headers = { ...value.headers, ...replayHeaders(replayed) };
       return streamed
         ? eventStreamResponse(atOnce(value.answer.results, endOf(value.answer)), { headers, abort: () => undefined })
         : jsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });

@@ -1,6 +1,6 @@
 // A chat completion with an Idempotency-Key: called once, charged once, and the same answer each time it is sent.
 import { z } from 'zod';
-import { idempotencyKey, idempotently } from '../../billing/index.ts';
+import { idempotencyKey, idempotently, replayHeaders } from '../../billing/index.ts';
 import { bufferedResponse, type RequestContext } from '../../http/index.ts';
 import { answerChat, type V1Call } from './chat.ts';
 import type { ChatRequest } from './request.ts';
@@ -26,6 +26,6 @@ export async function answerChatOnce(call: KeyedCall): Promise<Response> {
     },
   });
   return bufferedResponse(value.text, {
-    headers: { ...value.headers, ...(replayed ? { 'idempotent-replayed': 'true' } : {}) },
+    headers: { ...value.headers, ...replayHeaders(replayed) },
   });
 }

@@ -31,7 +31,7 @@ export interface V1Call<Request> {
 }
 
 export interface ChatCall extends V1Call<ChatRequest> {
-  /** The events of a stream are sent when all of them are there; without that, as they come. */
+  /** Whether the events of a stream are sent once all of them are there, and not as they come. */
   readonly atOnce?: boolean;
 }
 
@@ -81,31 +81,33 @@ export async function answerChat(call: ChatCall): Promise<Response> {
   });
 }
 
-/** The first event decides between a stream and a problem; at once, the last one does. */
+/** The first event decides between a stream and a problem. */
 async function streamed(
   { services: { router }, payer, request, atOnce = false }: ChatCall,
   modelCall: ModelCall,
   { leaving, assignment }: { readonly leaving: AbortController; readonly assignment: Assignment | undefined },
 ): Promise<Response> {
   const parts = noted(router.stream(modelCall), assignment);
-  const refuse = ({ failure, settlement }: ModelCallResult): void => {
-    if (failure !== undefined) throw callProblem(failure, settlement, modelCall.model, payer);
-  };
   const first = await parts.next();
-  if (first.done === true) refuse(first.value);
+  if (first.done === true && first.value.failure !== undefined)
+    throw callProblem(first.value.failure, first.value.settlement, modelCall.model, payer);
   const events = frames(first, parts, modelCall.model, request.stream_options?.include_usage === true);
-  if (!atOnce)
-    return eventStreamResponse(events, {
-      abort: () => {
-        leaving.abort();
-      },
-    });
+  if (atOnce) return gathered(events, modelCall);
+  return eventStreamResponse(events, {
+    abort: () => {
+      leaving.abort();
+    },
+  });
+}
+
+/** All events of a stream in one response. @throws Problem where the call failed, even at its last event */
+async function gathered(events: ReturnType<typeof frames>, { model, payer }: ModelCall): Promise<Response> {
   let text = '';
   let next = await events.next();
   for (; next.done !== true; next = await events.next()) text += next.value;
-  refuse(next.value);
-  const headers = { 'content-type': eventStream, ...answerHeaders(next.value.settlement, payer) };
-  return bufferedResponse(text, { headers });
+  const { failure, settlement } = next.value;
+  if (failure !== undefined) throw callProblem(failure, settlement, model, payer);
+  return bufferedResponse(text, { headers: { 'content-type': eventStream, ...answerHeaders(settlement, payer) } });
 }
 
 type Parts = AsyncGenerator<StreamPart, ModelCallResult, undefined>;

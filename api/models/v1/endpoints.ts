@@ -51,7 +51,7 @@ function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
     operation: 'createChatCompletion',
     tag,
     summary: 'Create a chat completion',
-    description: `${payers} With "stream": true the answer is sent as server-sent events; with "stream_options": {"include_usage": true}, its last event has the cost. Images are fetched by the model router, or sent as data URLs. Fields that could cost more than what is reserved, such as plugins and fallback models, are left out. A request sent again with the same Idempotency-Key gets the same answer and is charged once; a stream with such a key is sent when all of it is there.`,
+    description: `${payers} With "stream": true the answer is sent as server-sent events; with "stream_options": {"include_usage": true}, its last event has the cost. Images are fetched by the model router, or sent as data URLs. Fields that could cost more than what is reserved, such as plugins and fallback models, are left out. A request sent again with the same Idempotency-Key gets the same answer and is charged once; a stream with such a key is sent once it is complete.`,
     bodyLimit: fileBodyLimit,
     body: chatRequest,
     output: z.looseObject({}),
