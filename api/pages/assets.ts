@@ -14,7 +14,7 @@ interface Asset {
   readonly contentType: string;
 }
 
-/** Of one file, or of several after each other. */
+/** Reads one file, or several as one. */
 function read(extension: keyof typeof types, ...names: readonly string[]): Asset {
   const texts = names.map((name) => readFileSync(join(import.meta.dirname, 'assets', `${name}.${extension}`), 'utf8'));
   const bytes = new TextEncoder().encode(texts.join('\n'));
@@ -22,7 +22,7 @@ function read(extension: keyof typeof types, ...names: readonly string[]): Asset
   return { bytes, hash, contentType: types[extension] };
 }
 
-/** Of two rules that fit as well the later one holds, so that the order counts. */
+/** In the order of the cascade: of two rules with the same specificity the later one wins. */
 const styles = [
   'base',
   'frame',
@@ -35,7 +35,7 @@ const styles = [
   'answers',
   'plots',
   'screens',
-] as const;
+];
 
 const assets = {
   'style.css': read('css', ...styles.map((name) => `style/${name}`)),

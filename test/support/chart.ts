@@ -38,7 +38,7 @@ const scratch = mkdtempSync(join(tmpdir(), 'moorage-chart-'));
 process.once('exit', () => {
   rmSync(scratch, { recursive: true, force: true });
 });
-// By which vitest ends a process that had one file; without a listener nothing else is run.
+// Vitest ends the process of a file by SIGTERM, which runs no listener of `exit` unless it is handled.
 process.once('SIGTERM', () => {
   process.exit();
 });

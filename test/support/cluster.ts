@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { Agent, fetch, request } from 'undici';
 import { z } from 'zod';
-import { isMissing } from '../../cluster/files.ts';
+import { signal } from '../../cluster/node/daemons/processes.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 
 const config = z
@@ -134,17 +134,7 @@ export function edit(folder: string, file: string, change: (text: string) => str
  */
 export function crash(script: string, podUid = ''): number {
   const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry) && runs(entry, script, podUid));
-  return pids.filter((pid) => kill(Number(pid))).length;
-}
-
-/** False where the process ended by itself since it was seen. */
-function kill(pid: number): boolean {
-  try {
-    return process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
+  return pids.filter((pid) => signal(Number(pid), 'SIGKILL')).length;
 }
 
 function runs(pid: string, script: string, podUid: string): boolean {

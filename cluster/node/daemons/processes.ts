@@ -148,11 +148,13 @@ export async function ensureProcess(processFolders: ProcessFolders, spec: Proces
   return !keep;
 }
 
-function signal(record: ProcessRecord, name: NodeJS.Signals): void {
+/** Sends a signal. @returns false where the process has ended by itself */
+export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
-    process.kill(record.pid, name);
+    return process.kill(pid, name);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return false;
+    throw error;
   }
 }
 
@@ -161,10 +163,10 @@ export async function stopProcess(processFolders: ProcessFolders, name: string, 
   const record = await findProcess(processFolders, name);
   if (record !== undefined) {
     const hasExited = async (): Promise<boolean> => !(await isAlive(record));
-    signal(record, seconds === 0 ? 'SIGKILL' : 'SIGTERM');
+    signal(record.pid, seconds === 0 ? 'SIGKILL' : 'SIGTERM');
     const ended = await waitFor(`${name} to exit`, hasExited, { seconds, every: 50 }).catch(() => false);
     if (!ended) {
-      signal(record, 'SIGKILL');
+      signal(record.pid, 'SIGKILL');
       await waitFor(`${name} to exit after SIGKILL`, hasExited, { seconds: 10, every: 50 });
     }
   }

@@ -1,6 +1,8 @@
 // At what free space the kubelet acts on this machine's disk, which it shares with all else that a person keeps there:
 // first unused images go, then builds wait (builds.keepFree), and pods are evicted last.
-const gibibyte = 1024 ** 3;
+export const gibibyte = 1024 ** 3;
+/** GiB of free space at which pods are evicted, unless the disk is so small that this would be more than 5 % of it. */
+export const evictionGibibytes = 2;
 
 export interface DiskThresholds {
   /** Per cent of the disk in use at which unused images are removed, and down to which. */
@@ -19,6 +21,6 @@ export function diskThresholds(capacity: number): DiskThresholds {
   return {
     imageGCHighThresholdPercent: high,
     imageGCLowThresholdPercent: high - 5,
-    eviction: capacity * 0.05 < 2 * gibibyte ? '5%' : '2Gi',
+    eviction: capacity * 0.05 < evictionGibibytes * gibibyte ? '5%' : `${evictionGibibytes}Gi`,
   };
 }

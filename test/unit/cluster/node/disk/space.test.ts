@@ -6,7 +6,7 @@ import { shortage, type Growth } from '../../../../../cluster/node/disk/space.ts
 const gibibyte = 1024 ** 3;
 
 function growth(folder: string, gibibytes: number, on: { device: number; free: number }): Growth {
-  return { folder, gibibytes, advice: `move ${folder}`, device: on.device, freeBytes: on.free * gibibyte };
+  return { folder, gibibytes, fix: `move ${folder}`, device: on.device, freeBytes: on.free * gibibyte };
 }
 
 test('folders of one file system share its space', () => {
@@ -14,8 +14,8 @@ test('folders of one file system share its space', () => {
   assert.equal(shortage([growth('/cache', 10, disk), growth('/state', 8, disk)]), undefined);
   assert.equal(
     shortage([growth('/cache', 10, disk), growth('/state', 9, disk)]),
-    'not enough space on the disk: 21 GiB are needed (10 GiB for /cache, 9 GiB for /state, 2 GiB to spare), ' +
-      'and 20.0 GiB are free: free some, or move /cache, or move /state',
+    'not enough disk space: 20.0 GiB free, 21 GiB needed (10 GiB for /cache, 9 GiB for /state, 2 GiB to spare): ' +
+      'free some space, or move /cache, or move /state',
   );
 });
 
@@ -26,7 +26,7 @@ test('each file system is looked at by itself, and 2 GiB stay free where nothing
   ];
   assert.equal(
     shortage([growth('/cache', 10, first), growth('/state', 0, second)]),
-    'not enough space on the disk: 2 GiB are needed (2 GiB to spare), ' + 'and 1.0 GiB are free: free some',
+    'not enough disk space: 1.0 GiB free, 2 GiB needed (2 GiB to spare): free some space',
   );
   assert.equal(shortage([growth('/cache', 10, first), growth('/state', 0, { device: 2, free: 2 })]), undefined);
 });
