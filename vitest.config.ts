@@ -2,7 +2,7 @@
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
 /** They crash or load what all the others use. */
-const alone = ['test/e2e/resilience.test.ts', 'test/e2e/rollout.test.ts'];
+const alone = ['resilience', 'rollout', 'workers'].map((name) => `test/e2e/${name}.test.ts`);
 
 interface Project {
   readonly name: string;
