@@ -14,6 +14,12 @@ const printerColumns = [
   { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'Where the newest revision stands.' },
   { name: 'URL', type: 'string', jsonPath: '.status.url', description: 'Where the app answers.' },
   { name: 'Commit', type: 'string', jsonPath: '.status.shortCommit', description: 'Newest commit of the revision.' },
+  {
+    name: 'Checked',
+    type: 'date',
+    jsonPath: '.status.checkedAt',
+    description: 'How long ago the operator confirmed this; more than ten minutes: no operator runs.',
+  },
   { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' },
   {
     name: 'Ready',

@@ -357,12 +357,14 @@ export const status = z.object({
       'Deploying',
       'Routing',
       'Live',
+      'Failing',
       'Rejected',
       'Suspended',
     ])
     .optional()
-    .describe('Phase of the newest commit.'),
+    .describe('Phase of the newest commit. Failing: it is released, and its URL responds with errors or not at all.'),
   since: timestamp.optional().describe('When it entered this phase.'),
+  checkedAt: timestamp.optional().describe('When the operator last confirmed this status: at least every 10 minutes.'),
   url: z.string().optional().describe('URL of the app.'),
   warning: z.string().max(300).optional().describe('Problem with an app that is live, such as errors at /.'),
   page: z

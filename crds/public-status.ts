@@ -82,7 +82,7 @@ function isAwaited({ metadata, status }: Input): boolean {
 }
 
 function live(status: HostedAppStatus, served: NonNullable<HostedAppStatus['served']>, url: string): PublicStatus {
-  const moving = status.rejection === undefined && status.phase !== 'Live';
+  const moving = status.rejection === undefined && status.phase !== 'Live' && status.phase !== 'Failing';
   return {
     status: 'live',
     url,
@@ -123,6 +123,7 @@ const stages: Readonly<Record<NonNullable<HostedAppStatus['phase']>, PublicStage
   Routing: 'routing',
   // Live without anything that answers is the moment in which the last step is confirmed again.
   Live: 'routing',
+  Failing: 'routing',
   Rejected: 'pending',
   Suspended: 'pending',
 };

@@ -21,7 +21,7 @@ import type { ActivityRecord } from '../idle/activity.ts';
 import { createBackgroundLookups } from './background-lookups.ts';
 import type { Job } from '../objects/kinds.ts';
 import { lookAtPage } from '../steps/publish/page/page.ts';
-import { probe } from '../steps/publish/probe.ts';
+import { probe, type ProbeQuery } from '../steps/publish/probe.ts';
 import type { Pruner } from '../space/registry/pruner.ts';
 import type { Space } from '../space/space.ts';
 import { appMetrics, buildMetrics } from './metrics.ts';
@@ -67,7 +67,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     onResult,
   });
   const probes = createBackgroundLookups({
-    run: (host: string) => probe(config.probeUrl ?? '', host),
+    run: ({ host, attempts }: ProbeQuery) => probe(config.probeUrl ?? '', host, { attempts }),
     group: () => 'gateway',
     limit: maximumProbes,
     onResult,

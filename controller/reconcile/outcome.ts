@@ -34,8 +34,15 @@ export function done(reason: ReasonOf<'done'>, message: string, afterMs?: number
   return { kind: 'done', reason, message, afterMs };
 }
 
-/** Reason of an app that is live and responds with errors. */
+/** Reason of an app that is live and whose page shows faults. */
 export const warnedReason = 'LiveWithErrors';
+
+const failingReasons = ['RespondsWithErrors', 'Unreachable'] as const;
+
+/** Whether a condition says by this reason that the URL of a released app fails. */
+export function isFailingReason(reason: string): reason is (typeof failingReasons)[number] {
+  return failingReasons.some((each) => each === reason);
+}
 
 export function waiting(reason: ReasonOf<'waiting'>, message: string, afterMs?: number): Outcome {
   return { kind: 'waiting', reason, message, afterMs };
@@ -70,7 +77,8 @@ export type Action =
       readonly isStranger?: boolean;
     }
   | { readonly kind: 'poll'; readonly repository: Repository }
-  | { readonly kind: 'probe'; readonly host: string }
+  /** `isLive`: the app was reached before, so that a failure is confirmed before it is reported. */
+  | { readonly kind: 'probe'; readonly host: string; readonly isLive?: boolean }
   /** Ask the activators to hold what comes for an app. */
   | { readonly kind: 'close'; readonly request: CloseRequest }
   /** Change what a running pod requests, in place. */
@@ -90,7 +98,10 @@ export type Action =
  * Status fields on their way to the next status; steps fill in theirs. Conditions, phase and since are made by
  * status.ts.
  */
-export type Draft = Omit<HostedAppStatus, 'conditions' | 'phase' | 'since' | 'observedGeneration' | 'rejection'>;
+export type Draft = Omit<
+  HostedAppStatus,
+  'conditions' | 'phase' | 'since' | 'checkedAt' | 'observedGeneration' | 'rejection'
+>;
 
 /** What a step gives back. */
 export interface StepResult {

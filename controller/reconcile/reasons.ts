@@ -70,6 +70,8 @@ export const reasons = {
     LiveWithErrors: ['done'],
     Asleep: ['done'],
     Waking: ['done'],
+    RespondsWithErrors: ['failed'],
+    Unreachable: ['failed'],
     Confirming: ['waiting'],
     ScaledToZero: ['waiting'],
   },

@@ -29,7 +29,7 @@ import { failed, type Action, type Outcomes } from './outcome.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import type { Pruner } from '../space/registry/pruner.ts';
 import { sourceIdentity } from '../steps/source/source.ts';
-import { makeStatus } from './status.ts';
+import { checkMs, makeStatus } from './status.ts';
 
 export interface ReconcilerOptions extends Lookups {
   readonly client: Client;
@@ -102,7 +102,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         polls.start(key, sourceIdentity(app), { repository: action.repository, revision: app.spec.source.revision });
         return;
       case 'probe':
-        probes.start(key, action.host, action.host);
+        probes.start(key, action.host, { host: action.host, attempts: action.isLive === true ? 3 : 1 });
         return;
       case 'look':
         pages.start(key, pageIdentity(action.release), action.host);
@@ -196,10 +196,10 @@ async function isCurrent(client: Client, { metadata }: Snapshot['app'], signal: 
 }
 
 function nextReconcile(outcomes: Outcomes, expiryMs?: number): ReconcileResult {
-  const times = [...Object.values(outcomes), { afterMs: expiryMs }].flatMap(({ afterMs }) =>
+  const times = [...Object.values(outcomes), { afterMs: expiryMs }, { afterMs: checkMs }].flatMap(({ afterMs }) =>
     afterMs !== undefined && Number.isFinite(afterMs) ? [afterMs] : [],
   );
-  return times.length === 0 ? nothingMore : requeueAfter(Math.max(0, Math.min(...times)));
+  return requeueAfter(Math.max(0, Math.min(...times)));
 }
 
 /** The name says all that a Job is made from, so one that is there already is the one that was asked for. */

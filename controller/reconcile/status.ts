@@ -2,6 +2,8 @@
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
 import type { Snapshot } from './snapshot.ts';
 import {
+  done,
+  isFailingReason,
   short,
   stepConditions,
   type Draft,
@@ -41,6 +43,7 @@ export function makeStatus(
     observedGeneration: app.metadata.generation,
     phase,
     since: sinceOf(app.status, phase, draft) ?? timestamp(now),
+    checkedAt: checkTime(app.status, now),
     ...(draft.source === undefined ? {} : { shortCommit: short(draft.source.commit) }),
     ...(rejection === undefined ? {} : { rejection }),
     conditions: [
@@ -56,10 +59,21 @@ function sinceOf(before: HostedAppStatus | undefined, phase: Phase, draft: Draft
   return isSame ? before.since : undefined;
 }
 
+/** Every app is looked at this often, so that an old `checkedAt` says that no operator runs. */
+export const checkMs = 600_000;
+
+/** When the status was confirmed: moved on at most once an interval, so that reconciles in between write nothing. */
+function checkTime(before: HostedAppStatus | undefined, now: Date): string {
+  const last = before?.checkedAt;
+  const isRecent = last !== undefined && now.getTime() - Date.parse(last) < checkMs;
+  return isRecent ? last : timestamp(now);
+}
+
 const computed: ReadonlySet<string> = new Set([
   'conditions',
   'phase',
   'since',
+  'checkedAt',
   'observedGeneration',
   'rejection',
   'shortCommit',
@@ -115,14 +129,15 @@ function ready(snapshot: Snapshot, draft: Draft, outcomes: Outcomes, obstacle: O
     return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend is true).' };
   if (isPaused(snapshot))
     return { status: 'False', reason: 'ScaledToZero', message: 'The app is scaled to zero (spec.run.replicas is 0).' };
-  if (obstacle === undefined)
-    return {
-      status: 'True',
-      reason: outcomes.Published?.reason ?? 'Live',
-      message: outcomes.Published?.message ?? 'The app is live.',
-    };
+  if (obstacle === undefined) {
+    const { reason, message } = outcomes.Published ?? done('Live', 'The app is live.');
+    return { status: 'True', reason, message };
+  }
   const { kind, reason, message } = obstacle.outcome;
-  const kept = draft.served === undefined ? '' : ` Commit ${short(draft.served.commit)} is still serving.`;
+  const kept =
+    draft.served === undefined || isFailingReason(reason)
+      ? ''
+      : ` Commit ${short(draft.served.commit)} is still serving.`;
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${kept}` };
 }
 
@@ -152,6 +167,7 @@ function phaseOf(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): Phase {
   const obstacle = firstObstacle(outcomes, draft.source === undefined ? undefined : 'SourceResolved');
   if (obstacle === undefined) return 'Live';
   if (obstacle.outcome.kind === 'stalled') return 'Rejected';
+  if (isFailingReason(obstacle.outcome.reason)) return 'Failing';
   const inPipeline = pipelinePhases[draft.pipeline?.stage ?? 'Queued'];
   const phases = {
     SourceResolved: 'Pending',

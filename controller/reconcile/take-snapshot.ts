@@ -13,12 +13,13 @@ import type { IdleView, PageView, ProbeResult, Snapshot } from './snapshot.ts';
 import { appHost } from '../../crds/app-url.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import { sourceIdentity } from '../steps/source/source.ts';
+import type { ProbeQuery } from '../steps/publish/probe.ts';
 import type { RevisionResult, RevisionQuery } from '../steps/source/revision.ts';
 
 /** Lookups whose results belong in a snapshot. */
 export interface Lookups {
   readonly polls: BackgroundLookups<RevisionQuery, RevisionResult>;
-  readonly probes: BackgroundLookups<string, ProbeResult>;
+  readonly probes: BackgroundLookups<ProbeQuery, ProbeResult>;
   readonly pages: BackgroundLookups<string, PageView>;
   /** Undefined where this installation has no activator. */
   readonly closings?: BackgroundLookups<CloseRequest, boolean> | undefined;

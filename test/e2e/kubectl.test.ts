@@ -10,11 +10,11 @@ test('kubectl wait --for=condition=Ready', async () => {
   );
 });
 
-test('kubectl get happ shows repository, phase, URL, commit and age', async () => {
+test('kubectl get happ shows repository, phase, URL, commit, when the operator checked it, and age', async () => {
   const [header = '', row = ''] = (await kubectl('get', 'happ', 'hello', '-n', appsNamespace)).split('\n');
-  for (const column of ['NAME', 'REPO', 'PHASE', 'URL', 'COMMIT', 'AGE'])
+  for (const column of ['NAME', 'REPO', 'PHASE', 'URL', 'COMMIT', 'CHECKED', 'AGE'])
     assert.ok(header.includes(column), `${column} in ${header}`);
-  assert.match(row, /^hello\s+\S+\/local\/hello\s+Live\s+https:\/\/hello\.\S+\s+[0-9a-f]{7,40}\s+\S+$/);
+  assert.match(row, /^hello\s+\S+\/local\/hello\s+Live\s+https:\/\/hello\.\S+\s+[0-9a-f]{7,40}\s+\S+\s+\S+$/);
 });
 
 test('kubectl describe happ lists the transitions as events', async () => {

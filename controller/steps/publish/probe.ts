@@ -1,15 +1,41 @@
 // Asks an app through the gateway itself, by its own host name, whether anything answers.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProbeResult } from '../../reconcile/snapshot.ts';
 import { askThroughGateway, NoResponse } from './gateway.ts';
 
+/** What is asked of an app: its host, and how often before a failure is reported. */
+export interface ProbeQuery {
+  readonly host: string;
+  readonly attempts: number;
+}
+
 const defaultTimeoutMs = 5_000;
+/** A gateway that restarts or a pod that ends is away for a moment. */
+const pauseMs = 2_000;
 const gatewayFailures: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /**
- * Asks `https://<host>/` at the gateway's own address. Never rejects. Any answer counts but
- * those that a gateway gives when nobody is behind it.
+ * Requests `https://<host>/` at the gateway's own address, up to `attempts` times while the response is a failure. Never
+ * rejects. Any answer counts but those that a gateway gives when nobody is behind it.
  */
-export async function probe(gateway: string, host: string, timeoutMs = defaultTimeoutMs): Promise<ProbeResult> {
+export async function probe(
+  gateway: string,
+  host: string,
+  { attempts = 1, timeoutMs = defaultTimeoutMs, pause = pauseMs } = {},
+): Promise<ProbeResult> {
+  for (let attempt = 1; ; attempt += 1) {
+    const result = await probeOnce(gateway, host, timeoutMs);
+    if (attempt >= attempts || !isFailure(result)) return result;
+    await sleep(pause);
+  }
+}
+
+/** The app or its gateway responds with an error, or nothing responds. Silence and a bare 404 may be the app's own. */
+export function isFailure({ responds, isDoubtful, status = 0 }: ProbeResult): boolean {
+  return status >= 500 || (!responds && isDoubtful !== true);
+}
+
+async function probeOnce(gateway: string, host: string, timeoutMs: number): Promise<ProbeResult> {
   try {
     const response = await askThroughGateway({ gateway, host, path: '/', timeoutMs });
     const status = response.statusCode ?? 0;

@@ -3,6 +3,8 @@ import { timestamp } from '../../objects/timestamp.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import {
   done,
+  failed,
+  isFailingReason,
   short,
   type Action,
   waiting,
@@ -17,12 +19,15 @@ import { releaseOf } from '../deploy/deploy.ts';
 import { publishedAtRest } from '../deploy/idle/keep.ts';
 import { replicasOf } from '../deploy/objects.ts';
 import { appHost, appUrl } from '../../../crds/app-url.ts';
+import { isFailure } from './probe.ts';
 import { forgetSights, mustLook, recordPage, recordWarning, type Release } from './sights.ts';
 
 const retryMs = 1_000;
 const doubtMs = 30_000;
-/** An app that answers with errors is asked again this soon; one that is well, whenever it is looked at. */
+/** How soon an app is asked again: one that is well, one whose page shows faults, and one whose URL fails. */
+const wellMs = 60_000;
 const warnedMs = 30_000;
+const failingMs = 10_000;
 
 /** `before`: how the steps before stand; an app is published only when Deploy and Route hold. */
 export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes): StepResult {
@@ -59,7 +64,8 @@ function publish(snapshot: Snapshot, draft: Draft, url: string): StepResult {
   draft.served ??= { ...release, since: timestamp(snapshot.now) };
   recordPage(snapshot, draft, release);
   recordWarning(snapshot, draft);
-  return { outcomes: { Published: live(url, draft.warning) }, actions: looks(snapshot, draft, release) };
+  const published = urlFailure(snapshot, url) ?? live(snapshot, url, draft.warning);
+  return { outcomes: { Published: published }, actions: looks(snapshot, draft, release) };
 }
 
 function isSame(one: Release, other: Release | undefined): boolean {
@@ -72,15 +78,34 @@ function looks(snapshot: Snapshot, draft: Draft, release: Release): Action[] {
   if (config.probeUrl === undefined) return [];
   const host = appHost(app.metadata.name, config.site);
   return [
-    ...(probe === undefined ? [{ kind: 'probe', host } as const] : []),
+    ...(probe === undefined ? [{ kind: 'probe', host, isLive: true } as const] : []),
     ...(mustLook(snapshot, draft) ? [{ kind: 'look', host, release } as const] : []),
   ];
 }
 
-function live(url: string, warning: string | undefined): Outcome {
+function live({ config }: Snapshot, url: string, warning: string | undefined): Outcome {
   return warning === undefined
-    ? done('Live', `The app is live at ${url}.`)
+    ? done('Live', `The app is live at ${url}.`, config.probeUrl === undefined ? undefined : wellMs)
     : done(warnedReason, `${url}: the app ${warning}.`, warnedMs);
+}
+
+/**
+ * Why visitors of a released app get no page: it, or the gateway before it, responds with an error, or nothing responds.
+ * Until the next probe the last one holds. A slow page and a bare 404 are no failure: they may be the app's own.
+ */
+function urlFailure({ app, config, probe }: Snapshot, url: string): Outcome | undefined {
+  if (config.probeUrl === undefined) return undefined;
+  if (probe === undefined) return knownFailure(app);
+  if (!isFailure(probe)) return undefined;
+  if (probe.status !== undefined)
+    return failed('RespondsWithErrors', `${url} responds with HTTP ${probe.status}; see the app's log.`, failingMs);
+  return failed('Unreachable', `${url} is not reached through the gateway: ${probe.detail}.`, failingMs);
+}
+
+function knownFailure({ status }: Snapshot['app']): Outcome | undefined {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+  if (ready === undefined || !isFailingReason(ready.reason)) return undefined;
+  return failed(ready.reason, ready.message, failingMs);
 }
 
 function mustAsk({ config, probe, app, now }: Snapshot): boolean {

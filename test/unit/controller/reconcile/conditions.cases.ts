@@ -664,12 +664,24 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'it answers with errors',
-    phase: 'Live',
+    phase: 'Failing',
     public: 'live',
     asks: [...upkeep, 'look'],
     served: first,
     snapshot: probed({ responds: true, status: 500, detail: 'the response was HTTP 500' }),
-    conditions: conditions('Ready=True LiveWithErrors', standing, serving),
+    conditions: conditions('Ready=False RespondsWithErrors', 'Reconciling=True RespondsWithErrors', standing, serving),
+  },
+  {
+    name: 'the gateway does not reach a live app',
+    phase: 'Failing',
+    public: 'live',
+    asks: [...upkeep, 'look'],
+    served: first,
+    snapshot: {
+      ...probed({ responds: false, detail: 'the request failed: connect ECONNREFUSED' }),
+      app: app({}, oldLive),
+    },
+    conditions: conditions('Ready=False Unreachable', 'Reconciling=True Unreachable', standing, serving),
   },
   {
     name: 'its page cannot load its files',

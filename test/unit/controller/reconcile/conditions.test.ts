@@ -42,7 +42,7 @@ test('errors of a live app are reported with an event, asked about again, and fo
     transitions(undefined, errors)
       .filter(({ type }) => type === 'Warning')
       .map(({ reason }) => reason),
-    ['LiveWithErrors'],
+    ['RespondsWithErrors'],
   );
   const again = look(undefined, errors);
   assert.ok(asked(again.decision).includes('probe'));
@@ -52,6 +52,53 @@ test('errors of a live app are reported with an event, asked about again, and fo
     publicWarning(look({ responds: true, status: 200, detail: 'the response was HTTP 200' }, errors).status),
     undefined,
   );
+});
+
+test('an app whose URL fails is not Live until a probe succeeds, and is probed again soon', () => {
+  const well = { responds: true, status: 200, detail: 'the response was HTTP 200' };
+  const look = (probe: ProbeResult | undefined, status: HostedAppStatus): ReturnType<typeof outcome> =>
+    outcome({ ...probed(probe), app: app({}, status) });
+  const live = outcome(probed(well));
+  assert.equal(live.status.phase, 'Live');
+  assert.equal(live.decision.outcomes.Published?.afterMs, 60_000);
+  const failures: ProbeResult[] = [
+    { responds: true, status: 500, detail: 'the response was HTTP 500' },
+    { responds: false, status: 503, detail: 'the response was HTTP 503' },
+    { responds: false, detail: 'the request failed: connect ECONNREFUSED' },
+  ];
+  for (const failure of failures) {
+    const failing = look(failure, live.status);
+    assert.equal(failing.status.phase, 'Failing', failure.detail);
+    assert.equal(failing.decision.outcomes.Published?.afterMs, 10_000);
+    // Between two probes nothing new is known.
+    assert.equal(look(undefined, failing.status).status.phase, 'Failing', failure.detail);
+    assert.equal(look(well, failing.status).status.phase, 'Live', failure.detail);
+  }
+  // A slow page, and one that the app does not have, say nothing about the app.
+  const slow = { responds: false, isDoubtful: true, detail: 'there was no response within 5 s' };
+  assert.equal(look(slow, live.status).status.phase, 'Live');
+});
+
+test('every condition carries the generation of the spec that it is about', () => {
+  for (const { snapshot } of scenarios) {
+    const { status } = outcome(snapshot);
+    const generations = (status.conditions ?? []).map(({ observedGeneration }) => observedGeneration);
+    assert.deepEqual([...new Set(generations)], [snapshot.app.metadata.generation]);
+  }
+});
+
+test('the status is confirmed at least every ten minutes, and not written in between', () => {
+  const { snapshot } = scenarios.find(({ phase }) => phase === 'Live') ?? assert.fail('no live app');
+  const before = outcome(snapshot).status;
+  const after = (seconds: number): string | undefined =>
+    outcome({
+      ...snapshot,
+      app: { ...snapshot.app, status: before },
+      now: new Date(snapshot.now.getTime() + seconds * 1000),
+    }).status.checkedAt;
+  assert.equal(before.checkedAt, snapshot.now.toISOString().replace(/\.\d+Z$/, 'Z'));
+  assert.equal(after(599), before.checkedAt);
+  assert.notEqual(after(600), before.checkedAt);
 });
 
 test('what the last attempt to reach an app came to is said in a sentence', () => {

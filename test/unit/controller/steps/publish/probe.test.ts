@@ -11,7 +11,7 @@ async function probed(answer: RequestListener): Promise<ProbeResult> {
   const gateway = createServer(answer).listen(0, '127.0.0.1');
   await once(gateway, 'listening');
   try {
-    return await probe(`http://127.0.0.1:${(gateway.address() as AddressInfo).port}`, 'app.test', 300);
+    return await probe(`http://127.0.0.1:${(gateway.address() as AddressInfo).port}`, 'app.test', { timeoutMs: 300 });
   } finally {
     gateway.closeAllConnections();
     gateway.close();
@@ -44,4 +44,18 @@ test('a gateway that is not there is no doubt', async () => {
   const { responds, isDoubtful, detail } = await probe('http://127.0.0.1:9', 'app.test');
   assert.deepEqual({ responds, isDoubtful }, { responds: false, isDoubtful: false });
   assert.match(detail, /^the request failed: .*ECONNREFUSED/);
+});
+
+test('a failure of a live app is confirmed before it is reported', async () => {
+  let count = 0;
+  const gateway = createServer((_, response) => response.writeHead((count += 1) < 3 ? 500 : 200).end());
+  await once(gateway.listen(0, '127.0.0.1'), 'listening');
+  const ask = (attempts: number): Promise<ProbeResult> =>
+    probe(`http://127.0.0.1:${(gateway.address() as AddressInfo).port}`, 'app.test', { attempts, pause: 1 });
+  assert.equal((await ask(2)).status, 500);
+  assert.equal(count, 2);
+  assert.equal((await ask(3)).status, 200);
+  assert.equal(count, 3);
+  gateway.closeAllConnections();
+  gateway.close();
 });
