@@ -25,6 +25,11 @@ export const apps = z.strictObject({
       'services.loadbalancers': '0',
     })
     .describe('ResourceQuota of the apps namespace.'),
+  goodAfter: duration
+    .default('10m')
+    .describe(
+      'A release that has served this long without a crash is good: a rollback chooses the newest good one, and a crash loop is over.',
+    ),
   usageInterval: duration
     .default('30s')
     .describe(

@@ -101,6 +101,11 @@ export const environment = z.object({
   MOORAGE_APPS_EXPIRE_AFTER: duration
     .prefault('168h')
     .describe('A submitted app that has never been live is deleted after this time; 0s: never.'),
+  MOORAGE_APPS_GOOD_AFTER: duration
+    .prefault('10m')
+    .describe(
+      'A release that has served this long without a crash is good: a rollback chooses the newest good one, and a crash loop is over.',
+    ),
   MOORAGE_SERVICES_IMAGES: pairs
     .default({})
     .describe(
@@ -259,6 +264,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       runtimeClass: read.MOORAGE_RUNTIME_CLASS,
       storageClass: read.MOORAGE_STORAGE_CLASS,
       priorityClass: read.MOORAGE_APPS_PRIORITY_CLASS,
+      goodAfterMs: read.MOORAGE_APPS_GOOD_AFTER,
       closedCidrs: closedWith(read.MOORAGE_CLOSED_CIDRS),
       models: modelsOf(read),
       services: {

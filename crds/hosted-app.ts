@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { agents, models } from './app-access.ts';
 import { serviceStatus, services } from './backing-services.ts';
 import { historyEntry } from './history-entry.ts';
+import { releases } from './release-record.ts';
 import { metering } from './metering.ts';
 import { idleAfter, idleDepth, idleStatus } from './idle.ts';
 import { finding, review } from './review.ts';
@@ -435,6 +436,7 @@ export const status = z.object({
     .max(100)
     .optional()
     .describe('Hash of the pod template that was last ready: its pods are restarted for as long as they are wanted.'),
+  releases,
   served: z
     .object({
       image: z.string(),

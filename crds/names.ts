@@ -73,17 +73,13 @@ export const annotations = {
   service: 'moorage.dev/service',
   /** On app pods: hash of the template that they were made from. */
   template: 'moorage.dev/template',
-  /** On a Deployment: template that failed to roll out where the last good one had to be put back. */
-  refused: 'moorage.dev/refused',
-  /** On a Deployment that cannot keep the old replica beside the new one: the release that last served, JSON. */
-  lastGood: 'moorage.dev/last-good',
   /** On a Deployment: the release that it runs, JSON. */
   release: 'moorage.dev/release',
-  /** On a Deployment: the release that served before this one, JSON. */
+  /** On a Deployment: the release that a rollback would run, JSON. */
   before: 'moorage.dev/before',
   /** On a Deployment: templates, by comma, that were evicted for their disk too often to be started again. */
   stopped: 'moorage.dev/stopped',
-  /** On a Deployment: template that never became ready and is not started again, and why, JSON. */
+  /** On a Deployment: template that failed again and again and is not started again, and why, JSON. */
   halted: 'moorage.dev/halted',
 } as const;
 

@@ -50,6 +50,8 @@ export interface InstallationConfig {
     readonly storageClass?: string | undefined;
     /** One that never preempts: an app waits for room, it does not throw a build off its node. */
     readonly priorityClass?: string | undefined;
+    /** A release that has served this many milliseconds without a crash is good. */
+    readonly goodAfterMs: number;
     /** How apps reach models; absent: they do not. */
     readonly models?: { readonly baseUrl: string; readonly tokenSecret: string } | undefined;
     /** Databases and stores beside apps. */

@@ -79,9 +79,9 @@ export function createPruner(options: PrunerOptions): Pruner {
 
   return {
     consider({ name, namespace, uid, status, deployment }) {
-      const { history = [], built, served } = status;
+      const { history = [], built, served, releases } = status;
       const key = `${namespace}/${name}`;
-      const needed = digestsIn(JSON.stringify([built?.image, served?.image, deployment]));
+      const needed = digestsIn(JSON.stringify([built?.image, served?.image, releases, deployment]));
       const identity = [uid, history[0]?.number, ...needed].join(' ');
       if (history.length === 0 || pruned.get(key) === identity || !isIdle(name)) return;
       // One that failed is forgotten here, so that it is tried again.

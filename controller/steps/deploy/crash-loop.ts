@@ -1,10 +1,10 @@
-// Ends the round of an app that has never been ready and fails again and again: it keeps no pod that others could use.
+// Ends the restarts of a release that fails again and again: a better one serves instead, and one that was never ready
+// keeps no pod that others could use.
 import { z } from 'zod';
 import { status } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import type { Deployment, Pod } from '../../objects/kinds.ts';
 import { stalled, type Outcome, type Rejection } from '../../reconcile/outcome.ts';
-import { readRelease } from './last-good.ts';
 import type { Course } from './over-disk.ts';
 import { restartsOf, templateOf } from './pods.ts';
 import { reasonOfRule } from './rollout.ts';
@@ -33,25 +33,39 @@ export interface Attempts {
   readonly pods: readonly Pod[];
   /** Hash of the wanted release's template. */
   readonly hash: string;
+  /** There is another release to run. `better`: also in place of a wanted one that was ready before. */
+  readonly fallback: 'none' | 'any' | 'better';
+  /** The old pod ends before the new one starts, so nothing serves while a release that was never ready is tried. */
+  readonly isRecreated: boolean;
   /** Why its pods cannot serve, if they cannot. */
   readonly rejection: Rejection | undefined;
 }
 
-/** Whether the wanted template was given up, now or before. A template that was ready once never is. */
+/**
+ * Whether the wanted template was given up, now or before. One that was ready before is given up for a better release
+ * only.
+ */
 export function haltOf(attempts: Attempts): Halt | undefined {
-  const { deployment, readyTemplate, hash } = attempts;
-  if (readyTemplate === hash) return undefined;
+  const { deployment, readyTemplate, hash, fallback } = attempts;
   const noted = readHalt(deployment?.metadata.annotations?.[annotations.halted]);
-  return noted?.template === hash ? noted : givenUp(attempts);
+  if (noted?.template === hash) return noted;
+  return readyTemplate === hash && fallback !== 'better' ? undefined : givenUp(attempts);
 }
 
-function givenUp({ pods, hash, rejection }: Attempts): Halt | undefined {
-  const enough = maximumRestarts[rejection?.rule ?? ''];
-  if (rejection === undefined || enough === undefined) return undefined;
-  // Its last words come late at times, and are all that its author has once there is no pod.
-  const maximum = rejection.log === undefined && enough > 0 ? enough + 2 : enough;
+function givenUp(attempts: Attempts): Halt | undefined {
+  const { pods, hash, rejection } = attempts;
+  const maximum = rejection === undefined ? undefined : restartsAllowed(attempts, rejection);
+  if (rejection === undefined || maximum === undefined) return undefined;
   const restarts = Math.max(0, ...pods.filter((pod) => templateOf(pod) === hash).map(restartsOf));
   return restarts < maximum ? undefined : { template: hash, rejection: { ...rejection, ...shortened(rejection.log) } };
+}
+
+function restartsAllowed(attempts: Attempts, { rule, log }: Rejection): number | undefined {
+  const { isRecreated, readyTemplate, hash, fallback } = attempts;
+  if (isRecreated && readyTemplate !== hash && fallback !== 'none') return 0;
+  const enough = maximumRestarts[rule];
+  // Its last words come late at times, and are all that its author has once there is no pod.
+  return enough !== undefined && enough > 0 && log === undefined ? enough + 2 : enough;
 }
 
 /** What is said of it. */
@@ -60,17 +74,21 @@ export function haltedOutcome({ rejection }: Halt): Extract<Outcome, { kind: 'st
   return stalled(reasonOfRule(rejection.rule), { ...rejection, message });
 }
 
-/** Passes over a release that was given up: the one before it serves instead, or nothing until the template changes. */
-export function withoutCrashLoop(course: Course, wanted: Release, halted: Halt | undefined): Course {
+/** Passes over a release that was given up: the fallback serves instead, or nothing until the template changes. */
+export function withoutCrashLoop(
+  course: Course,
+  wanted: Release,
+  halted: Halt | undefined,
+  fallback: Release | undefined,
+): Course {
   if (halted === undefined) return course;
   const marks = { ...course.marks, [annotations.halted]: JSON.stringify(halted) };
-  const before = readRelease(course.marks[annotations.before]);
   if (course.release !== wanted || course.isStopped) return { ...course, marks };
-  if (before === undefined) return { ...course, marks, isStopped: true };
+  if (fallback === undefined) return { ...course, marks, isStopped: true };
   return {
     ...course,
-    release: before,
-    marks: { ...marks, [annotations.release]: JSON.stringify(before) },
+    release: fallback,
+    marks: { ...marks, [annotations.release]: JSON.stringify(fallback) },
     isRolledBack: true,
   };
 }

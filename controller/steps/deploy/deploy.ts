@@ -3,7 +3,7 @@ import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { timestamp } from '../../objects/timestamp.ts';
 import { isApplied, type KubeObject, type Manifest, type Resource } from '../../../lib/kubernetes/index.ts';
-import { claims as claimResource, deployments, policies, secrets, services, type Pod } from '../../objects/kinds.ts';
+import { claims as claimResource, deployments, policies, secrets, services } from '../../objects/kinds.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import {
   done,
@@ -21,12 +21,12 @@ import { appWithSettings } from '../build/app-manifest.ts';
 import { haltedOutcome, haltOf, withoutCrashLoop, type Halt } from './crash-loop.ts';
 import { present } from '../../objects/present.ts';
 import { isResting, keepRest, withRest } from './idle/keep.ts';
-import { choose, type Choice } from './last-good.ts';
 import { generatedSecrets } from './generated-secrets.ts';
 import { modelsSecret } from './models.ts';
-import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './objects.ts';
+import { claimsOf, deploymentOf, isRecreated, policyOf, replicasOf, serviceOf } from './objects.ts';
 import { stoppedForDisk, withoutOverDisk, type Course } from './over-disk.ts';
-import { diagnose, isReady, templateOf, type Expectation } from './pods.ts';
+import { commitAndImageOf, diagnose, isReady, templateOf, type Expectation } from './pods.ts';
+import { chooseFallback, isBetter, recordReleases, toRelease } from './releases.ts';
 import { judgeRollout } from './rollout.ts';
 import { endServices, keepServices } from './services/services.ts';
 import { addressesOf } from './services/variables.ts';
@@ -35,7 +35,7 @@ import { podTemplate, startupMs, type Release } from './template.ts';
 export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   recordServed(snapshot, draft);
   if (draft.built === undefined) return { outcomes: {} };
-  const { config, deployment, pods } = snapshot;
+  const { config, pods } = snapshot;
   const owned = { claims: snapshot.claims, addresses: addressesOf(snapshot.serviceObjects.services) };
   const asked = withManifest(snapshot, draft.built.settings);
   const { image, commit, settings: filed, attempt } = draft.built;
@@ -53,17 +53,10 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
     release === wanted ? asked : withManifest(snapshot, release.settings);
   const templated = (release: Release): typeof target =>
     release === wanted ? target : podTemplate(seenAs(release).app, config, release, owned);
-  const choice = choose(asked.app, deployment, pods, wanted, target.hash, failing !== undefined);
   if (pods.some((pod) => templateOf(pod) === target.hash && isReady(pod))) draft.readyTemplate = target.hash;
-  const { readyTemplate } = draft;
-  const rejection = withLog(failing?.rejection, snapshot.app.status, wanted.commit);
-  const halt = haltOf({ deployment, readyTemplate, pods, hash: target.hash, rejection });
+  const provenInMs = recordReleases(snapshot, draft, wanted);
   const rest = keepRest(asked, draft, target.hash);
-  const course = withoutCrashLoop(
-    withoutOverDisk(choice, wanted, { deployment, pods, served: draft.served }, (release) => templated(release).hash),
-    wanted,
-    halt,
-  );
+  const { course, halt } = chooseCourse(asked, draft, wanted, failing?.rejection, (release) => templated(release).hash);
   const running = seenAs(course.release);
   const chosen = templated(course.release);
   const manifest = deploymentOf(
@@ -76,7 +69,10 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const beside = backed(running, manifest, course, outcome, draft);
   return {
     outcomes: {
-      Deployed: reportWanted(asked, wanted, course, { failing, halt, running: beside.outcome }),
+      Deployed: lookAgainIn(
+        provenInMs,
+        reportWanted(asked, wanted, course, { failing, halt, running: beside.outcome }),
+      ),
     },
     actions: [
       ...rest.actions,
@@ -87,6 +83,30 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
       ),
     ],
   };
+}
+
+/** What to run: the wanted release, unless it fills its disk or fails again and again and another one can serve. */
+function chooseCourse(
+  { app, deployment, pods }: Snapshot,
+  draft: Draft,
+  wanted: Release,
+  failure: Rejection | undefined,
+  hashOf: (release: Release) => string,
+): { course: Course; halt: Halt | undefined } {
+  const record = chooseFallback(draft, wanted);
+  const fallback = record === undefined ? undefined : toRelease(record);
+  const halt = haltOf({
+    ...{ deployment, pods, readyTemplate: draft.readyTemplate, hash: hashOf(wanted) },
+    rejection: withLog(failure, app.status, wanted.commit),
+    fallback: record === undefined ? 'none' : isBetter(record, draft, wanted) ? 'better' : 'any',
+    isRecreated: isRecreated(app),
+  });
+  const allowed = withoutOverDisk(wanted, fallback, { deployment, pods }, hashOf);
+  return { course: withoutCrashLoop(allowed, wanted, halt, fallback), halt };
+}
+
+function lookAgainIn(ms: number | undefined, outcome: Outcome): Outcome {
+  return ms === undefined ? outcome : { ...outcome, afterMs: Math.min(ms, outcome.afterMs ?? ms) };
 }
 
 /** The app with its backing services: a release that is new waits for them, one that runs is only said to lack them. */
@@ -159,7 +179,7 @@ function withManifest(snapshot: Snapshot, settings: string | undefined): Snapsho
   return settings === undefined ? snapshot : { ...snapshot, app: appWithSettings(snapshot.app, settings) };
 }
 
-function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: Choice, hash: string): Outcome {
+function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: Course, hash: string): Outcome {
   const { app, deployment } = snapshot;
   const { commit, port } = choice.release;
   if (deployment === undefined || !isApplied(deployment, manifest))
@@ -184,7 +204,7 @@ function failureOf(snapshot: Snapshot, hash: string, port: number): Extract<Outc
 }
 
 /** The failing pods are gone once the last good release is back, so why they failed is read from what was said then. */
-function rolledBack(snapshot: Snapshot, wanted: Release, choice: Choice, now: Outcome): Outcome {
+function rolledBack(snapshot: Snapshot, wanted: Release, choice: Course, now: Outcome): Outcome {
   const said = now.kind === 'stalled' ? now.rejection : snapshot.app.status?.rejection;
   const rejection = said ?? {
     rule: 'run/taken-back',
@@ -256,18 +276,10 @@ function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject 
  */
 function recordServed(snapshot: Snapshot, draft: Draft): void {
   if (draft.url === undefined || isResting(draft.idle)) return;
-  const serving = snapshot.pods.filter(isReady).map(releaseOf);
+  const serving = snapshot.pods.filter(isReady).map(commitAndImageOf);
   const { served } = draft;
   if (serving.some((release) => release.image === served?.image && release.commit === served.commit)) return;
   const next = serving[0];
   if (next === undefined) delete draft.served;
   else draft.served = { ...next, since: timestamp(snapshot.now) };
-}
-
-/** Image and commit that a pod was made from. */
-export function releaseOf(pod: Pod): { image: string; commit: string } {
-  return {
-    image: pod.metadata.annotations?.[annotations.image] ?? '',
-    commit: pod.metadata.annotations?.[annotations.commit] ?? '',
-  };
 }

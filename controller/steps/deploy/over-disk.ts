@@ -5,7 +5,6 @@ import { annotations } from '../../../crds/names.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
 import { conditionOf, type Deployment, type Pod } from '../../objects/kinds.ts';
 import { short, stalled, type Outcome } from '../../reconcile/outcome.ts';
-import { readRelease, type Choice } from './last-good.ts';
 import { templateOf } from './pods.ts';
 import type { Release } from './template.ts';
 
@@ -22,50 +21,51 @@ const evictionsWithinMs = 24 * 3_600_000;
 export interface Past {
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
-  /** What answers, or did last. */
-  readonly served: { readonly image: string; readonly commit: string } | undefined;
 }
 
-/** A choice, and whether disk has changed it. `isStopped`: nothing is left that could run. */
-export interface Course extends Choice {
+/** What to run, and the annotations that remember why. */
+export interface Course {
+  readonly release: Release;
+  readonly marks: Record<string, string>;
+  /** The wanted release failed and is not tried again until it changes. */
+  readonly isRolledBack: boolean;
   readonly isOverDisk: boolean;
+  /** Nothing is left that could run. */
   readonly isStopped: boolean;
 }
 
-/** Passes over what fills its disk: the release before it serves instead, or nothing until the template changes. */
+/** Passes over what fills its disk: the fallback serves instead, or nothing until the template changes. */
 export function withoutOverDisk(
-  choice: Choice,
   wanted: Release,
+  fallback: Release | undefined,
   past: Past,
   hashOf: (release: Release) => string,
 ): Course {
-  const before = releaseBefore(wanted, past);
-  const candidates = [choice.release, ...(before === undefined ? [] : [before])].map((release) => ({
+  const candidates = [wanted, ...(fallback === undefined ? [] : [fallback])].map((release) => ({
     release,
     hash: hashOf(release),
   }));
   const stopped = candidates.map(({ hash }) => hash).filter((hash) => isStopped(hash, past));
   const marks = {
-    ...choice.marks,
-    ...(before === undefined ? {} : { [annotations.before]: JSON.stringify(before) }),
+    ...(fallback === undefined ? {} : { [annotations.before]: JSON.stringify(fallback) }),
     ...(stopped.length === 0 ? {} : { [annotations.stopped]: [...new Set(stopped)].join(',') }),
   };
   const next = candidates.find(({ hash }) => !stopped.includes(hash));
-  if (next === undefined)
-    return { ...choice, marks: { ...marks, ...running(choice.release) }, isOverDisk: true, isStopped: true };
   const isOverDisk = next !== candidates[0];
+  const isStoppedForGood = next === undefined;
+  const release = next?.release ?? wanted;
   return {
-    release: next.release,
-    marks: { ...marks, ...running(next.release) },
-    isRolledBack: choice.isRolledBack || isOverDisk,
+    release,
+    marks: { ...marks, ...running(release) },
+    isRolledBack: !isStoppedForGood && isOverDisk,
     isOverDisk,
-    isStopped: false,
+    isStopped: isStoppedForGood,
   };
 }
 
 function isStopped(hash: string, { deployment, pods }: Past): boolean {
   return (
-    noted(deployment, annotations.stopped, (text = '') => text.split(',').includes(hash)) ||
+    (deployment?.metadata.annotations?.[annotations.stopped] ?? '').split(',').includes(hash) ||
     areMany(pods.filter((pod) => templateOf(pod) === hash && isOutOfDisk(pod)))
   );
 }
@@ -79,22 +79,9 @@ function endOf({ status, metadata }: Pod): number {
   return Date.parse(conditionOf(status?.conditions, 'Ready')?.lastTransitionTime ?? metadata.creationTimestamp);
 }
 
-/** The release that served until the wanted one came. */
-function releaseBefore(wanted: Release, { deployment, served }: Past): Release | undefined {
-  const current = noted(deployment, annotations.release, readRelease);
-  const didServe = current !== undefined && current.image === served?.image && current.commit === served.commit;
-  const before =
-    didServe && current.image !== wanted.image ? current : noted(deployment, annotations.before, readRelease);
-  return before?.image === wanted.image ? undefined : before;
-}
-
 /** Notes what a Deployment runs, whole: its template does not show the settings of the author. */
 function running(release: Release): Record<string, string> {
   return { [annotations.release]: JSON.stringify(release) };
-}
-
-function noted<T>(deployment: Deployment | undefined, annotation: string, read: (text: string | undefined) => T): T {
-  return read(deployment?.metadata.annotations?.[annotation]);
 }
 
 /** Says so. The same words each time, whether the evicted pods are still there or not. */

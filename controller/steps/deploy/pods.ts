@@ -35,6 +35,31 @@ export function templateOf(pod: Pod): string | undefined {
   return pod.metadata.annotations?.[annotations.template];
 }
 
+/** Image and commit that a pod was made from. */
+export function commitAndImageOf(pod: Pod): { image: string; commit: string } {
+  return {
+    image: pod.metadata.annotations?.[annotations.image] ?? '',
+    commit: pod.metadata.annotations?.[annotations.commit] ?? '',
+  };
+}
+
+/** Since when a ready pod has served, in milliseconds since 1970: neither a restart nor a failed check lies between. */
+export function runningSince(pod: Pod, now: Date): number {
+  const times = [
+    conditionOf(pod.status?.conditions, 'Ready')?.lastTransitionTime,
+    appStatus(pod)?.state?.running?.startedAt,
+  ].filter((time) => time !== undefined);
+  return times.length === 0 ? now.getTime() : Math.max(...times.map((time) => Date.parse(time)));
+}
+
+/** When the app in the pod last ended by itself, in milliseconds since 1970; undefined: it never did. */
+export function findCrashTime(pod: Pod): number | undefined {
+  if (pod.metadata.deletionTimestamp !== undefined) return undefined;
+  const status = appStatus(pod);
+  const finishedAt = status === undefined ? undefined : lastEnd(status)?.finishedAt;
+  return finishedAt === undefined ? undefined : Date.parse(finishedAt);
+}
+
 /** How often its app was started anew. */
 export function restartsOf(pod: Pod): number {
   return appStatus(pod)?.restartCount ?? 0;

@@ -31,7 +31,7 @@ export function at(seconds: number): string {
 }
 
 /** Recursively optional, so that a scenario names only what it is about. */
-type Deep<T> = T extends readonly unknown[] ? T : T extends object ? { [Key in keyof T]?: Deep<T[Key]> } : T;
+export type Deep<T> = T extends readonly unknown[] ? T : T extends object ? { [Key in keyof T]?: Deep<T[Key]> } : T;
 
 export function app(
   spec: Deep<HostedAppSpec> = {},

@@ -1,0 +1,180 @@
+// Records which releases of an app have served and for how long without a crash, and chooses the one to roll back to.
+import { keptReleases, release as releaseSchema, type ReleaseRecord } from '../../../crds/release-record.ts';
+import { annotations } from '../../../crds/names.ts';
+import { conditionOf, type Deployment, type Pod } from '../../objects/kinds.ts';
+import { present } from '../../objects/present.ts';
+import { timestamp } from '../../objects/timestamp.ts';
+import type { Draft } from '../../reconcile/outcome.ts';
+import type { Snapshot } from '../../reconcile/snapshot.ts';
+import { isOutOfDisk } from '../build/over-limits.ts';
+import { commitAndImageOf, findCrashTime, isReady, runningSince } from './pods.ts';
+import type { Release } from './template.ts';
+
+/**
+ * Records what the pods show, in `draft.releases`. Times come from the pods where they have them, so that a restart of
+ * the operator neither shortens nor extends a time of service.
+ *
+ * @returns milliseconds until a release that serves becomes good, if one is on its way to that
+ */
+export function recordReleases(snapshot: Snapshot, draft: Draft, wanted: Release): number | undefined {
+  const { now, config } = snapshot;
+  const observed = observeReleases(snapshot, draft, wanted);
+  const byUse = (one: ReleaseRecord, other: ReleaseRecord): number =>
+    Number(isSame(other, wanted)) - Number(isSame(one, wanted)) || compare(one, other);
+  const kept = observed
+    .toSorted(byUse)
+    .slice(0, keptReleases)
+    .toSorted((one, other) => other.readyAt.localeCompare(one.readyAt));
+  if (kept.length === 0) delete draft.releases;
+  else draft.releases = kept;
+  const left = kept
+    .filter(({ goodAt, servingSince }) => goodAt === undefined && servingSince !== undefined)
+    .map((record) => Math.max(0, config.run.goodAfterMs - servedMs(record, now)));
+  return left.length === 0 ? undefined : Math.min(...left);
+}
+
+function observeReleases(snapshot: Snapshot, draft: Draft, wanted: Release): ReleaseRecord[] {
+  const { pods, now, deployment } = snapshot;
+  const known = new Map(knownRecords(snapshot, draft).map((record) => [keyOf(record), record]));
+  const byRelease = Map.groupBy(pods, (pod) => keyOf(commitAndImageOf(pod)));
+  for (const release of [wanted, ...notedReleases(deployment)].filter((each) => each !== undefined)) {
+    const own = byRelease.get(keyOf(release)) ?? [];
+    if (!known.has(keyOf(release)) && own.some(isReady)) known.set(keyOf(release), createRecord(release, own, now));
+  }
+  return [...known].map(([key, record]) => observe(record, byRelease.get(key) ?? [], snapshot));
+}
+
+/**
+ * The release to run where the wanted one cannot: the newest good one. If none is good yet, one that has never crashed,
+ * then the one that served longest without a crash, then the newest.
+ */
+export function chooseFallback(draft: Draft, wanted: Release): ReleaseRecord | undefined {
+  return (draft.releases ?? []).filter((record) => !isSame(record, wanted)).toSorted(compare)[0];
+}
+
+/**
+ * Whether a wanted release that was ready before is to be replaced by `fallback` when it crashes again and again. A good
+ * one never is; of two that have both crashed, the wanted one stays.
+ */
+export function isBetter(fallback: ReleaseRecord, draft: Draft, wanted: Release): boolean {
+  const own = findRecord(draft, wanted);
+  if (own?.goodAt !== undefined) return false;
+  return own === undefined || fallback.goodAt !== undefined || fallback.crashedAt === undefined;
+}
+
+/** What is recorded of a release. */
+export function findRecord(draft: Draft, wanted: Pick<Release, 'image' | 'commit'>): ReleaseRecord | undefined {
+  return draft.releases?.find((record) => isSame(record, wanted));
+}
+
+/** A release as an annotation keeps it. */
+export function readRelease(text: string | undefined): Release | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return releaseSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The release of a record, without what was seen of it. */
+export function toRelease({ image, commit, port, settings, attempt }: Release): Release {
+  return present({ image, commit, port, settings, attempt });
+}
+
+type Identity = Pick<Release, 'image' | 'commit'>;
+
+function keyOf({ image, commit }: Identity): string {
+  return `${image} ${commit}`;
+}
+
+function isSame(one: Identity, other: Identity): boolean {
+  return keyOf(one) === keyOf(other);
+}
+
+/** The better one first. */
+function compare(one: ReleaseRecord, other: ReleaseRecord): number {
+  const byProof = Number(other.goodAt !== undefined) - Number(one.goodAt !== undefined);
+  if (byProof !== 0) return byProof;
+  const byAge = other.readyAt.localeCompare(one.readyAt);
+  if (one.goodAt !== undefined) return byAge;
+  const byCrash = Number(one.crashedAt !== undefined) - Number(other.crashedAt !== undefined);
+  return byCrash || longestSeconds(other) - longestSeconds(one) || byAge;
+}
+
+function longestSeconds({ bestSeconds, servedSeconds }: ReleaseRecord): number {
+  return Math.max(bestSeconds, servedSeconds);
+}
+
+/**
+ * Records of the status, with what the Deployment's annotations know beyond them: a status that was lost, or written
+ * before there were records, must not leave an app without a release to roll back to.
+ */
+function knownRecords({ app, deployment, now }: Snapshot, draft: Draft): ReleaseRecord[] {
+  const records = draft.releases ?? [];
+  const { served } = app.status ?? {};
+  const [current, before] = notedReleases(deployment);
+  const seeds = [
+    before === undefined ? [] : [{ ...before, readyAt: deployment?.metadata.creationTimestamp ?? timestamp(now) }],
+    current === undefined || served === undefined || !isSame(current, served)
+      ? []
+      : [{ ...current, readyAt: served.since }],
+  ].flat();
+  const missing = seeds.filter((seed) => !records.some((record) => isSame(record, seed)));
+  return [...records, ...missing.map((seed) => ({ ...seed, servedSeconds: 0, bestSeconds: 0 }))];
+}
+
+/** What the Deployment runs, and what it would roll back to. */
+function notedReleases(deployment: Deployment | undefined): (Release | undefined)[] {
+  const { [annotations.release]: current, [annotations.before]: before } = deployment?.metadata.annotations ?? {};
+  return [readRelease(current), readRelease(before)];
+}
+
+function createRecord(release: Release, pods: readonly Pod[], now: Date): ReleaseRecord {
+  const since = pods.flatMap((pod) => (isReady(pod) ? [runningSince(pod, now)] : []));
+  const readyAt = new Date(Math.min(now.getTime(), ...since));
+  return { ...toRelease(release), readyAt: timestamp(readyAt), servedSeconds: 0, bestSeconds: 0 };
+}
+
+function observe(before: ReleaseRecord, pods: readonly Pod[], { now, config }: Snapshot): ReleaseRecord {
+  const record = recordCrash(before, pods);
+  const ready = pods.filter(isReady);
+  if (ready.length === 0) return endService(record, now);
+  const crashedAt = Date.parse(record.crashedAt ?? record.readyAt);
+  const since = Math.max(crashedAt, Math.min(...ready.map((pod) => runningSince(pod, now))));
+  const serving = { ...record, servingSince: record.servingSince ?? timestamp(new Date(since)) };
+  const isProven = serving.goodAt !== undefined || servedMs(serving, now) >= config.run.goodAfterMs;
+  return isProven ? { ...serving, goodAt: serving.goodAt ?? timestamp(now) } : serving;
+}
+
+/** A crash ends a time of service. One before the release was first ready belongs to its start. */
+function recordCrash(record: ReleaseRecord, pods: readonly Pod[]): ReleaseRecord {
+  const known = Date.parse(record.crashedAt ?? record.readyAt);
+  const crash = Math.max(...pods.flatMap((pod) => [findCrashTime(pod) ?? 0, isOutOfDisk(pod) ? endOf(pod) : 0]), 0);
+  if (crash <= known) return record;
+  const { servingSince, ...rest } = record;
+  const stretch = servingSince === undefined ? 0 : Math.max(0, crash - Date.parse(servingSince)) / 1000;
+  const seconds = record.servedSeconds + Math.round(stretch);
+  return {
+    ...rest,
+    servedSeconds: 0,
+    bestSeconds: Math.max(record.bestSeconds, seconds),
+    crashedAt: timestamp(new Date(crash)),
+  };
+}
+
+/** It does not serve, but nothing crashed: it rests, was replaced, or is busy. */
+function endService(record: ReleaseRecord, now: Date): ReleaseRecord {
+  const { servingSince, ...rest } = record;
+  return servingSince === undefined ? record : { ...rest, servedSeconds: Math.round(servedMs(record, now) / 1000) };
+}
+
+/** Milliseconds that it has served since its last crash. */
+export function servedMs({ servedSeconds, servingSince }: ReleaseRecord, now: Date): number {
+  const stretch = servingSince === undefined ? 0 : now.getTime() - Date.parse(servingSince);
+  return servedSeconds * 1000 + Math.max(0, stretch);
+}
+
+function endOf({ status, metadata }: Pod): number {
+  return Date.parse(conditionOf(status?.conditions, 'Ready')?.lastTransitionTime ?? metadata.creationTimestamp);
+}

@@ -1,0 +1,32 @@
+// One release of an app that has served, as its status keeps it: a rollback chooses among these.
+import { z } from 'zod';
+import { timestamp } from './values.ts';
+
+/** Releases that the status keeps; their images stay in the registry. */
+export const keptReleases = 4;
+
+/** An image and the settings that it runs by. */
+export const release = z.object({
+  image: z.string().describe('Image by digest.'),
+  commit: z.string(),
+  port: z.int(),
+  settings: z.string().max(4_000).optional().describe('Contents of moorage.yaml of that commit, as JSON.'),
+  attempt: z.string().max(100).optional().describe('The rebuild that produced it, if one was requested.'),
+});
+
+const releaseRecord = z.object({
+  ...release.shape,
+  readyAt: timestamp.describe('When it was first ready.'),
+  servingSince: timestamp.optional().describe('Start of its present time of service. Not set while it does not serve.'),
+  servedSeconds: z.int().describe('Seconds that it served since its last crash, before servingSince.'),
+  bestSeconds: z.int().describe('Longest time that it served before a crash, in seconds.'),
+  crashedAt: timestamp.optional().describe('When it last crashed.'),
+  goodAt: timestamp.optional().describe('When it had served long enough without a crash to be good.'),
+});
+export type ReleaseRecord = z.infer<typeof releaseRecord>;
+
+export const releases = z
+  .array(releaseRecord)
+  .max(keptReleases)
+  .optional()
+  .describe('Releases that have served, newest first: those that a rollback can choose from.');

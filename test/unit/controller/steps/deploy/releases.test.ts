@@ -1,0 +1,83 @@
+// Which release serves after good, restless and broken commits in every order: the newest one that has proven itself.
+import assert from 'node:assert/strict';
+import { describe, test } from 'vitest';
+import { createTimeline, type Behaviour, type Timeline } from '../../../../support/operator/timeline.ts';
+
+const behaviours: readonly Behaviour[] = ['good', 'restless', 'broken'];
+const volumes = { run: { volumes: [{ name: 'data', path: '/data', size: '1Gi' }] } };
+const kinds = [
+  ['without a volume', {}],
+  ['with a volume', volumes],
+] as const;
+
+/** All sequences of up to `length` commits. */
+function sequences(length: number): Behaviour[][] {
+  if (length === 0) return [[]];
+  const shorter = sequences(length - 1);
+  const longest = shorter.filter((sequence) => sequence.length === length - 1);
+  return [...shorter, ...longest.flatMap((sequence) => behaviours.map((next) => [...sequence, next]))];
+}
+
+/** Letters of the commits of which one has to run in the end; none where none can. */
+function expectedReleases(sequence: readonly Behaviour[]): string[] {
+  const letters = (wanted: Behaviour): string[] =>
+    sequence.flatMap((behaviour, index) =>
+      behaviour === wanted ? [String.fromCharCode('a'.charCodeAt(0) + index)] : [],
+    );
+  const newestGood = letters('good').slice(-1);
+  if (newestGood.length > 0) return newestGood;
+  // Among those that have all crashed, a few seconds of service decide, unless the wanted one is among them.
+  return sequence.at(-1) === 'restless' ? letters('restless').slice(-1) : letters('restless');
+}
+
+function play(spec: Parameters<typeof createTimeline>[0], sequence: readonly Behaviour[], seconds = 700): Timeline {
+  const timeline = createTimeline(spec);
+  for (const behaviour of sequence) {
+    timeline.push(behaviour);
+    timeline.run(seconds);
+  }
+  return timeline;
+}
+
+describe.each(kinds)('an app %s', (_, spec) => {
+  test.each(
+    sequences(3)
+      .filter((sequence) => sequence.length > 0)
+      .map((sequence) => [sequence.join(', '), sequence] as const),
+  )('%s: the newest good release serves', (_name, sequence) => {
+    const { runs, status } = play(spec, sequence).last;
+    const expected = expectedReleases(sequence);
+    if (expected.length === 0) assert.match(runs, /^0 /);
+    else assert.ok(expected.includes(runs.replace(/^1 /, '')), `runs ${runs}, not one of ${expected.join(', ')}`);
+    const last = String.fromCharCode('a'.charCodeAt(0) + sequence.length - 1);
+    const [, letter = ''] = runs.split(' ');
+    if (letter !== last)
+      assert.match(status.rejection?.message ?? '', new RegExp(`Rolled back to commit ${letter.repeat(7)}\\.$`));
+  });
+
+  test('a release that has served for less than ten minutes is passed over for an older one that is good', () => {
+    const timeline = play(spec, ['good']);
+    timeline.push('good');
+    timeline.run(120);
+    timeline.push('broken');
+    timeline.run(400);
+    assert.equal(timeline.last.runs, '1 a');
+  });
+
+  test('with no good release, one that has never crashed is preferred to one that has', () => {
+    const timeline = createTimeline(spec);
+    timeline.push('restless');
+    timeline.run(300);
+    timeline.push('good');
+    timeline.run(120);
+    timeline.push('broken');
+    timeline.run(300);
+    assert.equal(timeline.last.runs, '1 b');
+  });
+
+  test('a release that was good once is restarted for as long as it is wanted', () => {
+    const timeline = play(spec, ['good', 'good']);
+    const good = timeline.last.status.releases?.find(({ commit }) => commit.startsWith('b'));
+    assert.ok(good?.goodAt !== undefined);
+  });
+});
