@@ -4,10 +4,10 @@ import { type LedgerHandle, ledgerUnavailable, ledgerUnconfigured } from '../bil
 import { defineEndpoint, type Endpoint, invalid } from '../http/index.ts';
 import { modelProblems, type PayerFor } from '../models/index.ts';
 import { dayText, provenLine } from './format/documents.ts';
-import { type Leaf, postedTo, sumOf } from './format/leaf.ts';
+import { chargedIn, postedTo } from './format/leaf.ts';
 import { signature } from './format/signature.ts';
 import type { LinkedTransaction } from './log/proofs.ts';
-import { chargesOf } from './log/statements.ts';
+import { chargesOf, range } from './log/statements.ts';
 import { receiptsUnconfigured } from './problems.ts';
 import type { Receipts } from './receipts.ts';
 
@@ -27,7 +27,10 @@ const charge = provenLine.extend({
   tool: z.string().nullable(),
   app: z.string().nullable(),
   model: z.string().nullable(),
-  cost_usd: z.string().nullable().describe('What the call cost, in USD; null while that is not known.'),
+  cost_usd: z
+    .string()
+    .nullable()
+    .describe('What the call cost, in USD; null while that is not known, and on a sealed day until it can be proven.'),
   charged_usd: z
     .string()
     .nullable()
@@ -38,7 +41,11 @@ const charge = provenLine.extend({
 });
 
 const charges = z.object({
-  type: z.literal('charges'),
+  type: z
+    .enum(['charges-2', 'charges'])
+    .describe(
+      'charges-2: every field of a line is in its leaf (`leaf.call`). charges: the earlier form, where a call was linked before that; only its id, caller, day and amounts are.',
+    ),
   issuer: z.string(),
   made_at: z.string(),
   caller: z.string().describe('Salted hash of your key, or of your network address.'),
@@ -47,6 +54,8 @@ const charges = z.object({
   next: z.string().nullable().describe('Address of the next page; null on the last one.'),
   signature,
 });
+
+type ChargeRow = z.output<typeof chargesOf.row>;
 
 const query = z.strictObject({
   day: dayText.describe('UTC day, like 2026-11-23.'),
@@ -72,18 +81,28 @@ export function chargesEndpoint({ receipts, ledger, payerFor, baseUrl }: Charges
     handler: async ({ query: { day, limit, after } }, context) => {
       receipts.assertSigns();
       const { owner } = await payerFor(context);
+      const { database } = ledger.get();
+      // Read first: a day that is sealed meanwhile has proofs below.
+      const [sealed] = await database.query(range, []);
       const [afterTime, afterId] = after === undefined ? ['-infinity', ''] : readCursor(after);
-      const rows = await ledger.get().database.query(chargesOf, [owner, day, afterTime, afterId, limit + 1]);
+      const rows = await database.query(chargesOf, [owner, day, afterTime, afterId, limit + 1]);
       const page = rows.slice(0, limit);
       const transactions = page.flatMap(({ transaction }) => (transaction === null ? [] : [transaction]));
       const proofs = await receipts.proofsOf(transactions);
       const last = rows.length > limit ? page.at(-1) : undefined;
+      const isSealed = sealed?.last != null && day <= sealed.last;
+      const lines = page.map((row) => {
+        const linked = row.transaction === null ? undefined : proofs.get(row.transaction);
+        return isSealed ? provenLineOf(row, linked) : lineOf(row, linked);
+      });
       return receipts.sign({
-        type: 'charges' as const,
+        type: lines.some(({ leaf }) => leaf !== null && leaf.call === undefined)
+          ? ('charges' as const)
+          : ('charges-2' as const),
         made_at: new Date().toISOString(),
         caller: owner,
         day,
-        lines: page.map((row) => lineOf(row, row.transaction === null ? undefined : proofs.get(row.transaction))),
+        lines,
         next:
           last === undefined
             ? null
@@ -93,21 +112,23 @@ export function chargesEndpoint({ receipts, ledger, payerFor, baseUrl }: Charges
   });
 }
 
-function lineOf(row: z.output<typeof chargesOf.row>, linked: LinkedTransaction | undefined): z.output<typeof charge> {
+/** Of a sealed day nothing is claimed that cannot be proven: what was settled later waits for its own day to be sealed. */
+function provenLineOf(row: ChargeRow, linked: LinkedTransaction | undefined): z.output<typeof charge> {
+  return linked?.proof === undefined
+    ? lineOf({ ...row, cost: null, source: 'pending' }, undefined)
+    : lineOf(row, linked);
+}
+
+function lineOf(row: ChargeRow, linked: LinkedTransaction | undefined): z.output<typeof charge> {
   const { kind, tool, app, model } = row;
   const call = { hold: row.id, at: row.at, kind, tool, app, model, cost_source: row.source };
   if (linked === undefined)
     return { ...call, cost_usd: row.cost, charged_usd: null, account: null, amount: null, leaf: null, proof: null };
   const { leaf, proof = null } = linked;
   const amount = postedTo(leaf, row.account) ?? null;
-  const charged_usd = chargedIn(leaf);
-  return { ...call, cost_usd: amount, charged_usd, account: row.account, amount, leaf, proof };
-}
-
-/** What we charge goes to the account of a key, whatever else the transaction posts. */
-function chargedIn({ entries }: Leaf): string {
-  const amounts = entries.filter(({ account }) => account.kind === 'key').map(({ amount }) => amount);
-  return sumOf(amounts) ?? '0';
+  // As it was linked, whatever the use says by now.
+  const { caller: _caller, ...recorded } = leaf.call ?? { ...call, caller: null };
+  return { ...recorded, cost_usd: amount, charged_usd: chargedIn(leaf), account: row.account, amount, leaf, proof };
 }
 
 const cursorTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;

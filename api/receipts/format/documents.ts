@@ -62,6 +62,7 @@ export type ProvenLine = z.output<typeof provenLine>;
 
 /** Any signed document with lines: charges, statements. */
 export const provenDocument = z.looseObject({ type: z.string(), issuer, lines: z.array(provenLine), signature });
+export type ProvenDocument = z.output<typeof provenDocument>;
 
 /** The digest by which a day is named in the next one: of its content, whoever signed it. */
 export function dayDigest(day: LedgerDay): string {

@@ -11,6 +11,19 @@ export const account = z.strictObject({
 });
 export type LeafAccount = z.output<typeof account>;
 
+/** The call that a settlement is of, so that a charge says nothing which is not hashed. */
+const leafCall = z.strictObject({
+  hold: z.string().describe('Id of the call in the ledger.'),
+  caller: z.string().nullable().describe('Salted hash of the key or the network address of the caller.'),
+  at: z.string().describe('When the call began, UTC, to the microsecond.'),
+  kind: z.string().describe('ask, compare, v1, tool or app.'),
+  tool: z.string().nullable(),
+  app: z.string().nullable(),
+  model: z.string().nullable(),
+  cost_source: z.string().describe('Where the cost comes from.'),
+});
+export type LeafCall = z.output<typeof leafCall>;
+
 /** Amounts are decimal text in USD: debits positive, credits negative; together they are 0. */
 export const leaf = z.strictObject({
   id: z.string().describe('Number of the transaction in the ledger.'),
@@ -18,6 +31,9 @@ export const leaf = z.strictObject({
   kind: z.string(),
   at: z.string().describe('When it was posted, UTC, to the microsecond.'),
   entries: z.array(z.strictObject({ line: z.int(), account, amount: z.string() })),
+  call: leafCall
+    .optional()
+    .describe('The call that was settled; absent from other transactions, and from those linked before charges-2.'),
 });
 export type Leaf = z.output<typeof leaf>;
 
@@ -30,6 +46,12 @@ export function postedTo(value: Leaf, on: LeafAccount): string | undefined {
   const name = canonical(on);
   const amounts = value.entries.filter((entry) => canonical(entry.account) === name).map(({ amount }) => amount);
   return amounts.length === 0 ? undefined : sumOf(amounts);
+}
+
+/** What a transaction charges a caller: what it posts to the account of a key, whatever else it posts. */
+export function chargedIn({ entries }: Leaf): string {
+  const amounts = entries.filter((entry) => entry.account.kind === 'key').map(({ amount }) => amount);
+  return sumOf(amounts) ?? '0';
 }
 
 const decimal = /^-?\d+(\.\d{1,12})?$/;

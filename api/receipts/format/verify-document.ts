@@ -1,18 +1,18 @@
 // Checks a signed document against public keys and the sealed days, and names whatever does not fit.
 import { z } from 'zod';
-import { canonical } from './canonical.ts';
 import { dayAfter } from './chain.ts';
-import { checkpoint, dayDigest, ledgerDay, type LedgerDay, provenDocument, type ProvenLine } from './documents.ts';
+import { checkpoint, dayDigest, ledgerDay, type LedgerDay, provenDocument } from './documents.ts';
 import type { KeySet } from './keys.ts';
-import { leafHash, postedTo, sumOf } from './leaf.ts';
-import { rootFrom } from './merkle.ts';
 import { readSigned, shapeFault, signatureFault } from './signature.ts';
+import { checkLines } from './verify-lines.ts';
 
 /** What a document is held against. */
 export interface Evidence {
   readonly keys: KeySet;
   /** Sealed days by day, whose signatures are checked already. */
   readonly days: ReadonlyMap<string, LedgerDay>;
+  /** The last day that must be sealed by now; without it, only the known days count as sealed. */
+  readonly due?: string;
 }
 
 export interface Verdict {
@@ -21,6 +21,8 @@ export interface Verdict {
   readonly lines: number;
   /** Lines whose transaction is in a sealed day. */
   readonly proven: number;
+  /** Lines of the earlier form of charges: only call, caller, day and amounts are in the leaf. */
+  readonly unbound: number;
 }
 
 const typed = z.looseObject({ type: z.string() });
@@ -42,7 +44,7 @@ export async function verifyDocument(document: unknown, evidence: Evidence): Pro
 }
 
 function refusal(...findings: string[]): Verdict {
-  return { findings, lines: 0, proven: 0 };
+  return { findings, lines: 0, proven: 0, unbound: 0 };
 }
 
 function faultsOf({ fault }: { fault?: string }): string[] {
@@ -82,53 +84,7 @@ async function verifyCheckpoint(document: unknown, { keys, days }: Evidence): Pr
     : refusal();
 }
 
-async function verifyLines(document: unknown, { keys, days }: Evidence): Promise<Verdict> {
-  const read = await readSigned(provenDocument, document, keys);
-  if (read.fault !== undefined) return refusal(read.fault);
-  const { lines, type } = read.value;
-  const seen = new Set<string>();
-  const findings = lines.flatMap((line, index) => {
-    const fault = repeated(line, seen) ?? lineFault(line, type) ?? proofFault(line, days);
-    return fault === undefined ? [] : [`line ${index + 1}: ${fault}`];
-  });
-  return { findings, lines: lines.length, proven: lines.filter(({ proof }) => proof !== null).length };
-}
-
-function repeated({ leaf, account }: ProvenLine, seen: Set<string>): string | undefined {
-  if (leaf === null) return undefined;
-  const name = canonical([leaf.id, account]);
-  if (seen.has(name)) return `transaction ${leaf.id} is in an earlier line already`;
-  seen.add(name);
-  return undefined;
-}
-
-/** Whether the line says of the transaction what the transaction says. */
-function lineFault(line: ProvenLine, type: string): string | undefined {
-  const { leaf, account, amount, proof } = line;
-  if (leaf === null)
-    return amount === null && proof === null ? undefined : 'it has an amount or a proof without a transaction';
-  if (sumOf(leaf.entries.map((entry) => entry.amount)) !== '0') return `transaction ${leaf.id} does not sum to 0`;
-  const posted = account === null ? undefined : postedTo(leaf, account);
-  if (posted === undefined) return `transaction ${leaf.id} posts nothing to the account of this line`;
-  if (posted !== amount) return `its amount is ${String(amount)}, transaction ${leaf.id} posts ${posted}`;
-  return shownFault(line, type, posted);
-}
-
-/** Whether the amount that people read is that of the transaction. What an author gains is credited. */
-function shownFault(line: ProvenLine, type: string, posted: string): string | undefined {
-  if (type === 'charges' && line.cost_usd !== posted) return `its cost_usd is not the amount, ${posted}`;
-  if (type === 'statement' && sumOf([String(line.amount_usd), posted]) !== '0')
-    return `its amount_usd is not what transaction ${String(line.leaf?.id)} gives, ${posted}`;
-  return undefined;
-}
-
-/** Whether the transaction is in the day that the proof names. */
-function proofFault({ leaf, proof }: ProvenLine, days: Evidence['days']): string | undefined {
-  if (leaf === null || proof === null) return undefined;
-  const day = days.get(proof.day);
-  if (day === undefined) return `the sealed day ${proof.day} is not known: give it with --days`;
-  const path = proof.path.map((hash) => Buffer.from(hash, 'hex'));
-  return rootFrom(leafHash(leaf), proof.position, day.count, path)?.toString('hex') === day.root
-    ? undefined
-    : `transaction ${leaf.id} is not in the sealed day ${proof.day} as this line has it`;
+async function verifyLines(document: unknown, evidence: Evidence): Promise<Verdict> {
+  const read = await readSigned(provenDocument, document, evidence.keys);
+  return read.fault === undefined ? checkLines(read.value, evidence) : refusal(read.fault);
 }

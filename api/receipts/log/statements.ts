@@ -23,6 +23,10 @@ export const leafOf = (transaction: string): string => `(select jsonb_build_obje
       select jsonb_agg(jsonb_build_object('line', e.line, 'amount', trim_scale(e.amount)::text,
         'account', jsonb_build_object('kind', a.kind, 'owner', a.owner, 'day', nullif(to_jsonb(a.day), '"-infinity"'))) order by e.line)
       from ledger.entry e left join ledger.account a on a.id = e.account_id where e.transaction_id = t.id), '[]'))
+    || coalesce((
+      select jsonb_build_object('call', jsonb_build_object('hold', u.id, 'caller', u.caller, 'at', (to_jsonb(u.at at time zone 'utc') #>> '{}') || 'Z',
+        'kind', u.kind, 'tool', u.tool, 'app', u.app, 'model', u.model, 'cost_source', u.cost_source))
+      from ledger.hold h join ledger.usage u on u.at = h.created_at and u.id = h.id::text where h.transaction_id = t.id), '{}')
   from ledger.transaction t where t.id = ${transaction})`;
 
 /** One replica links at a time; the lock goes with the transaction. */

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { lookup } from 'node:dns';
 import { Agent, fetch } from 'undici';
 import { z } from 'zod';
+import { parseJson } from '../format/canonical.ts';
 import { ledgerDay, type LedgerDay } from '../format/documents.ts';
 import { type KeySet, keySet } from '../format/keys.ts';
 import { readSigned } from '../format/signature.ts';
@@ -13,10 +14,10 @@ export class EvidenceError extends Error {
   override readonly name = 'EvidenceError';
 }
 
-/** @throws EvidenceError where the file is not JSON */
+/** @throws EvidenceError where the file is not JSON, or has a member twice */
 export function readJson(file: string): unknown {
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    return parseJson(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)));
   } catch (error) {
     throw new EvidenceError(`${file} cannot be read: ${messageOf(error)}`);
   }
@@ -32,7 +33,7 @@ export async function readKeys(file: string | undefined, issuer: string): Promis
 
 const named = z.object({ lines: z.array(z.object({ proof: z.object({ day: z.string() }).nullable().catch(null) })) });
 
-/** The sealed days that a document names; those of the file are all checked. @throws EvidenceError */
+/** The sealed days that a document names, and the newest; those of the file are all checked. @throws EvidenceError */
 export async function readDays(
   document: unknown,
   { file, issuer, keys }: { file: string | undefined; issuer: string; keys: KeySet },
@@ -40,10 +41,18 @@ export async function readDays(
   if (file !== undefined) return daysOfFile(file, keys);
   const lines = named.safeParse(document).data?.lines ?? [];
   const wanted = [...new Set(lines.flatMap(({ proof }) => (proof === null ? [] : [proof.day])))];
-  const days = await Promise.all(
-    wanted.map((day) => fetchDay(`${issuer}/api/ledger/days/${encodeURIComponent(day)}`, keys)),
-  );
-  return new Map(days.map((day) => [day.day, day]));
+  const address = `${issuer}/api/ledger/days`;
+  const [newest, ...days] = await Promise.all([
+    fetchNewestDay(`${address}?limit=1`, keys),
+    ...wanted.map((day) => fetchDay(`${address}/${encodeURIComponent(day)}`, keys)),
+  ]);
+  return new Map([...newest, ...days].map((day) => [day.day, day]));
+}
+
+/** The last day that must be sealed by now: days are sealed some minutes after they end. */
+export function lastDueDay(now = Date.now()): string {
+  const [hour, day] = [3_600_000, 86_400_000];
+  return new Date(now - hour - day).toISOString().slice(0, 10);
 }
 
 async function daysOfFile(file: string, keys: KeySet): Promise<Evidence['days']> {
@@ -53,6 +62,15 @@ async function daysOfFile(file: string, keys: KeySet): Promise<Evidence['days']>
   if (first !== undefined) throw new EvidenceError(`${file} is not to be trusted: ${first}`);
   const days = z.object({ days: z.array(ledgerDay) }).safeParse(document).data?.days ?? [ledgerDay.parse(document)];
   return new Map(days.map((day) => [day.day, day]));
+}
+
+/** None while no day is sealed. */
+async function fetchNewestDay(address: string, keys: KeySet): Promise<LedgerDay[]> {
+  const document = await fetchJson(address);
+  const { findings } = await verifyDocument(document, { keys, days: new Map() });
+  const [first] = findings;
+  if (first !== undefined) throw new EvidenceError(`${address}: ${first}`);
+  return z.object({ days: z.array(ledgerDay) }).parse(document).days;
 }
 
 async function fetchDay(address: string, keys: KeySet): Promise<LedgerDay> {
@@ -74,7 +92,7 @@ async function fetchJson(address: string): Promise<unknown> {
   try {
     const response = await fetch(address, { headers: { accept: 'application/json' }, dispatcher });
     if (!response.ok) throw new Error(`status ${response.status}`);
-    return await response.json();
+    return parseJson(await response.text());
   } catch (error) {
     throw new EvidenceError(`${address} cannot be read: ${messageOf(error)}`);
   }

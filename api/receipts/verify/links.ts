@@ -81,7 +81,7 @@ function compare(row: LinkRow, say: (what: string) => void): void {
   const linked = readLeaf(row.leaf);
   if (linked === undefined) say('the leaf of its link is not readable');
   else if (linked.id !== row.id) say(`its link has the leaf of transaction ${linked.id}`);
-  else for (const difference of differences(linked, row.ledger)) say(difference);
+  else for (const difference of differences(linked, row.ledger, row.uses_from)) say(difference);
 }
 
 /** undefined for a text that is not the canonical form of a leaf. */

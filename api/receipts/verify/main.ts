@@ -4,7 +4,7 @@ import { openDatabase } from '../../billing/index.ts';
 import { readReceiptSettings } from '../config.ts';
 import type { KeySet } from '../format/keys.ts';
 import { verifyDocument } from '../format/verify-document.ts';
-import { EvidenceError, readDays, readJson, readKeys } from './evidence.ts';
+import { EvidenceError, lastDueDay, readDays, readJson, readKeys } from './evidence.ts';
 import { readArguments, type VerifyOptions } from './options.ts';
 import { verifyRecord } from './record.ts';
 import { audit } from './statements.ts';
@@ -22,25 +22,37 @@ try {
   process.exitCode = 1;
 }
 
+/** A file that cannot be checked is a finding, and does not keep the others from being checked. */
 async function checkFiles({ files, ...from }: VerifyOptions): Promise<number> {
   let found = 0;
   for (const file of files) {
-    const document = readJson(file);
-    const issuer = z.object({ issuer: z.string() }).safeParse(document).data?.issuer ?? '';
-    if (from.issuer !== undefined && issuer !== from.issuer) {
-      say(`${file}: its issuer is ${issuer}, not ${from.issuer}`);
+    try {
+      found += await checkFile(file, from);
+    } catch (error) {
+      if (!(error instanceof EvidenceError)) throw error;
+      say(error.message);
       found += 1;
-      continue;
     }
-    const keys = await readKeys(from.keys, issuer);
-    const days = await readDays(document, { file: from.days, issuer, keys });
-    const { findings, lines, proven } = await verifyDocument(document, { keys, days });
-    report(findings.map((finding) => `${file}: ${finding}`));
-    found += findings.length;
-    const text = lines === 0 ? '' : `, ${lines} lines, ${proven} of them in sealed days`;
-    say(findings.length === 0 ? `${file}: right, signed by ${issuer}${text}` : `${file}: ${findings.length} findings`);
   }
   return found;
+}
+
+async function checkFile(file: string, from: Pick<VerifyOptions, 'keys' | 'days' | 'issuer'>): Promise<number> {
+  const document = readJson(file);
+  const issuer = z.object({ issuer: z.string() }).safeParse(document).data?.issuer ?? '';
+  if (from.issuer !== undefined && issuer !== from.issuer) {
+    say(`${file}: its issuer is ${issuer}, not ${from.issuer}`);
+    return 1;
+  }
+  const keys = await readKeys(from.keys, issuer);
+  const days = await readDays(document, { file: from.days, issuer, keys });
+  const { findings, lines, proven, unbound } = await verifyDocument(document, { keys, days, due: lastDueDay() });
+  report(findings.map((finding) => `${file}: ${finding}`));
+  const earlier =
+    unbound === 0 ? '' : `; ${unbound} have only their amounts in the ledger, as was usual before charges-2`;
+  const text = lines === 0 ? '' : `, ${lines} lines, ${proven} of them in sealed days${earlier}`;
+  say(findings.length === 0 ? `${file}: right, signed by ${issuer}${text}` : `${file}: ${findings.length} findings`);
+  return findings.length;
 }
 
 async function checkDatabase(url: string): Promise<number> {

@@ -15,7 +15,7 @@ export const oneMoment =
 export const links = statement(
   'links',
   `select l.day::text as day, l.position, l.transaction_id::text as id, l.leaf, encode(l.hash, 'hex') as hash, encode(l.chain, 'hex') as chain,
-      ${leafOf('l.transaction_id')} as ledger
+      ${leafOf('l.transaction_id')} as ledger, (select (kept_from + 2)::text from metering.progress) as uses_from
     from receipts.link l where (l.day, l.position) > ($1::date, $2::integer) order by l.day, l.position limit 2000`,
   z.object({
     day: z.string(),
@@ -25,6 +25,7 @@ export const links = statement(
     hash: z.string(),
     chain: z.string(),
     ledger: z.unknown(),
+    uses_from: z.string(),
   }),
 );
 export type LinkRow = z.output<typeof links.row>;

@@ -98,12 +98,13 @@ test('the database is checked, with what was kept of it', async () => {
     .get()
     .database.transaction((transaction) =>
       transaction.script(
-        'set local session_replication_role = replica; update ledger.entry set amount = amount * 2 where transaction_id = (select min(id) from ledger.transaction)',
+        "set local session_replication_role = replica; update ledger.entry set amount = amount * 2 where transaction_id = (select min(id) from ledger.transaction); update ledger.usage set model = 'other' where id = (select id::text from ledger.hold where transaction_id = 2)",
       ),
     );
   const { exitCode, lines } = await verify('--database', databaseUrl, '--issuer', issuer);
   assert.equal(exitCode, 1);
   assert.match(lines, /transaction 1: entry 1 has amount 0.0002, it was 0.0001/);
+  assert.match(lines, /transaction 2: the model of its call is "other", it was null/);
   assert.match(lines, /^audit: /m);
   assert.match(lines, /^\d+ findings in 3 transactions/m);
 });

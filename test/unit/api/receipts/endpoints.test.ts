@@ -57,7 +57,12 @@ test('charges are those of the caller alone, page by page, and proven once their
   for (const page of pages) {
     const { lines } = charges.parse(page);
     assert.ok(lines.every(({ cost_usd: cost }) => cost === '0.0001'));
-    assert.deepEqual(await verifyDocument(page, evidence), { findings: [], lines: lines.length, proven: lines.length });
+    assert.deepEqual(await verifyDocument(page, evidence), {
+      findings: [],
+      lines: lines.length,
+      proven: lines.length,
+      unbound: 0,
+    });
   }
   assert.equal(charges.parse(await get(`/api/charges?day=${today}`, from('198.51.100.7'))).lines.length, 1);
   assert.equal(charges.parse(await get(`/api/charges?day=${today}`, from('192.0.2.1'))).lines.length, 0);

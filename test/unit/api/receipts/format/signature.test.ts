@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { test } from 'vitest';
-import { canonical } from '../../../../../api/receipts/format/canonical.ts';
+import { canonical, parseJson } from '../../../../../api/receipts/format/canonical.ts';
 import { publicKeyOf } from '../../../../../api/receipts/format/keys.ts';
 import { postedTo, sumOf } from '../../../../../api/receipts/format/leaf.ts';
 import { signatureFault, signDocument } from '../../../../../api/receipts/format/signature.ts';
@@ -18,6 +18,24 @@ test('the canonical form is that of RFC 8785', () => {
   );
   assert.throws(() => canonical('\ud800'));
   assert.throws(() => canonical(undefined));
+});
+
+test('a member that appears twice in an object is refused by name', () => {
+  for (const [text, name] of [
+    ['{"a":1,"a":2}', '"a"'],
+    ['{"a":1,"b":{"c":[{"d":1}],"c":2}}', '"c"'],
+    [String.raw`{"a":1,"\u0061":2}`, '"a"'],
+    ['{"__proto__":1,"__proto__":2}', '"__proto__"'],
+    [String.raw`{"a\"b":1,"a\"b":2}`, String.raw`"a\"b"`],
+  ])
+    assert.throws(() => parseJson(text ?? ''), { message: `the member ${name} is there twice` });
+  for (const text of [
+    '{"a":{"a":"a"},"b":["a","a",{"a":1},{"a":2}],"c":"{\\"a\\":1,\\"a\\":2}"}',
+    '[1,"a","a"]',
+    '"a"',
+    'null',
+  ])
+    assert.deepEqual(parseJson(text), JSON.parse(text));
 });
 
 test('a key is named by its thumbprint, as RFC 8037 has it', () => {

@@ -1,0 +1,245 @@
+// Checks the lines of charges and statements: each says what its transaction says, and is in the sealed ledger once its day is.
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { canonical } from './canonical.ts';
+import type { ProvenDocument, ProvenLine } from './documents.ts';
+import { chargedIn, type Leaf, type LeafAccount, leafHash, postedTo, sumOf } from './leaf.ts';
+import { rootFrom } from './merkle.ts';
+import type { Evidence, Verdict } from './verify-document.ts';
+
+/** What a kind of document adds to the checks of every line. */
+interface Form {
+  /** Days of which the line speaks. Once one is sealed, the line needs a proof. */
+  readonly days: (line: ProvenLine) => readonly unknown[];
+  /** Whether a line without a transaction claims an amount. */
+  readonly claims: (line: ProvenLine) => string | undefined;
+  /** What the line or the document says otherwise than the transaction. */
+  readonly fault: (line: ProvenLine, leaf: Leaf, posted: string) => string | undefined;
+  /** Of the document itself. */
+  readonly faults: () => string[];
+}
+
+export function checkLines(document: ProvenDocument, evidence: Evidence): Verdict {
+  const { lines } = document;
+  const form = formOf(document);
+  const seen = new Set<string>();
+  const findings = lines.flatMap((line, index) => {
+    const fault = findRepetition(line, seen) ?? findLineFault(line, form, evidence);
+    return fault === undefined ? [] : [`line ${index + 1}: ${fault}`];
+  });
+  const isEarlier = document.type === 'charges';
+  return {
+    findings: [...findings, ...form.faults()],
+    lines: lines.length,
+    proven: lines.filter(({ proof }) => proof !== null).length,
+    unbound: isEarlier ? lines.filter(({ leaf }) => leaf !== null && leaf.call === undefined).length : 0,
+  };
+}
+
+function formOf(document: ProvenDocument): Form {
+  switch (document.type) {
+    case 'charges':
+    case 'charges-2':
+      return chargesForm(document);
+    case 'statement':
+      return statementForm(document);
+    default:
+      return { days: () => [], claims: () => undefined, fault: () => undefined, faults: () => [] };
+  }
+}
+
+/** A transaction, or a call, stands in one line of a document. */
+function findRepetition({ leaf, account, hold }: ProvenLine, seen: Set<string>): string | undefined {
+  const names = [
+    ...(leaf === null ? [] : [[canonical([leaf.id, account]), `transaction ${leaf.id}`] as const]),
+    ...(hold === undefined ? [] : [[canonical(hold), `call ${JSON.stringify(hold)}`] as const]),
+  ];
+  for (const [name, what] of names) {
+    if (seen.has(name)) return `${what} is in an earlier line already`;
+    seen.add(name);
+  }
+  return undefined;
+}
+
+function findLineFault(line: ProvenLine, form: Form, evidence: Evidence): string | undefined {
+  const { leaf, proof } = line;
+  const sealed = [leaf?.at, ...form.days(line)].map(dayIn).find((day) => day !== undefined && isSealed(day, evidence));
+  if (leaf === null) return findClaim(line, form, sealed);
+  const fault = findAmountFault(line, leaf);
+  if (fault !== undefined) return fault;
+  if (proof === null && sealed !== undefined)
+    return `transaction ${leaf.id} has no proof, although ${sealed} is over: fetch the document again`;
+  return form.fault(line, leaf, String(line.amount)) ?? findProofFault(line, evidence.days);
+}
+
+/** Of a line without a transaction; on a sealed day it may not even claim an amount. */
+function findClaim(line: ProvenLine, form: Form, sealed: string | undefined): string | undefined {
+  if (line.amount !== null || line.proof !== null) return 'it has an amount or a proof without a transaction';
+  const claim = form.claims(line);
+  return claim === undefined || sealed === undefined ? undefined : `it has ${claim}, and no transaction`;
+}
+
+function findAmountFault({ account, amount }: ProvenLine, leaf: Leaf): string | undefined {
+  if (sumOf(leaf.entries.map((entry) => entry.amount)) !== '0') return `transaction ${leaf.id} does not sum to 0`;
+  const posted = account === null ? undefined : postedTo(leaf, account);
+  if (posted === undefined) return `transaction ${leaf.id} posts nothing to the account of this line`;
+  return posted === amount ? undefined : `its amount is ${String(amount)}, transaction ${leaf.id} posts ${posted}`;
+}
+
+/** The UTC day of a time; undefined for a value that is none. */
+function dayIn(time: unknown): string | undefined {
+  return typeof time === 'string' && /^\d{4}-\d\d-\d\d/.test(time) ? time.slice(0, 10) : undefined;
+}
+
+/** Days are sealed in their order, so whatever precedes a sealed day is sealed. */
+function isSealed(day: string, { days, due = '' }: Evidence): boolean {
+  return day <= due || [...days.keys()].some((known) => day <= known);
+}
+
+/** Whether the transaction is in the day that the proof names. */
+function findProofFault({ leaf, proof }: ProvenLine, days: Evidence['days']): string | undefined {
+  if (leaf === null || proof === null) return undefined;
+  const day = days.get(proof.day);
+  if (day === undefined) return `the sealed day ${proof.day} is not known: give it with --days`;
+  const path = proof.path.map((hash) => Buffer.from(hash, 'hex'));
+  return rootFrom(leafHash(leaf), proof.position, day.count, path)?.toString('hex') === day.root
+    ? undefined
+    : `transaction ${leaf.id} is not in the sealed day ${proof.day} as this line has it`;
+}
+
+/** The first field that is not what the transaction has. */
+function findDifference(
+  leaf: Leaf,
+  shown: Record<string, unknown>,
+  recorded: Record<string, unknown>,
+): string | undefined {
+  const field = Object.keys(recorded).find((name) => shown[name] !== recorded[name]);
+  return field === undefined
+    ? undefined
+    : `its ${field} is ${String(shown[field])}, transaction ${leaf.id} has ${String(recorded[field])}`;
+}
+
+/** Every field of a charge is in its leaf. Leaves of the earlier form have no call: there, the entries say whose it is. */
+function chargesForm(document: ProvenDocument): Form {
+  const { type, caller, day } = document;
+  return {
+    days: ({ at }) => [at],
+    claims: (line) => (line['cost_usd'] === null && (line['charged_usd'] ?? null) === null ? undefined : 'a cost'),
+    fault: (line, leaf, posted) => {
+      const { account, at } = line;
+      if (dayIn(at) !== day) return `it is of ${String(at)}, the document is of ${String(day)}`;
+      const amounts = { cost_usd: posted, charged_usd: chargedIn(leaf) };
+      const { call } = leaf;
+      if (call === undefined) {
+        if (type !== 'charges') return `transaction ${leaf.id} does not have the call that it settles`;
+        const hold = leaf.reference.replace(/^settle:/, '');
+        return findDifference(leaf, { ...line, caller }, { ...amounts, hold, caller: account?.owner });
+      }
+      return leaf.reference === `settle:${call.hold}`
+        ? findDifference(leaf, { ...line, caller }, { ...amounts, ...call })
+        : `transaction ${leaf.id} settles another call than it has`;
+    },
+    faults: () => [],
+  };
+}
+
+const statement = z.looseObject({
+  author: z.string(),
+  month: z.string(),
+  opening_usd: z.string(),
+  lines: z.array(z.looseObject({ kind: z.string(), amount_usd: z.string() })),
+});
+
+/** What a line says is hashed into the reference of its transaction, in the order of `revenue.digest`. */
+const statementLine = z.looseObject({
+  kind: z.string(),
+  app: z.string().nullable(),
+  day: z.string().nullable(),
+  item: z.string().nullable(),
+  price_version: z.string().nullable(),
+  uses: z.int(),
+  gross_usd: z.string(),
+  share: z.string().nullable(),
+  amount_usd: z.string(),
+  events_sha256: z.string().nullable(),
+  event: z.string().nullable(),
+  reason: z.string().nullable(),
+});
+
+function statementForm(document: ProvenDocument): Form {
+  const { author, month } = document;
+  const own: LeafAccount = { kind: 'author', owner: String(author), day: null };
+  return {
+    days: ({ posted_at: time }) => [time],
+    claims: () => 'an amount',
+    fault: (line, leaf, posted) => {
+      const given = negateText(posted);
+      const { posted_at: time } = line;
+      if (canonical(line.account) !== canonical(own)) return `its account is not that of ${own.owner}`;
+      if (Date.parse(String(time)) !== Date.parse(leaf.at))
+        return `its posted_at is ${String(time)}, transaction ${leaf.id} has ${leaf.at}`;
+      const difference = findDifference(leaf, line, { amount_usd: given, transaction: leaf.id });
+      if (difference !== undefined) return difference;
+      const key = leaf.reference.slice(0, leaf.reference.lastIndexOf(':'));
+      const digest = digestLine(line, { key, author: own.owner, month: String(month) });
+      return leaf.reference === `${key}:${String(digest)}`
+        ? undefined
+        : `it says something else than when transaction ${leaf.id} was posted`;
+    },
+    faults: () => findSumFaults(document),
+  };
+}
+
+/** Undefined for a line that is not readable. */
+function digestLine(
+  line: ProvenLine,
+  { key, author, month }: { key: string; author: string; month: string },
+): string | undefined {
+  const read = statementLine.safeParse(line);
+  if (!read.success) return undefined;
+  const {
+    kind,
+    app,
+    day,
+    item,
+    price_version: version,
+    uses,
+    gross_usd: gross,
+    share,
+    events_sha256: events,
+    event,
+    reason,
+  } = read.data;
+  const fields = [
+    ...[key, author, month, kind, app, day, item, version, String(uses), sumOf([gross])],
+    ...[share === null ? null : String(Math.round(Number(share) * 1_000_000)), sumOf([read.data.amount_usd])],
+    ...[events, event, reason],
+  ];
+  return createHash('sha256')
+    .update(fields.map((field) => field ?? '').join('\n'))
+    .digest('hex');
+}
+
+/** The sums of a statement against its lines. What was owed before the month is in earlier statements. */
+function findSumFaults(document: ProvenDocument): string[] {
+  const read = statement.safeParse(document);
+  if (!read.success) return ['it is not readable as a statement'];
+  const { opening_usd: opening, lines } = read.data;
+  const sumFor = (...kinds: string[]): string =>
+    sumOf(lines.filter(({ kind }) => kinds.includes(kind)).map(({ amount_usd: amount }) => amount)) ?? 'no amount';
+  const sums = {
+    earned_usd: sumFor('share', 'late'),
+    corrected_usd: sumFor('refund', 'dispute', 'correction'),
+    paid_usd: negateText(sumFor('payout')),
+    closing_usd: sumOf([opening, ...lines.map(({ amount_usd: amount }) => amount)]),
+  };
+  return Object.entries(sums).flatMap(([field, sum]) => {
+    const shown = String(read.data[field]);
+    return sumOf([shown]) === sum ? [] : [`its ${field} is ${shown}, its lines come to ${String(sum)}`];
+  });
+}
+
+function negateText(amount: string): string {
+  if (amount === '0') return amount;
+  return amount.startsWith('-') ? amount.slice(1) : `-${amount}`;
+}
