@@ -13,6 +13,11 @@ export const apps = z.strictObject({
   expireAfter: duration
     .default('168h')
     .describe('A submitted app that has never been live is deleted after this time, with a warning before. 0s: never.'),
+  keepDataFor: duration
+    .default('168h')
+    .describe(
+      'How long the volumes and generated passwords of a deleted app are kept, unless spec.deletionPolicy is Retain. Applying the same HostedApp within this time restores them. 0s: they are deleted with the app.',
+    ),
   quota: z
     .record(z.string(), z.string())
     .default({

@@ -106,6 +106,9 @@ export const environment = z.object({
     .describe(
       'A release that has served this long without a crash is good: a rollback chooses the newest good one, and a crash loop is over.',
     ),
+  MOORAGE_APPS_KEEP_DATA_FOR: duration
+    .prefault('168h')
+    .describe('How long volumes and generated Secrets of a deleted app are kept (spec.deletionPolicy: Delete).'),
   MOORAGE_SERVICES_IMAGES: pairs
     .default({})
     .describe(
@@ -277,6 +280,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
     idle: read.MOORAGE_ACTIVATOR ? { after: read.MOORAGE_APPS_IDLE_AFTER } : undefined,
     ownershipSecret: read.MOORAGE_APP_TOKEN_SECRET,
     expireMs: read.MOORAGE_APPS_EXPIRE_AFTER === 0 ? undefined : read.MOORAGE_APPS_EXPIRE_AFTER,
+    keepDataMs: read.MOORAGE_APPS_KEEP_DATA_FOR,
     probeUrl: read.MOORAGE_PROBE_URL,
   };
 }

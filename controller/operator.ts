@@ -10,6 +10,7 @@ import { activityRecord } from './idle/activity.ts';
 import { createActivityTask } from './idle/task.ts';
 import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
+import { createRetentionTask } from './retention/retention.ts';
 import { isNapping } from './steps/deploy/idle/nap.ts';
 import { computeReporter } from './usage/compute.ts';
 import { kubeletUsage } from './usage/kubelet.ts';
@@ -77,6 +78,14 @@ export async function runOperator(): Promise<void> {
     pruner: prune ? pruner : undefined,
   });
   manager.add(apps);
+  manager.addLeaderTask(
+    'retention',
+    createRetentionTask({
+      ...{ client, namespace: config.appsNamespace, keepMs: config.keepDataMs, log },
+      claims: () => caches.claims.list(),
+      app: (name) => caches.apps.get(`${config.appsNamespace}/${name}`),
+    }),
+  );
   if (idle !== undefined) {
     const changed = (app: string): void => {
       apps.enqueue(`${config.appsNamespace}/${app}`);

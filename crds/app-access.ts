@@ -1,4 +1,4 @@
-// What an app may call, and how it is offered to agents: models with a budget, and the paths of its operations.
+// What an app may call, and how it is offered: models with a budget, the paths of its operations, and its catalog entry.
 import { z } from 'zod';
 import { matches, withRules } from './rules.ts';
 
@@ -48,4 +48,19 @@ export const agents = z.strictObject({
     .describe(
       'Path of the MCP endpoint of the app (streamable HTTP). If one responds there, its tools are used instead of the OpenAPI document.',
     ),
+});
+
+export const listing = z.strictObject({
+  title: z.string().min(1).max(80).optional().describe('Display name. Defaults to the name of the HostedApp.'),
+  description: z.string().max(500).optional().describe('One line that describes what the app does.'),
+  category: z
+    .enum(['chat', 'document', 'research', 'writing', 'slides', 'image', 'audio', 'code', 'other'])
+    .default('other')
+    .describe('Category in the catalog.'),
+  upstream: withRules(
+    z.string().max(512),
+    matches(String.raw`^https?://[\x21-\x7e]+$`, 'upstream must be a URL that starts with https:// or http://'),
+  )
+    .optional()
+    .describe('URL of the original project, if the repository is a fork.'),
 });

@@ -49,7 +49,7 @@ const service = z.strictObject({
     .describe('Version that the app wants. If the installation has no image of it, the one that it has is used.'),
   disk: quantity('disk', '16Mi', '1Ti')
     .default('1Gi')
-    .describe('Size of its volume, which is kept across commits and deleted with the app.'),
+    .describe('Size of its volume, which is kept across commits and deleted with the data of the app.'),
   memory: quantity('memory', '32Mi', '256Gi')
     .optional()
     .describe('Memory limit. Defaults to 256Mi, and to 512Mi for mongo, mysql, chroma and meilisearch.'),

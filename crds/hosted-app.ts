@@ -1,6 +1,6 @@
 // The one definition of HostedApp: every field, its default, its bounds and what it means.
 import { z } from 'zod';
-import { agents, models } from './app-access.ts';
+import { agents, listing, models } from './app-access.ts';
 import { serviceStatus, services } from './backing-services.ts';
 import { historyEntry } from './history-entry.ts';
 import { releases } from './release-record.ts';
@@ -251,21 +251,6 @@ export const run = withRules(
   },
 );
 
-export const listing = z.strictObject({
-  title: z.string().min(1).max(80).optional().describe('Display name. Defaults to the name of the HostedApp.'),
-  description: z.string().max(500).optional().describe('One line that describes what the app does.'),
-  category: z
-    .enum(['chat', 'document', 'research', 'writing', 'slides', 'image', 'audio', 'code', 'other'])
-    .default('other')
-    .describe('Category in the catalog.'),
-  upstream: withRules(
-    z.string().max(512),
-    matches(String.raw`^https?://[\x21-\x7e]+$`, 'upstream must be a URL that starts with https:// or http://'),
-  )
-    .optional()
-    .describe('URL of the original project, if the repository is a fork.'),
-});
-
 export const author = z.strictObject({
   contact: z
     .string()
@@ -294,7 +279,7 @@ export const submission = z.strictObject({
     .describe('One line that was given to describe the app. Used where listing.description is not set.'),
 });
 
-export { agents, models };
+export { agents, listing, models };
 
 export const spec = z.strictObject({
   source: source.describe('Where the code of the app comes from.'),
@@ -322,6 +307,12 @@ export const spec = z.strictObject({
     .describe(
       'What was said with the first submission of the repository, by anybody. It is unverified: the HostedApp and the author override it.',
     ),
+  deletionPolicy: z
+    .enum(['Delete', 'Retain'])
+    .default('Delete')
+    .describe(
+      'What becomes of volumes and generated passwords when the HostedApp is deleted. Delete: they are deleted after a grace period that the installation sets (7 days by default). Retain: they are kept until someone deletes them. Until then, a HostedApp with the same name, namespace and repository gets them back.',
+    ),
   suspend: z
     .boolean()
     .default(false)
@@ -348,6 +339,11 @@ export const condition = z.object({
 
 export const status = z.object({
   observedGeneration: z.int().optional().describe('Generation of the spec that this status reflects.'),
+  dataKey: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('What the names of its volumes and generated Secrets are made from, so that they are found again.'),
   phase: z
     .enum([
       'Pending',

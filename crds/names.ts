@@ -27,6 +27,8 @@ export const labels = {
   commit: 'moorage.dev/commit',
   /** On what runs a backing service of an app: name of that service. */
   service: 'moorage.dev/service',
+  /** On what holds data of an app (claims, generated Secrets): whose it is, as the operator's dataIdentity makes it. */
+  data: 'moorage.dev/data',
   /** On a namespace whose HTTPRoutes the Gateway accepts. */
   routes: 'moorage.dev/routes',
   /** Standard labels. */
@@ -71,6 +73,14 @@ export const annotations = {
   port: 'moorage.dev/port',
   /** On what runs a backing service of an app: name of that service. */
   service: 'moorage.dev/service',
+  /** On a claim: what the names of the app's data are made from (status.dataKey of its HostedApp). */
+  dataKey: 'moorage.dev/data-key',
+  /** On a claim: spec.deletionPolicy of its HostedApp. */
+  deletionPolicy: 'moorage.dev/deletion-policy',
+  /** On a claim: names of the generated Secrets that go with it, by comma. */
+  dataSecrets: 'moorage.dev/data-secrets',
+  /** On a claim whose HostedApp was deleted: when it is deleted too, RFC 3339, or never. */
+  deleteAfter: 'moorage.dev/delete-after',
   /** On app pods: hash of the template that they were made from. */
   template: 'moorage.dev/template',
   /** On a Deployment: the release that it runs, JSON. */

@@ -74,6 +74,8 @@ export interface InstallationConfig {
   readonly ownershipSecret?: string | undefined;
   /** A submitted app that has not gone live after this many milliseconds is deleted; absent: never. */
   readonly expireMs?: number | undefined;
+  /** How long the data of a deleted app is kept, unless it is to be retained. */
+  readonly keepDataMs: number;
   /** Base URL of the gateway from inside; absent: apps are not probed before they are reported as live. */
   readonly probeUrl?: string | undefined;
 }

@@ -1,7 +1,7 @@
 // The outcome of a step: how it ended, and the actions that it asks for.
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import type { CloseRequest } from '../../crds/activator-reports.ts';
-import type { Pod } from '../objects/kinds.ts';
+import type { PersistentVolumeClaim, Pod } from '../objects/kinds.ts';
 import type { KubeObject, Manifest, Resource } from '../../lib/kubernetes/index.ts';
 import type { Repository } from '../../lib/repository.ts';
 import type { ReasonOf } from './reasons.ts';
@@ -75,6 +75,12 @@ export type Action =
       readonly object: KubeObject;
       /** The object is another app's of this name: deleted only if the server says that this app is the one there is. */
       readonly isStranger?: boolean;
+    }
+  /** Change annotations of a claim; null removes one. */
+  | {
+      readonly kind: 'annotate';
+      readonly object: PersistentVolumeClaim;
+      readonly annotations: Readonly<Record<string, string | null>>;
     }
   | { readonly kind: 'poll'; readonly repository: Repository }
   /** `isLive`: the app was reached before, so that a failure is confirmed before it is reported. */

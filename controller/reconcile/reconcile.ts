@@ -1,6 +1,7 @@
 // Reconciles one HostedApp: takes a snapshot, decides, carries out the actions, writes one status and its events.
 import { isDeepStrictEqual } from 'node:util';
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
+import { finalizer } from '../../crds/names.ts';
 import {
   ApiError,
   applyIfChanged,
@@ -20,7 +21,8 @@ import { decide, type Decision } from './decide.ts';
 import { countBuildEnds } from './build-ends.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
-import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
+import { claims, hostedApps, type HostedAppObject } from '../objects/kinds.ts';
+import { findDataKey, keepData } from '../retention/retention.ts';
 import { closingIdentity, pageIdentity, takeSnapshot, type Lookups, type SnapshotSources } from './take-snapshot.ts';
 import { resizePod } from '../usage/resize.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -85,6 +87,9 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
       case 'delete':
         if (action.isStranger === true && !(await isCurrent(client, app, signal))) return;
         await deleteObject(client, action.resource, action.object, { propagation: 'Background', signal });
+        return;
+      case 'annotate':
+        await annotate(client, action, signal);
         return;
       case 'resize':
         await resizePod(client, action.pod, action.requests, signal);
@@ -160,8 +165,10 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     pruner?.consider({ ...app.metadata, status, deployment });
   }
 
-  /** Lets an app go that is being deleted. */
+  /** Lets an app go that is being deleted; its data is kept. */
   async function end(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
+    if (app.metadata.finalizers?.includes(finalizer) === true)
+      await keepData(client, app, { keepMs: config.keepDataMs, now: now() }, signal);
     const empty = async (): Promise<boolean> => (await pruner?.empty(app, signal)) ?? true;
     return release(client, app, config.buildsNamespace, signal, empty);
   }
@@ -174,7 +181,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     }
     const app = await hold(client, cached, signal);
     if (app !== cached) written.set(key, app);
-    const snapshot = takeSnapshot(options, app, now());
+    const snapshot = takeSnapshot(options, app, now(), await findDataKey(client, app, signal));
     const decision = decide(snapshot);
     if (decision.expiry?.isDue === true) return expire(app, signal);
     const outcomes = await actOn(snapshot, decision, signal);
@@ -200,6 +207,17 @@ function nextReconcile(outcomes: Outcomes, expiryMs?: number): ReconcileResult {
     afterMs !== undefined && Number.isFinite(afterMs) ? [afterMs] : [],
   );
   return requeueAfter(Math.max(0, Math.min(...times)));
+}
+
+/** The version makes it fail (409, tried again) where the claim has changed, as when it is about to be deleted. */
+async function annotate(client: Client, action: Action & { kind: 'annotate' }, signal: AbortSignal): Promise<void> {
+  const { uid, resourceVersion } = action.object.metadata;
+  await client.patch(
+    claims,
+    action.object.metadata,
+    { metadata: { uid, resourceVersion, annotations: action.annotations } },
+    { type: 'application/merge-patch+json', signal },
+  );
 }
 
 /** The name says all that a Job is made from, so one that is there already is the one that was asked for. */

@@ -33,10 +33,11 @@ export interface SnapshotSources extends Lookups {
   readonly activity?: ActivityRecord | undefined;
 }
 
-/** Takes the snapshot of an app. @throws StallingError when its spec cannot be read */
-export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, now: Date): Snapshot {
+/** Takes the snapshot of an app, of which `dataKey` is known. @throws StallingError when its spec cannot be read */
+export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, now: Date, dataKey: string): Snapshot {
   const { caches, config, polls, probes, pages } = sources;
-  const app = parse(object);
+  const parsed = parse(object);
+  const app: HostedApp = { ...parsed, status: { ...parsed.status, dataKey } };
   const { name, namespace } = app.metadata;
   const key = `${namespace}/${name}`;
   const jobs = caches.jobs.byIndex(byApp, name);

@@ -172,4 +172,7 @@ export async function eventually<T>(what: string, probe: () => Promise<T | undef
 export async function deleteApps(...names: readonly string[]): Promise<void> {
   if (names.length > 0)
     await kubectl('delete', 'happ', ...names, '-n', appsNamespace, '--ignore-not-found', '--timeout=120s');
+  // Volumes and generated passwords outlive an app.
+  for (const name of names)
+    await kubectl('delete', 'pvc,secret', '-n', appsNamespace, '-l', `moorage.dev/app=${name}`, '--wait=false');
 }

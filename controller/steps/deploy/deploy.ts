@@ -21,6 +21,7 @@ import { appWithSettings } from '../build/app-manifest.ts';
 import { haltedOutcome, haltOf, withoutCrashLoop, type Halt } from './crash-loop.ts';
 import { present } from '../../objects/present.ts';
 import { isResting, keepRest, withRest } from './idle/keep.ts';
+import { adoptClaims } from './data.ts';
 import { generatedSecrets } from './generated-secrets.ts';
 import { modelsSecret } from './models.ts';
 import { claimsOf, deploymentOf, isRecreated, policyOf, replicasOf, serviceOf } from './objects.ts';
@@ -34,7 +35,8 @@ import { podTemplate, startupMs, type Release } from './template.ts';
 
 export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   recordServed(snapshot, draft);
-  if (draft.built === undefined) return { outcomes: {} };
+  const adoption = adoptClaims(snapshot);
+  if (draft.built === undefined) return { outcomes: {}, actions: adoption };
   const { config, pods } = snapshot;
   const owned = { claims: snapshot.claims, addresses: addressesOf(snapshot.serviceObjects.services) };
   const asked = withManifest(snapshot, draft.built.settings);
@@ -75,6 +77,7 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
       ),
     },
     actions: [
+      ...adoption,
       ...rest.actions,
       ...beside.actions,
       // The route asks for the Service, so only the pods are held back.
@@ -255,9 +258,12 @@ function applies(snapshot: Snapshot, deployment: Manifest, port: number): Write[
   ];
 }
 
-/** Made before the first pod that names them; later ones find them there. */
-function secretActions({ app, config, deployment: cached }: Snapshot, deployment: Manifest): Write[] {
-  if (cached !== undefined && isApplied(cached, deployment)) return [];
+/**
+ * Made before the first pod that names them; later ones find them there. Asked for until a pod is ready: those of an
+ * earlier version may be collected after the Deployment was made.
+ */
+function secretActions({ app, config, deployment: cached, pods }: Snapshot, deployment: Manifest): Write[] {
+  if (cached !== undefined && isApplied(cached, deployment) && pods.some(isReady)) return [];
   const ofModels = modelsSecret(app, config);
   return [...(ofModels === undefined ? [] : [ofModels]), ...generatedSecrets(app, config)].map((manifest) => ({
     kind: 'create',

@@ -6,15 +6,23 @@ import { generatedSecret } from '../../../crds/generated-secret.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import { appSecret } from './app-secret.ts';
+import { dataKey, hasData, hasLegacyKey, keptObject } from './data.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 
 const key = 'value';
 
 /** A Secret for each such variable, created once and never read or changed: it outlives whatever it was made of. */
 export function generatedSecrets(app: HostedApp, config: InstallationConfig): Manifest[] {
-  return app.spec.run.env
-    .filter(({ value }) => generatedSecret.test(value))
-    .map(({ name }) => secretOf(app, name, config.run.services.passwordSecret));
+  return variablesOf(app).map((name) => secretOf(app, name, config.run.services.passwordSecret));
+}
+
+/** Their names. */
+export function generatedSecretNames(app: HostedApp): string[] {
+  return variablesOf(app).map((name) => nameOf(app, name));
+}
+
+function variablesOf(app: HostedApp): string[] {
+  return app.spec.run.env.filter(({ value }) => generatedSecret.test(value)).map(({ name }) => name);
 }
 
 /** The variable, by reference. */
@@ -24,15 +32,19 @@ export function generatedVariable(app: HostedApp, variable: string): Wire<V1EnvV
 
 function secretOf(app: HostedApp, variable: string, secret: string): Manifest {
   const stringData = { [key]: valueOf(app, variable, secret) };
-  return appSecret(app, { name: nameOf(app, variable), component: 'generated-secret', stringData });
+  const made = appSecret(app, { name: nameOf(app, variable), component: 'generated-secret', stringData });
+  return hasData(app) ? keptObject(app, made) : made;
 }
 
 /** 64 hexadecimal digits, which is as long as any framework asks for. */
-function valueOf({ metadata: { name, uid } }: HostedApp, variable: string, secret: string): string {
-  return createHmac('sha256', secret).update(`moorage generated secret 1\n${name}\n${uid}\n${variable}`).digest('hex');
+function valueOf(app: HostedApp, variable: string, secret: string): string {
+  return createHmac('sha256', secret)
+    .update(`moorage generated secret 1\n${app.metadata.name}\n${dataKey(app)}\n${variable}`)
+    .digest('hex');
 }
 
 /** Of the app's identity too: a namesake that comes after it does not find the Secret of the one before. */
-function nameOf({ metadata: { name, uid } }: HostedApp, variable: string): string {
-  return `${name}-secret-${hashOf({ uid, variable }).slice(0, 8)}`;
+function nameOf(app: HostedApp, variable: string): string {
+  const hash = hashOf({ uid: dataKey(app), variable });
+  return `${app.metadata.name}-secret-${hash.slice(0, hasLegacyKey(app) ? 8 : 20)}`;
 }

@@ -12,9 +12,11 @@ import type { HostedApp } from '../../../crds/hosted-app.ts';
 import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { appHost } from '../../../crds/app-url.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
+import { claimName, keptClaim } from './data.ts';
+import { generatedSecretNames } from './generated-secrets.ts';
 import { modelEgress, platformPods } from './models.ts';
 import { serviceEgress } from './services/variables.ts';
-import { claimName, labelsOf, selectorOf, startupMs } from './template.ts';
+import { labelsOf, selectorOf, startupMs } from './template.ts';
 
 function child(
   app: HostedApp,
@@ -147,19 +149,22 @@ export function policyOf(app: HostedApp, config: InstallationConfig, ports: read
 }
 
 /**
- * The claims of the app's volumes; `claims` are those that it has. They go with the app, not with the volume's entry in
- * the spec: data is not deleted by an edit.
+ * The claims of the app's volumes; `claims` are those that it has. They outlive the volume's entry in the spec: data is
+ * not deleted by an edit.
  */
 export function claimsOf(app: HostedApp, config: InstallationConfig, claims: readonly KubeObject[]): Manifest[] {
   const { storageClass } = config.run;
-  return app.spec.run.volumes.map(({ name, size }) => ({
-    ...child(app, 'v1', 'PersistentVolumeClaim', claimName(app, name, claims)),
-    spec: {
-      accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: size } },
-      ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
-    } satisfies Wire<V1PersistentVolumeClaimSpec>,
-  }));
+  return app.spec.run.volumes.map(({ name, size }) => {
+    const claim: Manifest = {
+      ...child(app, 'v1', 'PersistentVolumeClaim', claimName(app, name, claims)),
+      spec: {
+        accessModes: ['ReadWriteOnce'],
+        resources: { requests: { storage: size } },
+        ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
+      } satisfies Wire<V1PersistentVolumeClaimSpec>,
+    };
+    return keptClaim(app, claim, generatedSecretNames(app));
+  });
 }
 
 /** The HTTPRoute; an app that may rest is always reached through the activator, which sees when it is used. */

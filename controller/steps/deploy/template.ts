@@ -8,6 +8,7 @@ import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
 import { bytesOf, shareOf } from '../../objects/quantity.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
+import { claimName } from './data.ts';
 import { generatedVariable } from './generated-secrets.ts';
 import { modelAccess, modelKeyVariable, modelVariables } from './models.ts';
 import { expanded } from './references.ts';
@@ -32,18 +33,6 @@ export function selectorOf(app: string): Record<string, string> {
 /** Labels of everything that belongs to an app. */
 export function labelsOf(app: string): Record<string, string> {
   return { ...selectorOf(app), [labels.name]: app, [labels.partOf]: 'moorage', [labels.managedBy]: 'moorage' };
-}
-
-/**
- * Name of the claim of a volume. The hash keeps volume c of app a-b apart from volume b-c of app a. A claim of an older
- * version, which had none, is kept if it is this app's: data is not left behind.
- */
-export function claimName(app: HostedApp, volume: string, claims: readonly KubeObject[]): string {
-  const { name, uid } = app.metadata;
-  const plain = `${name}-${volume}`;
-  const isOwn = ({ metadata }: KubeObject): boolean =>
-    metadata.name === plain && (metadata.ownerReferences ?? []).some((owner) => owner.uid === uid);
-  return claims.some(isOwn) ? plain : `${plain}-${hashOf([name, volume]).slice(0, 8)}`;
 }
 
 /** Milliseconds that the app may take until it serves. */

@@ -421,12 +421,12 @@ const rights: readonly (readonly [Right, boolean])[] = [
   [{ who: 'operator', verb: 'create', what: 'events@events.k8s.io', where: 'moorage-apps' }, true],
   ...['moorage-apps', 'moorage-builds', 'moorage-system', 'kube-system'].flatMap((where) =>
     (['operator', 'api'] as const).flatMap((who) => [
-      // Creating the token of an app gives nothing to read.
+      // Creating the token of an app gives nothing to read, and neither does deleting it.
       ...['get', 'list', 'watch', 'update', 'patch', 'delete', 'create'].map(
         (verb) =>
           [
             { who, verb, what: 'secrets', where },
-            verb === 'create' && who === 'operator' && where === 'moorage-apps',
+            ['create', 'delete'].includes(verb) && who === 'operator' && where === 'moorage-apps',
           ] as const,
       ),
       [{ who, verb: 'create', what: 'pods/exec', where }, false] as const,

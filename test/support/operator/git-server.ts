@@ -13,6 +13,8 @@ export interface GitServer {
   readonly host: string;
   /** Address of the one repository. */
   readonly url: string;
+  /** The same content under the name of another owner. */
+  readonly otherOwnerUrl: string;
   /** Requests received so far. */
   requests: () => number;
   /** Makes a commit on `branch` and returns its id. */
@@ -58,6 +60,7 @@ export async function startGitServer(): Promise<GitServer> {
   return {
     host,
     url: `http://${host}/owner/hello`,
+    otherOwnerUrl: `http://${host}/stranger/hello`,
     requests: () => received,
     commit,
     async tag(name) {
@@ -73,7 +76,7 @@ export async function startGitServer(): Promise<GitServer> {
 }
 
 async function answer(folder: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const path = normalize(new URL(request.url ?? '/', 'http://localhost').pathname);
+  const path = normalize(new URL(request.url ?? '/', 'http://localhost').pathname).replace(/^\/stranger\//, '/owner/');
   try {
     response.end(await readFile(join(folder, path)));
   } catch {

@@ -34,6 +34,7 @@ test('a repository alone is a complete app', () => {
     listing: { category: 'other' },
     author: { share: '0.7' },
     submission: {},
+    deletionPolicy: 'Delete',
     suspend: false,
   });
 });

@@ -2,6 +2,7 @@
 import { createHmac } from 'node:crypto';
 import type { BackingService } from '../../../../crds/backing-services.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
+import { dataKey } from '../data.ts';
 import { literal } from './literal.ts';
 
 /** Values as they stand in an environment: of texts literally, of a generated password by reference. */
@@ -35,10 +36,9 @@ export function passwordVariable(service: string): string {
  * The password that is put into a new Secret. Made of the app's identity, so that a second try makes the same; once the
  * Secret is there it stays as it is, also when the platform's secret is another.
  */
-export function generatedPassword({ metadata }: HostedApp, service: BackingService, secret: string): string {
-  const { name, uid } = metadata;
+export function generatedPassword(app: HostedApp, service: BackingService, secret: string): string {
   return createHmac('sha256', secret)
-    .update(`moorage service password 1\n${name}\n${uid}\n${service.name}\n${service.type}`)
+    .update(`moorage service password 1\n${app.metadata.name}\n${dataKey(app)}\n${service.name}\n${service.type}`)
     .digest('hex')
     .slice(0, 40);
 }

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { BackingService } from '../../../../crds/backing-services.ts';
 import { labels } from '../../../../crds/names.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
+import { dataKey } from '../data.ts';
 
 type Identity = Pick<HostedApp, 'metadata'>;
 
@@ -10,9 +11,9 @@ type Identity = Pick<HostedApp, 'metadata'>;
  * Name of the Deployment, Service, policy, Secret and claim of a service. Longer than any name of an app, so that no
  * app can be called like it; another type under the same name has a disk of its own.
  */
-export function backingName({ metadata }: Identity, { name, type }: Pick<BackingService, 'name' | 'type'>): string {
-  const readable = `${metadata.name}-${name}`.slice(0, 24).replace(/-+$/, '');
-  const identity = createHash('sha256').update([metadata.uid, metadata.name, name, type].join('\n'));
+export function backingName(app: HostedApp, { name, type }: Pick<BackingService, 'name' | 'type'>): string {
+  const readable = `${app.metadata.name}-${name}`.slice(0, 24).replace(/-+$/, '');
+  const identity = createHash('sha256').update([dataKey(app), app.metadata.name, name, type].join('\n'));
   return `service-${readable}-${identity.digest('hex').slice(0, 30)}`;
 }
 

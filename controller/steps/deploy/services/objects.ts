@@ -13,6 +13,8 @@ import { annotations, labels } from '../../../../crds/names.ts';
 import type { Manifest, Wire } from '../../../../lib/kubernetes/index.ts';
 import { bytesOf, least, shareOf } from '../../../objects/quantity.ts';
 import type { InstallationConfig } from '../../../reconcile/installation-config.ts';
+import { keptClaim, keptObject } from '../data.ts';
+import { generatedSecretNames } from '../generated-secrets.ts';
 import { serviceKinds } from './kinds.ts';
 import { literal } from './literal.ts';
 import { generatedPassword, loginOf, passwordVariable } from './login.ts';
@@ -47,12 +49,12 @@ function labelsOf(app: HostedApp, service: BackingService): Record<string, strin
 
 /** Created once and never read or changed, so that the password outlives whatever it was made of. */
 export function backingSecret(app: HostedApp, service: BackingService, config: InstallationConfig): Manifest {
-  return {
+  return keptObject(app, {
     ...child(app, service, 'v1', 'Secret'),
     type: 'Opaque',
     immutable: true,
     stringData: { password: generatedPassword(app, service, config.run.services.passwordSecret) },
-  };
+  });
 }
 
 /** The generated password as a variable, to be named by those that come after it. */
@@ -63,10 +65,10 @@ export function passwordReference(app: HostedApp, service: BackingService): Wire
   };
 }
 
-/** Its volume. It goes with the app, not with the service's entry in the spec: data is not deleted by an edit. */
+/** Its volume. It outlives the service's entry in the spec: data is not deleted by an edit. */
 export function backingClaim(app: HostedApp, service: BackingService, config: InstallationConfig): Manifest {
   const { storageClass, services } = config.run;
-  return {
+  const claim: Manifest = {
     ...child(app, service, 'v1', 'PersistentVolumeClaim'),
     spec: {
       accessModes: ['ReadWriteOnce'],
@@ -74,6 +76,7 @@ export function backingClaim(app: HostedApp, service: BackingService, config: In
       ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
     } satisfies Wire<V1PersistentVolumeClaimSpec>,
   };
+  return keptClaim(app, claim, [backingName(app, service), ...generatedSecretNames(app)]);
 }
 
 export function backingAddress(app: HostedApp, service: BackingService): Manifest {

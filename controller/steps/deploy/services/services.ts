@@ -95,7 +95,8 @@ function keep(snapshot: Snapshot, service: BackingService, replicas: 0 | 1): Ser
     state,
     actions: [
       { kind: 'apply', resource: claimResource, manifest: backingClaim(app, service, config), cached: cached(claims) },
-      ...(isMade
+      // Until it is ready: what a service of an earlier version had may be collected after this one was made.
+      ...(isMade && state.isReady
         ? []
         : [{ kind: 'create', resource: secrets, manifest: backingSecret(app, service, config) } as const]),
       {
@@ -130,7 +131,7 @@ function obstacleOf(each: readonly ServiceOutcome[]): Outcome | undefined {
   return waiting('ServicesStarting', `The app starts when its services are ready. ${said.join('; ')}.`);
 }
 
-/** Ends what ran services that the app no longer asks for. Their volumes stay until the app is deleted. */
+/** Ends what ran services that the app no longer asks for. Their volumes stay as long as the app's data does. */
 export function endServices({ serviceObjects }: Snapshot, app: HostedApp): Action[] {
   const kept = new Set(app.spec.services.map((service) => backingName(app, service)));
   const ended = (objects: readonly KubeObject[], resource: Resource): Action[] =>
