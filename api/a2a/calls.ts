@@ -64,7 +64,7 @@ export interface TaskFilter {
   readonly token: string | undefined;
 }
 
-/** The jobs of callers, each seen by the one who began it. */
+/** The jobs of callers, each seen by the key that began it or, without a key, by whoever has its id. */
 export interface AgentTasks {
   /** @throws Problem (unknown-job) */
   view(id: string, context: AgentCall['context']): Promise<AgentTask>;
@@ -79,7 +79,7 @@ export interface AgentTasks {
   ): Promise<AgentTask>;
   /** @returns how it stands, and whether it was this that ended it. @throws Problem (unknown-job) */
   cancel(id: string, context: AgentCall['context']): Promise<{ task: AgentTask; canceled: boolean }>;
-  /** The newest first. @throws Problem (invalid-request) for a token that is not ours */
+  /** Those of a key or, without one, of a conversation whose id is hard to guess. The newest first. @throws Problem (invalid-request) for a token that is not ours */
   list(
     filter: TaskFilter,
     context: AgentCall['context'],

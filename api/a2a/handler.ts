@@ -284,6 +284,11 @@ function single(
   return agentMessage({ contextId, taskId: '' }, reply.parts);
 }
 
-function wireConfig(taskId: string, { id, url, token = '', authentication }: PushConfig): TaskPushNotificationConfig {
-  return { tenant: '', taskId, id, url, token, authentication };
+/** Token and credentials are only ever written: who reads a config has no use for them but to impersonate us. */
+function wireConfig(
+  taskId: string,
+  { id, url, authentication }: Pick<PushConfig, 'id' | 'url' | 'authentication'>,
+): TaskPushNotificationConfig {
+  const scheme = authentication === undefined ? undefined : { scheme: authentication.scheme, credentials: '' };
+  return { tenant: '', taskId, id, url, token: '', authentication: scheme };
 }

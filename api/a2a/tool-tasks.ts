@@ -1,4 +1,6 @@
-// The jobs of tools as the tasks of agents: any replica reads them, and only the caller who began one.
+// The jobs of tools as the tasks of agents: any replica reads them, for the key that began one or, without a key, for
+// whoever has its id.
+import { isUnguessable, type Payer } from '../billing/index.ts';
 import { invalidRequest } from '../http/index.ts';
 import { Problem } from '../../lib/problem.ts';
 import type { Jobs, ToolService } from '../tools/index.ts';
@@ -8,7 +10,7 @@ import { agentTask } from './tool-answers.ts';
 
 export interface ToolTasksOptions {
   readonly toolService: ToolService;
-  readonly jobs: Pick<Jobs, 'find' | 'list' | 'cancel'>;
+  readonly jobs: Pick<Jobs, 'find' | 'list' | 'listOfContext' | 'cancel'>;
   readonly payerFor: PayerFor;
 }
 
@@ -39,8 +41,7 @@ export function toolTasks({ toolService, jobs, payerFor }: ToolTasksOptions): Ag
       return { task: await follow({ id, tool }, context, now), canceled };
     },
     async list({ contextId, states, after, size, token }, context) {
-      const { owner } = await payerFor(context);
-      const entries = (await jobs.list(owner)).filter(
+      const entries = (await entriesOf(jobs, await payerFor(context), contextId)).filter(
         ({ id, context: own = id, at, ...rest }) =>
           (contextId === undefined || own === contextId) && (after === undefined || at >= after) && states(rest),
       );
@@ -56,4 +57,17 @@ export function toolTasks({ toolService, jobs, payerFor }: ToolTasksOptions): Ag
       };
     },
   };
+}
+
+/**
+ * Without a key, the caller is known by an address that is shared with others, so nothing is listed for it: only what
+ * belongs to a conversation whose id nobody guesses, such as the one in our answer.
+ */
+async function entriesOf(
+  jobs: ToolTasksOptions['jobs'],
+  { kind, owner }: Payer,
+  contextId: string | undefined,
+): ReturnType<Jobs['list']> {
+  if (kind === 'key') return jobs.list(owner);
+  return contextId !== undefined && isUnguessable(contextId) ? jobs.listOfContext(contextId) : [];
 }

@@ -3,7 +3,7 @@ export { Database, type Statement, type Transaction } from './database/database.
 export { openDatabase } from './database/open.ts';
 export { type Hold, Holds } from './holds.ts';
 export { IdempotencyKeys } from './idempotency/keys.ts';
-export { idempotencyKey, idempotently, replayHeaders } from './idempotency/request.ts';
+export { idempotencyKey, idempotently, isUnguessable, replayHeaders, requestScope } from './idempotency/request.ts';
 export { authorAccount, marginAccount, revenueAccount, toolAccount } from './ledger/accounts.ts';
 export { type CostSource, Ledger, type Line } from './ledger/ledger.ts';
 export { moneyField } from './ledger/money-field.ts';
@@ -27,7 +27,15 @@ export { type LookupResult, reconcile } from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';
 export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
-export { anonymousPayer, appPayer, keyPayer, type Limits, type Payer, platformDay } from './payer.ts';
+export {
+  anonymousPayer,
+  appPayer,
+  keyPayer,
+  type Limits,
+  type Payer,
+  platformDay,
+  type QuotaNetworks,
+} from './payer.ts';
 export { maxCallCost, type Prompt } from './prices/max-cost.ts';
 export { chargedOf, chargedText, marginLines, marginOf } from './prices/charge.ts';
 export {

@@ -22,6 +22,16 @@ export interface Payer {
   readonly credit: LimitedAccount;
   /** Who is debited for what we charge ourselves: the prices of tools and apps, and the margin on model calls. */
   readonly charge: LimitedAccount;
+  /** Of a caller without a key at an IPv6 address: its /64 and its /48, as salted hashes. */
+  readonly networks?: QuotaNetworks | undefined;
+}
+
+/** The networks of IPv6 for which the free quota is counted beside that of the caller's /56. */
+export interface QuotaNetworks {
+  /** The /64, which has a quota of its own. */
+  readonly subnet: string;
+  /** The /48. */
+  readonly site: string;
 }
 
 /** What the platform pays for, and how far. */
@@ -39,8 +49,23 @@ export function platformDay({ router, dailyCap }: Pick<Limits, 'router' | 'daily
   return { account: platformAccount(router), limit: dailyCap };
 }
 
-export function anonymousPayer(caller: string, { router, freeQuota, dailyCap }: Limits): Payer {
-  const debit = { account: callerAccount(caller), limit: freeQuota };
+/** `caller`: hash of the network that counts as one caller. Of IPv6 that is a /56, with quotas for what is in it and around it. */
+export function anonymousPayer(
+  caller: string,
+  { router, freeQuota, dailyCap }: Limits,
+  networks?: QuotaNetworks,
+): Payer {
+  const debit: LimitedAccount =
+    networks === undefined
+      ? { account: callerAccount(caller), limit: freeQuota }
+      : {
+          account: callerAccount(networks.subnet),
+          limit: freeQuota,
+          within: [
+            { network: networks.site, limit: siteQuota({ freeQuota, dailyCap }) },
+            { network: caller, limit: (freeQuota * 2n) as Money },
+          ],
+        };
   return {
     kind: 'anonymous',
     owner: caller,
@@ -48,7 +73,15 @@ export function anonymousPayer(caller: string, { router, freeQuota, dailyCap }: 
     debit,
     charge: debit,
     credit: platformDay({ router, dailyCap }),
+    networks,
   };
+}
+
+/** A /48 may spend four quotas, and no more than half of what all callers may together, unless one quota is more. */
+function siteQuota({ freeQuota, dailyCap }: Pick<Limits, 'freeQuota' | 'dailyCap'>): Money {
+  const [four, half] = [freeQuota * 4n, dailyCap / 2n];
+  const lower = four < half ? four : half;
+  return (lower > freeQuota ? lower : freeQuota) as Money;
 }
 
 /** No quota for model calls: the router bills the key's owner. */

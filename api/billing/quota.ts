@@ -126,11 +126,15 @@ export interface Refusal {
 /** The refusal of a call that the quota does not cover. */
 export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: Money, now: number): Problem {
   const { payer, fixed } = refused;
-  const everyone = answer.refused_by === 'credit';
+  const scope = {
+    credit: 'everyone',
+    network: 'network',
+    debit: { anonymous: 'caller', key: 'caller', app: 'app' }[payer.kind],
+  }[answer.refused_by ?? 'debit'];
   const quota = refusedQuota(answer, refused, maxCost);
   return new Problem(
     quotaExhausted,
-    `This call ${fixed ? 'costs' : 'can cost up to'} ${formatUsd(maxCost)}. ${shortage(quota, payer, everyone)}`,
+    `This call ${fixed ? 'costs' : 'can cost up to'} ${formatUsd(maxCost)}. ${shortage(quota, payer, scope)}`,
     {
       headers: {
         ...rateLimitHeaders(quota, payer, now),
@@ -138,7 +142,7 @@ export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: M
       },
       members: {
         quota: {
-          scope: everyone ? 'everyone' : { anonymous: 'caller', key: 'caller', app: 'app' }[payer.kind],
+          scope,
           currency: 'USD',
           limit: formatMoney(quota.limit),
           used: formatMoney(quota.used),
@@ -152,13 +156,15 @@ export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: M
 }
 
 /** What is short, when it resets, and how to continue with an own key: each payer continues in another way. */
-function shortage(quota: Quota, payer: Payer, everyone: boolean): string {
+function shortage(quota: Quota, payer: Payer, scope: string): string {
   const reset = `left; it resets at ${resetText(quota)}`;
   const own =
     payer.kind === 'app'
       ? 'To continue now, call a model router directly with your own API key.'
       : `To continue now, ${ownKeyText}`;
-  if (everyone)
+  if (scope === 'network')
+    return `The network around your address has ${balanceText(quota, 'its')} daily quota for callers without a key ${reset}. ${own}`;
+  if (scope === 'everyone')
     return `This installation has ${balanceText(quota, 'its')} daily limit for all callers ${reset}. ${own}`;
   if (payer.kind === 'key')
     return `You have ${balanceText(quota)} daily limit for tools, apps and margins with a key ${reset}. Models are not limited by it: to continue now, call them with your key (POST /api/ask, Authorization: Bearer sk-…). The operator of this installation can raise the limit.`;
@@ -169,7 +175,7 @@ function shortage(quota: Quota, payer: Payer, everyone: boolean): string {
 
 function refusedQuota(answer: ReserveAnswer, { debit, credit }: Refusal, maxCost: Money): Quota {
   const side = answer.refused_by === 'credit' ? answer.credit : answer.debit;
-  const { limit } = answer.refused_by === 'credit' ? credit : debit;
+  const { limit } = { credit, debit, network: answer.debit ?? debit }[answer.refused_by ?? 'debit'];
   return {
     limit: limit ?? maxCost,
     used: side?.used ?? maxCost,

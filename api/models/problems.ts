@@ -85,7 +85,7 @@ export const requestUnknown: ProblemType = {
   status: 404,
   title: 'No such request',
   description:
-    'None of your own uses belongs to a request of this id. Uses are listed by GET /api/usage; those of a key are shown to that key only.',
+    'None of your own uses belongs to a request of this id. With a key, uses are listed by GET /api/usage, and shown to that key only. Without one, they are found by the X-Request-Id of the answer, from the network that sent the request.',
 };
 
 export const modelProblems: readonly ProblemType[] = [

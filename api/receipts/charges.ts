@@ -1,6 +1,6 @@
 // GET /api/charges: what a caller's own calls of a day cost, each with its transaction and proof, signed.
 import { z } from 'zod';
-import { type LedgerHandle, ledgerUnavailable, ledgerUnconfigured } from '../billing/index.ts';
+import { isUnguessable, type LedgerHandle, ledgerUnavailable, ledgerUnconfigured } from '../billing/index.ts';
 import { defineEndpoint, type Endpoint, invalid } from '../http/index.ts';
 import { modelProblems, type PayerFor } from '../models/index.ts';
 import { dayText, provenLine } from './format/documents.ts';
@@ -60,6 +60,13 @@ type ChargeRow = z.output<typeof chargesOf.row>;
 const query = z.strictObject({
   day: dayText.describe('UTC day, like 2026-11-23.'),
   limit: z.coerce.number().int().min(1).max(200).default(50).describe('Maximum number of calls, 1 to 200; default 50.'),
+  request: z
+    .string()
+    .max(64)
+    .optional()
+    .describe(
+      'Only the calls of this request, by the X-Request-Id of its answer. Required without an API key, since others may call from your address.',
+    ),
   after: z.string().max(120).optional().describe('Where to go on: part of `next` of the page before.'),
 });
 
@@ -73,19 +80,20 @@ export function chargesEndpoint({ receipts, ledger, payerFor, baseUrl }: Charges
     tag: 'ledger',
     summary: 'List what your calls of a day cost',
     description:
-      'Your own calls (by your API key, or by the network address that you call from) of a UTC day: what each cost, the transaction in the ledger, and once its day is sealed the proof that it is in there. Signed; `npm run verify` checks it.',
+      'Your own calls of a UTC day, by your API key; without one, those of one request, by its id: what each cost, the transaction in the ledger, and once its day is sealed the proof that it is in there. Signed; `npm run verify` checks it.',
     query,
     output: charges,
     outputDescription: 'The charges, in the order of time.',
     problems: [receiptsUnconfigured, ledgerUnavailable, ledgerUnconfigured, ...modelProblems],
-    handler: async ({ query: { day, limit, after } }, context) => {
+    handler: async ({ query: { day, limit, request, after } }, context) => {
       receipts.assertSigns();
-      const { owner } = await payerFor(context);
+      const { kind, owner } = await payerFor(context);
+      if (kind !== 'key') assertRequest(request);
       const { database } = ledger.get();
       // Read first: a day that is sealed meanwhile has proofs below.
       const [sealed] = await database.query(range, []);
       const [afterTime, afterId] = after === undefined ? ['-infinity', ''] : readCursor(after);
-      const rows = await database.query(chargesOf, [owner, day, afterTime, afterId, limit + 1]);
+      const rows = await database.query(chargesOf, [owner, day, afterTime, afterId, limit + 1, request ?? null]);
       const page = rows.slice(0, limit);
       const transactions = page.flatMap(({ transaction }) => (transaction === null ? [] : [transaction]));
       const proofs = await receipts.proofsOf(transactions);
@@ -106,10 +114,26 @@ export function chargesEndpoint({ receipts, ledger, payerFor, baseUrl }: Charges
         next:
           last === undefined
             ? null
-            : `${baseUrl}${path}?day=${day}&limit=${limit}&after=${writeCursor(last.at, last.id)}`,
+            : `${baseUrl}${path}?day=${day}&limit=${limit}${request === undefined ? '' : `&request=${encodeURIComponent(request)}`}&after=${writeCursor(last.at, last.id)}`,
       });
     },
   });
+}
+
+/** Whoever has no key is known by an address that others share. @throws Problem (invalid-request) */
+function assertRequest(request: string | undefined): void {
+  if (request !== undefined && isUnguessable(request)) return;
+  throw invalid([
+    {
+      in: 'query',
+      field: 'request',
+      message:
+        request === undefined
+          ? 'is missing: without an API key, charges are not listed'
+          : 'is too easy to guess: without an API key, others could find it',
+      fix: 'Send the X-Request-Id of the answer, or your API key as Authorization: Bearer sk-….',
+    },
+  ]);
 }
 
 /** Of a sealed day nothing is claimed that cannot be proven: what was settled later waits for its own day to be sealed. */

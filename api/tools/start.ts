@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { Endpoint } from '../http/index.ts';
 import { limitsOf, type Models, type ModelSettings, type PayerFor } from '../models/index.ts';
-import { anonymousPayer, formatMoney, type Payer, type PriceList, toolPrice } from '../billing/index.ts';
+import { anonymousPayer, formatMoney, type PriceList, toolPrice } from '../billing/index.ts';
 import type { ToolSettings } from './config.ts';
 import { ArtifactStore } from './engine/artifacts/artifact-store.ts';
 import { artifactEndpoint } from './engine/artifacts/endpoint.ts';
@@ -85,7 +85,7 @@ export function startTools(options: ToolsOptions): Tools {
   const jobs = startJobs(options, {
     runner,
     toolRegistry,
-    anonymous: (owner) => anonymousPayer(owner, limitsOf(modelSettings)),
+    anonymous: (owner, networks) => anonymousPayer(owner, limitsOf(modelSettings), networks),
   });
   const toolService = new ToolService({
     toolRegistry,
@@ -136,7 +136,7 @@ function startArtifacts({ ledger }: Models): ArtifactStore {
 interface JobParts {
   readonly runner: Runner;
   readonly toolRegistry: ToolRegistry;
-  readonly anonymous: (owner: string) => Payer;
+  readonly anonymous: JobsOptions['anonymous'];
 }
 
 /** Works on jobs as soon as the ledger's database, which stores them too, is open. */

@@ -2,6 +2,7 @@
 import type { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { invalid, type RequestContext } from '../../http/index.ts';
+import type { Payer } from '../payer.ts';
 import type { IdempotencyKeys } from './keys.ts';
 import { idempotencyInFlight, idempotencyMismatch } from '../problems.ts';
 
@@ -23,14 +24,31 @@ export function idempotencyKey(headers: Headers): string | undefined {
   return key;
 }
 
+const minSecretLength = 22;
+const minSecretBits = 64;
+
+/**
+ * Whether a text can serve as a secret of its sender: long enough, and with enough different characters. A UUID does, and
+ * so do 22 random letters and digits. A caller without a key has nothing else that a neighbour in the network lacks.
+ */
+export function isUnguessable(text: string): boolean {
+  if (text.length < minSecretLength) return false;
+  const counts = new Map<string, number>();
+  for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);
+  const bits = [...counts.values()].reduce((sum, count) => sum - count * Math.log2(count / text.length), 0);
+  return bits >= minSecretBits;
+}
+
 /** Headers by which a response says that it is a stored one. */
 export function replayHeaders(replayed: boolean): Record<string, string> {
   return replayed ? { 'idempotent-replayed': 'true' } : {};
 }
 
 export interface IdempotentWork<Answer> {
-  /** Endpoint and owner, so that no one reads another's answer. */
-  readonly scope: string;
+  /** The endpoint, or the group of them that share their keys. */
+  readonly name: string;
+  /** Whose key it is, so that no one reads another's answer. */
+  readonly payer: Pick<Payer, 'kind' | 'owner'>;
   /** What the request asks for, validated. */
   readonly body: unknown;
   readonly answer: z.ZodType<Answer>;
@@ -38,18 +56,40 @@ export interface IdempotentWork<Answer> {
   readonly run: (signal: AbortSignal) => Promise<Answer>;
 }
 
+/** Where the keys of a payer are kept. */
+export function requestScope(name: string, { kind, owner }: Pick<Payer, 'kind' | 'owner'>): string {
+  return `${name}:${kind}:${owner}`;
+}
+
 /**
- * Runs the work once per key, or every time without a key. @throws Problem (idempotency-in-flight, idempotency-mismatch) and
- * what `run` throws
+ * The neighbours of a caller without a key have the same scope: only a key that they cannot guess keeps them from its
+ * answer, and from using it first. @throws Problem (invalid-request)
+ */
+function assertSecret(key: string, { kind }: Pick<Payer, 'kind'>): void {
+  if (kind !== 'anonymous' || isUnguessable(key)) return;
+  throw invalid([
+    {
+      in: 'header',
+      field: 'Idempotency-Key',
+      message: `is too easy to guess: without an API key, it is what keeps others in your network from your answer`,
+      fix: `Send a random UUID, or at least ${minSecretLength} random letters and digits. With your own API key (Authorization: Bearer sk-…), any key is accepted.`,
+    },
+  ]);
+}
+
+/**
+ * Runs the work once per key, or every time without a key. @throws Problem (idempotency-in-flight, idempotency-mismatch,
+ * invalid-request) and what `run` throws
  */
 export async function idempotently<Answer>(
   keys: IdempotencyKeys,
   context: Pick<RequestContext, 'headers' | 'signal'>,
-  { scope, body, answer, run }: IdempotentWork<Answer>,
+  { name, payer, body, answer, run }: IdempotentWork<Answer>,
 ): Promise<{ value: Answer; replayed: boolean }> {
   const key = idempotencyKey(context.headers);
   if (key === undefined) return { value: await run(context.signal), replayed: false };
-  const claim = await keys.begin({ scope, key, body: JSON.stringify(body) });
+  assertSecret(key, payer);
+  const claim = await keys.begin({ scope: requestScope(name, payer), key, body: JSON.stringify(body) });
   if (claim.outcome === 'mismatch')
     throw new Problem(
       idempotencyMismatch,

@@ -33,6 +33,14 @@ export interface LimitedAccount {
   readonly account: Account;
   /** What the account may spend in all (a daily account: in the day). null: no limit. */
   readonly limit: Money | null;
+  /** What the networks around a caller may spend in a day without a key, the widest first. */
+  readonly within?: readonly NetworkLimit[];
+}
+
+export interface NetworkLimit {
+  /** A salted hash. */
+  readonly network: string;
+  readonly limit: Money;
 }
 
 export interface ReserveRequest {
@@ -258,7 +266,9 @@ export class Ledger {
       credit: sideFields(credit),
       ...(usage === undefined ? {} : { usage: usageFields(usage) }),
     }));
-    const [row] = await this.#database.replay(statements.reserve, [JSON.stringify(fields), this.#now()]);
+    const inNetworks = requests.some(({ debit }) => debit.within !== undefined);
+    const reserve = inNetworks ? statements.reserveInNetworks : statements.reserve;
+    const [row] = await this.#database.replay(reserve, [JSON.stringify(fields), this.#now()]);
     return one(row).answers;
   }
 
@@ -288,8 +298,13 @@ function patiently<T>(database: Database, work: (transaction: Transaction) => Pr
   });
 }
 
-function sideFields({ account, limit }: LimitedAccount): Record<string, unknown> {
-  return { ...account, limit: limit === null ? null : formatMoney(limit) };
+function sideFields({ account, limit, within = [] }: LimitedAccount): Record<string, unknown> {
+  const networks = within.map((one) => ({ network: one.network, limit: formatMoney(one.limit) }));
+  return {
+    ...account,
+    limit: limit === null ? null : formatMoney(limit),
+    ...(networks.length === 0 ? {} : { within: networks }),
+  };
 }
 
 function lineFields({ account, amount }: Line): Record<string, unknown> {

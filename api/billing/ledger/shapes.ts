@@ -18,7 +18,7 @@ export const reserveAnswers = z.object({
       outcome: z
         .enum(['held', 'refused', 'replayed', 'conflict'])
         .transform((outcome) => (outcome === 'held' ? 'reserved' : outcome)),
-      refused_by: z.enum(['debit', 'credit']).nullable(),
+      refused_by: z.enum(['debit', 'credit', 'network']).nullable(),
       state: z.string().nullable(),
       expires_at: time.nullable(),
       day_ends_at: time,

@@ -15,6 +15,12 @@ const theAccount = `(select id from ledger.account where kind = $1 and owner = $
 // Here the three verbs meet SQL, where reserve is ledger.hold and release is ledger.void. The functions keep their names:
 // while replicas are replaced, older ones still call them.
 export const reserve = statement('reserve', 'select ledger.hold($1::jsonb, $2) as answers', shapes.reserveAnswers);
+/** Where a request names networks. */
+export const reserveInNetworks = statement(
+  'reserve-in-networks',
+  'select ledger.hold_in_networks($1::jsonb, $2) as answers',
+  shapes.reserveAnswers,
+);
 export const settle = statement('settle', 'select ledger.settle($1::jsonb, $2) as answers', shapes.settleAnswers);
 export const release = statement('release', 'select ledger.void($1::uuid[], $2) as answers', shapes.releaseAnswers);
 export const releaseToolHolds = statement(
@@ -68,7 +74,8 @@ export const oldestPending = statement(
 
 export const purgeDetail = statement(
   'purge-detail',
-  "select ledger.purge_detail(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval '1 day', $3) as count",
+  `with networks as (delete from ledger.network_use where day < (coalesce($1::timestamptz, clock_timestamp()) - interval '2 days')::date)
+  select ledger.purge_detail(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval '1 day', $3) as count`,
   z.object({ count: z.number().int() }),
 );
 

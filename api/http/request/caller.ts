@@ -8,6 +8,8 @@ export interface Caller {
   readonly hash: string;
   /** Hash of the wider network that the caller calls from, with a key too. */
   readonly network: string;
+  /** Of an IPv6 address without a key: hash of its /64, which is the smallest network that somebody has to themselves. */
+  readonly subnet?: string | undefined;
 }
 
 /** What a request says about its caller. */
@@ -39,7 +41,8 @@ export function identifyCaller(clues: CallerClues, rules: CallerRules): Caller {
   const key = /^Bearer ([^\s]+)$/i.exec(clues.authorization ?? '')?.[1];
   if (key !== undefined && rules.isGenuineKey?.(key) === true)
     return { kind: 'key', hash: keyedHash(`key:${key}`, rules.salt), network };
-  return { kind: 'address', hash: anonymousHash(address, rules.salt), network };
+  const subnet = isIP(address) === 6 ? addressHash('subnet', subnetPrefix(address), rules.salt) : undefined;
+  return { kind: 'address', hash: anonymousHash(address, rules.salt), network, subnet };
 }
 
 /** The hash of a caller without a key, by his address. */
@@ -76,11 +79,19 @@ export function networkPrefix(address: string): string {
   return `${[a, b, c].map((group) => group.toString(16)).join(':')}::/48`;
 }
 
+/** The /64 of an IPv6 address. */
+function subnetPrefix(address: string): string {
+  return `${groups(address)
+    .slice(0, 4)
+    .map((group) => group.toString(16))
+    .join(':')}::/64`;
+}
+
 /** Hashes of addresses that called recently: the same ones call again and again. */
 const recent = new Map<string, string>();
 const maxRecent = 4_096;
 
-function addressHash(kind: 'address' | 'network', prefix: string, salt: string): string {
+function addressHash(kind: 'address' | 'network' | 'subnet', prefix: string, salt: string): string {
   const named = `${salt} ${kind} ${prefix}`;
   const known = recent.get(named);
   if (known !== undefined) return known;

@@ -84,7 +84,8 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
       const streamed = body.stream ?? context.mediaType === eventStream;
       if (streamed && idempotencyKey(context.headers) === undefined) return streamAnswer(services, context, question);
       const { value, replayed } = await idempotently(services.idempotency, context, {
-        scope: `ask:${payer.kind}:${payer.owner}`,
+        name: 'ask',
+        payer,
         body,
         answer: storedAnswer,
         run: async (signal) => {

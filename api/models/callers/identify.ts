@@ -1,6 +1,6 @@
 // The payer of a request: by the key in the Authorization header, else by the caller's address.
 import { Problem } from '../../../lib/problem.ts';
-import type { RequestContext } from '../../http/index.ts';
+import type { Caller, RequestContext } from '../../http/index.ts';
 import { keyShape, type CallerKeys } from './keys.ts';
 import { anonymousPayer, keyPayer, type Limits, type Payer } from '../../billing/index.ts';
 import { keyRefused, routerUnavailable } from '../problems.ts';
@@ -13,7 +13,7 @@ export async function identifyPayer(
   limits: Limits,
 ): Promise<Payer> {
   const authorization = context.headers.get('authorization');
-  if (authorization === null) return anonymousPayer(context.caller().hash, limits);
+  if (authorization === null) return toAnonymousPayer(context.caller(), limits);
   const key = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1];
   if (key === undefined) throw refusedKey('The Authorization header must have the form `Bearer sk-…`.');
   if (!keyShape.test(key)) throw refusedKey('API keys for the model router begin with sk-.');
@@ -30,6 +30,11 @@ export async function identifyPayer(
   });
   if (hash === undefined) throw refusedKey('The model router does not know this API key, or has revoked it.');
   return keyPayer(hash, key, limits);
+}
+
+/** Who pays for a caller without a key: the networks of the address. */
+export function toAnonymousPayer({ hash, network, subnet }: Caller, limits: Limits): Payer {
+  return anonymousPayer(hash, limits, subnet === undefined ? undefined : { subnet, site: network });
 }
 
 /** 401, with the scheme that is expected. */

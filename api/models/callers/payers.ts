@@ -2,8 +2,8 @@
 import { Problem } from '../../../lib/problem.ts';
 import type { RequestContext } from '../../http/index.ts';
 import type { ModelSettings } from '../config.ts';
-import { identifyPayer } from './identify.ts';
-import { anonymousPayer, type Limits, type Payer } from '../../billing/index.ts';
+import { identifyPayer, toAnonymousPayer } from './identify.ts';
+import type { Limits, Payer } from '../../billing/index.ts';
 import { modelsUnconfigured } from '../problems.ts';
 import type { ModelServices } from '../services.ts';
 
@@ -37,7 +37,7 @@ export function limitsOf({
 /** @throws Problem (key-refused, router-unavailable, models-unconfigured) */
 function payers({ limits, routerSet, services }: PayersOptions): PayerFor {
   return async (context) => {
-    if (context.headers.get('authorization') === null) return anonymousPayer(context.caller().hash, limits);
+    if (context.headers.get('authorization') === null) return toAnonymousPayer(context.caller(), limits);
     if (!routerSet)
       throw new Problem(
         modelsUnconfigured,

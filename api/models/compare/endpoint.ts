@@ -15,7 +15,6 @@ import {
   idempotently,
   ledgerUnconfigured,
   lowQuotaHint,
-  type Payer,
   rateLimitHeaders,
   replayHeaders,
 } from '../../billing/index.ts';
@@ -110,7 +109,8 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
           end: (comparison) => endOf(answerOf(comparison, context.id)),
         });
       const { value, replayed } = await idempotently(services.idempotency, context, {
-        scope: scopeOf(payer),
+        name: 'compare',
+        payer,
         body,
         answer: storedAnswer,
         run: async (signal) => {
@@ -137,7 +137,3 @@ const notAnswered = [
   problems.modelTimeout,
   problems.modelRefused,
 ];
-
-function scopeOf({ kind, owner }: Payer): string {
-  return `compare:${kind}:${owner}`;
-}

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import {
   formatMoney,
+  isUnguessable,
   type LedgerHandle,
   ledgerUnavailable,
   ledgerUnconfigured,
@@ -30,7 +31,8 @@ export interface UsageOptions {
 const path = '/api/usage';
 const tag = 'models';
 const problems = [keyRefused, routerUnavailable, modelsUnconfigured, ledgerUnavailable, ledgerUnconfigured];
-const whose = 'Your own uses alone: by your API key, or without one by the network address that you call from.';
+const whose =
+  'With an API key, your own uses alone. Without one, the address that you call from is shared with others: uses are not listed then, and those of a request are found by its id alone, from the network that sent it.';
 
 const quota = z.object({
   scope: z
@@ -55,9 +57,10 @@ const usage = z.object({
     })
     .nullable()
     .describe('Of a key; null without one.'),
-  pending: z.int().describe('Uses whose cost is not known yet.'),
-  uses: z.array(use).describe('Newest first. Calls that failed at no cost are not among them.'),
+  pending: z.int().describe('Uses of your key whose cost is not known yet.'),
+  uses: z.array(use).describe('Newest first; empty without a key. Calls that failed at no cost are not among them.'),
   next: z.string().nullable().describe('Address of the next page; null on the last one.'),
+  hint: z.string().optional().describe('Without a key: how to find the uses of a request.'),
 });
 
 export function usageEndpoints(options: UsageOptions): Endpoint[] {
@@ -95,11 +98,12 @@ function listEndpoint({ ledger, payerFor, baseUrl }: UsageOptions): Endpoint {
       const { database, ledger: accounts } = ledger.get();
       const payer = await payerFor(context);
       const [at, id] = readCursor(cursor);
+      if (payer.kind !== 'key') return anonymousUsage(payer, await accounts.budget(payer.charge));
       const [rows, [pending], budget, balance] = await Promise.all([
         database.query(usesOf, [payer.owner, state ?? null, at, id, limit + 1]),
         database.query(pendingOf, [payer.owner]),
         accounts.budget(payer.charge),
-        payer.kind === 'key' ? balanceOf(accounts, payer) : undefined,
+        balanceOf(accounts, payer),
       ]);
       const uses = rows.slice(0, limit).map(useOf);
       const last = rows.length > limit ? uses.at(-1) : undefined;
@@ -113,6 +117,18 @@ function listEndpoint({ ledger, payerFor, baseUrl }: UsageOptions): Endpoint {
       };
     },
   });
+}
+
+/** The quota alone, which every answer shows to those who share it. */
+function anonymousUsage(payer: Payer, budget: { readonly used: Money; readonly held: Money }): z.output<typeof usage> {
+  return {
+    caller: payer.owner,
+    ...accountOf(payer, budget, undefined),
+    pending: 0,
+    uses: [],
+    next: null,
+    hint: `Without an API key, uses are not listed, since others may call from your address. GET ${path}/{id} has those of one request, by the X-Request-Id of its answer.`,
+  };
 }
 
 interface KeyBalance {
@@ -173,15 +189,16 @@ function requestEndpoint({ ledger, payerFor }: UsageOptions): Endpoint {
     readsOwnData: true,
     tag,
     summary: 'Get what one of your requests cost',
-    description: `By the id that is in X-Request-Id of its answer, or by the id of a call in the ledger. A cost that was pending in the answer is here once it is settled. ${whose}`,
+    description: `By the id that is in X-Request-Id of its answer or, with a key, by the id of a call in the ledger. Without a key, an X-Request-Id of your own works only if it is hard to guess, such as a UUID. A cost that was pending in the answer is here once it is settled. ${whose}`,
     params: z.strictObject({ id: z.string().max(64).describe('Id of the request, or of a call.') }),
     output: request,
     outputDescription: 'The calls of the request, and what they cost.',
     problems: [requestUnknown, ...problems],
     async handler({ params: { id } }, context) {
       const { database } = ledger.get();
-      const { owner } = await payerFor(context);
-      const uses = (await database.query(usesOfRequest, [owner, id])).map(useOf);
+      const { kind, owner } = await payerFor(context);
+      const isKnown = kind === 'key' || isUnguessable(id);
+      const uses = isKnown ? (await database.query(usesOfRequest, [owner, id, kind === 'key'])).map(useOf) : [];
       if (uses.length === 0)
         throw new Problem(
           requestUnknown,

@@ -40,10 +40,10 @@ export const usesOf: Statement<UseRow> = {
   row,
 };
 
-/** Those of one request, or the one with this id. */
+/** Those of one request or, where $3 is true, the one with this id, which the record of the ledger shows to everybody. */
 export const usesOfRequest: Statement<UseRow> = {
   name: 'usage-request',
-  text: `select ${columns} where u.caller = $1 and u.kind <> 'visit' and (u.request = $2 or u.id = $2) order by u.at, u.id limit 100`,
+  text: `select ${columns} where u.caller = $1 and u.kind <> 'visit' and (u.request = $2 or ($3 and u.id = $2)) order by u.at, u.id limit 100`,
   row,
 };
 

@@ -17,7 +17,8 @@ export async function answerChatOnce(call: KeyedCall): Promise<Response> {
   const { services, payer, request, context } = call;
   if (idempotencyKey(context.headers) === undefined) return answerChat(call);
   const { value, replayed } = await idempotently(services.idempotency, context, {
-    scope: `v1-chat:${payer.kind}:${payer.owner}`,
+    name: 'v1-chat',
+    payer,
     body: request,
     answer: stored,
     run: async (signal) => {

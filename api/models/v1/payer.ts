@@ -1,9 +1,9 @@
 // Who pays for a call of /v1: a hosted app by its token, a caller by his own key, or the free quota of an address.
 import { appNameIn } from '../../../lib/app-token.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { anonymousPayer, type Payer } from '../../billing/index.ts';
+import type { Payer } from '../../billing/index.ts';
 import type { RequestContext } from '../../http/index.ts';
-import { identifyPayer } from '../callers/identify.ts';
+import { identifyPayer, toAnonymousPayer } from '../callers/identify.ts';
 import { keyShape } from '../callers/keys.ts';
 import { keyRefused } from '../problems.ts';
 import type { ModelServices } from '../services.ts';
@@ -29,7 +29,7 @@ export async function v1PayerOf(
   const given = context.headers.get('authorization')?.trim() ?? '';
   const token = /^Bearer +(\S+)$/i.exec(given)?.[1] ?? '';
   if (!open || appNameIn(token) !== undefined) return appPayerOf(context.headers, tokens, limits);
-  if (nothing.test(given)) return anonymousPayer(context.caller().hash, limits);
+  if (nothing.test(given)) return toAnonymousPayer(context.caller(), limits);
   if (keyShape.test(token)) return identifyPayer(context, keys, limits);
   throw new Problem(
     keyRefused,

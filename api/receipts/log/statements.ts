@@ -154,7 +154,7 @@ export const chargesOf = statement(
       jsonb_build_object('kind', a.kind, 'owner', a.owner, 'day', nullif(to_jsonb(a.day), '"-infinity"')) as account
     from ledger.usage u join ledger.hold h on h.id = case when u.id ~ '^[0-9a-f-]{36}$' then u.id::uuid end join ledger.account a on a.id = h.debit
     where u.caller = $1 and u.kind <> 'visit' and u.at >= ledger.day_start($2::date) and u.at < ledger.day_start($2::date + 1)
-      and (u.at, u.id) > ($3::timestamptz, $4) order by u.at, u.id limit $5`,
+      and (u.at, u.id) > ($3::timestamptz, $4) and ($6::text is null or u.request = $6) order by u.at, u.id limit $5`,
   z.object({
     id: z.string(),
     at: z.string(),

@@ -48,7 +48,11 @@ const quotaField = z
 
 export const jobField = z
   .object({
-    id: z.string().describe('Id of the job. Only its caller can use it.'),
+    id: z
+      .string()
+      .describe(
+        'Id of the job. With a key, only its caller can use it; without one, anyone who has the id can, so keep it to yourself.',
+      ),
     state: z.enum(['queued', 'running', 'done', 'failed']),
     progress: z.number().describe('Progress from 0 to 1.'),
     message: z.string().describe('Current step.'),

@@ -16,7 +16,7 @@ const commonFields = {
     )
     .optional()
     .describe(
-      'Session name of your choice. Groups your calls and separates spaces of the memory tool. 1 to 64 letters, digits, ".", "_" or "-".',
+      'Session name of your choice. Groups your calls and separates spaces of the memory tool; without an API key it is what opens a space, so the memory tool takes only one that is hard to guess, such as a UUID. 1 to 64 letters, digits, ".", "_" or "-".',
     ),
   raw: z
     .boolean()

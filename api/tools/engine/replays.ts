@@ -2,7 +2,14 @@
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import type { RequestContext } from '../../http/index.ts';
-import { type Database, idempotencyKey, IdempotencyKeys, idempotently, type Payer } from '../../billing/index.ts';
+import {
+  type Database,
+  idempotencyKey,
+  IdempotencyKeys,
+  idempotently,
+  type Payer,
+  requestScope,
+} from '../../billing/index.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { unknownFile } from './artifacts/problems.ts';
 import type { Reading } from './reading.ts';
@@ -29,6 +36,7 @@ export interface ReplaysOptions {
 }
 
 const keepMs = 86_400_000;
+const scopeName = 'tools';
 
 export class Replays {
   readonly #options: ReplaysOptions;
@@ -59,10 +67,10 @@ export class Replays {
     const { database, leaseMs, maximum = { answers: 200, bytes: 16 * 1_048_576 } } = this.#options;
     const keys = new IdempotencyKeys(database(), { leaseMs, keepMs });
     // Of all tools together, so that what one caller keeps is bounded.
-    const scope = `tools:${payer.kind}:${payer.owner}`;
-    await keys.trim(scope, maximum);
+    await keys.trim(requestScope(scopeName, payer), maximum);
     return idempotently(keys, context, {
-      scope,
+      name: scopeName,
+      payer,
       body: { tool: name, options, input, fileWanted },
       answer: kept,
       run,

@@ -5,10 +5,12 @@ import { buildAttacks } from './builds.ts';
 import { callerAttacks } from './callers.ts';
 import { installationAttacks } from './installation.ts';
 import { moneyAttacks } from './money.ts';
+import { neighbourAttacks } from './neighbours.ts';
 import { rightsAttacks } from './rights.ts';
 
 export const attacks: readonly Attack[] = [
   ...callerAttacks,
+  ...neighbourAttacks,
   ...rightsAttacks,
   ...installationAttacks,
   ...moneyAttacks,

@@ -34,11 +34,12 @@ beforeAll(async () => {
   });
   server = createServer(api.app).listen(port, '127.0.0.1');
   await once(server, 'listening');
-  for (let n = 0; n < 3; n += 1) await fetch(`${issuer}/t/draw?bytes=3`);
+  const id = crypto.randomUUID();
+  for (let n = 0; n < 3; n += 1) await fetch(`${issuer}/t/draw?bytes=3`, { headers: { 'x-request-id': id } });
   const tomorrow = new Date(Date.parse(today) + 86_400_000 + 3_600_000).toISOString();
   await advanceTo(api.models.ledger.get().database, tomorrow, { signer: new Signer(issuer, privateKey, keys) });
   const pages = {
-    charges: `/api/charges?day=${today}`,
+    charges: `/api/charges?day=${today}&request=${id}`,
     days: '/api/ledger/days',
     keys: '/.well-known/jwks.json',
     checkpoint: '/api/ledger/checkpoint',

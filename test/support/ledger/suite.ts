@@ -100,6 +100,78 @@ export function ledgerSuite(
       assert.equal(await ledger.balance(hold.credit.account), negate(usd('0.0000135')));
     });
 
+    /** Requests of a /48 with a new site, for some /64 and /56 of it. */
+    const inSite = (amount: Money): ((subnet: string, home: string) => ReserveRequest) => {
+      const [site, router] = [randomUUID(), randomUUID()];
+      return (subnet, home) => ({
+        ...someHold({ router, cap: usd('5'), amount }),
+        debit: {
+          account: callerAccount(`${site} ${subnet}`),
+          limit: usd('0.05'),
+          within: [
+            { network: site, limit: usd('0.2') },
+            { network: `${site} ${home}`, limit: usd('0.1') },
+          ],
+        },
+      });
+    };
+
+    test('the networks around a caller share limits: a /48 cannot spend what everybody may', async () => {
+      const from = inSite(usd('0.02'));
+      // From each /64 of a /48 as much as it gets, many at the same time.
+      const requests = [...Array(96).keys()].map((n) => from(String(n >> 1), String(n >> 4)));
+      const answers = await Promise.all(requests.map((request) => ledger.reserve(request)));
+      const held = requests.filter((_request, index) => answers[index]?.outcome === 'reserved');
+      assert.equal(held.length, 10);
+      const refused = answers.filter(({ outcome }) => outcome === 'refused');
+      assert.deepEqual(new Set(refused.map(({ refused_by }) => refused_by)), new Set(['network']));
+      assert.equal((await ledger.budget(held[0]?.credit ?? assert.fail('nothing held'))).held, usd('0.2'));
+      assert.equal((await ledger.reserve(inSite(usd('0.02'))('another', '1'))).outcome, 'reserved');
+    });
+
+    test('what a network has taken follows its holds: replayed, released, settled below and above', async () => {
+      const from = inSite(usd('0.05'));
+      const held = ['a', 'b', 'c', 'd'].map((name) => from(name, name));
+      for (const request of held) assert.equal((await ledger.reserve(request)).outcome, 'reserved');
+      const [a, b, c] = held.map(({ id }) => id);
+      assert.equal((await ledger.reserve(held[0] ?? assert.fail())).outcome, 'replayed');
+      const next = async (amount: Money): Promise<string> => {
+        const request = { ...from(randomUUID(), randomUUID()), amount };
+        const { outcome, debit } = await ledger.reserve(request);
+        if (outcome === 'refused') assert.deepEqual([debit?.limit, debit?.held], [usd('0.2'), 0n]);
+        return outcome;
+      };
+      assert.equal(await next(usd('0.000001')), 'refused');
+      await ledger.release(a ?? '');
+      await ledger.settle({ hold: b ?? '', cost: usd('0.02'), source: 'billed' });
+      assert.deepEqual(
+        [await next(usd('0.05')), await next(usd('0.03')), await next(usd('0.000001'))],
+        ['reserved', 'reserved', 'refused'],
+      );
+      // A cost above its hold counts whole.
+      await ledger.settle({ hold: c ?? '', cost: usd('0.15'), source: 'billed' });
+      await ledger.release(held[3]?.id ?? '');
+      assert.equal(await next(usd('0.000001')), 'refused');
+    });
+
+    test('a home has twice the quota of one of its networks', async () => {
+      const [site, home] = [randomUUID(), randomUUID()];
+      const take = async (subnet: string): Promise<string> => {
+        const within = [
+          { network: site, limit: usd('0.2') },
+          { network: home, limit: usd('0.1') },
+        ];
+        const debit = { account: callerAccount(subnet), limit: usd('0.05'), within };
+        const { outcome, refused_by } = await ledger.reserve({ ...someHold({ amount: usd('0.05') }), debit });
+        return `${outcome} ${refused_by ?? ''}`.trim();
+      };
+      const [a, b, c] = [randomUUID(), randomUUID(), randomUUID()];
+      assert.deepEqual(
+        [await take(a), await take(a), await take(b), await take(c)],
+        ['reserved', 'refused debit', 'reserved', 'refused network'],
+      );
+    });
+
     test('a refusal says which side refused, what is used and held, and when the day ends', async () => {
       const clock = (): Date => new Date('2026-03-04T23:59:59.500Z');
       const timed = new Ledger(database, { clock });

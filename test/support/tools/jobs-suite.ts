@@ -21,6 +21,7 @@ export const limits = {
   keyLimit: parseMoney('5'),
 };
 export const anonymous = (owner: string): Payer => anonymousPayer(owner, limits);
+const keyed = (owner: string): Payer => keyPayer(owner, `sk-${owner}`, limits);
 const signal = new AbortController().signal;
 const slug =
   (expected: string) =>
@@ -94,9 +95,10 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
       here.start();
       // It only begins jobs and looks at them.
       const there = shortJobs(database, () => Promise.reject(new Error('not here')));
-      const id = await there.begin({ tool: 'dig', input: {}, payer: anonymous('me'), session: undefined });
+      const context = randomUUID();
+      const id = await there.begin({ tool: 'dig', input: {}, payer: anonymous('me'), session: undefined, context });
       await begun.promise;
-      assert.equal(await there.cancel({ id, tool: 'dig', owner: 'you' }), false);
+      assert.equal(await there.cancel({ id: randomUUID(), tool: 'dig', owner: 'me' }), false);
       assert.equal(await there.cancel({ id, tool: 'dig', owner: 'me' }), true);
       assert.equal(await there.cancel({ id, tool: 'dig', owner: 'me' }), false);
       await stopped.promise;
@@ -106,7 +108,8 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
         [view.state, view.problem?.slug, view.attempt, formatMoney(view.cost)],
         ['failed', 'job-canceled', 1, '0.002'],
       );
-      const [entry] = await there.list('me');
+      assert.deepEqual(await there.list('me'), [], 'without a key, nothing is listed for a network');
+      const [entry] = await there.listOfContext(context);
       assert.deepEqual([entry?.id, entry?.state, entry?.problem], [id, 'failed', 'job-canceled']);
     },
   );
@@ -158,34 +161,81 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     },
   );
 
-  onDatabase('a job is seen by its owner, under its tool and its id, and by nobody else', async (database) => {
+  onDatabase('a job without a key is seen from anywhere by its id, and listed for nobody', async (database) => {
     const jobs = shortJobs(database, () => Promise.resolve({ result: {} }));
-    const id = await jobs.begin({ tool: 'dig', input: {}, payer: anonymous('me'), session: undefined });
-    for (const name of [
-      { id, tool: 'dig', owner: 'you' },
-      { id, tool: 'paint', owner: 'me' },
-      { id: randomUUID(), tool: 'dig', owner: 'me' },
-      { id: `${id}'`, tool: 'dig', owner: 'me' },
-    ]) {
-      await assert.rejects(jobs.view(name), slug('unknown-job'));
-      await assert.rejects(jobs.artifact(name), slug('unknown-job'));
-      await assert.rejects(jobs.wait(name, { ms: 10, signal }), slug('unknown-job'));
-    }
+    const begin = (payer: Payer, context?: string): Promise<string> =>
+      jobs.begin({ tool: 'dig', input: {}, payer, session: undefined, context });
+    const id = await begin(anonymous('me'));
+    assert.equal((await jobs.find(id, 'elsewhere')).id, id);
+    assert.equal((await jobs.view({ id, tool: 'dig', owner: 'elsewhere' })).state, 'queued');
+    assert.deepEqual(await jobs.list('me'), []);
+    // A neighbour who sends the same call must not get the id of this one.
+    assert.notEqual(await begin(anonymous('me')), id);
+    const context = randomUUID();
+    const inContext = [await begin(anonymous('me'), context), await begin(keyed('mine'), context)];
+    assert.deepEqual(
+      (await jobs.listOfContext(context)).map((one) => one.id),
+      inContext.slice(0, 1),
+    );
+    assert.equal(await jobs.cancel({ id, tool: 'dig', owner: 'elsewhere' }), true);
   });
 
-  onDatabase('the same call while it is in progress is the same job; afterwards it is another', async (database) => {
-    const jobs = shortJobs(database, () => Promise.resolve({ result: {} }));
-    const begin = (input: Record<string, unknown>, owner = 'me'): Promise<string> =>
-      jobs.begin({ tool: 'dig', input, payer: anonymous(owner), session: undefined });
-    const first = await begin({ q: 1 });
-    assert.equal(await begin({ q: 1 }), first);
-    assert.notEqual(await begin({ q: 2 }), first);
-    assert.notEqual(await begin({ q: 1 }, 'you'), first);
+  onDatabase('an anonymous job is paid for by the networks that it came from', async (database) => {
+    const networks = { subnet: 'of /64', site: 'of /48' };
+    const seen: unknown[] = [];
+    const jobs = shortJobs(database, () => Promise.resolve({ result: {} }), {
+      anonymous: (owner, given) => {
+        seen.push([owner, given]);
+        return anonymous(owner);
+      },
+    });
+    const payer = anonymousPayer('of /56', limits, networks);
+    const id = await jobs.begin({ tool: 'dig', input: {}, payer, session: undefined });
     jobs.start();
-    await ended(jobs, first, 'me');
-    assert.notEqual(await begin({ q: 1 }), first);
+    await ended(jobs, id, 'of /56');
     await jobs.stop();
+    assert.deepEqual(seen, [['of /56', networks]]);
   });
+
+  onDatabase(
+    'a job with a key is seen by its owner, under its tool and its id, and by nobody else',
+    async (database) => {
+      const jobs = shortJobs(database, () => Promise.resolve({ result: {} }));
+      const id = await jobs.begin({ tool: 'dig', input: {}, payer: keyed('me'), session: undefined });
+      assert.deepEqual(
+        (await jobs.list('me')).map((one) => one.id),
+        [id],
+      );
+      assert.equal(await jobs.cancel({ id, tool: 'dig', owner: 'you' }), false);
+      for (const name of [
+        { id, tool: 'dig', owner: 'you' },
+        { id, tool: 'paint', owner: 'me' },
+        { id: randomUUID(), tool: 'dig', owner: 'me' },
+        { id: `${id}'`, tool: 'dig', owner: 'me' },
+      ]) {
+        await assert.rejects(jobs.view(name), slug('unknown-job'));
+        await assert.rejects(jobs.artifact(name), slug('unknown-job'));
+        await assert.rejects(jobs.wait(name, { ms: 10, signal }), slug('unknown-job'));
+      }
+    },
+  );
+
+  onDatabase(
+    'the same call with a key is the same job while it is in progress; afterwards it is another',
+    async (database) => {
+      const jobs = shortJobs(database, () => Promise.resolve({ result: {} }));
+      const begin = (input: Record<string, unknown>, owner = 'me'): Promise<string> =>
+        jobs.begin({ tool: 'dig', input, payer: keyed(owner), session: undefined });
+      const first = await begin({ q: 1 });
+      assert.equal(await begin({ q: 1 }), first);
+      assert.notEqual(await begin({ q: 2 }), first);
+      assert.notEqual(await begin({ q: 1 }, 'you'), first);
+      jobs.start();
+      await ended(jobs, first, 'me');
+      assert.notEqual(await begin({ q: 1 }), first);
+      await jobs.stop();
+    },
+  );
 
   onDatabase(
     'a refusal is kept whole; a fault is reported without its insides; a file too large is refused',

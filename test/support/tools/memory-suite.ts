@@ -1,6 +1,6 @@
 // What memory promises, on any database.
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
@@ -126,14 +126,15 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
     });
 
     test('keeps callers, sessions, and those with and without a key apart [spec tools.memory]', async () => {
-      const owner = randomUUID();
+      const [owner, secret] = [randomUUID(), randomUUID()];
       const spaces: Partial<ToolContext>[] = [
         { owner, keyed: true },
         { owner, keyed: true, session: 'x' },
-        { owner, keyed: false, session: 'x' },
-        { owner, keyed: false, session: 'y' },
+        { owner, keyed: true, session: secret },
+        { owner, keyed: false, session: secret },
+        { owner, keyed: false, session: randomUUID() },
         someone(true, 'x'),
-        someone(false, 'x'),
+        someone(false, randomUUID()),
       ];
       for (const [index, space] of spaces.entries())
         await memory(space, { action: 'set', key: 'k', value: `of ${index}` });
@@ -141,16 +142,35 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
         assert.equal((await memory(space, { action: 'get', key: 'k' })).value, `of ${index}`);
     });
 
-    test('without a key needs a session name, and forgets after a day', async () => {
-      await assert.rejects(
-        memory(someone(false), { action: 'list' }),
-        isProblem('invalid-request', /"s".*session name/),
-      );
-      const who = someone(false, 'demo');
+    test('without a key, only a session name that nobody guesses opens a space, from any network', async () => {
+      for (const action of ['get', 'list', 'delete'])
+        await assert.rejects(
+          memory(someone(false), { action, key: 'k' }),
+          isProblem('invalid-request', /"s" is missing.*session name/),
+        );
+      for (const session of ['demo', 'a'.repeat(40), 'session-000000000000000001'])
+        await assert.rejects(
+          memory(someone(false, session), { action: 'set', key: 'k', value: 'v' }),
+          isProblem('invalid-request', /"s" is too easy to guess/),
+        );
+      const me = someone(false);
+      const { session } = await memory(me, { action: 'set', key: 'k', value: 'v' });
+      assert.match(String(session), /^[A-Za-z0-9][A-Za-z0-9._-]{21,63}$/);
+      const from = async (who: Partial<ToolContext>): Promise<unknown> =>
+        (await memory(who, { action: 'get', key: 'k' })).value;
+      assert.equal(await from({ ...me, session: String(session) }), 'v');
+      assert.equal(await from(someone(false, String(session))), 'v');
+      assert.equal(await from({ ...me, session: randomUUID() }), null);
+      assert.equal(await from({ ...me, keyed: true, session: String(session) }), null);
+    });
+
+    test('without a key forgets after a day', async () => {
+      const who = someone(false, randomUUID());
       const { expires_at } = await memory(who, { action: 'set', key: 'k', value: 'v' });
       assert.ok(Math.abs(Date.parse(String(expires_at)) - Date.now() - 86_400_000) < 600_000, String(expires_at));
       const later = new MemoryStore(database, () => new Date(Date.parse(String(expires_at)) + 1));
-      const space = { owner: `address:${who.owner ?? ''}`, session: 'demo' };
+      const hash = createHash('sha256').update(String(who.session)).digest('hex');
+      const space = { owner: `secret:${hash}`, session: '' };
       assert.equal(await later.get(space, 'k'), undefined);
       assert.deepEqual(await later.list(space, ''), []);
       assert.equal(await later.remove(space, 'k'), false);
@@ -182,16 +202,14 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
     });
 
     test('holds no more than allowed, whoever writes at once', async () => {
-      const who = someone(false, 'full');
+      const who = someone(false, randomUUID());
       const outcomes = await Promise.allSettled(
-        Array.from({ length: 120 }, (_, index) =>
-          memory({ ...who, session: `s${index % 3}` }, { action: 'set', key: `k${index}`, value: 'v' }),
-        ),
+        Array.from({ length: 120 }, (_, index) => memory(who, { action: 'set', key: `k${index}`, value: 'v' })),
       );
       assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 100);
       for (const outcome of outcomes)
         if (outcome.status === 'rejected') isProblem('tool-limit', /limit is 100 entries and 256 KB/)(outcome.reason);
-      const big = someone(false, 'big');
+      const big = someone(false, randomUUID());
       for (let index = 0; index < 8; index += 1)
         await memory(big, { action: 'set', key: `k${index}`, value: 'v'.repeat(32_000) });
       await assert.rejects(
@@ -199,6 +217,15 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
         isProblem('tool-limit', /256 KB/),
       );
       await memory(big, { action: 'set', key: 'k7', value: 'v'.repeat(32_000) });
+    });
+
+    test('holds no more than allowed for one network, however many sessions it has', async () => {
+      const network = someone(false);
+      const set = (): Promise<unknown> => memory(network, { action: 'set', key: 'k', value: 'v'.repeat(32_000) });
+      const outcomes = await Promise.allSettled(Array.from({ length: 70 }, set));
+      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 65);
+      await assert.rejects(set(), isProblem('tool-limit', /1000 entries and 2048 KB for all callers without a key/));
+      await memory(someone(false), { action: 'set', key: 'k', value: 'v' });
     });
   });
 }

@@ -1,7 +1,9 @@
 // The tool memory: stores a caller's values, text or JSON, by key, across calls and machines.
+import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import type { FieldError } from '../../../../lib/problem.ts';
 import { Problem } from '../../../../lib/problem.ts';
+import { isUnguessable } from '../../../billing/index.ts';
 import { invalid } from '../../../http/index.ts';
 import { MemoryStore, type MemoryLimits, type Space } from './store.ts';
 import { toolLimit } from '../../problems.ts';
@@ -9,7 +11,12 @@ import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
 
 const keyedLimits: MemoryLimits = { entries: 1_000, bytes: 4 * 1024 * 1024, ttlMs: null };
-const anonymousLimits: MemoryLimits = { entries: 100, bytes: 256 * 1024, ttlMs: 24 * 3_600_000 };
+const anonymousLimits: MemoryLimits = {
+  entries: 100,
+  bytes: 256 * 1024,
+  ttlMs: 24 * 3_600_000,
+  network: { entries: 1_000, bytes: 2 * 1024 * 1024 },
+};
 
 const maxCharacters = 32_000;
 
@@ -62,6 +69,12 @@ function isDeeperThan(value: unknown, levels: number): boolean {
 const output = z.object({
   action: z.string().describe('Action that was performed.'),
   key: z.string().nullable().describe('Key, or prefix for list.'),
+  session: z
+    .string()
+    .optional()
+    .describe(
+      'Without an API key: the session name, which is the secret that opens the space. Send it as `s` in later calls.',
+    ),
   found: z.boolean().nullable().describe('For get and delete: whether the key existed.'),
   value: z.unknown().describe('For get: the value as it was set, text or JSON; null if there is none.'),
   updated_at: z.string().nullable().describe('For get: when the value was set.'),
@@ -85,7 +98,7 @@ export function memoryTool(services: ToolDependencies): Tool {
     name: 'memory',
     title: 'Memory',
     description:
-      'Stores text or any other JSON value under a key for later calls: set, get, list and delete. With an API key, values are available from every machine and stay until you delete them, up to 1,000 entries and 4 MB per session; the optional session name `s` separates spaces. Without an API key, a session name `s` is required: values expire 24 hours after they are set, are limited to 100 entries and 256 KB, and can be read from the same network by anyone who uses the same session name, so do not store secrets.',
+      'Stores text or any other JSON value under a key for later calls: set, get, list and delete. With an API key, values are available from every machine and stay until you delete them, up to 1,000 entries and 4 MB per session; the optional session name `s` separates spaces. Without an API key, the session name `s` is what opens a space, from any network, so it has to be hard to guess: leave it out of the first set, and the response has a random one as session; or send a UUID of your own. Values then expire 24 hours after they are set and are limited to 100 entries and 256 KB per session, and to 1,000 entries and 2 MB for the network that you call from.',
     input,
     aliases: {
       op: 'action',
@@ -102,7 +115,7 @@ export function memoryTool(services: ToolDependencies): Tool {
     openWorld: false,
     writes: true,
     async run(given, context) {
-      const space = spaceOf(context);
+      const { space, secret } = spaceOf(context, given.action);
       const key =
         given.action === 'list' ? (given.key ?? '') : required(given.key, 'key', 'Send the key of the value.');
       const store = new MemoryStore(services.database());
@@ -113,7 +126,7 @@ export function memoryTool(services: ToolDependencies): Tool {
         value: given.value,
         limits: context.keyed ? keyedLimits : anonymousLimits,
       });
-      return { result: { ...nothing, action: given.action, key: given.key ?? null, ...done } };
+      return { result: { ...nothing, action: given.action, key: given.key ?? null, ...secret, ...done } };
     },
   });
 }
@@ -153,16 +166,30 @@ const actions: Readonly<Record<z.output<typeof input>['action'], (action: Memory
     delete: async ({ store, space, key }) => ({ found: await store.remove(space, key) }),
   };
 
-function spaceOf({ owner, keyed, session }: ToolContext): Space {
-  if (!keyed && session === undefined) {
+/**
+ * A caller with a key has spaces by name. One without a key is reached by the secret name of the space alone: the address
+ * is shared with others.
+ */
+function spaceOf(
+  { owner, keyed, session }: ToolContext,
+  action: string,
+): { readonly space: Space; readonly secret?: { readonly session: string } } {
+  if (keyed) return { space: { owner: `key:${owner}`, session: session ?? '' } };
+  if (session === undefined && action !== 'set')
     throw refuse(
       's',
-      'is missing: without an API key, memory requires a session name',
-      'Send s=<name>, the same in each call, or send your key as Authorization: Bearer sk-….',
+      'is missing: without an API key, values are found by their session name',
+      'Send s=<the session in the response of set>, or send your key as Authorization: Bearer sk-….',
     );
-  }
-  // Whoever has a key never shares a space with someone without.
-  return { owner: `${keyed ? 'key' : 'address'}:${owner}`, session: session ?? '' };
+  if (session !== undefined && !isUnguessable(session))
+    throw refuse(
+      's',
+      'is too easy to guess: without an API key, whoever knows the session name can read its values',
+      'Leave it out of set, and the response has a random one; or send a random UUID; or send your key as Authorization: Bearer sk-….',
+    );
+  const secret = session ?? `m${randomBytes(18).toString('base64url')}`;
+  const hash = createHash('sha256').update(secret).digest('hex');
+  return { space: { owner: `secret:${hash}`, session: '', network: owner }, secret: { session: secret } };
 }
 
 function required<Value>(value: Value | undefined, field: string, fix: string): Value {
@@ -174,10 +201,10 @@ function refuse(field: string, message: string, fix: string): Problem {
   return invalid([{ in: 'query', field, message, fix } satisfies FieldError]);
 }
 
-function tooMuch({ entries, bytes }: MemoryLimits): Problem {
+function tooMuch({ entries, bytes, network }: MemoryLimits): Problem {
   return new Problem(
     toolLimit,
-    `The limit is ${entries} entries and ${bytes / 1024} KB in total. Delete some entries first.`,
+    `The limit is ${entries} entries and ${bytes / 1024} KB in total${network === undefined ? '' : `, and ${network.entries} entries and ${network.bytes / 1024} KB for all callers without a key in your network`}. Delete some entries first.`,
     { members: { limit: 'memory-entries', limit_entries: entries, limit_bytes: bytes } },
   );
 }

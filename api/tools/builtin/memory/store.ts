@@ -4,11 +4,13 @@ import type { Database, Statement } from '../../../billing/index.ts';
 
 /**
  * Whose values: a caller's hash, and the session name by which the caller separates its spaces; empty for the main
- * one.
+ * one. Of a caller without a key, the owner is a hash of the session name, which is a secret.
  */
 export interface Space {
   readonly owner: string;
   readonly session: string;
+  /** The network that the values of a caller without a key count for. */
+  readonly network?: string | undefined;
 }
 
 export interface MemoryLimits {
@@ -16,6 +18,8 @@ export interface MemoryLimits {
   readonly bytes: number;
   /** How long a value lasts after it was set; null for ever. */
   readonly ttlMs: number | null;
+  /** What one network may keep without a key. */
+  readonly network?: { readonly entries: number; readonly bytes: number };
 }
 
 const moment = z.string().nullable();
@@ -40,7 +44,7 @@ const lasts =
 const statements = {
   set: {
     name: 'memory-set',
-    text: 'select tools.remember_value($1, $2, $3, $4, $5, $6, $7, $8, $9) as answer',
+    text: 'select tools.remember_in_network($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) as answer',
     row: stored,
   } satisfies Statement<unknown>,
   get: {
@@ -72,10 +76,10 @@ export class MemoryStore {
 
   /** Stores text, or any other JSON value, under a key, in place of the one before. When that would be too much, nothing changes. */
   async set(
-    { owner, session }: Space,
+    { owner, session, network }: Space,
     key: string,
     value: unknown,
-    { entries, bytes, ttlMs }: MemoryLimits,
+    { entries, bytes, ttlMs, network: together }: MemoryLimits,
   ): Promise<StoreResult> {
     const [row] = await this.#database.replay(statements.set, [
       owner,
@@ -86,6 +90,9 @@ export class MemoryStore {
       ttlMs,
       entries,
       bytes,
+      network ?? null,
+      together?.entries ?? entries,
+      together?.bytes ?? bytes,
       this.#now(),
     ]);
     if (row === undefined) throw new Error('tools.remember answered nothing');

@@ -6,7 +6,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { Logger } from '../../../../lib/log.ts';
 import { Problem } from '../../../../lib/problem.ts';
-import type { Database, Payer } from '../../../billing/index.ts';
+import type { Database, Payer, QuotaNetworks } from '../../../billing/index.ts';
 import type { Artifact, Progress } from '../../tool.ts';
 import { Following } from './following.ts';
 import type { JobCall, JobEntry, JobView, JobWork } from './job.ts';
@@ -22,7 +22,7 @@ export interface JobsOptions {
   /** Names of the tools that can be worked on here. */
   readonly tools: readonly string[];
   /** Who pays for a caller without a key, known by its hash. */
-  readonly anonymous: (owner: string) => Payer;
+  readonly anonymous: (owner: string, networks: QuotaNetworks | undefined) => Payer;
   /** Jobs at once in this process; default 2. */
   readonly maxConcurrent?: number;
   /** Maximum jobs in progress of a caller without a key, of one with a key, and of all; default 3, 10 and 500. */
@@ -45,7 +45,7 @@ export interface JobsOptions {
 export interface JobName {
   readonly id: string;
   readonly tool: string;
-  /** Payer.owner: a job is seen by its owner only. */
+  /** Payer.owner. Only it sees a job that is paid with a key; one without a key is seen by whoever has its id. */
   readonly owner: string;
 }
 
@@ -85,15 +85,18 @@ export class Jobs {
   }
 
   /**
-   * Begins a job. The same call of the same caller, while in progress, is the same job. @returns its id. @throws
-   * Problem (too-many-jobs)
+   * Begins a job. The same call of the same caller with a key, while in progress, is the same job. Without a key, callers
+   * of one network are the same, and the id of a job is the permission to read it, so each call is a new job. @returns
+   * its id. @throws Problem (too-many-jobs)
    */
   async begin({ tool, input, payer, session, context }: JobCall): Promise<string> {
     const { database, maximum = { anonymous: 3, key: 10, all: 500 }, maxKept = 20 } = this.#options;
     const id = randomUUID();
     const keyed = payer.kind === 'key';
     const text = JSON.stringify(input);
-    const fingerprint = createHash('sha256').update(text).digest('hex');
+    const fingerprint = createHash('sha256')
+      .update(keyed ? text : `${id} ${text}`)
+      .digest('hex');
     const kind = keyed ? 'key' : 'anonymous';
     await database().replay(statements.trim, [payer.owner, maxKept]);
     if (keyed) this.#worker.keep(id, payer);
@@ -111,6 +114,7 @@ export class Jobs {
       maximum[kind],
       maximum.all,
       orNull(context),
+      networkNames(payer),
     ];
     const [added] = await database()
       .query(statements.add, values)
@@ -195,13 +199,18 @@ export class Jobs {
     return row;
   }
 
-  /** The jobs of an owner, those that changed last first. */
+  /** The jobs of an owner with a key, those that changed last first. */
   async list(owner: string): Promise<JobEntry[]> {
     return this.#options.database().replay(statements.list, [owner]);
   }
 
+  /** The jobs without a key of a conversation whose name nobody guesses, those that changed last first. */
+  async listOfContext(context: string): Promise<JobEntry[]> {
+    return this.#options.database().replay(statements.listOfContext, [context]);
+  }
+
   /**
-   * Ends a job of this owner that has not ended yet; what its model calls cost until then stays charged. @returns
+   * Ends a job that this owner sees and that has not ended yet; what its model calls cost until then stays charged. @returns
    * whether it did
    */
   async cancel(name: JobName): Promise<boolean> {
@@ -234,6 +243,11 @@ function valuesOf(name: JobName): [string, string, string] {
   // Anything else would be an error of the database.
   if (!uuid.test(name.id)) throw unknown(name);
   return [name.id, name.tool, name.owner];
+}
+
+/** The networks for which the quota of a caller without a key is counted, as they are stored. */
+function networkNames({ networks }: Payer): string[] | null {
+  return networks === undefined ? null : [networks.subnet, networks.site];
 }
 
 /** As the drivers take what is absent. */

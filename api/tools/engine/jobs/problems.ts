@@ -6,7 +6,7 @@ export const unknownJob: ProblemType = {
   status: 404,
   title: 'Job not found',
   description:
-    'No job of this tool has this id, the job belongs to another caller, or it has expired: results and files are stored for 24 hours. Only the caller that started a job can read it: with the same key, or, without a key, from the same network.',
+    'No job of this tool has this id, the job belongs to another caller, or it has expired: results and files are stored for 24 hours. A job that was started with a key is read with the same key; one without a key, by anyone who has its id.',
 };
 
 export const tooManyJobs: ProblemType = {

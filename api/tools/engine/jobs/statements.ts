@@ -18,12 +18,12 @@ const later = (milliseconds: string): string => `${now} + ${milliseconds}::bigin
 
 /**
  * $1 id, $2 tool, $3 input, $4 fingerprint, $5 owner, $6 payer, $7 session, $8 runner, $9 lease ms, $10 keep ms, $11
- * maximum of the owner, $12 maximum of all, $13 context. No row: refused, or the same call is in progress.
+ * maximum of the owner, $12 maximum of all, $13 context, $14 networks of an anonymous owner. No row: refused, or the same call is in progress.
  */
 export const add = statement(
   'add',
-  `insert into tools.job (id, tool, input, fingerprint, owner, payer, session, runner, lease_until, expires_at, context)
-  select $1::uuid, $2, $3::json, $4, $5, $6, $7, $8::uuid, case when $8::uuid is null then null else ${later('$9')} end, ${later('$10')}, $13
+  `insert into tools.job (id, tool, input, fingerprint, owner, payer, session, runner, lease_until, expires_at, context, networks)
+  select $1::uuid, $2, $3::json, $4, $5, $6, $7, $8::uuid, case when $8::uuid is null then null else ${later('$9')} end, ${later('$10')}, $13, $14::text[]
   where (select count(*) from tools.job where owner = $5 and state in ('queued', 'running')) < $11::int
     and (select count(*) from tools.job where state in ('queued', 'running')) < $12::int
   on conflict (owner, tool, fingerprint) where state in ('queued', 'running') do nothing returning id`,
@@ -50,13 +50,14 @@ export const claim = statement(
     where tool = any ($4::text[]) and ((state = 'queued' and (payer = 'anonymous' or runner = $1::uuid)) or (state = 'running' and payer = 'anonymous' and lease_until <= ${now}))
     order by created_at limit $3::int for update skip locked)
   update tools.job j set state = 'running', runner = $1::uuid, attempt = attempt + 1, lease_until = ${later('$2')} from due where j.id = due.id
-  returning j.id, j.tool, j.input, j.owner, j.payer, j.session, j.attempt::int`,
+  returning j.id, j.tool, j.input, j.owner, j.payer, j.networks, j.session, j.attempt::int`,
   z.object({
     id: z.uuid(),
     tool: z.string(),
     input: fields,
     owner: z.string(),
     payer: z.enum(['anonymous', 'key']),
+    networks: z.array(z.string()).nullable(),
     session: z.string().nullable(),
     attempt: z.int(),
   }),
@@ -78,6 +79,9 @@ export const renew = statement(
   `update tools.job set lease_until = ${later('$2')} where runner = $1::uuid and id = any ($3::uuid[]) and state in ('queued', 'running') returning id`,
   found,
 );
+
+/** A job without a key is seen by whoever has its id, which is random; one with a key by its owner alone. $1 id. */
+const seenBy = (owner: string): string => `id = $1::uuid and (payer = 'anonymous' or owner = ${owner})`;
 
 const own = `id = $1::uuid and runner = $2::uuid and attempt = $3::int and state = 'running'`;
 export const progress = statement(
@@ -111,7 +115,7 @@ export const fail = statement(
 export const cancel = statement(
   'cancel',
   `update tools.job set state = 'failed', problem = $4::json, runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$5')}
-  where id = $1::uuid and tool = $2 and owner = $3 and state in ('queued', 'running') returning id`,
+  where ${seenBy('$3')} and tool = $2 and state in ('queued', 'running') returning id`,
   found,
 );
 
@@ -127,12 +131,19 @@ const entryOf = `select id, tool, context, state, coalesce(ended_at, created_at)
 const alive = `(expires_at > ${now} or state = 'running')`;
 
 /** $1 id, $2 owner. */
-export const find = statement('find', `${entryOf} where id = $1::uuid and owner = $2 and ${alive}`, entry);
+export const find = statement('find', `${entryOf} where ${seenBy('$2')} and ${alive}`, entry);
 
-/** $1 owner. The newest first; what an owner has is bounded. */
+/** $1 owner, with a key. The newest first; what an owner has is bounded. */
 export const list = statement(
   'list',
-  `${entryOf} where owner = $1 and ${alive} order by at desc, id limit 1000`,
+  `${entryOf} where owner = $1 and payer = 'key' and ${alive} order by at desc, id limit 1000`,
+  entry,
+);
+
+/** $1 context, which is a secret of whoever began the jobs. */
+export const listOfContext = statement(
+  'list-of-context',
+  `${entryOf} where context = $1 and payer = 'anonymous' and ${alive} order by at desc, id limit 1000`,
   entry,
 );
 
@@ -157,7 +168,7 @@ export const view = statement(
       (select coalesce(sum(e.amount), 0)::text from ledger.hold charged join ledger.entry e using (transaction_id) join ledger.account a on a.id = e.account_id
         where charged.id = any (j.holds) and a.kind = 'key') as charged
     from ledger.hold where id = any (j.holds)) h
-  where j.id = $1::uuid and j.tool = $2 and j.owner = $3 and (j.expires_at > ${now} or j.state = 'running')`,
+  where j.id = $1::uuid and j.tool = $2 and (j.payer = 'anonymous' or j.owner = $3) and (j.expires_at > ${now} or j.state = 'running')`,
   z.object({
     id: z.uuid(),
     tool: z.string(),
@@ -184,7 +195,7 @@ export const view = statement(
 );
 export const artifact = statement(
   'artifact',
-  `select artifact as bytes, media_type as "mediaType", file_name as "fileName" from tools.job where id = $1::uuid and tool = $2 and owner = $3 and expires_at > ${now} and artifact is not null`,
+  `select artifact as bytes, media_type as "mediaType", file_name as "fileName" from tools.job where ${seenBy('$3')} and tool = $2 and expires_at > ${now} and artifact is not null`,
   z.object({ bytes: z.instanceof(Uint8Array), mediaType: z.string(), fileName: z.string() }),
 );
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../../lib/log.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import { internalFault } from '../../../http/index.ts';
-import type { Database, Payer } from '../../../billing/index.ts';
+import type { Database, Payer, QuotaNetworks } from '../../../billing/index.ts';
 import { artifactId } from '../artifacts/artifact-store.ts';
 import { toolBusy, toolLimit, tooManyCalls } from '../../problems.ts';
 import type { Artifact } from '../../tool.ts';
@@ -22,7 +22,7 @@ export interface WorkerOptions {
   /** Tools that can be worked on here. */
   readonly tools: readonly string[];
   /** Who pays, when it is nobody's own key. */
-  readonly anonymous: (owner: string) => Payer;
+  readonly anonymous: (owner: string, networks: QuotaNetworks | undefined) => Payer;
   /** Jobs at once in this process. */
   readonly maxConcurrent: number;
   readonly attempts: number;
@@ -119,7 +119,7 @@ export class JobWorker {
     const room = maxConcurrent - this.#running.size;
     if (room <= 0) return 0;
     const jobs = await database().query(statements.claim, [runner, leaseMs, room, tools]);
-    for (const job of jobs) this.#begin(job, this.#payers.get(job.id) ?? anonymous(job.owner));
+    for (const job of jobs) this.#begin(job, this.#payers.get(job.id) ?? anonymous(job.owner, networksOf(job)));
     return jobs.length;
   }
 
@@ -215,6 +215,11 @@ export class JobWorker {
     const kept = new Set((await database().query(statements.renew, [runner, leaseMs, ids])).map(({ id }) => id));
     for (const id of ids) if (!kept.has(id)) this.#running.get(id)?.abort('lost');
   }
+}
+
+function networksOf({ networks }: statements.ClaimedJob): QuotaNetworks | undefined {
+  const [subnet, site] = networks ?? [];
+  return subnet === undefined || site === undefined ? undefined : { subnet, site };
 }
 
 function tooLarge(artifact: Artifact | undefined, maximum: number): Problem | undefined {

@@ -48,10 +48,20 @@ beforeEach(() => {
 });
 
 let calls = 0;
-/** A call that no other test makes: the same one would be the same job. */
+/** A call that no other test makes. */
 function dig(more: object = {}): object {
   calls += 1;
   return { tool: 'dig', arguments: { where: `here ${calls}`, ...more } };
+}
+/** Jobs of all callers. */
+async function countJobs(): Promise<number> {
+  const [row] = await sample.models.ledger
+    .get()
+    .database.query(
+      { name: 'test-jobs', text: 'select count(*)::int as jobs from tools.job', row: z.object({ jobs: z.int() }) },
+      [],
+    );
+  return row?.jobs ?? assert.fail('no count');
 }
 const other: typeof fetch = (url, init) =>
   fetch(url, {
@@ -87,9 +97,7 @@ const config = (taskId: string, more: Partial<TaskPushNotificationConfig> = {}):
 for (const version of versions)
   describe(`A2A ${version}`, () => {
     let client: Client;
-    let owner: Client;
     beforeAll(async () => {
-      owner = await clientOf(baseUrl, '1.0');
       client = await clientOf(baseUrl, version);
     });
 
@@ -200,11 +208,21 @@ for (const version of versions)
       );
     });
 
-    test('a task is there for the caller who started it, and for nobody else', async () => {
+    test('a task without a key is there for whoever has its id, and listed for nobody else', async () => {
       const id = await working();
       const stranger = await clientOf(baseUrl, version, other);
+      assert.match(stateOf(await stranger.getTask({ tenant: '', id })), /SUBMITTED|WORKING/);
+      const neighbour = await clientOf(baseUrl, '1.0');
+      assert.deepEqual((await neighbour.listTasks(everything)).tasks, []);
+      // The same call of a neighbour is another task: its id would be the permission to cancel this one.
+      const call = dig();
+      const [mine, theirs] = await Promise.all(
+        [client, client].map(async (one) => asTask(await one.sendMessage(request(call, { returnImmediately: true })))),
+      );
+      assert.notEqual(mine?.id, theirs?.id);
+      for (const one of [mine, theirs]) await client.cancelTask({ tenant: '', id: one?.id ?? '', metadata: undefined });
       for (const [who, task] of [
-        [stranger, id],
+        [stranger, crypto.randomUUID()],
         [client, crypto.randomUUID()],
         [client, 'none'],
       ] as const) {
@@ -230,7 +248,10 @@ for (const version of versions)
       const made = await client.createTaskPushNotificationConfig(config(taskId, { token: 't', authentication }));
       assert.match(made.id, /^[0-9a-f-]{36}$/);
       const read = await client.getTaskPushNotificationConfig({ tenant: '', taskId, id: made.id });
-      assert.deepEqual([read.url, read.token, read.authentication], [made.url, 't', authentication]);
+      assert.equal(read.url, made.url);
+      // Token and credentials are written, and never read.
+      const [listed] = await list();
+      for (const one of [made, read, listed]) assert.doesNotMatch(JSON.stringify(one), /secret|"token":"t/);
       for (const id of ['a', 'b', 'c', 'd', 'd']) await client.createTaskPushNotificationConfig(config(taskId, { id }));
       await assert.rejects(
         client.createTaskPushNotificationConfig(config(taskId, { id: 'e' })),
@@ -262,14 +283,13 @@ for (const version of versions)
       test(`a push notification config is refused, and no job begun: ${why}`, async () => {
         const given = config('', more);
         const call = dig();
-        const jobs = async (): Promise<number> => (await owner.listTasks(everything)).totalSize;
-        const before = await jobs();
+        const before = await countJobs();
         for (const refused of [
           client.sendMessage(request(call, { taskPushNotificationConfig: given })),
           collect(client.sendMessageStream(request(call, { taskPushNotificationConfig: given }))),
         ])
           await assert.rejects(refused, byCode(-32602, says));
-        assert.equal(await jobs(), before);
+        assert.equal(await countJobs(), before);
         gate.open();
         const task = asTask(await client.sendMessage(request(call)));
         await assert.rejects(
@@ -279,7 +299,7 @@ for (const version of versions)
       });
   });
 
-test('tasks are listed for their caller, by state and conversation, page by page', async () => {
+test('tasks without a key are listed by a conversation that nobody guesses, by state and page by page', async () => {
   gate.open();
   const client = await clientOf(baseUrl, '1.0', (url, init) =>
     fetch(url, {
@@ -291,8 +311,9 @@ test('tasks are listed for their caller, by state and conversation, page by page
   const ids: string[] = [];
   for (const rock of [false, true, false])
     ids.unshift(asTask(await client.sendMessage(request(dig({ rock }), {}, { contextId }))).id);
-  const list = async (more: object): ReturnType<Client['listTasks']> => client.listTasks({ ...everything, ...more });
-  const all = await list({ contextId });
+  const list = async (more: object): ReturnType<Client['listTasks']> =>
+    client.listTasks({ ...everything, contextId, ...more });
+  const all = await list({});
   assert.deepEqual([all.tasks.map(({ id }) => id), all.totalSize, all.nextPageToken], [ids, 3, '']);
   assert.ok(all.tasks.every(({ artifacts }) => artifacts.length === 0));
   assert.deepEqual(
@@ -305,7 +326,10 @@ test('tasks are listed for their caller, by state and conversation, page by page
     [...first.tasks, ...second.tasks].map(({ id }) => id),
     ids,
   );
-  assert.deepEqual((await list({ contextId: 'another' })).tasks, []);
+  assert.deepEqual((await list({ contextId: '' })).tasks, []);
+  const weak = asTask(await client.sendMessage(request(dig(), {}, { contextId: 'chat-1' })));
+  assert.equal(weak.contextId, 'chat-1');
+  assert.deepEqual((await list({ contextId: 'chat-1' })).tasks, []);
   await assert.rejects(list({ pageToken: 'made up' }), byCode(-32602, /pageToken/));
   await assert.rejects(list({ pageSize: 101 }), byCode(-32602, /pageSize/));
   await assert.rejects(list({ historyLength: -1 }), byCode(-32602, /historyLength/));
@@ -314,7 +338,7 @@ test('tasks are listed for their caller, by state and conversation, page by page
       ({ parts }) => parts[0]?.content?.value as unknown,
     );
   assert.deepEqual(await history(0), []);
-  assert.deepEqual(await history(), [{ tool: 'dig', arguments: { where: `here ${calls}`, rock: false } }]);
+  assert.deepEqual(await history(), [{ tool: 'dig', arguments: { where: `here ${calls - 1}`, rock: false } }]);
   // Date would read this as some time.
   const answer = await fetch(`${baseUrl}/a2a`, {
     method: 'POST',

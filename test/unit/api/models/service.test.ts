@@ -93,7 +93,7 @@ test('with a key of one’s own, premium models answer, without a quota, and the
 });
 
 test('the same request with the same Idempotency-Key is answered once, paid once, and given again', async () => {
-  const headers = { ...from('192.0.3.1'), 'idempotency-key': 'one' };
+  const headers = { ...from('192.0.3.1'), 'idempotency-key': crypto.randomUUID() };
   const first = await sample.request('/api/ask', json({ prompt: 'Hello' }, headers));
   const again = await sample.request('/api/ask', json({ prompt: 'Hello' }, headers));
   assert.deepEqual(await again.json(), await first.json());
@@ -103,7 +103,7 @@ test('the same request with the same Idempotency-Key is answered once, paid once
   );
   const streamed = await sample.request(
     '/api/ask',
-    json({ prompt: 'Hello', stream: true }, { ...from('192.0.3.1'), 'idempotency-key': 'streamed' }),
+    json({ prompt: 'Hello', stream: true }, { ...from('192.0.3.1'), 'idempotency-key': crypto.randomUUID() }),
   );
   assert.match(await streamed.text(), /^event: delta\ndata: .*\n\nevent: done\ndata: .*\n\n$/);
   const other = await sample.request('/api/ask', json({ prompt: 'Bye' }, headers));
@@ -125,13 +125,11 @@ test('two requests at once with one Idempotency-Key are one call', async () => {
     row: z.object({ count: z.int() }),
   };
   const before = (await sample.database.query(count, []))[0]?.count ?? 0;
+  const key = crypto.randomUUID();
   const send = (): Promise<Response> =>
     sample.request(
       '/api/compare',
-      json(
-        { prompt: 'Hello', models: ['beta-K3'], max_tokens: 30 },
-        { ...from('192.0.5.1'), 'idempotency-key': 'two' },
-      ),
+      json({ prompt: 'Hello', models: ['beta-K3'], max_tokens: 30 }, { ...from('192.0.5.1'), 'idempotency-key': key }),
     );
   const statuses = (await Promise.all([send(), send(), send()])).map(({ status }) => status).sort();
   assert.ok(

@@ -26,7 +26,8 @@ const charges = z.looseObject({
 });
 const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
 const get = async (path: string, init?: RequestInit): Promise<unknown> => (await api.request(path, init)).json();
-const draw = (address: string) => api.request('/t/draw?bytes=3', from(address));
+const draw = (address: string, id: string) =>
+  api.request('/t/draw?bytes=3', { headers: { 'x-forwarded-for': address, 'x-request-id': id } });
 const advance = (now: string) => advanceTo(api.models.ledger.get().database, now, { signer });
 
 test('before the first transaction there is no day and no checkpoint', async () => {
@@ -38,15 +39,17 @@ test('before the first transaction there is no day and no checkpoint', async () 
   assert.deepEqual(await get('/.well-known/jwks.json'), keys);
 });
 
-test('charges are those of the caller alone, page by page, and proven once their day is sealed', async () => {
-  for (let n = 0; n < 5; n += 1) assert.equal((await draw('203.0.113.7')).status, 200);
-  assert.equal((await draw('198.51.100.7')).status, 200);
-  const fresh = await get(`/api/charges?day=${today}`, from('203.0.113.7'));
+test('charges without an API key are those of one request, page by page, and proven once their day is sealed', async () => {
+  const [mine, theirs] = [crypto.randomUUID(), crypto.randomUUID()];
+  for (let n = 0; n < 5; n += 1) assert.equal((await draw('203.0.113.7', mine)).status, 200);
+  assert.equal((await draw('203.0.113.7', 'request-1')).status, 200);
+  assert.equal((await draw('198.51.100.7', theirs)).status, 200);
+  const fresh = await get(`/api/charges?day=${today}&request=${mine}`, from('203.0.113.7'));
   assert.equal(charges.parse(fresh).lines.length, 5);
   await advance(inDays(1));
   const days = new Map([[today, ledgerDay.parse(await get(`/api/ledger/days/${today}`))]]);
   const evidence = { keys: keySet.parse(await get('/.well-known/jwks.json')), days };
-  let path: string | null = `/api/charges?day=${today}&limit=2`;
+  let path: string | null = `/api/charges?day=${today}&limit=2&request=${mine}`;
   const pages: unknown[] = [];
   for (; path !== null; path = charges.parse(pages.at(-1)).next?.slice(baseUrl.length) ?? null)
     pages.push(await get(path, from('203.0.113.7')));
@@ -64,8 +67,17 @@ test('charges are those of the caller alone, page by page, and proven once their
       unbound: 0,
     });
   }
-  assert.equal(charges.parse(await get(`/api/charges?day=${today}`, from('198.51.100.7'))).lines.length, 1);
-  assert.equal(charges.parse(await get(`/api/charges?day=${today}`, from('192.0.2.1'))).lines.length, 0);
+  const found = async (id: string, address: string): Promise<number> =>
+    charges.parse(await get(`/api/charges?day=${today}&request=${id}`, from(address))).lines.length;
+  assert.deepEqual([await found(theirs, '198.51.100.7'), await found(theirs, '192.0.2.1')], [1, 0]);
+  for (const [query, says] of [
+    ['', /is missing: without an API key, charges are not listed/],
+    ['&request=request-1', /is too easy to guess/],
+  ] as const) {
+    const refused = await api.request(`/api/charges?day=${today}${query}`, from('203.0.113.77'));
+    assert.equal(refused.status, 400);
+    assert.match(await refused.text(), says);
+  }
 });
 
 test('days come newest first and page by page, and all can be checked', async () => {
@@ -87,12 +99,13 @@ test('days come newest first and page by page, and all can be checked', async ()
 
 test('what is asked wrongly is named', async () => {
   const wrong = async (path: string) => JSON.stringify(await get(path));
+  const some = crypto.randomUUID();
   assert.match(await wrong('/api/charges'), /\\"day\\" is missing|day/);
   assert.match(await wrong('/api/charges?day=2026-02-30'), /"field":"day"/);
-  assert.match(await wrong(`/api/charges?day=${today}&after=x`), /"field":"after".*Take it from/);
+  assert.match(await wrong(`/api/charges?day=${today}&request=${some}&after=x`), /"field":"after".*Take it from/);
   const cursor = (text: string) => Buffer.from(text).toString('base64url');
   for (const after of ['1 x', `2026-01-01T00:00:00Z ${'\0'.repeat(36)}`, '0000-13-01T00:00:00Z a'])
-    assert.match(await wrong(`/api/charges?day=${today}&after=${cursor(after)}`), /"field":"after"/);
+    assert.match(await wrong(`/api/charges?day=${today}&request=${some}&after=${cursor(after)}`), /"field":"after"/);
   assert.match(await wrong('/api/ledger/days/0000-01-01'), /"field":"day"/);
   assert.match(await wrong('/api/ledger/days?before=0000-01-01'), /"field":"before"/);
   assert.match(await wrong('/api/ledger/days/2020-01-01'), /2020-01-01 is not sealed. Days from/);

@@ -73,6 +73,15 @@ test('an invented key does not make a new caller; a genuine one does', () => {
   assert.equal(identifyCaller({ ...withKey, authorization: 'Bearer sk-2' }, genuine).kind, 'address');
 });
 
+test('an IPv6 caller has a /64 of its own in its /56; an IPv4 caller has none', () => {
+  const from = (peer: string): ReturnType<typeof identifyCaller> => identifyCaller({ ...clues, peer }, rules);
+  const [one, other] = [from('2001:db8:1:100::1'), from('2001:db8:1:101::1')];
+  assert.equal(one.hash, other.hash);
+  assert.notEqual(one.subnet, other.subnet);
+  assert.equal(one.subnet, from('2001:db8:1:100:ffff::1').subnet);
+  assert.equal(from('203.0.113.9').subnet, undefined);
+});
+
 test('neither a key nor another /56 of the same /48 is another network', () => {
   const from = (peer: string, authorization?: string): string =>
     identifyCaller({ ...clues, peer, authorization }, { ...rules, isGenuineKey: () => true }).network;

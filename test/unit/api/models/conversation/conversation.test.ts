@@ -256,13 +256,14 @@ test('a streamed comparison that nobody may make is a problem, not a stream', as
 });
 
 test('with an Idempotency-Key the events of a comparison are given again', async () => {
+  const key = crypto.randomUUID();
   const send = async (): Promise<string> =>
     (
       await sample.request(
         '/api/compare',
         json(
           { prompt: 'Hello', models: ['beta-K3'], stream: true },
-          { ...from('192.0.203.1'), 'idempotency-key': 'k' },
+          { ...from('192.0.203.1'), 'idempotency-key': key },
         ),
       )
     ).text();

@@ -1,7 +1,9 @@
 // /v1 with an Idempotency-Key: what is sent again is answered again and charged once, whole or as a stream.
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
+import { isUnguessable } from '../../../../../api/billing/idempotency/request.ts';
 import { readCatalog } from '../../../../../api/models/catalog.ts';
 import { sampleModels, type Sample } from '../../../../support/models/sample.ts';
 import {
@@ -46,10 +48,18 @@ interface KeyedRequest {
   readonly more?: object;
 }
 
+/** A key that only its sender has, by a name in these tests. */
+const secrets = new Map<string, string>();
+function secretKey(name: string): string {
+  const secret = secrets.get(name) ?? crypto.randomUUID();
+  secrets.set(name, secret);
+  return secret;
+}
+
 async function send({ key, address, more = {} }: KeyedRequest): Promise<{ response: Response; text: string }> {
   const response = await sample.request('/v1/chat/completions', {
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-forwarded-for': address, 'idempotency-key': key },
+    headers: { 'content-type': 'application/json', 'x-forwarded-for': address, 'idempotency-key': secretKey(key) },
     body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 50, ...more }),
   });
   return { response, text: await response.text() };
@@ -123,6 +133,22 @@ test('a stream that broke off is a problem, and may be sent again with its key',
   script = pieces;
   const again = await send(sent);
   assert.deepEqual([again.response.status, again.response.headers.get('idempotent-replayed')], [200, null]);
+});
+
+test('without an API key, a key that a neighbour could guess is refused; with one, any is taken', async () => {
+  script = whole;
+  for (const key of ['1', 'order-5', 'order-0000000000000000000000001', 'a'.repeat(64)]) {
+    const response = await sample.request('/v1/chat/completions', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': '192.0.36.1', 'idempotency-key': key },
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 50 }),
+    });
+    assert.equal(response.status, 400, key);
+    assert.match(await response.text(), /Idempotency-Key.* is too easy to guess/);
+  }
+  assert.equal(called(), 0);
+  for (const key of [crypto.randomUUID(), randomBytes(16).toString('hex'), randomBytes(17).toString('base64url')])
+    assert.equal(isUnguessable(key), true, key);
 });
 
 test('a key belongs to its caller and to one request', async () => {

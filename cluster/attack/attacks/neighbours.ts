@@ -1,0 +1,137 @@
+// Attacks of a neighbour: a caller without a key whose address counts as the same caller, and who has none of its handles.
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { judged, notTried, type Attack } from '../attack.ts';
+import type { Answer, Victim } from '../victim.ts';
+
+/** A call that takes long, so that its answer is a task; each with a topic of its own. */
+function research(topic: string): object {
+  return { tool: 'deep_research', arguments: { topic } };
+}
+
+const reply = z.object({ result: z.unknown().optional(), error: z.unknown().optional() });
+
+async function a2a(victim: Victim, method: string, params: object): Promise<z.output<typeof reply>> {
+  const { body } = await victim.ask('/a2a', {
+    method: 'POST',
+    headers: { 'a2a-version': '1.0' },
+    json: { jsonrpc: '2.0', id: 1, method, params },
+  });
+  return reply.parse(JSON.parse(body));
+}
+
+/** The id of a task that a caller without a key has started; undefined where no tool runs as one. */
+async function startTask(victim: Victim, topic: string): Promise<string | undefined> {
+  const { result } = await a2a(victim, 'SendMessage', {
+    message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ data: research(topic) }] },
+    configuration: { returnImmediately: true },
+  });
+  const task = z.object({ task: z.object({ id: z.string(), status: z.object({ state: z.string() }) }) });
+  const started = task.safeParse(result).data?.task;
+  // A refused call has an id too, and there is no task behind it.
+  return started === undefined || /REJECTED|FAILED/.test(started.status.state) ? undefined : started.id;
+}
+
+const tasks: Attack = {
+  name: 'a neighbour lists the tasks of a caller without a key, or gets the id of one by sending the same call',
+  needs: 'address',
+  run: async (victim) => {
+    const topic = `Attack ${randomUUID()}`;
+    const id = await startTask(victim, topic);
+    if (id === undefined) return notTried('No tool of this installation runs as a task.');
+    const listed = JSON.stringify(await a2a(victim, 'ListTasks', { pageSize: 100 }));
+    const same = await startTask(victim, topic);
+    const other = await a2a(victim, 'CancelTask', { id: randomUUID() });
+    for (const one of [id, same]) if (one !== undefined) await a2a(victim, 'CancelTask', { id: one });
+    return judged(
+      !listed.includes(id) && !listed.includes(topic) && same !== id && other.error !== undefined,
+      `ListTasks without a key ${listed.includes(id) ? 'names' : 'does not name'} the task, the same call gets ${same === id ? 'the same' : 'another'} id.`,
+    );
+  },
+};
+
+const push: Attack = {
+  name: 'whoever has the id of a task reads the token and the credentials of its push notifications',
+  needs: 'address',
+  run: async (victim) => {
+    const id = await startTask(victim, `Attack ${randomUUID()}`);
+    if (id === undefined) return notTried('No tool of this installation runs as a task.');
+    const secret = `secret-${randomUUID()}`;
+    const made = await a2a(victim, 'CreateTaskPushNotificationConfig', {
+      taskId: id,
+      url: 'https://example.com/attack',
+      token: secret,
+      authentication: { scheme: 'Bearer', credentials: secret },
+    });
+    const listed = await a2a(victim, 'ListTaskPushNotificationConfigs', { taskId: id });
+    await a2a(victim, 'CancelTask', { id });
+    if (made.error !== undefined) return notTried(`A config is refused: ${JSON.stringify(made.error).slice(0, 200)}`);
+    const echoed = [made, listed].filter((answer) => JSON.stringify(answer).includes(secret)).length;
+    return judged(echoed === 0, `${echoed} of 2 answers hold the secret.`);
+  },
+};
+
+const history: Attack = {
+  name: 'a neighbour reads what a caller without a key has used and been charged',
+  needs: 'address',
+  run: async (victim) => {
+    const requestId = randomUUID();
+    const today = new Date().toISOString().slice(0, 10);
+    const call = await victim.ask('/t/run_code', {
+      method: 'POST',
+      headers: { 'x-request-id': requestId },
+      json: { code: '1 + 1' },
+    });
+    const usage = await victim.ask('/api/usage');
+    const charges = await victim.ask(`/api/charges?day=${today}`);
+    const uses = z.object({ uses: z.array(z.unknown()) }).safeParse(JSON.parse(usage.body)).data?.uses.length;
+    return judged(
+      call.status === 200 && uses === 0 && charges.status !== 200,
+      `After a call that is answered ${call.status}, /api/usage lists ${uses ?? 'no'} uses, and /api/charges answers ${charges.status}.`,
+    );
+  },
+};
+
+function keyed(victim: Victim, key: string, code: string): Promise<Answer> {
+  return victim.ask('/t/run_code', { method: 'POST', headers: { 'idempotency-key': key }, json: { code } });
+}
+
+const idempotency: Attack = {
+  name: 'a neighbour takes an Idempotency-Key first, or reads the answer that is stored for it',
+  needs: 'address',
+  run: async (victim) => {
+    const guessable = ['1', 'retry', 'order-5', `order-${'0'.repeat(30)}1`];
+    const answers = await Promise.all(guessable.map((key) => keyed(victim, key, '1 + 1')));
+    const taken = guessable.filter((_key, index) => answers[index]?.status !== 400);
+    const mine = randomUUID();
+    const [first, again] = [await keyed(victim, mine, '6 * 7'), await keyed(victim, mine, '6 * 7')];
+    const works = first.status === 200 && again.headers['idempotent-replayed'] === 'true';
+    return judged(
+      taken.length === 0 && works,
+      `${taken.length} of ${guessable.length} keys that can be guessed are taken; a random one is ${works ? 'replayed' : 'not replayed'} to its sender.`,
+    );
+  },
+};
+
+const memory: Attack = {
+  name: 'a neighbour reads the memory of a caller without a key by the name of a session',
+  needs: 'address',
+  run: async (victim) => {
+    const set = (s?: string): Promise<Answer> =>
+      victim.ask('/t/memory', {
+        method: 'POST',
+        json: { action: 'set', key: 'k', value: 'v', ...(s === undefined ? {} : { s }) },
+      });
+    const weak = await set('demo');
+    const own = await set();
+    const { result } = z.object({ result: z.object({ session: z.string() }) }).parse(JSON.parse(own.body));
+    const read = await victim.ask(`/t/memory?action=get&key=k&s=${result.session}`);
+    const others = await victim.ask('/t/memory?action=list');
+    return judged(
+      weak.status === 400 && others.status === 400 && /"value":"v"/.test(read.body),
+      `A session that can be guessed is answered ${weak.status}, a list without one ${others.status}; the random one opens its space.`,
+    );
+  },
+};
+
+export const neighbourAttacks: readonly Attack[] = [tasks, push, history, idempotency, memory];
