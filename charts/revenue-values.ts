@@ -1,6 +1,6 @@
 // The chart's values of what uses cost, what authors earn, and the key that signs both.
 import { z } from 'zod';
-import { name, optional } from './value-kinds.ts';
+import { name, optional, usd } from './value-kinds.ts';
 
 export const prices = z.strictObject({
   noticeDays: z
@@ -25,6 +25,11 @@ export const revenue = z.strictObject({
     .max(180)
     .default(14)
     .describe('Days after the end of a month in which an author can dispute its statement; then it is final.'),
+  promotionBudget: usd
+    .default('0')
+    .describe(
+      'What all authors together may accrue for the uses of visitors in a day (UTC), USD, as decimal text. Visitors pay nothing, so you do. With 0, visits accrue nothing.',
+    ),
 });
 
 export const receipts = z.strictObject({

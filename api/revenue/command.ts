@@ -3,6 +3,7 @@
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { type Database, formatUsd, openLedgerDatabase, PriceList } from '../billing/index.ts';
 import { lineFaults } from '../receipts/index.ts';
+import { readRevenueSettings } from './config.ts';
 import { type Adjustment, adjust, listDisputes, listOwed, refund, resolve } from './corrections.ts';
 import { recordedPrices } from './prices.ts';
 import { postDayOf } from './shares.ts';
@@ -93,7 +94,8 @@ const commands: Readonly<Record<string, (database: Database, values: Values) => 
     ),
   post: async (database, values) => {
     const prices = new PriceList(await recordedPrices(database));
-    const lines = await postDayOf(database, { app: need(values, 'app'), day: need(values, 'day'), prices });
+    const { promotionBudget: budget } = readRevenueSettings();
+    const lines = await postDayOf(database, { app: need(values, 'app'), day: need(values, 'day'), prices, budget });
     return lines === 0 ? 'nothing was missing' : `posted ${lines} ${lines === 1 ? 'line' : 'lines'}`;
   },
   audit: async (database) => {

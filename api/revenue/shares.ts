@@ -1,5 +1,5 @@
 // Posts the share that authors accrue: a line a day for the uses of each app, and one more for those that came late.
-import { type Database, formatMoney, type PriceList, type PriceVersion } from '../billing/index.ts';
+import { type Database, formatMoney, type Money, type PriceList, type PriceVersion } from '../billing/index.ts';
 import type { Authorship } from '../apps/index.ts';
 import { daysToPost, lockPosting, markPosted, noteHosted, postDay, readClock } from './store/statements.ts';
 
@@ -19,18 +19,25 @@ export async function noteAuthors(
   return row?.count ?? 0;
 }
 
+/** What visits accrue by. */
+export interface AccrualRules {
+  readonly prices: PriceList;
+  /** What all apps together may accrue for the visits of a day. */
+  readonly budget: Money;
+}
+
 /**
  * Posts what is missing of all days that ended, each in a transaction of its own: killed in between, it goes on where it
  * was. @returns how many lines
  */
-export async function postShares(database: Database, prices: PriceList, now: Date | null = null): Promise<number> {
+export async function postShares(database: Database, rules: AccrualRules, now: Date | null = null): Promise<number> {
   const [clock] = await database.query(readClock, [now]);
   const days = await database.transaction(async (transaction) => {
     await transaction.script("set local statement_timeout = '15min'");
     return transaction.query(daysToPost, [now]);
   });
   let lines = 0;
-  for (const { app, day } of days) lines += await postDayOf(database, { app, day, prices, now });
+  for (const { app, day } of days) lines += await postDayOf(database, { app, day, ...rules, now });
   await database.query(markPosted, [clock?.now ?? null, now]);
   return lines;
 }
@@ -38,12 +45,17 @@ export async function postShares(database: Database, prices: PriceList, now: Dat
 /** Posts what is missing of one day of an app; also of today, as far as it is over. @returns how many lines */
 export async function postDayOf(
   database: Database,
-  { app, day, prices, now = null }: { app: string; day: string; prices: PriceList; now?: Date | null },
+  { app, day, prices, budget, now = null }: AccrualRules & { app: string; day: string; now?: Date | null },
 ): Promise<number> {
   return database.transaction(async (transaction) => {
     await transaction.script("set local statement_timeout = '15min'");
+    // One at a time, so that no two apps spend the same part of the budget.
     await transaction.query(lockPosting, []);
-    const [row] = await transaction.query(postDay, [app, day, ...pricesOf(versionOn(prices, day)), now]);
+    const version = versionOn(prices, day);
+    const [row] = await transaction.query(postDay, [
+      ...[app, day, version.version, ...countingOf(version)],
+      ...[version.usesPerApp, formatMoney(budget), now],
+    ]);
     return row?.count ?? 0;
   });
 }
@@ -54,10 +66,7 @@ export function versionOn(prices: PriceList, day: string): PriceVersion {
 }
 
 /** The parameters by which SQL counts what an author accrues. */
-export function countingOf({ use, usesPerVisitor, accrues }: PriceVersion): [string, number, boolean, boolean] {
-  return [formatMoney(use), usesPerVisitor, accrues.includes('use'), accrues.includes('call')];
-}
-
-function pricesOf(version: PriceVersion): unknown[] {
-  return [version.version, ...countingOf(version)];
+export function countingOf(version: PriceVersion): [string, number, number, boolean, boolean] {
+  const { use, usesPerVisitor, usesPerNetwork, accrues } = version;
+  return [formatMoney(use), usesPerVisitor, usesPerNetwork, accrues.includes('use'), accrues.includes('call')];
 }

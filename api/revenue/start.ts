@@ -48,7 +48,7 @@ export function startRevenue(options: RevenueOptions): Revenue {
   };
   return {
     endpoints: [
-      pricesEndpoint({ prices, tools, noticeDays }),
+      pricesEndpoint({ prices, tools, noticeDays, promotionBudget: settings.promotionBudget }),
       ...authorEndpoints(services),
       ...statementEndpoints(services),
       lineEndpoint(services),
@@ -68,7 +68,7 @@ function runTasks(opened: OpenLedger, { settings, prices, noticeDays, apps, log 
     return 0;
   });
   opened.repeat('post shares', 60 * minute, async () => {
-    await postShares(database, prices);
+    await postShares(database, { prices, budget: settings.promotionBudget });
     await database.query(closeMonths, [settings.disputeDays, null]);
     return 0;
   });

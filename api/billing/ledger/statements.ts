@@ -129,9 +129,9 @@ export const purgeRequests = statement(
 export const recordUsage = statement(
   'record-usage',
   `with added as (
-    insert into ledger.usage (at, id, kind, class, caller, app, latency_ms, status, bytes_in, bytes_out, instance, cost_source)
+    insert into ledger.usage (at, id, kind, class, caller, app, latency_ms, status, bytes_in, bytes_out, instance, network, cost_source)
     select e.*, 'none' from unnest($1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::int[], $8::smallint[],
-      $9::bigint[], $10::bigint[], $11::bigint[]) as e
+      $9::bigint[], $10::bigint[], $11::bigint[], $12::text[]) as e
     on conflict (at, id) do nothing returning instance
   ) select instance::text, count(*)::int as count from added group by instance`,
   z.object({ instance: z.string().transform(BigInt).nullable(), count: z.number() }),

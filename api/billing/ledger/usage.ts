@@ -27,6 +27,8 @@ export interface UsageEvent extends Omit<
   'model' | 'tool' | 'tokensIn' | 'tokensOut' | 'priceVersion' | 'request'
 > {
   readonly id: string;
+  /** A salted hash of the network that a visitor is in. */
+  readonly network?: string;
   /** When it was. Sent twice, it has the same id and the same time. */
   readonly at: Date | string;
   /** What kind of request a visit was; a use when left out. */
@@ -84,5 +86,6 @@ function columnsOf(events: readonly UsageEvent[]): string[] {
     column(({ bytesIn }) => bytesIn),
     column(({ bytesOut }) => bytesOut),
     column(({ instance }) => instance),
+    column(({ network }) => network),
   ];
 }

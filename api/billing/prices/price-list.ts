@@ -44,6 +44,16 @@ const versionSource = z.strictObject({
     .positive()
     .default(50)
     .describe('Uses of an app by one visitor in a day of which its author accrues a share.'),
+  usesPerNetwork: z
+    .int()
+    .positive()
+    .default(200)
+    .describe('The same for all visitors of one /24 (IPv4) or /48 (IPv6), which somebody may have to himself.'),
+  usesPerApp: z
+    .int()
+    .positive()
+    .default(10_000)
+    .describe('Uses of an app by all visitors in a day of which its author accrues a share.'),
 });
 
 const source = z.array(versionSource).min(1, 'must have at least one version').max(200);

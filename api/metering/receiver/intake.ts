@@ -83,6 +83,7 @@ export function createIntake(options: IntakeOptions): (sent: readonly SentLogs[]
       kind: 'visit',
       class: classOf(record, host, visitor),
       caller: visitor.hash,
+      network: visitor.network,
       ...(host.kind === 'app' ? { app: host.app.slug } : {}),
       latencyMs: Math.round(Number(record.endNs - record.startNs) / 1e6),
       status: record.status,

@@ -1,6 +1,6 @@
 // Visitors of apps: a salted hash of the network address, with a salt that lasts for a day, so that nobody is followed over days.
 import { BlockList, isIP } from 'node:net';
-import { addressPrefix, anonymousHash, clientAddress, keyedHash } from '../../http/index.ts';
+import { addressPrefix, anonymousHash, clientAddress, keyedHash, networkPrefix } from '../../http/index.ts';
 
 export interface VisitorRules {
   readonly salt: string;
@@ -10,6 +10,8 @@ export interface VisitorRules {
 
 export interface Visitor {
   readonly hash: string;
+  /** Of the /24 or /48 that the visitor is in, which somebody may have to himself. */
+  readonly network: string;
   /** The hash that apps which the visitor submits without a key are marked with. It is compared, and never stored with a visit. */
   readonly submitter: string;
   /** Whether the address is one of this cluster or machine. */
@@ -36,6 +38,7 @@ export function visitorNames({ salt, trustedProxies }: VisitorRules): (client: s
     const address = clientAddress(hops.at(-1)?.trim(), hops.slice(0, -1).join(','), trustedProxies);
     const visitor = {
       hash: keyedHash(`address:${addressPrefix(address)}`, saltOf(day)),
+      network: keyedHash(`network:${networkPrefix(address)}`, saltOf(day)),
       submitter: anonymousHash(address, salt),
       isInside: isInside(address),
     };

@@ -45,6 +45,8 @@ export const author = {
     gross: 'Worth',
     amount: 'Amount',
     version: 'Prices',
+    capped: (capped: string, uses: string, budget: string) =>
+      `${capped} of ${uses} uses by visitors did not accrue, ${budget} of them because the promotion budget of this installation was spent and the others because of the caps of the price list.`,
     losses: (requests: string) =>
       `The gateway counted ${requests} requests in this month that never came as a record. Some of them may have been uses.`,
     disputes: 'Disputes',

@@ -39,6 +39,8 @@ export const author: Pick<Text, 'author' | 'prices'> = {
     gross: '价值',
     amount: '金额',
     version: '价目版本',
+    capped: (capped, uses, budget) =>
+      `${uses} 次访客使用中有 ${capped} 次未计入分成：其中 ${budget} 次超出本站的推广预算，其余超出价目表的上限。`,
     losses: (requests) => `本月网关计数的请求中有 ${requests} 个没有送达记录，其中可能包含使用。`,
     disputes: '异议',
     unanswered: '尚未答复。',

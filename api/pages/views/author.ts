@@ -122,7 +122,7 @@ function statementParts(statement: StatementView, visit: Visit): Html {
       [text.author.closing, html`<strong>${formatUsd(statement.closing_usd)}</strong>`],
     ])}
     ${statement.lines.length === 0 ? html`<p class="empty">${text.author.empty}</p>` : lines(statement, visit)}
-    ${losses(statement, visit)} ${disputes(statement, visit)}
+    ${capped(statement, visit)} ${losses(statement, visit)} ${disputes(statement, visit)}
   </section>`;
 }
 
@@ -152,6 +152,15 @@ function lines({ lines: list }: StatementView, visit: Visit): Html {
       line.price_version ?? missing(visit),
     ]),
   );
+}
+
+function capped({ capped: list = [] }: StatementView, { text, format }: Visit): Html {
+  if (list.length === 0) return html``;
+  const sumOf = (field: 'uses' | 'accrued' | 'over_budget'): number => list.reduce((sum, day) => sum + day[field], 0);
+  const [uses, accrued, budget] = [sumOf('uses'), sumOf('accrued'), sumOf('over_budget')];
+  return html`<p class="notice in_pipeline">
+    ${text.author.capped(format.integer(uses - accrued), format.integer(uses), format.integer(budget))}
+  </p>`;
 }
 
 function losses({ losses: list }: StatementView, { text, format }: Visit): Html {

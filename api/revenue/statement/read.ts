@@ -1,6 +1,6 @@
 // Reads a statement from the database, at one point in time.
 import type { Database } from '../../billing/index.ts';
-import { disputes, lines, losses, opening, readClock, stateOf } from '../store/statements.ts';
+import { capped, disputes, lines, losses, opening, readClock, stateOf } from '../store/statements.ts';
 import { endOf, firstDay } from './month.ts';
 import { lineView, sumsOf, type StatementView } from './view.ts';
 
@@ -26,6 +26,7 @@ export async function readStatement(database: Database, request: StatementReques
     const [before] = await transaction.query(opening, [author, first]);
     const [state] = await transaction.query(stateOf, [author, first]);
     const disputed = await transaction.query(disputes, [author, first]);
+    const notAccrued = await transaction.query(capped, [author, first]);
     const lost = await transaction.query(losses, [first]);
     if (before === undefined || clock === undefined) throw new Error('the database returned no row');
     return {
@@ -46,6 +47,7 @@ export async function readStatement(database: Database, request: StatementReques
         resolved_at: resolved_at?.toISOString() ?? null,
         resolution,
       })),
+      capped: notAccrued,
       losses: lost.map(({ gateway, requests, after_at, before_at }) => ({
         gateway,
         requests: Number(requests),

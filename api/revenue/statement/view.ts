@@ -59,6 +59,23 @@ export const statementView = z.looseObject({
       resolution: z.string().nullable(),
     }),
   ),
+  capped: z
+    .array(
+      z.object({
+        app: z.string(),
+        day: z.string(),
+        uses: z.int().describe('Uses by visitors on that day.'),
+        accrued: z.int().describe('Those of which a share accrued.'),
+        over_visitor: z.int().describe('Above uses_per_visitor of the price list.'),
+        over_network: z.int().describe('Above uses_per_network.'),
+        over_app: z.int().describe('Above uses_per_app.'),
+        over_budget: z.int().describe('Above the promotion budget of the operator of this installation.'),
+      }),
+    )
+    .optional()
+    .describe(
+      'Days of the month on which not every use by visitors accrued, and why. Absent in statements from before the caps.',
+    ),
   losses: z
     .array(z.object({ gateway: z.string(), requests: z.int(), after_at: z.string(), before_at: z.string() }))
     .describe(

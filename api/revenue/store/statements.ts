@@ -23,14 +23,17 @@ export const versions = statement(
 
 /** $1: [{app, author, share_ppm, submitter}]. */
 export const noteHosted = statement('note-hosted', 'select revenue.note_hosted($1::jsonb, $2) as count', counted);
+/** The apps with the fewest visits first: what they leave of the budget goes to the others. */
 export const daysToPost = statement(
   'days-to-post',
-  'select app, day::text from revenue.days_to_post($1) order by day, app',
+  `select p.app, p.day::text from revenue.days_to_post($1) p
+    left join lateral (select sum(uses) as uses from metering.day m where m.app = p.app and m.day = p.day and m.kind = 'visit' and m.class = 'use') m on true
+    order by p.day, m.uses nulls first, p.app`,
   z.object({ app: z.string(), day: z.string() }),
 );
 export const postDay = statement(
   'post-day',
-  'select revenue.post_day($1, $2, $3, $4::numeric, $5, $6, $7, $8) as count',
+  'select revenue.post_day($1, $2, $3, $4::numeric, $5, $6, $7, $8, $9, $10::numeric, $11) as count',
   counted,
 );
 /** Uses that are received from now on belong to later runs, except those of today, which none has posted yet. */
@@ -108,13 +111,31 @@ export const losses = statement(
   z.object({ gateway: z.string(), requests: bigint, after_at: z.coerce.date(), before_at: z.coerce.date() }),
 );
 
-/** The uses of the day of a line, in the order of its digest: $1 line, $2 author, $3 to $6 prices of the day, $7 and $8 after which, $9 how many. */
+/** Days of a month of which not every visit accrued. */
+export const capped = statement(
+  'capped',
+  `select app, day::text, uses::int, accrued::int, over_visitor::int, over_network::int, over_app::int, over_budget::int
+    from revenue.visits where author = $1 and day >= $2::date and day < $2::date + interval '1 month' and accrued < uses order by day, app`,
+  z.object({
+    app: z.string(),
+    day: z.string(),
+    uses: z.int(),
+    accrued: z.int(),
+    over_visitor: z.int(),
+    over_network: z.int(),
+    over_app: z.int(),
+    over_budget: z.int(),
+  }),
+);
+
+/** The uses of the day of a line, in the order of its digest: $1 line, $2 author, $3 to $7 prices of the day, $8 and $9 after which, $10 how many. */
 export const events = statement(
   'events',
   `select c.id, to_char(c.at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as at_text from revenue.line l, revenue.hosted_on(l.app, l.day) h,
-      lateral revenue.counted(l.app, l.day, h.submitter, $3::numeric, $4, $5, $6) c
-    where l.id = $1 and l.author = $2 and c.item = l.item and ($7::text is null or (c.at, c.id) > (($7::text)::timestamptz, $8::text))
-    order by c.at, c.id limit $9`,
+      lateral revenue.counted(l.app, l.day, h.submitter, (select accrued from revenue.visits v where v.app = l.app and v.day = l.day),
+        $3::numeric, $4, $5, $6, $7) c
+    where l.id = $1 and l.author = $2 and c.item = l.item and ($8::text is null or (c.at, c.id) > (($8::text)::timestamptz, $9::text))
+    order by c.at, c.id limit $10`,
   z.object({ id: z.string(), at_text: z.string() }),
 );
 export const lineOf = statement(

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
+import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../api/billing/prices/price-list.ts';
 import { Receipts } from '../../../api/receipts/receipts.ts';
@@ -48,7 +49,12 @@ beforeAll(async () => {
       at: new Date(`${today}T00:00:00Z`),
     })),
   );
-  await postDayOf(database, { app: 'mine', day: today, prices: readPriceList(undefined, 0) });
+  await postDayOf(database, {
+    app: 'mine',
+    day: today,
+    prices: readPriceList(undefined, 0),
+    budget: parseMoney('1000'),
+  });
   const tomorrow = new Date(Date.parse(today) + 86_400_000 + 3_600_000).toISOString();
   await advanceTo(database, tomorrow, { signer: new Signer(baseUrl, privateKey, keys) });
   const receipts = new Receipts({

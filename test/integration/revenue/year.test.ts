@@ -11,7 +11,7 @@ import { lineFaults } from '../../../api/receipts/verify/statement-lines.ts';
 import { postShares } from '../../../api/revenue/shares.ts';
 import { readStatement } from '../../../api/revenue/statement/read.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
-import { authors, liveThrough, prices, random, type Year } from '../../support/revenue/year.ts';
+import { authors, liveThrough, random, rules, type Year } from '../../support/revenue/year.ts';
 
 let postgres: Postgres;
 let database: Database;
@@ -170,5 +170,5 @@ test('all of it run again posts nothing', async () => {
     { name: 'year-again', text: "update revenue.progress set received_until = '-infinity'", row: z.unknown() },
     [],
   );
-  assert.equal(await postShares(database, prices, ended), 0);
+  assert.equal(await postShares(database, rules, ended), 0);
 });

@@ -2,6 +2,7 @@
 import { authorshipOf } from '../../../api/apps/authors.ts';
 import type { App } from '../../../api/apps/hosted-apps.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
+import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { readPriceList } from '../../../api/billing/prices/price-list.ts';
 import { noteAuthors, postDayOf } from '../../../api/revenue/shares.ts';
 
@@ -9,5 +10,10 @@ import { noteAuthors, postDayOf } from '../../../api/revenue/shares.ts';
 export async function postToday(database: Database, app: App, prices: string): Promise<number> {
   await noteAuthors(database, [authorshipOf(app)]);
   const day = new Date().toISOString().slice(0, 10);
-  return postDayOf(database, { app: app.metadata.name, day, prices: readPriceList(prices, 0) });
+  return postDayOf(database, {
+    app: app.metadata.name,
+    day,
+    prices: readPriceList(prices, 0),
+    budget: parseMoney('1000'),
+  });
 }

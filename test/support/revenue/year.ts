@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { keyAccount, promotionAccount, revenueAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
+import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { type PriceList, readPriceList } from '../../../api/billing/prices/price-list.ts';
 import { adjust, refund, resolve } from '../../../api/revenue/corrections.ts';
 import { noteAuthors, postShares, versionOn } from '../../../api/revenue/shares.ts';
@@ -63,6 +64,9 @@ export const prices = readPriceList(
   ]),
   14,
 );
+
+/** A budget that is never spent. */
+export const rules = { prices, budget: parseMoney('1000000') };
 
 /** Numbers between 0 and 1, the same each time. */
 export function random(seed: number): () => number {
@@ -132,13 +136,13 @@ export async function liveThrough(
     await database.query(receivedAtOnce, []);
     // Hours after midnight, twice and by two replicas at once.
     now = new Date(begin + dayMs + 3 * 3_600_000 * chance());
-    await Promise.all([postShares(database, prices, now), postShares(database, prices, now)]);
+    await Promise.all([postShares(database, rules, now), postShares(database, rules, now)]);
     await correct(database, { counted, open, now, day }, chance);
     await database.query(closeMonths, [14, now]);
   }
   // Whatever comes still, comes within the grace of the last day.
   now = new Date(start + (days + 40) * dayMs);
-  await postShares(database, prices, now);
+  await postShares(database, rules, now);
   return counted;
 }
 

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { authorshipOf } from '../../../../api/apps/authors.ts';
 import type { Database } from '../../../../api/billing/database/database.ts';
+import { parseMoney } from '../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../../api/billing/prices/price-list.ts';
 import { adjust, CorrectionError, refund, resolve } from '../../../../api/revenue/corrections.ts';
@@ -42,7 +43,7 @@ beforeAll(async () => {
       class: id === 'c' ? 'asset' : 'use',
     })),
   );
-  await postDayOf(database, { app: 'mine', day: today, prices });
+  await postDayOf(database, { app: 'mine', day: today, prices, budget: parseMoney('1000') });
 });
 afterAll(() => sample.stop());
 
