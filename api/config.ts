@@ -32,6 +32,8 @@ export interface ApiConfig {
   readonly appsPerNetwork: number;
   readonly pollSeconds: number;
   readonly logStreams: number;
+  /** Internal port of the operator; undefined: submitted repositories are not checked. */
+  readonly operatorUrl: string | undefined;
   readonly drainSeconds: number;
 }
 
@@ -80,6 +82,12 @@ export const environment = z.object({
     .default(10)
     .describe('Minimum seconds between two polls of one repository that submissions ask for.'),
   MOORAGE_LOG_STREAMS: count.default(200).describe('Maximum number of build logs that a replica streams at once.'),
+  MOORAGE_OPERATOR_URL: z
+    .url()
+    .optional()
+    .describe(
+      'Internal port of the operator, which checks that a submitted repository can be read. Without it, none is checked.',
+    ),
   MOORAGE_DRAIN_SECONDS: count.default(10).describe('Seconds after SIGTERM for which requests are still served.'),
 });
 
@@ -104,6 +112,7 @@ export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiCo
     appsPerNetwork: read.MOORAGE_APPS_PER_NETWORK,
     pollSeconds: read.MOORAGE_POLL_SECONDS,
     logStreams: read.MOORAGE_LOG_STREAMS,
+    operatorUrl: read.MOORAGE_OPERATOR_URL,
     drainSeconds: read.MOORAGE_DRAIN_SECONDS,
   };
 }

@@ -10,6 +10,7 @@ import {
   startHealthServer,
   stopOnShutdown,
 } from '../lib/kubernetes/index.ts';
+import { lookupClient } from '../lib/git/index.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry } from '../lib/metrics.ts';
 import { appIndex, appIndexers, hostedApps, readAppSettings } from './apps/index.ts';
@@ -20,7 +21,7 @@ import { readRevenueSettings } from './revenue/index.ts';
 import { modelAppOf, readModelSettings } from './models/index.ts';
 import { readReceiptSettings } from './receipts/index.ts';
 import { startServer } from './http/index.ts';
-import { createSubmitter, podLogs, submitEndpoints, submitMetrics } from './submit/index.ts';
+import { createRepositoryCheck, createSubmitter, podLogs, submitEndpoints, submitMetrics } from './submit/index.ts';
 import { GuardedFetcher, readFetchConfig, readToolSettings } from './tools/index.ts';
 
 const config = readApiConfig();
@@ -43,12 +44,18 @@ const reflector = createReflector({
 const apps = appIndex(reflector.store, config.appsNamespace);
 const reflecting = reflector.run(ending.signal);
 
+const metering = readMeteringSettings();
+const checkRepository =
+  config.operatorUrl === undefined || metering.token === undefined
+    ? undefined
+    : createRepositoryCheck({ lookUp: lookupClient({ operatorUrl: config.operatorUrl, token: metering.token }) });
 const submit = createSubmitter({
   client,
   apps,
   namespace: config.appsNamespace,
   pollMs: config.pollSeconds * 1000,
   modelsUsd: config.submittedModelsUsd,
+  checkRepository,
   limits: { perCallerAndDay: config.submissionsPerDay, apps: config.maxApps, perNetwork: config.appsPerNetwork },
 });
 const submitting = submitEndpoints({
@@ -68,7 +75,7 @@ const api = createApi({
   models,
   tools: readToolSettings(),
   appCalls: readAppSettings(),
-  metering: readMeteringSettings(),
+  metering,
   receipts: readReceiptSettings(),
   revenue: readRevenueSettings(),
   apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0], systemNamespace: config.systemNamespace },

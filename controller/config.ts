@@ -132,7 +132,9 @@ export const environment = z.object({
     .string()
     .min(32, 'must be a secret of at least 32 characters')
     .optional()
-    .describe('Secret of at least 32 characters that the operator shows there.'),
+    .describe(
+      'Secret of at least 32 characters that the operator shows there, and the API to the operator when it asks about a repository.',
+    ),
   MOORAGE_KUBELET_PORT: count.default(10_250).describe('Port of the kubelets.'),
   MOORAGE_APPS_IDLE_AFTER: idleAfter
     .optional()
@@ -184,6 +186,8 @@ export interface OperatorConfig {
   readonly kubeletPort: number;
   /** Where it is reported; undefined where it is not. */
   readonly compute: { readonly url: string; readonly token: string } | undefined;
+  /** What the API shows when it asks about a repository; absent: nobody may ask. */
+  readonly internalToken: string | undefined;
   readonly activityMs: number;
   /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
   readonly serviceAccount?: string | undefined;
@@ -210,6 +214,7 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
     usageMs: read.MOORAGE_APPS_USAGE_INTERVAL,
     kubeletPort: read.MOORAGE_KUBELET_PORT,
     compute: computeOf(read),
+    internalToken: read.MOORAGE_METERING_TOKEN,
     activityMs: read.MOORAGE_ACTIVITY_INTERVAL,
     serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };

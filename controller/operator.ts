@@ -1,4 +1,5 @@
 // The operator's parts and how they hang together: wiring only.
+import type { RequestListener } from 'node:http';
 import { Registry, collectDefaultMetrics } from 'prom-client';
 import { labels } from '../crds/names.ts';
 import { createLog } from '../lib/log.ts';
@@ -10,7 +11,11 @@ import { activityRecord } from './idle/activity.ts';
 import { createActivityTask } from './idle/task.ts';
 import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
+import type { InstallationConfig } from './reconcile/installation-config.ts';
 import { createRetentionTask } from './retention/retention.ts';
+import { lookupListener, lookupPath } from '../lib/git/index.ts';
+import type { Repository } from '../lib/repository.ts';
+import { resolveRevision } from './steps/source/revision.ts';
 import { isNapping } from './steps/deploy/idle/nap.ts';
 import { computeReporter } from './usage/compute.ts';
 import { kubeletUsage } from './usage/kubelet.ts';
@@ -41,7 +46,10 @@ export async function runOperator(): Promise<void> {
   const connection =
     serviceAccount === undefined ? await defaultConnection() : await inClusterConnection(serviceAccount);
   const client = createClient(connection, { userAgent: 'moorage-operator' });
-  const manager = createManager({ client, log, registry, healthPort: internalPort, leaderElection: lease });
+  const manager = createManager({
+    ...{ client, log, registry, healthPort: internalPort, leaderElection: lease },
+    routes: lookupRoutes(config, read.internalToken),
+  });
   const caches = mirror(manager, config);
   const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator', instance: lease.identity, log });
 
@@ -120,4 +128,14 @@ export async function runOperator(): Promise<void> {
     manager.addLeaderTask('gateway certificate', createCertificateTask({ ...seen, log, registry }));
   }
   await manager.run();
+}
+
+/** Lookups for submissions at once; git holds what a server sends in memory. */
+const maximumLookups = 4;
+
+/** Answers the API, which asks whether a repository can be read before it takes a name for it. */
+function lookupRoutes({ gitHosts }: InstallationConfig, token: string | undefined): Record<string, RequestListener> {
+  if (token === undefined) return {};
+  const resolve = (repository: Repository): ReturnType<typeof resolveRevision> => resolveRevision({ repository });
+  return { [lookupPath]: lookupListener({ token, hosts: gitHosts, limit: maximumLookups, resolve }) };
 }

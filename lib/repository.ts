@@ -59,6 +59,62 @@ export function parseRepository(text: string, hosts: GitHosts): Repository {
   );
 }
 
+/** A repository as people copy it, with the branch or folder that an address of a page names. */
+export interface RepositoryAddress {
+  readonly repository: Repository;
+  readonly branch?: string | undefined;
+}
+
+/** Pages of a branch: GitHub and Bitbucket, GitLab, Gitea and Forgejo. */
+const branchPage = /^(\/[^/]+\/[^/]+)\/(?:(?:-\/)?(?:tree|blob)|src\/branch|src)\/(.+?)\/?$/;
+/** Query parameters that only choose what a page shows. */
+const pageParameters = /^(tab|utm_[a-z]+)$/;
+
+/**
+ * Parses what somebody copied: what {@link parseRepository} takes, and addresses without a protocol, of git by SSH, of a
+ * branch (…/tree/main), and with the query or fragment of a page (?tab=readme, #readme).
+ * @throws RepositoryError
+ */
+export function parseAddress(text: string, hosts: GitHosts): RepositoryAddress {
+  const written = withProtocol(text.trim(), hosts);
+  if (!URL.canParse(written)) return { repository: parseRepository(written, hosts) };
+  const url = new URL(written);
+  url.hash = '';
+  for (const name of [...url.searchParams.keys()]) if (pageParameters.test(name)) url.searchParams.delete(name);
+  const [, path, branch] = branchPage.exec(url.pathname) ?? [];
+  if (path === undefined || branch === undefined) return { repository: parseRepository(url.href, hosts) };
+  url.pathname = path;
+  return { repository: parseRepository(url.href, hosts), branch: decodePath(branch) };
+}
+
+const sshAddresses = [
+  /^git@(?<host>[^/:@\s]+):(?!\d+\/)\/?(?<path>\S+)$/,
+  /^(?:git\+)?ssh:\/\/git@(?<host>[^/:@\s]+)(?::\d+)?\/(?<path>\S+)$/,
+];
+
+/** git@host:owner/name, ssh://git@host/owner/name and host/owner/name as the address by https of the same repository. */
+function withProtocol(text: string, hosts: GitHosts): string {
+  for (const pattern of sshAddresses) {
+    const { host, path } = pattern.exec(text)?.groups ?? {};
+    if (host !== undefined && path !== undefined) return `${schemeOf(host, hosts)}://${host}/${path}`;
+  }
+  const [first = '', ...rest] = text.split('/');
+  const isHost = hosts.allowed.includes(first.toLowerCase()) || /^[^@:\s]+\.[^@:\s]+$/.test(first);
+  return isHost && rest.length > 1 ? `${schemeOf(first, hosts)}://${text}` : text;
+}
+
+function schemeOf(host: string, { insecure }: GitHosts): string {
+  return insecure.includes(host.toLowerCase()) ? 'http' : 'https';
+}
+
+function decodePath(path: string): string {
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
 /** The repository, or why it is refused. */
 export function readRepository(text: string, hosts: GitHosts): Repository | RepositoryError {
   try {

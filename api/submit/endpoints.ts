@@ -1,11 +1,12 @@
 // The endpoints that submit a repository, report its status and stream its build log.
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import { parseRepository, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
+import { parseAddress, RepositoryError, type GitHosts, type Repository } from '../../lib/repository.ts';
 import { clusterUnavailable, defineEndpoint, type Endpoint, invalid, type RequestContext } from '../http/index.ts';
 import type { AppsSite } from '../../crds/app-url.ts';
 import { contact, oneLine } from '../../crds/contact.ts';
 import { ownershipFile, sealContact } from '../../lib/ownership-token.ts';
+import type { SubmittedAddress } from './check-repository.ts';
 import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';
 import { type AppIndex, type LinkBase, statusView, type StatusView, viewStatus } from '../apps/index.ts';
@@ -14,6 +15,8 @@ import {
   beingRemoved,
   notSubmitted,
   platformFull,
+  repositoryNotFound,
+  repositoryUnreachable,
   tooManyApps,
   tooManyStreams,
   tooManySubmissions,
@@ -44,7 +47,13 @@ export interface SubmitServices {
 
 const submission = z
   .strictObject({
-    repo: z.string().min(1).max(512).describe('Source repository as owner/name or a full URL'),
+    repo: z
+      .string()
+      .min(1)
+      .max(512)
+      .describe(
+        'Source repository: owner/name, or an address as it is copied from a browser or from git clone. A branch in the address must be the default branch.',
+      ),
     contact: contact.optional().describe('Contact for launch and revenue notifications: an e-mail address or a URL'),
     note: z
       .string()
@@ -92,6 +101,7 @@ function submitEndpoint(services: SubmitServices): Endpoint {
     summary: 'Submit a repository for hosting',
     description:
       'The repository is reviewed, built into an image and deployed on its own subdomain over HTTPS. Submission is free. ' +
+      'Its git server is asked first: for a repository that cannot be read, nothing is created. ' +
       'Submitting the same repository again does not create a second app: the response has its current status, and the repository is checked for a new commit at once. ' +
       'If the app was rejected, submitting it again also retries it, with the same commit if there is no newer one. Each retry of a commit waits twice as long as the one before, from a minute to a day; retry_at is the time. ' +
       'contact and note are what the first submitter says: moorage.yaml in the repository overrides both, and ownership in the response says how an author can give a contact that is not public. ' +
@@ -110,13 +120,22 @@ function submitEndpoint(services: SubmitServices): Endpoint {
       ownership: ownership.optional().describe('How to prove that the contact is that of the author.'),
     }),
     outputDescription: 'The app and its status. Poll status_url for the outcome.',
-    problems: [tooManySubmissions, tooManyApps, platformFull, beingRemoved, clusterUnavailable],
+    problems: [
+      repositoryNotFound,
+      repositoryUnreachable,
+      tooManySubmissions,
+      tooManyApps,
+      platformFull,
+      beingRemoved,
+      clusterUnavailable,
+    ],
     async handler({ body }, context) {
-      const repository = readRepository(body.repo, services.hosts);
+      const { repository, branch } = readAddress(body.repo, services.hosts);
       try {
         const { hash: caller, network } = context.caller();
         const submitted = await services.submit({
           repository,
+          branch,
           contact: body.contact,
           note: body.note,
           caller,
@@ -265,9 +284,9 @@ function linkBase({ baseUrl, site, hosts }: SubmitServices): LinkBase {
   return { baseUrl, site, defaultHost: hosts.allowed[0] };
 }
 
-function readRepository(text: string, hosts: GitHosts): Repository {
+function readAddress(text: string, hosts: GitHosts): SubmittedAddress {
   try {
-    return parseRepository(text, hosts);
+    return parseAddress(text, hosts);
   } catch (error) {
     if (!(error instanceof RepositoryError)) throw error;
     throw invalid([{ in: 'body', field: 'repo', message: `is not accepted: ${error.message}`, fix: error.fix }]);

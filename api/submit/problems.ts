@@ -9,12 +9,28 @@ export const notSubmitted: ProblemType = {
     'No app is hosted from this repository. To submit it, send POST /api/submit with {"repo": "owner/name"}.',
 };
 
+export const repositoryNotFound: ProblemType = {
+  slug: 'repository-not-found',
+  status: 422,
+  title: 'Repository not found',
+  description:
+    'No public repository with a commit was found at this address, or it has moved. `detail` says which, and `rule` names it. No name was taken for it.',
+};
+
+export const repositoryUnreachable: ProblemType = {
+  slug: 'repository-unreachable',
+  status: 503,
+  title: 'Git server not reachable',
+  description:
+    'The git server of the repository could not be asked, so it is not known whether the repository exists. No name was taken for it. Submit it again after the number of seconds in Retry-After.',
+};
+
 export const tooManySubmissions: ProblemType = {
   slug: 'too-many-submissions',
   status: 429,
   title: 'Too many new repositories',
   description:
-    'The number of new repositories is limited for each caller within 24 hours. Repositories that are already hosted can be submitted again at any time.',
+    'The number of new repositories is limited for each caller within 24 hours, and that of repositories which cannot be read for each network within ten minutes. Repositories that are already hosted can be submitted again at any time.',
 };
 
 export const tooManyApps: ProblemType = {

@@ -8,6 +8,7 @@ import { Problem } from '../../lib/problem.ts';
 import { repositoryHash, type Repository } from '../../lib/repository.ts';
 import { beingRemoved, platformFull } from './problems.ts';
 import { checkRoom, type Limits } from './admission.ts';
+import type { CheckRepository } from './check-repository.ts';
 import { type App, type AppIndex, hostedApps, oldestFirst, repositoryOf } from '../apps/index.ts';
 import { retriableFrom } from './retry-wait.ts';
 import { slugCandidates } from './slug.ts';
@@ -15,6 +16,8 @@ import { slugCandidates } from './slug.ts';
 /** What is submitted, by whom. */
 export interface Submission {
   readonly repository: Repository;
+  /** Branch that its address names. */
+  readonly branch?: string | undefined;
   readonly contact?: string | undefined;
   readonly note?: string | undefined;
   /** Hashes of the caller and of the network. */
@@ -43,6 +46,8 @@ export interface SubmitterOptions {
   readonly limits: Limits;
   /** Daily budget in USD with which a new app can call models; undefined where it cannot. */
   readonly modelsUsd?: string | undefined;
+  /** Asks whether a repository can be read before a name is taken for it; absent: it is not asked. */
+  readonly checkRepository?: CheckRepository | undefined;
   /** Minimum milliseconds between two polls of one repository requested here. */
   readonly pollMs: number;
   /** Milliseconds until a rejected app can be retried the second time; doubles with each retry of its commit. */
@@ -53,7 +58,10 @@ export interface SubmitterOptions {
 const fieldManager = 'moorage-api';
 const seenWithinMs = 2_000;
 
-/** Submits repositories. @throws Problem (too-many-submissions, too-many-apps, platform-full, being-removed) */
+/**
+ * Submits repositories. @throws Problem (too-many-submissions, too-many-apps, platform-full, being-removed, and those of
+ * the check of the repository)
+ */
 export function createSubmitter(options: SubmitterOptions): (submission: Submission) => Promise<SubmissionResult> {
   const { client, apps, namespace, now = Date.now, retryMs = 60_000 } = options;
   const unseen = new Map<string, App>();
@@ -157,6 +165,10 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   return async (submission) => {
     const hash = repositoryHash(submission.repository.url);
     const cached = apps.byRepository(hash);
+    // Not in turn: a git server may be slow. Limits come first, so that they cost nobody a question.
+    if (cached === undefined) checkRoom(apps, [...unseen.values()], submission, options.limits, now());
+    if (cached === undefined || submission.branch !== undefined)
+      await options.checkRepository?.(submission, submission.network);
     const { app, created } =
       cached === undefined ? await exclusively(() => createOrFind(submission, hash)) : { app: cached, created: false };
     if (app.metadata.deletionTimestamp !== undefined) {

@@ -9,7 +9,7 @@ export const reasons = {
   SourceResolved: {
     Resolved: ['done'],
     Resolving: ['waiting'],
-    RepositoryUnreachable: ['failed'],
+    RepositoryUnreachable: ['failed', 'stalled'],
     RepositoryRefused: ['stalled'],
     RepositoryNotFound: ['stalled'],
     RepositoryMoved: ['stalled'],

@@ -11,6 +11,9 @@ import { RepositoryError } from '../../../lib/repository.ts';
 import { refusedRepository, type RevisionFailure, type RevisionResult } from './revision.ts';
 
 const retryMs = 30_000;
+/** A repository of which no commit is known is rejected once it could not be reached for this long; it is asked less often then. */
+const unreachableMs = 3_600_000;
+const rejectedRetryMs = 300_000;
 
 /**
  * What makes two polls of a repository the same: `<source>` or `<source>-<value of the poll annotation>`, hashed.
@@ -44,7 +47,30 @@ function take(snapshot: Snapshot, draft: Draft, identity: string, result: Revisi
   if (draft.source !== undefined) draft.source = { ...draft.source, polledAt, polledFor: identity };
   const afterMs =
     draft.source === undefined ? jitter(snapshot.app, retryMs) : untilDue(snapshot, draft.source, identity);
+  if (!result.final && draft.source === undefined) return unreached(snapshot, result, afterMs);
   return failed(result, draft.source !== undefined, afterMs);
+}
+
+/** No commit is known, and the git server does not answer: tried again, and rejected after an hour of that. */
+function unreached(snapshot: Snapshot, { reason, rule, message, fix }: RevisionFailure, afterMs: number): Outcome {
+  const last = snapshot.app.status?.conditions?.find((condition) => condition.type === 'SourceResolved');
+  const since = last?.status === 'False' ? Date.parse(last.lastTransitionTime) : snapshot.now.getTime();
+  if (snapshot.now.getTime() - since < unreachableMs)
+    return {
+      kind: 'failed',
+      reason,
+      message: `${message} ${fix} If it cannot be reached for an hour, it is rejected.`,
+      afterMs,
+    };
+  return stalled(
+    'RepositoryUnreachable',
+    {
+      rule,
+      message: `The repository could not be reached since ${timestamp(new Date(since))}. ${message}`,
+      fix: 'Check its address, and that its git server responds. It is asked every five minutes, and goes on when it responds.',
+    },
+    jitter(snapshot.app, rejectedRetryMs),
+  );
 }
 
 function failed(failure: RevisionFailure, isKnown: boolean, afterMs?: number): Outcome {
@@ -74,7 +100,9 @@ function again(
   afterMs: number | undefined,
 ): Outcome {
   const rejection = snapshot.app.status?.rejection;
-  if (reason === 'RepositoryUnreachable') return { kind: 'failed', reason, message, afterMs, blocking: !known };
+  const isRejected = !known && rejection?.rule === 'source/repository-unreachable';
+  if (reason === 'RepositoryUnreachable' && !isRejected)
+    return { kind: 'failed', reason, message, afterMs, blocking: !known };
   return {
     kind: 'stalled',
     reason,

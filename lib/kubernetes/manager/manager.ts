@@ -4,7 +4,7 @@ import type { Client } from '../client/client.ts';
 import type { Clock } from '../clock.ts';
 import type { Controller } from '../loop/controller.ts';
 import { messageOf } from '../errors.ts';
-import type { HealthCheck, HealthServer, ReflectorHealth } from './health.ts';
+import type { HealthCheck, HealthServer, HealthServerOptions, ReflectorHealth } from './health.ts';
 import { reflectorAlive, reflectorSynced, startHealthServer, workersAlive } from './health.ts';
 import type { LeaderElectionOptions } from '../election/leader-election.ts';
 import { createLeaderElection } from '../election/leader-election.ts';
@@ -26,6 +26,8 @@ export interface ManagerOptions {
   healthPort?: number;
   /** Default all addresses. */
   healthHost?: string;
+  /** Further listeners of that server, by path. They answer whether this replica leads or not. */
+  routes?: HealthServerOptions['routes'];
   /** Without it, this process always acts. */
   leaderElection?: Omit<LeaderElectionOptions, 'client' | 'onLost' | 'onAcquired' | 'clock' | 'log'>;
   /** Further checks. */
@@ -169,11 +171,12 @@ class ProcessManager implements Manager {
   }
 
   async #startHealth(): Promise<HealthServer | undefined> {
-    const { healthPort: port, healthHost: host, registry, liveness = [], readiness = [] } = this.#options;
+    const { healthPort: port, healthHost: host, routes, registry, liveness = [], readiness = [] } = this.#options;
     if (port === undefined) return undefined;
     return startHealthServer({
       port,
       ...(host === undefined ? {} : { host }),
+      ...(routes === undefined ? {} : { routes }),
       registry,
       liveness: [
         ...this.#reflectors.map((reflector) => reflectorAlive(reflector)),

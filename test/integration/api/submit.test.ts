@@ -2,7 +2,12 @@
 // suffice.
 import assert from 'node:assert/strict';
 import { afterAll, afterEach, beforeAll, beforeEach, test } from 'vitest';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
+import { resolveRevision } from '../../../controller/steps/source/revision.ts';
+import { lookupClient, lookupListener, type LookupAnswer } from '../../../lib/git/index.ts';
+import { startGitServer } from '../../support/operator/git-server.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';
 import { setStatus, startAppsServer } from '../../support/api/apps-server.ts';
 import { namespaces, startReplica, type Replica, type ReplicaOptions } from '../../support/api/replica.ts';
@@ -299,4 +304,68 @@ test('the API server killed and back: the status goes on from the cache, and sub
   await restarted;
   assert.deepEqual(new Set(seen), new Set([200]));
   assert.deepEqual((await apps()).map(({ metadata }) => metadata.name).sort(), ['chat', 'second']);
+});
+
+test('a repository that does not exist takes no name; its address is refused with what to do', async () => {
+  const git = await startGitServer();
+  const token = 't'.repeat(32);
+  const operator = createServer(
+    lookupListener({
+      token,
+      hosts: { allowed: [git.host], insecure: [git.host] },
+      limit: 4,
+      resolve: (repository) => resolveRevision({ repository }),
+    }),
+  );
+  await new Promise<void>((resolve) => operator.listen(0, '127.0.0.1', resolve));
+  const { port } = operator.address() as AddressInfo;
+  const settings = { allowed: [git.host], insecure: [git.host] };
+  const lookUp = lookupClient({ operatorUrl: `http://127.0.0.1:${port}`, token });
+  const one = await replica({ ...settings, lookUp });
+  try {
+    const missing = await read(await one.submit('owner/missing'));
+    assert.deepEqual([missing.code, missing.type?.split('/').at(-1)], [422, 'repository-not-found']);
+    assert.match(missing.detail ?? '', /No public repository was found .* Nothing was created\./);
+    assert.deepEqual(await apps(), [], 'no name is taken');
+
+    const other = await read(await one.submit(`${git.url}/tree/dev`));
+    assert.equal(other.code, 400);
+    assert.match(JSON.stringify(other), /names the branch dev, and the default branch \(main\)/);
+    assert.deepEqual(await apps(), []);
+
+    const found = await read(await one.submit(`${git.host}/owner/hello/tree/main?tab=readme#readme`));
+    assert.deepEqual([found.code, found.created], [200, true]);
+    assert.equal((await apps())[0]?.spec.source.repo, git.url);
+    const again = await read(await one.submit(`${git.url}/tree/dev`));
+    assert.equal(again.code, 400, 'also of a repository that is hosted');
+
+    const wrong = await replica({
+      ...settings,
+      lookUp: lookupClient({ operatorUrl: `http://127.0.0.1:${port}`, token: 'x' }),
+    });
+    const unknown = await read(await wrong.submit('stranger/hello'));
+    assert.deepEqual([unknown.code, unknown.retryAfter], [503, '60']);
+    assert.equal((await apps()).length, 1);
+  } finally {
+    operator.closeAllConnections();
+    operator.close();
+    await git.stop();
+  }
+});
+
+test('a network that submits many repositories in vain has to wait; nobody else does', async () => {
+  const lookUp = (): Promise<LookupAnswer> =>
+    Promise.resolve({
+      ok: false,
+      final: true,
+      rule: 'source/repository-not-found',
+      message: 'None.',
+      fix: 'Check it.',
+    });
+  const one = await replica({ lookUp });
+  const codes = [];
+  for (let index = 0; index < 31; index += 1) codes.push((await one.submit(`octo/none-${index}`)).status);
+  assert.deepEqual([codes.slice(0, 30).every((code) => code === 422), codes[30]], [true, 429]);
+  assert.equal((await one.submit('octo/none', '198.51.100.7')).status, 422);
+  assert.deepEqual(await apps(), []);
 });

@@ -11,7 +11,10 @@ import { startServer } from '../../../api/http/server.ts';
 import { submitEndpoints } from '../../../api/submit/endpoints.ts';
 import { appIndex, appIndexers, hostedApps } from '../../../api/apps/hosted-apps.ts';
 import { podLogs } from '../../../api/submit/log/pod-log.ts';
+import { createRepositoryCheck } from '../../../api/submit/check-repository.ts';
 import { createSubmitter } from '../../../api/submit/submit-app.ts';
+import type { LookupAnswer } from '../../../lib/git/index.ts';
+import type { Repository } from '../../../lib/repository.ts';
 import { ensureCertificate } from '../../../cluster/node/control-plane/certificates.ts';
 import { createClient, createReflector, fileConnection, type Connection } from '../../../lib/kubernetes/index.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
@@ -91,6 +94,8 @@ export interface ReplicaOptions {
   apps?: number;
   pollMs?: number;
   modelsUsd?: string;
+  /** Where repositories are looked up; every one can be read unless given. */
+  lookUp?: (repository: Repository) => Promise<LookupAnswer>;
   allowed?: string[];
   insecure?: string[];
 }
@@ -110,6 +115,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     apps: maximum = 10_000,
     pollMs = 60_000,
     modelsUsd,
+    lookUp = () => Promise.resolve({ ok: true, commit: 'a'.repeat(40), reference: 'refs/heads/main' }),
     allowed = ['git.test'],
     insecure = [],
   } = options;
@@ -134,6 +140,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     pollMs,
     modelsUsd,
     limits: { perCallerAndDay, perNetwork, apps: maximum },
+    checkRepository: createRepositoryCheck({ lookUp }),
   });
   const registers = [new Registry()];
   const port = Promise.withResolvers<number>();

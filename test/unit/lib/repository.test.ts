@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import {
   acceptedRepository,
+  parseAddress,
   parseRepository,
   readRepository,
   RepositoryError,
@@ -79,6 +80,43 @@ test('an accepted address has the same normal form, whichever hosts are allowed 
   for (const [text, url] of accepted) assert.equal(acceptedRepository(parseRepository(text, hosts).cloneUrl).url, url);
   const { host, owner, name } = acceptedRepository('https://git.gone.test/a/b.git/');
   assert.deepEqual([host, owner, name], ['git.gone.test', 'a', 'b']);
+});
+
+test('an address is taken as it is copied from a browser or from git clone', () => {
+  const copied: readonly (readonly [string, string, string?])[] = [
+    ['github.com/owner/name', 'https://github.com/owner/name'],
+    ['GitHub.com/owner/name.git', 'https://github.com/owner/name'],
+    ['git@github.com:owner/name.git', 'https://github.com/owner/name'],
+    ['git@github.com:owner/name', 'https://github.com/owner/name'],
+    ['ssh://git@github.com/owner/name.git', 'https://github.com/owner/name'],
+    ['https://github.com/owner/name/tree/main', 'https://github.com/owner/name', 'main'],
+    ['github.com/owner/name/tree/feature/one/', 'https://github.com/owner/name', 'feature/one'],
+    ['https://github.com/owner/name/blob/main/README.md', 'https://github.com/owner/name', 'main/README.md'],
+    ['https://github.com/owner/name/tree/a%20b#readme', 'https://github.com/owner/name', 'a b'],
+    ['https://github.com/owner/name#readme', 'https://github.com/owner/name'],
+    ['https://github.com/owner/name?tab=readme', 'https://github.com/owner/name'],
+    ['https://github.com/owner/name/?tab=readme-ov-file#usage', 'https://github.com/owner/name'],
+    ['owner/name', 'https://github.com/owner/name'],
+    ['tree/main', 'https://github.com/tree/main'],
+  ];
+  const github = { allowed: ['github.com'], insecure: [] };
+  for (const [text, url, branch] of copied) {
+    const found = parseAddress(text, github);
+    assert.deepEqual([found.repository.url, found.branch], [url, branch], text);
+  }
+});
+
+test('an address that names something else is refused, not shortened', () => {
+  for (const text of [
+    'https://github.com/owner/name?ref=dev',
+    'https://github.com/owner/name/pull/5',
+    'https://github.com/owner/name/issues',
+    'git@evil.test:owner/name',
+    'evil.test/owner/name',
+    'ssh://somebody@github.com/owner/name',
+    'https://token@github.com/owner/name#readme',
+  ])
+    assert.throws(() => parseAddress(text, { allowed: ['github.com'], insecure: [] }), RepositoryError, text);
 });
 
 test('a fix is a sentence', () => {

@@ -60,6 +60,13 @@ const unreachable = {
   fix: 'Wait.',
 } as const;
 
+const unreachedSince = {
+  type: 'SourceResolved',
+  status: 'False',
+  reason: 'RepositoryUnreachable',
+  message: 'None.',
+} as const;
+
 const missing = {
   ok: false,
   final: true,
@@ -132,6 +139,39 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'the repository cannot be reached at first',
     snapshot: snapshotOf(app(), { poll: unreachable }),
+    phase: 'Pending',
+    public: 'in_pipeline',
+    asks: [],
+    conditions: conditions(
+      'Ready=False RepositoryUnreachable',
+      'Reconciling=True RepositoryUnreachable',
+      'SourceResolved=False RepositoryUnreachable',
+      unreached.pipeline,
+      unreached.run,
+    ),
+  },
+  {
+    name: 'the server has not been reached for an hour',
+    snapshot: snapshotOf(app({}, { conditions: [{ ...unreachedSince, lastTransitionTime: at(-3600) }] }), {
+      poll: unreachable,
+    }),
+    phase: 'Rejected',
+    public: 'rejected',
+    rule: 'source/repository-unreachable',
+    asks: [],
+    conditions: conditions(
+      'Ready=False RepositoryUnreachable',
+      'Stalled=True RepositoryUnreachable',
+      'SourceResolved=False RepositoryUnreachable',
+      unreached.pipeline,
+      unreached.run,
+    ),
+  },
+  {
+    name: 'the server has not been reached for less than an hour',
+    snapshot: snapshotOf(app({}, { conditions: [{ ...unreachedSince, lastTransitionTime: at(-3590) }] }), {
+      poll: unreachable,
+    }),
     phase: 'Pending',
     public: 'in_pipeline',
     asks: [],
