@@ -17,6 +17,19 @@ export interface Alert {
   readonly runbook: readonly string[];
 }
 
+/** True where no process of a component can be scraped. */
+export function isAbsent(component: string): string {
+  return `absent(process_start_time_seconds{job="moorage-${component}"})`;
+}
+
+/** The expression, but not while its cause has an alert of its own: one outage, one alert. */
+export function unlessCausedBy(cause: string, expr: string): string {
+  return `(${expr}) unless on () (${cause})`;
+}
+
+/** The database is away. */
+export const isDatabaseAway = 'min(moorage_database_up) == 0';
+
 /** Alerts about one subject. */
 export interface AlertGroup {
   /** Name of the group in Prometheus, in kebab-case. */

@@ -2,12 +2,13 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Arguments } from '../arguments.ts';
-import { waitForRelease } from '../install/helm.ts';
+import { checkWorkloads } from '../install/workloads.ts';
 import { toolPhase } from '../install/tool-steps.ts';
 import { findHelm, findKind } from '../install/tools.ts';
 import { withLock } from '../lock.ts';
 import { httpsUrl } from '../node/gateway/ports.ts';
 import { node } from '../node/settings.ts';
+import { platformNamespaces } from '../node/status.ts';
 import { paths } from '../paths.ts';
 import { formatElapsed, lineReporter, say } from '../report.ts';
 import { run } from '../shell.ts';
@@ -103,9 +104,7 @@ async function status(): Promise<string[]> {
   if (!(await containerExists(containers.node))) return ['there is no kind cluster: `npm run up` creates one'];
   try {
     say(await nodeKubectl(['get', 'nodes,pods', '--all-namespaces']));
-    await nodeKubectl(['-n', 'kube-system', 'rollout', 'status', 'daemonset/moorage-network', '--timeout=1s']);
-    await waitForRelease(nodeKubectl);
-    return [];
+    return await checkWorkloads(nodeKubectl, platformNamespaces);
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];
   }

@@ -5,6 +5,7 @@ import { readFile, statfs } from 'node:fs/promises';
 import { say } from '../report.ts';
 import { httpsUrl, rememberedPorts } from './gateway/ports.ts';
 import { probe } from './daemons/probe.ts';
+import { checkWorkloads } from '../install/workloads.ts';
 import { findProcess, processNames } from './daemons/processes.ts';
 import { registryBytes } from './registry/registry-cleanup.ts';
 import { node, processFolders } from './settings.ts';
@@ -61,6 +62,24 @@ async function checkProcesses(): Promise<string[]> {
   return problems;
 }
 
+/** Namespaces of what `up` installs. */
+export const platformNamespaces: ReadonlySet<string> = new Set([
+  'kube-system',
+  'moorage-system',
+  'moorage-gateway',
+  'moorage-git',
+  'moorage-demo-router',
+  'moorage-storage',
+]);
+
+async function checkReplicas(): Promise<string[]> {
+  const problems = await checkWorkloads(nodeKubectl, platformNamespaces);
+  const title = 'replicas'.padEnd(26);
+  if (problems.length === 0) say(`  ok ${title} as installed`);
+  for (const problem of problems) say(`  !! ${title} ${problem}`);
+  return problems;
+}
+
 async function checkCluster(): Promise<string[]> {
   const ready = await nodeKubectl([
     'get',
@@ -70,20 +89,16 @@ async function checkCluster(): Promise<string[]> {
     'jsonpath={.status.conditions[?(@.type=="Ready")].status}',
   ]);
   say(`  ${ready === 'True' ? 'ok' : '!!'} ${'node'.padEnd(26)} ${ready === 'True' ? 'Ready' : `Ready is ${ready}`}`);
-  const platform = new Set([
-    'kube-system',
-    'moorage-system',
-    'moorage-gateway',
-    'moorage-git',
-    'moorage-demo-router',
-    'moorage-storage',
-  ]);
   const pods = podList.parse(JSON.parse(await nodeKubectl(['get', 'pods', '--all-namespaces', '-o', 'json'])));
-  const unready = unreadyPods({ items: pods.items.filter(({ metadata }) => platform.has(metadata.namespace)) });
+  const unready = unreadyPods({
+    items: pods.items.filter(({ metadata }) => platformNamespaces.has(metadata.namespace)),
+  });
   say(
     `  ${unready.length === 0 ? 'ok' : '!!'} ${'platform pods'.padEnd(26)} ${unready.length === 0 ? 'all ready' : unready.join(', ')}`,
   );
-  const others = unreadyPods({ items: pods.items.filter(({ metadata }) => !platform.has(metadata.namespace)) });
+  const others = unreadyPods({
+    items: pods.items.filter(({ metadata }) => !platformNamespaces.has(metadata.namespace)),
+  });
   if (others.length > 0) say(`  .. ${'pods of apps and builds'.padEnd(26)} not ready: ${others.join(', ')}`);
   return [...(ready === 'True' ? [] : ['the node is not Ready']), ...unready];
 }
@@ -170,7 +185,7 @@ async function checkUrls(): Promise<string[]> {
 export async function nodeStatus(): Promise<string[]> {
   if ((await processNames(processFolders)).length === 0) return ['the node is not running: start it with `npm run up`'];
   const problems = await checkProcesses();
-  for (const check of [checkCluster, checkRoom, checkDisk, checkUrls]) {
+  for (const check of [checkCluster, checkReplicas, checkRoom, checkDisk, checkUrls]) {
     problems.push(
       ...(await check().catch((error: unknown) => [
         error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error),

@@ -1,5 +1,5 @@
 // Alerts about the API, the model router and the workers.
-import type { AlertGroup } from '../alert.ts';
+import { isAbsent, isDatabaseAway, unlessCausedBy, type AlertGroup } from '../alert.ts';
 
 const calls = (matcher: string): string => `sum(increase(moorage_model_calls_total${matcher}[10m]))`;
 const failed = calls('{outcome=~"unreachable|broken|timeout|interrupted|malformed"}');
@@ -26,7 +26,10 @@ export const api: AlertGroup = {
     },
     {
       name: 'MoorageApiErrors',
-      expr: `${errors} / ${requests()} > 0.05 and ${errors} > 0.05`,
+      expr: unlessCausedBy(
+        `${isDatabaseAway} or ${isAbsent('workers')}`,
+        `${errors} / ${requests()} > 0.05 and ${errors} > 0.05`,
+      ),
       for: '5m',
       severity: 'critical',
       summary: '{{ $value | humanizePercentage }} of the requests to the API are answered with a status of 5xx',
@@ -53,7 +56,7 @@ export const api: AlertGroup = {
     },
     {
       name: 'MoorageWorkersBusy',
-      expr: 'sum(moorage_worker_tasks{state="waiting"}) > 0',
+      expr: unlessCausedBy(isAbsent('workers'), 'sum(moorage_worker_tasks{state="waiting"}) > 0'),
       for: '10m',
       severity: 'warning',
       summary: '{{ $value }} tasks of tools wait for a worker',

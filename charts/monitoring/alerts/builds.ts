@@ -1,5 +1,5 @@
 // Alerts about builds and their queue.
-import type { AlertGroup } from '../alert.ts';
+import { isAbsent, unlessCausedBy, type AlertGroup } from '../alert.ts';
 
 const ended = (results: string): string => `sum(increase(moorage_builds_total{result=~"${results}"}[1h]))`;
 
@@ -9,7 +9,10 @@ export const builds: AlertGroup = {
   alerts: [
     {
       name: 'MoorageBuildsFailing',
-      expr: `${ended('faulted')} / ${ended('succeeded|rejected|faulted')} > 0.3 and ${ended('faulted')} >= 3`,
+      expr: unlessCausedBy(
+        isAbsent('registry-proxy'),
+        `${ended('faulted')} / ${ended('succeeded|rejected|faulted')} > 0.3 and ${ended('faulted')} >= 3`,
+      ),
       for: '5m',
       severity: 'warning',
       summary: '{{ $value | humanizePercentage }} of the builds of the last hour failed by a fault of the platform',

@@ -1,5 +1,21 @@
 // Alerts about the operator, and about processes that end again and again.
-import type { AlertGroup } from '../alert.ts';
+import { isAbsent, type Alert, type AlertGroup } from '../alert.ts';
+
+/** What the API and the operator need beside themselves, and cannot do without. */
+function absence(component: string, name: string, title: string, meaning: string): Alert {
+  return {
+    name,
+    expr: isAbsent(component),
+    for: '5m',
+    severity: 'critical',
+    summary: `No ${title} can be scraped`,
+    meaning,
+    runbook: [
+      `See whether its pods run and are ready: \`npm run status\`, or \`kubectl -n moorage-system get deploy moorage-${component}\`, then its events and the log. Scaled to zero by hand: \`kubectl -n moorage-system scale deploy moorage-${component} --replicas=2\`.`,
+      'If they serve, Prometheus does not reach port 9090: see `network.metricsNamespaceLabels`.',
+    ],
+  };
+}
 
 export const operator: AlertGroup = {
   name: 'moorage-operator',
@@ -19,6 +35,24 @@ export const operator: AlertGroup = {
         'If all is well there, Prometheus does not reach port 9090: see `network.metricsNamespaceLabels`.',
       ],
     },
+    absence(
+      'activator',
+      'MoorageActivatorsAbsent',
+      'activator',
+      'Apps that may rest are not reached: the gateway answers for them with 503, also while they are awake.',
+    ),
+    absence(
+      'registry-proxy',
+      'MoorageRegistryProxyAbsent',
+      'registry proxy',
+      'Images are neither pushed nor removed, so every build fails at its end. What serves goes on serving.',
+    ),
+    absence(
+      'workers',
+      'MoorageWorkersAbsent',
+      'pod of the workers',
+      'Tools that work on files (PDF, OCR, diagrams, code) answer 503.',
+    ),
     {
       name: 'MoorageReconcileErrors',
       expr: 'sum by (controller) (rate(moorage_reconcile_total{result="error"}[10m])) / sum by (controller) (rate(moorage_reconcile_total[10m])) > 0.5',

@@ -62,3 +62,35 @@ for (const one of alertCases) {
     assert.match(await promtool('test', 'rules', file), /SUCCESS/);
   });
 }
+
+test('errors that come of an outage with an alert fire no second one', async () => {
+  const up = (component: string): Record<string, string> => ({
+    [`process_start_time_seconds{job="moorage-${component}"}`]: '1x90',
+  });
+  const errors = {
+    'moorage_http_request_duration_seconds_count{status="200"}': '0+540x90',
+    'moorage_http_request_duration_seconds_count{status="503"}': '0+60x90',
+    'moorage_worker_tasks{state="waiting"}': '3x90',
+    'moorage_builds_total{result="faulted"}': '0+1x90',
+    moorage_receipts_links_behind_seconds: '700x90',
+    moorage_ledger_oldest_pending_seconds: '2000x90',
+  };
+  const running = { ...up('workers'), ...up('registry-proxy'), moorage_database_up: '1x90' };
+  const [workers, proxy] = ['process_start_time_seconds{job="moorage-workers"}', 'moorage-registry-proxy'];
+  const cases: [Record<string, string>, string[]][] = [
+    [{ ...running, moorage_database_up: '0x90' }, ['MoorageApiErrors', 'MoorageReceiptsBehind', 'MoorageCostsPending']],
+    [
+      Object.fromEntries(Object.entries(running).filter(([name]) => name !== workers)),
+      ['MoorageApiErrors', 'MoorageWorkersBusy'],
+    ],
+    [Object.fromEntries(Object.entries(running).filter(([name]) => !name.includes(proxy))), ['MoorageBuildsFailing']],
+  ];
+  const file = join(folder, 'outages.test.yaml');
+  const tests = cases.map(([series, names]) => ({
+    interval: '1m',
+    input_series: inputOf({ ...series, ...errors }),
+    alert_rule_test: names.map((alertname) => ({ eval_time: '80m', alertname, exp_alerts: [] })),
+  }));
+  await writeFile(file, stringify({ rule_files: ['alerts.yaml'], evaluation_interval: '1m', tests }));
+  assert.match(await promtool('test', 'rules', file), /SUCCESS/);
+});

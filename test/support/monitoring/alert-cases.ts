@@ -25,6 +25,9 @@ const reconciles = (result: string): string => `moorage_reconcile_total{controll
 const disk = (what: string): string => `moorage_node_filesystem_${what}_bytes{node="a",filesystem="images"}`;
 const volume = (what: string): string => `moorage_volume_${what}_bytes{claim="data-moorage-postgres-0"}`;
 const unaccounted = (state: string): string => `moorage_metering_requests_unaccounted{state="${state}"}`;
+const up = (component: string): Record<string, string> => ({
+  [`process_start_time_seconds{job="moorage-${component}",instance="a"}`]: '1x90',
+});
 const certificate = 'moorage_gateway_certificate_expiry_timestamp_seconds{domain="apps.example.org"}';
 const days = (count: number): number => count * 86_400;
 
@@ -32,7 +35,12 @@ export const alertCases: readonly AlertCase[] = [
   {
     alert: 'MoorageBuildsFailing',
     fires: {
-      series: { [build('faulted')]: '0+1x90', [build('succeeded')]: '0+1x90', [build('rejected')]: '0x90' },
+      series: {
+        ...up('registry-proxy'),
+        [build('faulted')]: '0+1x90',
+        [build('succeeded')]: '0+1x90',
+        [build('rejected')]: '0x90',
+      },
       at: '80m',
       summary: '50% of the builds of the last hour failed by a fault of the platform',
     },
@@ -80,6 +88,33 @@ export const alertCases: readonly AlertCase[] = [
     // The other one took over.
     quiet: { series: { 'moorage_leader{instance="a"}': '1x5', 'moorage_leader{instance="b"}': '0x5 1x20' }, at: '15m' },
   },
+  ...(
+    [
+      ['MoorageActivatorsAbsent', 'activator', 'No activator can be scraped'],
+      ['MoorageRegistryProxyAbsent', 'registry-proxy', 'No registry proxy can be scraped'],
+      ['MoorageWorkersAbsent', 'workers', 'No pod of the workers can be scraped'],
+    ] as const
+  ).map(([alert, component, summary]) => ({
+    alert,
+    fires: {
+      series: {
+        [`process_start_time_seconds{job="moorage-${component}",instance="a"}`]: '1x5 stale',
+        [`process_start_time_seconds{job="moorage-${component}",instance="b"}`]: '1x5 stale',
+        'process_start_time_seconds{job="moorage-api",instance="c"}': '1x25',
+      },
+      at: '16m',
+      labels: { job: `moorage-${component}` },
+      summary,
+    },
+    // One of two is enough.
+    quiet: {
+      series: {
+        [`process_start_time_seconds{job="moorage-${component}",instance="a"}`]: '1x5 stale',
+        [`process_start_time_seconds{job="moorage-${component}",instance="b"}`]: '1x25',
+      },
+      at: '16m',
+    },
+  })),
   {
     alert: 'MoorageReconcileErrors',
     fires: {
@@ -120,7 +155,7 @@ export const alertCases: readonly AlertCase[] = [
   {
     alert: 'MoorageApiErrors',
     fires: {
-      series: { [requests('200')]: '0+540x30', [requests('500')]: '0+60x30' },
+      series: { ...up('workers'), [requests('200')]: '0+540x30', [requests('500')]: '0+60x30' },
       at: '20m',
       summary: '10% of the requests to the API are answered with a status of 5xx',
     },
@@ -153,6 +188,7 @@ export const alertCases: readonly AlertCase[] = [
     alert: 'MoorageWorkersBusy',
     fires: {
       series: {
+        ...up('workers'),
         'moorage_worker_tasks{state="waiting",instance="a"}': '2x30',
         'moorage_worker_tasks{state="waiting",instance="b"}': '1x30',
       },

@@ -13,6 +13,9 @@ import { shipperProgram } from '../metering/processes.ts';
 export interface GatewaySide {
   readonly shipperPort: number;
   readonly activatorPort: number;
+  /** The activator cannot be scraped any more, or again. */
+  stopActivator(): Promise<void>;
+  startActivator(): Promise<void>;
   /** Writes so many requests of each kind to the access log: pages, assets, failures; and a line that is no record. */
   visit(app: string, count: number): void;
   /** Wakes an app that sleeps. @throws Error when its visitor got anything but the app */
@@ -34,7 +37,9 @@ export async function startGatewaySide(receiver: string, token: string, shipperP
     metrics.wakes.observe({ depth }, ms / 1_000);
   });
   const metrics = activatorMetrics(registry, () => ({ held: activator.gate.held, open: activator.activity.inFlight }));
-  const health = await startHealthServer({ port: 0, host: '127.0.0.1', registry, liveness: [], readiness: [] });
+  const serveHealth = (port: number): ReturnType<typeof startHealthServer> =>
+    startHealthServer({ port, host: '127.0.0.1', registry, liveness: [], readiness: [] });
+  let health = await serveHealth(0);
   const app = createServer((_request, response) => response.end('awake'));
   const appPort = await listen(app);
 
@@ -54,6 +59,10 @@ export async function startGatewaySide(receiver: string, token: string, shipperP
   return {
     shipperPort,
     activatorPort: health.port,
+    stopActivator: () => health.close(),
+    async startActivator() {
+      health = await serveHealth(health.port);
+    },
     visit(slug, count) {
       const old = new Date(Date.now() - 40 * 86_400_000).toISOString();
       const kinds = [{}, { RequestPath: '/main.js' }, { DownstreamStatus: 502 }, { StartUTC: old }];

@@ -1,6 +1,8 @@
 // Real processes with metrics: operator, API and workers over a real API server and a real PostgreSQL; model router,
 // gateway and kubelet are stand-ins that can be made to misbehave.
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -44,6 +46,7 @@ export interface Lab {
   restartOperator(): Promise<void>;
   readonly api: Program;
   readonly workers: Program;
+  readonly registryProxy: Program;
   readonly gateway: Gateway;
   readonly gatewaySide: GatewaySide;
   /** URL of the internal port of the API, and what is shown there. */
@@ -91,7 +94,10 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
     const registry = await kept(startRegistry());
     const router = await startScriptedRouter(scripts(faults));
     stops.unshift(() => router.close());
-    const ports = await portsOf('operator', 'api', 'apps', 'apiInternal', 'workers', 'workersInternal', 'shipper');
+    const ports = await portsOf(
+      ...(['operator', 'api', 'apps', 'apiInternal', 'workers', 'workersInternal', 'shipper'] as const),
+      ...(['proxy', 'proxyInternal'] as const),
+    );
     const internal = { url: `http://127.0.0.1:${ports.apiInternal}`, token: meteringToken };
     const variables = {
       MOORAGE_INTERNAL_PORT: String(ports.operator),
@@ -110,6 +116,22 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
       file: 'api/tools/engine/workers/remote/server-main.ts',
       internalPort: ports.workersInternal,
       variables: { MOORAGE_PORT: String(ports.workers) },
+    });
+    // The registry of the lab asks for no account.
+    const folder = await mkdtemp(join(tmpdir(), 'moorage-lab-'));
+    stops.unshift(() => rm(folder, { recursive: true, force: true }));
+    const account = join(folder, 'config.json');
+    await writeFile(account, '{}');
+    const registryProxy = await started({
+      file: 'controller/registry-proxy/main.ts',
+      internalPort: ports.proxyInternal,
+      variables: {
+        MOORAGE_REGISTRY_PROXY_PORT: String(ports.proxy),
+        MOORAGE_REGISTRY_HOST: `127.0.0.1:${registry.port}`,
+        MOORAGE_REGISTRY_INSECURE: 'true',
+        MOORAGE_REGISTRY_CREDENTIALS: account,
+        MOORAGE_PUSH_TOKEN_SECRET: 'p'.repeat(32),
+      },
     });
     const server = await started({
       file: 'api/main.ts',
@@ -142,7 +164,19 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
     };
     const at = (port: number): readonly string[] => [`127.0.0.1:${port}`];
     return {
-      ...{ world, faults, postgres, databaseUrl, stop, api: server, workers, gateway, gatewaySide, internal },
+      ...{
+        world,
+        faults,
+        postgres,
+        databaseUrl,
+        stop,
+        api: server,
+        workers,
+        registryProxy,
+        gateway,
+        gatewaySide,
+        internal,
+      },
       get operator() {
         return operator;
       },
@@ -157,6 +191,7 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
         'moorage-operator': at(ports.operator),
         'moorage-api': at(ports.apiInternal),
         'moorage-workers': at(ports.workersInternal),
+        'moorage-registry-proxy': at(ports.proxyInternal),
         'moorage-shipper': at(gatewaySide.shipperPort),
         'moorage-activator': at(gatewaySide.activatorPort),
       },

@@ -1,0 +1,92 @@
+// Each component is scaled to zero in turn: `npm run status` and kubectl say so. Which alert fires for each is tested in
+// test/integration/monitoring/firing-absence.test.ts.
+import assert from 'node:assert/strict';
+import { beforeAll, onTestFinished, test } from 'vitest';
+import { execa } from 'execa';
+import { appsNamespace, eventually, kubectl, readApp, systemNamespace } from '../support/cluster.ts';
+
+const gatewayNamespace = 'moorage-gateway';
+
+/** By component: its workload, and whether apps that may rest are out of reach without it. */
+const components = [
+  ['registry proxy', systemNamespace, 'deployment/moorage-registry-proxy', false],
+  ['workers', systemNamespace, 'deployment/moorage-workers', false],
+  ['API', systemNamespace, 'deployment/moorage-api', false],
+  ['PostgreSQL', systemNamespace, 'statefulset/moorage-postgres', false],
+  ['activators', systemNamespace, 'deployment/moorage-activator', true],
+  ['gateway', gatewayNamespace, 'deployment/traefik', true],
+  ['operator', systemNamespace, 'deployment/moorage-operator', false],
+] as const;
+
+async function status(): Promise<{ exitCode: number | undefined; all: string }> {
+  const options = { all: true, reject: false, timeout: 120_000 } as const;
+  const { exitCode, all } = await execa('sh', ['cluster/bootstrap.sh', 'status'], options);
+  return { exitCode, all };
+}
+
+async function phase(): Promise<string | undefined> {
+  return (await readApp('hello')).status?.phase;
+}
+
+async function patchHello(idleAfter: string | null): Promise<void> {
+  const patch = JSON.stringify({ spec: { run: { idleAfter } } });
+  await kubectl('patch', 'happ', 'hello', '-n', appsNamespace, '--type=merge', '-p', patch);
+}
+
+beforeAll(async () => {
+  // Its route then leads through the activators.
+  await patchHello('1h');
+  await eventually('the route to the activators', async () => {
+    const refs = await kubectl(
+      ...['get', 'httproute', 'hello', '-n', appsNamespace, '-o', 'jsonpath={.spec.rules[*].backendRefs[*].name}'],
+    );
+    return refs.includes('moorage-activator') ? true : undefined;
+  });
+  await eventually('hello is live', async () => ((await phase()) === 'Live' ? true : undefined), 120);
+  return () => patchHello(null);
+});
+
+test('with everything there, status says that everything is running', async () => {
+  const { exitCode, all } = await eventually('everything is running', async () => {
+    const seen = await status();
+    return seen.exitCode === 0 ? seen : undefined;
+  });
+  assert.match(all, /ok replicas +as installed/);
+  assert.equal(exitCode, 0);
+});
+
+for (const [component, namespace, workload, carriesApps] of components) {
+  test(`${component} at zero: status and kubectl say so`, async () => {
+    const inNamespace = ['-n', namespace, workload] as const;
+    const installed = await kubectl('get', ...inNamespace, '-o', 'jsonpath={.spec.replicas}');
+    onTestFinished(async () => {
+      await kubectl('scale', ...inNamespace, `--replicas=${installed}`);
+      await kubectl('rollout', 'status', ...inNamespace, '--timeout=180s');
+      await eventually('hello is live again', async () => ((await phase()) === 'Live' ? true : undefined), 120);
+    });
+    await kubectl('scale', ...inNamespace, '--replicas=0');
+    const name = workload.split('/')[1] ?? '';
+    const { exitCode, all } = await status();
+    assert.equal(exitCode, 1, all);
+    const problem = `${namespace}/${name}: 0 of ${installed} replicas are ready; it was scaled from ${installed} to 0`;
+    assert.ok(all.includes(`  -> ${problem}`), all);
+    assert.ok(all.trimEnd().endsWith('not everything is running'), all);
+    assert.match(await kubectl('get', ...inNamespace), new RegExp(`^${name} +0/0 `, 'm'));
+    if (carriesApps) {
+      const failing = await eventually(
+        'hello is Failing',
+        async () =>
+          (await phase()) === 'Failing' ? await kubectl('get', 'happ', 'hello', '-n', appsNamespace) : undefined,
+        150,
+      );
+      assert.match(failing, /^hello +\S+ +Failing /m);
+    }
+  });
+}
+
+test('without an operator, kubectl get happ shows for how long nobody has checked', async () => {
+  const wide = await kubectl('get', 'happ', 'hello', '-n', appsNamespace);
+  assert.match(wide.split('\n')[0] ?? '', / CHECKED +AGE$/);
+  const { checkedAt = '' } = (await readApp('hello')).status ?? {};
+  assert.ok(Date.now() - Date.parse(checkedAt) < 11 * 60_000, checkedAt);
+});

@@ -1,0 +1,106 @@
+// Each component is stopped in turn, as if it were scaled to zero, while callers go on: one alert fires, and only one.
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, test } from 'vitest';
+import { ask } from '../../support/monitoring/activity.ts';
+import { startLab, type Lab } from '../../support/monitoring/lab.ts';
+import { watch, type Watch } from '../../support/monitoring/watch.ts';
+import { until } from '../../support/operator/world.ts';
+
+let lab: Lab;
+let watching: Watch;
+
+beforeAll(async () => {
+  lab = await startLab();
+  watching = await watch(lab);
+});
+afterAll(async () => {
+  await watching.stop();
+  await lab.stop();
+});
+
+interface Outage {
+  readonly component: string;
+  readonly alert: string;
+  readonly fires: () => Promise<string>;
+  readonly stop: () => Promise<void>;
+  readonly start?: () => Promise<void>;
+}
+
+const outages: readonly Outage[] = [
+  {
+    component: 'activators',
+    fires: () => watching.summaryOf('MoorageActivatorsAbsent'),
+    alert: 'MoorageActivatorsAbsent',
+    stop: () => lab.gatewaySide.stopActivator(),
+    start: () => lab.gatewaySide.startActivator(),
+  },
+  {
+    component: 'registry proxy',
+    fires: () => watching.summaryOf('MoorageRegistryProxyAbsent'),
+    alert: 'MoorageRegistryProxyAbsent',
+    stop: () => lab.registryProxy.stop(),
+    start: () => lab.registryProxy.start(),
+  },
+  {
+    component: 'workers',
+    fires: () => watching.summaryOf('MoorageWorkersAbsent'),
+    alert: 'MoorageWorkersAbsent',
+    stop: () => lab.workers.stop(),
+    start: () => lab.workers.start(),
+  },
+  {
+    component: 'gateway',
+    fires: () => watching.summaryOf('MoorageGatewayUnreachable'),
+    alert: 'MoorageGatewayUnreachable',
+    async stop() {
+      await lab.gateway.stop();
+      // It looks when it begins to lead, and every five minutes.
+      await lab.restartOperator();
+    },
+    async start() {
+      await lab.gateway.start();
+      await lab.restartOperator();
+    },
+  },
+  {
+    component: 'API',
+    fires: () => watching.summaryOf('MoorageApiAbsent'),
+    alert: 'MoorageApiAbsent',
+    stop: () => lab.api.stop(),
+    start: () => lab.api.start(),
+  },
+  {
+    component: 'operator',
+    fires: () => watching.summaryOf('MoorageOperatorWithoutLeader'),
+    alert: 'MoorageOperatorWithoutLeader',
+    stop: () => lab.operator.kill(),
+    start: () => lab.restartOperator(),
+  },
+  // Its data goes with it, so it is the last.
+  {
+    component: 'PostgreSQL',
+    fires: () => watching.summaryOf('MoorageDatabaseUnreachable'),
+    alert: 'MoorageDatabaseUnreachable',
+    stop: () => lab.postgres.stop(),
+  },
+];
+
+for (const { component, alert, fires, stop, start } of outages) {
+  test(`without ${component}, ${alert} fires and nothing else does`, async () => {
+    await until('quiet', async () => (await watching.firing()).length === 0, 120);
+    await stop();
+    await fires();
+    const seen = new Set<string>();
+    for (let second = 0; second < 15; second += 1) {
+      // Without a database it is refused.
+      await ask(lab, 'Hello').catch(() => undefined);
+      for (const name of await watching.firing()) seen.add(name);
+      await sleep(1_000);
+    }
+    assert.deepEqual([...seen], [alert]);
+    if (start === undefined) return;
+    await start();
+    await watching.ended(alert);
+  });
+}
