@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { activator } from '../crds/names.ts';
 import { count } from '../lib/config.ts';
+import { subnets } from '../lib/subnets.ts';
 
 /** Every variable that the activator reads. */
 export const environment = z.object({
@@ -29,6 +30,15 @@ export const environment = z.object({
     .describe('Port on which the operator asks which apps are in use.'),
   MOORAGE_ACTIVATOR_HELD_PER_APP: count.default(2_000).describe('Requests that are held for one app while it wakes.'),
   MOORAGE_ACTIVATOR_HELD: count.default(8_000).describe('Requests that are held for all apps together.'),
+  MOORAGE_ACTIVATOR_HELD_PER_CLIENT: count
+    .default(100)
+    .describe('Requests that are held for one client (an IPv4 address, or a /56 of IPv6), for all apps together.'),
+  MOORAGE_TRUSTED_PROXIES: subnets.default([]).describe('Subnets of proxies, which are no clients in X-Forwarded-For.'),
+  MOORAGE_PROBE_TOKEN: z
+    .string()
+    .min(32, 'must be a secret of at least 32 characters')
+    .optional()
+    .describe('Secret by which requests of the platform are known that wake no app; the same as that of the operator.'),
   MOORAGE_ACTIVATOR_DRAIN_SECONDS: count
     .max(3_600)
     .default(30)

@@ -17,6 +17,7 @@ import {
   stopOnShutdown,
 } from '../lib/kubernetes/index.ts';
 import { createLog } from '../lib/log.ts';
+import { blockList } from '../lib/subnets.ts';
 import { createDirectory, podIndexers } from './apps/directory.ts';
 import { apps, appView, pods, podSelector, podView } from './apps/view.ts';
 import { environment } from './config.ts';
@@ -60,7 +61,11 @@ const directory = createDirectory({
 const gate = createGate({
   directory,
   activity,
-  limits: { perApp: config.MOORAGE_ACTIVATOR_HELD_PER_APP, total: config.MOORAGE_ACTIVATOR_HELD },
+  limits: {
+    perApp: config.MOORAGE_ACTIVATOR_HELD_PER_APP,
+    total: config.MOORAGE_ACTIVATOR_HELD,
+    perClient: config.MOORAGE_ACTIVATOR_HELD_PER_CLIENT,
+  },
   async ask(name, number) {
     const body = { metadata: { annotations: { [annotations.wake]: String(number) } } };
     const type = 'application/merge-patch+json';
@@ -88,7 +93,12 @@ const health = await startHealthServer({
   ],
 });
 await Promise.all(all.map(({ store }) => store.whenSynced(shutdown.signal)));
-const proxy = createProxy({ directory, activity, gate, baseUrl: config.MOORAGE_BASE_URL, log });
+const proxy = createProxy({
+  ...{ directory, activity, gate, log },
+  baseUrl: config.MOORAGE_BASE_URL,
+  trustedProxies: blockList(config.MOORAGE_TRUSTED_PROXIES),
+  probeToken: config.MOORAGE_PROBE_TOKEN,
+});
 const control = createControlServer(activity);
 proxy.listen(config.MOORAGE_ACTIVATOR_PORT, config.MOORAGE_ACTIVATOR_HOST);
 control.listen(config.MOORAGE_ACTIVATOR_CONTROL_PORT, config.MOORAGE_ACTIVATOR_HOST);

@@ -372,6 +372,18 @@ export const values = z.strictObject({
         .min(1)
         .default(2_000)
         .describe('Maximum number of requests that a pod of it holds for one app that wakes.'),
+      heldPerClient: z
+        .int()
+        .min(1)
+        .default(100)
+        .describe(
+          'Maximum number of requests that a pod of it holds for one client: an IPv4 address, or a /56 of IPv6. Clients are told apart by X-Forwarded-For of the gateway; proxies before it belong in api.trustedProxies.',
+        ),
+      probeTokenSecret: optional(name)
+        .default('')
+        .describe(
+          'Secret whose key `token` (at least 32 characters) marks requests of the platform that wake no app. If empty, one is created once and kept.',
+        ),
       held: z.int().min(1).default(8_000).describe('Maximum number of requests that a pod of it holds for all apps.'),
       interval: duration.default('5s').describe('How often the operator asks it which apps are in use.'),
     })

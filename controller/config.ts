@@ -165,6 +165,11 @@ export const environment = z.object({
     .url({ protocol: /^https?$/ })
     .optional()
     .describe('Base URL of the gateway from inside, through which an app is probed before it is called live.'),
+  MOORAGE_PROBE_TOKEN: z
+    .string()
+    .min(32, 'must be a secret of at least 32 characters')
+    .optional()
+    .describe('Secret that probes of apps show to the activator, so that they wake none.'),
   MOORAGE_LEASE_NAME: z.string().default('moorage-operator').describe('Name of the Lease of the leader election.'),
   MOORAGE_SERVICE_ACCOUNT: z
     .string()
@@ -287,6 +292,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
     expireMs: read.MOORAGE_APPS_EXPIRE_AFTER === 0 ? undefined : read.MOORAGE_APPS_EXPIRE_AFTER,
     keepDataMs: read.MOORAGE_APPS_KEEP_DATA_FOR,
     probeUrl: read.MOORAGE_PROBE_URL,
+    probeToken: read.MOORAGE_PROBE_TOKEN,
   };
 }
 

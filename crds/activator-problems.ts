@@ -28,6 +28,13 @@ export const activatorProblems = {
     description:
       'The app was asleep and is on its way, and takes longer than the request could wait. Ask again after `Retry-After` seconds, which is what its wakes take.',
   },
+  tooManyHeld: {
+    slug: 'too-many-waiting',
+    status: 429,
+    title: 'Too many waiting requests',
+    description:
+      'As many requests of this client as may be held wait for apps to wake. They are answered once the apps serve; ask again after `Retry-After` seconds.',
+  },
   appBroken: {
     slug: 'app-broke-off',
     status: 502,

@@ -7,7 +7,7 @@ import { Refusal } from './refusal.ts';
 import { startWake, type Wake, type WakeOptions } from './wake.ts';
 
 export interface GateOptions extends WakeOptions {
-  readonly limits: { readonly perApp: number; readonly total: number };
+  readonly limits: { readonly perApp: number; readonly total: number; readonly perClient: number };
 }
 
 /** A connection to an app. */
@@ -18,8 +18,8 @@ export interface Passage {
 }
 
 export interface Gate {
-  /** @throws Refusal, or the signal's reason */
-  enter(app: AppView, signal: AbortSignal): Promise<Passage>;
+  /** `client`: whose request it is, as `clientOf` says. @throws Refusal, or the signal's reason */
+  enter(app: AppView, signal: AbortSignal, client?: string): Promise<Passage>;
   /** The same for a look by the platform, which is never held: it must not wake an app. */
   glance(app: AppView, signal: AbortSignal): Promise<Passage>;
   /** Milliseconds that the app has been waking; undefined: it is not. */
@@ -42,6 +42,8 @@ interface Waiting {
 export function createGate(options: GateOptions): Gate {
   const { directory, activity, limits } = options;
   const waits = new Map<string, Waiting>();
+  /** Requests that are held of each client, for all apps. */
+  const clients = new Map<string, number>();
   const dials = new Map<string, { free: number; queue: (() => void)[] }>();
   let held = 0;
   let turn = 0;
@@ -86,26 +88,36 @@ export function createGate(options: GateOptions): Gate {
     return made;
   }
 
-  async function hold(app: AppView, signal: AbortSignal): Promise<Socket> {
+  /** Counts a request as held for an app, until `leave` is called. @throws Refusal where too many are held already */
+  function takeSlot({ metadata: { name }, view }: AppView, client?: string): { wake: Wake; leave: () => void } {
+    const ofClient = client === undefined ? 0 : (clients.get(client) ?? 0);
+    if (ofClient >= limits.perClient) {
+      const reason = `${limits.perClient} requests of your network wait for apps to wake.`;
+      throw new Refusal('limited', `${reason} Wait for their answers, or try again in a few seconds.`, 5);
+    }
+    if ((waits.get(name)?.held ?? 0) >= limits.perApp || held >= limits.total)
+      throw new Refusal('full', `Too many requests wait for ${view.title} to wake. Try again in a few seconds.`, 5);
+    const waiting = join(name);
+    waiting.held += 1;
+    held += 1;
+    if (client !== undefined) clients.set(client, ofClient + 1);
+    const leave = (): void => {
+      waiting.held -= 1;
+      held -= 1;
+      if (waiting.held === 0) waiting.wake.end();
+      if (client === undefined) return;
+      const left = (clients.get(client) ?? 1) - 1;
+      if (left > 0) clients.set(client, left);
+      else clients.delete(client);
+    };
+    return { wake: waiting.wake, leave };
+  }
+
+  async function hold(app: AppView, signal: AbortSignal, client: string | undefined): Promise<Socket> {
     const { name } = app.metadata;
     for (;;) {
-      const waiting = join(name);
-      if (waiting.held >= limits.perApp || held >= limits.total)
-        throw new Refusal(
-          'full',
-          `Too many requests wait for ${app.view.title} to wake. Try again in a few seconds.`,
-          5,
-        );
-      waiting.held += 1;
-      held += 1;
-      let isOpened = false;
-      try {
-        isOpened = await aborting(waiting.wake.opened, signal);
-      } finally {
-        waiting.held -= 1;
-        held -= 1;
-        if (waiting.held === 0) waiting.wake.end();
-      }
+      const { wake, leave } = takeSlot(app, client);
+      const isOpened = await aborting(wake.opened, signal).finally(leave);
       const socket = await inTurn(name, () => passThrough(directory.get(name) ?? app, signal, isOpened));
       if (socket !== undefined) return socket;
       signal.throwIfAborted();
@@ -129,11 +141,11 @@ export function createGate(options: GateOptions): Gate {
   }
 
   return {
-    async enter(app, signal) {
+    async enter(app, signal, client) {
       const startedAt = performance.now();
       const isWaking = waits.has(app.metadata.name);
       const socket = isWaking ? undefined : await passThrough(app, signal);
-      if (socket === undefined) return { socket: await hold(app, signal), wasHeld: true };
+      if (socket === undefined) return { socket: await hold(app, signal, client), wasHeld: true };
       const { idle } = app.view;
       if (idle?.state === 'Napping') endNap(app.metadata.name, idle.number, performance.now() - startedAt);
       return { socket, wasHeld: false };

@@ -10,6 +10,8 @@ export type RefusalKind =
   | 'waking'
   /** Too many requests wait already. */
   | 'full'
+  /** Too many requests of this client wait already. */
+  | 'limited'
   /** A look by the platform, which wakes nothing. */
   | 'asleep'
   /** The app ended the connection without an answer. */

@@ -15,6 +15,7 @@ const types = {
   failed: problems.appNotStarting,
   waking: problems.appWaking,
   full: problems.appWaking,
+  limited: problems.tooManyHeld,
   asleep: problems.appWaking,
   broken: problems.appBroken,
 } as const satisfies Record<RefusalKind, unknown>;

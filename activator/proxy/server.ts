@@ -1,7 +1,7 @@
 // The server that the gateway reaches apps through: finds the app, holds the request until it may enter, passes it on.
-import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import type { BlockList, Socket } from 'node:net';
 import { usualWakeMs } from '../../crds/idle.ts';
 import { probeHeader } from '../../crds/names.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -13,7 +13,7 @@ import { patienceOf, type Patience } from '../hold/patience.ts';
 import { Refusal } from '../hold/refusal.ts';
 import { sendPage, sendProblem } from './answer.ts';
 import { forward, NoAnswer } from './forward.ts';
-import { hasBody } from './headers.ts';
+import { hasBody, readClient } from './headers.ts';
 import { forwardUpgrade, responseOn } from './upgrade.ts';
 
 export interface ProxyOptions {
@@ -21,6 +21,10 @@ export interface ProxyOptions {
   readonly activity: Activity;
   readonly gate: Gate;
   readonly baseUrl: string;
+  /** Proxies before the gateway, which name clients in X-Forwarded-For. */
+  readonly trustedProxies: BlockList;
+  /** By which the platform's own looks are known; without one there are none. */
+  readonly probeToken: string | undefined;
   readonly log: Logger;
 }
 
@@ -39,6 +43,7 @@ interface Visit {
   readonly signal: AbortSignal;
   readonly patience: Patience;
   readonly isLook: boolean;
+  readonly client: string | undefined;
   /** Passes it on. @throws NoAnswer */
   readonly pass: (socket: Socket) => Promise<void>;
 }
@@ -91,19 +96,20 @@ export function createProxy(options: ProxyOptions): Server {
       problem(request, to, new Refusal('unknown', 'There is no app at this address.'));
       return;
     }
-    const isLook = request.headers[probeHeader] !== undefined;
+    const isLook = isProbe(request.headers[probeHeader], options.probeToken);
     const over = activity.begin(app.metadata.name, isLook);
     to.onClose(over);
+    const client = readClient(request, options.trustedProxies);
     const patience = patienceOf(request, app.view.startupMs + marginMs);
     try {
-      await enter({ app, request, signal: gone.signal, patience, pass, isLook });
+      await enter({ app, request, signal: gone.signal, patience, pass, isLook, client });
     } catch (error) {
       if (!gone.signal.aborted) refuse(request, to, app, patience, error);
     }
   }
 
   /** Holds it as long as its client has patience, and passes it on. */
-  async function enter({ app, request, signal, patience, pass, isLook }: Visit): Promise<void> {
+  async function enter({ app, request, signal, patience, pass, isLook, client }: Visit): Promise<void> {
     const late = new AbortController();
     const timer = setTimeout(() => {
       late.abort(lateness(app, patience));
@@ -111,7 +117,7 @@ export function createProxy(options: ProxyOptions): Server {
     try {
       for (let attempt = 1; ; attempt += 1) {
         const until = AbortSignal.any([signal, late.signal]);
-        const { socket } = await (isLook ? gate.glance(app, until) : gate.enter(app, until));
+        const { socket } = await (isLook ? gate.glance(app, until) : gate.enter(app, until, client));
         try {
           await pass(socket);
           return;
@@ -164,6 +170,13 @@ export function createProxy(options: ProxyOptions): Server {
   }
 
   return server;
+}
+
+/** Whether a header is that of the platform. Strangers do not know its value. */
+function isProbe(given: string | string[] | undefined, token: string | undefined): boolean {
+  if (typeof given !== 'string' || token === undefined) return false;
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(token));
 }
 
 /** Where the response goes; of an upgrade it is made only if there is one. */

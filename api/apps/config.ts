@@ -5,6 +5,8 @@ import { count, readConfig } from '../../lib/config.ts';
 export interface AppSettings {
   /** Longest call, until the last byte of its answer. */
   readonly limitMs: number;
+  /** Shown to the activator when operations of an app are listed, so that it is not woken. */
+  readonly probeToken: string | undefined;
 }
 
 /** Every variable of calls of apps. */
@@ -13,10 +15,15 @@ export const environment = z.object({
     .max(3_600)
     .default(120)
     .describe('Time limit of a call of an app, until the last byte of its answer.'),
+  MOORAGE_PROBE_TOKEN: z
+    .string()
+    .min(32, 'must be a secret of at least 32 characters')
+    .optional()
+    .describe('Secret that requests of the platform show to the activator, so that they wake no app.'),
 });
 
 /** Reads the configuration. @throws Error that names every variable that is wrong */
 export function readAppSettings(variables: NodeJS.ProcessEnv = process.env): AppSettings {
   const read = readConfig(environment, variables);
-  return { limitMs: read.MOORAGE_APP_CALL_SECONDS * 1_000 };
+  return { limitMs: read.MOORAGE_APP_CALL_SECONDS * 1_000, probeToken: read.MOORAGE_PROBE_TOKEN };
 }

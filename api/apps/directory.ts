@@ -26,6 +26,8 @@ export interface Target {
   readonly origin: string;
   /** Origin that people see; its host is sent to the app. */
   readonly publicOrigin: string;
+  /** It may rest, and is reached through the activator. */
+  readonly isActivated?: boolean;
   /** Git host and owner of its repository: whose calls take their turns as one caller. */
   readonly author: string;
   /** Undefined for an app whose operations are not offered as tools. */
@@ -102,6 +104,7 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     uid: app.metadata.uid,
     commit: status.commit,
     origin: originOf(app),
+    isActivated: app.status?.idle !== undefined,
     publicOrigin: new URL(status.url).origin,
     author: authorshipOf(app).author,
     agentPaths: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,

@@ -56,7 +56,7 @@ export function startApps({
   log,
   operationDiscovery = {},
 }: AppsOptions): Apps {
-  const appClient = new AppClient({ limitMs: settings.limitMs });
+  const appClient = new AppClient(settings);
   const slots = new Slots(concurrency);
   const operationCache = new OperationCache({
     directory,

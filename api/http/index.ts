@@ -3,6 +3,7 @@ export { createApp, type AppOptions } from './application.ts';
 export { bufferedResponse, jsonResponse } from './response/buffered-response.ts';
 export { conditionalJson, conditionalResponse, etagOf, isCurrent } from './response/conditional.ts';
 export * from './request/caller.ts';
+export { isForeign } from './request/form-body.ts';
 export { fileBodyLimit } from './request/request-body.ts';
 export * from './endpoint.ts';
 export type { RefusedRequest } from './exchange.ts';

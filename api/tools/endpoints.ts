@@ -2,7 +2,14 @@
 import Negotiator from 'negotiator';
 import { z } from 'zod';
 import type { ProblemType } from '../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, fileBodyLimit, jsonResponse, type RequestContext } from '../http/index.ts';
+import {
+  defineEndpoint,
+  type Endpoint,
+  fileBodyLimit,
+  jsonResponse,
+  methodNotAllowed,
+  type RequestContext,
+} from '../http/index.ts';
 import {
   formatMoney,
   idempotencyInFlight,
@@ -37,7 +44,7 @@ import { listEndpoint } from './list.ts';
 import * as problems from './problems.ts';
 import { serviceOff } from './services/backing-services.ts';
 import { costHeaders, rawResponse, refuseRaw } from './engine/raw.ts';
-import { ToolReader, type Reading } from './engine/reading.ts';
+import { refuseForeignChange, ToolReader, type Reading } from './engine/reading.ts';
 import type { StoredResponse, Replays } from './engine/replays.ts';
 import { warningsHeader, warningsIn } from './engine/warnings.ts';
 import { limitOf } from './engine/runner.ts';
@@ -112,7 +119,10 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
       body: reader.shown,
       bodyLimit: fileBodyLimit,
       read: ({ query, body }) => reader.readBoth(query, body),
-      handler: (reading, context) => answer(tool, reading, context, options),
+      handler(reading, context) {
+        refuseForeignChange(tool, reading, context.headers);
+        return answer(tool, reading, context, options);
+      },
     }),
   ];
 }
@@ -289,6 +299,7 @@ function problemsOf(tool: Tool): ProblemType[] {
     idempotencyInFlight,
     idempotencyMismatch,
     unknownFile,
+    ...(tool.writes === true ? [methodNotAllowed, problems.foreignWrite] : []),
     ...(tool.needs === undefined ? [] : [serviceOff]),
     ...(tool.openWorld ? fetchProblems : []),
     ...(tool.long === true ? jobProblems : []),

@@ -12,6 +12,14 @@ export const unknownTool: ProblemType = {
   description: 'No tool has this name. `nearest` lists the tools with the most similar names; GET /t lists all tools.',
 };
 
+export const foreignWrite: ProblemType = {
+  slug: 'foreign-write',
+  status: 403,
+  title: 'The call comes from another site',
+  description:
+    'A page of another site had the browser make a call that changes what is kept for the visitor. Without a key such calls are taken only from programs and from pages of this site. Send an API key, or make the call from a program.',
+};
+
 export const toolFailed: ProblemType = {
   slug: 'tool-failed',
   status: 502,

@@ -79,6 +79,11 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
   readonly openWorld: boolean;
   /** Whether it changes anything that a later call sees; default false. */
   readonly writes?: boolean;
+  /**
+   * Whether a call with this input changes what is kept. A page of any site can make a browser send a GET, so such a call
+   * is a POST; default: no call does.
+   */
+  readonly changes?: (input: z.output<Input>) => boolean;
   /** Runs as a job: answered with a handle at once, or with the result within `wait` seconds; default false. */
   readonly long?: boolean;
   /** Time limit of a call in ms; default 30 000, or 600 000 for a long tool. */
@@ -87,8 +92,9 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
 }
 
 /** A tool as the registry holds it. */
-export type Tool = Omit<ToolDefinition<z.ZodObject, z.ZodObject>, 'run' | 'aliases'> & {
+export type Tool = Omit<ToolDefinition<z.ZodObject, z.ZodObject>, 'run' | 'aliases' | 'changes'> & {
   readonly aliases: Readonly<Record<string, string>>;
+  changes(input: Record<string, unknown>): boolean;
   run(input: Record<string, unknown>, context: ToolContext): Promise<ToolAnswer<Record<string, unknown>>>;
 };
 
@@ -99,6 +105,7 @@ export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject
   return {
     ...definition,
     aliases: definition.aliases ?? {},
+    changes: (input) => definition.changes?.(input as z.output<Input>) ?? false,
     run: async (input, context) => definition.run(input as z.output<Input>, context),
   };
 }

@@ -66,14 +66,15 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     limit: pollsPerHost,
     onResult,
   });
+  const gateway = { url: config.probeUrl ?? '', token: config.probeToken };
   const probes = createBackgroundLookups({
-    run: ({ host, attempts }: ProbeQuery) => probe(config.probeUrl ?? '', host, { attempts }),
+    run: ({ host, attempts }: ProbeQuery) => probe(gateway, host, { attempts }),
     group: () => 'gateway',
     limit: maximumProbes,
     onResult,
   });
   const pages = createBackgroundLookups({
-    run: (host: string) => lookAtPage(config.probeUrl ?? '', host),
+    run: (host: string) => lookAtPage(gateway, host),
     group: () => 'gateway',
     limit: maximumLooks,
     onResult,

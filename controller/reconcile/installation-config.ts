@@ -78,4 +78,6 @@ export interface InstallationConfig {
   readonly keepDataMs: number;
   /** Base URL of the gateway from inside; absent: apps are not probed before they are reported as live. */
   readonly probeUrl?: string | undefined;
+  /** Shown to the activator by probes, so that they wake no app. */
+  readonly probeToken?: string | undefined;
 }

@@ -1,6 +1,7 @@
 // The HTTP client for hosted apps: sends one request, within limits of time and size.
 import { pipeline, Transform, type Readable } from 'node:stream';
 import { Agent, type Dispatcher, type FormData } from 'undici';
+import { probeHeader } from '../../../crds/names.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { bodyTooLarge } from '../../http/index.ts';
 import type { Target } from '../directory.ts';
@@ -14,6 +15,8 @@ export interface AppRequest {
   /** As `forwardedHeaders` gives them. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string | FormData | Readable | undefined;
+  /** Of the platform itself: it wakes no app and is no use of one. */
+  readonly isLook?: boolean | undefined;
   readonly id: string;
   readonly signal: AbortSignal;
 }
@@ -31,12 +34,15 @@ export interface AppResponse {
 export interface AppClientOptions {
   /** Until the last byte. Default 120 000. */
   readonly limitMs?: number;
+  /** Shown to the activator by looks. */
+  readonly probeToken?: string | undefined;
 }
 
 const maxHeaderBytes = 16_384;
 
 export class AppClient {
   readonly limitMs: number;
+  readonly #probeToken: string | undefined;
   /** Connections are not kept: behind a Service, the pod at their other end may be gone at any time. */
   readonly #agent = new Agent({
     allowH2: false,
@@ -48,12 +54,13 @@ export class AppClient {
     connect: { timeout: 5_000 },
   });
 
-  constructor({ limitMs = 120_000 }: AppClientOptions = {}) {
+  constructor({ limitMs = 120_000, probeToken }: AppClientOptions = {}) {
     this.limitMs = limitMs;
+    this.#probeToken = probeToken;
   }
 
   /** @throws Problem (app-unreachable, app-timeout, body-too-large), or the signal's reason */
-  async send(target: Target, { method, path, headers, body, id, signal }: AppRequest): Promise<AppResponse> {
+  async send(target: Target, { method, path, headers, body, isLook, id, signal }: AppRequest): Promise<AppResponse> {
     const clock = AbortSignal.timeout(this.limitMs);
     const { host, protocol } = new URL(target.publicOrigin);
     try {
@@ -70,6 +77,7 @@ export class AppClient {
           'x-forwarded-proto': protocol.slice(0, -1),
           'x-forwarded-host': host,
           'x-request-id': id,
+          ...this.#lookHeaders(target, isLook),
         },
         signal: AbortSignal.any([signal, clock]),
       });
@@ -81,6 +89,12 @@ export class AppClient {
     } catch (error) {
       throw this.failure(error, target, signal, clock.aborted);
     }
+  }
+
+  /** Only the activator may read the token; an app that is reached directly has nothing to wake. */
+  #lookHeaders({ isActivated }: Target, isLook = false): Record<string, string> {
+    const token = this.#probeToken;
+    return isLook && isActivated === true && token !== undefined ? { [probeHeader]: token } : {};
   }
 
   /** The problem that a failure is reported as, also one in the middle of a response. */

@@ -4,7 +4,7 @@
  * Of one connection (RFC 9110), of the caller alone, or about the way that a request has come: never forwarded.
  */
 const withheld =
-  /^(connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|host|content-length|accept-encoding|cookie2?|authorization|proxy-.*|forwarded|x-forwarded-.*|x-real-ip|x-original-.*|x-rewrite-url|x-client-ip|x-cluster-client-ip|true-client-ip|cf-.*|x-envoy-.*|via|origin|referer|sec-.*|x-request-id|x-moorage-.*)$/i;
+  /^(connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|host|content-length|accept-encoding|cookie2?|authorization|proxy-.*|forwarded|x-forwarded-.*|x-real-ip|x-original-.*|x-rewrite-url|x-client-ip|x-cluster-client-ip|true-client-ip|cf-.*|x-envoy-.*|via|origin|referer|sec-.*|x-request-id|(x-)?moorage-.*)$/i;
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
 const text = /^[\t\x20-\x7e\x80-\xff]{0,4096}$/;
 const maxHeaders = 64;

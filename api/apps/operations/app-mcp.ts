@@ -7,7 +7,6 @@ import {
   type CallToolResult,
 } from '@modelcontextprotocol/client';
 import { Readable } from 'node:stream';
-import { probeHeader } from '../../../crds/names.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { tooLarge } from '../calls/response.ts';
 import { appPath, methods } from '../calls/app-path.ts';
@@ -26,8 +25,8 @@ export interface McpVisit {
   readonly limitMs: number;
   /** Limit for all responses together. */
   readonly maxBytes: number;
-  /** Sent beside those of the protocol. */
-  readonly headers?: Readonly<Record<string, string>>;
+  /** Of the platform itself: it wakes no app. */
+  readonly isLook?: boolean;
 }
 
 /** Nothing that the app says is compiled here; what agents get is read by `SchemaReader`. */
@@ -43,7 +42,7 @@ const noReconnecting = {
 
 /** Asked by the platform for itself, so it wakes no app and is no use of it. */
 export async function listMcpTools(visit: McpVisit): Promise<unknown> {
-  return visiting({ ...visit, headers: { [probeHeader]: '1' } }, async (client) => (await client.listTools()).tools);
+  return visiting({ ...visit, isLook: true }, async (client) => (await client.listTools()).tools);
 }
 
 export async function callMcpTool(
@@ -98,7 +97,7 @@ async function leave(client: Client, transport: StreamableHTTPClientTransport): 
 }
 
 /** A fetch that goes to this app and nowhere else, whatever address it is given. */
-function appFetch({ appClient, target, id, signal, maxBytes, headers = {} }: McpVisit): typeof fetch {
+function appFetch({ appClient, target, id, signal, maxBytes, isLook }: McpVisit): typeof fetch {
   const budget = { left: maxBytes };
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input);
@@ -106,7 +105,8 @@ function appFetch({ appClient, target, id, signal, maxBytes, headers = {} }: Mcp
       method: methods.find((one) => one === init.method) ?? 'GET',
       id,
       path: appPath(`${url.pathname}${url.search}`) ?? '/',
-      headers: { ...forwardedHeaders(new Headers(init.headers)), ...headers },
+      headers: forwardedHeaders(new Headers(init.headers)),
+      isLook,
       body: typeof init.body === 'string' ? init.body : undefined,
       signal: AbortSignal.any([signal, ...(init.signal instanceof AbortSignal ? [init.signal] : [])]),
     });

@@ -1,6 +1,5 @@
 // Discovers the operations of an app: from its MCP endpoint, or where there is none from its OpenAPI document.
 import { z } from 'zod';
-import { probeHeader } from '../../../crds/names.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Workers } from '../../tools/index.ts';
 import { readContent, type ResponseContent } from '../calls/response.ts';
@@ -67,7 +66,8 @@ export function operationDiscoverer({ appClient, workers }: DiscovererOptions): 
     const response = await appClient.send(target, {
       method: 'GET',
       path: appPath(openapi) ?? '/openapi.json',
-      headers: { accept: 'application/json, application/yaml;q=0.8, */*;q=0.5', [probeHeader]: '1' },
+      headers: { accept: 'application/json, application/yaml;q=0.8, */*;q=0.5' },
+      isLook: true,
       id: 'operations',
       signal,
     });

@@ -21,6 +21,16 @@ export async function readFormBody(request: IncomingMessage, limit: number): Pro
   return givenFields(new URLSearchParams((await readBytes(request, limit)).toString('utf8')));
 }
 
+/** Whether a browser sent this because a page of another site, or an app on a subdomain of this one, had it do so. */
+export function isForeign({
+  origin,
+  host,
+  site,
+}: Readonly<Record<'origin' | 'host' | 'site', string | undefined>>): boolean {
+  if (site !== undefined) return site !== 'same-origin' && site !== 'none';
+  return origin !== undefined && !(URL.canParse(origin) && new URL(origin).host === host);
+}
+
 /**
  * A browser sends a form without asking wherever a page names it, and what a form does here spends the visitor's quota.
  * Hosted apps answer on subdomains of this site, so the same site is not enough. A client that says nothing about where
@@ -29,10 +39,6 @@ export async function readFormBody(request: IncomingMessage, limit: number): Pro
 function refuseForeign(headers: IncomingHttpHeaders): void {
   const { origin, host } = headers;
   const site = headers['sec-fetch-site'];
-  const isOwn =
-    site === undefined
-      ? origin === undefined || (URL.canParse(origin) && new URL(origin).host === host)
-      : site === 'same-origin' || site === 'none';
-  if (!isOwn)
+  if (isForeign({ origin, host, site: [site].flat()[0] }))
     throw new Problem(foreignForm, 'This form was sent from another site. Open the page here and send it again.');
 }

@@ -1,8 +1,9 @@
 // Reads the arguments of a tool call: aliases, query text turned into types, common options, every invalid field
 // reported at once.
 import { z } from 'zod';
-import type { FieldError } from '../../../lib/problem.ts';
-import { invalid, type Part, readPart } from '../../http/index.ts';
+import { type FieldError, Problem } from '../../../lib/problem.ts';
+import { invalid, isForeign, methodNotAllowed, type Part, readPart } from '../../http/index.ts';
+import { foreignWrite } from '../problems.ts';
 import { coerceQuery } from './coerce.ts';
 import { unknownParameters } from './warnings.ts';
 import type { Tool } from '../tool.ts';
@@ -79,14 +80,15 @@ export class ToolReader {
 
   /**
    * The query of a GET: links are passed on with parameters that others add, so one that is not known is a warning.
-   * @throws Problem (invalid-request)
+   * @throws Problem (invalid-request, method-not-allowed)
    */
   readLink(query: Readonly<Record<string, string | string[]>>): Reading {
     const known = [...Object.keys(this.#fields.shape), ...Object.keys(this.#tool.aliases)];
     const unknown = Object.keys(query).filter((name) => !known.includes(name));
-    if (unknown.length === 0) return this.read('query', query);
     const left = Object.fromEntries(Object.entries(query).filter(([name]) => known.includes(name)));
-    return { ...this.read('query', left), warnings: unknownParameters(unknown, known) };
+    const reading = this.read('query', left);
+    refuseChange(this.#tool, reading);
+    return unknown.length === 0 ? reading : { ...reading, warnings: unknownParameters(unknown, known) };
   }
 
   /** @throws Problem (invalid-request) that names every field that is wrong */
@@ -158,4 +160,27 @@ function optionally(shape: z.ZodObject['shape']): Record<string, z.ZodType> {
 
 function isFields(given: unknown): given is Record<string, unknown> {
   return typeof given === 'object' && given !== null && !Array.isArray(given);
+}
+
+/** @throws Problem (method-not-allowed) where GET would change what is kept */
+function refuseChange(tool: Tool, { input }: Reading): void {
+  if (!tool.changes(input)) return;
+  const body = JSON.stringify(input);
+  const example = body.length > 300 ? 'with the same fields' : `with the body ${body}`;
+  throw new Problem(
+    methodNotAllowed,
+    `This call changes what is kept, which GET must not. Send POST /t/${tool.name} ${example} and Content-Type: application/json.`,
+    { headers: { allow: 'POST' } },
+  );
+}
+
+/** @throws Problem (foreign-write) where a page of another site makes a browser without a key change what is kept */
+export function refuseForeignChange(tool: Tool, { input }: Reading, headers: Headers): void {
+  const read = (name: string): string | undefined => headers.get(name) ?? undefined;
+  if (!tool.changes(input) || read('authorization') !== undefined) return;
+  if (isForeign({ origin: read('origin'), host: read('host'), site: read('sec-fetch-site') }))
+    throw new Problem(
+      foreignWrite,
+      `A page of another site sent this call, which changes what is kept. Send an API key, or call POST /t/${tool.name} from a program.`,
+    );
 }

@@ -83,6 +83,12 @@ data:
   valueFrom: {secretKeyRef: {name: {{ default "moorage-push-token" .Values.registry.pushTokenSecret }}, key: secret}}
 {{- end }}
 
+{{/* By which the activator knows requests of the platform itself. */}}
+{{- define "moorage.probeTokenEnv" -}}
+- name: MOORAGE_PROBE_TOKEN
+  valueFrom: {secretKeyRef: {name: {{ default "moorage-probe-token" .Values.activator.probeTokenSecret }}, key: token}}
+{{- end }}
+
 {{/* What is shown to the API with access logs and with what apps use. */}}
 {{- define "moorage.meteringTokenEnv" -}}
 - name: MOORAGE_METERING_TOKEN

@@ -56,6 +56,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             answer = {file: fill(file) for file in HOST_FILES}
         elif path == '/reach':
             answer = {address: reaches(address) for address in query.split(',')}
+        elif path == '/headers':
+            answer = {name.lower(): value for name, value in self.headers.items()}
         elif path == '/self':
             answer = {'uid_map': open('/proc/self/uid_map').read().split(), 'token': os.path.exists('/var/run/secrets/kubernetes.io'), 'environment': sorted(os.environ)}
         else:
@@ -205,4 +207,22 @@ function judgeDomains(app: string, api: string): Outcome {
   );
 }
 
-export const appAttacks: readonly Attack[] = [hostFiles, network, confinement, redirect, cookies];
+const probes: Attack = {
+  name: "a stranger's request passes for a look of the platform",
+  needs: 'git',
+  run: async (victim) => {
+    await host(victim);
+    const url = (await victim.app(name)).status?.url ?? '';
+    const direct = await victim.ask(new URL('/headers', url), { headers: { 'moorage-probe': '1' } });
+    const called = await victim.ask(`/api/projects/${name}/call/headers`, { headers: { 'moorage-probe': '1' } });
+    const seen = [direct, called].map(({ status, body }) => ({ status, isSeen: body.includes('moorage-probe') }));
+    return judged(
+      seen.every(({ status, isSeen }) => status === 200 && !isSeen),
+      seen.some(({ isSeen }) => isSeen)
+        ? 'The header moorage-probe of a stranger reached an app.'
+        : `The app got no such header, at its address (${direct.status}) and through the API (${called.status}).`,
+    );
+  },
+};
+
+export const appAttacks: readonly Attack[] = [hostFiles, probes, network, confinement, redirect, cookies];

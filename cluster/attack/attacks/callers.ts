@@ -1,4 +1,5 @@
 // Attacks of callers: by HTTP alone, as anybody on the internet could.
+import { randomUUID } from 'node:crypto';
 import { judged, type Attack } from '../attack.ts';
 import type { Answer, Victim } from '../victim.ts';
 
@@ -93,4 +94,29 @@ const metadata: Attack = {
   },
 };
 
-export const callerAttacks: readonly Attack[] = [slots, starvation, metadata];
+const foreignWrites: Attack = {
+  name: "a page of another site writes a visitor's memory",
+  needs: 'address',
+  run: async (victim) => {
+    const session = randomUUID();
+    const fields = { action: 'set', key: 'k', value: 'written' };
+    const link = `/t/memory?${new URLSearchParams({ s: session, ...fields }).toString()}`;
+    // As an image, as a script's request, and from an app on a subdomain.
+    const statuses = [
+      (await victim.ask(link)).status,
+      ...(await Promise.all(
+        [{ origin: 'https://evil.example' }, { 'sec-fetch-site': 'same-site' }].map(
+          async (headers) =>
+            (await victim.ask(`/t/memory?s=${session}`, { method: 'POST', headers, json: fields })).status,
+        ),
+      )),
+    ];
+    const { body } = await victim.ask(`/t/memory?s=${session}&action=get&key=k`);
+    return judged(
+      statuses.join() === '405,403,403' && !body.includes('written'),
+      `GET and two POSTs that a page makes a browser send answered ${statuses.join(', ')}.`,
+    );
+  },
+};
+
+export const callerAttacks: readonly Attack[] = [slots, starvation, metadata, foreignWrites];

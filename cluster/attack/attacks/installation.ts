@@ -137,4 +137,19 @@ const environment: Attack = {
   },
 };
 
-export const installationAttacks: readonly Attack[] = [slots, crowd, names, authority, links, environment];
+const held: Attack = {
+  name: 'one client fills what the activators hold, and nobody else can wake an app',
+  needs: 'kubectl',
+  run: async (victim) => {
+    const activator = await victim.environmentOf('moorage-activator');
+    const [client = 0, app = 0, all = 0] = ['HELD_PER_CLIENT', 'HELD_PER_APP', 'HELD'].map((name) =>
+      Number(activator[`MOORAGE_ACTIVATOR_${name}`]),
+    );
+    return judged(
+      client * 10 <= app && app < all,
+      `A client may have ${client} of ${app} requests that are held for an app, and of ${all} in all.`,
+    );
+  },
+};
+
+export const installationAttacks: readonly Attack[] = [slots, crowd, held, names, authority, links, environment];

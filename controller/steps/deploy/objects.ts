@@ -7,7 +7,7 @@ import type {
   V1PodTemplateSpec,
   V1ServiceSpec,
 } from '@kubernetes/client-node';
-import { activator, labels } from '../../../crds/names.ts';
+import { activator, labels, probeHeader } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { appHost } from '../../../crds/app-url.ts';
@@ -178,6 +178,10 @@ export function routeOf(app: HostedApp, config: InstallationConfig, isActivated:
       rules: [
         {
           matches: [{ path: { type: 'PathPrefix', value: '/' } }],
+          // The activator reads it and removes it; an app never gets it, from whomever it comes.
+          ...(isActivated
+            ? {}
+            : { filters: [{ type: 'RequestHeaderModifier', requestHeaderModifier: { remove: [probeHeader] } }] }),
           backendRefs: [
             isActivated
               ? {

@@ -8,9 +8,16 @@ export class NoResponse extends Error {
   override readonly name = 'NoResponse';
 }
 
-export interface GatewayRequest {
+/** How the platform itself reaches apps through the gateway. */
+export interface GatewayAccess {
   /** Base URL of the gateway from inside. */
-  readonly gateway: string;
+  readonly url: string;
+  /** Shown to the activator, so that the request wakes no app. Routes to apps remove it. */
+  readonly token?: string | undefined;
+}
+
+export interface GatewayRequest {
+  readonly gateway: GatewayAccess;
   readonly host: string;
   /** Path and query at the app. */
   readonly path: string;
@@ -31,7 +38,7 @@ export function askThroughGateway({
   timeoutMs,
   accept,
 }: GatewayRequest): Promise<IncomingMessage> {
-  const url = new URL(gateway);
+  const url = new URL(gateway.url);
   const request = url.protocol === 'https:' ? requestHttps : requestHttp;
   const authority = url.port === '' ? host : `${host}:${url.port}`;
   return new Promise((resolve, reject) => {
@@ -45,7 +52,7 @@ export function askThroughGateway({
           host: authority,
           'user-agent': 'moorage-operator',
           'accept-encoding': 'identity',
-          [probeHeader]: '1',
+          ...(gateway.token === undefined ? {} : { [probeHeader]: gateway.token }),
           ...(accept === undefined ? {} : { accept }),
         },
         servername: host,

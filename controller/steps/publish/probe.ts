@@ -1,7 +1,7 @@
 // Asks an app through the gateway itself, by its own host name, whether anything answers.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ProbeResult } from '../../reconcile/snapshot.ts';
-import { askThroughGateway, NoResponse } from './gateway.ts';
+import { type GatewayAccess, askThroughGateway, NoResponse } from './gateway.ts';
 
 /** What is asked of an app: its host, and how often before a failure is reported. */
 export interface ProbeQuery {
@@ -19,7 +19,7 @@ const gatewayFailures: ReadonlySet<number> = new Set([502, 503, 504]);
  * rejects. Any answer counts but those that a gateway gives when nobody is behind it.
  */
 export async function probe(
-  gateway: string,
+  gateway: GatewayAccess,
   host: string,
   { attempts = 1, timeoutMs = defaultTimeoutMs, pause = pauseMs } = {},
 ): Promise<ProbeResult> {
@@ -35,7 +35,7 @@ export function isFailure({ responds, isDoubtful, status = 0 }: ProbeResult): bo
   return status >= 500 || (!responds && isDoubtful !== true);
 }
 
-async function probeOnce(gateway: string, host: string, timeoutMs: number): Promise<ProbeResult> {
+async function probeOnce(gateway: GatewayAccess, host: string, timeoutMs: number): Promise<ProbeResult> {
   try {
     const response = await askThroughGateway({ gateway, host, path: '/', timeoutMs });
     const status = response.statusCode ?? 0;

@@ -88,10 +88,13 @@ test('it may read apps and their pods, and no Secret, nor anything elsewhere', a
     assert.equal(await may(...words), false, words.join(' '));
 });
 
-test('its environment is what it reads, its pod has no Secret, and only gateway, API and operator reach it', async () => {
+test('its environment is what it reads, its pod has one Secret, which opens nothing, and only gateway, API and operator reach it', async () => {
   const objects = await render({ ...required, externalPort: 8443 });
   const spec = podSpecOf(named(objects, 'Deployment', 'moorage-activator'));
-  assert.doesNotMatch(JSON.stringify(spec), /secretKeyRef|configMap|envFrom/);
+  // By it the activator knows looks of the platform; who has it can use an app without waking it.
+  const secrets = [...JSON.stringify(spec).matchAll(/"secretKeyRef":\{[^}]*"name":"([^"]+)"/g)].map(([, name]) => name);
+  assert.deepEqual(secrets, ['moorage-probe-token']);
+  assert.doesNotMatch(JSON.stringify(spec), /configMap|envFrom/);
   const variables = environmentOf(objects, 'activator');
   assert.match(readConfig(environment, variables).MOORAGE_BASE_URL, /^https:\/\/[^/]+:8443$/);
   const ports = z.looseObject({

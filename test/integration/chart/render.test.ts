@@ -313,6 +313,7 @@ test('the switches leave out what an installation brings itself', async () => {
     priorityClasses: { create: false },
     api: { callerSaltSecret: 'mine' },
     metering: { tokenSecret: 'mine' },
+    activator: { probeTokenSecret: 'mine' },
     receipts: { keySecret: 'mine' },
     models: { appTokenSecret: 'mine' },
     registry: { ...required.registry, pushTokenSecret: 'mine' },
@@ -476,6 +477,7 @@ test('models are switched on by a router and a database, and reach nothing else'
     'moorage-caller-salt',
     'moorage-metering',
     'moorage-postgres',
+    'moorage-probe-token',
     'moorage-push-token',
     'moorage-receipt-key',
   ]);

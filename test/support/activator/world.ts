@@ -9,6 +9,7 @@ import { createActivity, type Activity } from '../../../activator/control/activi
 import { createGate, type Gate } from '../../../activator/hold/gate.ts';
 import { createProxy } from '../../../activator/proxy/server.ts';
 import { createStore } from '../../../lib/kubernetes/index.ts';
+import { blockList } from '../../../lib/subnets.ts';
 
 export interface ActivatorWorld {
   readonly port: number;
@@ -30,6 +31,9 @@ export interface ActivatorWorld {
 
 export const host = 'hello.apps.test';
 
+/** By which it knows looks of the platform. */
+export const probeToken = 'p'.repeat(32);
+
 const awake: AppView['view'] = {
   title: 'Hello',
   isStopped: false,
@@ -41,7 +45,7 @@ const awake: AppView['view'] = {
 };
 
 export async function startActivator(
-  limits = { perApp: 2_000, total: 8_000 },
+  limits: { perApp?: number; total?: number; perClient?: number } = {},
   woken: (depth: string, ms: number) => void = () => undefined,
 ): Promise<ActivatorWorld> {
   const apps = createStore<AppView>();
@@ -61,7 +65,7 @@ export async function startActivator(
   const gate = createGate({
     directory,
     activity,
-    limits,
+    limits: { perApp: 2_000, total: 8_000, perClient: 100, ...limits },
     ask: (_name, number) => {
       asked.push(number);
       world.onAsk(number);
@@ -80,6 +84,8 @@ export async function startActivator(
     activity,
     gate,
     baseUrl: 'https://moorage.test',
+    trustedProxies: blockList(['10.0.0.0/8']),
+    probeToken,
     log: pino({ level: 'silent' }),
   });
   let generation = 0;

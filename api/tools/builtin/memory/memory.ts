@@ -98,7 +98,7 @@ export function memoryTool(services: ToolDependencies): Tool {
     name: 'memory',
     title: 'Memory',
     description:
-      'Stores text or any other JSON value under a key for later calls: set, get, list and delete. With an API key, values are available from every machine and stay until you delete them, up to 1,000 entries and 4 MB per session; the optional session name `s` separates spaces. Without an API key, the session name `s` is what opens a space, from any network, so it has to be hard to guess: leave it out of the first set, and the response has a random one as session; or send a UUID of your own. Values then expire 24 hours after they are set and are limited to 100 entries and 256 KB per session, and to 1,000 entries and 2 MB for the network that you call from.',
+      'Stores text or any other JSON value under a key for later calls: set, get, list and delete. Over HTTP, set and delete need POST. With an API key, values are available from every machine and stay until you delete them, up to 1,000 entries and 4 MB per session; the optional session name `s` separates spaces. Without an API key, the session name `s` is what opens a space, from any network, so it has to be hard to guess: leave it out of the first set, and the response has a random one as session; or send a UUID of your own. Values then expire 24 hours after they are set and are limited to 100 entries and 256 KB per session, and to 1,000 entries and 2 MB for the network that you call from.',
     input,
     aliases: {
       op: 'action',
@@ -114,6 +114,7 @@ export function memoryTool(services: ToolDependencies): Tool {
     price: '0',
     openWorld: false,
     writes: true,
+    changes: ({ action }) => action === 'set' || action === 'delete',
     async run(given, context) {
       const { space, secret } = spaceOf(context, given.action);
       const key =

@@ -1,7 +1,7 @@
 // Looks at the page of an app that has just gone live: its status, its own assets, and whether what it calls is there.
 import { oneLine } from '../../../pipeline/text.ts';
 import type { PageView } from '../../../reconcile/snapshot.ts';
-import { askThroughGateway, bodyOf } from '../gateway.ts';
+import { type GatewayAccess, askThroughGateway, bodyOf } from '../gateway.ts';
 import { assetsOf, callsIn, type Asset } from './parts.ts';
 
 const requestMs = 10_000;
@@ -32,13 +32,13 @@ interface LoadedAsset extends Asset {
 
 /** Where to ask, and until when. */
 interface Visit {
-  readonly gateway: string;
+  readonly gateway: GatewayAccess;
   readonly host: string;
   readonly endsAt: number;
 }
 
 /** Never rejects: what cannot be looked at is a fault of its own. */
-export async function lookAtPage(gateway: string, host: string): Promise<PageView> {
+export async function lookAtPage(gateway: GatewayAccess, host: string): Promise<PageView> {
   const visit = { gateway, host, endsAt: Date.now() + lookMs };
   try {
     const page = await open(visit);

@@ -7,7 +7,14 @@ import { createServer, request, type IncomingMessage, type RequestListener, type
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, test } from 'vitest';
-import { freePort, host, listen, startActivator, type ActivatorWorld } from '../../../support/activator/world.ts';
+import {
+  freePort,
+  host,
+  listen,
+  probeToken,
+  startActivator,
+  type ActivatorWorld,
+} from '../../../support/activator/world.ts';
 
 let world: ActivatorWorld;
 const apps: Server[] = [];
@@ -59,6 +66,10 @@ async function ask({ method = 'GET', path = '/', headers = {}, body, trailers }:
     trailers: response.trailers,
     body: Buffer.concat(chunks).toString(),
   };
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await sleep(5);
 }
 
 const asleep = (number: number): void => {
@@ -324,19 +335,77 @@ test('a wake that fails says why, in the words of the status', async () => {
 
 test('a look by the platform wakes nothing and is no use', async () => {
   asleep(1);
-  assert.equal((await ask({ headers: { 'moorage-probe': '1' } })).status, 503);
+  assert.equal((await ask({ headers: { 'moorage-probe': probeToken } })).status, 503);
   assert.deepEqual(world.asked, []);
   const port = await startApp((_asked, answer) => answer.end('hello'));
   world.show({});
   world.run({ port });
-  assert.equal((await ask({ headers: { 'moorage-probe': '1' } })).status, 200);
+  assert.equal((await ask({ headers: { 'moorage-probe': probeToken } })).status, 200);
   assert.equal(world.activity.report().apps['hello'], undefined);
+});
+
+test('a look of a stranger is a request like any other, and the app gets no such header', async () => {
+  const seen: IncomingMessage['headers'][] = [];
+  const port = await startApp((asked, answer) => {
+    seen.push(asked.headers);
+    answer.end('hello');
+  });
+  asleep(1);
+  world.onAsk = () => {
+    world.show({});
+    world.run({ port });
+  };
+  assert.equal((await ask({ headers: { 'moorage-probe': '1' } })).status, 200);
+  assert.deepEqual(world.asked, [1]);
+  assert.notEqual(world.activity.report().apps['hello'], undefined);
+  assert.equal((await ask({ headers: { 'moorage-probe': probeToken } })).status, 200);
+  assert.deepEqual(
+    seen.map((headers) => headers['moorage-probe']),
+    [undefined, undefined],
+  );
+});
+
+test('one client holds as many requests as it may, and others are held still', async () => {
+  await world.stop();
+  world = await startActivator({ perClient: 2 });
+  const port = await startApp((_asked, answer) => answer.end('hello'));
+  asleep(1);
+  const as = (forwarded: string): Promise<Answer> => ask({ headers: { 'x-forwarded-for': forwarded } });
+  // What a client writes itself stands before what the gateway adds, and proxies before it are no clients.
+  const held = [
+    as('203.0.113.7'),
+    as('198.51.100.1, 203.0.113.7, 10.1.2.3'),
+    as('2001:db8:0:1::1'),
+    as('2001:db8:0:2::'),
+  ];
+  await until(() => world.gate.held === 4);
+  for (const more of ['203.0.113.7', '192.0.2.1, 203.0.113.7', '2001:db8::5']) {
+    const refused = await as(more);
+    assert.equal(refused.status, 429);
+    assert.equal(refused.headers['retry-after'], '5');
+    assert.match(refused.body, /too-many-waiting/);
+  }
+  // The API names no client: it has limits for its callers.
+  const others = [as('203.0.113.8'), as('2001:db8:1::1'), ask(), ask(), ask()];
+  await until(() => world.gate.held === 9);
+  world.show({});
+  world.run({ port });
+  assert.deepEqual(
+    (await Promise.all([...held, ...others])).map(({ status }) => status),
+    new Array(9).fill(200),
+  );
+  asleep(2);
+  const last = as('203.0.113.7');
+  await until(() => world.gate.held === 1);
+  world.show({});
+  world.run({ port });
+  assert.equal((await last).status, 200);
 });
 
 test('a look while an app is being put to sleep does not wake it', async () => {
   world.run({ port: await startApp((_asked, answer) => answer.end('hello')) });
   assert.equal(world.activity.close({ app: 'hello', number: 1, idleMs: 0 }), true);
-  const look = await ask({ headers: { 'moorage-probe': '1' } });
+  const look = await ask({ headers: { 'moorage-probe': probeToken } });
   asleep(1);
   await sleep(100);
   assert.deepEqual([look.status, world.asked], [503, []]);
@@ -345,7 +414,7 @@ test('a look while an app is being put to sleep does not wake it', async () => {
 test('a look at an app that naps leaves it napping', async () => {
   world.run({ port: await startApp((_asked, answer) => answer.end('hello')) });
   world.show({ idle: { state: 'Napping', number: 7, wakeMs: undefined } });
-  assert.equal((await ask({ headers: { 'moorage-probe': '1' } })).status, 200);
+  assert.equal((await ask({ headers: { 'moorage-probe': probeToken } })).status, 200);
   assert.deepEqual(world.asked, []);
 });
 

@@ -97,7 +97,7 @@ test('memory keeps JSON of a body as JSON, and text of a query as text', async (
   const value = { done: ['a', 1, null], ok: true };
   await call('/t/memory?s=x', json({ action: 'set', key: 'k', value }));
   assert.deepEqual((await call('/t/memory?s=x&action=get&key=k')).result['value'], value);
-  await call('/t/memory?s=x&action=set&key=k&value=%7B%22a%22%3A1%7D');
+  await call('/t/memory?s=x', json({ action: 'set', key: 'k', value: '{"a":1}' }));
   assert.equal((await call('/t/memory?s=x&action=get&key=k')).result['value'], '{"a":1}');
   assert.equal((await sample.request('/t/memory', json({ action: 'set', key: 'k', s: 'x' }))).status, 400);
 });

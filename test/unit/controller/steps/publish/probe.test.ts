@@ -11,7 +11,9 @@ async function probed(answer: RequestListener): Promise<ProbeResult> {
   const gateway = createServer(answer).listen(0, '127.0.0.1');
   await once(gateway, 'listening');
   try {
-    return await probe(`http://127.0.0.1:${(gateway.address() as AddressInfo).port}`, 'app.test', { timeoutMs: 300 });
+    return await probe({ url: `http://127.0.0.1:${(gateway.address() as AddressInfo).port}` }, 'app.test', {
+      timeoutMs: 300,
+    });
   } finally {
     gateway.closeAllConnections();
     gateway.close();
@@ -41,7 +43,7 @@ test('a bare 404 and an app that takes too long may be the app itself, so they a
 });
 
 test('a gateway that is not there is no doubt', async () => {
-  const { responds, isDoubtful, detail } = await probe('http://127.0.0.1:9', 'app.test');
+  const { responds, isDoubtful, detail } = await probe({ url: 'http://127.0.0.1:9' }, 'app.test');
   assert.deepEqual({ responds, isDoubtful }, { responds: false, isDoubtful: false });
   assert.match(detail, /^the request failed: .*ECONNREFUSED/);
 });
@@ -51,7 +53,7 @@ test('a failure of a live app is confirmed before it is reported', async () => {
   const gateway = createServer((_, response) => response.writeHead((count += 1) < 3 ? 500 : 200).end());
   await once(gateway.listen(0, '127.0.0.1'), 'listening');
   const ask = (attempts: number): Promise<ProbeResult> =>
-    probe(`http://127.0.0.1:${(gateway.address() as AddressInfo).port}`, 'app.test', { attempts, pause: 1 });
+    probe({ url: `http://127.0.0.1:${(gateway.address() as AddressInfo).port}` }, 'app.test', { attempts, pause: 1 });
   assert.equal((await ask(2)).status, 500);
   assert.equal(count, 2);
   assert.equal((await ask(3)).status, 200);

@@ -43,16 +43,19 @@ test('a page that loads all of its files has no fault, and those of other hosts 
     '/b.js': script(),
     '/c.png': file('image/png'),
   });
-  assert.deepEqual(await lookAtPage(base, 'app.test'), { status: 200, assets: 3, faults: [] });
+  assert.deepEqual(await lookAtPage({ url: base }, 'app.test'), { status: 200, assets: 3, faults: [] });
 });
 
 test('a file that is missing is a fault, also where a page comes instead of it', async (t) => {
   const missing = await gateway(t, { '/': html(page), '/a.css': file('text/css'), '/c.png': file('image/png') });
-  assert.deepEqual((await lookAtPage(missing, 'app.test')).faults, [
+  assert.deepEqual((await lookAtPage({ url: missing }, 'app.test')).faults, [
     'cannot load 1 of the 3 files of its page: /b.js (404)',
   ]);
   const fallback = await gateway(t, { '*': html(page) });
-  assert.match((await lookAtPage(fallback, 'app.test')).faults[0] ?? '', /^cannot load 3 of the 3 .*\(a page comes/);
+  assert.match(
+    (await lookAtPage({ url: fallback }, 'app.test')).faults[0] ?? '',
+    /^cannot load 3 of the 3 .*\(a page comes/,
+  );
 });
 
 test('files without their server: the page calls an API, and pages answer', async (t) => {
@@ -67,7 +70,7 @@ test('files without their server: the page calls an API, and pages answer', asyn
     '/c.png': file('image/png'),
     '*': fileServer,
   });
-  assert.deepEqual((await lookAtPage(half, 'app.test')).faults, [
+  assert.deepEqual((await lookAtPage({ url: half }, 'app.test')).faults, [
     'has no server behind its page: the page calls /api/v1/memos, /api/v1/user, and a page answers',
   ]);
   const whole = await gateway(t, {
@@ -75,7 +78,7 @@ test('files without their server: the page calls an API, and pages answer', asyn
     '/b.js': calls,
     '/api/v1/memos': (_request, response) => response.writeHead(405).end(),
   });
-  assert.deepEqual((await lookAtPage(whole, 'app.test')).faults, []);
+  assert.deepEqual((await lookAtPage({ url: whole }, 'app.test')).faults, []);
 });
 
 test('a server that makes its pages is not said to be missing because of the beginnings of its paths', async (t) => {
@@ -85,12 +88,12 @@ test('a server that makes its pages is not said to be missing because of the beg
     '/b.js': script('const base = "/api/openai"; fetch(`${base}/v1/models`)'),
     '*': notFound,
   });
-  assert.deepEqual((await lookAtPage(next, 'app.test')).faults, []);
+  assert.deepEqual((await lookAtPage({ url: next }, 'app.test')).faults, []);
 });
 
 test('errors at /, redirects within the app, and anything that is no page', async (t) => {
   const broken = await gateway(t, { '/': (_request, response) => response.writeHead(500).end('oh') });
-  assert.deepEqual(await lookAtPage(broken, 'app.test'), {
+  assert.deepEqual(await lookAtPage({ url: broken }, 'app.test'), {
     status: 500,
     assets: 0,
     faults: ['responds with 500 at /'],
@@ -99,20 +102,23 @@ test('errors at /, redirects within the app, and anything that is no page', asyn
     '/': (_request, response) => response.writeHead(302, { location: '/login' }).end(),
     '/login': html('<script src="gone.js"></script>'),
   });
-  assert.match((await lookAtPage(moved, 'app.test')).faults[0] ?? '', /\/gone\.js \(404\)/);
+  assert.match((await lookAtPage({ url: moved }, 'app.test')).faults[0] ?? '', /\/gone\.js \(404\)/);
   const away = await gateway(t, {
     '/': (_request, response) => response.writeHead(302, { location: 'https://elsewhere.test/' }).end(),
   });
-  assert.deepEqual(await lookAtPage(away, 'app.test'), { status: 302, assets: 0, faults: [] });
+  assert.deepEqual(await lookAtPage({ url: away }, 'app.test'), { status: 302, assets: 0, faults: [] });
   const api = await gateway(t, { '/': file('application/json', '{}') });
-  assert.deepEqual(await lookAtPage(api, 'app.test'), { status: 200, assets: 0, faults: [] });
-  assert.match((await lookAtPage('http://127.0.0.1:1', 'app.test')).faults[0] ?? '', /^does not show its page: /);
+  assert.deepEqual(await lookAtPage({ url: api }, 'app.test'), { status: 200, assets: 0, faults: [] });
+  assert.match(
+    (await lookAtPage({ url: 'http://127.0.0.1:1' }, 'app.test')).faults[0] ?? '',
+    /^does not show its page: /,
+  );
 });
 
 test('only so many assets and calls are looked at, and what is said is short', async (t) => {
   const many = Array.from({ length: 100 }, (_, index) => `<script src="/${'x'.repeat(200)}${index}.js"></script>`);
   const base = await gateway(t, { '/': html(many.join('')) });
-  const { assets, faults } = await lookAtPage(base, 'app.test');
+  const { assets, faults } = await lookAtPage({ url: base }, 'app.test');
   assert.equal(assets, 30);
   assert.ok((faults[0] ?? '').length < 300);
   assert.equal(callsIn(Array.from({ length: 50 }, (_, index) => `"/api/${index}"`).join()).length, 5);
