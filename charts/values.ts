@@ -377,7 +377,7 @@ export const values = z.strictObject({
         .min(1)
         .default(100)
         .describe(
-          'Maximum number of requests that a pod of it holds for one client: an IPv4 address, or a /56 of IPv6. Clients are told apart by X-Forwarded-For of the gateway; proxies before it belong in api.trustedProxies.',
+          'Maximum number of requests that a pod of it holds for one client: an IPv4 address, or a /56 of IPv6. A client is known by X-Forwarded-For of the gateway; proxies before it belong in api.trustedProxies.',
         ),
       probeTokenSecret: optional(name)
         .default('')

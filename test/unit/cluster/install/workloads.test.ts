@@ -20,14 +20,14 @@ metadata: {name: moorage-postgres, namespace: moorage-system}
 spec: {replicas: 1}
 `;
 
-interface Given {
+interface WorkloadFields {
   readonly kind?: string;
   readonly namespace?: string;
   readonly spec?: object;
   readonly status?: object;
 }
 
-const item = (name: string, given: Given = {}): object => {
+const item = (name: string, given: WorkloadFields = {}): object => {
   const { kind = 'Deployment', namespace = 'moorage-system', spec = {}, status = {} } = given;
   return { kind, metadata: { name, namespace }, spec, status };
 };

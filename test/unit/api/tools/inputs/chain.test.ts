@@ -1,6 +1,6 @@
 // Calls that go on from the file of an earlier call, on an installation whose own address no guard would let through.
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import sharp from 'sharp';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
@@ -94,10 +94,11 @@ test('a local address that is no file of a tool is refused, and so is a file tha
 });
 
 test('memory keeps JSON of a body as JSON, and text of a query as text', async () => {
+  const session = randomUUID();
   const value = { done: ['a', 1, null], ok: true };
-  await call('/t/memory?s=x', json({ action: 'set', key: 'k', value }));
-  assert.deepEqual((await call('/t/memory?s=x&action=get&key=k')).result['value'], value);
-  await call('/t/memory?s=x', json({ action: 'set', key: 'k', value: '{"a":1}' }));
-  assert.equal((await call('/t/memory?s=x&action=get&key=k')).result['value'], '{"a":1}');
-  assert.equal((await sample.request('/t/memory', json({ action: 'set', key: 'k', s: 'x' }))).status, 400);
+  await call(`/t/memory?s=${session}`, json({ action: 'set', key: 'k', value }));
+  assert.deepEqual((await call(`/t/memory?s=${session}&action=get&key=k`)).result['value'], value);
+  await call(`/t/memory?s=${session}`, json({ action: 'set', key: 'k', value: '{"a":1}' }));
+  assert.equal((await call(`/t/memory?s=${session}&action=get&key=k`)).result['value'], '{"a":1}');
+  assert.equal((await sample.request('/t/memory', json({ action: 'set', key: 'k', s: session }))).status, 400);
 });
