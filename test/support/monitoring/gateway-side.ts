@@ -4,7 +4,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Registry } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import { activatorMetrics } from '../../../activator/metrics.ts';
 import { startHealthServer } from '../../../lib/kubernetes/index.ts';
 import { listen, startActivator } from '../activator/world.ts';
@@ -33,6 +33,7 @@ export async function startGatewaySide(receiver: string, token: string, shipperP
   shipper.start();
 
   const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
   const activator = await startActivator(undefined, (depth, ms) => {
     metrics.wakes.observe({ depth }, ms / 1_000);
   });

@@ -26,7 +26,10 @@ async function readValue(): Promise<unknown> {
 }
 
 test('GET and HEAD of a call that changes what is kept are refused with what to send, and change nothing', async () => {
-  assert.equal((await sample.request(`/t/memory?s=${session}`, json({ action: 'set', key: 'k', value: 'mine' }))).status, 200);
+  assert.equal(
+    (await sample.request(`/t/memory?s=${session}`, json({ action: 'set', key: 'k', value: 'mine' }))).status,
+    200,
+  );
   for (const query of ['action=set&key=k&value=theirs', 'action=delete&key=k', 'op=set&name=k&data=theirs']) {
     for (const method of ['GET', 'HEAD']) {
       const response = await sample.request(`/t/memory?s=${session}&${query}`, { method });
