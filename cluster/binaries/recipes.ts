@@ -138,6 +138,15 @@ export const recipes = [
 			opts.FieldSelector = "metadata.name=" + name
 		}`,
       },
+      // Queries hold keys and prompts, and no option keeps them out of the access log.
+      {
+        file: 'traefik/pkg/middlewares/accesslog/logger.go',
+        before: `
+		RawQuery:   req.URL.RawQuery,
+		ForceQuery: req.URL.ForceQuery,
+		Fragment:   req.URL.Fragment,`,
+        after: '',
+      },
     ],
     builds: [
       {

@@ -159,7 +159,8 @@ function sizeOf(given: Attributes, name: (typeof sizes)[number]): number {
   return typeof size === 'number' ? size : 0;
 }
 
-function withoutQuery(path: string): string {
+/** A path without the query, which may hold anything. */
+export function withoutQuery(path: string): string {
   const end = path.search(/[?#]/);
   return end === -1 ? path : path.slice(0, end);
 }

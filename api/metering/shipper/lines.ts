@@ -1,7 +1,7 @@
 // Lines of an access log: what of them is sent.
 import { z } from 'zod';
 import type { Attributes } from '../otlp/messages.ts';
-import { attributeNames } from '../records/record.ts';
+import { attributeNames, withoutQuery } from '../records/record.ts';
 
 const newline = 0x0a;
 const line = z.record(z.string(), z.unknown());
@@ -30,14 +30,15 @@ export function readLines(bytes: Buffer, limit: number): Chunk {
   return { records, unreadable, bytes: from };
 }
 
-/** Only what the receiver reads: addresses of backends, ports and ciphers stay here. */
+/** Only what the receiver reads: addresses of backends, ports and ciphers stay here, and so does a query, which may hold keys. */
 function recordOf(text: string): Attributes | undefined {
   const given = parsed(text);
   if (given === undefined) return undefined;
   return Object.fromEntries(
-    attributeNames.flatMap((name) => {
+    attributeNames.flatMap((name): [string, string | number][] => {
       const value = given[name];
-      return typeof value === 'string' || typeof value === 'number' ? [[name, value]] : [];
+      if (typeof value === 'string') return [[name, name === 'RequestPath' ? withoutQuery(value) : value]];
+      return typeof value === 'number' ? [[name, value]] : [];
     }),
   );
 }

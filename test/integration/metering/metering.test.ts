@@ -1,12 +1,18 @@
 // Every request through a real gateway is one event, while the receiver, the database and the gateway are killed.
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
+import { request } from 'undici';
 import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
+import { classOf } from '../../../api/metering/records/class.ts';
+import { readRecord } from '../../../api/metering/records/record.ts';
+import { readLines } from '../../../api/metering/shipper/lines.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { freePort } from '../../support/free-port.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
@@ -151,6 +157,65 @@ test('events are the requests that were sent, exactly, while everything is kille
   await receiver.kill();
   await database.close();
 });
+
+for (const [name, more, hasPaths] of [
+  ['the gateway of a local cluster', [], true],
+  ['a Traefik as it is released, without paths', ['--accesslog.fields.names.RequestPath=drop'], false],
+] as const)
+  test(`no query is in the access log of ${name}, nor in what is sent of it, and uses are still distinguished from files`, async () => {
+    const planted = `planted-${crypto.randomUUID()}`;
+    const own = mkdtempSync(join(folder, 'queries-'));
+    const log = join(own, 'access.log');
+    const sent: string[] = [];
+    const receiver = createServer((incoming, response) => {
+      incoming.setEncoding('utf8').on('data', (chunk: string) => sent.push(chunk));
+      incoming.on('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'));
+    }).listen(0, '127.0.0.1');
+    await once(receiver, 'listening');
+    const { port } = z.object({ port: z.int() }).parse(receiver.address());
+    const shipper = shipperProgram({
+      log,
+      receiver: `http://127.0.0.1:${port}/v1/logs`,
+      tokenFile: join(folder, 'token'),
+      port: await freePort(),
+    });
+    const gateway = await makeGateway({ folder: own, args: [...accessLogArguments(log), ...more] });
+    gateways.push(gateway);
+    await gateway.start({ sent: 0, answered: [], broken: 0 });
+    shipper.start();
+    for (const [path, destination] of [
+      ['/chat', 'document'],
+      ['/app.css', 'style'],
+    ] as const) {
+      const headers = { host: 'app-0.apps.test', 'sec-fetch-dest': destination };
+      const { statusCode, body } = await request(`${gateway.url}${path}?api_key=${planted}&prompt=${planted}`, {
+        headers,
+      });
+      await body.dump();
+      assert.equal(statusCode, 200);
+    }
+    while (!sent.join('').includes('style')) await sleep(20);
+    const written = readdirSync(own).map((file) => readFileSync(join(own, file), 'utf8'));
+    assert.ok(written.join('').includes('"request_Sec-Fetch-Dest":"style"'));
+    for (const text of [...written, ...sent]) assert.ok(!text.includes(planted), text.slice(0, 2_000));
+    assert.equal(written.join('').includes('"RequestPath":"/chat"'), hasPaths);
+    const host = {
+      kind: 'app',
+      app: { slug: 'a', healthPath: '/healthz', submitter: undefined, isFree: () => false },
+    } as const;
+    const visitor = { submitter: 'b', isInside: false };
+    const seen = written
+      .join('')
+      .split('\n')
+      .flatMap((line) => (line.includes('Sec-Fetch-Dest') ? readLines(Buffer.from(`${line}\n`), 1).records : []))
+      .map((record) => readRecord(record))
+      .map((record) => ('wrong' in record ? record.wrong.join() : classOf(record, host, visitor)));
+    assert.deepEqual(seen, ['use', 'asset']);
+    await shipper.kill();
+    receiver.close();
+    receiver.closeAllConnections();
+    await gateway.end('SIGKILL');
+  });
 
 test('a log that cannot be sent is bounded, and what was dropped is reported to the last request', async () => {
   const url = await postgres.createDatabase('bounded');
