@@ -70,7 +70,7 @@ export const appTokenRefused: ProblemType = {
   status: 401,
   title: 'Invalid app token',
   description:
-    'The token is not that of a hosted app with spec.models.enabled. Such apps find the base URL and their token in OPENAI_BASE_URL and OPENAI_API_KEY.',
+    'The token is not that of a hosted app with spec.models.enabled. Such apps find the base URL and their token in OPENAI_BASE_URL and OPENAI_API_KEY. The token works at that address only, inside the cluster.',
 };
 
 export const modelUnknown: ProblemType = {

@@ -8,6 +8,8 @@ import { hasPassed, withGate } from './gate.ts';
 import { readPipelineConfig, terminationLog, type PipelineConfig } from './config.ts';
 import { oneLine } from './text.ts';
 import { findingLine } from './finding-line.ts';
+import { MaskedLines, maskMessage, pipelineMask } from './mask.ts';
+import type { SecretMask } from '../../lib/secret-mask.ts';
 
 const faultExitCode = 1;
 const stoppedExitCode = 143;
@@ -18,9 +20,20 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     stop.abort(new Fault(`stopped by ${signal}`));
   });
 
+/** The log is public, and code of the author runs beside these. */
+let mask: SecretMask = (text) => text;
+
 const say = (text: string): void => {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${mask(text)}\n`);
 };
+
+/** Prints whole lines, so that no secret passes in two pieces. */
+const lines = new MaskedLines(
+  (text) => mask(text),
+  (text) => {
+    process.stdout.write(text);
+  },
+);
 
 type RunStage = (config: PipelineConfig) => Promise<StageMessage>;
 
@@ -47,7 +60,7 @@ async function loadStage(stage: PipelineContainer): Promise<RunStage> {
           say,
           pushToken,
           write: (chunk) => {
-            process.stdout.write(chunk);
+            lines.write(chunk);
           },
           signal: stop.signal,
         });
@@ -78,7 +91,7 @@ function ended(error: unknown): { message: StageMessage; code: number } {
 
 function faultMessage(fault: string, error?: unknown): PipelineFault {
   const isUnexpected = error instanceof Error && !(error instanceof Fault);
-  process.stderr.write(`fault: ${isUnexpected ? (error.stack ?? fault) : fault}\n`);
+  process.stderr.write(`fault: ${mask(isUnexpected ? (error.stack ?? fault) : fault)}\n`);
   return { fault };
 }
 
@@ -89,14 +102,17 @@ async function main(): Promise<number> {
     return faultExitCode;
   }
   const { message, code } = await judged(stage);
-  await writeFile(terminationLog(), termination(message));
+  lines.end();
+  await writeFile(terminationLog(), termination(maskMessage(message, mask)));
   return code;
 }
 
 async function judged(stage: PipelineContainer): Promise<{ message: StageMessage; code: number }> {
   try {
     const run = await loadStage(stage);
-    return { message: await run(readPipelineConfig()), code: 0 };
+    const config = readPipelineConfig();
+    mask = pipelineMask(config);
+    return { message: await run(config), code: 0 };
   } catch (error) {
     // Whether the pipeline is refused or tried again is for the stage to say that did not pass.
     return error instanceof NotReached ? { message: { fault: error.message }, code: 0 } : ended(error);

@@ -12,6 +12,7 @@ import type { ActivityRecord } from '../idle/activity.ts';
 import type { IdleView, PageView, ProbeResult, Snapshot } from './snapshot.ts';
 import { appHost } from '../../crds/app-url.ts';
 import type { InstallationConfig } from './installation-config.ts';
+import { maskPods } from './mask-secrets.ts';
 import { sourceIdentity } from '../steps/source/source.ts';
 import type { ProbeQuery } from '../steps/publish/probe.ts';
 import type { RevisionResult, RevisionQuery } from '../steps/source/revision.ts';
@@ -41,7 +42,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
   const { name, namespace } = app.metadata;
   const key = `${namespace}/${name}`;
   const jobs = caches.jobs.byIndex(byApp, name);
-  const pods = caches.pods.byIndex(byApp, name);
+  const pods = maskPods(caches.pods.byIndex(byApp, name), app, config);
   return {
     app,
     now,

@@ -1,17 +1,21 @@
-// Who pays for a call of /v1: a hosted app by its token, a caller by his own key, or the free quota of an address.
+// Who pays for a call of /v1: on the port for hosted apps an app by its token, elsewhere a caller by their own key or the
+// free quota of an address.
 import { appNameIn } from '../../../lib/app-token.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Payer } from '../../billing/index.ts';
 import type { RequestContext } from '../../http/index.ts';
 import { identifyPayer, toAnonymousPayer } from '../callers/identify.ts';
 import { keyShape } from '../callers/keys.ts';
-import { keyRefused } from '../problems.ts';
+import { appTokenRefused, keyRefused } from '../problems.ts';
 import type { ModelServices } from '../services.ts';
 import { appPayerOf, type AppTokens } from './apps.ts';
 
 export interface Door {
   readonly tokens: AppTokens;
-  /** Whether others than hosted apps may call. Not where a request comes past the gateway, whose word on an address is trusted. */
+  /**
+   * Whether others than hosted apps may call, and hosted apps not. Closed where a request does not come through the
+   * gateway, whose word on an address is trusted.
+   */
   readonly open: boolean;
 }
 
@@ -28,7 +32,14 @@ export async function v1PayerOf(
   const { limits, keys } = services;
   const given = context.headers.get('authorization')?.trim() ?? '';
   const token = /^Bearer +(\S+)$/i.exec(given)?.[1] ?? '';
-  if (!open || appNameIn(token) !== undefined) return appPayerOf(context.headers, tokens, limits);
+  if (!open) return appPayerOf(context.headers, tokens, limits);
+  // A token that has left its app, as in a log, opens nothing on the internet.
+  if (appNameIn(token) !== undefined)
+    throw new Problem(
+      appTokenRefused,
+      'The token of a hosted app works only inside the cluster, at the address in its OPENAI_BASE_URL. Call this address with your own API key for the model router (Bearer sk-…), or without a key.',
+      { headers: { 'www-authenticate': 'Bearer realm="moorage /v1", error="invalid_token"' } },
+    );
   if (nothing.test(given)) return toAnonymousPayer(context.caller(), limits);
   if (keyShape.test(token)) return identifyPayer(context, keys, limits);
   throw new Problem(

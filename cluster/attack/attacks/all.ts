@@ -7,6 +7,7 @@ import { installationAttacks } from './installation.ts';
 import { moneyAttacks } from './money.ts';
 import { neighbourAttacks } from './neighbours.ts';
 import { rightsAttacks } from './rights.ts';
+import { secretAttacks } from './secrets.ts';
 
 export const attacks: readonly Attack[] = [
   ...callerAttacks,
@@ -15,5 +16,6 @@ export const attacks: readonly Attack[] = [
   ...installationAttacks,
   ...moneyAttacks,
   ...appAttacks,
+  ...secretAttacks,
   ...buildAttacks,
 ];

@@ -21,6 +21,11 @@ export function generatedSecretNames(app: HostedApp): string[] {
   return variablesOf(app).map((name) => nameOf(app, name));
 }
 
+/** Their values, as they are when their Secrets are made. */
+export function generatedValues(app: HostedApp, secret: string): string[] {
+  return variablesOf(app).map((name) => valueOf(app, name, secret));
+}
+
 function variablesOf(app: HostedApp): string[] {
   return app.spec.run.env.filter(({ value }) => generatedSecret.test(value)).map(({ name }) => name);
 }

@@ -120,7 +120,10 @@ beforeAll(async () => {
     databaseUrl: await postgres.createDatabase('bench'),
   });
   const asking = (app: typeof passing) => (body: object) =>
-    sample.request('/v1/chat/completions', json(body, { authorization: `Bearer ${appToken(app, appTokenSecret)}` }));
+    sample.requestOfApps(
+      '/v1/chat/completions',
+      json(body, { authorization: `Bearer ${appToken(app, appTokenSecret)}` }),
+    );
   const apps = [await passingApp(asking(passing)), await ownModelApp(asking(own), 'weak')];
   servers.push(...apps);
   [urls[passing.name] = '', urls[own.name] = ''] = apps.map(({ url }) => url);

@@ -58,7 +58,7 @@ function chunksOf(text: string): z.output<typeof chunk>[] {
 test('completions, streams and embeddings are answered under our names, and booked to the app as LiteLLM has recorded them', async () => {
   const before = (await router.spent(0)).size;
   const ask = async (path: string, body: object): Promise<string> => {
-    const answer = await sample.request(path, json(body, token));
+    const answer = await sample.requestOfApps(path, json(body, token));
     const text = await answer.text();
     assert.equal(answer.status, 200, text);
     return text;
@@ -103,7 +103,7 @@ test('completions, streams and embeddings are answered under our names, and book
 test('the models are those of models.yaml', async () => {
   const { data } = z
     .looseObject({ data: z.array(z.looseObject({ id: z.string() })) })
-    .parse(await (await sample.request('/v1/models', { headers: token })).json());
+    .parse(await (await sample.requestOfApps('/v1/models', { headers: token })).json());
   assert.deepEqual(
     data.map(({ id }) => id),
     [...sample.catalog.ids, 'embed-small'],

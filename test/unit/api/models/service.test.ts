@@ -171,7 +171,7 @@ test('/v1: chat completions, streams and embeddings are booked to the app, to th
   const before = await sample.ledger.balance(appAccount('chat'));
   const whole = completion.parse(
     await (
-      await sample.request(
+      await sample.requestOfApps(
         '/v1/chat/completions',
         json({ model: 'beta-K3', messages, plugins: [{ id: 'web' }] }, bearer(app)),
       )
@@ -179,7 +179,7 @@ test('/v1: chat completions, streams and embeddings are booked to the app, to th
   );
   assert.equal(whole.model, 'beta-K3');
   const streamed = await (
-    await sample.request(
+    await sample.requestOfApps(
       '/v1/chat/completions',
       json({ model: 'beta-K3', messages, stream: true, stream_options: { include_usage: true } }, bearer(app)),
     )
@@ -194,7 +194,7 @@ test('/v1: chat completions, streams and embeddings are booked to the app, to th
         .parse(JSON.parse(frame.slice(6))),
     );
   const bare = await (
-    await sample.request(
+    await sample.requestOfApps(
       '/v1/chat/completions',
       json({ model: 'beta-K3', messages, stream: true, max_tokens: 30 }, bearer(app)),
     )
@@ -204,7 +204,7 @@ test('/v1: chat completions, streams and embeddings are booked to the app, to th
     .looseObject({ data: z.array(z.unknown()).length(2), usage: z.looseObject({ cost: z.number() }) })
     .parse(
       await (
-        await sample.request('/v1/embeddings', json({ model: 'embed-small', input: ['a', 'b'] }, bearer(app)))
+        await sample.requestOfApps('/v1/embeddings', json({ model: 'embed-small', input: ['a', 'b'] }, bearer(app)))
       ).json(),
     );
   const reported = whole.usage.cost + (chunks.at(-1)?.usage?.cost ?? Number.NaN) * 2 + vectors.usage.cost;
@@ -214,7 +214,7 @@ test('/v1: chat completions, streams and embeddings are booked to the app, to th
   );
   const models = z
     .looseObject({ data: z.array(z.looseObject({ id: z.string() })) })
-    .parse(await (await sample.request('/v1/models', { headers: bearer(app) })).json());
+    .parse(await (await sample.requestOfApps('/v1/models', { headers: bearer(app) })).json());
   assert.deepEqual(
     models.data.map(({ id }) => id),
     [...sample.catalog.ids, 'embed-small'],
@@ -283,7 +283,9 @@ for (const { name, headers, body, status, type } of [
   },
 ]) {
   test(`/v1 refuses ${name}, in the form that OpenAI clients read too`, async () => {
-    const answer = await sample.request('/v1/chat/completions', json(body, headers));
+    const isApp = /^Bearer moorage-/.test(new Headers(headers).get('authorization') ?? '');
+    const send = isApp ? sample.requestOfApps : sample.request;
+    const answer = await send('/v1/chat/completions', json(body, headers));
     const reported = z
       .looseObject({
         type: z.string(),
@@ -300,6 +302,20 @@ for (const { name, headers, body, status, type } of [
     assert.deepEqual([answer.status, reported.type], [status, `https://moorage.test/problems/${type}`]);
   });
 }
+
+test('the token of a hosted app opens nothing at the public address', async () => {
+  const before = await sample.ledger.balance(appAccount('chat'));
+  for (const [path, init] of [
+    ['/v1/chat/completions', json({ model: 'beta-K3', messages }, bearer(app))],
+    ['/v1/embeddings', json({ model: 'embed-small', input: 'a' }, bearer(app))],
+    ['/v1/models', { headers: bearer(app) }],
+  ] as const) {
+    const answer = await sample.request(path, init);
+    assert.equal(answer.status, 401, path);
+    assert.match(await answer.text(), /app-token-refused.*works only inside the cluster/);
+  }
+  assert.equal(await sample.ledger.balance(appAccount('chat')), before);
+});
 
 test('the port of hosted apps takes their tokens and nothing else: an address there may be anybody’s word', async () => {
   for (const headers of [{}, ownKey, { authorization: 'Bearer anonymous' }]) {

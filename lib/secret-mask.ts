@@ -1,0 +1,93 @@
+// Masks secrets in text that others may read: the log of a crash, of a build, a status, an event.
+
+/** Masks the secrets in a text. */
+export type SecretMask = (text: string) => string;
+
+export interface MaskOptions {
+  /** Values that are known. Short ones are left alone: they would blank out ordinary words. */
+  readonly values: readonly (string | undefined)[];
+  /**
+   * Variables whose values are secret and not known here. What a text says behind their names is masked, and every word
+   * that looks random.
+   */
+  readonly variables?: readonly string[];
+}
+
+const shown = '[secret]';
+const minLength = 6;
+/** A text that was cut may begin in the middle of a secret. So much of its end gives it away. */
+const minTail = 8;
+
+/** Makes the mask for one app. */
+export function createSecretMask({ values, variables = [] }: MaskOptions): SecretMask {
+  const forms = [...new Set(values.flatMap(formsOf))].sort((a, b) => b.length - a.length);
+  const assigned =
+    variables.length === 0
+      ? undefined
+      : new RegExp(
+          `(\\b(?:${variables.map(escaped).join('|')})\\b["']?\\s{0,3}[:=]\\s{0,3}["'\`]?)[^\\s"'\`,;)}\\]]+`,
+          'g',
+        );
+  return (text) => {
+    let masked = withoutTail(text, forms);
+    for (const form of forms) masked = masked.replaceAll(form, shown);
+    masked = maskCredentials(masked);
+    if (assigned === undefined) return masked;
+    return masked.replace(assigned, `$1${shown}`).replace(words, (word) => (looksRandom(word) ? shown : word));
+  };
+}
+
+/** The password in a URL, and keys that say by their form what they are: whatever they belong to, nobody shows them on purpose. */
+export function maskCredentials(text: string): string {
+  return text
+    .replace(/(\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s:/@'"]{0,100}:)[^\s/@'"]{1,500}(?=@)/gi, `$1${shown}`)
+    .replace(/\b(?:sk-[A-Za-z0-9_-]{8,}|moorage-[a-z0-9-]{1,63}\.[A-Za-z0-9_-]{43}|gh[pousr]_[A-Za-z0-9]{20,})/g, shown)
+    .replace(/(\bBearer )[A-Za-z0-9._~+/=-]{8,}/g, `$1${shown}`);
+}
+
+/** Names of variables that hold secrets by convention. */
+export function isSecretName(name: string): boolean {
+  return /(?:KEY|TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)?|PWD|CREDENTIALS?|AUTH|DSN|PRIVATE|SALT)(?:$|_)/i.test(name);
+}
+
+/** A value as programs print it: plain, in a URL, in JSON, in base64. */
+function formsOf(value: string | undefined): string[] {
+  if (value === undefined || value.length < minLength) return [];
+  const base64 = Buffer.from(value).toString('base64');
+  return [
+    value,
+    encodeURIComponent(value),
+    JSON.stringify(value).slice(1, -1),
+    base64,
+    base64.replace(/=+$/, ''),
+    Buffer.from(value).toString('base64url'),
+  ];
+}
+
+function withoutTail(text: string, forms: readonly string[]): string {
+  const start = /^…?\s*/.exec(text)?.[0] ?? '';
+  const rest = text.slice(start.length);
+  let longest = 0;
+  for (const form of forms)
+    for (let length = Math.min(form.length - 1, rest.length); length >= minTail && length > longest; length -= 1)
+      if (rest.startsWith(form.slice(-length))) longest = length;
+  return longest === 0 ? text : `${start}${shown}${rest.slice(longest)}`;
+}
+
+const words = /[A-Za-z0-9_+/=-]{16,}/g;
+
+/** Letters and digits by chance: neither a word, a path, a number nor a name of parts. */
+function looksRandom(word: string): boolean {
+  const parts = word.split(/[_+/=-]/);
+  return parts.some((part) => part.length >= 12 && /\d/.test(part) && /[A-Za-z]/.test(part) && entropy(part) > 3);
+}
+
+function entropy(text: string): number {
+  const counts = new Map<string, number>();
+  for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);
+  return [...counts.values()].reduce((sum, count) => sum - (count / text.length) * Math.log2(count / text.length), 0);
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}
