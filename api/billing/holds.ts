@@ -1,8 +1,6 @@
 // Holds: money reserved for a use before it, then settled, released or left pending. For model calls and tool tariffs.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
-import { Problem } from '../../lib/problem.ts';
-import { isTransient } from './database/failures.ts';
 import { promotionAccount } from './ledger/accounts.ts';
 import type { Journal, JournalEntry } from './journal.ts';
 import type { Ledger, Line, LimitedAccount, SettlementSource } from './ledger/ledger.ts';
@@ -10,7 +8,6 @@ import type { Money } from './ledger/money.ts';
 import type { ReserveAnswer, SettleAnswer } from './ledger/shapes.ts';
 import type { Usage } from './ledger/usage.ts';
 import type { Payer } from './payer.ts';
-import { ledgerUnavailable } from './problems.ts';
 import { quotaProblem, type Quota } from './quota.ts';
 
 /** Milliseconds in which settlements that nobody waits for are gathered. */
@@ -76,8 +73,7 @@ export class Holds {
     const { ledger, refused } = this.#options;
     const sides =
       credit === undefined ? { debit: payer.debit, credit: payer.credit } : { debit: chargedOf(payer, free), credit };
-    const reserve = (): Promise<ReserveAnswer> =>
-      orUnavailable(() => ledger.reserve({ id, amount: maxCost, ttlMs, ...sides, usage }));
+    const reserve = (): Promise<ReserveAnswer> => ledger.reserve({ id, amount: maxCost, ttlMs, ...sides, usage });
     const first = await reserve();
     const answer = first.outcome === 'refused' && (await this.#settlingEnded()) ? await reserve() : first;
     if (answer.outcome === 'refused') {
@@ -235,23 +231,6 @@ export class Holds {
 /** The free quota limits also what is free, so that nobody takes it all. */
 function chargedOf({ kind, charge }: Payer, free: string | undefined): LimitedAccount {
   return kind === 'key' && free !== undefined ? { account: promotionAccount(free), limit: null } : charge;
-}
-
-async function orUnavailable<Answer>(write: () => Promise<Answer>): Promise<Answer> {
-  try {
-    return await write();
-  } catch (error) {
-    if (!isTransient(error, 'any') && !isTimeout(error)) throw error;
-    throw new Problem(ledgerUnavailable, 'The database did not respond. Try again in 5 seconds.', {
-      headers: { 'retry-after': '5' },
-      cause: error,
-    });
-  }
-}
-
-/** The pool reports a database that does not respond in words alone. */
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && /timeout|ECONNREFUSED/i.test(error.message);
 }
 
 function quotaOf(answer: ReserveAnswer, payer: Payer): Quota | undefined {

@@ -1,5 +1,5 @@
 // What the rest of the API uses of this room: money and its keeping: the ledger, holds, prices, payers, quotas and idempotent requests.
-export { Database, type Statement, type Transaction } from './database/database.ts';
+export { Database, runAsTask, type Statement, type Transaction } from './database/database.ts';
 export { openDatabase } from './database/open.ts';
 export { type Hold, Holds } from './holds.ts';
 export { IdempotencyKeys } from './idempotency/keys.ts';

@@ -1,5 +1,6 @@
 // Runs a task periodically until its signal: expiring holds, purging keys, reconciling.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { runAsTask } from './database/database.ts';
 
 export interface PeriodicTask {
   readonly everyMs: number;
@@ -14,7 +15,7 @@ export interface PeriodicTask {
  */
 export async function repeat(task: PeriodicTask, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    const did = await task.run().catch((error: unknown) => {
+    const did = await runAsTask(task.run).catch((error: unknown) => {
       task.failed(error);
       return 0;
     });

@@ -129,7 +129,14 @@ function lowerCase<Method extends string>(method: Method): Lowercase<Method> {
 
 /** Makes a problem of anything thrown. A fault of ours is logged in full and reported without its insides. */
 function problemOf(error: unknown, exchange: Exchange): Problem {
-  if (error instanceof Problem) return error;
+  if (error instanceof Problem) {
+    if (error.type.status >= 500 && error.cause !== undefined)
+      exchange.log.warn(
+        { err: error.cause, type: error.type.slug, route: exchange.route },
+        'request could not be served',
+      );
+    return error;
+  }
   if (error instanceof URIError)
     return invalid([
       {

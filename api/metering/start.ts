@@ -48,10 +48,13 @@ export function startMetering(options: MeteringOptions): Metering {
       return 0;
     });
     opened.repeat('sum up uses', 300_000, async () => {
-      await opened.database.transaction(async (transaction) => {
-        await transaction.script('set local statement_timeout = 0');
-        await transaction.query(rollUp, []);
-      });
+      await opened.database.transaction(
+        async (transaction) => {
+          await transaction.script('set local statement_timeout = 0');
+          await transaction.query(rollUp, []);
+        },
+        { lasting: true },
+      );
       return 0;
     });
     opened.repeat('forget containers', 3_600_000, async () => {

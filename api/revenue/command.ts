@@ -99,10 +99,13 @@ const commands: Readonly<Record<string, (database: Database, values: Values) => 
     return lines === 0 ? 'nothing was missing' : `posted ${lines} ${lines === 1 ? 'line' : 'lines'}`;
   },
   audit: async (database) => {
-    const faults = await database.transaction(async (transaction) => {
-      await transaction.script('set local statement_timeout = 0');
-      return lineFaults(transaction);
-    });
+    const faults = await database.transaction(
+      async (transaction) => {
+        await transaction.script('set local statement_timeout = 0');
+        return lineFaults(transaction);
+      },
+      { lasting: true },
+    );
     if (faults.length > 0) throw new Error(faults.join('\n'));
     return 'every line is as it was posted';
   },

@@ -32,10 +32,13 @@ export interface AccrualRules {
  */
 export async function postShares(database: Database, rules: AccrualRules, now: Date | null = null): Promise<number> {
   const [clock] = await database.query(readClock, [now]);
-  const days = await database.transaction(async (transaction) => {
-    await transaction.script("set local statement_timeout = '15min'");
-    return transaction.query(daysToPost, [now]);
-  });
+  const days = await database.transaction(
+    async (transaction) => {
+      await transaction.script("set local statement_timeout = '15min'");
+      return transaction.query(daysToPost, [now]);
+    },
+    { lasting: true },
+  );
   let lines = 0;
   for (const { app, day } of days) lines += await postDayOf(database, { app, day, ...rules, now });
   await database.query(markPosted, [clock?.now ?? null, now]);
@@ -47,17 +50,20 @@ export async function postDayOf(
   database: Database,
   { app, day, prices, budget, now = null }: AccrualRules & { app: string; day: string; now?: Date | null },
 ): Promise<number> {
-  return database.transaction(async (transaction) => {
-    await transaction.script("set local statement_timeout = '15min'");
-    // One at a time, so that no two apps spend the same part of the budget.
-    await transaction.query(lockPosting, []);
-    const version = versionOn(prices, day);
-    const [row] = await transaction.query(postDay, [
-      ...[app, day, version.version, ...countingOf(version)],
-      ...[version.usesPerApp, formatMoney(budget), now],
-    ]);
-    return row?.count ?? 0;
-  });
+  return database.transaction(
+    async (transaction) => {
+      await transaction.script("set local statement_timeout = '15min'");
+      // One at a time, so that no two apps spend the same part of the budget.
+      await transaction.query(lockPosting, []);
+      const version = versionOn(prices, day);
+      const [row] = await transaction.query(postDay, [
+        ...[app, day, version.version, ...countingOf(version)],
+        ...[version.usesPerApp, formatMoney(budget), now],
+      ]);
+      return row?.count ?? 0;
+    },
+    { lasting: true },
+  );
 }
 
 /** A version is in effect for whole days. */

@@ -56,12 +56,15 @@ export async function loadUses(database: Database, uses: number, apps: number): 
   const slice = 50_000;
   for (let from = 1; from <= uses; from += slice)
     await database.query(addUses, [from, Math.min(from + slice - 1, uses), apps]);
-  await database.transaction(async (transaction) => {
-    await transaction.script('set local statement_timeout = 0');
-    // They came before their days were made.
-    await transaction.query(statement('days', 'select ledger.make_days(7)'), []);
-    await transaction.query(rollUp, []);
-  });
+  await database.transaction(
+    async (transaction) => {
+      await transaction.script('set local statement_timeout = 0');
+      // They came before their days were made.
+      await transaction.query(statement('days', 'select ledger.make_days(7)'), []);
+      await transaction.query(rollUp, []);
+    },
+    { lasting: true },
+  );
   for (const table of ['ledger.usage', 'metering.hour', 'metering.day']) await vacuum(database, table);
 }
 

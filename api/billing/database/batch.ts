@@ -1,5 +1,5 @@
 // Gathers calls that arrive while a statement is in progress, and sends them together in the next one.
-import { isTransient } from './failures.ts';
+import { DatabaseUnavailable } from './failures.ts';
 
 interface Waiting<Item, Answer> {
   readonly item: Item;
@@ -17,7 +17,8 @@ export interface BatchOptions {
 /**
  * An idle batch sends at once, so a lone call waits for nothing; a busy one shares a round trip and a commit between
  * all that wait. Answers come in the order of the items. When a shared statement fails, its items are sent one by one,
- * so that one bad item spoils no other: `send` must allow being sent twice. When the database is gone, all fail at once.
+ * so that one bad item spoils no other: `send` must allow being sent twice. When the database is gone, all fail immediately,
+ * those that wait for the next statement too.
  */
 export class Batch<Item, Answer> {
   readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>;
@@ -55,8 +56,11 @@ export class Batch<Item, Answer> {
         deliver(waiting, answers[index]);
       });
     } catch (error) {
-      if (group.length === 1 || isTransient(error, 'any'))
-        group.forEach(({ reject }) => {
+      const isGone = error instanceof DatabaseUnavailable;
+      // Those that wait for their turn fail too: they have waited for this one, and would wait as long again.
+      const failed = isGone ? [...group, ...this.#waiting.splice(0)] : group;
+      if (group.length === 1 || isGone)
+        failed.forEach(({ reject }) => {
           reject(error);
         });
       else for (const waiting of group) await this.#fly([waiting]);

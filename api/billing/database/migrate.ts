@@ -50,16 +50,19 @@ export function readMigrations(folder: string): Migration[] {
  * of order.
  */
 export async function migrate(database: Database, migrations: readonly Migration[]): Promise<string[]> {
-  return database.transaction(async (transaction) => {
-    await transaction.query(lock, [lockKey]);
-    await transaction.script(
-      'create table if not exists moorage_migration (name text primary key, checksum text not null, applied_at timestamptz not null default now())',
-    );
-    const known = new Map((await transaction.query(applied, [])).map((row) => [row.name, row.checksum]));
-    const missing = missingOf(migrations, known);
-    for (const migration of missing) await apply(transaction, migration);
-    return missing.map((migration) => migration.name);
-  });
+  return database.transaction(
+    async (transaction) => {
+      await transaction.query(lock, [lockKey]);
+      await transaction.script(
+        'create table if not exists moorage_migration (name text primary key, checksum text not null, applied_at timestamptz not null default now())',
+      );
+      const known = new Map((await transaction.query(applied, [])).map((row) => [row.name, row.checksum]));
+      const missing = missingOf(migrations, known);
+      for (const migration of missing) await apply(transaction, migration);
+      return missing.map((migration) => migration.name);
+    },
+    { lasting: true },
+  );
 }
 
 function missingOf(migrations: readonly Migration[], known: ReadonlyMap<string, string>): Migration[] {

@@ -2,6 +2,7 @@
 import { openAsBlob } from 'node:fs';
 import { PGlite, type Transaction as Engine } from '@electric-sql/pglite';
 import type { Connection, Driver } from './database.ts';
+import { toDatabaseFailure } from './failures.ts';
 
 /**
  * Opens the data in a folder or, without one, in memory: empty, or as a snapshot (a file `*.tar` that `dumpDataDir`
@@ -22,11 +23,15 @@ export function driverOn(engine: PGlite): Driver {
 }
 
 function connectionOn(on: PGlite | Engine): Connection {
+  const mapped = (error: unknown): never => {
+    throw toDatabaseFailure(error);
+  };
+  // In this process there is no peer that could be silent, so nothing has a time limit.
   return {
     // PGlite has no named statements here; it parses in process, each time.
-    rows: async ({ text }, values) => (await on.query(text, [...values])).rows,
+    rows: async ({ text }, values) => (await on.query(text, [...values]).catch(mapped)).rows,
     script: async (sql) => {
-      await on.exec(sql);
+      await on.exec(sql).catch(mapped);
     },
   };
 }

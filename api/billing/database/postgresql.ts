@@ -1,6 +1,10 @@
 // PostgreSQL (15 or newer) as a driver of the ledger's database: a pool of connections.
 import { Pool, type PoolClient, type PoolConfig } from 'pg';
 import type { Connection, Driver } from './database.ts';
+import { DatabaseUnavailable, toDatabaseFailure } from './failures.ts';
+
+/** How many calls may wait for a connection. More than that cannot be served in time, and would only fill the memory. */
+const maxWaiting = 1_000;
 
 /** Opens a pool on a URL; it connects on first use. */
 export function postgresDriver(connectionString: string, options: PoolConfig = {}): Driver {
@@ -11,40 +15,85 @@ export function postgresDriver(connectionString: string, options: PoolConfig = {
     application_name: 'moorage',
     connectionTimeoutMillis: 5_000,
     statement_timeout: 10_000,
+    idleTimeoutMillis: 30_000,
+    // Addresses and certificates of a server change: no connection stays for good.
+    maxLifetimeSeconds: 1_800,
+    // A peer that is gone without a word is noticed even where no statement has a time limit.
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
     ...options,
   });
   // A broken idle connection is replaced by the pool; without a listener it would end the process.
   pool.on('error', () => undefined);
+  const connect = async (): Promise<PoolClient> => {
+    if (pool.waitingCount >= maxWaiting) throw new DatabaseUnavailable('refused');
+    return pool.connect();
+  };
   return {
     connections: max,
-    ...connectionOn(pool),
-    transaction: (work) => transaction(pool, work),
+    rows: (statement, values, limitMs) =>
+      withClient(connect, (client) => connectionOn(client).rows(statement, values, limitMs)),
+    script: (sql, limitMs) => withClient(connect, (client) => connectionOn(client).script(sql, limitMs)),
+    transaction: (work, limitMs) =>
+      withClient(connect, async (client) => {
+        const connection = connectionOn(client);
+        await connection.script('begin', limitMs);
+        try {
+          const result = await work(connection);
+          await connection.script('commit', limitMs);
+          return result;
+        } catch (error) {
+          // On a connection that does not answer, a rollback would wait as long again.
+          if (!(error instanceof DatabaseUnavailable)) await connection.script('rollback', limitMs);
+          throw error;
+        }
+      }),
     close: () => pool.end(),
   };
 }
 
-function connectionOn(on: Pool | PoolClient): Connection {
+/** Runs work on a connection of the pool, and closes it where the connection itself has failed. */
+async function withClient<T>(connect: () => Promise<PoolClient>, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await connect().catch((error: unknown) => {
+    throw toDatabaseFailure(error);
+  });
+  let isBroken = false;
+  // Between two statements nobody else listens, and an error without a listener would end the process.
+  const listener = (): void => {
+    isBroken = true;
+  };
+  client.on('error', listener);
+  try {
+    return await work(client);
+  } catch (error) {
+    isBroken ||= error instanceof DatabaseUnavailable;
+    throw error;
+  } finally {
+    client.off('error', listener);
+    client.release(isBroken);
+  }
+}
+
+function connectionOn(client: PoolClient): Connection {
+  const send = async (query: TimedQuery): Promise<unknown[]> => {
+    try {
+      return (await client.query<Record<string, unknown>>(query)).rows;
+    } catch (error) {
+      throw toDatabaseFailure(error);
+    }
+  };
   return {
-    rows: async ({ name, text }, values) =>
-      (await on.query<Record<string, unknown>>({ name, text, values: [...values] })).rows,
-    script: async (sql) => {
-      await on.query(sql);
+    rows: ({ name, text }, values, limitMs) => send({ name, text, values: [...values], query_timeout: limitMs }),
+    script: async (sql, limitMs) => {
+      await send({ text: sql, query_timeout: limitMs });
     },
   };
 }
 
-async function transaction<T>(pool: Pool, work: (connection: Connection) => Promise<T>): Promise<T> {
-  const client = await pool.connect();
-  let broken = false;
-  try {
-    await client.query('begin');
-    const result = await work(connectionOn(client));
-    await client.query('commit');
-    return result;
-  } catch (error) {
-    await client.query('rollback').catch(() => (broken = true));
-    throw error;
-  } finally {
-    client.release(broken);
-  }
+interface TimedQuery {
+  readonly name?: string;
+  readonly text: string;
+  readonly values?: unknown[];
+  /** Read by pg for each query; its types know it only for a whole connection. */
+  readonly query_timeout: number;
 }

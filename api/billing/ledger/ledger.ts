@@ -249,12 +249,15 @@ export class Ledger {
    * statements may last.
    */
   async auditAtLength(): Promise<{ faults: string[]; imbalance: Money }> {
-    return this.#database.transaction(async (transaction) => {
-      await transaction.script("set local statement_timeout = '15min'");
-      const faults = (await transaction.query(statements.audit, [])).map(({ fault }) => fault);
-      const [row] = await transaction.query(statements.imbalance, []);
-      return { faults, imbalance: one(row).total };
-    });
+    return this.#database.transaction(
+      async (transaction) => {
+        await transaction.script("set local statement_timeout = '15min'");
+        const faults = (await transaction.query(statements.audit, [])).map(({ fault }) => fault);
+        const [row] = await transaction.query(statements.imbalance, []);
+        return { faults, imbalance: one(row).total };
+      },
+      { lasting: true },
+    );
   }
 
   async #reserve(requests: readonly ReserveRequest[]): Promise<ReserveAnswer[]> {
@@ -292,10 +295,13 @@ export class Ledger {
 
 /** Work that may take longer than a statement may otherwise, and that gives way to calls: it waits for no lock for long. */
 function patiently<T>(database: Database, work: (transaction: Transaction) => Promise<T>): Promise<T> {
-  return database.transaction(async (transaction) => {
-    await transaction.script("set local statement_timeout = 0; set local lock_timeout = '2s'");
-    return work(transaction);
-  });
+  return database.transaction(
+    async (transaction) => {
+      await transaction.script("set local statement_timeout = 0; set local lock_timeout = '2s'");
+      return work(transaction);
+    },
+    { lasting: true },
+  );
 }
 
 function sideFields({ account, limit, within = [] }: LimitedAccount): Record<string, unknown> {

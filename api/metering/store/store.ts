@@ -1,6 +1,5 @@
 // Writes a batch of records of one gateway: its events, its runs and what is missing, in one transaction.
-import type { Database, Transaction } from '../../billing/index.ts';
-import { recordUses, type UsageEvent } from '../../billing/index.ts';
+import { type Database, recordUses, runAsTask, type Transaction, type UsageEvent } from '../../billing/index.ts';
 import { type GatewayRecord, timestampOf } from '../records/record.ts';
 import { multirange } from './ranges.ts';
 import { assignRuns, countersOf, gapsOf, type Run, type RunBatch } from './runs.ts';
@@ -22,28 +21,30 @@ export interface BatchResult {
 
 /** Once it returns, the batch is kept; a batch that is sent again changes nothing. @throws the driver's error */
 export function recordBatch(database: Database, gateway: string, entries: readonly Entry[]): Promise<BatchResult> {
-  return database.transaction(async (transaction) => {
-    await transaction.query(statements.lockGateway, [gateway]);
-    const first = entries.reduce((min, { startNs }) => (startNs < min ? startNs : min), entries[0]?.startNs ?? 0n);
-    const known = await transaction.query(statements.runs, [gateway, first.toString()]);
-    const batches = assignRuns<Entry>(known, entries);
-    const ids: bigint[] = [];
-    for (const { after } of batches) ids.push(await idOf(transaction, gateway, after));
-    const events = batches.flatMap(({ records }, index) =>
-      records.flatMap(({ event }) => (event === undefined ? [] : [{ ...event, instance: ids[index] ?? 0n }])),
-    );
-    const added = await recordUses(transaction, events);
-    let back = 0;
-    for (const [index, batch] of batches.entries()) {
-      const id = ids[index] ?? 0n;
-      back += await updateRun(transaction, id, batch, added.get(id) ?? 0);
-    }
-    return {
-      added: [...added.values()].reduce((sum, count) => sum + count, 0),
-      back,
-      runs: batches.filter(({ before }) => before === undefined).length,
-    };
-  });
+  return runAsTask(() =>
+    database.transaction(async (transaction) => {
+      await transaction.query(statements.lockGateway, [gateway]);
+      const first = entries.reduce((min, { startNs }) => (startNs < min ? startNs : min), entries[0]?.startNs ?? 0n);
+      const known = await transaction.query(statements.runs, [gateway, first.toString()]);
+      const batches = assignRuns<Entry>(known, entries);
+      const ids: bigint[] = [];
+      for (const { after } of batches) ids.push(await idOf(transaction, gateway, after));
+      const events = batches.flatMap(({ records }, index) =>
+        records.flatMap(({ event }) => (event === undefined ? [] : [{ ...event, instance: ids[index] ?? 0n }])),
+      );
+      const added = await recordUses(transaction, events);
+      let back = 0;
+      for (const [index, batch] of batches.entries()) {
+        const id = ids[index] ?? 0n;
+        back += await updateRun(transaction, id, batch, added.get(id) ?? 0);
+      }
+      return {
+        added: [...added.values()].reduce((sum, count) => sum + count, 0),
+        back,
+        runs: batches.filter(({ before }) => before === undefined).length,
+      };
+    }),
+  );
 }
 
 async function idOf(transaction: Transaction, gateway: string, run: Run): Promise<bigint> {

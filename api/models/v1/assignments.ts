@@ -2,7 +2,7 @@
 // app asks for, and its calls are noted, so that the ledger's sum over them is the cost of the run.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { type Database, ledgerUnavailable, quotaExhausted, type Statement } from '../../billing/index.ts';
+import { type Database, quotaExhausted, type Statement } from '../../billing/index.ts';
 import type { ModelCallResult } from '../metered/metered-router.ts';
 
 /** Noted in the statement that finds the assignment: before money is reserved, so that no call of a run is missed. */
@@ -43,10 +43,13 @@ export class Assignments {
     this.#database = database;
   }
 
-  /** Undefined for every call that belongs to no run. @throws Problem (ledger-unavailable) */
+  /**
+   * Undefined for every call that belongs to no run. @throws Problem (ledger-unavailable): answering without knowing would
+   * charge a run for another model, or a visitor's call to a run
+   */
   async begin({ app, hold, fields }: AssignableCall): Promise<Assignment | undefined> {
     const markers = fields.filter((field): field is string => typeof field === 'string' && marker.test(field));
-    const [found] = await this.#database.query(begin, [app, ['', ...markers], hold]).catch(unavailable);
+    const [found] = await this.#database.query(begin, [app, ['', ...markers], hold]);
     if (found === undefined) return undefined;
     return {
       model: found.model,
@@ -55,14 +58,6 @@ export class Assignments {
       },
     };
   }
-}
-
-/** Answering without knowing would charge a run for another model, or a visitor's call to a run. */
-function unavailable(cause: unknown): never {
-  throw new Problem(ledgerUnavailable, 'The database did not respond. Try again in 5 seconds.', {
-    headers: { 'retry-after': '5' },
-    cause,
-  });
 }
 
 const marker = /^bench-[0-9a-f-]{36}$/;

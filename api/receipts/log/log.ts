@@ -1,5 +1,5 @@
 // Brings the signed record of the ledger up to date: links what waits, seals days that are over, signs where it has got to.
-import type { Database, Transaction } from '../../billing/index.ts';
+import { type Database, runAsTask, type Transaction } from '../../billing/index.ts';
 import { dayAfter } from '../format/chain.ts';
 import { dayDigest, type Checkpoint, type LedgerDay, type OpenDay } from '../format/documents.ts';
 import { linkWaiting } from './link.ts';
@@ -35,10 +35,12 @@ export interface LogStep {
  * @throws Error when the record in the database is not the one that was signed last
  */
 export async function advanceLog(options: LogOptions): Promise<LogStep> {
-  return options.database.transaction(async (transaction) => {
-    const [lock] = await transaction.query(statements.lock, []);
-    return lock?.locked === true ? advance(transaction, options) : { linked: 0, sealed: 0, more: false };
-  });
+  return runAsTask(() =>
+    options.database.transaction(async (transaction) => {
+      const [lock] = await transaction.query(statements.lock, []);
+      return lock?.locked === true ? advance(transaction, options) : { linked: 0, sealed: 0, more: false };
+    }),
+  );
 }
 
 async function advance(transaction: Transaction, options: LogOptions): Promise<LogStep> {

@@ -60,10 +60,13 @@ async function checkDatabase(url: string): Promise<number> {
   const database = await openDatabase(url);
   try {
     const verdict = await verifyRecord({ database, keys, witnesses: options.files.map(readJson) });
-    const faults = await database.transaction(async (transaction) => {
-      await transaction.script('set local statement_timeout = 0');
-      return transaction.query(audit, []);
-    });
+    const faults = await database.transaction(
+      async (transaction) => {
+        await transaction.script('set local statement_timeout = 0');
+        return transaction.query(audit, []);
+      },
+      { lasting: true },
+    );
     const findings = [...verdict.findings, ...faults.map(({ what }) => `audit: ${what}`)];
     report(findings);
     const size = `${verdict.links} transactions in ${verdict.days} sealed days and those since, signed last at ${verdict.newest ?? 'no time'}`;

@@ -26,19 +26,22 @@ export interface RecordVerdict {
 }
 
 export async function verifyRecord({ database, keys, witnesses = [], now }: RecordOptions): Promise<RecordVerdict> {
-  return database.transaction(async (transaction) => {
-    await transaction.script(statements.oneMoment);
-    const findings: string[] = [];
-    const found = (finding: string): void => void findings.push(finding);
-    const figures = await walkLinks(transaction, found);
-    const days = await checkDays(await transaction.query(statements.days, []), { figures, keys, found });
-    const [kept] = await transaction.query(statements.checkpoint, []);
-    const [due] = await transaction.query(statements.due, [now ?? null]);
-    const newest = await checkCheckpoint(kept?.document, { figures, keys, found, days, due: due?.day ?? '' });
-    for (const { what } of await transaction.query(statements.strays, [now ?? null])) found(what);
-    findings.push(...(await lineFaults(transaction)));
-    for (const witness of witnesses) findings.push(...(await witnessFaults(transaction, witness, { keys, days })));
-    const links = [...figures.values()].reduce((sum, { count }) => sum + count, 0);
-    return { findings, links, days: days.length, newest };
-  });
+  return database.transaction(
+    async (transaction) => {
+      await transaction.script(statements.oneMoment);
+      const findings: string[] = [];
+      const found = (finding: string): void => void findings.push(finding);
+      const figures = await walkLinks(transaction, found);
+      const days = await checkDays(await transaction.query(statements.days, []), { figures, keys, found });
+      const [kept] = await transaction.query(statements.checkpoint, []);
+      const [due] = await transaction.query(statements.due, [now ?? null]);
+      const newest = await checkCheckpoint(kept?.document, { figures, keys, found, days, due: due?.day ?? '' });
+      for (const { what } of await transaction.query(statements.strays, [now ?? null])) found(what);
+      findings.push(...(await lineFaults(transaction)));
+      for (const witness of witnesses) findings.push(...(await witnessFaults(transaction, witness, { keys, days })));
+      const links = [...figures.values()].reduce((sum, { count }) => sum + count, 0);
+      return { findings, links, days: days.length, newest };
+    },
+    { lasting: true },
+  );
 }

@@ -1,6 +1,7 @@
 // The whole API with every built-in tool, served on a port, for clients that are generated from its OpenAPI document.
 import { Registry } from 'prom-client';
 import { readAppSettings } from '../../../api/apps/config.ts';
+import type { Database } from '../../../api/billing/index.ts';
 import { createApi } from '../../../api/create-api.ts';
 import { startServer } from '../../../api/http/server.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
@@ -24,10 +25,16 @@ export interface WholeApi {
   readonly stop: () => Promise<void>;
 }
 
-export async function startWholeApi(): Promise<WholeApi> {
+export interface WholeApiOptions {
+  /** Another database than one in memory. */
+  readonly databaseUrl?: string;
+  readonly open?: (url: string) => Promise<Database>;
+}
+
+export async function startWholeApi({ databaseUrl = migratedDatabase, open }: WholeApiOptions = {}): Promise<WholeApi> {
   const router = await startDemoRouter(readCatalog());
   const environment = {
-    DATABASE_URL: migratedDatabase,
+    DATABASE_URL: databaseUrl,
     MOORAGE_ROUTER_URL: router.url,
     MOORAGE_ROUTER_KEY: 'sk-demo-platform',
     MOORAGE_FREE_QUOTA_USD: '10',
@@ -55,6 +62,7 @@ export async function startWholeApi(): Promise<WholeApi> {
     registry: new Registry(),
     log: silent,
     ending: new AbortController().signal,
+    ...(open === undefined ? {} : { open }),
   });
   await api.models.ready;
   const server = await startServer({ port, host: '127.0.0.1', listener: api.app, log: silent });

@@ -1,7 +1,7 @@
 // Starts a real PostgreSQL of its own for tests: a new cluster in a temporary folder, on a unix socket, as user
 // postgres.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
-import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
+import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,12 +14,22 @@ export interface Postgres {
   createDatabase(name: string): Promise<string>;
   /** Ends every backend at once, as a crash of the machine would, and starts again on the same data. */
   crash(): Promise<void>;
+  /** Ends it, so that connections are refused, until `start`. */
+  end(): Promise<void>;
+  start(): Promise<void>;
+  /** Stops every process of it where it is (SIGSTOP): connections stay and nothing answers, until `thaw`. */
+  freeze(): void;
+  thaw(): void;
   stop(): Promise<void>;
 }
 
 /** Settings that a test may change; durable is what production has. */
 export interface PostgresOptions {
   readonly durable?: boolean;
+  /** Listens on 127.0.0.1 too. */
+  readonly port?: number;
+  /** Files of a certificate and its key, for TLS on that port. */
+  readonly tls?: { readonly certificate: string; readonly key: string };
 }
 
 interface Identity {
@@ -64,14 +74,15 @@ function programs(): string {
   return installed;
 }
 
-function urlOf(folder: string, database: string): string {
-  return `postgres://postgres@/${database}?host=${encodeURIComponent(folder)}`;
+/** Over the unix socket, which has the port in its name. */
+function urlOf(folder: string, database: string, port = 5432): string {
+  return `postgres://postgres@/${database}?host=${encodeURIComponent(folder)}&port=${port}`;
 }
 
-async function ready(folder: string, server: ChildProcess): Promise<void> {
+async function ready(folder: string, server: ChildProcess, port?: number): Promise<void> {
   for (;;) {
     if (server.exitCode !== null) throw new Error(`postgres ended with ${server.exitCode}`);
-    const client = new Client({ connectionString: urlOf(folder, 'postgres') });
+    const client = new Client({ connectionString: urlOf(folder, 'postgres', port) });
     try {
       await client.connect();
       await client.end();
@@ -82,9 +93,25 @@ async function ready(folder: string, server: ChildProcess): Promise<void> {
   }
 }
 
+/** By the number of the parent in /proc/N/stat, which follows the name in parentheses and the state. */
+function childrenOf(parent: number): number[] {
+  return globSync('/proc/[0-9]*/stat').flatMap((file) => {
+    try {
+      const fields = readFileSync(file, 'utf8').split(') ').at(-1)?.split(' ') ?? [];
+      return Number(fields[1]) === parent ? [Number(file.split('/')[2])] : [];
+    } catch {
+      return [];
+    }
+  });
+}
+
 async function serve(bin: string, folder: string, as: Identity, options: PostgresOptions): Promise<ChildProcess> {
   const settings = [
-    'listen_addresses=',
+    `listen_addresses=${options.port === undefined ? '' : '127.0.0.1'}`,
+    ...(options.port === undefined ? [] : [`port=${options.port}`]),
+    ...(options.tls === undefined
+      ? []
+      : ['ssl=on', `ssl_cert_file=${options.tls.certificate}`, `ssl_key_file=${options.tls.key}`]),
     `unix_socket_directories=${folder}`,
     'max_connections=120',
     'shared_buffers=64MB',
@@ -96,7 +123,7 @@ async function serve(bin: string, folder: string, as: Identity, options: Postgre
     ['-D', join(folder, 'data'), ...settings.flatMap((setting) => ['-c', setting])],
     { ...as, cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] },
   );
-  await ready(folder, server);
+  await ready(folder, server, options.port);
   return server;
 }
 
@@ -118,19 +145,35 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     server.kill(signal);
     await ended;
   };
+  // Its own processes only: each backend is a child of the one that was started here.
+  const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => {
+    const { pid } = server;
+    if (pid === undefined) return;
+    for (const id of [pid, ...childrenOf(pid)]) process.kill(id, name);
+  };
   const atExit = (): void => void server.kill('SIGQUIT');
   process.once('exit', atExit);
   return {
     createDatabase: async (name) => {
-      const client = new Client({ connectionString: urlOf(folder, 'postgres') });
+      const client = new Client({ connectionString: urlOf(folder, 'postgres', options.port) });
       await client.connect();
       await client.query(`create database ${client.escapeIdentifier(name)}`);
       await client.end();
-      return urlOf(folder, name);
+      return urlOf(folder, name, options.port);
     },
     crash: async () => {
       await end('SIGQUIT');
       server = await serve(bin, folder, as, options);
+    },
+    end: () => end('SIGINT'),
+    start: async () => {
+      server = await serve(bin, folder, as, options);
+    },
+    freeze: () => {
+      signal('SIGSTOP');
+    },
+    thaw: () => {
+      signal('SIGCONT');
     },
     stop: async () => {
       process.off('exit', atExit);

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { isTransient } from '../../../../api/billing/database/failures.ts';
+import { DatabaseUnavailable, isTransient, toDatabaseFailure } from '../../../../api/billing/database/failures.ts';
 import { readMigrations } from '../../../../api/billing/database/migrate.ts';
 import { openDatabase } from '../../../../api/billing/database/open.ts';
 import { repeat } from '../../../../api/billing/periodic-task.ts';
@@ -31,16 +31,56 @@ test('a task with work left runs again at once, a failed one is reported and ret
   assert.deepEqual(failures, [results[2]]);
 });
 
+/** As the server reports an error, and as a library or the system does. */
+const reported = (code: string): Error => Object.assign(new Error('x'), { code, severity: 'FATAL' });
+const coded = (code: string): Error => Object.assign(new Error('x'), { code, syscall: 'connect' });
+
 test('only failures after which another try can help are tried again', () => {
-  const failure = (code: string): Error => Object.assign(new Error('x'), { code });
-  for (const code of ['40001', '40P01']) assert.ok(isTransient(failure(code), 'rolled back'));
-  for (const code of ['57P01', 'ECONNRESET']) {
-    assert.ok(isTransient(failure(code), 'any'));
-    assert.ok(!isTransient(failure(code), 'rolled back'));
+  const again = (error: unknown, harmless: 'any' | 'rolled back'): boolean =>
+    isTransient(toDatabaseFailure(error), harmless);
+  for (const code of ['40001', '40P01']) assert.ok(again(reported(code), 'rolled back'));
+  for (const error of [reported('57P01'), coded('ECONNRESET'), new Error('Connection terminated unexpectedly')]) {
+    assert.ok(again(error, 'any'));
+    assert.ok(!again(error, 'rolled back'));
   }
-  assert.ok(isTransient(new Error('Connection terminated unexpectedly'), 'any'));
-  for (const error of [failure('23505'), failure('22P02'), new Error('other'), 'text', undefined])
-    assert.ok(!isTransient(error, 'any'));
+  for (const error of [reported('23505'), reported('22P02'), new TypeError('other'), 'text', undefined])
+    assert.ok(!again(error, 'any'));
+  assert.ok(!again(new Error('Query read timeout'), 'any'), 'another try would take as long again');
+});
+
+for (const { error, reason } of [
+  ...['57P01', '57P02', '08006', '25P03'].map((code) => ({ error: reported(code), reason: 'lost' })),
+  ...['57P03', '25006', '28P01', '28000', '3D000', '53100', '53200', '53300', '58030'].map((code) => ({
+    error: reported(code),
+    reason: 'refused',
+  })),
+  { error: reported('57014'), reason: 'timeout' },
+  ...['ECONNRESET', 'EPIPE'].map((code) => ({ error: coded(code), reason: 'lost' })),
+  ...['ECONNREFUSED', 'ENOENT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH'].map((code) => ({
+    error: coded(code),
+    reason: 'refused',
+  })),
+  ...['CERT_HAS_EXPIRED', 'SELF_SIGNED_CERT_IN_CHAIN', 'ERR_TLS_CERT_ALTNAME_INVALID'].map((code) => ({
+    error: coded(code),
+    reason: 'refused',
+  })),
+  { error: new Error('The server does not support SSL connections'), reason: 'refused' },
+  { error: new Error('Connection terminated unexpectedly'), reason: 'lost' },
+  { error: new Error('timeout exceeded when trying to connect'), reason: 'timeout' },
+  { error: new Error('Query read timeout'), reason: 'timeout' },
+])
+  test(`${'code' in error ? String(error.code) : error.message} means that the database is unavailable (${reason})`, () => {
+    const failure = toDatabaseFailure(error);
+    assert.ok(failure instanceof DatabaseUnavailable);
+    assert.deepEqual(
+      [failure.type.slug, failure.type.status, failure.headers, failure.reason, failure.cause],
+      ['ledger-unavailable', 503, { 'retry-after': '5' }, reason, error],
+    );
+  });
+
+test('a fault of a statement stays what it is', () => {
+  for (const error of [reported('23505'), reported('42601'), reported('P0001'), new TypeError('no values'), 'text'])
+    assert.equal(toDatabaseFailure(error), error);
 });
 
 test('migration files must be numbered, once each', () => {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { Batch } from '../../../../../api/billing/database/batch.ts';
+import { DatabaseUnavailable } from '../../../../../api/billing/database/failures.ts';
 
 test('each caller gets the answer to its own item, whatever the size and the number of concurrency', async () => {
   await fc.assert(
@@ -59,8 +60,7 @@ test('only the bad item fails; when the database is gone all fail without being 
     new Batch(
       (group: readonly string[]) => {
         sends += 1;
-        if (group.includes('gone'))
-          return Promise.reject(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }));
+        if (group.includes('gone')) return Promise.reject(new DatabaseUnavailable('refused'));
         return group.includes('bad') ? Promise.reject(new Error('bad item')) : Promise.resolve(group);
       },
       { size: 64, concurrency: 1 },
