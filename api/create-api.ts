@@ -166,6 +166,7 @@ export function createApi(options: ApiOptions): Api {
     ...shared,
     ledger: models.ledger,
     router: { name: options.models.router?.kind ?? 'none', billOf: models.billOf },
+    prices: models.catalog,
   });
   const catalog = startCatalog({
     ...shared,

@@ -150,7 +150,10 @@ export class Holds {
   }
 
   /** Records that the cost is not known yet. */
-  async pend(hold: Hold, details: { readonly reference: string | null; readonly usage: Usage }): Promise<void> {
+  async pend(
+    hold: Hold,
+    details: { readonly reference: string | null; readonly usage: Usage; readonly estimate?: Money | undefined },
+  ): Promise<void> {
     await this.#persistently(hold, () => this.#options.ledger.pend(hold.id, details));
   }
 

@@ -23,7 +23,7 @@ export {
 } from './ledger/money.ts';
 export { openLedgerDatabase } from './database/open.ts';
 export { dailyLimitMetrics } from './metrics.ts';
-export { type LookupResult, reconcile } from './ledger/reconciler.ts';
+export { isDoubtful, type LookupResult, reconcile } from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';
 export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
@@ -36,7 +36,7 @@ export {
   platformDay,
   type QuotaNetworks,
 } from './payer.ts';
-export { maxCallCost, type Prompt } from './prices/max-cost.ts';
+export { maxCallCost, type Prices, type Prompt } from './prices/max-cost.ts';
 export { chargedOf, chargedText, marginLines, marginOf } from './prices/charge.ts';
 export {
   contentOf,

@@ -133,7 +133,7 @@ const entryShape = z.object({
   hold: z.uuid(),
   frees: z.uuid().optional(),
   cost: z.string().transform((text) => parseMoney(text)),
-  source: z.enum(['billed', 'router_computed', 'router_record', 'tariff']),
+  source: z.enum(['billed', 'router_computed', 'router_record', 'tariff', 'estimated']),
   usage: z
     .object({
       kind: z.string(),

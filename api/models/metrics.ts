@@ -10,6 +10,7 @@ export interface ModelMetrics {
   tokens(model: string, direction: 'in' | 'out', count: number): void;
   cost(model: string, kind: Kind, usd: number): void;
   pending(model: string): void;
+  estimated(count: number): void;
 }
 
 export function modelMetrics(registry: Registry): ModelMetrics {
@@ -45,6 +46,11 @@ export function modelMetrics(registry: Registry): ModelMetrics {
     labelNames: ['model'],
     registers,
   });
+  const estimated = new Counter({
+    name: 'moorage_model_costs_estimated_total',
+    help: 'Model calls that were settled at an estimate, since their cost was never found.',
+    registers,
+  });
   return {
     called(model, caller, outcome, took) {
       calls.inc({ model, caller, outcome });
@@ -58,6 +64,9 @@ export function modelMetrics(registry: Registry): ModelMetrics {
     },
     pending(model) {
       pending.inc({ model });
+    },
+    estimated(count) {
+      estimated.inc(count);
     },
   };
 }

@@ -23,12 +23,12 @@ import { appEndpoints, modelEndpoints } from './endpoints.ts';
 import { CallerKeys } from './callers/keys.ts';
 import { limitsOf, payersOf } from './callers/payers.ts';
 import { MeteredRouter } from './metered/metered-router.ts';
-import { modelMetrics } from './metrics.ts';
+import { type ModelMetrics, modelMetrics } from './metrics.ts';
 import { modelsUnconfigured } from './problems.ts';
 import type { BillWindow, RouterBill } from './router/bill.ts';
 import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';
-import { reportUnknownUpstreams } from './router/upstreams.ts';
+import { reportMissingRecords, reportUnknownUpstreams } from './router/upstreams.ts';
 import type { ModelApp } from './v1/apps.ts';
 import { usageEndpoints } from './usage/endpoints.ts';
 import { Assignments } from './v1/assignments.ts';
@@ -82,13 +82,15 @@ export function startModels(options: ModelsOptions): Models {
     if (settings.router === undefined) return;
     const router = new RouterClient(settings.router, { callMs: settings.callMs });
     client = router;
-    startReconciling(opened, router, log);
+    const metrics = modelMetrics(options.registry);
+    startReconciling(opened, router, metrics, log);
     const limits = limitsOf(settings);
     dailyLimitMetrics(options.registry, moneyToNumber(limits.dailyCap), async () => {
       const { used, held } = await opened.ledger.budget(platformDay(limits));
       return moneyToNumber(sumMoney([used, held]));
     });
     void reportUnknownUpstreams(catalog, router, log);
+    void reportMissingRecords(router, log);
     current = {
       idempotency,
       baseUrl,
@@ -96,7 +98,7 @@ export function startModels(options: ModelsOptions): Models {
       router: new MeteredRouter({
         ...opened,
         router,
-        metrics: modelMetrics(options.registry),
+        metrics,
         log,
         callMs: settings.callMs,
         prices: settings.prices,
@@ -147,7 +149,7 @@ function missingSetting({ router, databaseUrl }: ModelSettings): string | undefi
     : undefined;
 }
 
-function startReconciling(ledger: OpenLedger, router: RouterClient, log: Logger): void {
+function startReconciling(ledger: OpenLedger, router: RouterClient, metrics: ModelMetrics, log: Logger): void {
   const lookUp = {
     lookUp: (pending: { hold: string; reference: string | null }) => router.lookUp(pending),
     waitMs: 4_000,
@@ -155,9 +157,12 @@ function startReconciling(ledger: OpenLedger, router: RouterClient, log: Logger)
     leaseMs: 60_000,
   };
   ledger.repeat('reconcile', 2_000, async () => {
-    const { settled, released, deferred, abandoned } = await reconcile(ledger.ledger, lookUp);
-    if (settled + released + abandoned > 0) log.info({ settled, released, abandoned }, 'pending costs reconciled');
-    if (abandoned > 0) log.error({ abandoned }, 'pending costs abandoned: the router has no record of them');
-    return settled + released + deferred + abandoned;
+    const { settled, released, deferred, estimated } = await reconcile(ledger.ledger, lookUp);
+    if (settled + released + estimated > 0) log.info({ settled, released, estimated }, 'pending costs reconciled');
+    if (estimated > 0) {
+      metrics.estimated(estimated);
+      log.warn({ estimated }, 'costs settled at an estimate: the router has no record of the calls');
+    }
+    return settled + released + deferred + estimated;
   });
 }

@@ -37,7 +37,9 @@ const charge = provenLine.extend({
     .describe('What of the transaction you are charged by us, in USD; null until it is linked.'),
   cost_source: z
     .string()
-    .describe('Where the cost comes from: billed, router_computed, router_record, tariff, or pending.'),
+    .describe(
+      'Where the cost comes from: billed, router_computed, router_record, tariff, estimated (from list prices, where the router never said it), or pending.',
+    ),
 });
 
 const charges = z.object({

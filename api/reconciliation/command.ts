@@ -2,7 +2,7 @@
 // Ends with 1 where something is unexplained.
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { openLedgerDatabase } from '../billing/index.ts';
-import { readModelSettings, RouterClient } from '../models/index.ts';
+import { readCatalog, readModelSettings, RouterClient } from '../models/index.ts';
 import { dayAt, dayOf } from './day.ts';
 import { reconcileDay } from './reconcile-day.ts';
 import { ReconciliationStore } from './store.ts';
@@ -40,6 +40,7 @@ try {
     {
       database,
       now,
+      prices: readCatalog(settings.modelsFile),
       router: {
         name: client?.name ?? 'none',
         billOf: async (window) =>

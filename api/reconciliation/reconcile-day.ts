@@ -3,6 +3,7 @@ import { type Database, formatMoney, parseMoney, sumMoney } from '../billing/ind
 import { rollUpUses } from '../metering/index.ts';
 import { compareGateway } from './compare/gateway.ts';
 import { compareLedger } from './compare/ledger.ts';
+import { comparePrices, type ListPrices } from './compare/prices.ts';
 import { compareRouter, type RouterRecords } from './compare/router.ts';
 import { compareSums } from './compare/sums.ts';
 import { concluded } from './comparison.ts';
@@ -13,6 +14,7 @@ import { inSnapshot } from './snapshot.ts';
 export interface ReconcileOptions {
   readonly database: Database;
   readonly router: RouterRecords;
+  readonly prices: ListPrices;
   readonly now: Date;
 }
 
@@ -21,7 +23,7 @@ const waiting: ReadonlySet<DifferenceKind | ApartKind> = new Set(['open', 'pendi
 
 /** Compares the records of a day. Changes nothing but the sums of uses, which it brings up to date. */
 export async function reconcileDay(
-  { database, router, now }: ReconcileOptions,
+  { database, router, prices, now }: ReconcileOptions,
   day: Day,
 ): Promise<Omit<Reconciliation, 'explanation'>> {
   const inside = await inSnapshot(database, async (transaction) => {
@@ -29,11 +31,12 @@ export async function reconcileDay(
     return {
       gateway: concluded(await compareGateway(transaction, day)),
       ledger: concluded(await compareLedger(transaction, day)),
+      prices: concluded(await comparePrices(transaction, day, prices)),
       sums: concluded(await compareSums(transaction, day)),
     };
   });
   const bill = concluded(await compareRouter(database, router, day, now));
-  const comparisons = [inside.gateway, inside.ledger, bill, inside.sums];
+  const comparisons = [inside.gateway, inside.ledger, bill, inside.prices, inside.sums];
   return {
     day: day.day,
     made_at: now.toISOString(),

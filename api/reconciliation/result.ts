@@ -1,7 +1,7 @@
 // The result of a reconciliation, as it is stored and published: amounts are decimal strings in USD.
 import { z } from 'zod';
 
-export const comparisonNames = ['gateway', 'ledger', 'router', 'sums'] as const;
+export const comparisonNames = ['gateway', 'ledger', 'router', 'prices', 'sums'] as const;
 export type ComparisonName = (typeof comparisonNames)[number];
 
 /**
@@ -22,12 +22,16 @@ export const differenceKinds = {
   hold_differs: 'unexplained',
   pending: 'explained',
   not_yet_billed: 'explained',
+  estimated: 'explained',
   not_in_bill: 'unexplained',
   not_in_ledger: 'unexplained',
   abandoned: 'unexplained',
   released: 'unexplained',
   amount_differs: 'unexplained',
   total_differs: 'unexplained',
+  billed_nothing: 'unexplained',
+  above_list: 'unexplained',
+  off_list: 'explained',
   count_differs: 'explained',
   ended_next_day: 'explained',
   other_entries: 'unexplained',
@@ -38,8 +42,8 @@ export const differenceKinds = {
 } as const satisfies Record<string, 'explained' | 'unexplained'>;
 export type DifferenceKind = keyof typeof differenceKinds;
 
-/** What stands on neither side: calls whose cost is not known, and those that cannot be compared. */
-export const apartKinds = ['open', 'pending', 'abandoned', 'own_key_unseen', 'other_callers'] as const;
+/** Calls whose cost is not known or estimated, and those that cannot be compared. */
+export const apartKinds = ['open', 'pending', 'abandoned', 'estimated', 'own_key_unseen', 'other_callers'] as const;
 export type ApartKind = (typeof apartKinds)[number];
 
 /** What the two sides of a comparison are compared by. */
@@ -53,6 +57,7 @@ export const lineNames = [
   'model',
   'platform',
   'own_key',
+  'list',
   'account',
   'hours',
   'days',
@@ -68,7 +73,7 @@ const sum = z.object({
 });
 
 export const comparison = z.object({
-  name: z.enum(comparisonNames).describe('gateway, ledger, router or sums.'),
+  name: z.enum(comparisonNames).describe('gateway, ledger, router, prices or sums.'),
   outcome: z
     .enum(['equal', 'explained', 'different', 'not_known'])
     .describe('equal; explained: every difference has a known cause; different; not_known: one side cannot be read.'),
@@ -97,7 +102,9 @@ export const comparison = z.object({
   left_off: count.describe('How many differences are not listed.'),
   apart: z
     .array(z.object({ kind: z.enum(apartKinds), ...sum.shape }))
-    .describe('What is on neither side; `usd` is the most that it can cost.'),
+    .describe(
+      'What has no cost to compare; `usd` is the most that it can cost, or the estimate at which it was settled.',
+    ),
   explained: sum.describe('What is explained, as absolute figures.'),
   unexplained: sum.describe('What is not, as absolute figures.'),
 });

@@ -3,6 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { LedgerHandle, OpenLedger } from '../billing/index.ts';
 import type { Endpoint } from '../http/index.ts';
+import type { ListPrices } from './compare/prices.ts';
 import type { RouterRecords } from './compare/router.ts';
 import { dayAt } from './day.ts';
 import { reconciliationEndpoints } from './endpoints.ts';
@@ -15,6 +16,7 @@ export interface ReconciliationOptions {
   readonly baseUrl: string;
   readonly ledger: LedgerHandle;
   readonly router: RouterRecords;
+  readonly prices: ListPrices;
   readonly registry: Registry;
   readonly log: Logger;
 }
@@ -41,13 +43,13 @@ export function startReconciliation(options: ReconciliationOptions): { readonly 
 }
 
 /** @returns how many days it reconciled: 0 or 1 */
-async function reconcileDue({ database }: OpenLedger, { router, log }: ReconciliationOptions): Promise<number> {
+async function reconcileDue({ database }: OpenLedger, { router, prices, log }: ReconciliationOptions): Promise<number> {
   const store = new ReconciliationStore(database);
   const due = await store.claimDue(schedule);
   if (due === undefined) return 0;
   try {
     const now = new Date();
-    const made = await store.write(await reconcileDay({ database, router, now }, dayAt(due, now)));
+    const made = await store.write(await reconcileDay({ database, router, prices, now }, dayAt(due, now)));
     const { events, usd } = made.unexplained;
     const found = { day: due, events, usd, waits: made.waits };
     if (events > 0) log.error(found, 'the reconciliation of a day found unexplained differences');

@@ -20,8 +20,8 @@ import { usageFields, type Usage } from './usage.ts';
  */
 export type CostSource = 'billed' | 'router_computed' | 'router_record';
 
-/** Where a settled cost comes from: a router's bill, or the tariff of a tool. */
-export type SettlementSource = CostSource | 'tariff';
+/** Where a settled cost comes from: a router's bill, the tariff of a tool, or list prices where no router ever said it. */
+export type SettlementSource = CostSource | 'tariff' | 'estimated';
 
 /** One line of a transaction; debits are positive, credits negative. */
 export interface Line {
@@ -116,11 +116,12 @@ export class Ledger {
   }
 
   /**
-   * Records that a call was made and its cost is not known; the reservation stays until the cost is found or abandoned.
+   * Records that a call was made and its cost is not known; the reservation stays until the cost is found, or settled at
+   * the estimate (without one: at what is reserved).
    */
   async pend(
     hold: string,
-    details: { reference: string | null; usage?: Usage; retryMs?: number },
+    details: { reference: string | null; usage?: Usage; retryMs?: number; estimate?: Money | undefined },
   ): Promise<PendOutcome> {
     const usage = details.usage === undefined ? null : JSON.stringify(usageFields(details.usage));
     const [row] = await this.#database.replay(statements.pend, [
@@ -129,6 +130,7 @@ export class Ledger {
       usage,
       details.retryMs ?? 5_000,
       this.#now(),
+      details.estimate === undefined ? null : formatMoney(details.estimate),
     ]);
     return one(row).answer.outcome;
   }

@@ -1,12 +1,21 @@
-// Reconciles pending costs with the router's records: settles what it finds, waits longer each time, gives up after a
-// while.
+// Reconciles pending costs with the router's records: settles what it finds, waits longer each time, and settles at an
+// estimate what cannot be found.
 import type { CostSource, Ledger } from './ledger.ts';
-import type { Money } from './money.ts';
+import { type Money, zero } from './money.ts';
 import type { PendingCost } from './shapes.ts';
 
-/** What the router's records have of a call. `not made`: it never arrived, so it cost nothing. */
+/**
+ * What the router's records have of a call. `not made`: it never arrived, so it cost nothing. `never`: the router keeps no
+ * record in which it could be found. `tokens`: how many it counted, where the record says so.
+ */
 export type LookupResult =
-  | { readonly outcome: 'found'; readonly cost: Money; readonly source: CostSource }
+  | {
+      readonly outcome: 'found';
+      readonly cost: Money;
+      readonly source: CostSource;
+      readonly tokens?: number | undefined;
+    }
+  | { readonly outcome: 'never'; readonly why: string }
   | { readonly outcome: 'not made' }
   | { readonly outcome: 'not yet'; readonly why: string };
 
@@ -14,7 +23,7 @@ export interface ReconcilerOptions {
   readonly lookUp: (pending: PendingCost) => Promise<LookupResult>;
   /** First wait; doubles with each attempt up to an hour. */
   readonly waitMs: number;
-  /** After so many looks the cost is abandoned. */
+  /** After so many looks the cost is settled at the estimate. */
   readonly attempts: number;
   /** How long one lookup may last. */
   readonly leaseMs: number;
@@ -24,12 +33,12 @@ export interface ReconcileCounts {
   settled: number;
   released: number;
   deferred: number;
-  abandoned: number;
+  estimated: number;
 }
 
 /** Looks once at what is due, at most 20 calls. @returns what became of them; all zero when nothing was due. */
 export async function reconcile(ledger: Ledger, options: ReconcilerOptions): Promise<ReconcileCounts> {
-  const tally: ReconcileCounts = { settled: 0, released: 0, deferred: 0, abandoned: 0 };
+  const tally: ReconcileCounts = { settled: 0, released: 0, deferred: 0, estimated: 0 };
   const due = await ledger.claimPending(20, options.leaseMs);
   await Promise.all(
     due.map(async (pending) => {
@@ -50,21 +59,47 @@ async function reconcileOne(
   }));
   switch (found.outcome) {
     case 'found':
+      if (isDoubtful(found, pending))
+        return postpone(
+          ledger,
+          pending,
+          options,
+          `the router recorded a cost of 0 for ${found.tokens ?? 'its'} tokens`,
+        );
       await ledger.settle({ hold: pending.hold, cost: found.cost, source: found.source });
       return 'settled';
     case 'not made':
       await ledger.release(pending.hold);
       return 'released';
+    case 'never':
+      // A process that died may have left the cost in its journal, which is read when it starts again.
+      if (pending.reason === 'missing') return estimate(ledger, pending);
+      return postpone(ledger, pending, options, found.why);
     case 'not yet':
-      if (pending.attempts >= options.attempts) {
-        await ledger.abandonPending(pending.hold, found.why);
-        return 'abandoned';
-      }
-      await ledger.deferPending(
-        pending.hold,
-        Math.min(options.waitMs * 2 ** (pending.attempts - 1), 3_600_000),
-        found.why,
-      );
-      return 'deferred';
+      return postpone(ledger, pending, options, found.why);
   }
+}
+
+/** Routers are known to record 0 before they have computed a cost (BerriAI/litellm#37923). What is reserved shows whether the model has a price. */
+export function isDoubtful(
+  { cost, tokens }: { readonly cost: Money; readonly tokens?: number | undefined },
+  { held }: Pick<PendingCost, 'held'>,
+): boolean {
+  return cost === zero && held > zero && tokens !== 0;
+}
+
+async function postpone(
+  ledger: Ledger,
+  pending: PendingCost,
+  { waitMs, attempts }: ReconcilerOptions,
+  why: string,
+): Promise<'estimated' | 'deferred'> {
+  if (pending.attempts >= attempts) return estimate(ledger, pending);
+  await ledger.deferPending(pending.hold, Math.min(waitMs * 2 ** (pending.attempts - 1), 3_600_000), why);
+  return 'deferred';
+}
+
+async function estimate(ledger: Ledger, pending: PendingCost): Promise<'estimated'> {
+  await ledger.settle({ hold: pending.hold, cost: pending.estimate, source: 'estimated' });
+  return 'estimated';
 }

@@ -74,10 +74,15 @@ export const pendingAnswers = z.object({
       attempts: z.number().int(),
       since: time,
       called_at: time,
+      held: money,
+      estimate: money,
     }),
   ),
 });
-/** A call whose cost is not known; reference is the router's own id of it, where known. */
+/**
+ * A call whose cost is not known; reference is the router's own id of it, where known. `held` is the maximum that it can
+ * cost, `estimate` what it is settled at if its cost is never found.
+ */
 export type PendingCost = z.output<typeof pendingAnswers>['answers'][number];
 
 export const postAnswer = z.object({

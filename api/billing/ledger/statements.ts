@@ -30,7 +30,11 @@ export const releaseToolHolds = statement(
     where a.kind in ('tool', 'revenue', 'margin') and p.abandoned_at is null order by p.hold_id limit 500), $1) as answers`,
   shapes.releaseAnswers,
 );
-export const pend = statement('pend', 'select ledger.pend($1, $2, $3::jsonb, $4, $5) as answer', shapes.pendAnswer);
+export const pend = statement(
+  'pend',
+  'select ledger.pend_at_estimate($1, $2, $3::jsonb, $4, $5, $6::numeric) as answer',
+  shapes.pendAnswer,
+);
 export const expire = statement(
   'expire',
   'select ledger.expire($1, $2) as count',

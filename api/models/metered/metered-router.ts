@@ -6,6 +6,7 @@ import {
   type CostSource,
   type Hold,
   type Holds,
+  isDoubtful,
   type Ledger,
   marginAccount,
   marginLines,
@@ -14,8 +15,11 @@ import {
   moneyToNumber,
   type Payer,
   type PriceList,
+  priceOf,
+  type Prices,
   type PriceVersion,
   type Quota,
+  sumMoney,
   type Usage,
   zero,
 } from '../../billing/index.ts';
@@ -25,7 +29,7 @@ import { cancelledMessage, RouterFailure } from '../router/failure.ts';
 import type { ModelMetrics } from '../metrics.ts';
 
 /** A call of a model: who pays for it, what it is for, and what the router gets. */
-export interface ModelCall extends Pick<RouterCall, 'body' | 'priced' | 'signal'> {
+export interface ModelCall extends Pick<RouterCall, 'body' | 'signal'> {
   /** A UUID for its hold; a new one when left out. */
   readonly id?: string;
   readonly kind: 'ask' | 'compare' | 'v1' | 'tool';
@@ -38,6 +42,8 @@ export interface ModelCall extends Pick<RouterCall, 'body' | 'priced' | 'signal'
   readonly model: string;
   /** The maximum that it can cost, which is reserved. */
   readonly maxCost: Money;
+  /** List prices of the model. */
+  readonly prices: Prices;
 }
 
 /** What a call has cost. `none`: nothing was billed; `pending`: not known yet. */
@@ -195,7 +201,11 @@ export class MeteredRouter {
     const { call, hold } = reserved;
     metrics.pending(call.model);
     log.warn({ hold: hold.id, model: call.model, reference }, 'cost of a model call is pending');
-    await holds.pend(hold, { reference: reference ?? null, usage: usageOf(reserved, measured) });
+    await holds.pend(hold, {
+      reference: reference ?? null,
+      usage: usageOf(reserved, measured),
+      estimate: estimateOf(call, measured),
+    });
     if (call.payer.key !== undefined) holds.track(this.#lookUpSoon(reserved, reference, call.payer.key));
     return { cost: undefined, charged: zero, source: 'pending', latencyMs: measured.latencyMs, quota: hold.quota };
   }
@@ -208,7 +218,7 @@ export class MeteredRouter {
       for (const wait of lookupMs) {
         await sleep(wait, undefined, { ref: false });
         const found = await router.lookUp({ hold: hold.id, reference: reference ?? null }, key).catch(() => undefined);
-        if (found?.outcome !== 'found') continue;
+        if (found?.outcome !== 'found' || isDoubtful(found, { held: hold.maxCost })) continue;
         const { cost, source } = found;
         const lines = marginLines(marginFor(reserved, cost), call.payer, router.name);
         await ledger.settle({ hold: hold.id, cost, source, lines });
@@ -230,8 +240,20 @@ export class MeteredRouter {
   }
 }
 
-function routerCall({ call: { body, priced, signal, payer }, hold }: ReservedCall): RouterCall {
+function routerCall({ call: { body, prices, signal, payer }, hold }: ReservedCall): RouterCall {
+  const priced = prices.in_per_m > zero || (prices.out_per_m ?? zero) > zero;
   return { hold: hold.id, key: payer.key, body, priced, signal };
+}
+
+/**
+ * What a call costs at list prices: by the tokens that the router counted, else by the maximum, which is never below the
+ * bill.
+ */
+function estimateOf({ prices, maxCost }: ModelCall, { tokensIn, tokensOut }: Partial<Usage>): Money {
+  if (tokensIn === undefined) return maxCost;
+  if (prices.out_per_m === undefined) return priceOf(tokensIn, prices.in_per_m);
+  if (tokensOut === undefined) return maxCost;
+  return sumMoney([priceOf(tokensIn, prices.in_per_m), priceOf(tokensOut, prices.out_per_m)]);
 }
 
 /** Anything thrown in a call is a failure of it: it must be settled before it is reported. */

@@ -60,7 +60,7 @@ async function callFor(question: Question): Promise<ModelCall> {
     request,
     model: model.id,
     maxCost: maxCost(question),
-    priced: model.in_per_m > 0n || model.out_per_m > 0n,
+    prices: model,
     signal,
     // Options that are undefined are left out of JSON.
     body: { ...options, model: model.upstream, messages, max_tokens: maxTokens },

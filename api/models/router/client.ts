@@ -144,6 +144,11 @@ export class RouterClient {
     return this.#shape.lookUp(call, async (address) => this.#transport.get(address, key), this.#settings.url);
   }
 
+  /** Why the router's records can never show what a call cost, as far as it says so. @throws RouterFailure */
+  async missingRecords(): Promise<string | undefined> {
+    return this.#shape.missingRecords((address) => this.#transport.get(address), this.#settings.url);
+  }
+
   /** What the router billed in a time, by its own records; why not, where they cannot be read. */
   async billOf(window: BillWindow): Promise<RouterBill> {
     const { key, billKey = key, url } = this.#settings;

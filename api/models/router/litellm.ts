@@ -1,10 +1,11 @@
 // LiteLLM: reports the cost in a header, computed from its price map, and keeps spend logs where it has a database.
 import { z } from 'zod';
+import type { LookupResult } from '../../billing/index.ts';
 import { readBilled, usageCost } from './answer.ts';
 import type { BilledCall, RouterBill } from './bill.ts';
 import { header, type Get, type RouterShape } from './shape.ts';
 
-const spendLogs = z.array(z.looseObject({ spend: z.string() }));
+const spendLogs = z.array(z.looseObject({ spend: z.string(), total_tokens: z.int().nullish().catch(undefined) }));
 
 /** A row of /spend/logs/v2; older versions have no column for the id that the caller gave, but keep its metadata. */
 const billedRow = z.looseObject({
@@ -60,12 +61,16 @@ export const liteLlm: RouterShape = {
   async lookUp({ hold, reference }, get, base) {
     for (const id of [reference, hold]) {
       if (id === null) continue;
-      const { status, body } = await get(`${root(base)}/spend/logs?request_id=${encodeURIComponent(id)}`);
-      const [row] = status === 200 ? (spendLogs.safeParse(body).data ?? []) : [];
-      const cost = row === undefined ? undefined : readBilled(row.spend);
-      if (cost !== undefined) return { outcome: 'found', cost, source: 'router_record' };
+      const { status, body, said } = await get(`${root(base)}/spend/logs?request_id=${encodeURIComponent(id)}`);
+      if (status !== 200 && isWithoutDatabase(said)) return { outcome: 'never', why: withoutDatabase };
+      const found = status === 200 ? readSpendLog(body) : undefined;
+      if (found !== undefined) return found;
     }
     return { outcome: 'not yet', why: 'the spend logs do not have the call' };
+  },
+  async missingRecords(get, base) {
+    const { status, said } = await get(`${root(base)}/spend/logs?request_id=moorage`);
+    return status !== 200 && isWithoutDatabase(said) ? withoutDatabase : undefined;
   },
   async billOf({ from, to, keyHash }, get, base) {
     const calls: BilledCall[] = [];
@@ -88,6 +93,20 @@ export const liteLlm: RouterShape = {
   // Not /v1/models: where it asks for no key at all, that would call every invented key valid.
   keyAddress: (base) => `${root(base)}/key/info`,
 };
+
+const withoutDatabase = 'this LiteLLM has no database, so it keeps no spend logs';
+
+function readSpendLog(body: unknown): LookupResult | undefined {
+  const [row] = spendLogs.safeParse(body).data ?? [];
+  const cost = row === undefined ? undefined : readBilled(row.spend);
+  if (row === undefined || cost === undefined) return undefined;
+  return { outcome: 'found', cost, source: 'router_record', tokens: row.total_tokens ?? undefined };
+}
+
+/** By its own words: the status is that of any fault. */
+function isWithoutDatabase(said: string | undefined): boolean {
+  return said !== undefined && /database not connected|no database|prisma/i.test(said);
+}
 
 function root(base: string): string {
   return base.replace(/\/v1$/, '');

@@ -1,11 +1,14 @@
 // OpenRouter and its kind: routers that report the cost in the answer's `usage`, and keep a record of each generation.
 import { z } from 'zod';
-import { sumMoney } from '../../billing/index.ts';
-import { readBilled, usageCost } from './answer.ts';
+import { sumMoney, zero } from '../../billing/index.ts';
+import { readBilled, type RouterUsage, usageCost } from './answer.ts';
 import type { RouterBill } from './bill.ts';
 import type { Get, RouterShape } from './shape.ts';
 
-const generation = z.looseObject({ data: z.looseObject({ total_cost: z.string() }) });
+const tokens = z.int().nullish().catch(undefined);
+const generation = z.looseObject({
+  data: z.looseObject({ total_cost: z.string(), tokens_prompt: tokens, tokens_completion: tokens }),
+});
 
 const dayMs = 86_400_000;
 const activity = z.looseObject({ data: z.array(z.looseObject({ usage: z.string(), requests: z.int() })) });
@@ -18,17 +21,27 @@ export const openRouter: RouterShape = {
     ...(streamed ? { stream_options: { include_usage: true } } : {}),
   }),
   headers: (hold) => ({ 'x-request-id': hold }),
-  cost: ({ usage }) => usageCost(usage),
+  cost({ usage, priced }) {
+    const cost = usageCost(usage);
+    const tokens = countTokens(usage);
+    // Tokens that have a price do not cost 0: the router has not computed it yet.
+    return cost?.amount === zero && priced && tokens > 0 ? undefined : cost;
+  },
   async lookUp({ reference }, get, base) {
-    if (reference === null) return { outcome: 'not yet', why: 'the call ended before the router reported its id' };
-    const { status, body } = await get(`${base}/generation?id=${encodeURIComponent(reference)}`);
+    if (reference === null) return { outcome: 'never', why: 'the call ended before the router reported its id' };
+    const { status, body, said } = await get(`${base}/generation?id=${encodeURIComponent(reference)}`);
+    if (status === 404 && keepsNoRecords(said)) return { outcome: 'never', why: withoutRecords };
     const record = status === 200 ? generation.safeParse(body) : undefined;
     if (record?.success !== true)
       return { outcome: 'not yet', why: `the lookup of ${reference} returned status ${status}` };
     const cost = readBilled(record.data.data.total_cost);
     return cost === undefined
       ? { outcome: 'not yet', why: `the record of ${reference} has no amount in total_cost` }
-      : { outcome: 'found', cost, source: 'router_record' };
+      : { outcome: 'found', cost, source: 'router_record', tokens: countOf(record.data.data) };
+  },
+  async missingRecords(get, base) {
+    const { status, said } = await get(`${base}/generation?id=moorage`);
+    return status === 404 && keepsNoRecords(said) ? withoutRecords : undefined;
   },
   // It reports sums of whole days by model, and no single call.
   async billOf({ from, to, keyHash }, get, base) {
@@ -40,6 +53,24 @@ export const openRouter: RouterShape = {
   },
   keyAddress: (base) => `${base}/key`,
 };
+
+const withoutRecords = 'this router keeps no records of single calls';
+
+/** The demo router says so. OpenRouter also answers 404 while a record is not written yet. */
+function keepsNoRecords(said: string | undefined): boolean {
+  return said !== undefined && /keeps no records/.test(said);
+}
+
+function countTokens(usage: RouterUsage | null | undefined): number {
+  return usage?.total_tokens ?? (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0);
+}
+
+/** Undefined unless both counts are there. */
+function countOf({ tokens_prompt: input, tokens_completion: output }: GenerationTokens): number | undefined {
+  return typeof input === 'number' && typeof output === 'number' ? input + output : undefined;
+}
+
+type GenerationTokens = Pick<z.output<typeof generation>['data'], 'tokens_prompt' | 'tokens_completion'>;
 
 function dayBill({ status, body, said = '' }: Awaited<ReturnType<Get>>): RouterBill {
   if (status !== 200)

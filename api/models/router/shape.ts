@@ -36,8 +36,10 @@ export interface RouterShape {
   headers(hold: string): Readonly<Record<string, string>>;
   /** The cost, when it is reported. */
   cost(evidence: CostEvidence): Cost | undefined;
-  /** Asks the router's records. */
+  /** Asks the router's records. `never`, where it keeps none. */
   lookUp(call: Lookup, get: Get, base: string): Promise<LookupResult>;
+  /** Why no cost can be found in its records; undefined where it can, or where that is not known. */
+  missingRecords(get: Get, base: string): Promise<string | undefined>;
   /** What it billed, by its own records. Calls of others, on a router that is shared, may be among them. */
   billOf(request: BillRequest, get: Get, base: string): Promise<RouterBill>;
   /** Address that answers 200 to a valid key and 401 to any other. */

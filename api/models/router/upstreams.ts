@@ -1,4 +1,5 @@
-// Reports at the start which models of models.yaml the router does not offer, so that no caller has to find out.
+// Reports at the start what a router cannot do, so that nobody has to find out: models of models.yaml that it does not offer, and costs
+// that it can never report.
 import type { Logger } from '../../../lib/log.ts';
 import type { Catalog } from '../catalog.ts';
 import type { RouterClient } from './client.ts';
@@ -28,5 +29,19 @@ export async function reportUnknownUpstreams(catalog: Catalog, router: RouterCli
       { err: error, router: router.name },
       'cannot list the models of the router, so models.yaml was not checked',
     );
+  }
+}
+
+/** Logs that the cost of a call that breaks off can only be estimated, where that is so. */
+export async function reportMissingRecords(router: RouterClient, log: Logger): Promise<void> {
+  try {
+    const why = await router.missingRecords();
+    if (why !== undefined)
+      log.warn(
+        { router: router.name, why },
+        `this router cannot bill aborted streams: ${why}. What they cost is settled at an estimate (tokens at list prices), and may differ from the bill`,
+      );
+  } catch (error) {
+    log.warn({ err: error, router: router.name }, 'cannot ask the router whether it keeps records of calls');
   }
 }

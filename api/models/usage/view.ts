@@ -21,13 +21,15 @@ export const use = z.object({
   state: z
     .enum(['settled', 'pending', 'unknown'])
     .describe(
-      'settled: the cost is in the ledger; pending: the router has not reported it yet; unknown: the router has no record of it, and nothing is charged.',
+      'settled: the cost is in the ledger; pending: the router has not reported it yet; unknown: given up by an earlier version, uncharged.',
     ),
   cost_usd: text.describe('What it cost, in USD; null until that is known.'),
   charged_usd: text.describe('What we charged your key for it, in USD; null until it is settled.'),
   cost_source: z
     .string()
-    .describe('Where the cost comes from: billed, router_computed, router_record (found later), tariff, or pending.'),
+    .describe(
+      'Where the cost comes from: billed, router_computed, router_record (found later), tariff, estimated (tokens at list prices, where the router has no record of the call), or pending.',
+    ),
   settled_at: text.describe('When the cost was settled (UTC): a pending one, later than the call ended.'),
 });
 export type Use = z.output<typeof use>;

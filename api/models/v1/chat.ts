@@ -65,7 +65,7 @@ export async function answerChat(call: ChatCall): Promise<Response> {
     request: context.id,
     model: model.id,
     maxCost: maxCallCost(model, promptOf(request, messages), maxTokens),
-    priced: model.in_per_m > 0n || model.out_per_m > 0n,
+    prices: model,
     signal: AbortSignal.any([context.signal, leaving.signal]),
     // A provider must not see that it is being measured.
     body: passOn(assignment === undefined ? request : { ...request, user: undefined }, messages, {

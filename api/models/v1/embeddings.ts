@@ -42,7 +42,7 @@ export async function answerEmbeddings({
       request: context.id,
       model: model.id,
       maxCost: maxCallCost(model, promptOf(input), 0),
-      priced: model.in_per_m > 0n,
+      prices: model,
       signal: context.signal,
       body,
     }),

@@ -15,6 +15,8 @@ export const ledgerCall = z.object({
   held: money,
   closed_at: z.date().nullable(),
   creditor: z.enum(['platform', 'own-key-router']),
+  /** Settled at list prices, since the router had no record of it. */
+  is_estimated: z.boolean(),
 });
 export type LedgerCall = z.output<typeof ledgerCall>;
 
@@ -43,18 +45,21 @@ export function matchCalls(ours: readonly LedgerCall[], bill: readonly BilledCal
   };
 }
 
-function causeOf(
-  { state, booked, closed_at }: LedgerCall,
-  billed: Money | undefined,
-  now: Date,
-): Difference['kind'] | undefined {
-  if (booked !== null) return causeOfBooked(booked, billed, now.getTime() - (closed_at?.getTime() ?? 0));
+function causeOf(call: LedgerCall, billed: Money | undefined, now: Date): Difference['kind'] | undefined {
+  const { state, booked } = call;
+  if (booked !== null) return causeOfBooked({ ...call, booked }, billed, now);
   if (billed === undefined || billed === zero) return undefined;
   if (state === 'abandoned') return 'abandoned';
   return state === 'open' || state === 'pending' ? 'pending' : 'released';
 }
 
-function causeOfBooked(booked: Money, billed: Money | undefined, agoMs: number): Difference['kind'] | undefined {
+function causeOfBooked(
+  { booked, closed_at, is_estimated }: LedgerCall & { readonly booked: Money },
+  billed: Money | undefined,
+  now: Date,
+): Difference['kind'] | undefined {
+  if (is_estimated) return billed === booked ? undefined : 'estimated';
+  const agoMs = now.getTime() - (closed_at?.getTime() ?? 0);
   if (billed === undefined) return agoMs < delayMs ? 'not_yet_billed' : 'not_in_bill';
   return billed === booked ? undefined : 'amount_differs';
 }
@@ -80,7 +85,9 @@ export function matchOwn(
       right: total(sides.map(({ right }) => right)),
     },
     differences: sides.flatMap(({ one, left, right }): Difference[] =>
-      left.usd === right.usd ? [] : [{ kind: 'amount_differs', subject: one.id, ...less(left, right) }],
+      left.usd === right.usd
+        ? []
+        : [{ kind: one.is_estimated ? 'estimated' : 'amount_differs', subject: one.id, ...less(left, right) }],
     ),
     unseen,
   };

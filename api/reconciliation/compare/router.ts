@@ -29,8 +29,10 @@ const marginMs = 1_800_000;
 
 const calls: Statement<LedgerCall> = {
   name: 'reconciliation-router-calls',
-  text: `select id, state, booked::text, held::text, closed_at, creditor from reconciliation.calls($1, $2)
-    where router = $3 and creditor in ('platform', 'own-key-router') and state is not null order by id`,
+  text: `select c.id, state, booked::text, held::text, closed_at, creditor, e.id is not null as is_estimated
+    from reconciliation.calls($1, $2) c
+    left join (select id from ledger.usage where at >= $1 and at < $2 and cost_source = 'estimated') e on e.id = c.id
+    where router = $3 and creditor in ('platform', 'own-key-router') and state is not null order by c.id`,
   row: ledgerCall,
 };
 
@@ -167,7 +169,8 @@ function totalDifferences(left: Sum, right: Sum, ended: Money, ours: readonly Le
   const number: Difference[] = events === 0 ? [] : [{ kind: 'count_differs', events, usd: zero }];
   if (usd === zero) return number;
   const isPending = ours.some(({ state }) => state === 'open' || state === 'pending');
-  const cause = isPending ? 'pending' : 'total_differs';
+  const isEstimated = ours.some(({ is_estimated }) => is_estimated);
+  const cause = isPending ? 'pending' : isEstimated ? 'estimated' : 'total_differs';
   return [...number, { kind: ended === right.usd ? 'ended_next_day' : cause, events: 0, usd }];
 }
 
@@ -187,6 +190,7 @@ function apartOf(ours: readonly LedgerCall[], ownKeys: Sum): (Sum & { kind: Apar
       kind,
       ...total(ours.filter(({ state }) => state === kind).map(({ held }) => ({ events: 1, usd: held }))),
     })),
+    { kind: 'estimated', ...total(ours.filter(({ is_estimated }) => is_estimated).map(bookedOf)) },
     { kind: 'own_key_unseen', ...ownKeys },
   ];
 }

@@ -75,7 +75,7 @@ export const ledger: AlertGroup = {
       meaning:
         'The router does not say what a call cost. What it could cost at most stays held, against the quota of the caller and the daily limit.',
       runbook: [
-        'See how many: `moorage_ledger_holds{state="pending"}`. After ten attempts a cost is abandoned, and its hold is given back.',
+        'See how many: `moorage_ledger_holds{state="pending"}`. After ten attempts a cost is settled at an estimate, which counts against the quota and the daily limit.',
         'Ask the router for the record of the call: the log of the API names it (`cost of a model call is pending`).',
       ],
     },
@@ -98,7 +98,7 @@ export const ledger: AlertGroup = {
       severity: 'critical',
       summary: 'Records of the last days differ, unexplained: {{ $labels.comparison }} by {{ $value | humanize }}',
       meaning:
-        'gateway: requests counted and uses recorded; ledger: uses and what was settled for them; router: the ledger and the bill of the model router; sums: uses and their sums. Somebody changed rows by hand, a restore was not whole, the platform key is used elsewhere, or there is a bug.',
+        'gateway: requests counted and uses recorded; ledger: uses and what was settled for them; router: the ledger and the bill of the model router; prices: what was settled for models and their list prices; sums: uses and their sums. Somebody changed rows by hand, a restore was not whole, the platform key is used elsewhere, or there is a bug.',
       runbook: [
         'See the days and each difference by name: the page `/reconciliation` of the API, or `kubectl -n moorage-system exec deploy/moorage-api -- node api/reconciliation/command.ts --day YYYY-MM-DD`.',
         'Keep a copy of the database as it is (`pg_dump`) before anything is corrected.',

@@ -87,7 +87,7 @@ export const ledger: Dashboard = {
         {
           title: 'Holds',
           description:
-            'open: calls in progress; pending: their cost is being looked up; abandoned: it was never found.',
+            'open: calls in progress; pending: their cost is being looked up; abandoned: an earlier version gave it up.',
           kind: 'lines',
           unit: 'short',
           width: 12,
@@ -137,6 +137,7 @@ export const ledger: Dashboard = {
               expr: 'sum by (model) (increase(moorage_model_costs_pending_total[1h]))',
               legend: '{{model}}',
             },
+            { expr: 'sum(increase(moorage_model_costs_estimated_total[1h]))', legend: 'settled at an estimate' },
           ],
         },
       ],

@@ -59,6 +59,8 @@ const scripts: Readonly<Record<string, Script>> = {
   'no-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1}')),
   'negative-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":-1}')),
   'absurd-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":1e30}')),
+  'zero-cost': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"total_tokens":4,"cost":0}')),
+  'zero-record': reply(200, completion('{"prompt_tokens":3,"completion_tokens":1}', 'gen-zero')),
   'late-cost': reply(200, completion(undefined, 'gen-late')),
   'stream-good': stream(delta('H'), delta('i', 'stop'), usageEvent(usage), '[DONE]'),
   'stream-float': stream(
@@ -87,6 +89,11 @@ const scripts: Readonly<Record<string, Script>> = {
       .end('{"data":{}}');
   },
   '/generation': (response, { path }) => {
+    if (path.endsWith('gen-zero')) {
+      const record = '{"data":{"total_cost":0,"tokens_prompt":3,"tokens_completion":1}}';
+      response.writeHead(200, { 'content-type': 'application/json' }).end(record);
+      return;
+    }
     const found = path.endsWith('gen-late') && (lateLooks += 1) > 2;
     response
       .writeHead(found ? 200 : 404, { 'content-type': 'application/json' })
@@ -205,6 +212,8 @@ const table: readonly Row[] = [
   { model: 'no-cost', status: 200, closed: 'pending', reference: 'gen-1' },
   { model: 'negative-cost', status: 200, closed: 'pending', reference: 'gen-1' },
   { model: 'absurd-cost', status: 200, closed: 'pending', reference: 'gen-1' },
+  { model: 'zero-cost', status: 200, closed: 'pending', reference: 'gen-1' },
+  { model: 'zero-record', status: 200, closed: 'pending', reference: 'gen-zero' },
 ];
 
 const reported = z.looseObject({
@@ -339,7 +348,7 @@ test('one failing model does not fail a comparison [spec compare.error]', async 
   });
 });
 
-test('a cost that comes late is found in the router’s records and settled, and one that never comes is abandoned', async () => {
+test('a cost that comes late is found in the router’s records and settled, and one that never comes is settled at an estimate', async () => {
   const answer = await sample.request('/api/ask', json({ prompt: 'Hello', model: 'late-cost' }));
   assert.equal(z.looseObject({ cost_source: z.string() }).parse(await answer.json()).cost_source, 'pending');
   const client = new RouterClient({ kind: 'openrouter', url: router.url, key: 'sk-platform-1234' }, { callMs: 1_000 });
@@ -364,9 +373,25 @@ test('a cost that comes late is found in the router’s records and settled, and
     (await sample.database.query(late, [])).map(({ cost, cost_source }) => [parseMoney(cost), cost_source]),
     [[parseMoney('0.00045'), 'router_record']],
   );
-  const { open, pending, abandoned } = await later.counts();
-  assert.deepEqual([open, pending], [0, 0]);
-  assert.ok(abandoned > 0);
+  assert.deepEqual(await later.counts(), { open: 0, pending: 0, abandoned: 0 });
+  const estimated = {
+    name: 'test-estimated',
+    text: "select u.model, h.cost = h.amount as at_maximum from ledger.hold h join ledger.usage u on u.id = h.id::text where u.cost_source = 'estimated'",
+    row: z.object({ model: z.string(), at_maximum: z.boolean() }),
+  };
+  const estimates = await sample.database.query(estimated, []);
+  // By the tokens where the router counted them, else by the maximum that was reserved.
+  for (const [model, atMaximum] of [
+    ['hangs', true],
+    ['stream-hangs', true],
+    ['no-cost', false],
+    ['zero-cost', false],
+    ['zero-record', false],
+  ] as const)
+    assert.ok(
+      estimates.some((one) => one.model === model && one.at_maximum === atMaximum),
+      model,
+    );
   assert.deepEqual(await later.audit(), []);
   assert.equal((await sample.ledger.budget({ account: platformAccount('openrouter'), limit: null })).held, 0n);
 });

@@ -12,6 +12,7 @@ import { rollUp } from '../../../api/metering/store/statements.ts';
 import { dayAt } from '../../../api/reconciliation/day.ts';
 import { reconcileDay } from '../../../api/reconciliation/reconcile-day.ts';
 import type { ComparisonName, ComparisonResult, Reconciliation } from '../../../api/reconciliation/result.ts';
+import type { ListPrices } from '../../../api/reconciliation/compare/prices.ts';
 import { ReconciliationStore } from '../../../api/reconciliation/store.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { DayRecords, tamper } from '../../support/reconciliation/day-records.ts';
@@ -23,6 +24,11 @@ let database: Database;
 let client: Client;
 let records: DayRecords;
 let count = 0;
+const model = { label: 'A', maker: 'a', quality: 'light', tier: 'free', upstream: 'a' } as const;
+const listPrices: ListPrices = {
+  models: [{ ...model, id: 'priced', in_per_m: parseMoney('1'), out_per_m: parseMoney('10') }],
+  embeddings: [],
+};
 
 beforeAll(async () => {
   postgres = await startPostgres({ durable: false });
@@ -42,7 +48,7 @@ beforeEach(async () => {
 });
 
 async function reconciled(now = later, of = day): Promise<Omit<Reconciliation, 'explanation'>> {
-  return reconcileDay({ database, router: records.router, now }, dayAt(of, now));
+  return reconcileDay({ database, router: records.router, prices: listPrices, now }, dayAt(of, now));
 }
 
 function named(made: Omit<Reconciliation, 'explanation'>, name: ComparisonName): ComparisonResult {
@@ -79,6 +85,7 @@ test('a clean day is equal everywhere, and says so of each side', async () => {
       ['gateway', 'equal', 0],
       ['ledger', 'equal', 0],
       ['router', 'equal', 0],
+      ['prices', 'equal', 0],
       ['sums', 'equal', 0],
     ],
   );
@@ -245,6 +252,61 @@ test('a bill with calls more, less, dearer, unsettled and of others', async () =
   });
   assert.deepEqual(router.apart.at(-1), { kind: 'other_callers', events: 1, usd: '0.5' });
   assert.ok(!JSON.stringify(router.differences).includes(free) && !JSON.stringify(router.differences).includes(own));
+});
+
+test('costs at an estimate are listed as such, and explain a bill that has another amount or none', async () => {
+  const [unbilled, billed] = [await records.reserve('ask'), await records.reserve('ask')];
+  for (const hold of [unbilled, billed])
+    await records.ledger.settle({ hold, cost: parseMoney('0.01'), source: 'estimated', usage: { kind: 'ask' } });
+  records.billed(billed, '0.004');
+  const router = named(await reconciled(), 'router');
+  assert.deepEqual(
+    new Set(differences(router)),
+    new Set([
+      ['estimated', unbilled, 1, '0.01'],
+      ['estimated', billed, 0, '0.006'],
+    ]),
+  );
+  assert.deepEqual(router.apart, [{ kind: 'estimated', events: 2, usd: '0.02' }]);
+  records.answer = { outcome: 'totals', calls: 1, amount: parseMoney('0.004') };
+  const sums = named(await reconciled(), 'router');
+  assert.deepEqual(differences(sums), [
+    ['count_differs', null, 1, '0'],
+    ['estimated', null, 0, '0.016'],
+  ]);
+  records.answer = { outcome: 'not known', why: 'no spend logs' };
+  const alone = named(await reconciled(), 'router');
+  assert.deepEqual([alone.outcome, alone.apart], ['not_known', [{ kind: 'estimated', events: 2, usd: '0.02' }]]);
+});
+
+test('settled costs are compared with tokens at list prices: nothing billed and more than the list are unexplained', async () => {
+  const settle = async (cost: string, tokensIn: number, tokensOut: number): Promise<void> => {
+    const hold = await records.reserve('ask');
+    const usage = { kind: 'ask', model: 'priced', tokensIn, tokensOut };
+    await records.ledger.settle({ hold, cost: parseMoney(cost), source: 'router_record', usage });
+    records.billed(hold, cost);
+  };
+  await settle('0.002', 1_000, 100);
+  assert.equal(named(await reconciled(), 'prices').outcome, 'equal');
+  // Cached tokens are cheaper.
+  await settle('0.0015', 1_000, 100);
+  const cheaper = named(await reconciled(), 'prices');
+  assert.deepEqual([cheaper.outcome, differences(cheaper)], ['explained', [['off_list', 'priced', 0, '-0.0005']]]);
+  await settle('0', 1_000, 100);
+  const nothing = named(await reconciled(), 'prices');
+  assert.deepEqual(
+    [nothing.outcome, new Set(differences(nothing))],
+    [
+      'different',
+      new Set([
+        ['billed_nothing', 'priced', 0, '-0.002'],
+        ['off_list', 'priced', 0, '-0.0005'],
+      ]),
+    ],
+  );
+  await settle('0.009', 1_000, 100);
+  const dearer = named(await reconciled(), 'prices');
+  assert.ok(differences(dearer).some((one) => JSON.stringify(one) === '["above_list","priced",0,"0.0065"]'));
 });
 
 test('a call over midnight is one of the day on which it began, and its record of the next day is found', async () => {

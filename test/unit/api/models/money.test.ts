@@ -41,6 +41,12 @@ const costs: readonly CostCase[] = [
   { name: 'usage.cost', shape: openRouter, usage: '{"cost":0.00014}', cost: '0.00014' },
   { name: 'usage.cost in exponent form', shape: openRouter, usage: '{"cost":1.4e-7}', cost: '0.00000014' },
   { name: 'usage.cost of 0', shape: openRouter, usage: '{"cost":0}', cost: '0' },
+  {
+    name: 'usage.cost of 0 for tokens that have a price',
+    shape: openRouter,
+    usage: '{"prompt_tokens":3,"completion_tokens":1,"cost":0}',
+    cost: undefined,
+  },
   { name: 'no cost', shape: openRouter, usage: '{"prompt_tokens":3}', cost: undefined },
   { name: 'no usage', shape: openRouter, cost: undefined },
   { name: 'cost null', shape: openRouter, usage: '{"cost":null}', cost: undefined },

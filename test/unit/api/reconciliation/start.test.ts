@@ -28,6 +28,7 @@ test('yesterday is reconciled by itself, once; endpoints and metrics show it', a
     ledger,
     registry,
     log,
+    prices: { models: [], embeddings: [] },
     router: {
       name: 'none',
       billOf: () => Promise.resolve({ outcome: 'not known', why: 'no model router is configured' }),
@@ -61,6 +62,7 @@ test('yesterday is reconciled by itself, once; endpoints and metrics show it', a
       ['gateway', 'equal'],
       ['ledger', 'equal'],
       ['router', 'not_known'],
+      ['prices', 'equal'],
       ['sums', 'equal'],
     ],
   );
@@ -83,6 +85,7 @@ test('without a database the endpoints say so, and the metrics are absent', asyn
     ledger,
     registry,
     log,
+    prices: { models: [], embeddings: [] },
     router: { name: 'none', billOf: () => Promise.reject(new Error('not asked')) },
   });
   const app = createApp({

@@ -18,9 +18,9 @@ test('uses of before are in the table of their day, those of a hold at its time,
   const ledger = new Ledger(database);
   const hold = someHold();
   await ledger.reserve(hold);
-  await ledger.pend(hold.id, { reference: null, usage: { kind: 'ask', model: 'm' } });
   await database.transaction((transaction) =>
-    transaction.script(`insert into ledger.usage (id, kind, at, cost, cost_source)
+    transaction.script(`select ledger.pend('${hold.id}', null, '{"kind":"ask","model":"m"}', 5000);
+      insert into ledger.usage (id, kind, at, cost, cost_source)
       select 'old-' || n, 'app', timestamptz '2026-02-27T12:00Z' + n * interval '1 day', 0.5, 'tariff' from generate_series(1, 3) n`),
   );
   await migrate(database, migrations);
