@@ -23,6 +23,12 @@ export async function installGatewayApi(kubectl: Kubectl): Promise<undefined> {
   return undefined;
 }
 
+/** Closes the namespaces of gateway, storage and DNS. `apiServer`: its address, as pods reach it on port 6443. */
+export async function installPolicies(kubectl: Kubectl, apiServer: string): Promise<undefined> {
+  await applyFile(kubectl, manifest('platform-policies'), { API_SERVER: apiServer });
+  return undefined;
+}
+
 /** `registry` is the address at which the registry listens on port 5000. */
 export async function installNamespaces(kubectl: Kubectl, registry: string): Promise<undefined> {
   await applyFile(kubectl, manifest('namespaces'));

@@ -11,6 +11,7 @@ import {
   installGatewayApi,
   installGitServer,
   installNamespaces,
+  installPolicies,
   installRuntimeClass,
   installStorage,
   waitForNode,
@@ -140,6 +141,7 @@ export function nodeSteps(ports: () => GatewayPorts, images: readonly ImageRecip
     start('containerd', ['compile containerd', 'compile runc', 'registry', 'disks'], containerdSpec),
     ...images.map(imageStep),
     { name: 'namespaces', needs: ['kubeconfig'], run: () => installNamespaces(kubectl, node.address) },
+    { name: 'network policies', needs: ['namespaces'], run: () => installPolicies(kubectl, node.address) },
     start('network policy', ['namespaces'], async () => networkPolicySpec(await plane())),
     start('kubelet', ['containerd', 'network policy', 'image pause'], async () => kubeletSpec(await plane())),
     // It waits for the node's object, which the kubelet makes.

@@ -1,0 +1,71 @@
+// What `up` installs itself is closed: DNS and the gateway take what they are there for, and nothing else of them is reached.
+import assert from 'node:assert/strict';
+import { onTestFinished, test } from 'vitest';
+import { z } from 'zod';
+import { eventually, kubectl } from '../support/cluster.ts';
+
+const policies = z.object({
+  items: z.array(z.object({ spec: z.object({ podSelector: z.strictObject({}), policyTypes: z.array(z.string()) }) })),
+});
+
+test('every pod of gateway, storage and kube-system is selected by a policy for both directions', async () => {
+  for (const namespace of ['moorage-gateway', 'moorage-storage', 'kube-system']) {
+    const { items } = policies.parse(JSON.parse(await kubectl('get', 'netpol', '-n', namespace, '-o', 'json')));
+    assert.ok(
+      items.some(({ spec }) => spec.policyTypes.includes('Ingress') && spec.policyTypes.includes('Egress')),
+      namespace,
+    );
+  }
+});
+
+/** Address of a pod. */
+async function addressOf(namespace: string, selector: string): Promise<string> {
+  const args = ['get', 'pods', '-n', namespace, '-l', selector, '-o', 'jsonpath={.items[0].status.podIP}'] as const;
+  return await kubectl(...args);
+}
+
+test('a pod without a policy of its own reaches ports of visitors and DNS, and no others', async () => {
+  const name = 'e2e-platform-network';
+  onTestFinished(() =>
+    kubectl('delete', 'pod', name, '-n', 'default', '--ignore-not-found', '--wait=false').then(() => undefined),
+  );
+  const [gateway, dns] = [
+    await addressOf('moorage-gateway', 'app.kubernetes.io/name=traefik'),
+    await addressOf('kube-system', 'k8s-app=kube-dns'),
+  ];
+  const script = `import socket, sys
+for address in sys.argv[1:]:
+    host, port = address.rsplit(':', 1)
+    try:
+        socket.create_connection((host, int(port)), timeout=3).close()
+        print(address, 'open')
+    except OSError:
+        print(address, 'closed')
+print(socket.gethostbyname('traefik.moorage-gateway.svc.cluster.local') != '')`;
+  const targets = [
+    `${gateway}:443`,
+    `${gateway}:80`,
+    `${dns}:53`,
+    `${gateway}:8082`,
+    `${gateway}:9091`,
+    `${dns}:9153`,
+    `${dns}:8080`,
+  ];
+  await kubectl(
+    ...['run', name, '-n', 'default', '--image=python:3.13-slim-trixie', '--restart=Never', '--command', '--'],
+    ...['python', '-c', script, ...targets],
+  );
+  const text = await eventually(
+    'the pod to end',
+    async () => {
+      const phase = await kubectl('get', 'pod', name, '-n', 'default', '-o', 'jsonpath={.status.phase}');
+      return phase === 'Succeeded' || phase === 'Failed' ? await kubectl('logs', name, '-n', 'default') : undefined;
+    },
+    120,
+  );
+  assert.deepEqual(text.trim().split('\n'), [
+    ...targets.slice(0, 3).map((target) => `${target} open`),
+    ...targets.slice(3).map((target) => `${target} closed`),
+    'True',
+  ]);
+});
