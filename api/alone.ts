@@ -1,16 +1,16 @@
 // `npm start`: the API alone, for a first look, with an embedded database, without a cluster, on this machine only.
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { z } from 'zod';
+import { join, resolve } from 'node:path';
 import { readCommandLine, wholeNumber } from '../lib/command-line.ts';
 import { listenForShutdown, stopOnShutdown } from '../lib/kubernetes/index.ts';
-import { count, readConfig } from '../lib/config.ts';
+import { readConfig } from '../lib/config.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry } from '../lib/metrics.ts';
+import { aloneEnvironment } from './config.ts';
 import { readAppSettings } from './apps/index.ts';
 import { createApi } from './create-api.ts';
-import { blockList, subnets } from '../lib/subnets.ts';
+import { blockList } from '../lib/subnets.ts';
 import {
   type DemoRouter,
   readCatalog,
@@ -40,16 +40,10 @@ const chosen = readCommandLine(
 const {
   MOORAGE_PORT: configuredPort,
   MOORAGE_HOST: host,
-  MOORAGE_STATE: state,
+  MOORAGE_STATE: stateFolder,
   MOORAGE_TRUSTED_PROXIES: proxies,
-} = readConfig(
-  z.object({
-    MOORAGE_PORT: count.max(65_535).default(8080),
-    MOORAGE_HOST: z.string().default('127.0.0.1'),
-    MOORAGE_TRUSTED_PROXIES: subnets.default([]),
-    MOORAGE_STATE: z.string().default(join(import.meta.dirname, '..', '.moorage', 'alone')),
-  }),
-);
+} = readConfig(aloneEnvironment);
+const state = resolve(import.meta.dirname, '..', stateFolder);
 
 const port = chosen.port ?? configuredPort;
 const log = createLog('api');

@@ -91,6 +91,19 @@ export const environment = z.object({
   MOORAGE_DRAIN_SECONDS: count.default(10).describe('Seconds after SIGTERM for which requests are still served.'),
 });
 
+/** Every variable that `npm start` reads of itself: the API alone, without a cluster. */
+export const aloneEnvironment = z.object({
+  MOORAGE_PORT: port.default(8080).describe('Port of the API; `--port` comes first.'),
+  MOORAGE_HOST: z.string().default('127.0.0.1').describe('Address to listen on.'),
+  MOORAGE_TRUSTED_PROXIES: subnets.default([]).describe('Subnets whose X-Forwarded-For is believed.'),
+  MOORAGE_STATE: z
+    .string()
+    .default('.moorage/alone')
+    .describe(
+      'Folder of the ledger (where DATABASE_URL is not set), the salt of callers and the key of receipts. Keep it: with another one, balances, memory and receipts are gone. A relative path is one of the project.',
+    ),
+});
+
 /** Reads the configuration. @throws Error that names every variable that is wrong. */
 export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiConfig {
   const read = readConfig(environment, variables);

@@ -55,6 +55,14 @@ const gateway = z.strictObject({
     .array(z.looseObject({ name }))
     .default([])
     .describe('Further listeners of the Gateway, as the Gateway API defines them, for services that are not apps.'),
+  hstsSeconds: z
+    .int()
+    .min(0)
+    .max(63_072_000)
+    .default(0)
+    .describe(
+      'max-age of Strict-Transport-Security, which has browsers use https alone for the API and for each app. Set it, to 31536000 at last, once the certificate is of a public issuer: for that long a browser refuses a site whose certificate it does not trust. With 0 there is no such header.',
+    ),
   probeUrl: optional(z.string().regex(/^https?:\/\//))
     .default('')
     .describe(

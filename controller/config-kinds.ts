@@ -34,3 +34,18 @@ export const reserve = z
   );
 
 export const verdict = z.enum(['reject', 'ask', 'warn']);
+
+/** Of the header Strict-Transport-Security; two years at most. */
+export const hstsSeconds = z.coerce
+  .number()
+  .int()
+  .min(0)
+  .max(63_072_000)
+  .default(0)
+  .describe('max-age of the header Strict-Transport-Security of apps; 0: no such header.');
+
+export const probeToken = z
+  .string()
+  .min(32, 'must be a secret of at least 32 characters')
+  .optional()
+  .describe('Secret that probes of apps show to the activator, so that they wake none.');

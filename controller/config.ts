@@ -7,7 +7,7 @@ import { count, flag, list, readConfig } from '../lib/config.ts';
 import { subnets } from '../lib/subnets.ts';
 import type { BuildQueueOptions } from './build-queue/build-queue.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
-import { duration, pairs, quantity, verdict } from './config-kinds.ts';
+import { duration, pairs, quantity, verdict, hstsSeconds, probeToken } from './config-kinds.ts';
 import { spaceConfig, spaceVariables, type SpaceConfig } from './space/config.ts';
 
 /** Every variable that the operator reads. */
@@ -165,11 +165,8 @@ export const environment = z.object({
     .url({ protocol: /^https?$/ })
     .optional()
     .describe('Base URL of the gateway from inside, through which an app is probed before it is called live.'),
-  MOORAGE_PROBE_TOKEN: z
-    .string()
-    .min(32, 'must be a secret of at least 32 characters')
-    .optional()
-    .describe('Secret that probes of apps show to the activator, so that they wake none.'),
+  MOORAGE_HSTS_SECONDS: hstsSeconds,
+  MOORAGE_PROBE_TOKEN: probeToken,
   MOORAGE_LEASE_NAME: z.string().default('moorage-operator').describe('Name of the Lease of the leader election.'),
   MOORAGE_SERVICE_ACCOUNT: z
     .string()
@@ -236,6 +233,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       name: read.MOORAGE_GATEWAY_NAME,
       namespace: read.MOORAGE_GATEWAY_NAMESPACE,
       namespaceLabels: read.MOORAGE_GATEWAY_NAMESPACE_LABELS,
+      hstsSeconds: read.MOORAGE_HSTS_SECONDS,
     },
     registry: {
       host: read.MOORAGE_REGISTRY_HOST,

@@ -14,6 +14,8 @@ export interface InstallationConfig {
     readonly name: string;
     readonly namespace: string;
     readonly namespaceLabels: Readonly<Record<string, string>>;
+    /** Of Strict-Transport-Security; 0: no such header. */
+    readonly hstsSeconds: number;
   };
   readonly registry: {
     readonly host: string;

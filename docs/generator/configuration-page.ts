@@ -4,7 +4,7 @@ import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { environment as apps } from '../../api/apps/config.ts';
-import { environment as api } from '../../api/config.ts';
+import { aloneEnvironment as alone, environment as api } from '../../api/config.ts';
 import { environment as revenue } from '../../api/revenue/config.ts';
 import { environment as metering } from '../../api/metering/config.ts';
 import { environment as receipts } from '../../api/receipts/config.ts';
@@ -83,6 +83,7 @@ export const configuration: Page = {
       section('Registry proxy', 'Processes started from `controller/registry-proxy/main.ts`.', [registryProxy]),
       section('Activator', 'Processes started from `activator/main.ts`.', [activator]),
       section('API', 'Processes started from `api/main.ts`.', [api]),
+      section('npm start', 'The API alone, without a cluster. It reads those of the next sections too.', [alone]),
       section('Models and ledger', 'The API and `npm start`.', [models]),
       section('Metering', 'The API.', [metering]),
       section('Statements', 'The API.', [revenue]),

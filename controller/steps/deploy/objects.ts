@@ -167,6 +167,16 @@ export function claimsOf(app: HostedApp, config: InstallationConfig, claims: rea
   });
 }
 
+function routeFilters({ gateway: { hstsSeconds } }: InstallationConfig, isActivated: boolean): { filters?: object[] } {
+  const https = { name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` };
+  const filters = [
+    // The activator reads it and removes it; an app never gets it, from whomever it comes.
+    ...(isActivated ? [] : [{ type: 'RequestHeaderModifier', requestHeaderModifier: { remove: [probeHeader] } }]),
+    ...(hstsSeconds === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set: [https] } }]),
+  ];
+  return filters.length === 0 ? {} : { filters };
+}
+
 /** The HTTPRoute; an app that may rest is always reached through the activator, which sees when it is used. */
 export function routeOf(app: HostedApp, config: InstallationConfig, isActivated: boolean): Manifest {
   const { name, namespace } = config.gateway;
@@ -178,10 +188,7 @@ export function routeOf(app: HostedApp, config: InstallationConfig, isActivated:
       rules: [
         {
           matches: [{ path: { type: 'PathPrefix', value: '/' } }],
-          // The activator reads it and removes it; an app never gets it, from whomever it comes.
-          ...(isActivated
-            ? {}
-            : { filters: [{ type: 'RequestHeaderModifier', requestHeaderModifier: { remove: [probeHeader] } }] }),
+          ...routeFilters(config, isActivated),
           backendRefs: [
             isActivated
               ? {

@@ -94,3 +94,21 @@ test('the local cluster separates them, and its git server is no app', async () 
     [[`git.${node.baseDomain}`], 'https-git'],
   );
 });
+
+test('browsers are held to https for the API and apps once the installation says so', async () => {
+  const rules = z.looseObject({
+    spec: z.looseObject({ rules: z.array(z.looseObject({ filters: z.unknown().optional() })) }),
+  });
+  const filters = (objects: readonly Rendered[]): unknown =>
+    rules.parse(named(objects, 'HTTPRoute', 'moorage-api')).spec.rules[0]?.filters;
+  const [plain, strict] = [
+    await render(required),
+    await render({ ...required, gateway: { ...required.gateway, hstsSeconds: 31_536_000 } }),
+  ];
+  assert.equal(filters(plain), undefined);
+  const set = [{ name: 'Strict-Transport-Security', value: 'max-age=31536000' }];
+  assert.deepEqual(filters(strict), [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set } }]);
+  const seconds = (objects: readonly Rendered[]): number =>
+    operatorConfig(environmentOf(objects, 'operator')).installation.gateway.hstsSeconds;
+  assert.deepEqual([seconds(plain), seconds(strict)], [0, 31_536_000]);
+});

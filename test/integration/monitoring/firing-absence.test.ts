@@ -19,6 +19,15 @@ afterAll(async () => {
   await lab.stop();
 });
 
+/** Ends when another operator leads: alerts do not wait here. */
+async function restartOperator(): Promise<void> {
+  await lab.restartOperator();
+  await until('no leader', async () => (await watching.prometheus.query('moorage_leader == 1')).length === 0, 20).catch(
+    () => undefined,
+  );
+  await until('a leader', async () => (await watching.prometheus.query('moorage_leader == 1')).length > 0);
+}
+
 interface Outage {
   readonly component: string;
   readonly alert: string;
@@ -56,11 +65,11 @@ const outages: readonly Outage[] = [
     async stop() {
       await lab.gateway.stop();
       // It looks when it begins to lead, and every five minutes.
-      await lab.restartOperator();
+      await restartOperator();
     },
     async start() {
       await lab.gateway.start();
-      await lab.restartOperator();
+      await restartOperator();
     },
   },
   {
@@ -75,7 +84,7 @@ const outages: readonly Outage[] = [
     fires: () => watching.summaryOf('MoorageOperatorWithoutLeader'),
     alert: 'MoorageOperatorWithoutLeader',
     stop: () => lab.operator.kill(),
-    start: () => lab.restartOperator(),
+    start: restartOperator,
   },
   // Its data goes with it, so it is the last.
   {
@@ -92,17 +101,19 @@ for (const { component, alert, fires, stop, start } of outages) {
     await until('quiet', async () => (before = await watching.firing()).length === 0, 60).catch(() => undefined);
     assert.deepEqual(before, []);
     await stop();
-    await fires();
-    const seen = new Set<string>();
-    for (let second = 0; second < 15; second += 1) {
-      // Without a database it is refused.
-      await ask(lab, 'Hello').catch(() => undefined);
-      for (const name of await watching.firing()) seen.add(name);
-      await sleep(1_000);
+    try {
+      await fires();
+      const seen = new Set<string>();
+      for (let second = 0; second < 15; second += 1) {
+        // Without a database it is refused.
+        await ask(lab, 'Hello').catch(() => undefined);
+        for (const name of await watching.firing()) seen.add(name);
+        await sleep(1_000);
+      }
+      assert.deepEqual([...seen], [alert]);
+    } finally {
+      await start?.();
     }
-    assert.deepEqual([...seen], [alert]);
-    if (start === undefined) return;
-    await start();
-    await watching.ended(alert);
+    if (start !== undefined) await watching.ended(alert);
   });
 }

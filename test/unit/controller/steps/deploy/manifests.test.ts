@@ -139,6 +139,22 @@ test('an app is reached from the gateway and from the API only, and reaches DNS 
     assert.ok(text.includes(`"${closed}"`), closed);
 });
 
+test('the route to an app removes the header of probes, and sets HSTS where the installation says so', () => {
+  const of = app({}, built(first));
+  const route = z.looseObject({ spec: z.looseObject({ rules: z.array(z.looseObject({ filters: z.unknown() })) }) });
+  const filters = (hstsSeconds: number): unknown => {
+    const snapshot = snapshotOf(of, {
+      ...deployed(of),
+      config: { ...config, gateway: { ...config.gateway, hstsSeconds } },
+    });
+    return route.parse(wanted(snapshot, 'HTTPRoute')).spec.rules[0]?.filters;
+  };
+  const probe = { type: 'RequestHeaderModifier', requestHeaderModifier: { remove: ['moorage-probe'] } };
+  assert.deepEqual(filters(0), [probe]);
+  const set = [{ name: 'Strict-Transport-Security', value: 'max-age=31536000' }];
+  assert.deepEqual(filters(31_536_000), [probe, { type: 'ResponseHeaderModifier', responseHeaderModifier: { set } }]);
+});
+
 test('an app sends no mail itself: port 25 of public addresses is closed, its neighbours are open', () => {
   const policy = wanted(snapshotOf(app({}, built(first))), 'NetworkPolicy');
   const { egress } = policy['spec'] as {
