@@ -17,14 +17,24 @@ export function isAuthorKey(text: string): boolean {
   return keyForm.test(text);
 }
 
-/** SHA-256 of a key, 64 hexadecimal digits. */
-export function hashOfKey(key: string): string {
+/**
+ * What the line of a key in a repository holds: SHA-256 of the repository and the key, 64 hexadecimal digits. A fork or a
+ * repository made from a template has the file too, and there the line stands for nothing.
+ *
+ * @param repository host, owner and name, like github.com/octo/hello; case does not matter
+ */
+export function hashOfKey(key: string, repository: string): string {
+  return createHash('sha256').update(`moorage author line\n${repository.toLowerCase()}\n${key}`).digest('hex');
+}
+
+/** What lines held before they named their repository. They open nothing any more, and their authors are shown the new line. */
+export function unboundHashOfKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
-/** The line of the ownership file that stands for a key. Who reads it cannot make the key of it. */
-export function lineOfKey(key: string): string {
-  return `${prefix}sha256-${hashOfKey(key)}`;
+/** The line of the ownership file of a repository that stands for a key. Who reads it cannot make the key of it. */
+export function lineOfKey(key: string, repository: string): string {
+  return `${prefix}sha256-${hashOfKey(key, repository)}`;
 }
 
 /** Hashes in the text of the ownership file, the first ones. */

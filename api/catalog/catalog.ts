@@ -8,7 +8,15 @@ import type { Models } from '../models/index.ts';
 import type { Fetcher, Tools } from '../tools/index.ts';
 import { type Bench, startBench } from './bench/index.ts';
 import { type Guides, type SourceGuide, startGuides } from './guides/index.ts';
-import { projectEndpoints, Projects, readCatalogApps, startStars, telemetryReader } from './projects/index.ts';
+import { bindAuthor } from '../revenue/index.ts';
+import {
+  forgeRepository,
+  projectEndpoints,
+  Projects,
+  readCatalogApps,
+  startStars,
+  telemetryReader,
+} from './projects/index.ts';
 import { rankEndpoints, Ranking, startRetention, startStability } from './rank/index.ts';
 
 export interface CatalogOptions {
@@ -44,7 +52,19 @@ export function startCatalog(options: CatalogOptions): Catalog {
   const { baseUrl, apps, models, fetcher, log, ending } = options;
   const { ledger } = models;
   const bench = startBench({ baseUrl, ledger });
-  const stars = startStars({ ledger, fetcher, log, ending, repositories: () => projects.repositories() });
+  const stars = startStars({
+    ledger,
+    fetcher,
+    log,
+    ending,
+    repositories: () => projects.repositories(),
+    accountFound: async (database, url, account) => {
+      const { host, path } = forgeRepository(url) ?? { host: '', path: [] };
+      const author = `${host}/${path[0] ?? ''}`.toLowerCase();
+      if ((await bindAuthor(database, { author, account })) === 'frozen')
+        log.error({ author, account }, 'the account of an author changed at the forge: what he earns is frozen');
+    },
+  });
   const projects: Projects = new Projects({
     baseUrl,
     apps,

@@ -1,9 +1,11 @@
 // Who may read the statements of an author: whoever has a key, the hash of which is in one of his repositories.
-import { hashOfKey, isAuthorKey, newAuthorKey, lineOfKey } from '../../lib/author-key.ts';
+import { hashOfKey, isAuthorKey, lineOfKey, newAuthorKey, unboundHashOfKey } from '../../lib/author-key.ts';
 import { ownershipFile } from '../../lib/ownership-token.ts';
 import { Problem } from '../../lib/problem.ts';
 import { authorshipOf, type AppIndex, type Authorship } from '../apps/index.ts';
-import { authorKeyRequired, unknownAuthor } from './problems.ts';
+import type { Database } from '../billing/index.ts';
+import { authorFrozen, authorKeyRequired, unknownAuthor } from './problems.ts';
+import { frozen } from './store/statements.ts';
 
 export interface Author {
   /** Git host and owner. */
@@ -35,6 +37,16 @@ export function findAuthor(apps: Pick<AppIndex, 'all'>, handle: string, host: st
   return { author: `${String(chosen)}/${wanted}`, handle: wanted, apps: found };
 }
 
+/** Refuses to show what an author earned whose account changed. @throws Problem (author-frozen), the driver's error */
+export async function refuseFrozen(database: Database, { author, handle }: Author): Promise<void> {
+  const [held] = await database.query(frozen, [author]);
+  if (held === undefined) return;
+  throw new Problem(
+    authorFrozen,
+    `The account behind ${handle} changed at the git forge. Statements, shares and payouts of ${author} are frozen since ${held.frozen_at.toISOString()}. Contact the operator of this installation.`,
+  );
+}
+
 /** Refuses a request without a key of the author. @throws Problem (author-key-required) */
 export function requireKey(headers: Headers, { handle, apps }: Author): void {
   const authorization = headers.get('authorization');
@@ -43,22 +55,43 @@ export function requireKey(headers: Headers, { handle, apps }: Author): void {
   if (!isAuthorKey(key))
     throw refused(handle, 'The Authorization header must have the form `Bearer moorage-author-…`.');
   // Hashes are compared, so how long that takes says nothing of the key.
-  if (apps.some(({ keys }) => keys.includes(hashOfKey(key)))) return;
+  if (apps.some(({ keys, repository }) => keys.includes(hashOfKey(key, repository)))) return;
+  const earlier = apps.find(({ keys }) => keys.includes(unboundHashOfKey(key)));
+  if (earlier !== undefined)
+    throw refused(
+      handle,
+      `The line of this key in ${ownershipFile} of ${earlier.repository} is of an earlier form that names no repository, so that a fork or a template would carry it into repositories of others. Your key stays valid: replace that line by \`${lineOfKey(key, earlier.repository)}\`, push, and wait for the review to end.`,
+    );
   throw refused(
     handle,
     `No reviewed commit of a repository of ${handle} has the line of this key in ${ownershipFile}. If you have just pushed it, wait for the review to end.`,
   );
 }
 
-/** A new key and what to do with it. */
-export function issueKey({ handle, apps }: Author): { key: string; file: string; line: string; message: string } {
+/** The line of a key for one repository. */
+interface RepositoryLine {
+  readonly repository: string;
+  readonly line: string;
+}
+
+/** A new key and what to do with it. Each repository has a line of its own; one is enough. */
+export function issueKey({ handle, apps }: Author): {
+  key: string;
+  file: string;
+  line: string;
+  lines: RepositoryLine[];
+  message: string;
+} {
   const key = newAuthorKey();
-  const repositories = apps.map(({ app }) => app).join(', ');
+  const repositories = [...new Set(apps.map(({ repository }) => repository))];
+  const lines = repositories.map((repository) => ({ repository, line: lineOfKey(key, repository) }));
+  const [first] = lines;
   return {
     key,
     file: ownershipFile,
-    line: lineOfKey(key),
-    message: `Commit the line to ${ownershipFile} at the top of the default branch of a repository of ${handle} that is hosted here (${repositories}), and keep the key: it is not stored. Once the commit was reviewed, the key opens your statements.`,
+    line: first?.line ?? '',
+    lines,
+    message: `Commit the line to ${ownershipFile} at the top of the default branch of ${first?.repository ?? handle}${lines.length > 1 ? ', or another one of `lines` to its repository' : ''}, and keep the key: it is not stored. Once the commit was reviewed, the key opens your statements.`,
   };
 }
 

@@ -4,7 +4,16 @@ import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { type Database, formatUsd, openLedgerDatabase, PriceList } from '../billing/index.ts';
 import { lineFaults } from '../receipts/index.ts';
 import { readRevenueSettings } from './config.ts';
-import { type Adjustment, adjust, listDisputes, listOwed, refund, resolve } from './corrections.ts';
+import {
+  type Adjustment,
+  adjust,
+  listDisputes,
+  listFrozen,
+  listOwed,
+  refund,
+  resolve,
+  unfreeze,
+} from './corrections.ts';
 import { recordedPrices } from './prices.ts';
 import { postDayOf } from './shares.ts';
 
@@ -17,6 +26,8 @@ const usage = `usage: node api/revenue/command.ts COMMAND
   disputes                                                    disputes without an answer
   resolve --dispute ID --answer TEXT [--amount=[-]USD]        answer a dispute, with a line of the statement or without
   post    --app NAME --day YYYY-MM-DD                         post what is missing of the share of a day
+  frozen                                                      authors whose account changed at their forge
+  unfreeze --author HOST/OWNER --account ID                   bind an author to one of the two accounts
   audit                                                       compare every line with the ledger
 Amounts are in USD. Sent again with the same reference or id, nothing is posted twice.`;
 
@@ -32,6 +43,7 @@ const options = {
   answer: { type: 'string' },
   app: { type: 'string' },
   day: { type: 'string' },
+  account: { type: 'string' },
 } as const;
 type Values = Partial<Record<keyof typeof options, string>>;
 
@@ -97,6 +109,19 @@ const commands: Readonly<Record<string, (database: Database, values: Values) => 
     const { promotionBudget: budget } = readRevenueSettings();
     const lines = await postDayOf(database, { app: need(values, 'app'), day: need(values, 'day'), prices, budget });
     return lines === 0 ? 'nothing was missing' : `posted ${lines} ${lines === 1 ? 'line' : 'lines'}`;
+  },
+  frozen: async (database) => {
+    const rows = await listFrozen(database);
+    return rows.length === 0
+      ? 'nobody is frozen'
+      : rows
+          .map((row) => `${row.author}\tsince ${row.frozen_at.toISOString()}\twas ${row.account}\tis ${row.found}`)
+          .join('\n');
+  },
+  unfreeze: async (database, values) => {
+    const [author, account] = [need(values, 'author'), need(values, 'account')];
+    await unfreeze(database, author, account);
+    return `${author} is ${account}; its shares are posted within the hour`;
   },
   audit: async (database) => {
     const faults = await database.transaction(

@@ -67,6 +67,11 @@ function checkMonth(month: string | undefined): void {
 
 /** Of a payout that is new. @throws CorrectionError */
 async function refuseMore(transaction: Transaction, author: string, id: string, amount: Money): Promise<void> {
+  const [held] = await transaction.query(statements.frozen, [author]);
+  if (held !== undefined)
+    throw new CorrectionError(
+      `${author} is frozen: it was ${held.account} and is ${held.found} now. Decide with \`unfreeze\` whose it is`,
+    );
   const [known] = await transaction.query(statements.lineByKey, [keyOf('payout', author, id)]);
   const [row] = await transaction.query(statements.owed, [author]);
   const owed = row?.amount ?? zero;
@@ -119,6 +124,19 @@ export async function resolve(
   await database.query(statements.resolveDispute, [dispute, answer, now]);
   await database.query(statements.settleState, [author, month, now]);
   return line;
+}
+
+/** Authors whose account changed at their forge. */
+export async function listFrozen(
+  database: Database,
+): Promise<{ author: string; account: string; found: string; frozen_at: Date }[]> {
+  return database.query(statements.frozen, [null]);
+}
+
+/** Decides which account an author is. @throws CorrectionError where he is not frozen, or is neither */
+export async function unfreeze(database: Database, author: string, account: string): Promise<void> {
+  const [row] = await database.query(statements.unfreeze, [author, account]);
+  if (row?.done !== true) throw new CorrectionError(`${author} is not frozen, or was never ${account}: see \`frozen\``);
 }
 
 export async function listOwed(database: Database): Promise<{ author: string; amount: Money }[]> {

@@ -17,6 +17,14 @@ export const authorKeyRequired: ProblemType = {
     'A statement is for whoever owns the repository. POST /api/authors/{handle}/keys gives you a key and a line of text. Commit the line to the file .moorage-owner at the top of the default branch, wait until the commit was reviewed, and send the key as `Authorization: Bearer moorage-author-…`. Nothing is stored until you commit it, and taking the line out of the file ends the key.',
 };
 
+export const authorFrozen: ProblemType = {
+  slug: 'author-frozen',
+  status: 409,
+  title: 'Author is frozen',
+  description:
+    'The account behind the owner name changed at the git forge, as it does when a name is given to somebody else. Nothing is shown, accrues or is paid out until the operator of this installation has decided whose it is.',
+};
+
 export const unknownLine: ProblemType = {
   slug: 'unknown-line',
   status: 404,
@@ -32,4 +40,4 @@ export const statementFinal: ProblemType = {
     'The time for disputes of this month is over, so nothing is added to its statement. Contact the operator of this installation; a correction stands in the statement of the current month.',
 };
 
-export const revenueProblems = [unknownAuthor, authorKeyRequired, unknownLine, statementFinal];
+export const revenueProblems = [unknownAuthor, authorKeyRequired, authorFrozen, unknownLine, statementFinal];

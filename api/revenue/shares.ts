@@ -1,7 +1,16 @@
 // Posts the share that authors accrue: a line a day for the uses of each app, and one more for those that came late.
 import { type Database, formatMoney, type Money, type PriceList, type PriceVersion } from '../billing/index.ts';
 import type { Authorship } from '../apps/index.ts';
-import { daysToPost, lockPosting, markPosted, noteHosted, postDay, readClock } from './store/statements.ts';
+import {
+  daysToPost,
+  frozenHost,
+  lockPosting,
+  markPosted,
+  noteAccount,
+  noteHosted,
+  postDay,
+  readClock,
+} from './store/statements.ts';
 
 /** Notes whose the apps are. @returns how many changed */
 export async function noteAuthors(
@@ -17,6 +26,19 @@ export async function noteAuthors(
   }));
   const [row] = await database.query(noteHosted, [JSON.stringify(fields), now]);
   return row?.count ?? 0;
+}
+
+/**
+ * Binds an author to the account that the forge names. Owner names are given to others once they are free, so a change
+ * freezes what the author earns until the operator has decided. @returns what it did
+ */
+export async function bindAuthor(
+  database: Database,
+  { author, account }: { author: string; account: string },
+  now: Date | null = null,
+): Promise<'bound' | 'frozen' | 'known'> {
+  const [row] = await database.query(noteAccount, [author, account, now]);
+  return row?.outcome ?? 'known';
 }
 
 /** What visits accrue by. */
@@ -55,6 +77,8 @@ export async function postDayOf(
       await transaction.script("set local statement_timeout = '15min'");
       // One at a time, so that no two apps spend the same part of the budget.
       await transaction.query(lockPosting, []);
+      const [held] = await transaction.query(frozenHost, [app, day]);
+      if (held !== undefined) return 0;
       const version = versionOn(prices, day);
       const [row] = await transaction.query(postDay, [
         ...[app, day, version.version, ...countingOf(version)],

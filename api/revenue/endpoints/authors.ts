@@ -54,7 +54,12 @@ export function authorEndpoints({ apps, baseUrl }: RevenueServices): Endpoint[] 
       output: z.object({
         key: z.string().describe('Keep it secret. Send it as Authorization: Bearer.'),
         file: z.string().describe('File at the top of the default branch.'),
-        line: z.string().describe('The line for that file: a hash, which is safe to publish.'),
+        line: z
+          .string()
+          .describe('The line for that file in the first repository of `lines`: a hash, which is safe to publish.'),
+        lines: z
+          .array(z.object({ repository: z.string(), line: z.string() }))
+          .describe('The line for each repository; in another one it stands for nothing. One of them is enough.'),
         message: z.string(),
       }),
       outputDescription: 'The key and its line.',

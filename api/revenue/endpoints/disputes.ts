@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
-import { findAuthor, requireKey } from '../access.ts';
+import { findAuthor, refuseFrozen, requireKey } from '../access.ts';
 import { statementFinal, unknownLine } from '../problems.ts';
 import { firstDay, monthField } from '../statement/month.ts';
 import { lineOf, openDispute } from '../store/statements.ts';
@@ -44,6 +44,7 @@ export function disputeEndpoint({ apps, database }: RevenueServices): Endpoint {
     handler: async ({ params, query, body }, { headers, log }) => {
       const found = findAuthor(apps, params.handle, query.host);
       requireKey(headers, found);
+      await refuseFrozen(database(), found);
       const { month, line, message } = body;
       if (line !== undefined) {
         const [known] = await database().query(lineOf, [line, found.author]);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import type { Database } from '../../billing/index.ts';
-import { type Author, findAuthor, requireKey } from '../access.ts';
+import { type Author, findAuthor, refuseFrozen, requireKey } from '../access.ts';
 import { unknownLine } from '../problems.ts';
 import { countingOf, versionOn } from '../shares.ts';
 import { events, lineOf } from '../store/statements.ts';
@@ -47,6 +47,7 @@ export function lineEndpoint({ apps, database, prices, baseUrl }: RevenueService
     handler: async ({ params, query }, { headers }) => {
       const found = findAuthor(apps, params.handle, query.host);
       requireKey(headers, found);
+      await refuseFrozen(database(), found);
       const line = await findLine(database(), params.line, found);
       const rows = await database().query(events, [
         params.line,

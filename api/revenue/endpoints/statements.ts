@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { bufferedResponse, defineEndpoint, type Endpoint, jsonResponse } from '../../http/index.ts';
 import { billingProblems, formatMoney, ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
-import { findAuthor, requireKey } from '../access.ts';
-import { authorKeyRequired, unknownAuthor } from '../problems.ts';
+import { findAuthor, refuseFrozen, requireKey } from '../access.ts';
+import { authorFrozen, authorKeyRequired, unknownAuthor } from '../problems.ts';
 import { statementCsv } from '../statement/csv.ts';
 import { monthField, monthOf } from '../statement/month.ts';
 import { readStatement } from '../statement/read.ts';
@@ -14,7 +14,7 @@ import { handleParams, hostField, hostQuery, type RevenueServices } from './shar
 const csvType = 'text/csv';
 export const statementProblems = billingProblems
   .filter((type) => type === ledgerUnavailable || type === ledgerUnconfigured)
-  .concat(unknownAuthor, authorKeyRequired);
+  .concat(unknownAuthor, authorKeyRequired, authorFrozen);
 
 export function statementEndpoints(services: RevenueServices): Endpoint[] {
   return [listEndpoint(services), statementEndpoint(services)];
@@ -49,6 +49,7 @@ function listEndpoint({ apps, database, baseUrl }: RevenueServices): Endpoint {
     handler: async ({ params, query: { host } }, { headers }) => {
       const found = findAuthor(apps, params.handle, host);
       requireKey(headers, found);
+      await refuseFrozen(database(), found);
       const rows = await database().query(months, [found.author]);
       return {
         author: found.author,
@@ -88,6 +89,7 @@ function statementEndpoint({ apps, database, baseUrl, disputeDays, receipts }: R
     handler: async ({ params, query: { month = monthOf(new Date()), host } }, { headers, mediaType }) => {
       const found = findAuthor(apps, params.handle, host);
       requireKey(headers, found);
+      await refuseFrozen(database(), found);
       const statement = await readStatement(database(), {
         author: found.author,
         month,

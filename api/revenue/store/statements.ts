@@ -10,6 +10,29 @@ const counted = z.object({ count: z.number().int() });
 const bigint = z.string().transform(BigInt);
 const now = (parameter: string): string => `coalesce(${parameter}::timestamptz, clock_timestamp())`;
 
+/** $1: host and owner. $2: kind of forge and number of the account. */
+export const noteAccount = statement(
+  'note-account',
+  'select revenue.note_account($1, $2, $3) as outcome',
+  z.object({ outcome: z.enum(['bound', 'frozen', 'known']) }),
+);
+export const frozen = statement(
+  'frozen',
+  'select author, account, other as found, frozen_at from revenue.account where frozen_at is not null and ($1::text is null or author = $1) order by author',
+  z.object({ author: z.string(), account: z.string(), found: z.string(), frozen_at: z.coerce.date() }),
+);
+/** The author of an app on a day, where he is frozen. */
+export const frozenHost = statement(
+  'frozen-host',
+  'select h.author from revenue.hosted_on($1, $2) h where revenue.is_frozen(h.author)',
+  z.object({ author: z.string() }),
+);
+export const unfreeze = statement(
+  'unfreeze',
+  'select revenue.unfreeze($1, $2) as done',
+  z.object({ done: z.boolean() }),
+);
+
 export const recordVersion = statement(
   'record-version',
   'insert into revenue.price_version (version, effective_from, content) values ($1, $2, $3::jsonb) on conflict do nothing',

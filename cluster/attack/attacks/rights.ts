@@ -21,13 +21,14 @@ const ownership: Attack = {
       owner: { metadata: { ownerReferences: [owner] } },
       finalizers: { metadata: { finalizers: [] } },
       spec: { spec: { author: { share: '1' } } },
+      'the commit of a pull request': { spec: { source: { revision: 'refs/pull/5/head' } } },
       annotation: { metadata: { annotations: { 'kubectl.kubernetes.io/restartedAt': 'now' } } },
     };
     const taken: string[] = [];
     for (const [name, change] of Object.entries(attempts)) if (await isTakenFromApi(victim, change)) taken.push(name);
     return judged(
       taken.length === 0,
-      taken.length === 0 ? 'Four changes were refused.' : `Taken: ${taken.join(', ')}.`,
+      taken.length === 0 ? 'Five changes were refused.' : `Taken: ${taken.join(', ')}.`,
     );
   },
 };

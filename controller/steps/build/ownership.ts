@@ -8,13 +8,19 @@ import type { ReviewReport } from './verdict.ts';
 
 type Repository = Pick<Snapshot, 'app' | 'config' | 'now'>;
 
-/** By the newest reviewed commit. That the author has spoken once is kept. */
+/** By the newest reviewed commit of the default branch. That the author has spoken once is kept. */
 export function recordOwnership(
   snapshot: Repository,
   draft: Draft,
   review: Pick<ReviewReport, 'settings' | 'ownership' | 'authorKeys'>,
 ): void {
+  // A branch, tag or commit that somebody chose may be anybody's, such as that of a pull request.
+  if (snapshot.app.spec.source.revision !== undefined) return;
   recordKeys(draft, review);
+  recordContact(snapshot, draft, review);
+}
+
+function recordContact(snapshot: Repository, draft: Draft, review: Pick<ReviewReport, 'settings' | 'ownership'>): void {
   const contact = provenContact(snapshot, review.ownership ?? []);
   const since = draft.ownership?.since;
   const isSaid = contact !== undefined || review.settings?.author?.contact !== undefined;

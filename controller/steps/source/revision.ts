@@ -28,6 +28,7 @@ export type RevisionResult =
 
 /** Resolves the revision. Never rejects: whatever goes wrong is a failure with a reason and a fix. */
 export async function resolveRevision({ repository, revision }: RevisionQuery): Promise<RevisionResult> {
+  if (revision !== undefined && isForeignReference(revision)) return refusedRevision(revision);
   if (isCommitId(revision)) return { ok: true, commit: revision, reference: revision };
   const names = candidates(revision);
   try {
@@ -45,6 +46,20 @@ export async function resolveRevision({ repository, revision }: RevisionQuery): 
 /** The failure of a repository whose address is refused. */
 export function refusedRepository(error: RepositoryError): RevisionFailure {
   return final('RepositoryRefused', 'source/repository-refused', sentence(error.message), sentence(error.fix));
+}
+
+/** References beside branches and tags are those of pull and merge requests, which anybody can open. */
+function isForeignReference(revision: string): boolean {
+  return revision.startsWith('refs/') && !/^refs\/(heads|tags)\/./.test(revision);
+}
+
+function refusedRevision(revision: string): RevisionFailure {
+  return final(
+    'RevisionNotFound',
+    'source/revision-not-found',
+    `${revision} is neither a branch nor a tag. Commits of pull requests are not built, since anybody can open one.`,
+    'Ask the operator of this installation to set spec.source.revision to a branch, a tag or a full commit ID, or to remove it.',
+  );
 }
 
 /** Full names that a revision may have; a branch wins over a tag of the same name. */

@@ -484,14 +484,14 @@ test('the API may submit and annotate an app, and change nothing else of it', as
       JSON.stringify(change),
     );
   const secrets = [{ name: 'KEY', secret: 'keys', key: 'one' }];
-  await assert.rejects(
-    kubectlWith(server, [app({ source, run: { secrets } })], 'create', asApi),
-    /is given no Secrets; add spec\.run\.secrets with kubectl/,
-  );
-  const models = { enabled: true };
-  await assert.rejects(kubectlWith(server, [app({ source, models })], 'create', asApi), /may not spend on models/);
-  const review = { waivers: [{ rule: 'license/missing', reason: 'Because.' }] };
-  await assert.rejects(kubectlWith(server, [app({ source, review })], 'create', asApi), /waives no finding/);
+  for (const [spec, refusal] of [
+    [{ run: { secrets } }, /is given no Secrets; add spec\.run\.secrets with kubectl/],
+    [{ models: { enabled: true } }, /may not spend on models/],
+    [{ review: { waivers: [{ rule: 'license/missing', reason: 'Because.' }] } }, /waives no finding/],
+    [{ source: { ...source, revision: 'refs/pull/5/head' } }, /follows the default branch of its repository/],
+    [{ source: { ...source, revision: 'a'.repeat(40) } }, /set spec\.source\.revision with kubectl/],
+  ] as const)
+    await assert.rejects(kubectlWith(server, [app({ source, ...spec })], 'create', asApi), refusal);
   await kubectlWith(server, [app({ source })], 'create', asApi);
   await patch({ metadata: { annotations: { 'moorage.dev/poll': 'now' } } });
   await assert.rejects(patch({ spec: { run: { secrets } } }), /not change its spec/);

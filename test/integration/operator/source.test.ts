@@ -48,6 +48,14 @@ test('the default branch, a branch, a tag and a commit id', async () => {
   assert.equal(reason(await ask('f'.repeat(40))), 'f'.repeat(40));
 });
 
+test('attack: the commit of a pull request is not resolved, whoever set the revision', async () => {
+  for (const revision of ['refs/pull/5/head', 'refs/merge-requests/5/head', 'refs/changes/01/1/1', 'refs/heads']) {
+    const answer = await ask(revision);
+    assert.equal(reason(answer), 'final RevisionNotFound');
+    assert.ok(!answer.ok && answer.message.includes('neither a branch nor a tag'), answer.ok ? '' : answer.message);
+  }
+});
+
 test('a revision that is not there', async () => {
   const answer = await ask('nowhere');
   assert.equal(reason(answer), 'final RevisionNotFound');

@@ -40,7 +40,14 @@ beforeAll(async () => {
     assert.equal((await draw(address)).status, 200);
   const { database } = api.models.ledger.get();
   await noteAuthors(database, [
-    { app: 'mine', author: 'git.test/octo', sharePpm: 700_000, submitter: undefined, keys: [] },
+    {
+      app: 'mine',
+      author: 'git.test/octo',
+      repository: 'git.test/octo/mine',
+      sharePpm: 700_000,
+      submitter: undefined,
+      keys: [],
+    },
   ]);
   await recordUses(
     database,

@@ -165,11 +165,12 @@ function hostedOn(day: number): HostingPeriod[] {
 function submitted({ app, author, sharePpm }: HostingPeriod): {
   app: string;
   author: string;
+  repository: string;
   sharePpm: number;
   submitter: string;
   keys: string[];
 } {
-  return { app, author, sharePpm, submitter: `submitter-of-${app}`, keys: [] };
+  return { app, author, repository: `${author}/${app}`, sharePpm, submitter: `submitter-of-${app}`, keys: [] };
 }
 
 /** @returns how many of the uses came days late */

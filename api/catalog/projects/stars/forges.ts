@@ -25,6 +25,8 @@ export interface ForgeReport {
   readonly stars: number;
   /** SPDX identifier. */
   readonly license: string | undefined;
+  /** Number of the account that owns the repository, which stays when names change; undefined where it is not said. */
+  readonly account?: string;
 }
 
 /** A host and the forge behind it. */
@@ -75,16 +77,39 @@ function addressAt({ kind, api }: KnownForge, path: readonly string[]): ForgeAdd
 }
 
 const stars = z.int().min(0).max(2_147_483_647);
+const owned = z.looseObject({ id: z.int().positive() }).nullish().catch(null);
+const account = (kind: ForgeKind, owner: { id: number } | null | undefined): { account?: string } =>
+  owner == null ? {} : { account: `${kind}:${owner.id}` };
 const shapes = {
   github: z
-    .looseObject({ stargazers_count: stars, license: z.looseObject({ spdx_id: z.string().nullish() }).nullish() })
-    .transform((body) => ({ stars: body.stargazers_count, license: spdxId(body.license?.spdx_id) })),
+    .looseObject({
+      stargazers_count: stars,
+      license: z.looseObject({ spdx_id: z.string().nullish() }).nullish(),
+      owner: owned,
+    })
+    .transform((body) => ({
+      stars: body.stargazers_count,
+      license: spdxId(body.license?.spdx_id),
+      ...account('github', body.owner),
+    })),
   gitea: z
-    .looseObject({ stars_count: stars, licenses: z.array(z.string()).nullish() })
-    .transform((body) => ({ stars: body.stars_count, license: onlyOne(body.licenses ?? []) })),
+    .looseObject({ stars_count: stars, licenses: z.array(z.string()).nullish(), owner: owned })
+    .transform((body) => ({
+      stars: body.stars_count,
+      license: onlyOne(body.licenses ?? []),
+      ...account('gitea', body.owner),
+    })),
   gitlab: z
-    .looseObject({ star_count: stars, license: z.looseObject({ key: z.string().nullish() }).nullish() })
-    .transform((body) => ({ stars: body.star_count, license: spdxId(body.license?.key) })),
+    .looseObject({
+      star_count: stars,
+      license: z.looseObject({ key: z.string().nullish() }).nullish(),
+      namespace: owned,
+    })
+    .transform((body) => ({
+      stars: body.star_count,
+      license: spdxId(body.license?.key),
+      ...account('gitlab', body.namespace),
+    })),
 } satisfies Record<ForgeKind, z.ZodType<ForgeReport>>;
 
 /** What an answer reports; undefined where it is not one of this kind of forge. */

@@ -19,6 +19,8 @@ export interface StarTimes {
 }
 
 export interface StarsOptions {
+  /** Called with the account that owns a repository, each time that its forge names it. */
+  readonly accountFound?: (database: Database, url: string, account: string) => Promise<void>;
   readonly ledger: Pick<LedgerHandle, 'opened'>;
   /** Addresses of the repositories that the catalog shows now. */
   readonly repositories: () => Iterable<string>;
@@ -121,6 +123,7 @@ export class StarRefresh {
     switch (answer.outcome) {
       case 'answered': {
         const { kind, etag, report } = answer;
+        if (report.account !== undefined) await this.#options.accountFound?.(this.#database, url, report.account);
         const values = [url, kind, etag, report.stars, report.license ?? null, fresh];
         return this.#database.replay(statements.answered, values);
       }

@@ -28,7 +28,16 @@ afterAll(() => database.close());
 async function visit(app: string, addresses: readonly string[], each: number): Promise<void> {
   await noteAuthors(
     database,
-    [{ app, author: `git.test/${app}`, sharePpm: 700_000, submitter: undefined, keys: [] }],
+    [
+      {
+        app,
+        author: `git.test/${app}`,
+        repository: `git.test/${app}/app`,
+        sharePpm: 700_000,
+        submitter: undefined,
+        keys: [],
+      },
+    ],
     new Date(`${day}T00:00:00Z`),
   );
   const events = addresses.flatMap((address): UsageEvent[] => {

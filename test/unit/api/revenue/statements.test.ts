@@ -12,7 +12,7 @@ import { adjust, CorrectionError, refund, resolve } from '../../../../api/revenu
 import { noteAuthors, postDayOf } from '../../../../api/revenue/shares.ts';
 import { statementView } from '../../../../api/revenue/statement/view.ts';
 import { closeMonths } from '../../../../api/revenue/store/statements.ts';
-import { hashOfKey, newAuthorKey } from '../../../../lib/author-key.ts';
+import { hashOfKey, keyHashesIn, newAuthorKey } from '../../../../lib/author-key.ts';
 import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 
 const key = newAuthorKey();
@@ -29,7 +29,7 @@ beforeAll(async () => {
   const app = await sample.host(
     'mine',
     (_request, response) => response.end('ok'),
-    (one) => ({ ...one, status: { ...one.status, authorKeys: [hashOfKey(key)] } }),
+    (one) => ({ ...one, status: { ...one.status, authorKeys: [hashOfKey(key, 'git.test/octo/mine')] } }),
   );
   await noteAuthors(database, [authorshipOf(app)]);
   await recordUses(
@@ -72,7 +72,10 @@ test('everybody sees whose an app is, and how its author gets a key', async () =
     .object({ key: z.string(), file: z.string(), line: z.string(), message: z.string() })
     .parse(await (await sample.request('/api/authors/octo/keys', { method: 'POST' })).json());
   assert.equal(issued.file, '.moorage-owner');
-  assert.equal(issued.line, `moorage-author-sha256-${createHash('sha256').update(issued.key).digest('hex')}`);
+  assert.equal(
+    issued.line,
+    `moorage-author-sha256-${createHash('sha256').update(`moorage author line\ngit.test/octo/mine\n${issued.key}`).digest('hex')}`,
+  );
   const [status, type, detail] = await refusal(
     await get('/api/authors/octo/statement', { authorization: `Bearer ${issued.key}` }),
   );
@@ -95,6 +98,43 @@ test('attack: without a key, with one of a model router or of another author, no
     }
   const [status, type] = await refusal(await get('/api/authors/nobody/statement'));
   assert.deepEqual([status, type], [404, 'unknown-author']);
+});
+
+test('attack: the line of a template opens no statement of a fork, nor one of the earlier form, which names no repository', async () => {
+  const issued = z
+    .looseObject({ key: z.string(), line: z.string() })
+    .parse(await (await sample.request('/api/authors/octo/keys', { method: 'POST' })).json());
+  const headers = { authorization: `Bearer ${issued.key}` };
+  const unbound = createHash('sha256').update(issued.key).digest('hex');
+  // Each fork has the file of the template, and the author of the template has the key.
+  for (const [owner, keys] of [
+    ['victim', keyHashesIn(issued.line)],
+    ['earlier', [unbound]],
+  ] as const)
+    await sample.host(
+      `fork-${owner}`,
+      (_request, response) => response.end('ok'),
+      (one) => ({
+        ...one,
+        spec: { ...one.spec, source: { ...one.spec.source, repo: `https://git.test/${owner}/mine` } },
+        status: { ...one.status, authorKeys: [...keys] },
+      }),
+    );
+  assert.equal((await get('/api/authors/victim/statement', headers)).status, 401);
+  const [status, , detail] = await refusal(await get('/api/authors/earlier/statement', headers));
+  assert.equal(status, 401);
+  assert.match(detail, /of an earlier form .* replace that line by `moorage-author-sha256-[0-9a-f]{64}`, push/);
+  const renewed = keyHashesIn(/`(moorage-author-sha256-\w+)`/.exec(detail)?.[1] ?? '');
+  await sample.host(
+    'renewed',
+    (_request, response) => response.end('ok'),
+    (one) => ({
+      ...one,
+      spec: { ...one.spec, source: { ...one.spec.source, repo: 'https://git.test/earlier/mine' } },
+      status: { ...one.status, authorKeys: renewed },
+    }),
+  );
+  assert.equal((await get('/api/authors/earlier/statement', headers)).status, 200, 'the key stays, with a new line');
 });
 
 test('a line goes down to the uses that it counts', async () => {

@@ -33,6 +33,19 @@ test('a token for this repository is believed, others beside it are passed over'
   assert.equal(recorded({}), undefined);
 });
 
+test('attack: the commit of a branch, a tag or a pull request says nothing of whose the app is', () => {
+  const kept = { authorKeys: ['a'.repeat(64)], ownership: { since } };
+  for (const revision of ['refs/pull/5/head', 'feature', 'f'.repeat(40)]) {
+    const snapshot = snapshotOf({ ...hosted, spec: { ...hosted.spec, source: { ...hosted.spec.source, revision } } });
+    const draft: Draft = { ...kept };
+    recordOwnership({ ...snapshot, config: { ...snapshot.config, ownershipSecret: secret } }, draft, {
+      ownership: [ours],
+      authorKeys: ['b'.repeat(64)],
+    });
+    assert.deepEqual(draft, kept, revision);
+  }
+});
+
 test('without the secret none is believed', () => {
   const draft: Draft = {};
   const { config, ...snapshot } = snapshotOf(hosted);
