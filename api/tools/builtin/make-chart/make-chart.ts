@@ -1,22 +1,12 @@
 // The tool make_chart: draws a chart from type, labels and values, or from a Vega-Lite or Vega specification.
 import { z } from 'zod';
-import { jsonField } from '../../engine/json-field.ts';
+import { jsonField, listField } from '../../engine/json-field.ts';
 import { requireOne } from '../../inputs/exactly-one.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { artifactOf, pictureFields, scaleField } from '../../svg/picture.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { drawChart } from './draw-chart.ts';
 import { chartType } from './plain-chart.ts';
-
-/** JSON, or in a query a list with commas. */
-const listField = z.preprocess((given) => {
-  if (typeof given !== 'string') return given;
-  try {
-    return JSON.parse(given) as unknown;
-  } catch {
-    return given.split(',').map((item) => item.trim());
-  }
-}, z.unknown());
 
 const text = z.string().max(1_000);
 
@@ -28,16 +18,18 @@ export function makeChartTool({ workers }: ToolDependencies): Tool {
       'Draws a chart from type, labels and values (or series), or from a Vega-Lite specification (Vega if its $schema says so) with its data in data.values: nothing is loaded. Unknown fields and properties, missing data and empty marks are refused by name, free of charge. Returns a PNG or SVG file of up to 8000 pixels per side before scaling.',
     input: z.strictObject({
       type: chartType.optional().describe('Kind of a plain chart. Default: bar.'),
-      labels: listField.optional().describe('Names or dates, one per value.'),
-      values: listField.optional().describe('Numbers or null; for scatter also [[x, y], …].'),
-      series: listField.optional().describe('{"name": [1, 2]} or [{"name": …, "values": [1, 2]}], in place of values.'),
+      labels: listField(z.unknown()).optional().describe('Names or dates, one per value.'),
+      values: listField(z.unknown()).optional().describe('Numbers or null; for scatter also [[x, y], …].'),
+      series: listField(z.unknown())
+        .optional()
+        .describe('{"name": [1, 2]} or [{"name": …, "values": [1, 2]}], in place of values.'),
       title: text.optional().describe('Title.'),
       x_label: text.optional().describe('Title of the x axis.'),
       y_label: text.optional().describe('Title of the y axis.'),
       spec: jsonField(z.record(z.string(), z.unknown(), { error: 'must be a Vega-Lite specification: a JSON object' }))
         .optional()
         .describe(
-          'Vega-Lite specification with its data, as JSON or JSON text; alternative to type, labels and values.',
+          'Vega-Lite specification with its data, as a JSON object (not as text); alternative to type, labels and values.',
         ),
       format: z.enum(['svg', 'png']).default('png').describe('Picture format: png (default) or svg.'),
       scale: scaleField,

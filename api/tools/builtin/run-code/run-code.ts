@@ -1,5 +1,6 @@
 // The tool run_code: runs JavaScript or Python in a sandbox that provides only the language.
 import { z } from 'zod';
+import { invalid } from '../../../http/index.ts';
 import { jsonField } from '../../engine/json-field.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
@@ -64,7 +65,14 @@ export function runCodeTool({ workers }: ToolDependencies): Tool {
         .describe('Code, up to 100,000 characters. Its last expression is the value.'),
       input: jsonField(z.unknown())
         .optional()
-        .describe('Data for the code, available as the global variable `input`. JSON or JSON text.'),
+        .describe(
+          'Data for the code, available as the global variable `input`: any JSON value, taken as it is. In a query, as JSON text.',
+        ),
+      input_text: z
+        .string()
+        .max(1_000_000)
+        .optional()
+        .describe('The same as text, such as CSV: always a string, never decoded; alternative to input.'),
       language: z.enum(['javascript', 'js', 'python', 'py']).default('javascript').describe('Language of the code.'),
     }),
     aliases: { source: 'code', script: 'code', javascript: 'code', js: 'code', data: 'input', lang: 'language' },
@@ -74,9 +82,18 @@ export function runCodeTool({ workers }: ToolDependencies): Tool {
     },
     price: '0.0001',
     openWorld: false,
-    async run({ code, input, language }, context) {
+    async run({ code, input, input_text: inputText, language }, context) {
+      if (input !== undefined && inputText !== undefined)
+        throw invalid([
+          {
+            in: 'query',
+            field: 'input_text',
+            message: 'is an alternative to input, which is also set',
+            fix: 'Send either input or input_text.',
+          },
+        ]);
       const result = await workers.run(
-        { ...(language.startsWith('py') ? python : javascript), input: { code, input } },
+        { ...(language.startsWith('py') ? python : javascript), input: { code, input: inputText ?? input } },
         context,
       );
       return { result: output.parse(result) };

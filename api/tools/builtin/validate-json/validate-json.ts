@@ -34,9 +34,9 @@ export function validateJsonTool({ workers }: ToolDependencies): Tool {
     description:
       'Validates data against a JSON Schema with Ajv and returns every error with its location, up to 100. Supports draft 2020-12 (default), 2019-09, draft-07 and draft-06, selected by $schema. Checks formats such as date-time, email and uri. Does not load references outside the schema. Patterns are matched by RE2: without look-ahead, look-behind and back-references. It is given 1 second of work.',
     input: z.strictObject({
-      schema: jsonField(schemaField).describe('JSON Schema, as JSON or JSON text.'),
+      schema: jsonField(schemaField).describe('JSON Schema: an object, true or false. In a query, as JSON text.'),
       data: jsonField(z.unknown().refine((data) => data !== undefined, 'is missing')).describe(
-        'Data to validate, as JSON or JSON text. A plain string must be quoted: "\\"text\\"".',
+        'Data to validate: any JSON value, taken as it is. In a query, as JSON text, in which a string is quoted: "\\"text\\"".',
       ),
     }),
     aliases: { json: 'data', instance: 'data' },

@@ -77,11 +77,19 @@ test('every finite number survives the way through text', () => {
   );
 });
 
-test('JSON is taken as JSON and as text that holds it, and is named when it is neither', () => {
+test('JSON is taken as it is, decoded once from a query, and named when it is none', () => {
   const field = z.strictObject({ spec: jsonField(z.looseObject({})) });
   assert.deepEqual(field.parse({ spec: { a: 1 } }), { spec: { a: 1 } });
-  assert.deepEqual(field.parse({ spec: '{"a":1}' }), { spec: { a: 1 } });
-  const refused = field.safeParse({ spec: '{"a":1,}' });
+  assert.equal(field.safeParse({ spec: '{"a":1}' }).success, false);
+  assert.deepEqual(field.parse(coerceQuery(field, { spec: '{"a":1}' })), { spec: { a: 1 } });
+  const any = z.strictObject({ spec: jsonField(z.unknown()).describe('Any.').optional() });
+  for (const [text, value] of [
+    ['null', null],
+    ['"12"', '12'],
+    [String.raw`"\"12\""`, '"12"'],
+  ])
+    assert.deepEqual(any.parse(coerceQuery(any, { spec: text ?? '' })), { spec: value });
+  const refused = field.safeParse(coerceQuery(field, { spec: '{"a":1,}' }));
   assert.match(refused.error?.issues[0]?.message ?? '', /^is not valid JSON: /);
   assert.deepEqual(refused.error?.issues[0]?.path, ['spec']);
   assert.deepEqual(

@@ -33,11 +33,11 @@ test('names each path that does not keep to the schema', async () => {
   assert.equal((await check(tool.example.schema, { name: 'x', age: 1 })).valid, true);
 });
 
-test('takes JSON text, boolean schemas and null', async () => {
-  assert.equal((await check('{"type":"string"}', '"text"')).valid, true);
-  assert.equal((await check('{"type":"null"}', null)).valid, true);
+test('takes data as it is, boolean schemas and null', async () => {
+  assert.equal((await check({ type: 'string' }, '12')).valid, true);
+  assert.equal((await check({ type: 'string' }, '{"a":1}')).valid, true);
+  assert.equal((await check({ type: 'null' }, null)).valid, true);
   assert.equal((await check(false, 1)).valid, false);
-  await assert.rejects(call(tool, { schema: '{"type":', data: '1' }), /is not valid JSON/);
   await assert.rejects(call(tool, { schema: 7, data: '1' }), /must be a JSON Schema/);
   await assert.rejects(call(tool, { schema: {} }), /is missing/);
 });
@@ -67,24 +67,24 @@ test('checks formats', async () => {
     ['uri', 'https://a.org/', 'a b'],
     ['ipv6', '::1', ':::'],
   ]) {
-    assert.equal((await check({ format }, JSON.stringify(good))).valid, true, format);
-    assert.equal((await check({ format }, JSON.stringify(bad))).valid, false, format);
+    assert.equal((await check({ format }, good)).valid, true, format);
+    assert.equal((await check({ format }, bad)).valid, false, format);
   }
 });
 
 test('a schema that is none is refused with what is wrong; nothing outside is read', async () => {
   await assert.rejects(check({ type: 'strnig' }, 1), isProblem('unprocessable', /schema is invalid.*type/));
-  await assert.rejects(check({ pattern: '(' }, '"x"'), isProblem('unprocessable', /pattern|regular expression/i));
+  await assert.rejects(check({ pattern: '(' }, 'x'), isProblem('unprocessable', /pattern|regular expression/i));
   for (const $ref of ['file:///etc/passwd', 'http://127.0.0.1:1/schema', '#/$defs/none'])
     await assert.rejects(check({ $ref }, 1), isProblem('unprocessable', /can't resolve reference/));
 });
 
 test('ends what never ends, and goes on', async () => {
   const hostile = { pattern: '^(a+)+$', patternProperties: { '^(a+)+$': false } };
-  assert.equal((await check(hostile, `"${'a'.repeat(40)}!"`)).valid, false);
+  assert.equal((await check(hostile, `${'a'.repeat(40)}!`)).valid, false);
   assert.equal((await check(hostile, { [`${'a'.repeat(40)}!`]: 1 })).valid, true);
   await assert.rejects(check({ $ref: '#' }, 1), isProblem('unprocessable', /refers to itself/));
-  const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+  const deep: unknown = JSON.parse(`${'['.repeat(20_000)}${']'.repeat(20_000)}`);
   await assert.rejects(check({ items: { $ref: '#' } }, deep), isProblem('unprocessable', /nested too deeply/));
   assert.equal((await check(true, 1)).valid, true);
 });
