@@ -10,6 +10,7 @@ import { artifactEndpoint } from './engine/artifacts/endpoint.ts';
 import { ToolService } from './engine/tool-service.ts';
 import { toolEndpoints } from './endpoints.ts';
 import type { Fetcher } from './fetch/fetcher.ts';
+import { withArtifacts } from './inputs/artifact-links.ts';
 import { Slots } from './engine/slots.ts';
 import { toolMetrics } from './engine/metrics.ts';
 import { ModelSpender } from './engine/model-spender.ts';
@@ -62,7 +63,7 @@ export function startTools(options: ToolsOptions): Tools {
     maxTokens,
     urls: settings.urls,
     speechModel: settings.speechModel,
-    fetcher: options.fetcher,
+    fetcher: withArtifacts(options.fetcher, { baseUrl, artifacts }),
     artifacts,
     workers: options.workers,
     apps: options.apps,

@@ -32,15 +32,13 @@ export function fileFields(what: string, others: readonly string[] = []): FileFi
       .min(1)
       .max(maxDataCharacters)
       .optional()
-      .describe(`The bytes of ${what} in base64, at most ${maxDataMegabytes} MB, or a data: URL; alternative to url.`),
+      .describe(`Bytes of ${what} in base64, at most ${maxDataMegabytes} MB, or a data: URL; alternative to url.`),
     artifact: z
       .string()
       .min(1)
       .max(500)
       .optional()
-      .describe(
-        'File that an earlier call created: the URL of its artifact, or the id at the end of that URL; alternative to url.',
-      ),
+      .describe('File of an earlier call: artifact.url, or the id at its end; alternative to url.'),
   };
 }
 

@@ -35,7 +35,7 @@ export async function askGotenberg(
     timeoutMs,
     signal,
   });
-  if (answer.status !== 200) throw failure(answer);
+  if (answer.status !== 200) throw failure(answer, answer.status === 503 && (await isQueueing(urls, signal)));
   if (answer.bytes.length === 0) throw new Problem(toolFailed, 'Gotenberg returned an empty file.');
   return answer.bytes;
 }
@@ -79,7 +79,23 @@ const badRequests: readonly [pattern: RegExp, problem: (said: RegExpExecArray) =
   [/failed to print/, () => new Problem(unprocessable, 'The page is too large to print.')],
 ];
 
-function failure({ status, bytes }: ServiceAnswer): Problem {
+/**
+ * Whether requests wait in its queues. Gotenberg answers 503 when the time of a request is over, whether it was worked on
+ * or only waited.
+ */
+async function isQueueing(urls: ServiceUrls, signal: AbortSignal): Promise<boolean> {
+  const metrics = await askService(urls, 'gotenberg', {
+    path: '/prometheus/metrics',
+    method: 'GET',
+    maxBytes: 1_000_000,
+    timeoutMs: 2_000,
+    signal,
+  }).catch(() => undefined);
+  const text = new TextDecoder().decode(metrics?.bytes);
+  return [...text.matchAll(/^\w*_requests_queue_size(?:\{[^}]*\})? (\S+)$/gm)].some(([, size]) => Number(size) > 0);
+}
+
+function failure({ status, bytes }: ServiceAnswer, isOverloaded: boolean): Problem {
   const words = new TextDecoder().decode(bytes.subarray(0, 2_000));
   if (status === 400 || /^LibreOffice failed/.test(words)) return badRequest(words);
   const problem = {
@@ -91,10 +107,14 @@ function failure({ status, bytes }: ServiceAnswer): Problem {
         headers: { 'retry-after': '5' },
       }),
     503: () =>
-      new Problem(
-        toolLimit,
-        'The conversion took longer than one call may take. Possible causes: an endless script, a dialog, or a very long document.',
-      ),
+      isOverloaded
+        ? new Problem(toolBusy, 'Gotenberg did not get to the request in time. Try again in 10 seconds.', {
+            headers: { 'retry-after': '10' },
+          })
+        : new Problem(
+            toolLimit,
+            'The conversion took longer than one call may take. Possible causes: an endless script, a dialog, or a very long document.',
+          ),
   }[status];
   return problem?.() ?? new Problem(toolFailed, `Gotenberg returned status ${status}.`);
 }

@@ -6,6 +6,7 @@ import { imagePage, markdownPage, tablePage } from './plain-page.ts';
 import { readPdf } from '../extract-pdf/read.ts';
 import { decode } from '../fetch-page/charset.ts';
 import { requireOne } from '../../inputs/exactly-one.ts';
+import { embedArtifacts } from '../../inputs/artifact-links.ts';
 import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
 import { readFile, type InputFile } from '../../inputs/file-reader.ts';
 import { askGotenberg, type GotenbergRequest } from '../../services/gotenberg.ts';
@@ -132,10 +133,26 @@ interface Plan {
 async function plan(services: ToolDependencies, options: Options, signal: AbortSignal): Promise<Plan> {
   const { html, markdown, url, data, artifact } = options;
   requireOne(['html', 'markdown', ...fileFieldNames], { ...options });
-  if (html !== undefined) return printed({ source: 'html' }, html, options);
-  if (markdown !== undefined) return printed({ source: 'markdown' }, markdownPage(markdown), options);
-  return fetched(await readFile(services, { url, data, artifact }, { maxBytes, signal }), options);
+  const embed = (made: Plan, field: string): Promise<Plan> => withEmbedded(made, services, field);
+  if (html !== undefined) return embed(printed({ source: 'html' }, html, options), 'html');
+  if (markdown !== undefined)
+    return embed(printed({ source: 'markdown' }, markdownPage(markdown), options), 'markdown');
+  const file = await readFile(services, { url, data, artifact }, { maxBytes, signal });
+  return embed(fetched(file, options), data === undefined ? (artifact === undefined ? 'url' : 'artifact') : 'data');
 }
+
+/** Chromium is not let into this installation: the artifacts that a page shows are put into it before. */
+async function withEmbedded({ made, request }: Plan, services: ToolDependencies, field: string): Promise<Plan> {
+  const { file } = request;
+  if (file?.name !== pageName) return { made, request };
+  const html = new TextDecoder().decode(file.bytes);
+  const embedded = await embedArtifacts(html, services, field);
+  return embedded === html
+    ? { made, request }
+    : { made, request: { ...request, file: { name: pageName, bytes: marked(embedded) } } };
+}
+
+const pageName = 'index.html';
 
 /** A page that is sent to Gotenberg as a file. */
 function printed(made: PdfSource, html: string, options: Options): Plan {
@@ -144,7 +161,7 @@ function printed(made: PdfSource, html: string, options: Options): Plan {
     request: {
       form: '/chromium/convert/html',
       fields: chromiumFields(options),
-      file: { name: 'index.html', bytes: marked(html) },
+      file: { name: pageName, bytes: marked(html) },
     },
   };
 }

@@ -4,6 +4,8 @@ import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { readFile } from '../../inputs/file-reader.ts';
+import { unknownFile } from '../../engine/artifacts/problems.ts';
+import { fetchProblems } from '../../fetch/problems.ts';
 import { toolLimit, unprocessable } from '../../problems.ts';
 import type { ToolContext } from '../../tool.ts';
 import type { Picture } from '../../svg/picture.ts';
@@ -20,7 +22,10 @@ const side = 2_000;
 
 type Services = Pick<ToolDependencies, 'workers' | 'fetcher' | 'artifacts' | 'baseUrl'>;
 
-/** @throws Problem that names the slide and the picture which cannot be brought */
+/**
+ * A picture that cannot be fetched becomes a placeholder. @throws Problem that names the slide and the picture with any
+ * other fault
+ */
 export async function withPictures(
   { slides, ...head }: OutlineDeck,
   services: Services,
@@ -40,7 +45,9 @@ export async function withPictures(
       const found: Block[] = [];
       for (const block of blocks) {
         const ready = isPicture(block)
-          ? await named(index + 1, slide.title, () => pictureOf(block, services, context, warnings))
+          ? await named(index + 1, slide.title, () => pictureOf(block, services, context, warnings)).catch(
+              (error: unknown) => placeholderFor(block, error, warnings),
+            )
           : block;
         if (ready.kind === 'picture') {
           pictures += 1;
@@ -82,6 +89,18 @@ async function named(
       cause: error,
     });
   }
+}
+
+/** What a picture that cannot be had leaves on its slide; the others are still worth the deck. */
+const missing = [...fetchProblems, unknownFile];
+
+/** A text in place of a picture, and a warning. @throws the error where the picture itself is at fault */
+function placeholderFor(block: Pictured, error: unknown, warnings: string[]): OutlineBlock & { readonly kind: 'text' } {
+  if (block.kind !== 'image' || !(error instanceof Problem) || !missing.includes(error.type)) throw error;
+  warnings.push(`${error.message} A placeholder stands in its place.`);
+  const name = block.alt.trim() === '' ? 'without a description' : block.alt.trim();
+  const text = `[Picture not available: ${name}]`.slice(0, 600);
+  return { kind: 'text', lines: [{ text, level: 0, isParagraph: true }] };
 }
 
 function pictureOf(

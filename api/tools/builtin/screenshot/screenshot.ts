@@ -1,7 +1,12 @@
 // The tool screenshot: takes a picture of a web page as Chromium renders it.
 import { z } from 'zod';
+import { Problem } from '../../../../lib/problem.ts';
 import { urlField } from '../../fetch/url-field.ts';
 import { pictureFormat } from '../../inputs/picture-format.ts';
+import { artifactIdOf } from '../../engine/artifacts/endpoint.ts';
+import type { FetchResult } from '../../fetch/fetcher.ts';
+import { unprocessable } from '../../problems.ts';
+import { imagePage } from '../convert-to-pdf/plain-page.ts';
 import { askGotenberg } from '../../services/gotenberg.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
@@ -67,8 +72,10 @@ export function screenshotTool(services: ToolDependencies): Tool {
         headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' },
         signal,
       });
+      // Chromium is not let into this installation, so an artifact of it is sent as a page.
+      const file = artifactIdOf(services.baseUrl, page.url, 'url') === undefined ? undefined : pageOf(page);
       const fields = {
-        url: page.url,
+        url: file === undefined ? page.url : undefined,
         width,
         height,
         clip: !full_page,
@@ -76,8 +83,9 @@ export function screenshotTool(services: ToolDependencies): Tool {
         waitDelay: wait_ms === 0 ? undefined : `${wait_ms}ms`,
       };
       const bytes = await askGotenberg(services.urls, {
-        form: '/chromium/screenshot/url',
+        form: file === undefined ? '/chromium/screenshot/url' : '/chromium/screenshot/html',
         fields,
+        ...(file === undefined ? {} : { file }),
         maxBytes: 25_000_000,
         signal,
       });
@@ -98,4 +106,13 @@ export function screenshotTool(services: ToolDependencies): Tool {
       };
     },
   });
+}
+
+function pageOf({ mediaType, bytes }: FetchResult): { readonly name: string; readonly bytes: Uint8Array } {
+  if (mediaType === 'text/html') return { name: 'index.html', bytes };
+  if (mediaType.startsWith('image/')) return { name: 'index.html', bytes: Buffer.from(imagePage(bytes, mediaType)) };
+  throw new Problem(
+    unprocessable,
+    `The file is ${mediaType}. A screenshot is taken of a web page or an image; convert_to_pdf and extract_pdf read other files.`,
+  );
 }

@@ -3,7 +3,7 @@
 import { Problem } from '../../../../lib/problem.ts';
 import { toolLimit } from '../../problems.ts';
 import { busy } from './busy.ts';
-import { memoryBudgetMb, ownMemoryMb } from './memory-budget.ts';
+import { memoryBudgetMb, ownMemoryMb } from './shared-resources.ts';
 import { keyOf, WorkerProcess, type ProcessOptions } from './worker-process.ts';
 import { Turns, type Turn } from './turns.ts';
 import { usualMb, usualMs, type WorkerCall, type WorkerTask, type Workers } from './workers.ts';
@@ -85,11 +85,11 @@ class WorkerPool implements Workers {
     }: WorkerTask,
     call: WorkerCall,
   ): Promise<unknown> {
-    const slot = this.#slot(memoryMb, call);
-    await (call.waiting?.(slot) ?? slot);
+    await pausing(call, this.#slot(memoryMb, call));
     const worker = this.#take({ module, memoryMb, quickStart, startsProgram, warm });
     this.#busy.add(worker);
     try {
+      await pausing(call, worker.started(call.signal));
       return await worker.run(load === undefined ? input : await load(), timeoutMs, call.signal);
     } finally {
       this.#busy.delete(worker);
@@ -228,6 +228,14 @@ class WorkerPool implements Workers {
     this.#idle.splice(this.#idle.indexOf(worker), 1);
     worker.kill();
   }
+}
+
+/**
+ * Stops the clock of the call meanwhile: neither the queue nor the start of a process is its work, however busy the machine
+ * is.
+ */
+async function pausing(call: WorkerCall, wait: Promise<void>): Promise<void> {
+  await (call.waiting?.(wait) ?? wait);
 }
 
 function tooMuch({ memoryMb }: WorkerProcess, has: number): Problem {

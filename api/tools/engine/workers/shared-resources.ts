@@ -1,5 +1,5 @@
-// Memory that all worker processes share: how much there is, and what each has of it. Whatever ends a container for its
-// memory ends all of its processes.
+// What all worker processes share: memory, how much there is and what each has of it, and processors, how long each has
+// waited for one. Whatever ends a container for its memory ends all of its processes.
 import { readdirSync, readFileSync } from 'node:fs';
 
 const mb = 1_048_576;
@@ -35,6 +35,19 @@ export function ownMemoryMb(pid: number | undefined): number {
     const status = readFileSync(`/proc/${pid ?? 0}/status`, 'utf8');
     const own = Number(/^RssAnon:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1_024;
     return own + childrenOf(pid ?? 0).reduce((sum, child) => sum + ownMemoryMb(child), 0);
+  } catch {
+    return 0;
+  }
+}
+
+/**
+ * How long the main thread of a process has waited for a processor, in ms, since it started. 0 for one that is gone, or
+ * where this is not Linux.
+ */
+export function cpuWaitMs(pid: number | undefined): number {
+  try {
+    const [, waited = '0'] = readFileSync(`/proc/${pid ?? 0}/schedstat`, 'utf8').split(' ');
+    return Number(waited) / 1e6;
   } catch {
     return 0;
   }

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { Problem } from '../../../../lib/problem.ts';
 import { toolFailed, toolLimit, unprocessable } from '../../problems.ts';
 import { busy } from './busy.ts';
+import { cpuWaitMs } from './shared-resources.ts';
 import { outputOf, reply, type Reply } from './messages.ts';
 import { timeLimit } from '../../../../lib/time-limit.ts';
 
@@ -30,6 +31,8 @@ const limited =
 const reservedMb = 640;
 /** Loading a module takes well under a second; more on a busy machine, which is no fault of the call. */
 const startMs = 15_000;
+/** Of the time of a task that a process may wait for a processor; more is the machine's fault, not that of the input. */
+const starvedShare = 0.3;
 const outOfMemory =
   /out of memory|allocation failed|invalid (\w+ )?(size|length)|bad_alloc|memory allocation of|(failed to|cannot) allocate|unable to grow/i;
 
@@ -125,22 +128,37 @@ export class WorkerProcess {
     return this.#usable && this.#child.connected;
   }
 
+  /** Waits until it has loaded its module. @throws Problem (tool-busy) when that takes too long */
+  async started(signal: AbortSignal | undefined): Promise<void> {
+    await this.#attended(() => this.#within(startMs, signal, () => this.#ready, notStarted));
+  }
+
   /** Runs one task. Not to be called again before it is done. @throws what `Workers.run` says */
   async run(input: unknown, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
+    return this.#attended(async () => {
+      await this.#within(startMs, signal, () => this.#ready, notStarted);
+      const waitedMs = cpuWaitMs(this.pid);
+      const late = (): Problem =>
+        cpuWaitMs(this.pid) - waitedMs > timeoutMs * starvedShare
+          ? busy('This replica has too little processor time for the call at the moment. Try again in 5 seconds.')
+          : new Problem(toolLimit, `The call took longer than ${timeoutMs / 1000} s and was stopped.`, {
+              members: { limit: 'time', limit_ms: timeoutMs },
+            });
+      const answer = await this.#within(timeoutMs, signal, (stop) => this.#answer(input, stop), late);
+      if (answer.spent) this.kill();
+      if (answer.kind === 'failed' && outOfMemory.test(answer.message)) throw this.#tooMuch();
+      return outputOf(answer);
+    });
+  }
+
+  /** Waits for the process, which keeps this one alive meanwhile. */
+  async #attended<Value>(wait: () => Promise<Value>): Promise<Value> {
     const { exitCode, signalCode } = this.#child;
     if (exitCode !== null || signalCode !== null) throw this.#death(exitCode, signalCode);
     this.#child.ref();
     this.#child.channel?.ref();
     try {
-      await this.#within(startMs, signal, () => this.#ready, notStarted);
-      const late = (): Problem =>
-        new Problem(toolLimit, `The call took longer than ${timeoutMs / 1000} s and was stopped.`, {
-          members: { limit: 'time', limit_ms: timeoutMs },
-        });
-      const answer = await this.#within(timeoutMs, signal, (stop) => this.#answer(input, stop), late);
-      if (answer.spent) this.kill();
-      if (answer.kind === 'failed' && outOfMemory.test(answer.message)) throw this.#tooMuch();
-      return outputOf(answer);
+      return await wait();
     } finally {
       this.#rest();
     }
@@ -171,9 +189,10 @@ export class WorkerProcess {
       return await Promise.race([event(stop), exited]);
     } catch (error) {
       if (!stop.aborted) throw error;
+      const problem = late();
       this.kill();
       signal?.throwIfAborted();
-      throw late();
+      throw problem;
     } finally {
       ended.abort();
     }

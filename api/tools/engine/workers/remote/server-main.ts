@@ -5,7 +5,7 @@ import { readConfig } from '../../../../../lib/config.ts';
 import { listenForShutdown, startHealthServer, stopOnShutdown } from '../../../../../lib/kubernetes/index.ts';
 import { createLog } from '../../../../../lib/log.ts';
 import { createRegistry } from '../../../../../lib/metrics.ts';
-import { memoryBudgetMb } from '../memory-budget.ts';
+import { memoryBudgetMb } from '../shared-resources.ts';
 import { createWorkers } from '../pool.ts';
 import { programFolder } from '../worker-process.ts';
 import { environment } from './config.ts';
