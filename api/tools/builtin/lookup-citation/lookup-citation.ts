@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { invalid } from '../../../http/index.ts';
+import { requireOne } from '../../inputs/exactly-one.ts';
 import { arxivWorks } from './arxiv.ts';
 import { bibtex } from './bibtex.ts';
 import { crossrefWorks } from './crossref.ts';
@@ -51,15 +52,7 @@ export function lookupCitationTool({ fetcher }: ToolDependencies, sources: Citat
     price: '0.0002',
     openWorld: true,
     run: async ({ doi, arxiv, query, count }, { signal }) => {
-      if ([doi, arxiv, query].filter((one) => one !== undefined).length !== 1)
-        throw invalid([
-          {
-            in: 'query',
-            field: 'doi',
-            message: 'is not the only one of doi, arxiv and query: exactly one is required',
-            fix: 'Send exactly one of doi, arxiv and query.',
-          },
-        ]);
+      requireOne(['doi', 'arxiv', 'query'], { doi, arxiv, query });
       const crossref: Source = { fetcher, base: sources.crossref, signal };
       const archive: Source = { fetcher, base: sources.arxiv, signal };
       const works = await find(crossref, archive, { doi, arxiv, query, count });

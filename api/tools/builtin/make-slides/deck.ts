@@ -1,6 +1,9 @@
 // The schema of a deck as a model writes it, and the slides that it, or an outline, becomes.
 import { z } from 'zod';
 
+/** Columns of a table. */
+export const maxColumns = 8;
+
 const short = z.string().trim().min(1).max(200);
 const long = z.string().trim().min(1).max(600);
 const notes = z.string().trim().max(4_000).optional();
@@ -34,8 +37,8 @@ const slide = z.discriminatedUnion('layout', [
   z.object({
     layout: z.literal('table'),
     title: short,
-    header: z.array(z.string().max(200)).min(1).max(8),
-    rows: z.array(z.array(z.string().max(300)).max(8)).max(30),
+    header: z.array(z.string().max(200)).min(1).max(maxColumns),
+    rows: z.array(z.array(z.string().max(300)).max(maxColumns)).max(30),
     notes,
   }),
   z.object({ layout: z.literal('quote'), title: short.optional(), quote: long, author: short.optional(), notes }),
@@ -64,8 +67,8 @@ const block = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('code'), code: z.string().max(20_000) }),
   z.object({
     kind: z.literal('table'),
-    header: z.array(z.string().max(200)).min(1).max(8),
-    rows: z.array(z.array(z.string().max(300)).max(8)).max(120),
+    header: z.array(z.string().max(200)).min(1).max(maxColumns),
+    rows: z.array(z.array(z.string().max(300)).max(maxColumns)).max(120),
     align: z.array(align).optional(),
   }),
   z.object({ kind: z.literal('quote'), quote: long, author: short.optional() }),

@@ -1,10 +1,10 @@
 // Parses an outline in Markdown into slides of blocks.
 import { marked, type Token, type Tokens } from 'marked';
-import type { z } from 'zod';
-import { Problem } from '../../../../lib/problem.ts';
+import { type FieldError, Problem } from '../../../../lib/problem.ts';
+import { readPart } from '../../../http/index.ts';
 import { unprocessable } from '../../problems.ts';
 import { blocksOf, textOf } from './blocks.ts';
-import { outlineDeck, type OutlineBlock, type OutlineDeck, type OutlineSlide } from './deck.ts';
+import { maxColumns, maxSlides, outlineDeck, type OutlineBlock, type OutlineDeck, type OutlineSlide } from './deck.ts';
 import { hasHeadings, markdownOf } from './plain-outline.ts';
 import { prepared } from './left-out.ts';
 
@@ -31,12 +31,21 @@ export function readOutline(given: string): Outline {
   const head = titled
     ? { title: first.title, ...(subtitle === '' ? {} : { subtitle }), ...(notes === undefined ? {} : { notes }) }
     : { title: first.title };
-  const read = outlineDeck.safeParse({ ...head, slides });
-  if (read.success) return { deck: read.data, warnings };
-  throw new Problem(
-    unprocessable,
-    `The outline cannot be turned into slides: ${faultOf(read.error, slides)}. Use ${outlineForm}.`,
-  );
+  return { deck: readDeck(head, slides), warnings };
+}
+
+/** @throws Problem (unprocessable) */
+function readDeck(head: object, slides: readonly unknown[]): OutlineDeck {
+  try {
+    return readPart('argument', outlineDeck, { ...head, slides });
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const { message, fix } = faultOf(error.errors[0], slides);
+    throw new Problem(unprocessable, `The outline cannot be turned into slides: ${message}. ${fix}`, {
+      errors: [{ in: 'query', field: 'outline', message, fix }],
+      cause: error,
+    });
+  }
 }
 
 interface Part {
@@ -160,13 +169,25 @@ function isHeading(token: Token): token is Tokens.Heading {
   return token.type === 'heading';
 }
 
-function faultOf(error: z.ZodError, slides: readonly unknown[]): string {
-  const { path, message } = error.issues[0] ?? { path: [], message: 'wrong' };
-  const [part, index, ...field] = path.map(String);
-  if (part !== 'slides') return `${part ?? ''}: ${message}`;
-  if (slides.length === 0) return 'it has no slides';
-  if (index === undefined) return message;
+/** What is wrong with an outline, in the words of an outline rather than of the deck that it becomes. */
+function faultOf(fault: FieldError | undefined, slides: readonly unknown[]): { message: string; fix: string } {
+  const use = `Use ${outlineForm}.`;
+  if (slides.length === 0) return { message: 'it has no slides', fix: use };
+  if (fault === undefined) return { message: 'it has no form that is known', fix: use };
+  const [part, index, ...field] = fault.field.split('.');
+  if (part !== 'slides') return { message: `${part ?? ''} ${fault.message}`, fix: use };
+  if (index === undefined)
+    return {
+      message: `it has ${slides.length} slides; the maximum is ${maxSlides}`,
+      fix: `Combine slides, or send it in several calls of at most ${maxSlides} slides each.`,
+    };
   const { title = '' } = slides[Number(index)] as Partial<OutlineSlide>;
+  const slide = `slide ${Number(index) + 1} (${JSON.stringify(title)})`;
+  if (field.at(-1) === 'header')
+    return {
+      message: `${slide} has a table of more than ${maxColumns} columns`,
+      fix: `Leave columns out, or split the table into tables of at most ${maxColumns} columns.`,
+    };
   const named = field.filter((name) => !/^\d+$|^columns$|^blocks$/.test(name));
-  return `slide ${Number(index) + 1} (${JSON.stringify(title)}): ${named.join('.')} ${message}`;
+  return { message: `${slide}: ${named.join('.')} ${fault.message}`.replaceAll(/\s+/g, ' '), fix: use };
 }

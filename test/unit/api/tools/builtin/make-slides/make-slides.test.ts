@@ -205,7 +205,14 @@ test('what cannot be made into slides is refused, by name', async () => {
   }
   await assert.rejects(
     runTool(tool, { outline: `# T\n## Fine\n- a\n## Wide\n|${'a|'.repeat(9)}\n|${'-|'.repeat(9)}\n` }),
-    /slide 2 \("Wide"\): header/,
+    /slide 2 \("Wide"\) has a table of more than 8 columns\. Leave columns out, or split the table/,
+  );
+  await assert.rejects(
+    runTool(tool, { outline: Array.from({ length: 50 }, (_, index) => `## ${index}`).join('\n') }),
+    (error) =>
+      error instanceof Problem &&
+      error.errors[0]?.field === 'outline' &&
+      /it has 50 slides; the maximum is 40\. Combine slides/.test(error.message),
   );
 });
 
