@@ -38,6 +38,28 @@ export const ocrLanguages: readonly OcrLanguage[] = [
   { code: 'kor', name: 'Korean', names: ['ko', 'kr', 'korean', '한국어'] },
 ];
 
+/** Scripts of languages that are not written in Latin letters. */
+const scripts: Readonly<Record<string, string>> = {
+  ukr: 'Cyrillic',
+  ara: 'Arabic',
+  hin: 'Devanagari',
+  chi_sim: 'Han',
+  chi_tra: 'Han',
+  jpn: 'Han',
+  kor: 'Hangul',
+};
+
+/** Those that were not used: of another script first, since letters of the same are mostly read rightly anyway. */
+export function otherLanguages(used: readonly string[]): readonly OcrLanguage[] {
+  const scriptOf = (code: string): string => scripts[code] ?? 'Latin';
+  const read = new Set(used.map(scriptOf));
+  const others = ocrLanguages.filter(({ code }) => !used.includes(code));
+  return [
+    ...others.filter(({ code }) => !read.has(scriptOf(code))),
+    ...others.filter(({ code }) => read.has(scriptOf(code))),
+  ];
+}
+
 /** Languages of one call: Tesseract reads with all of them at once, and each takes time. */
 export const maxLanguages = 3;
 

@@ -5,7 +5,7 @@ import { invalid } from '../../../http/index.ts';
 import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
 import { startsAsPdf } from '../extract-pdf/read.ts';
-import { maxLanguages, ocrLanguages, readLanguages } from './languages.ts';
+import { maxLanguages, ocrLanguages, otherLanguages, readLanguages } from './languages.ts';
 import { line, maxPages, page, reading, type OcrTask, type Reading } from './read.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { unprocessable } from '../../problems.ts';
@@ -47,7 +47,7 @@ export function ocrImageTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'ocr_image',
     title: 'Read text from an image or scanned PDF',
-    description: `Reads the text in an image (PNG, JPEG, WebP, AVIF, GIF, TIFF) or a scanned PDF of up to 25 MB with Tesseract, from exactly one of url, data and artifact. Returns the text, and up to 1,000 lines with position and confidence. Images of more than 12 megapixels are scaled down first. Of a PDF one call reads up to ${maxPages} pages; use from_page to continue. For a PDF that has text, use extract_pdf.`,
+    description: `Reads the text in an image (PNG, JPEG, WebP, AVIF, GIF, TIFF) or a scanned PDF of up to 25 MB with Tesseract, from exactly one of url, data and artifact. Returns the text, and up to 1,000 lines with position and confidence; text that cannot be read reliably is refused free of charge, with the languages to try. Images of more than 12 megapixels are scaled down first. Of a PDF one call reads up to ${maxPages} pages; use from_page to continue. For a PDF that has text, use extract_pdf.`,
     input,
     aliases: {
       ...fileAliases,
@@ -74,9 +74,45 @@ export function ocrImageTool(services: ToolDependencies): Tool {
       const read = reading.parse(
         await services.workers.run({ module, input: task, timeoutMs: 80_000, memoryMb: 512 }, context),
       );
-      return { result: { url: file.url, language: languages.join('+'), ...summary(read, startsAsPdf(file.bytes)) } };
+      const found = summary(read, startsAsPdf(file.bytes));
+      refuseGuess(found, languages);
+      return { result: { url: file.url, language: languages.join('+'), ...found } };
     },
   });
+}
+
+/** Below this, Tesseract has mostly guessed: text of its language scores above 60 even where it is printed badly. */
+const minConfidence = 45;
+/** Characters of the guess that are shown. */
+const maxGuess = 300;
+
+/** Text in a language that was not set comes out as garbage of one that was. @throws Problem (unprocessable) */
+function refuseGuess(
+  { text, confidence }: Pick<z.input<typeof output>, 'text' | 'confidence'>,
+  used: readonly string[],
+): void {
+  if (text === '' || confidence >= minConfidence) return;
+  const others = otherLanguages(used);
+  const names = others.map(({ code, name }) => `${code} (${name})`).join(', ');
+  throw new Problem(
+    unprocessable,
+    `The text cannot be read reliably: the confidence is ${Math.round(confidence)} of 100. It is probably not in ${used.join('+')}, or the picture is too small or unclear. Send the language of the text, up to ${maxLanguages} joined by +: ${names}.`,
+    {
+      errors: [
+        {
+          in: 'query',
+          field: 'language',
+          message: `gives text with a confidence of only ${Math.round(confidence)}`,
+          fix: `Send the language of the text, such as ${others[0]?.code ?? 'eng'}.`,
+        },
+      ],
+      members: {
+        confidence: Math.round(confidence),
+        languages: others.map(({ code }) => code),
+        text: text.slice(0, maxGuess).toWellFormed(),
+      },
+    },
+  );
 }
 
 /** @throws a problem that names the languages there are */
