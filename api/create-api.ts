@@ -240,7 +240,7 @@ export function createApi(options: ApiOptions): Api {
       ...serving,
       openToSites,
       endpoints: [...endpoints, ...pages.endpoints],
-      protocols: [mcp, apps.byPath],
+      protocols: [mcp, mcp.ofApps, apps.byPath],
       problemPage: pages.problemPage,
     }),
     appsOnly: createApp({ ...serving, endpoints: models.appEndpoints }),

@@ -14,6 +14,7 @@ import { appEndpoints } from './calls/endpoints.ts';
 import { appMetrics } from './metrics.ts';
 import { OperationCache, type OperationCacheOptions } from './operations/operation-cache.ts';
 import { operationDiscoverer } from './operations/discover.ts';
+import { operationPins } from './operations/pins.ts';
 import { operationTools } from './operations/tools.ts';
 import { pathCalls } from './calls/path-calls.ts';
 
@@ -61,6 +62,7 @@ export function startApps({
   const operationCache = new OperationCache({
     directory,
     discover: operationDiscoverer({ appClient, workers }),
+    pins: operationPins(models.ledger),
     log,
     ...operationDiscovery,
   });
@@ -75,7 +77,7 @@ export function startApps({
   return {
     endpoints: appEndpoints({ directory, calls, payerFor }),
     byPath: pathCalls({ directory, calls, payerFor, baseUrl }),
-    more: operationTools({ operationCache, calls, appClient, payerFor }),
+    more: operationTools({ directory, operationCache, calls, appClient, payerFor }),
     operations(slug) {
       const target = directory.find(slug);
       const offered = target === undefined ? undefined : operationCache.of(target);

@@ -56,8 +56,9 @@ export const capabilities = z.object({
           .array(z.string())
           .optional()
           .describe(
-            'Operations of the app, available as tools on /mcp; absent unless the author of the app enables them.',
+            'Operations of the app: call them with call_tool on /mcp, or as tools at mcp_url; absent unless the author of the app enables them.',
           ),
+        mcp_url: url.optional().describe('MCP endpoint that lists the operations of this app alone.'),
         operations_fault: z.string().optional().describe('Why no operations were found although they are enabled.'),
       }),
     )
@@ -124,6 +125,7 @@ export function describeCapabilities(site: Site): z.input<typeof capabilities> {
         repo,
         call_url: callUrl(site, slug),
         operations: offered === undefined ? undefined : [...offered.names],
+        mcp_url: offered === undefined || !here('/mcp') ? undefined : `${baseUrl}/mcp/${slug}`,
         operations_fault: offered?.fault,
       };
     }),

@@ -93,7 +93,7 @@ function protocolText(site: Site): string {
   const protocols = [
     [
       '/mcp',
-      'the same tools over the Model Context Protocol (streamable HTTP); add ?off=hide to leave out tools that are not available here',
+      'the same tools over the Model Context Protocol (streamable HTTP); add ?off=hide to leave out tools that are not available here. Operations of hosted apps are found by search_tools and called by call_tool, or listed for one app at /mcp/{slug}',
     ],
     [
       '/a2a',

@@ -49,7 +49,9 @@ function section(title: string, intro: string | undefined, lines: readonly strin
 }
 
 function howToCall(site: Site): string {
-  const mcp = answersAt(site, '/mcp') ? ` The same tools are available over MCP at ${site.baseUrl}/mcp.` : '';
+  const mcp = answersAt(site, '/mcp')
+    ? ` The same tools are available over MCP at ${site.baseUrl}/mcp, where search_tools and call_tool also reach the operations of hosted apps.`
+    : '';
   return `Call a tool with GET ${site.baseUrl}/t/<tool> and query parameters, or with POST and the same fields as JSON. No client, signup or key is needed. Every response includes its cost. Add raw=1 to get the bytes of a created file; otherwise, download it from artifact.url in the response, free of charge, for one hour, or send that URL as artifact to another tool.${mcp}`;
 }
 
@@ -77,10 +79,17 @@ function howToCallApps(site: Site): string | undefined {
     : `Each app has its own URL. For metered calls, send POST ${at} with {"method", "path", "query", "headers", "body"} as JSON, or send any request to ${at}/<path>.`;
 }
 
+/** Operations of an app that are named; search_tools finds the others. */
+const maxNames = 10;
+
 function appLine({ slug, title, url, description: about, category, repo }: HostedAppSummary, site: Site): string {
   const kind = category === undefined ? '' : `${category}; `;
   const names = site.operations(slug)?.names ?? [];
-  const tools = names.length === 0 ? '' : ` Tools on /mcp: ${names.join(', ')}.`;
+  const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : '';
+  const tools =
+    names.length === 0
+      ? ''
+      : ` Operations (call_tool on /mcp, or /mcp/${slug}): ${names.slice(0, maxNames).join(', ')}${more}.`;
   // Models read this document: what an author wrote gets no markup and no line of its own.
   return `- [${plain(title)}](${url}): ${about === '' ? '' : `${plain(about)} `}(${kind}slug: ${slug}; source: ${repo})${tools}`;
 }

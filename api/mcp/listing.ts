@@ -1,9 +1,10 @@
-// The tools as MCP lists them: schemas of input and output, and what a client may assume of each. A list is read whole
-// into the context of a model, so what all tools have in common is said once, in the instructions,
+// The tools as MCP lists them: arguments, the shape of the result, and what a client may assume of each. A list is read
+// whole into the context of a model, so what all tools have in common is said once, in the instructions,
 // and other names of fields, which are read as well, are left to the documents.
 import type { Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { termsOf, type Tool, ToolReader, type ToolRegistry } from '../tools/index.ts';
+import { formatMoney, parseMoney } from '../billing/index.ts';
+import { limitOf, type Tool, ToolReader, type ToolRegistry, usualLimitMs } from '../tools/index.ts';
 
 /** Tools that can be called here, and those that cannot. */
 export interface ToolListing {
@@ -11,16 +12,21 @@ export interface ToolListing {
   readonly off: readonly ListedTool[];
 }
 
-/** What every result has in common. Part of the instructions. */
+/** What every call and every result has in common. Part of the instructions. */
 export const resultText =
-  'A result has `result` (see the output schema of each tool; GET /t/<tool> in /openapi.json describes its fields), `cost_usd`, `charged_usd`, `cost_source`, `latency_ms` and `request_id`; `artifact` with `url`, `media_type`, `file_name` and `bytes` if a file was created; `quota` and `hint` when the free quota runs low; a failed call has `problem` instead, whose `detail` says what went wrong and whose `errors` list each invalid argument with a fix.';
+  'Every tool takes `s`, a session name of your choice (1 to 64 letters, digits, ".", "_" or "-"), which groups your calls and separates spaces of memory (without a key, memory takes only one that is hard to guess, such as a UUID); `raw` embeds the file that a tool creates, whatever its size. ' +
+  'A result has `result` with the fields in the description of its tool ("?" marks those that may be absent; GET /t/<tool> in /openapi.json describes them), `cost_usd`, `charged_usd`, `cost_source`, `latency_ms` and `request_id`; `artifact` with `url`, `media_type`, `file_name` and `bytes` if a file was created; `quota` and `hint` when the free quota runs low; a failed call has `problem` instead, whose `detail` says what went wrong and whose `errors` list each invalid argument with a fix. A failed call is not charged, apart from model calls already made.';
 
 export function listTools(toolRegistry: ToolRegistry): ToolListing {
   const { on = [], off = [] } = Object.groupBy(toolRegistry.tools, (tool) =>
     toolRegistry.offBecause(tool) === undefined ? 'on' : 'off',
   );
   return {
-    on: on.map((tool) => ({ ...listed(tool), outputSchema: outputSchema(tool) })),
+    on: on.map((tool) => {
+      const { description, ...rest } = listed(tool);
+      const shape = shapeOf(z.toJSONSchema(tool.output, { io: 'output' }));
+      return { ...rest, description: `${description} Result: ${shape}.` };
+    }),
     off: off.map((tool) => {
       const { description, ...rest } = listed(tool);
       return { ...rest, description: `${description} Not available here. ${toolRegistry.offBecause(tool) ?? ''}` };
@@ -35,7 +41,6 @@ function listed(tool: Tool): ListedTool & { readonly description: string } {
     description: `${tool.description} ${termsOf(tool)}`,
     inputSchema: inputSchema(tool),
     annotations: {
-      title: tool.title,
       readOnlyHint: tool.writes !== true,
       destructiveHint: tool.writes === true,
       idempotentHint: tool.writes !== true,
@@ -44,65 +49,73 @@ function listed(tool: Tool): ListedTool & { readonly description: string } {
   };
 }
 
-/** What the options of every tool do over MCP, in short. */
-const options: Readonly<Record<string, string>> = {
-  s: 'Session name; groups your calls and separates spaces of memory.',
-  raw: 'Embed the file, whatever its size.',
-  wait: 'Seconds to wait for the result.',
-  job: 'Id of a job: returns its status or result.',
+/** Price and time, as far as the instructions do not say them for all tools. */
+function termsOf(tool: Tool): string {
+  const price = parseMoney(tool.price);
+  const models = tool.asksModels === true ? ' plus the billed cost of its model calls' : '';
+  const limitMs = limitOf(tool);
+  return `Price: ${price === 0n ? 'free' : `${formatMoney(price)} USD`}${models}.${limitMs > usualLimitMs ? ` Time limit: ${limitMs / 1000} s.` : ''}`;
+}
+
+/** What the options of every tool do over MCP, in short: the instructions say more. */
+const options: Readonly<Record<string, Field>> = {
+  s: { type: 'string', description: 'Session name.' },
+  raw: { type: 'boolean', description: 'Embed the file.' },
+  wait: { type: 'integer', minimum: 0, maximum: 60, description: 'Seconds to wait for the result.' },
+  job: { type: 'string', description: 'Id of a job: returns its status or result.' },
 };
 
 function inputSchema(tool: Tool): ObjectSchema {
-  const { description: _, ...schema } = schemaOf(new ToolReader(tool).shown, 'input');
+  const { description: _, ...schema } = schemaOf(new ToolReader(tool).shown);
   const fields = Object.entries(schema.properties ?? {})
     .filter(([name]) => name !== 'raw' || tool.artifacts !== undefined)
-    .map(([name, field]) => [name, name in tool.input.shape ? field : described(field, options[name])] as const);
+    .map(([name, field]) => [name, name in tool.input.shape ? field : (options[name] ?? field)] as const);
   return { ...schema, properties: Object.fromEntries(fields) };
 }
 
+type ObjectSchema = ListedTool['inputSchema'];
 type Field = NonNullable<ObjectSchema['properties']>[string];
 
-function described(field: Field, description: string | undefined): Field {
-  if (typeof field !== 'object' || Array.isArray(field) || description === undefined) return field;
-  return { ...field, description };
-}
+/** A text of this length is limited by the size of a request rather than by its schema. */
+const requestCharacters = 1_000_000;
 
-/** A result, the handle of a job or a problem: clients validate failed calls by the same schema. */
-function outputSchema(tool: Tool): ListedTool['outputSchema'] & object {
-  const result = schemaOf(tool.output, 'output');
-  const kinds = ['result', ...(tool.long === true ? ['job'] : []), 'problem'];
-  return {
-    type: 'object',
-    properties: {
-      result,
-      ...Object.fromEntries(kinds.slice(1).map((kind) => [kind, { type: 'object' }])),
-      ...(tool.artifacts === undefined ? {} : { artifact: { type: 'object' } }),
-      cost_usd: { type: 'number' },
-      request_id: { type: 'string' },
-    },
-    required: ['request_id'],
-    additionalProperties: true,
-    anyOf: kinds.map((kind) => ({ required: [kind] })),
-  };
-}
-
-type ObjectSchema = ListedTool['inputSchema'];
-
-function schemaOf(schema: z.ZodObject, io: 'input' | 'output'): ObjectSchema {
+function schemaOf(schema: z.ZodObject): ObjectSchema {
   const made = z.toJSONSchema(schema, {
-    io,
+    io: 'input',
     target: 'draft-2020-12',
     override: ({ jsonSchema }) => {
-      // The bounds of every integer that a number can hold say nothing.
+      // What these say goes without saying, or is in the description: any integer that a number can hold, a text that is
+      // not empty, or as long as a request may be, any key, the default, the range.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      // What a result may not have helps nobody to read it, and its fields are named for what they are.
-      if (io === 'output') {
-        delete jsonSchema.additionalProperties;
-        delete jsonSchema.description;
+      if (jsonSchema.minLength === 1) delete jsonSchema.minLength;
+      if ((jsonSchema.maxLength ?? 0) >= requestCharacters) delete jsonSchema.maxLength;
+      if (/default/i.test(jsonSchema.description ?? '')) delete jsonSchema.default;
+      if (new RegExp(`\\b${jsonSchema.minimum} to ${jsonSchema.maximum}\\b`).test(jsonSchema.description ?? '')) {
+        delete jsonSchema.minimum;
+        delete jsonSchema.maximum;
       }
+      delete jsonSchema.propertyNames;
     },
   });
   delete made.$schema;
   return made as ObjectSchema;
+}
+
+type ResultSchema = z.core.JSONSchema._JSONSchema;
+
+/**
+ * The names of a result's fields, like `{query, results: [{title, url?}]}`. A whole output schema of each tool would be a
+ * third of the list, and few clients show it to a model.
+ */
+function shapeOf(schema: ResultSchema): string {
+  if (typeof schema === 'boolean') return '';
+  const forms = (schema.anyOf ?? schema.oneOf ?? []).map(shapeOf).filter((shape) => shape !== '');
+  if (forms.length > 0) return [...new Set(forms)].join(' | ');
+  if (schema.type === 'array') return `[${Array.isArray(schema.items) ? '' : shapeOf(schema.items ?? {})}]`;
+  const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => {
+    const shape = shapeOf(field);
+    return `${name}${schema.required?.includes(name) === true ? '' : '?'}${shape === '' ? '' : `: ${shape}`}`;
+  });
+  return fields.length === 0 ? '' : `{${fields.join(', ')}}`;
 }

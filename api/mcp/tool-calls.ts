@@ -7,6 +7,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { Problem } from '../../lib/problem.ts';
+import { unknownName } from '../../lib/similar-names.ts';
 import { internalFault, type RequestContext } from '../http/index.ts';
 import {
   type ExternalTools,
@@ -18,6 +19,7 @@ import {
   unknownTool,
 } from '../tools/index.ts';
 import type { PayerFor } from '../models/index.ts';
+import { callName, callOperation, searchName, searchOperations } from './app-operations.ts';
 import { problemResult, resultOf } from './content.ts';
 
 export interface McpToolCallsOptions {
@@ -28,8 +30,16 @@ export interface McpToolCallsOptions {
   readonly more: ExternalTools;
 }
 
-/** A client that asked for progress waits for the end; others get the handle of a job, and poll. */
-const patienceMs = 600_000;
+/** A call as its client asks for it, beside the message itself. */
+export interface AskedCall {
+  /** The only app whose operations are called: that of /mcp/{slug}. */
+  readonly app: string | undefined;
+  /** Aborted when the client cancels the request by a message. */
+  readonly canceled: AbortSignal | undefined;
+  /** Whether the client has canceled the request, or has gone. */
+  readonly isCanceled: () => boolean;
+  readonly mcp?: ServerContext;
+}
 
 export class McpToolCalls {
   readonly #options: McpToolCallsOptions;
@@ -40,17 +50,18 @@ export class McpToolCalls {
     this.#readers = new Map(options.toolRegistry.tools.map((tool) => [tool.name, new ToolReader(tool)]));
   }
 
-  /** @throws ProtocolError for a name that no tool has; all else that can go wrong is a result with `isError`. */
+  /**
+   * @throws ProtocolError for a name that no tool has; all else that can go wrong is a result with `isError`.
+   */
   async call(
     { params }: Pick<CallToolRequest, 'params'>,
     context: Omit<RequestContext, 'mediaType'>,
-    mcp?: ServerContext,
+    asked: AskedCall,
   ): Promise<CallToolResult> {
     const { name, arguments: given = {} } = params;
-    const called = (await this.#options.more.find(name)) ?? this.#find(name);
+    const run = await this.#find(name, asked.app);
     try {
-      if ('run' in called) return await this.#answer(called, given, context, mcp);
-      return await called.call({ given, context, signal: signalOf(context, mcp) });
+      return await run(given, context, asked);
     } catch (error) {
       return problemResult(this.#problem(error, name, context), this.#options.baseUrl, name, context.id);
     }
@@ -60,13 +71,13 @@ export class McpToolCalls {
     tool: Tool,
     given: unknown,
     context: Omit<RequestContext, 'mediaType'>,
-    mcp: ServerContext | undefined,
+    asked: AskedCall,
   ): Promise<CallToolResult> {
     const { toolService, payerFor } = this.#options;
     const reader = this.#readers.get(tool.name) ?? new ToolReader(tool);
     const reading = reader.read('argument', given);
     const payer = await payerFor(context);
-    const report = mcp === undefined ? undefined : reporter(mcp);
+    const report = asked.mcp === undefined ? undefined : reporter(asked.mcp);
     const raw = reading.options.raw === true;
     const result = await toolService.call({
       tool,
@@ -76,24 +87,47 @@ export class McpToolCalls {
       id: context.id,
       log: context.log,
       delivery: raw ? 'link' : 'json',
-      signal: () => signalOf(context, mcp),
-      waitMs: report === undefined ? 0 : patienceMs,
+      signal: () => signalOf(context, asked),
+      // Also a client that asked for progress may give up before the end, and must know the job by then.
+      waitMs: 0,
+      isCanceled: asked.isCanceled,
       ...(report === undefined ? {} : { report }),
     });
     return resultOf(result, raw);
   }
 
-  #find(name: string): Tool {
+  async #find(name: string, app: string | undefined): Promise<RunCall> {
+    const { more } = this.#options;
+    const own = app === undefined ? this.#own(name) : undefined;
+    if (own !== undefined) return own;
+    const operation = await more.find(name);
+    if (operation !== undefined && (app === undefined || app === operation.app))
+      return (given, context, asked) => operation.call({ given, context, signal: signalOf(context, asked) });
+    throw toProtocolError(() => {
+      this.#refuse(name, app);
+    });
+  }
+
+  /** A tool of ours, or one of those that lead to operations of apps. */
+  #own(name: string): RunCall | undefined {
+    if (name === searchName) return (given, { id }) => Promise.resolve(searchOperations(given, this.#options, id));
+    if (name === callName)
+      return (given, context, asked) => callOperation(given, this.#options, context, signalOf(context, asked));
+    const tool = this.#readers.get(name)?.tool;
+    return tool === undefined ? undefined : (given, context, asked) => this.#answer(tool, given, context, asked);
+  }
+
+  /** @throws Problem (unknown-tool) */
+  #refuse(name: string, app: string | undefined): void {
     const { toolRegistry, more } = this.#options;
-    try {
-      return toolRegistry.get(
+    if (app === undefined) toolRegistry.get(name, [searchName, callName, ...more.names()]);
+    else
+      throw unknownName(unknownTool, {
+        says: `${app} has no operation`,
         name,
-        more.list().map((tool) => tool.name),
-      );
-    } catch (error) {
-      if (!(error instanceof Problem) || error.type !== unknownTool) throw error;
-      throw new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, error.members);
-    }
+        names: more.list(app).map((one) => one.name),
+        all: 'tools/list lists them.',
+      });
   }
 
   #problem(error: unknown, name: string, { log, id }: Omit<RequestContext, 'mediaType'>): Problem {
@@ -103,9 +137,27 @@ export class McpToolCalls {
   }
 }
 
-/** A message may be cancelled by itself, and ends with its request. */
-function signalOf({ signal }: Pick<RequestContext, 'signal'>, mcp: ServerContext | undefined): AbortSignal {
-  return mcp === undefined ? signal : AbortSignal.any([mcp.mcpReq.signal, signal]);
+type RunCall = (
+  given: Readonly<Record<string, unknown>>,
+  context: Omit<RequestContext, 'mediaType'>,
+  asked: AskedCall,
+) => Promise<CallToolResult>;
+
+/** What the library answers for a name that no tool has. */
+function toProtocolError(refuse: () => void): unknown {
+  try {
+    refuse();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Problem) || error.type !== unknownTool) return error;
+    return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, error.members);
+  }
+}
+
+/** A message may be canceled by itself, and ends with its request. */
+function signalOf({ signal }: Pick<RequestContext, 'signal'>, { mcp, canceled }: AskedCall): AbortSignal {
+  const others = [mcp?.mcpReq.signal, canceled].filter((one) => one !== undefined);
+  return others.length === 0 ? signal : AbortSignal.any([signal, ...others]);
 }
 
 /** Reports progress to a client that asked for it; it only ever rises. */

@@ -276,7 +276,7 @@ export function describe(tool: Tool): string {
 }
 
 /** What a call costs, and how long it may take. */
-export function termsOf(tool: Tool): string {
+function termsOf(tool: Tool): string {
   const price = parseMoney(tool.price);
   return `Price: ${price === 0n ? 'free' : `${formatMoney(price)} USD per call`}${tool.asksModels === true ? ', plus the billed cost of its model calls' : ''}. A failed call is not charged${tool.asksModels === true ? ', apart from model calls already made' : ''}. Time limit: ${limitOf(tool) / 1000} s.`;
 }

@@ -1,16 +1,22 @@
 // What the rest of the API uses of this room: the 22 tools, and the engine that runs them.
 export { runCodeModule } from './builtin/run-code/run-code.ts';
 export { readToolSettings, type ToolSettings } from './config.ts';
-export { describe, termsOf } from './endpoints.ts';
+export { describe } from './endpoints.ts';
 export { ArtifactStore } from './engine/artifacts/artifact-store.ts';
 export { artifactUrl } from './engine/artifacts/endpoint.ts';
 export { askJson } from './engine/ask-json.ts';
 export { type Cost, costFields, costOf, reportedCost } from './engine/cost.ts';
 export { envelopeOf, envelopeSchema, isEmbeddable } from './engine/envelope.ts';
-export { type ExternalToolCall, type ExternalTools, noExternalTools } from './engine/external-tools.ts';
+export {
+  type ExternalSearch,
+  type ExternalToolCall,
+  type ExternalTools,
+  type FoundTool,
+  noExternalTools,
+} from './engine/external-tools.ts';
 export { ModelSpender } from './engine/model-spender.ts';
 export { ToolReader } from './engine/reading.ts';
-export type { CountingSpender } from './engine/runner.ts';
+export { type CountingSpender, limitOf, usualLimitMs } from './engine/runner.ts';
 export type { Jobs } from './engine/jobs/jobs.ts';
 export { jobCanceled, unknownJob } from './engine/jobs/problems.ts';
 export { Slots, type SlotsOptions } from './engine/slots.ts';

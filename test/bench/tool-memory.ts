@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { builtinTools } from '../../api/tools/builtin/all.ts';
-import { memoryBudgetMb } from '../../api/tools/engine/workers/memory-budget.ts';
+import { memoryBudgetMb } from '../../api/tools/engine/workers/shared-resources.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { sampleToolApp } from '../support/tools/sample.ts';
 

@@ -62,7 +62,8 @@ export class AppCalls {
   }
 
   /**
-   * One request, and what `take` makes of its response. Charged then, unless the app responded with a server error (5xx).
+   * One request, and what `take` makes of its response. Charged then, unless the app failed: by default, unless it
+   * responded with a server error (5xx).
    * The slot that it takes is freed when the body of the response is read or destroyed.
    * @throws Problem (app-unreachable, app-timeout, quota-exhausted, too-many-calls, ...)
    */
@@ -70,6 +71,7 @@ export class AppCalls {
     call: AppCall,
     request: AppRequestContent,
     take: (response: AppResponse) => Promise<Value>,
+    isDue: (response: AppResponse) => boolean = ({ status }) => status < 500,
   ): Promise<CallReceipt & { readonly value: Value }> {
     const { appClient } = this.#options;
     return this.charged(call, async (signal, leave) => {
@@ -78,7 +80,7 @@ export class AppCalls {
         .catch(() => undefined)
         .finally(leave);
       try {
-        return { value: await take(response), due: response.status < 500 };
+        return { value: await take(response), due: isDue(response) };
       } catch (error) {
         response.body.destroy();
         throw appClient.failure(error, call.target, signal);

@@ -48,6 +48,9 @@ const returned = [
   'retry-after',
   'allow',
   'vary',
+  // Of an app that speaks MCP: without them, its sessions are lost after the first call.
+  'mcp-session-id',
+  'mcp-protocol-version',
 ] as const;
 
 export function returnedHeaders(

@@ -1,5 +1,5 @@
 // Reads the tools that a stranger's MCP server lists as operations.
-import { maxOperations, type Operation } from './operation.ts';
+import { type Operation, readWithinLimits } from './operation.ts';
 import { isJson, SchemaReader, SchemaTooLarge } from './schema.ts';
 import { Names, plainText } from './text.ts';
 
@@ -8,10 +8,7 @@ const maxSchemaBytes = 16_384;
 export function readMcpTools(tools: unknown, slug: string): { operations: Operation[]; leftOut: number } {
   const listed = Array.isArray(tools) ? tools : [];
   const names = new Names(slug);
-  const operations = listed
-    .slice(0, 1_000)
-    .flatMap((tool) => operationOf(tool, names) ?? [])
-    .slice(0, maxOperations);
+  const operations = readWithinLimits(listed.slice(0, 1_000), (tool) => operationOf(tool, names));
   return { operations, leftOut: listed.length - operations.length };
 }
 
@@ -21,13 +18,12 @@ function operationOf(tool: unknown, names: Names): Operation | undefined {
   if (inputSchema === undefined) return undefined;
   const annotations = isJson(tool['annotations']) ? tool['annotations'] : {};
   const title = plainText(tool['title'] ?? annotations['title'], 100);
-  const name = names.next(tool['name']);
+  const named = names.next(tool['name']);
   return {
-    name,
-    title: title === '' ? name : title,
+    ...named,
+    title,
     description: plainText(tool['description'], 1_000),
     inputSchema,
-    reads: annotations['readOnlyHint'] === true,
     way: { kind: 'mcp', tool: tool['name'] },
   };
 }

@@ -1,6 +1,6 @@
 // Reads the operations out of an OpenAPI 3.1 document that a stranger wrote.
 import { isForwarded } from '../calls/headers.ts';
-import { bodyArgument, maxOperations, type Argument, type Operation } from './operation.ts';
+import { bodyArgument, type Argument, type Operation, readWithinLimits } from './operation.ts';
 import { isJson, SchemaReader, SchemaTooLarge, type Json } from './schema.ts';
 import { Names, plainText } from './text.ts';
 
@@ -26,11 +26,10 @@ export function readOpenApi(document: unknown, slug: string): { operations: Oper
   const found = [...operationsIn(document)];
   const names = new Names(slug);
   const base = basePath(document);
-  const operations = found
+  const candidates = found
     .slice(0, maxCandidates)
-    .filter(({ definition }) => definition['deprecated'] !== true && !needsCredentials(definition, document))
-    .flatMap((one) => operationOf(one, document, names, base) ?? [])
-    .slice(0, maxOperations);
+    .filter(({ definition }) => definition['deprecated'] !== true && !needsCredentials(definition, document));
+  const operations = readWithinLimits(candidates, (one) => operationOf(one, document, names, base));
   return { operations, leftOut: found.length - operations.length };
 }
 
@@ -66,14 +65,13 @@ function operationOf(
     const inputSchema = { ...schemaOf(read, body), ...reader.definitions() };
     if (JSON.stringify(inputSchema).length > maxSchemaBytes) return undefined;
     return {
-      name: names.next(
+      ...names.next(
         plainText(definition['operationId'], 200) ||
           `${method.toLowerCase()}${path.replaceAll(/[^A-Za-z0-9-]+/g, '_')}`,
       ),
       title: plainText(definition['summary'], 100) || `${method} ${path}`.slice(0, 100),
       description: plainText(definition['description'], 1_000),
       inputSchema,
-      reads: method === 'GET',
       way: {
         kind: 'http',
         method,

@@ -1,20 +1,23 @@
-// A cache of the operations of live apps, so that a list of tools never waits for an app: refreshed at each commit, now
-// and then, and again after a failure.
+// A cache of the operations of live apps, so that a list of tools never waits for an app. What was found for a release is
+// pinned to it; an app that described none, or failed, is asked again.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../lib/log.ts';
 import type { AgentPaths, Directory, Target } from '../directory.ts';
 import type { DiscoverOperations } from './discover.ts';
-import type { Operation } from './operation.ts';
+import type { Operation, OperationList } from './operation.ts';
+import type { OperationPins } from './pins.ts';
+import { nameSeparator, toNamePrefix } from './text.ts';
 import { timeLimit } from '../../../lib/time-limit.ts';
 
 export interface OperationCacheOptions {
   /** Apps that are live now. */
   readonly directory: Pick<Directory, 'find' | 'live'>;
   readonly discover: DiscoverOperations;
+  readonly pins: OperationPins;
   readonly log: Logger;
   /** Interval between two passes over the live apps; default 2 000. */
   readonly everyMs?: number;
-  /** Age at which operations are discovered again; default 600 000. */
+  /** How long after an app described no operations it is asked again; default 600 000. */
   readonly staleMs?: number;
   /** Time limit for one app; default 20 000. */
   readonly limitMs?: number;
@@ -80,20 +83,28 @@ export class OperationCache {
 
   /** Waits for the first discovery: a caller may know of the operation from another replica. */
   async find(name: string): Promise<{ readonly target: Target; readonly operation: Operation } | undefined> {
-    const [slug = '', operationName] = name.split('.', 2);
-    // Names without a dot are of our own tools.
-    const target = operationName === undefined ? undefined : this.#options.directory.find(slug);
+    const target = this.#targetOf(name);
     if (target?.agentPaths === undefined) return undefined;
     const { agentPaths } = target;
-    const known = (): Operation | undefined => this.of(target)?.operations.find((one) => one.name === name);
+    const known = (): Operation | undefined =>
+      this.of(target)?.operations.find((one) => one.name === name || one.formerName === name);
     if (known() === undefined && this.#isDue(target, agentPaths))
-      await (this.#pending.get(slug) ?? this.#start(target, agentPaths));
+      await (this.#pending.get(target.slug) ?? this.#start(target, agentPaths));
     const operation = known();
     return operation === undefined ? undefined : { target, operation };
   }
 
   get count(): number {
     return this.all().length;
+  }
+
+  /** The app that an operation's name begins with; names of our own tools begin with none. */
+  #targetOf(name: string): Target | undefined {
+    const { directory } = this.#options;
+    const end = [nameSeparator, '.'].map((separator) => name.indexOf(separator)).find((index) => index > 0);
+    if (end === undefined) return undefined;
+    const prefix = name.slice(0, end);
+    return directory.find(prefix) ?? directory.live().find(({ slug }) => toNamePrefix(slug) === prefix);
   }
 
   async #watch(): Promise<void> {
@@ -140,15 +151,13 @@ export class OperationCache {
   }
 
   async #discover(target: Target, agentPaths: AgentPaths): Promise<Entry> {
-    const { discover, log, staleMs, limitMs } = this.#options;
+    const { log, staleMs } = this.#options;
     const key = keyOf(target, agentPaths);
     try {
-      const { operations, leftOut } = await discover(
-        target,
-        agentPaths,
-        AbortSignal.any([this.#ending.signal, timeLimit(limitMs)]),
-      );
-      return { key, operations, leftOut, fault: undefined, failures: 0, dueAt: Date.now() + staleMs };
+      const { operations, leftOut } = await this.#pinned(target, agentPaths);
+      // What is pinned does not change, so the app is not asked again.
+      const dueAt = operations.length > 0 ? Number.POSITIVE_INFINITY : Date.now() + staleMs;
+      return { key, operations, leftOut, fault: undefined, failures: 0, dueAt };
     } catch (error) {
       const fault = error instanceof Error ? error.message.slice(0, 500) : 'Discovery failed.';
       log.info({ app: target.slug, fault }, 'operations of an app could not be discovered');
@@ -156,22 +165,29 @@ export class OperationCache {
     }
   }
 
-  /** What was found for this commit still holds: the app is only unreachable. */
+  /** What is stored for this release, or what the app describes now, which is stored. */
+  async #pinned(target: Target, agentPaths: AgentPaths): Promise<OperationList> {
+    const { discover, pins, limitMs } = this.#options;
+    const name = { app: target.uid, release: releaseOf(target, agentPaths) };
+    const stored = await pins.read(name);
+    if (stored !== undefined) return stored;
+    const signal = AbortSignal.any([this.#ending.signal, timeLimit(limitMs)]);
+    const found = await discover(target, agentPaths, signal);
+    return found.operations.length === 0 ? found : pins.keep(name, found);
+  }
+
   #failed(slug: string, key: string, fault: string): Entry {
     const before = this.#entries.get(slug);
-    const known = before?.key === key ? before : { operations: [], leftOut: 0, failures: 0 };
-    const wait = Math.min(firstRetryMs * 2 ** known.failures, this.#options.staleMs);
-    return {
-      key,
-      fault,
-      operations: known.operations,
-      leftOut: known.leftOut,
-      failures: known.failures + 1,
-      dueAt: Date.now() + wait,
-    };
+    const failures = before?.key === key ? before.failures : 0;
+    const wait = Math.min(firstRetryMs * 2 ** failures, this.#options.staleMs);
+    return { key, fault, operations: [], leftOut: 0, failures: failures + 1, dueAt: Date.now() + wait };
   }
 }
 
-function keyOf({ uid, commit }: Target, { openapi, mcp }: AgentPaths): string {
-  return `${uid} ${commit} ${openapi} ${mcp}`;
+function keyOf(target: Target, agentPaths: AgentPaths): string {
+  return `${target.uid} ${releaseOf(target, agentPaths)}`;
+}
+
+function releaseOf({ commit }: Target, { openapi, mcp }: AgentPaths): string {
+  return `${commit} ${openapi} ${mcp}`;
 }

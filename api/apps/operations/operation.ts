@@ -30,14 +30,14 @@ const mcpWay = z.object({ kind: z.literal('mcp'), tool: z.string() });
 export const bodyArgument = 'body';
 
 export const operation = z.object({
-  /** `<slug>.<operation>`: unlike the name of any tool of ours, with a dot. */
-  name: z.string().regex(/^[a-z0-9-]{1,63}\.[A-Za-z0-9_-]{1,64}$/),
+  /** `<slug>__<operation>`: unlike the name of any tool of ours, with two underscores. */
+  name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/),
+  /** `<slug>.<operation>`, by which clients of earlier versions call it. */
+  formerName: z.string().regex(/^[a-z0-9-]{1,63}\.[A-Za-z0-9_-]{1,64}$/),
   title: z.string(),
   description: z.string(),
   /** JSON Schema of an object, with all that it refers to in it. */
   inputSchema: z.looseObject({ type: z.literal('object') }),
-  /** Whether it only reads, by what its author says. */
-  reads: z.boolean(),
   way: z.discriminatedUnion('kind', [httpWay, mcpWay]),
 });
 export type Operation = z.output<typeof operation>;
@@ -52,3 +52,23 @@ export type OperationList = z.output<typeof operationList>;
 
 /** Maximum of operations offered by one app. */
 export const maxOperations = 64;
+/** Maximum of bytes of all of them together, as JSON. */
+const maxBytes = 262_144;
+
+/** Reads candidates until the limits of one app are reached; those that cannot be called are left out. */
+export function readWithinLimits<Candidate>(
+  candidates: readonly Candidate[],
+  read: (candidate: Candidate) => Operation | undefined,
+): Operation[] {
+  const operations: Operation[] = [];
+  let bytes = 0;
+  for (const candidate of candidates) {
+    const found = read(candidate);
+    if (found === undefined) continue;
+    bytes += Buffer.byteLength(JSON.stringify(found));
+    if (bytes > maxBytes) break;
+    operations.push(found);
+    if (operations.length === maxOperations) break;
+  }
+  return operations;
+}

@@ -1,6 +1,7 @@
 // The request to an app for the arguments of an agent.
 import { FormData } from 'undici';
 import type { FieldError } from '../../../lib/problem.ts';
+import { meantField } from '../../../lib/similar-names.ts';
 import { invalid } from '../../http/index.ts';
 import { appPath } from '../calls/app-path.ts';
 import type { AppRequestContent } from '../calls/app-client.ts';
@@ -64,14 +65,12 @@ function refuse(name: string, known: readonly string[], way: HttpWay, given: Arg
         wrong(
           field,
           `is not an argument of ${name}`,
-          known.length === 0
-            ? 'Remove it; this tool has no arguments.'
-            : `Remove it. Known arguments: ${known.join(', ')}.`,
+          known.length === 0 ? 'Remove it; this tool has no arguments.' : fixOf(field, known),
         ),
       ),
     ...required
       .filter((field) => given[field] === undefined || given[field] === null)
-      .map((field) => wrong(field, 'is missing', 'See the input schema in tools/list.')),
+      .map((field) => wrong(field, 'is missing', `See the input schema: search_tools with {"query": "${name}"}.`)),
     // These would make the path another one.
     ...way.arguments
       .filter(
@@ -83,6 +82,11 @@ function refuse(name: string, known: readonly string[], way: HttpWay, given: Arg
       .map(({ name: field }) => wrong(field, 'must not be empty, "." or ".."', 'Send another value.')),
   ];
   if (errors.length > 0) throw invalid(errors);
+}
+
+function fixOf(field: string, known: readonly string[]): string {
+  const meant = meantField(field, known);
+  return `${meant === undefined ? 'Remove it.' : `Send ${meant} instead.`} Known arguments: ${known.join(', ')}.`;
 }
 
 function pairs({ field, style }: Argument, value: unknown): [string, string][] {

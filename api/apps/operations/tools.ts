@@ -1,63 +1,55 @@
-// Operations of apps as MCP tools, beside our own: listed under `<slug>.<operation>`, called, and charged like any call
-// of the app.
+// Operations of apps as MCP tools, beside our own: listed by app, found by a search, called, and charged like any call of
+// the app.
 import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/server';
-import { z } from 'zod';
 import { formatMoney, parseMoney } from '../../billing/index.ts';
-import type { ExternalToolCall, ExternalTools } from '../../tools/index.ts';
+import type { ExternalSearch, ExternalToolCall, ExternalTools, FoundTool } from '../../tools/index.ts';
 import type { PayerFor } from '../../models/index.ts';
-import {
-  maxBufferedBytes,
-  receiptFields,
-  readContent,
-  contentView,
-  receiptView,
-  type ResponseContent,
-} from '../calls/response.ts';
+import { maxBufferedBytes, readContent, contentView, receiptView, type ResponseContent } from '../calls/response.ts';
 import type { AppCall, AppCalls, CallReceipt } from '../calls/app-calls.ts';
 import type { AppClient } from '../calls/app-client.ts';
-import type { Target } from '../directory.ts';
+import type { Directory, Target } from '../directory.ts';
 import { callMcpTool } from './app-mcp.ts';
 import type { OperationCache } from './operation-cache.ts';
 import type { HttpWay, Operation } from './operation.ts';
 import { requestOf } from './request.ts';
+import { nameSeparator } from './text.ts';
 
 export interface OperationToolsOptions {
+  readonly directory: Pick<Directory, 'get'>;
   readonly operationCache: OperationCache;
   readonly calls: AppCalls;
   readonly appClient: AppClient;
   readonly payerFor: PayerFor;
 }
 
-const outputSchema = z.toJSONSchema(
-  z.object({
-    tool: z.string().optional(),
-    result: z
-      .looseObject({})
-      .optional()
-      .describe(
-        'The response of the app: status, media_type and body of an HTTP operation, structured content of an MCP tool.',
-      ),
-    ...Object.fromEntries(
-      Object.entries({ ...receiptFields }).map(([name, field]) => [
-        name,
-        name === 'request_id' ? field : field.optional(),
-      ]),
-    ),
-    problem: z.looseObject({}).optional().describe('RFC 9457 problem, if the call failed.'),
-  }),
-  { io: 'input' },
-);
-delete outputSchema.$schema;
-
-export function operationTools({ operationCache, calls, appClient, payerFor }: OperationToolsOptions): ExternalTools {
+export function operationTools({
+  directory,
+  operationCache,
+  calls,
+  appClient,
+  payerFor,
+}: OperationToolsOptions): ExternalTools {
   const price = formatMoney(calls.price);
+  const operationsOf = (slug: string): Candidate[] => {
+    const target = directory.get(slug);
+    return (operationCache.of(target)?.operations ?? []).map((operation) => ({ target, operation }));
+  };
   return {
-    list: () => operationCache.all().map(({ target, operation }) => listed(target, operation, price)),
+    list: (app) => operationsOf(app).map(({ target, operation }) => listed(target, operation, price)),
+    search({ query, app, limit }: ExternalSearch) {
+      const matches = rank(app === undefined ? operationCache.all() : operationsOf(app), query);
+      const found = matches
+        .slice(0, limit)
+        .map(({ target, operation }): FoundTool => ({ ...listed(target, operation, price), app: target.slug }));
+      return { found, total: matches.length };
+    },
+    names: () => operationCache.all().map(({ operation }) => operation.name),
     async find(name) {
       const found = await operationCache.find(name);
       if (found === undefined) return undefined;
       const { target, operation } = found;
       return {
+        app: target.slug,
         async call({ given, context, signal }: ExternalToolCall): Promise<CallToolResult> {
           const call: AppCall = { target, payer: await payerFor(context), via: 'mcp', id: context.id, signal };
           return operation.way.kind === 'http'
@@ -74,8 +66,12 @@ export function operationTools({ operationCache, calls, appClient, payerFor }: O
     way: HttpWay,
     given: Readonly<Record<string, unknown>>,
   ): Promise<CallToolResult> {
-    const { value, ...receipt } = await calls.send(call, requestOf(operation, way, given), (response) =>
-      readContent(call.target, response),
+    const { value, ...receipt } = await calls.send(
+      call,
+      requestOf(operation, way, given),
+      (response) => readContent(call.target, response),
+      // Such an answer is shown as an error, and a failed call of a tool is free.
+      ({ status }) => status < 400,
     );
     const { base64, ...view } = contentView(value);
     const shown = shownAs(value);
@@ -97,22 +93,17 @@ export function operationTools({ operationCache, calls, appClient, payerFor }: O
     const path = call.target.agentPaths?.mcp ?? '/mcp';
     const { value, ...receipt } = await calls.charged(call, async (signal, leave) => {
       try {
-        return {
-          value: await callMcpTool(
-            {
-              appClient,
-              target: call.target,
-              path,
-              id: call.id,
-              signal,
-              maxBytes: maxBufferedBytes,
-              limitMs: appClient.limitMs,
-            },
-            tool,
-            given,
-          ),
-          due: true,
+        const visit = {
+          appClient,
+          target: call.target,
+          path,
+          id: call.id,
+          signal,
+          maxBytes: maxBufferedBytes,
+          limitMs: appClient.limitMs,
         };
+        const answer = await callMcpTool(visit, tool, given);
+        return { value: answer, due: answer.isError !== true };
       } catch (error) {
         throw appClient.failure(error, call.target, signal);
       } finally {
@@ -153,25 +144,60 @@ function shownAs({ mediaType, bytes }: ResponseContent): ContentBlock | undefine
   return mediaType.startsWith('audio/') ? { type: 'audio', data: data(), mimeType: mediaType } : undefined;
 }
 
-/** Says first who wrote the description, so that nobody takes it for ours. */
+/**
+ * Names and hints are ours, whatever the author says: a title or a hint of his could make a client skip asking its user.
+ * The description says first who wrote it.
+ */
 function listed(
-  { slug, title }: Target,
-  { name, title: own, description, inputSchema, reads, way }: Operation,
+  { slug }: Target,
+  { name, title, description, inputSchema, way }: Operation,
   price: string,
 ): ListedTool {
   const files = way.kind === 'http' && way.body?.type === 'multipart/form-data' ? ' Send files as base64.' : '';
+  const words = [title, description].filter((text) => text !== '').join(': ');
+  const quoted = words === '' ? 'The author does not describe it.' : `${byAuthor} "${words.replaceAll('"', "'")}"`;
   return {
     name,
-    title: `${title.slice(0, 80)}: ${own}`,
-    description: `Operation of the hosted app ${slug}, described by the author of the app: ${own}${description === '' ? '' : `: ${description}`}${/[.!?…]$/.test(description) ? '' : '.'}${files} Price: ${parseMoney(price) === 0n ? 'free' : `${price} USD per call`}.`,
+    title: `${slug}: ${shortName(name)}`,
+    description: `Operation of the hosted app ${slug}. ${quoted}${files} Price: ${parseMoney(price) === 0n ? 'free' : `${price} USD per call`}.`,
     inputSchema,
-    outputSchema,
-    annotations: {
-      title: own,
-      readOnlyHint: reads,
-      destructiveHint: !reads,
-      idempotentHint: reads,
-      openWorldHint: true,
-    },
+    annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   };
+}
+
+const byAuthor = 'In the words of its author, not of Moorage:';
+
+function shortName(name: string): string {
+  return name.slice(name.indexOf(nameSeparator) + nameSeparator.length);
+}
+
+interface Candidate {
+  readonly target: Target;
+  readonly operation: Operation;
+}
+
+/** Those with any of the words, best first: a word in a name counts most, the whole name above all. */
+function rank(candidates: readonly Candidate[], query: string): Candidate[] {
+  const words = query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  if (words.length === 0) return [...candidates];
+  return candidates
+    .map((candidate) => ({ candidate, score: scoreOf(candidate, query.trim(), words) }))
+    .filter(({ score }) => score > 0)
+    .toSorted((one, other) => other.score - one.score)
+    .map(({ candidate }) => candidate);
+}
+
+function scoreOf({ target, operation }: Candidate, query: string, words: readonly string[]): number {
+  const { name, formerName, title, description } = operation;
+  if (query === name || query === formerName) return Number.POSITIVE_INFINITY;
+  const fields: readonly (readonly [text: string, weight: number])[] = [
+    [name.toLowerCase(), 4],
+    [title.toLowerCase(), 3],
+    [target.title.toLowerCase(), 2],
+    [description.toLowerCase(), 1],
+  ];
+  return words.reduce(
+    (sum, word) => sum + Math.max(0, ...fields.map(([text, weight]) => (text.includes(word) ? weight : 0))),
+    0,
+  );
 }

@@ -7,6 +7,7 @@ const exposed = [
   'idempotent-replayed',
   'link',
   'location',
+  'mcp-session-id',
   'ratelimit',
   'ratelimit-policy',
   'retry-after',

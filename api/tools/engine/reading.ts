@@ -59,7 +59,7 @@ export interface Reading {
 }
 
 export class ToolReader {
-  readonly #tool: Tool;
+  readonly tool: Tool;
   readonly #fields: z.ZodObject;
   /** The fields of a call, options included, as documents show them. */
   readonly shown: z.ZodObject;
@@ -67,7 +67,7 @@ export class ToolReader {
   readonly options: z.ZodObject;
 
   constructor(tool: Tool) {
-    this.#tool = tool;
+    this.tool = tool;
     const own = tool.long === true ? optionFields : commonFields;
     const clash = [...Object.keys(tool.input.shape), ...Object.keys(tool.aliases)].find((name) =>
       optionNames.has(name),
@@ -83,11 +83,11 @@ export class ToolReader {
    * @throws Problem (invalid-request, method-not-allowed)
    */
   readLink(query: Readonly<Record<string, string | string[]>>): Reading {
-    const known = [...Object.keys(this.#fields.shape), ...Object.keys(this.#tool.aliases)];
+    const known = [...Object.keys(this.#fields.shape), ...Object.keys(this.tool.aliases)];
     const unknown = Object.keys(query).filter((name) => !known.includes(name));
     const left = Object.fromEntries(Object.entries(query).filter(([name]) => known.includes(name)));
     const reading = this.read('query', left);
-    refuseChange(this.#tool, reading);
+    refuseChange(this.tool, reading);
     return unknown.length === 0 ? reading : { ...reading, warnings: unknownParameters(unknown, known) };
   }
 
@@ -96,7 +96,7 @@ export class ToolReader {
     if (!isFields(given)) return readPart(part, this.#fields, given) as never;
     const renamed = this.#renamed(part, given);
     const typed = part === 'query' ? coerceQuery(this.#fields, renamed as Record<string, string | string[]>) : renamed;
-    const schema = this.#tool.long === true && typed['job'] !== undefined ? this.options : this.#fields;
+    const schema = this.tool.long === true && typed['job'] !== undefined ? this.options : this.#fields;
     const read = readPart(part, schema, typed);
     const { left: input, taken } = split(read);
     return { part, options: taken, input: schema === this.#fields ? this.#refined(part, typed, input) : {} };
@@ -119,13 +119,13 @@ export class ToolReader {
 
   /** Fields of a tool may depend on each other; the rules for that are on its schema as a whole. */
   #refined(part: Part, typed: Record<string, unknown>, input: Record<string, unknown>): Record<string, unknown> {
-    const { input: schema } = this.#tool;
+    const { input: schema } = this.tool;
     if ((schema._zod.def.checks ?? []).length === 0) return input;
     return readPart(part, schema, split(typed).left);
   }
 
   #renamed(part: Part, given: Record<string, unknown>): Record<string, unknown> {
-    const { aliases } = this.#tool;
+    const { aliases } = this.tool;
     const named = new Map<string, string>();
     const errors: FieldError[] = [];
     const entries = Object.entries(given).map(([name, value]): [string, unknown] => {

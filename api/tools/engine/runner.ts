@@ -75,7 +75,8 @@ export interface ToolRun {
   readonly quota: Quota | undefined;
 }
 
-const usualMs = 30_000;
+/** Time limit of a call of a tool that sets none. */
+export const usualLimitMs = 30_000;
 const longMs = 600_000;
 const noSpending: Spending & { readonly quota: undefined } = {
   cost: zero,
@@ -87,7 +88,7 @@ const noSpending: Spending & { readonly quota: undefined } = {
 
 /** How long a call of this tool may take. */
 export function limitOf({ limitMs, long }: Tool): number {
-  return limitMs ?? (long === true ? longMs : usualMs);
+  return limitMs ?? (long === true ? longMs : usualLimitMs);
 }
 
 export class Runner {

@@ -43,7 +43,11 @@ export interface LongCalls {
     readonly payer: Payer;
     readonly session: string | undefined;
     readonly context?: string | undefined;
+    /** Called where the job is a new one, and not the same call in progress. */
+    readonly added?: () => void;
   }): Promise<string>;
+  /** Ends a job. @returns whether it was still in progress */
+  cancel(name: JobName): Promise<boolean>;
   wait(
     name: JobName,
     options: { readonly ms: number; readonly signal: AbortSignal; readonly report?: (progress: Progress) => void },
@@ -70,6 +74,11 @@ export interface ToolCall {
   /** How long to wait for a job, unless the caller sets it. */
   readonly waitMs: number;
   readonly report?: (progress: Progress) => void;
+  /**
+   * Whether its caller has canceled it or has gone, so that nobody will ask for the job that it began; without this, a job
+   * goes on after its caller.
+   */
+  readonly isCanceled?: () => boolean;
   /** The conversation that a new job belongs to, as an agent names it. */
   readonly context?: string;
 }

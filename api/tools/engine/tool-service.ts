@@ -89,8 +89,20 @@ export class ToolService {
       delivery,
     } = call;
     const fileWanted = delivery !== 'json';
-    const name = await this.#begun(call);
-    if (name !== undefined) return this.#job(call, name);
+    let isNew = false;
+    const name = await this.#begun({
+      ...call,
+      added: () => {
+        isNew = true;
+      },
+    });
+    if (name !== undefined) {
+      try {
+        return await this.#job(call, name);
+      } finally {
+        await this.#endUnknown(name, call, isNew);
+      }
+    }
     const { payer, via, id, signal, log, report } = call;
     const run = await this.#options.runner.run({
       tool,
@@ -127,7 +139,8 @@ export class ToolService {
   }
 
   /** The job that the call names, or begins; undefined where it is none. */
-  async #begun({ tool, reading, delivery, payer, context }: ToolCall): Promise<JobName | undefined> {
+  async #begun(call: ToolCall & { readonly added?: () => void }): Promise<JobName | undefined> {
+    const { tool, reading, delivery, payer, context } = call;
     const { input, options } = reading;
     if (delivery !== 'json') refuseRaw(tool);
     const { jobs, toolRegistry } = this.#options;
@@ -135,8 +148,24 @@ export class ToolService {
     if (jobs !== undefined && options.job !== undefined) return { id: options.job, tool: name, owner: payer.owner };
     toolRegistry.refuseOff(tool);
     if (jobs === undefined || tool.long !== true) return undefined;
-    const id = await jobs.begin({ tool: name, input, payer, session: options.s, context });
+    const { added } = call;
+    const id = await jobs.begin({
+      tool: name,
+      input,
+      payer,
+      session: options.s,
+      context,
+      ...(added === undefined ? {} : { added }),
+    });
     return { id, tool: name, owner: payer.owner };
+  }
+
+  /**
+   * Ends the job that a call began when its caller has gone before it got the handle: nobody else knows of it, and it
+   * would go on asking models.
+   */
+  async #endUnknown(name: JobName, { isCanceled }: ToolCall, isNew: boolean): Promise<void> {
+    if (isNew && isCanceled?.() === true) await this.#options.jobs?.cancel(name);
   }
 
   async #job(call: ToolCall, name: JobName): Promise<ToolResult> {

@@ -7,5 +7,5 @@ export function urlField(what: string): z.ZodString {
     .string()
     .min(1)
     .max(4_096)
-    .meta({ description: `${what}. A public http or https URL, such as https://example.org/page.`, format: 'uri' });
+    .meta({ description: `${what}. A public http or https URL.`, format: 'uri' });
 }

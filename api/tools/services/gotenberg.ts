@@ -35,7 +35,7 @@ export async function askGotenberg(
     timeoutMs,
     signal,
   });
-  if (answer.status !== 200) throw failure(answer, answer.status === 503 && (await isQueueing(urls, signal)));
+  if (answer.status !== 200) throw failure(answer, answer.status === 503 && (await isCrowded(urls, form, signal)));
   if (answer.bytes.length === 0) throw new Problem(toolFailed, 'Gotenberg returned an empty file.');
   return answer.bytes;
 }
@@ -79,11 +79,15 @@ const badRequests: readonly [pattern: RegExp, problem: (said: RegExpExecArray) =
   [/failed to print/, () => new Problem(unprocessable, 'The page is too large to print.')],
 ];
 
+/** Requests at which an engine has none free for another; those in progress are counted with those that wait. */
+const crowds: Readonly<Record<string, number>> = { chromium: 6, libreoffice: 2 };
+
 /**
- * Whether requests wait in its queues. Gotenberg answers 503 when the time of a request is over, whether it was worked on
- * or only waited.
+ * Whether others keep the engine of this form busy. Gotenberg answers 503 when the time of a request is over, whether it was
+ * worked on or only waited.
  */
-async function isQueueing(urls: ServiceUrls, signal: AbortSignal): Promise<boolean> {
+async function isCrowded(urls: ServiceUrls, form: string, signal: AbortSignal): Promise<boolean> {
+  const [, engine = ''] = form.split('/');
   const metrics = await askService(urls, 'gotenberg', {
     path: '/prometheus/metrics',
     method: 'GET',
@@ -92,7 +96,8 @@ async function isQueueing(urls: ServiceUrls, signal: AbortSignal): Promise<boole
     signal,
   }).catch(() => undefined);
   const text = new TextDecoder().decode(metrics?.bytes);
-  return [...text.matchAll(/^\w*_requests_queue_size(?:\{[^}]*\})? (\S+)$/gm)].some(([, size]) => Number(size) > 0);
+  const size = new RegExp(`^\\w*${engine}_requests_queue_size(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(text)?.[1];
+  return Number(size ?? 0) >= (crowds[engine] ?? Number.POSITIVE_INFINITY);
 }
 
 function failure({ status, bytes }: ServiceAnswer, isOverloaded: boolean): Problem {

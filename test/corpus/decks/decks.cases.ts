@@ -292,7 +292,9 @@ Rules begin slides
   {
     name: 'an image that is not there',
     outline: '# T\n## S\n![x](https://pictures.test/none.png)',
-    refused: /Slide 1 \("S"\)/,
+    titles: ['T', 'S'],
+    texts: ['[Picture not available: x]'],
+    warned: /Slide 1 .*placeholder/,
   },
   {
     name: 'a chart that would be empty',

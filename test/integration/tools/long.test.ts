@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
@@ -162,12 +163,17 @@ test('by /t: the file of a job is at its link for anybody, at poll_url for its c
   assert.equal(moneyToNumber(charged[0]?.cost ?? assert.fail()), 0.0001);
 });
 
-test('by /mcp: who asks for progress hears it rise until the result; who does not gets a handle', async () => {
+test('by /mcp: a handle at once, also for who asks for progress; with wait, progress rises until the result', async () => {
   const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new StreamableHTTPClientTransport(new URL(`${at(1).url}/mcp`)));
   const heard: number[] = [];
-  const reported = await client.callTool(
+  const first = await client.callTool(
     { name: 'deep_research', arguments: { question: 'How will it be?' } },
+    { onprogress: () => undefined, timeout: 10_000 },
+  );
+  const begun = envelope.parse(first.structuredContent).job?.id ?? assert.fail('no job');
+  const reported = await client.callTool(
+    { name: 'deep_research', arguments: { job: begun, wait: 60 } },
     {
       onprogress: ({ progress }) => {
         heard.push(progress);
@@ -184,6 +190,42 @@ test('by /mcp: who asks for progress hears it rise until the result; who does no
   );
   await client.close();
 });
+
+for (const mode of ['auto', 'legacy'] as const)
+  test(`by /mcp, ${mode}: a call that is canceled before it has the handle ends its job and its model calls`, async () => {
+    const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${at(1).url}/mcp`)));
+    const open = Promise.withResolvers<undefined>();
+    gate = open.promise;
+    const before = router.asked.length;
+    const abort = new AbortController();
+    const call = client.callTool(
+      { name: 'deep_research', arguments: { question: `Is it ${mode}?`, wait: 60 } },
+      { signal: abort.signal },
+    );
+    call.catch(() => undefined);
+    while (router.asked.length === before) await sleep(20);
+    abort.abort(new Error('enough'));
+    await assert.rejects(call);
+    const state = async (): Promise<string> => {
+      const [job] = await database.query(
+        {
+          name: 'canceled-job',
+          text: "select state || ' ' || coalesce(problem ->> 'slug', '') as state from tools.job where input ->> 'question' = $1",
+          row: z.object({ state: z.string() }),
+        },
+        [`Is it ${mode}?`],
+      );
+      return job?.state ?? 'none';
+    };
+    for (let tries = 0; (await state()) !== 'failed job-canceled' && tries < 250; tries += 1) await sleep(20);
+    assert.equal(await state(), 'failed job-canceled');
+    const asked = router.asked.length;
+    open.resolve(undefined);
+    await sleep(1_000);
+    assert.equal(router.asked.length, asked);
+    await client.close();
+  });
 
 test(
   'a job whose process is killed in the middle is taken up by another, and its cost is that of both',

@@ -196,7 +196,7 @@ describe('code that means harm', () => {
     const deep = await run('Array(2e3).fill().reduce((inner) => [inner], "]\\"")');
     assert.deepEqual([deep.truncated, z.string().parse(deep.value).slice(0, 3)], [true, '[[[']);
     await assert.rejects(
-      call(tool, { code: '1', input: `${'['.repeat(50_000)}${']'.repeat(50_000)}` }),
+      call(tool, { code: '1', input: JSON.parse(`${'['.repeat(50_000)}${']'.repeat(50_000)}`) as unknown }),
       isProblem('unprocessable', /nested too deeply/),
     );
   });

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { memoryBudgetMb } from '../../../api/tools/engine/workers/memory-budget.ts';
+import { memoryBudgetMb } from '../../../api/tools/engine/workers/shared-resources.ts';
 import { programFolder } from '../../../api/tools/engine/workers/worker-process.ts';
 import type { Workers } from '../../../api/tools/engine/workers/workers.ts';
 import { transports } from '../../support/tools/worker-transports.ts';

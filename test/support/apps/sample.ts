@@ -10,6 +10,8 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import type { App } from '../../../api/apps/hosted-apps.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
+import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { Tool } from '../../../api/tools/tool.ts';
 import type { WritableStore } from '../../../lib/kubernetes/index.ts';
 import { baseUrl, site, sampleApp, sampleApps, silent } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';
@@ -31,11 +33,14 @@ export interface AppsSample extends Pick<Api, 'app' | 'apps' | 'models'> {
 export interface AppsSampleOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly operationDiscovery?: AppsOptions['operationDiscovery'];
+  /** Makes the tools beside the operations; default: sample tools. */
+  readonly make?: (services: ToolDependencies) => readonly Tool[];
 }
 
 export async function sampleAppsServer({
   environment = {},
-  operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 10_000 },
+  operationDiscovery = { everyMs: 20, staleMs: 60_000, limitMs: 30_000 },
+  make = () => sampleTools,
 }: AppsSampleOptions = {}): Promise<AppsSample> {
   const registry = new Registry();
   const origins = new Map<string, string>();
@@ -54,7 +59,7 @@ export async function sampleAppsServer({
     registry,
     log: silent,
     ending: new AbortController().signal,
-    makeTools: () => sampleTools,
+    makeTools: make,
     guides: [],
     operationDiscovery,
   });

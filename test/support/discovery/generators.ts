@@ -1,4 +1,4 @@
-// Generators of clients by other people, installed once from npm and PyPI, apart from our own packages: they need
+// Clients by other people and generators of them, installed once from npm and PyPI, apart from our own packages: they need
 // another TypeScript.
 import { execFileSync, type ExecFileSyncOptions } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
@@ -7,6 +7,7 @@ import { paths } from '../../../cluster/paths.ts';
 
 const npmPackages = ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', 'typescript@5.9.3'];
 const pythonPackage = 'openapi-python-client==0.26.2';
+const mcpClients = ['mcp==2.3.0', 'fastmcp==4.1.2'];
 const goGenerator = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
 export const goRuntime = 'github.com/oapi-codegen/runtime@v1.8.0';
 const quiet: ExecFileSyncOptions = { stdio: ['ignore', 'ignore', 'inherit'] };
@@ -21,9 +22,18 @@ export function installForTypeScript(): string {
 
 /** @returns the folder of the programs */
 export function installForPython(): string {
-  const folder = once('openapi-python-client', pythonPackage, (at) => {
+  return installFromPyPI('openapi-python-client', [pythonPackage]);
+}
+
+/** MCP clients of other people: Anthropic's for Python, and FastMCP. @returns the folder of the programs */
+export function installMcpClients(): string {
+  return installFromPyPI('mcp-clients', mcpClients);
+}
+
+function installFromPyPI(name: string, packages: readonly string[]): string {
+  const folder = once(name, packages.join(' '), (at) => {
     execFileSync('python3', ['-m', 'venv', '--clear', at], quiet);
-    execFileSync(join(at, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', pythonPackage], quiet);
+    execFileSync(join(at, 'bin', 'pip'), ['install', '-q', '--disable-pip-version-check', ...packages], quiet);
   });
   return join(folder, 'bin');
 }

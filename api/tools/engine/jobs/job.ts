@@ -12,6 +12,8 @@ export interface JobCall {
   readonly session: string | undefined;
   /** The conversation that it belongs to, as an agent names it. */
   readonly context?: string | undefined;
+  /** Called where the job is a new one, and not the same call in progress. */
+  readonly added?: () => void;
 }
 
 export type JobState = 'queued' | 'running' | 'done' | 'failed';

@@ -89,7 +89,8 @@ export class Jobs {
    * of one network are the same, and the id of a job is the permission to read it, so each call is a new job. @returns
    * its id. @throws Problem (too-many-jobs)
    */
-  async begin({ tool, input, payer, session, context }: JobCall): Promise<string> {
+  async begin(call: JobCall): Promise<string> {
+    const { tool, input, payer, session, context } = call;
     const { database, maximum = { anonymous: 3, key: 10, all: 500 }, maxKept = 20 } = this.#options;
     const id = randomUUID();
     const keyed = payer.kind === 'key';
@@ -123,6 +124,7 @@ export class Jobs {
         throw error;
       });
     if (added !== undefined) {
+      reportAdded(call);
       this.#worker.wake();
       return id;
     }
@@ -235,6 +237,10 @@ export class Jobs {
   get #keepMs(): number {
     return this.#options.keepMs ?? 86_400_000;
   }
+}
+
+function reportAdded({ added }: JobCall): void {
+  added?.();
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

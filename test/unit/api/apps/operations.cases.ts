@@ -1,4 +1,6 @@
-// Documents of apps: a shop, and those that are made to hurt.
+// Documents of apps: a shop, and those that are made to hurt; and an MCP server as those of 2025 are.
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { z } from 'zod';
 
 export const shop = {
   openapi: '3.1.0',
@@ -119,9 +121,9 @@ export const hostile: Readonly<Record<string, { document: unknown; expected: rea
         Array.from({ length: 10_000 }, (_none, index) => [`/p${index}`, { get: { operationId: 'same' } }]),
       ),
     },
-    expected: ['many.same', ...Array.from({ length: 63 }, (_none, index) => `many.same_${index + 2}`)],
+    expected: ['many__same', ...Array.from({ length: 63 }, (_none, index) => `many__same_${index + 2}`)],
   },
-  bomb: { document: withSchemas(bomb(40)), expected: ['bomb.x'] },
+  bomb: { document: withSchemas(bomb(40)), expected: ['bomb__x'] },
   wide: {
     document: withSchemas({
       L0: {
@@ -134,7 +136,7 @@ export const hostile: Readonly<Record<string, { document: unknown; expected: rea
   },
   circle: {
     document: withSchemas({ A: { $ref: '#/components/schemas/B' }, B: { $ref: '#/components/schemas/A' } }, 'A'),
-    expected: ['circle.x'],
+    expected: ['circle__x'],
   },
   outside: {
     document: withSchemas(
@@ -149,7 +151,7 @@ export const hostile: Readonly<Record<string, { document: unknown; expected: rea
       },
       'A',
     ),
-    expected: ['outside.x'],
+    expected: ['outside__x'],
   },
   aliases: {
     document: `openapi: 3.1.0\na: &a [x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 12 }, (_none, index) => `k${index}: &k${index} [${Array.from({ length: 9 }, () => (index === 0 ? '*a' : `*k${index - 1}`)).join(',')}]`).join('\n')}`,
@@ -170,7 +172,7 @@ export const hostile: Readonly<Record<string, { document: unknown; expected: rea
         'http://evil.example/': { get: {} },
       },
     },
-    expected: ['names.web_search', 'names.proto', `names.${'x'.repeat(56)}`, 'names.operation'],
+    expected: ['names__web_search', 'names__proto', `names__${'x'.repeat(56)}`, 'names__operation'],
   },
   types: {
     document: {
@@ -189,6 +191,69 @@ export const hostile: Readonly<Record<string, { document: unknown; expected: rea
       servers: 'x',
       security: 'y',
     },
-    expected: ['types.get_a', 'types.post_a'],
+    expected: ['types__get_a', 'types__post_a'],
   },
 };
+
+export async function textOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString();
+}
+
+/** As servers of 2025 speak: with a session, and no word of the newer revision. */
+export function oldMcpApp(sessions: Set<string>): RequestListener {
+  const results: Readonly<Record<string, object>> = {
+    initialize: {
+      protocolVersion: '2025-03-26',
+      capabilities: { tools: {} },
+      serverInfo: { name: 'old', version: '1' },
+    },
+    'tools/list': {
+      tools: [
+        {
+          name: 'greet',
+          description: 'Greets.',
+          inputSchema: { type: 'object', properties: { who: { type: 'string' } } },
+        },
+      ],
+    },
+    'tools/call': { content: [{ type: 'text', text: 'hello' }] },
+  };
+  return (request, response) => {
+    const session = String(request.headers['mcp-session-id']);
+    if (request.method === 'DELETE') {
+      sessions.delete(session);
+      response.writeHead(200).end();
+      return;
+    }
+    if (request.method !== 'POST') {
+      response.writeHead(405).end();
+      return;
+    }
+    void textOf(request)
+      .then((text) => {
+        const { id, method } = z
+          .looseObject({ id: z.union([z.number(), z.string()]).optional(), method: z.string() })
+          .parse(JSON.parse(text));
+        if (method !== 'initialize' && !sessions.has(session)) {
+          response
+            .writeHead(400, { 'content-type': 'application/json' })
+            .end('{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}');
+          return;
+        }
+        if (id === undefined) {
+          response.writeHead(202).end();
+          return;
+        }
+        const begun = `session-${sessions.size}`;
+        if (method === 'initialize') sessions.add(begun);
+        response.writeHead(200, {
+          'content-type': 'application/json',
+          ...(method === 'initialize' ? { 'mcp-session-id': begun } : {}),
+        });
+        response.end(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? {} }));
+      })
+      .catch(() => undefined);
+  };
+}

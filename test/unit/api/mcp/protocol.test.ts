@@ -1,7 +1,10 @@
 // /mcp with the official client, in the current revision and in those of 2025.
 import assert from 'node:assert/strict';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
+import { z } from 'zod';
+import { defineTool } from '../../../../api/tools/tool.ts';
 import { migratedDatabase } from '../../../support/ledger/snapshot.ts';
 import { toolAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
@@ -37,17 +40,16 @@ for (const era of ['auto', 'legacy'] as const) {
     const { tools } = await client.listTools();
     assert.deepEqual(
       tools.map(({ name }) => name),
-      ['echo', 'draw', 'fail', 'one_of', 'off', 'asks'],
+      ['echo', 'draw', 'fail', 'one_of', 'search_tools', 'call_tool', 'off', 'asks'],
     );
     assert.deepEqual(tools[0]?.annotations, {
-      title: 'Echo',
       readOnlyHint: true,
       destructiveHint: false,
       idempotentHint: true,
       openWorldHint: false,
     });
     assert.deepEqual(tools[0].inputSchema.required, ['text']);
-    assert.match(tools[4]?.description ?? '', /Not available here\. .*tools\.gotenberg\.enabled/);
+    assert.match(tools[6]?.description ?? '', /Not available here\. .*tools\.gotenberg\.enabled/);
     await client.close();
   });
 
@@ -190,10 +192,91 @@ for (const revision of ['2025-03-26', '2025-06-18', '2025-11-25']) {
       clientInfo: { name: 'test', version: '1' },
     });
     assert.deepEqual([protocolVersion, Object.keys(capabilities as object)], [revision, ['tools', 'resources']]);
-    assert.equal(((await send('tools/list', {}))['tools'] as unknown[]).length, 6);
+    assert.equal(((await send('tools/list', {}))['tools'] as unknown[]).length, 8);
     assert.match(
       JSON.stringify(await send('tools/call', { name: 'echo', arguments: { text: 'ahoy' } })),
       /"echoed":"ahoy"/,
     );
   });
 }
+
+/** A message of 2025, as its text. */
+async function send(
+  message: Record<string, unknown>,
+  headers: Record<string, string> = {},
+  at = url,
+): Promise<{ status: number; session: string | null; text: string }> {
+  const response = await fetch(at, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2025-11-25',
+      ...headers,
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', ...message }),
+  });
+  return { status: response.status, session: response.headers.get('mcp-session-id'), text: await response.text() };
+}
+
+test('a message without what it needs is refused in a sentence that names the field', async () => {
+  for (const [message, words] of [
+    [{ method: 'tools/call', params: { arguments: {} } }, /params\.name is missing\. Send the name of a tool/],
+    [{ method: 'tools/call', params: { name: 7 } }, /params\.name must be a string/],
+    [{ method: 'tools/call' }, /params\.name is missing/],
+    [{ method: 'tools/call', params: { name: 'echo', arguments: [1] } }, /params\.arguments must be an object/],
+    [{ method: 'resources/read', params: {} }, /params\.uri is missing/],
+  ] as const) {
+    const { text } = await send({ id: 1, ...message });
+    assert.match(text, words);
+    assert.match(text, /-32602/);
+    assert.doesNotMatch(text, /invalid_type|expected|\[\\n/);
+  }
+});
+
+test('a client that accepts anything gets an answer', async () => {
+  for (const accept of ['*/*', 'text/html, */*;q=0.1'])
+    assert.match((await send({ id: 1, method: 'tools/list' }, { accept })).text, /search_tools/, accept);
+  assert.equal((await send({ id: 1, method: 'tools/list' }, { accept: 'text/html' })).status, 406);
+});
+
+test('a session says whose requests are canceled: nobody else ends them', async () => {
+  const begun = Promise.withResolvers<AbortSignal>();
+  const slow = defineTool({
+    name: 'slow',
+    title: 'Slow',
+    description: 'Of the tests.',
+    price: '0',
+    openWorld: false,
+    input: z.strictObject({}),
+    output: z.object({ ok: z.boolean() }),
+    example: {},
+    async run(_input, { signal }) {
+      begun.resolve(signal);
+      await sleep(20_000, undefined, { signal });
+      return { result: { ok: true } };
+    },
+  });
+  const own = await sampleToolApp({ tools: [slow], environment: { DATABASE_URL: migratedDatabase } });
+  const serving = await startServer({ port: 0, host: '127.0.0.1', listener: own.app, log: silent });
+  const at = new URL(`http://127.0.0.1:${serving.port}/mcp`);
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
+  const initialize = async (): Promise<string> =>
+    (await send({ id: 0, method: 'initialize', params }, {}, at)).session ?? assert.fail('no session');
+  const [mine, other] = [await initialize(), await initialize()];
+  assert.ok(mine.length >= 32 && other !== mine);
+  const call = send({ id: 7, method: 'tools/call', params: { name: 'slow' } }, { 'mcp-session-id': mine }, at);
+  const signal = await begun.promise;
+  const cancel = (headers: Record<string, string>, requestId: number | string): Promise<unknown> =>
+    send({ method: 'notifications/cancelled', params: { requestId } }, headers, at);
+  await cancel({}, 7);
+  await cancel({ 'mcp-session-id': other }, 7);
+  await cancel({ 'mcp-session-id': mine }, 8);
+  await cancel({ 'mcp-session-id': mine }, '7');
+  assert.equal(signal.aborted, false);
+  await cancel({ 'mcp-session-id': mine }, 7);
+  assert.equal(signal.aborted, true);
+  assert.match((await call).text, /canceled/);
+  await serving.drain({ graceMs: 0, limitMs: 1_000, endStreams: () => undefined });
+  await own.stop();
+});

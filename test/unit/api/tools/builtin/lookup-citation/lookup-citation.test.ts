@@ -163,8 +163,8 @@ describe('lookup_citation', () => {
     await fails({ doi: '10.5555/busy' }, 'fetch-failed', /status 503/);
     await fails({ doi: 'nonsense' }, 'invalid-request', /not a DOI/);
     await fails({ arxiv: '../../x' }, 'invalid-request', /not an arXiv id/);
-    await fails({}, 'invalid-request', /exactly one/);
-    await fails({ doi: '10.1/x', query: 'y' }, 'invalid-request', /exactly one/);
+    await fails({}, 'invalid-request', /"doi" is missing, and so are arxiv and query/);
+    await fails({ doi: '10.1/x', query: 'y' }, 'invalid-request', /"query" cannot be combined with doi/);
   });
 
   it('lets no document grow by its entities', async () => {
