@@ -16,9 +16,9 @@ const query = z.strictObject({
   ...pageFields,
   category: categories.optional().describe(`Only of this category: ${categories.options.join(', ')}.`),
   state: z
-    .enum(projectStates)
-    .optional()
-    .describe(`Only in this state: ${projectStates.join(', ')}.`),
+    .enum([...projectStates, 'all'])
+    .default('live')
+    .describe(`Only in this state: ${projectStates.join(', ')}; all: in any.`),
   q: z
     .string()
     .max(200)
@@ -40,7 +40,7 @@ export function projectEndpoints(projects: Projects, baseUrl: string): Endpoint[
       tag: 'catalog',
       summary: 'List the hosted apps',
       description:
-        'The apps of the catalog, deployed or not, and all submitted apps: upstream repository, stars, category, licence, state and URL. The header Link has the next page too.',
+        'The apps that are live: upstream repository, stars, category, licence, state and URL. With `state`, those that are in another state, of the catalog and submitted ones; `state=all` lists every app. The header Link has the next page too.',
       query,
       output: projectList,
       freshSeconds,

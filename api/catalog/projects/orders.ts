@@ -68,18 +68,19 @@ function lastIfUnknown(value: number | null): SortKey {
 
 export interface Filter {
   readonly category?: ProjectRecord['category'] | undefined;
-  readonly state?: ProjectRecord['state'] | undefined;
+  /** Default: all. */
+  readonly state?: ProjectRecord['state'] | 'all' | undefined;
   readonly q?: string | undefined;
 }
 
 /** Whether a record is asked for; of a search, each word has to be in it. */
-export function matcher({ category, state, q = '' }: Filter): (record: ProjectRecord) => boolean {
+export function matcher({ category, state = 'all', q = '' }: Filter): (record: ProjectRecord) => boolean {
   const words = q
     .toLowerCase()
     .split(/\s+/)
     .filter((word) => word !== '');
   return (record) =>
     (category === undefined || record.category === category) &&
-    (state === undefined || record.state === state) &&
+    (state === 'all' || record.state === state) &&
     words.every((word) => record.text.includes(word));
 }

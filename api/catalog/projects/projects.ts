@@ -106,7 +106,7 @@ export class Projects {
       says: 'There is no app',
       name: slug,
       names: [...records.keys()],
-      all: 'GET /api/projects lists all apps.',
+      all: 'GET /api/projects?state=all lists all apps.',
     });
   }
 

@@ -51,13 +51,15 @@ export function catalogRecord(known: CatalogApp, app: App | undefined): ProjectR
 
 /** An app that was submitted or made by hand. */
 export function appRecord(app: App): ProjectRecord {
-  const { listing } = withSettings(app.spec, readSettings(app.status?.built?.settings));
+  const { listing } = isWithheld(app)
+    ? { listing: { category: app.spec.listing.category } }
+    : withSettings(app.spec, readSettings(app.status?.built?.settings));
   const noted = app.metadata.annotations ?? {};
   return record(
     {
       slug: app.metadata.name,
       listing,
-      note: app.spec.submission.note,
+      note: isWithheld(app) ? undefined : app.spec.submission.note,
       titleZh: noted[annotations.titleZh] ?? null,
       descriptionZh: noted[annotations.descriptionZh] ?? null,
       source: repositoryOf(app).url,
@@ -65,6 +67,14 @@ export function appRecord(app: App): ProjectRecord {
     app,
     false,
   );
+}
+
+/**
+ * Whether what is said of an app is not shown: a stranger submitted it, and it has never been live (its address stays in
+ * the status).
+ */
+function isWithheld({ metadata, status }: App): boolean {
+  return metadata.labels?.[labels.caller] !== undefined && status?.url === undefined;
 }
 
 /**

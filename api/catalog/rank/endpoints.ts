@@ -23,7 +23,7 @@ function rankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
     tag: 'catalog',
     summary: 'Rank the hosted apps',
     description:
-      'Scores of each app on onboarding, quality, cost, stability and retention, each from recorded data by a published formula, with its interval. What is not measured is null, with the reason. There is a total score only by weights that you send.',
+      'Scores of each live app on onboarding, quality, cost, stability and retention, each from recorded data by a published formula, with its interval. What is not measured is null, with the reason. There is a total score only by weights that you send.',
     query: z.strictObject({ ...pageFields, weights: weightsField.optional() }),
     output: rankList,
     freshSeconds,

@@ -7,6 +7,7 @@ import {
   type ProjectEntry,
   type ProjectList,
 } from '../../../../../api/catalog/projects/views.ts';
+import { liveApps } from '../../../../../api/apps/live-apps.ts';
 import { catalogSlugs } from '../../../../../crds/catalog-slugs.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
 import { baseUrl, sampleApp } from '../../../../support/api/sample.ts';
@@ -28,8 +29,10 @@ const list = async (query = ''): Promise<ProjectList> => {
   return projectList.strict().parse(await response.json());
 };
 const slugsOf = async (query = ''): Promise<string[]> => (await list(query)).projects.map(({ slug }) => slug);
+/** With those that are not live. */
+const everySlug = (query = ''): Promise<string[]> => slugsOf(`?state=all${query}`);
 const entry = async (slug: string): Promise<ProjectEntry> => {
-  const found = (await list('?limit=200')).projects.find((one) => one.slug === slug);
+  const found = (await list('?state=all&limit=200')).projects.find((one) => one.slug === slug);
   assert.ok(found !== undefined, slug);
   return found;
 };
@@ -37,7 +40,7 @@ const rejection = { rule: 'license/missing', message: 'No licence was found', fi
 const since = '2026-02-01T00:00:00Z';
 
 test('the eight are listed without a cluster, each with upstream, category and why it is not live [spec projects.entry endpoint.projects]', async () => {
-  const { projects, total, next } = await list();
+  const { projects, total, next } = await list('?state=all');
   assert.deepEqual(projects.map(({ slug }) => slug).toSorted(), catalogSlugs.toSorted());
   assert.deepEqual([total, next], [8, null]);
   const titles = projects.map(({ title }) => title.toLowerCase());
@@ -88,7 +91,8 @@ test('a live app of the eight has its URL and since when, and no reason', async 
   assert.deepEqual([repo, source], ['https://github.com/open-webui/open-webui', 'https://git.test/mirror/open-webui']);
   assert.deepEqual([page, machine_readable], [`${baseUrl}/apps/chat-ui-1`, `${baseUrl}/api/projects/chat-ui-1`]);
   assert.equal(status_url, `${baseUrl}/api/submit-status/mirror/open-webui?host=git.test`);
-  assert.equal((await list()).total, 8);
+  assert.equal((await list('?state=all')).total, 8);
+  assert.deepEqual(await slugsOf(), ['chat-ui-1']);
 });
 
 const standings: readonly (readonly [state: string, status: HostedAppStatus | undefined, reason: RegExp])[] = [
@@ -103,8 +107,40 @@ for (const [state, status, reason] of standings)
     assert.deepEqual([shown.state, shown.url, shown.title, shown.category], [state, null, 'draw', 'other']);
     assert.match(shown.state_reason ?? '', reason);
     assert.equal(shown.since, status?.since ?? '2026-01-01T00:00:00Z');
-    assert.equal((await list()).total, 9);
+    assert.equal((await list('?state=all')).total, 9);
+    assert.deepEqual(await slugsOf(), [], 'only live apps are listed unless another state is asked for');
   });
+
+test('attack: what a stranger says of an app is shown once the app has been live, and not before', async () => {
+  const text = '"><script>alert(1)</script>';
+  const said = (status: HostedAppStatus): ReturnType<typeof sampleApp> => {
+    const app = sampleApp('draw', undefined, status, { 'moorage.dev/caller': 'c' });
+    return { ...app, spec: { ...app.spec, submission: { note: text } } };
+  };
+  const settings = JSON.stringify({ listing: { title: text, description: text, upstream: 'https://evil.test/' } });
+  const built = { image: 'i', commit: 'a'.repeat(40), inputsHash: 'h', settings };
+  server.store.replace([said({ phase: 'Rejected', since, rejection, built })]);
+  assert.deepEqual(await everySlug(`&q=${encodeURIComponent('script')}`), []);
+  const before = await entry('draw');
+  assert.deepEqual([before.title, before.description], ['draw', '']);
+  assert.equal(before.repo, before.source);
+  assert.doesNotMatch(JSON.stringify(before), /<script|evil/);
+  server.store.replace([]);
+  server.store.replace([said({ ...liveAt('https://draw.apps.test/'), built })]);
+  assert.equal((await entry('draw')).title, text);
+});
+
+test('the tool list_apps and the list of projects have the same apps', async () => {
+  server.store.replace([
+    sampleApp('draw', undefined, liveAt('https://draw.apps.test/')),
+    sampleApp('gone', undefined, { phase: 'Rejected', since, rejection }),
+  ]);
+  assert.deepEqual(
+    liveApps(server.store.list()).map(({ slug }) => slug),
+    await slugsOf(),
+  );
+  assert.deepEqual(await slugsOf(), ['draw']);
+});
 
 test('a submitted app that has the name of one of the eight is not taken for it, unless it comes from the same repository', async () => {
   const submitted = { 'moorage.dev/caller': 'c' };
@@ -126,12 +162,17 @@ test('a submitted app that has the name of one of the eight is not taken for it,
 
 test('filters: category, state and words in either language', async () => {
   server.store.replace([sampleApp('draw', undefined, { phase: 'Rejected', since, rejection })]);
-  assert.deepEqual((await slugsOf('?category=chat')).toSorted(), ['chat-ui-1', 'chat-ui-2', 'chat-ui-3', 'chat-ui-4']);
+  assert.deepEqual((await everySlug('&category=chat')).toSorted(), [
+    'chat-ui-1',
+    'chat-ui-2',
+    'chat-ui-3',
+    'chat-ui-4',
+  ]);
   assert.deepEqual(await slugsOf('?state=rejected'), ['draw']);
   assert.deepEqual(await slugsOf('?state=live'), []);
-  assert.deepEqual(await slugsOf('?q=PDF%20formulas'), ['pdf-translate']);
-  assert.deepEqual(await slugsOf(`?q=${encodeURIComponent('演示文稿')}`), ['slide-generator']);
-  assert.deepEqual(await slugsOf('?q=pdf&category=chat'), []);
+  assert.deepEqual(await everySlug('&q=PDF%20formulas'), ['pdf-translate']);
+  assert.deepEqual(await everySlug(`&q=${encodeURIComponent('演示文稿')}`), ['slide-generator']);
+  assert.deepEqual(await everySlug('&q=pdf&category=chat'), []);
 });
 
 test('sorted by since, the newest comes first and what is not deployed last', async () => {
@@ -139,18 +180,18 @@ test('sorted by since, the newest comes first and what is not deployed last', as
     sampleApp('old', undefined, { phase: 'Rejected', since: '2026-01-02T00:00:00Z', rejection }),
     sampleApp('new', undefined, { phase: 'Rejected', since: '2026-03-02T00:00:00Z', rejection }),
   ]);
-  assert.deepEqual((await slugsOf('?sort=since')).slice(0, 2), ['new', 'old']);
+  assert.deepEqual((await everySlug('&sort=since')).slice(0, 2), ['new', 'old']);
 });
 
 test('pages: next leads through all of them, in the body and in Link', async () => {
   const seen: string[] = [];
-  let path: string | null = '/api/projects?limit=3&sort=stars';
+  let path: string | null = '/api/projects?state=all&limit=3&sort=stars';
   while (path !== null) {
     const response = await server.request(path);
     const { projects, next, total } = projectList.parse(await response.json());
     assert.equal(total, 8);
     assert.equal(response.headers.get('link'), next === null ? null : `<${next}>; rel="next"`);
-    assert.ok(next === null || next.startsWith(`${baseUrl}/api/projects?limit=3&`), String(next));
+    assert.ok(next === null || new URL(next).searchParams.get('state') === 'all', String(next));
     seen.push(...projects.map(({ slug }) => slug));
     path = next === null ? null : next.slice(baseUrl.length);
   }
@@ -162,7 +203,7 @@ test('the list is 304 for who has it, until an app changes', async () => {
   const etag = first.headers.get('etag') ?? '';
   const again = await server.request('/api/projects', { headers: { 'if-none-match': etag } });
   assert.deepEqual([again.status, await again.text()], [304, '']);
-  server.store.set(sampleApp('draw'));
+  server.store.set(sampleApp('draw', undefined, liveAt('https://draw.apps.test/')));
   assert.equal((await server.request('/api/projects', { headers: { 'if-none-match': etag } })).status, 200);
 });
 
@@ -190,7 +231,7 @@ test('an app that is not there is 404, with similar slugs [spec errors.404 endpo
   assert.equal(problem.type, `${baseUrl}/problems/unknown-project`);
   assert.equal(
     problem.detail,
-    'There is no app "pdf-translator". Did you mean pdf-translate? GET /api/projects lists all apps.',
+    'There is no app "pdf-translator". Did you mean pdf-translate? GET /api/projects?state=all lists all apps.',
   );
   assert.deepEqual(problem.nearest, ['pdf-translate']);
   assert.equal((await server.request('/api/projects/__proto__')).status, 404);

@@ -14,7 +14,8 @@ import { Stabilities } from '../../../../../api/catalog/rank/stability.ts';
 import { formulaList, rankList, type RankedApp, type RankList } from '../../../../../api/catalog/rank/views.ts';
 import { listing } from '../../../../../crds/hosted-app.ts';
 import { appOf } from '../../../../support/api/http-app.ts';
-import { baseUrl, site } from '../../../../support/api/sample.ts';
+import { baseUrl, sampleApp, site } from '../../../../support/api/sample.ts';
+import { liveAt } from '../../../../support/discovery/sample.ts';
 import { send } from '../../../../support/api/send.ts';
 
 const known = (slug: string): CatalogApp => ({
@@ -30,12 +31,19 @@ const figures = (passed: number, n: number, outages: number, usd?: string): Benc
   cost: usd === undefined ? undefined : parseMoney(usd),
 });
 
+const live = new Map(
+  ['a', 'b', 'c', 'd', 'e'].map((slug) => [
+    slug,
+    sampleApp(slug, known(slug).source, liveAt(`https://${slug}.apps.test/`)),
+  ]),
+);
 const retentions = new Retentions();
 const stabilities = new Stabilities();
 const projects = new Projects({
   baseUrl,
-  apps: { apps: { get: () => undefined, all: () => [] }, site },
-  catalog: ['a', 'b', 'c', 'd', 'e'].map(known),
+  apps: { apps: { get: (slug) => live.get(slug), all: () => [] }, site },
+  // The last one is not deployed.
+  catalog: ['a', 'b', 'c', 'd', 'e', 'f'].map(known),
   stars: new StarCounts(),
   telemetry: () => Promise.reject(new Error('not asked')),
   benchmark: () => Promise.resolve(undefined),
@@ -71,7 +79,7 @@ async function appIn(slug: string, query = ''): Promise<RankedApp> {
   return found;
 }
 
-test('every app has all five scores, each with its formula, and no total without weights [spec rank.scores endpoint.rank]', async () => {
+test('every live app has all five scores, each with its formula, and no total without weights [spec rank.scores endpoint.rank]', async () => {
   const { apps, weights, total, next } = await rank();
   assert.deepEqual([apps.map(({ slug }) => slug), weights, total, next], [['a', 'b', 'c', 'd', 'e'], null, 5, null]);
   for (const { score, score_reason, scores } of apps) {
