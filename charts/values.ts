@@ -220,6 +220,18 @@ const models = z.strictObject({
       'Daily limit in USD of what a caller with an API key is charged for tools, apps and the margin on model calls.',
     ),
   dailyCapUsd: usd.default('5').describe('Daily limit in USD of all calls that are paid with the platform key.'),
+  callsPerCaller: z
+    .int()
+    .min(1)
+    .default(8)
+    .describe(
+      'Maximum number of model calls that one caller without a key, or one app, may have in flight at a time. Until the first call of a day has ended, it is one.',
+    ),
+  callsInFlight: z
+    .int()
+    .min(1)
+    .default(256)
+    .describe('Maximum number of model calls in flight with the platform key, on all replicas together.'),
   callSeconds: z.int().min(1).max(900).default(120).describe('Time limit of a call, in seconds.'),
   listConfigMap: optional(name)
     .default('')

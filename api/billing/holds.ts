@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
 import { promotionAccount } from './ledger/accounts.ts';
 import type { Journal, JournalEntry } from './journal.ts';
-import type { Ledger, Line, LimitedAccount, SettlementSource } from './ledger/ledger.ts';
+import { flightProblem } from './calls-in-flight.ts';
+import type { FlightLimits, Ledger, Line, LimitedAccount, SettlementSource } from './ledger/ledger.ts';
 import type { Money } from './ledger/money.ts';
 import type { ReserveAnswer, SettleAnswer } from './ledger/shapes.ts';
 import type { Usage } from './ledger/usage.ts';
@@ -35,6 +36,8 @@ export interface Reservation {
   readonly credit?: LimitedAccount;
   /** The use that it is for, as far as it is known before. */
   readonly usage?: Usage;
+  /** Of a model call that the platform pays: how many of them may be in flight. */
+  readonly flight?: FlightLimits | undefined;
   /** Name of what is free for callers with a key: the platform bears it. */
   readonly free?: string | undefined;
 }
@@ -68,15 +71,18 @@ export class Holds {
     this.#options = options;
   }
 
-  /** Reserves money. @throws Problem (quota-exhausted, ledger-unavailable) */
-  async reserve({ id, payer, maxCost, ttlMs, credit, free, usage }: Reservation): Promise<Hold> {
+  /** Reserves money. @throws Problem (quota-exhausted, calls-stopped, calls-in-flight, ledger-unavailable) */
+  async reserve({ id, payer, maxCost, ttlMs, credit, free, usage, flight }: Reservation): Promise<Hold> {
     const { ledger, refused } = this.#options;
     const sides =
       credit === undefined ? { debit: payer.debit, credit: payer.credit } : { debit: chargedOf(payer, free), credit };
-    const reserve = (): Promise<ReserveAnswer> => ledger.reserve({ id, amount: maxCost, ttlMs, ...sides, usage });
+    const reserve = (): Promise<ReserveAnswer> =>
+      ledger.reserve({ id, amount: maxCost, ttlMs, ...sides, usage, flight });
     const first = await reserve();
     const answer = first.outcome === 'refused' && (await this.#settlingEnded()) ? await reserve() : first;
     if (answer.outcome === 'refused') {
+      const problem = flightProblem(answer, usage, Date.now());
+      if (problem !== undefined) throw problem;
       refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');
       throw quotaProblem(answer, { payer, fixed: credit !== undefined, ...sides }, maxCost, Date.now());
     }

@@ -1,11 +1,12 @@
 // What the rest of the API uses of this room: money and its keeping: the ledger, holds, prices, payers, quotas and idempotent requests.
 export { Database, runAsTask, type Statement, type Transaction } from './database/database.ts';
 export { openDatabase } from './database/open.ts';
+export { CallsInFlight } from './calls-in-flight.ts';
 export { type Hold, Holds } from './holds.ts';
 export { IdempotencyKeys } from './idempotency/keys.ts';
 export { idempotencyKey, idempotently, isUnguessable, replayHeaders, requestScope } from './idempotency/request.ts';
 export { authorAccount, marginAccount, revenueAccount, toolAccount } from './ledger/accounts.ts';
-export { type CostSource, Ledger, type Line } from './ledger/ledger.ts';
+export { type CostSource, type FlightLimits, Ledger, type Line } from './ledger/ledger.ts';
 export { moneyField } from './ledger/money-field.ts';
 export {
   formatMoney,
@@ -22,7 +23,7 @@ export {
   zero,
 } from './ledger/money.ts';
 export { openLedgerDatabase } from './database/open.ts';
-export { dailyLimitMetrics } from './metrics.ts';
+export { dailyLimitMetrics, overrunMetrics } from './metrics.ts';
 export { isDoubtful, type LookupResult, reconcile } from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';
 export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';
@@ -50,6 +51,8 @@ export {
 } from './prices/price-list.ts';
 export {
   billingProblems,
+  callsInFlight,
+  callsStopped,
   idempotencyInFlight,
   idempotencyMismatch,
   ledgerUnavailable,

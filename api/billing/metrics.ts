@@ -116,6 +116,31 @@ export function dailyLimitMetrics(registry: Registry, limitUsd: number, usedUsd:
   });
 }
 
+/** Model calls that cost more than was reserved for them. */
+export function overrunMetrics(registry: Registry, today: () => Promise<{ calls: number; excessUsd: number }>): void {
+  const gauge = (name: string, help: string, read: (now: { calls: number; excessUsd: number }) => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      async collect() {
+        const now = await inTime(today());
+        setOrRemove(this, now === undefined ? undefined : read(now));
+      },
+    });
+  };
+  gauge(
+    'moorage_model_calls_above_hold',
+    'Model calls of today (UTC) that cost the platform more than was reserved for them. Their callers and models are stopped.',
+    ({ calls }) => calls,
+  );
+  gauge(
+    'moorage_model_calls_above_hold_usd',
+    'What these calls cost beyond what was reserved, in USD.',
+    ({ excessUsd }) => excessUsd,
+  );
+}
+
 function setOrRemove(gauge: Gauge, value: number | undefined): void {
   if (value === undefined) gauge.remove();
   else gauge.set(value);

@@ -10,6 +10,22 @@ export const quotaExhausted: ProblemType = {
     '`actions` lists the ways to continue: with your own API key, with a smaller or cheaper call, or after the reset.',
 };
 
+export const callsStopped: ProblemType = {
+  slug: 'calls-stopped',
+  status: 503,
+  title: 'Calls are stopped for today',
+  description:
+    'A call cost this installation more than the maximum that was computed for it, so its caller and its model are stopped until the day (UTC) is over. `stopped` says which of the two. Calls with your own API key for the model router are not stopped.',
+};
+
+export const callsInFlight: ProblemType = {
+  slug: 'calls-in-flight',
+  status: 429,
+  title: 'Too many calls in progress',
+  description:
+    'The number of model calls that are made at the same time with the key of this installation is limited, for each caller and for all of them. Before the first call of a caller on a day has ended, the next one waits for it. Try again after the number of seconds in Retry-After, or send your own API key for the model router.',
+};
+
 export const ledgerUnavailable: ProblemType = {
   slug: 'ledger-unavailable',
   status: 503,
@@ -43,6 +59,8 @@ export const idempotencyMismatch: ProblemType = {
 
 export const billingProblems: readonly ProblemType[] = [
   quotaExhausted,
+  callsStopped,
+  callsInFlight,
   ledgerUnavailable,
   ledgerUnconfigured,
   idempotencyInFlight,

@@ -2,7 +2,7 @@
 // can be called.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
-import { type Money, moneyField, type PriceList, readPriceList } from '../billing/index.ts';
+import { type FlightLimits, type Money, moneyField, type PriceList, readPriceList } from '../billing/index.ts';
 import { modelsFile } from './catalog.ts';
 
 export interface RouterSettings {
@@ -31,6 +31,8 @@ export interface ModelSettings {
   readonly noticeDays: number;
   /** Longest call. */
   readonly callMs: number;
+  /** How many model calls that the platform pays may be in flight, on all replicas together. */
+  readonly inFlight: FlightLimits;
   /** Output tokens when a caller sets no limit, and the maximum that can be set. */
   readonly maxTokens: { readonly default: number; readonly max: number };
   /** How many days single uses and finished holds are kept; what they sum up to is kept for good. */
@@ -91,6 +93,16 @@ export const environment = z.object({
     .default(14)
     .describe('Days for which a version of the price list must be announced before it comes into effect.'),
   MOORAGE_CALL_SECONDS: count.max(900).default(120).describe('Time limit of a model call.'),
+  MOORAGE_CALLS_PER_CALLER: count
+    .default(8)
+    .describe(
+      'Maximum number of model calls that one caller without a key, or one app, may have in flight at a time. Until the first call of a day has ended, it is one.',
+    ),
+  MOORAGE_CALLS_IN_FLIGHT: count
+    .default(256)
+    .describe(
+      'Maximum number of model calls in flight with the platform key, on all replicas together. Others wait for up to 20 seconds.',
+    ),
   MOORAGE_USUAL_TOKENS: count.default(1024).describe('Output tokens when a caller names no number.'),
   MOORAGE_MAX_TOKENS: count.default(16_384).describe('Maximum number of output tokens that a caller can ask for.'),
   MOORAGE_KEEP_DAYS: count
@@ -138,6 +150,7 @@ export function readModelSettings(variables: NodeJS.ProcessEnv = process.env): M
     noticeDays: read.MOORAGE_PRICE_NOTICE_DAYS,
     prices: readPriceList(read.MOORAGE_PRICES, read.MOORAGE_PRICE_NOTICE_DAYS),
     callMs: read.MOORAGE_CALL_SECONDS * 1000,
+    inFlight: { caller: read.MOORAGE_CALLS_PER_CALLER, all: read.MOORAGE_CALLS_IN_FLIGHT },
     maxTokens: { default: Math.min(read.MOORAGE_USUAL_TOKENS, read.MOORAGE_MAX_TOKENS), max: read.MOORAGE_MAX_TOKENS },
     keepDays: read.MOORAGE_KEEP_DAYS,
     auditMs: read.MOORAGE_LEDGER_AUDIT_SECONDS * 1000,

@@ -11,6 +11,7 @@ export type { Settlement } from './metered/metered-router.ts';
 export { ask, maxCost, type Question } from './metered/question.ts';
 export {
   keyOutOfCredit,
+  keyChecksLimited,
   keyRefused,
   keyRequired,
   modelFailed,

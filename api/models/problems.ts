@@ -17,6 +17,14 @@ export const keyRefused: ProblemType = {
     'The Authorization header does not contain a valid API key for the model router. Send `Authorization: Bearer sk-…`, or omit the header to use the free quota.',
 };
 
+export const keyChecksLimited: ProblemType = {
+  slug: 'key-checks-limited',
+  status: 429,
+  title: 'Too many invalid API keys',
+  description:
+    'Your network has sent several API keys that the model router does not know. Further keys from it are not checked until some minutes have passed; keys that were valid a moment ago still work. Try again after the number of seconds in Retry-After, or omit the key to use the free quota.',
+};
+
 export const keyOutOfCredit: ProblemType = {
   slug: 'key-out-of-credit',
   status: 402,
@@ -91,6 +99,7 @@ export const requestUnknown: ProblemType = {
 export const modelProblems: readonly ProblemType[] = [
   keyRequired,
   keyRefused,
+  keyChecksLimited,
   keyOutOfCredit,
   modelsUnconfigured,
   routerUnavailable,

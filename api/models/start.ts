@@ -5,6 +5,7 @@ import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
 import { type Endpoint, keyedHash } from '../http/index.ts';
 import {
+  CallsInFlight,
   dailyLimitMetrics,
   type Database,
   IdempotencyKeys,
@@ -12,6 +13,7 @@ import {
   ledgerUnavailable,
   moneyToNumber,
   openLedger,
+  overrunMetrics,
   type OpenLedger,
   platformDay,
   reconcile,
@@ -28,7 +30,7 @@ import { modelsUnconfigured } from './problems.ts';
 import type { BillWindow, RouterBill } from './router/bill.ts';
 import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';
-import { reportMissingRecords, reportUnknownUpstreams } from './router/upstreams.ts';
+import { reportMissingRecords, reportPlatformLimit, reportUnknownUpstreams } from './router/upstreams.ts';
 import type { ModelApp } from './v1/apps.ts';
 import { usageEndpoints } from './usage/endpoints.ts';
 import { Assignments } from './v1/assignments.ts';
@@ -89,8 +91,13 @@ export function startModels(options: ModelsOptions): Models {
       const { used, held } = await opened.ledger.budget(platformDay(limits));
       return moneyToNumber(sumMoney([used, held]));
     });
+    overrunMetrics(options.registry, async () => {
+      const { calls, excess } = await opened.ledger.overruns();
+      return { calls, excessUsd: moneyToNumber(excess) };
+    });
     void reportUnknownUpstreams(catalog, router, log);
     void reportMissingRecords(router, log);
+    void reportPlatformLimit(router, log);
     current = {
       idempotency,
       baseUrl,
@@ -102,6 +109,7 @@ export function startModels(options: ModelsOptions): Models {
         log,
         callMs: settings.callMs,
         prices: settings.prices,
+        inFlight: new CallsInFlight({ limits: settings.inFlight }),
       }),
       assignments: new Assignments(opened.database),
       keys: new CallerKeys({ router, hash: (key) => keyedHash(`key:${key}`, options.callerSalt) }),

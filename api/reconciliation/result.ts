@@ -20,6 +20,7 @@ export const differenceKinds = {
   not_booked: 'unexplained',
   cost_differs: 'unexplained',
   hold_differs: 'unexplained',
+  above_hold: 'unexplained',
   pending: 'explained',
   not_yet_billed: 'explained',
   estimated: 'explained',

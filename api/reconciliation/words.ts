@@ -38,6 +38,7 @@ export const causes: Readonly<Record<DifferenceKind, string>> = {
   not_booked: 'the use has a cost, and nothing is booked',
   cost_differs: 'the use has another cost than the ledger',
   hold_differs: 'its hold says something else than what was booked',
+  above_hold: 'cost more than was reserved for it',
   pending: 'the router knows the cost, the ledger does not yet',
   not_yet_billed: 'settled within the last minutes, not in the bill yet',
   estimated: 'settled at an estimate, since the router had no record of the call',

@@ -25,6 +25,7 @@ import {
 } from '../billing/index.ts';
 import {
   keyOutOfCredit,
+  keyChecksLimited,
   keyRefused,
   keyRequired,
   modelFailed,
@@ -285,6 +286,7 @@ function problemsOf(tool: Tool): ProblemType[] {
   return [
     quotaExhausted,
     keyRefused,
+    keyChecksLimited,
     modelsUnconfigured,
     routerUnavailable,
     ledgerUnavailable,

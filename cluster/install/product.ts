@@ -59,6 +59,13 @@ async function ensureProductImage(
   return { reference: `${node.registryHost}/moorage/${target}@${digest}`, detail: cached ? 'unchanged' : 'built' };
 }
 
+/** Has the model router itself limit what the platform key may spend, where it can. Reports what it came to. */
+async function ensureKeyLimit(kubectl: Kubectl): Promise<string> {
+  const program = 'node api/models/router/limit-command.ts --ensure || true';
+  const command = ['-n', 'moorage-system', 'exec', 'deploy/moorage-api', '-c', 'api', '--', 'sh', '-c', program];
+  return (await kubectl(command)).trim();
+}
+
 /** Base images of the pipeline's build plans. */
 const pipelineBases = ['node-24', 'python-3.11', 'nginx'];
 
@@ -115,6 +122,11 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, releas
       name: 'moorage ready',
       needs: ['moorage chart', 'git server', 'demo router', 'storage', 'image postgres'],
       run: () => waitForRelease(kubectl, toolWorkloads),
+    },
+    {
+      name: 'limit of the platform key',
+      needs: ['moorage ready'],
+      run: () => ensureKeyLimit(kubectl),
     },
     {
       name: 'registry cleanup',

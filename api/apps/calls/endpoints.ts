@@ -8,7 +8,13 @@ import {
   quotaExhausted,
   rateLimitHeaders,
 } from '../../billing/index.ts';
-import { keyRefused, modelsUnconfigured, type PayerFor, routerUnavailable } from '../../models/index.ts';
+import {
+  keyChecksLimited,
+  keyRefused,
+  modelsUnconfigured,
+  type PayerFor,
+  routerUnavailable,
+} from '../../models/index.ts';
 import { toolBusy, tooManyCalls } from '../../tools/index.ts';
 import { contentFields, maxBufferedBytes, receiptFields, readContent, contentView, receiptView } from './response.ts';
 import type { AppCalls } from './app-calls.ts';
@@ -81,6 +87,7 @@ export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions
         ...appProblems,
         quotaExhausted,
         keyRefused,
+        keyChecksLimited,
         modelsUnconfigured,
         routerUnavailable,
         ledgerUnavailable,

@@ -56,6 +56,15 @@ export interface ReserveRequest {
   readonly credit: LimitedAccount;
   /** The use that it is for: recorded even if only the reconciler finds what it cost. */
   readonly usage?: Usage | undefined;
+  /** Of a model call that the platform pays: how many of them may be in flight. */
+  readonly flight?: FlightLimits | undefined;
+}
+
+/** How many model calls may be in flight with the platform's key, on all replicas together. */
+export interface FlightLimits {
+  /** Of one caller or app. */
+  readonly caller: number;
+  readonly all: number;
 }
 
 export interface SettleRequest {
@@ -206,6 +215,12 @@ export class Ledger {
     return { limit, ...one(row) };
   }
 
+  /** Model calls of today that cost the platform more than was reserved, and stop who and what caused it. */
+  async overruns(): Promise<{ calls: number; excess: Money }> {
+    const [row] = await this.#database.replay(statements.overruns, [this.#now()]);
+    return one(row);
+  }
+
   /** Counts for metrics. */
   async counts(): Promise<{ open: number; pending: number; abandoned: number }> {
     const [row] = await this.#database.replay(statements.counts, []);
@@ -263,13 +278,14 @@ export class Ledger {
   }
 
   async #reserve(requests: readonly ReserveRequest[]): Promise<ReserveAnswer[]> {
-    const fields = requests.map(({ id, amount, ttlMs, debit, credit, usage }) => ({
+    const fields = requests.map(({ id, amount, ttlMs, debit, credit, usage, flight }) => ({
       id,
       amount: formatMoney(amount),
       ttl_ms: ttlMs,
       debit: sideFields(debit),
       credit: sideFields(credit),
       ...(usage === undefined ? {} : { usage: usageFields(usage) }),
+      ...(flight === undefined ? {} : { flight }),
     }));
     const inNetworks = requests.some(({ debit }) => debit.within !== undefined);
     const reserve = inNetworks ? statements.reserveInNetworks : statements.reserve;

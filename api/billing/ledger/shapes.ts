@@ -12,13 +12,20 @@ const budget = z.object({ limit: money.nullable(), used: money, held: money });
 /** One limited account after the call; limit is null where none was given. */
 export type Budget = z.output<typeof budget>;
 
+/** A call of today cost more than was reserved for it. */
+const stopReasons = ['stopped_caller', 'stopped_model'] as const;
+/** Others have to be settled first. */
+const flightReasons = ['in_flight_caller', 'in_flight_all', 'in_flight_model'] as const;
+export type StopReason = (typeof stopReasons)[number];
+export type FlightReason = (typeof flightReasons)[number];
+
 export const reserveAnswers = z.object({
   answers: z.array(
     z.object({
       outcome: z
         .enum(['held', 'refused', 'replayed', 'conflict'])
         .transform((outcome) => (outcome === 'held' ? 'reserved' : outcome)),
-      refused_by: z.enum(['debit', 'credit', 'network']).nullable(),
+      refused_by: z.enum(['debit', 'credit', 'network', ...stopReasons, ...flightReasons]).nullable(),
       state: z.string().nullable(),
       expires_at: time.nullable(),
       day_ends_at: time,
@@ -28,6 +35,15 @@ export const reserveAnswers = z.object({
   ),
 });
 export type ReserveAnswer = z.output<typeof reserveAnswers>['answers'][number];
+
+/** Whether a call has to wait for others. */
+export function isFlightReason(reason: ReserveAnswer['refused_by']): reason is FlightReason {
+  return flightReasons.some((one) => one === reason);
+}
+
+export function isStopReason(reason: ReserveAnswer['refused_by']): reason is StopReason {
+  return stopReasons.some((one) => one === reason);
+}
 
 /** The verb is release in every layer but the stored states, which say voided. */
 const released = <Outcome extends string>(outcome: Outcome): Exclude<Outcome, 'voided'> | 'released' =>

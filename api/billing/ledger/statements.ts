@@ -61,6 +61,12 @@ export const budget = statement(
   z.object({ used: shapes.money, held: shapes.money }),
 );
 
+export const overruns = statement(
+  'overruns',
+  `select count(*)::int as calls, coalesce(sum(cost - held), 0)::text as excess from ledger.overrun
+    where day = (coalesce($1::timestamptz, clock_timestamp()) at time zone 'utc')::date and lifted_at is null`,
+  z.object({ calls: z.number(), excess: shapes.money }),
+);
 export const counts = statement(
   'counts',
   `select (select count(*)::int from ledger.hold where state = 'open') as open,

@@ -1,6 +1,7 @@
 // What is wrong with a field, and how to fix it, in plain words for each kind of issue that zod finds.
 import { z } from 'zod';
 import type { FieldError } from '../../../lib/problem.ts';
+import { meantField, nearestNames } from '../../../lib/similar-names.ts';
 
 type Part = FieldError['in'];
 type Issue = z.core.$ZodIssue;
@@ -27,25 +28,65 @@ export function messageOf(part: Part, issue: Issue): string {
   return (words[issue.code] as (issue: Issue, part: Part) => string)(issue, part);
 }
 
-/** What to send instead; the description of the field says it best. */
-export function fixOf(part: Part, issue: Issue, within: z.ZodType | undefined): string {
+/** What to send instead; `about`, the description of the field, says it best. */
+export function fixOf(part: Part, issue: Issue, about: string | undefined): string {
   const own: unknown = issue.code === 'custom' ? issue.params?.['fix'] : undefined;
   if (typeof own === 'string') return own;
-  const about = within?.description;
   if (issue.path.length === 0) return about === undefined ? 'Send a JSON object.' : `Send a JSON object: ${about}`;
-  if (part === 'query' && Array.isArray(issue.input)) return 'Send it only once.';
-  return about === undefined ? 'See /openapi.json for its format.' : `Expected: ${about}`;
+  if (isRepeated(part, issue)) return 'Send it only once.';
+  const meant = meantValue(issue);
+  return `${meant === undefined ? '' : `Did you mean "${meant}"? `}${about === undefined ? 'See /openapi.json for its format.' : `Expected: ${about}`}`;
 }
 
-export function unknownFieldError(part: Part, field: string, within: z.ZodType | undefined): FieldError {
-  const known = within instanceof z.ZodObject ? Object.keys(within.shape) : [];
+/** A query parameter that was sent several times, where its field takes one value; a list may be too long all the same. */
+function isRepeated(part: Part, { code, input, path, ...issue }: Issue): boolean {
+  if (part !== 'query' || !Array.isArray(input) || typeof path.at(-1) === 'number') return false;
+  return code === 'invalid_value' || (code === 'invalid_type' && 'expected' in issue && issue.expected !== 'array');
+}
+
+function meantValue(issue: Issue): string | undefined {
+  if (issue.code !== 'invalid_value' || typeof issue.input !== 'string' || issue.values.length < 2) return undefined;
+  const names = issue.values.filter((value) => typeof value === 'string');
+  return meantField(issue.input, names) ?? nearestNames(issue.input, names)[0];
+}
+
+/** With the field that was meant, which is none of those that were sent too. */
+export function unknownFieldError(
+  part: Part,
+  { path, key, input }: { readonly path: readonly PropertyKey[]; readonly key: string; readonly input: unknown },
+  forms: readonly z.ZodType[],
+): FieldError {
+  const known = knownFields(forms, input);
+  const given = typeof input === 'object' && input !== null ? Object.keys(input) : [];
+  const meant = meantField(
+    key,
+    known.filter((name) => !given.includes(name)),
+  );
+  const fix = meant === undefined ? 'Remove it.' : `Did you mean "${meant}"? Rename it, or remove it.`;
   return {
     in: part,
-    field,
+    field: [...path.map(String), key].join('.'),
     message: 'is not known',
-    fix:
-      known.length === 0 ? 'Remove it. No fields are accepted here.' : `Remove it. Known fields: ${known.join(', ')}.`,
+    fix: known.length === 0 ? 'Remove it. No fields are accepted here.' : `${fix} Known fields: ${known.join(', ')}.`,
   };
+}
+
+/** The fields of an object; where it has several forms, of the one that was sent. */
+function knownFields(schemas: readonly z.ZodType[], input: unknown): string[] {
+  const forms = schemas.filter((schema) => schema instanceof z.ZodObject);
+  const sent = forms.filter((form) => hasConstantsOf(form, input));
+  return [...new Set((sent.length === 0 ? forms : sent).flatMap((form) => Object.keys(form.shape)))];
+}
+
+/** Whether all fields that have one value in this form, such as its type, have it. */
+function hasConstantsOf(form: z.ZodObject, input: unknown): boolean {
+  return Object.entries(form.shape).every(
+    ([name, field]) =>
+      !(field instanceof z.ZodLiteral) ||
+      (typeof input === 'object' &&
+        input !== null &&
+        field.safeParse((input as Record<string, unknown>)[name]).success),
+  );
 }
 
 function wrongType(part: Part, expected: string, input: unknown): string {

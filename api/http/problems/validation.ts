@@ -91,39 +91,46 @@ function check(part: Part, schema: z.ZodType, value: unknown, errors: FieldError
 function narrowed(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue];
   const fitting = issue.errors.filter((issues) =>
-    issues.every(({ code, path }) => path.length > 0 || code !== 'invalid_type'),
+    issues.every((inner) => inner.path.length > 0 || !isOtherType(inner)),
   );
   const [only] = fitting;
   if (only === undefined || fitting.length > 1) return [issue];
   return only.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })).flatMap(narrowed);
 }
 
-function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): FieldError[] {
-  const field = issue.path.map(String).join('.');
-  const within = at(schema, issue.path);
-  if (issue.code === 'unrecognized_keys')
-    return issue.keys.map((key) => unknownFieldError(part, field === '' ? key : `${field}.${key}`, within));
-  return [{ in: part, field, message: messageOf(part, issue), fix: fixOf(part, issue, within) }];
+/** Whether a form of a value is one of another type: a number, or one of some words, where an object was sent. */
+function isOtherType({ code, input }: z.core.$ZodIssue): boolean {
+  return code === 'invalid_type' || (code === 'invalid_value' && typeof input === 'object');
 }
 
-/** The schema of the field at a path, looked up through objects, arrays and optional wrappers. */
-function at(schema: z.ZodType | undefined, path: readonly PropertyKey[]): z.ZodType | undefined {
+function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): FieldError[] {
+  const field = issue.path.map(String).join('.');
+  const forms = formsAt([schema], issue.path);
+  if (issue.code === 'unrecognized_keys')
+    return issue.keys.map((key) => unknownFieldError(part, { path: issue.path, key, input: issue.input }, forms));
+  const about = forms.find(({ description }) => description !== undefined)?.description;
+  return [{ in: part, field, message: messageOf(part, issue), fix: fixOf(part, issue, about) }];
+}
+
+/** The schemas of the field at a path, looked up through objects, arrays, forms and optional wrappers. */
+function formsAt(schemas: readonly z.ZodType[], path: readonly PropertyKey[]): readonly z.ZodType[] {
   const [head, ...rest] = path;
-  if (head === undefined || schema === undefined) return schema;
-  return at(child(unwrap(schema), head), rest);
+  if (head === undefined) return schemas.flatMap((schema) => [schema, ...formsIn(schema)]);
+  return formsAt(
+    schemas.flatMap(formsIn).flatMap((form) => child(form, head) ?? []),
+    rest,
+  );
+}
+
+/** The schema without its wrappers; of a union all of its forms. */
+function formsIn(schema: z.ZodType): readonly z.ZodType[] {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodNullable)
+    return formsIn(schema.unwrap() as z.ZodType);
+  if (schema instanceof z.ZodUnion) return schema.options.flatMap((option) => formsIn(option as z.ZodType));
+  return [schema];
 }
 
 function child(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
   if (schema instanceof z.ZodObject) return (schema.shape as Record<PropertyKey, z.ZodType>)[key];
-  if (schema instanceof z.ZodArray) return schema.element as z.ZodType;
-  if (schema instanceof z.ZodUnion)
-    return schema.options
-      .map((option) => child(unwrap(option as z.ZodType), key))
-      .find((within) => within !== undefined);
-  return undefined;
-}
-
-function unwrap(schema: z.ZodType): z.ZodType {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return unwrap(schema.unwrap() as z.ZodType);
-  return schema;
+  return schema instanceof z.ZodArray ? (schema.element as z.ZodType) : undefined;
 }

@@ -16,8 +16,23 @@ export async function identifyPayer(
   if (authorization === null) return toAnonymousPayer(context.caller(), limits);
   const key = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1];
   if (key === undefined) throw refusedKey('The Authorization header must have the form `Bearer sk-…`.');
-  if (!keyShape.test(key)) throw refusedKey('API keys for the model router begin with sk-.');
-  const hash = await keys.identify(key).catch((error: unknown) => {
+  return keyPayerOf(key, context, keys, limits);
+}
+
+/** The payer whose key this is. @throws Problem (key-refused, key-checks-limited, router-unavailable) */
+export async function keyPayerOf(
+  key: string,
+  context: Pick<RequestContext, 'caller'>,
+  keys: CallerKeys,
+  limits: Limits,
+): Promise<Payer> {
+  if (!keyShape.test(key))
+    throw refusedKey(
+      key.startsWith('sk-')
+        ? 'API keys for the model router have 1 to 250 letters, digits, "_", "-", "." and ":" after sk-.'
+        : 'API keys for the model router begin with sk-.',
+    );
+  const hash = await keys.identify(key, context.caller().network).catch((error: unknown) => {
     if (!(error instanceof RouterFailure)) throw error;
     throw new Problem(
       routerUnavailable,

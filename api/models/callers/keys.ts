@@ -1,5 +1,7 @@
 // Callers' own keys: checked with the router, remembered for a moment as keyed hashes, forgotten when the router
-// refuses them.
+// refuses them. Who sends invented keys is soon not answered any more: nobody finds out here which stolen key is valid.
+import { Problem } from '../../../lib/problem.ts';
+import { keyChecksLimited } from '../problems.ts';
 import type { RouterClient } from '../router/client.ts';
 
 export interface KeyOptions {
@@ -10,8 +12,10 @@ export interface KeyOptions {
   readonly validMs?: number;
   /** How long an invalid one is considered invalid; default 30 000 ms. */
   readonly invalidMs?: number;
-  /** Maximum number of keys remembered. */
+  /** Maximum number of keys remembered, and of networks. */
   readonly size?: number;
+  /** How many checks may fail for one network in a while; default 10 in 60 000 ms. */
+  readonly failures?: { readonly maximum: number; readonly withinMs: number };
   readonly now?: () => number;
 }
 
@@ -21,27 +25,32 @@ interface Verdict {
 }
 
 /** What a key of the router looks like. */
-export const keyShape = /^sk-[A-Za-z0-9_.:-]{8,250}$/;
+export const keyShape = /^sk-[A-Za-z0-9_.:-]{1,250}$/;
 
 export class CallerKeys {
   readonly #options: KeyOptions;
   /** By hash; the key itself is kept nowhere. */
   readonly #verdicts = new Map<string, Verdict>();
   readonly #asking = new Map<string, Promise<boolean>>();
+  readonly #failures: FailedChecks;
 
   constructor(options: KeyOptions) {
     this.#options = options;
+    const { failures = { maximum: 10, withinMs: 60_000 }, size = 10_000, now = Date.now } = options;
+    this.#failures = new FailedChecks({ ...failures, size, now });
   }
 
   /**
-   * The hash of a valid key, which is who its caller is; undefined for one that the router does not know. @throws
-   * RouterFailure when it cannot be reached
+   * The hash of a valid key, which is who its caller is; undefined for one that the router does not know. `network`: hash of
+   * the network that it comes from. @throws Problem (key-checks-limited), RouterFailure when the router cannot be reached
    */
-  async identify(key: string): Promise<string | undefined> {
+  async identify(key: string, network: string): Promise<string | undefined> {
     const { hash, now = Date.now } = this.#options;
     const name = hash(key);
     const known = this.#verdicts.get(name);
-    const valid = known !== undefined && known.until > now() ? known.valid : await this.#ask(name, key);
+    if (known !== undefined && known.until > now()) return known.valid ? name : undefined;
+    // A key that was valid here before says nothing new to who sends it, whatever others in its network do.
+    const valid = await this.#ask(name, key, known?.valid === true ? undefined : network);
     return valid ? name : undefined;
   }
 
@@ -51,14 +60,19 @@ export class CallerKeys {
   }
 
   /** Many calls with one new key ask once. */
-  async #ask(name: string, key: string): Promise<boolean> {
+  async #ask(name: string, key: string, network: string | undefined): Promise<boolean> {
     const asking =
       this.#asking.get(name) ??
-      this.#fresh(name, key).finally(() => {
+      this.#checked(name, key, network).finally(() => {
         this.#asking.delete(name);
       });
     this.#asking.set(name, asking);
     return asking;
+  }
+
+  async #checked(name: string, key: string, network: string | undefined): Promise<boolean> {
+    const check = (): Promise<boolean> => this.#fresh(name, key);
+    return network === undefined ? check() : this.#failures.counting(network, check);
   }
 
   async #fresh(name: string, key: string): Promise<boolean> {
@@ -74,4 +88,66 @@ export class CallerKeys {
     }
     return valid;
   }
+}
+
+interface FailedChecksOptions {
+  readonly maximum: number;
+  readonly withinMs: number;
+  readonly size: number;
+  readonly now: () => number;
+}
+
+/** Counts failed checks by network. One that is in progress counts, so that many at the same time are no way around it. */
+class FailedChecks {
+  readonly #options: FailedChecksOptions;
+  /** When each check failed, or began; the oldest network first. */
+  readonly #times = new Map<string, number[]>();
+
+  constructor(options: FailedChecksOptions) {
+    this.#options = options;
+  }
+
+  /** @throws Problem (key-checks-limited) instead of checking */
+  async counting(network: string, check: () => Promise<boolean>): Promise<boolean> {
+    const { maximum, withinMs, now } = this.#options;
+    const since = now() - withinMs;
+    const times = (this.#times.get(network) ?? []).filter((time) => time > since);
+    const [oldest = 0] = times;
+    if (times.length >= maximum) throw limited(Math.max(1, Math.ceil((oldest - since) / 1000)));
+    const began = now();
+    this.#remember(network, [...times, began]);
+    const failed = await check().then(
+      (isValid) => !isValid,
+      (error: unknown) => {
+        this.#forget(network, began);
+        throw error;
+      },
+    );
+    if (!failed) this.#forget(network, began);
+    return !failed;
+  }
+
+  #remember(network: string, times: number[]): void {
+    this.#times.delete(network);
+    this.#times.set(network, times);
+    for (const oldest of this.#times.keys()) {
+      if (this.#times.size <= this.#options.size) break;
+      this.#times.delete(oldest);
+    }
+  }
+
+  #forget(network: string, time: number): void {
+    const times = this.#times.get(network) ?? [];
+    const at = times.indexOf(time);
+    if (at !== -1) times.splice(at, 1);
+    if (times.length === 0) this.#times.delete(network);
+  }
+}
+
+function limited(seconds: number): Problem {
+  return new Problem(
+    keyChecksLimited,
+    `Your network has sent too many API keys that the model router does not know. Try again in ${seconds} seconds, or omit the key to use the free quota.`,
+    { headers: { 'retry-after': String(seconds) } },
+  );
 }

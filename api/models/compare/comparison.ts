@@ -6,6 +6,8 @@ import { ask, askStreaming, type Question } from '../metered/question.ts';
 import { measurementOf } from '../metered/measurement.ts';
 import type { ModelCallResult, Settlement } from '../metered/metered-router.ts';
 import {
+  callsInFlight,
+  callsStopped,
   chargedText,
   ledgerUnavailable,
   moneyToNumber,
@@ -169,7 +171,7 @@ export function isRefusal(problem: Problem | undefined): problem is Problem {
 }
 
 /** Problems that are the caller's or ours rather than a model's. */
-const wholeCall: readonly ProblemType[] = [quotaExhausted, ledgerUnavailable, keyRefused];
+const wholeCall: readonly ProblemType[] = [quotaExhausted, callsStopped, callsInFlight, ledgerUnavailable, keyRefused];
 
 /** The parts end in any order; the one with the highest use is the newest. */
 function newest(quotas: readonly Quota[]): Quota | undefined {

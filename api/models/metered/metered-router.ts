@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../lib/log.ts';
 import {
+  type CallsInFlight,
   type CostSource,
   type Hold,
   type Holds,
@@ -71,6 +72,8 @@ export interface MeteredRouterOptions {
   /** Longest call; a hold outlives it. */
   readonly callMs: number;
   readonly prices: PriceList;
+  /** Calls that the platform pays. */
+  readonly inFlight: CallsInFlight;
   /** Waits between lookups of a cost that only a caller's own key can find; default 1, 4 and 15 s. */
   readonly lookupMs?: readonly number[];
 }
@@ -81,6 +84,8 @@ interface ReservedCall {
   readonly hold: Hold;
   /** What is reserved for our margin on it, against the daily limit of the key; none where there is no margin. */
   readonly marginHold: Hold | undefined;
+  /** Lets the next call of the caller begin. */
+  readonly end: () => void;
   readonly since: number;
   /** The version of the price list that was in effect when it began. */
   readonly version: PriceVersion;
@@ -94,7 +99,7 @@ export class MeteredRouter {
     this.#options = options;
   }
 
-  /** A chat completion in one piece. @throws Problem (quota-exhausted, ledger-unavailable) */
+  /** A chat completion in one piece. @throws Problem (quota-exhausted, calls-stopped, calls-in-flight, ledger-unavailable) */
   async chat(call: ModelCall): Promise<ModelCallResult> {
     return this.#whole(call, (routed) => this.#options.router.chat(routed));
   }
@@ -128,14 +133,20 @@ export class MeteredRouter {
   }
 
   async #reserve(call: ModelCall): Promise<ReservedCall> {
-    const { holds, callMs, prices } = this.#options;
+    const { holds, callMs, prices, inFlight } = this.#options;
     const { payer, maxCost, id = randomUUID() } = call;
     const ttlMs = callMs + 60_000;
     const version = prices.at();
     const marginHold = await this.#reserveMargin(call, version, ttlMs);
+    const reservation = { id, payer, maxCost, ttlMs, usage: usageOf({ call, version }, {}) };
     try {
-      const hold = await holds.reserve({ id, payer, maxCost, ttlMs, usage: usageOf({ call, version }, {}) });
-      return { call, hold, marginHold, since: performance.now(), version };
+      const { reserved: hold, end } =
+        payer.key === undefined
+          ? await inFlight.begin(`${payer.kind}:${payer.owner}`, call.signal, () =>
+              holds.reserve({ ...reservation, flight: inFlight.limits }),
+            )
+          : { reserved: await holds.reserve(reservation), end: () => undefined };
+      return { call, hold, marginHold, end, since: performance.now(), version };
     } catch (error) {
       if (marginHold !== undefined) await holds.release(marginHold);
       throw error;
@@ -160,9 +171,13 @@ export class MeteredRouter {
   async #close(reserved: ReservedCall, outcome: RouterAnswer | RouterFailure): Promise<ModelCallResult> {
     const latencyMs = Math.round(performance.now() - reserved.since);
     this.#count(reserved.call, outcome, latencyMs);
-    return outcome instanceof RouterFailure
-      ? { failure: outcome, settlement: await this.#closeFailed(reserved, outcome, latencyMs) }
-      : { answer: outcome, settlement: await this.#closeAnswered(reserved, outcome, latencyMs) };
+    try {
+      return outcome instanceof RouterFailure
+        ? { failure: outcome, settlement: await this.#closeFailed(reserved, outcome, latencyMs) }
+        : { answer: outcome, settlement: await this.#closeAnswered(reserved, outcome, latencyMs) };
+    } finally {
+      reserved.end();
+    }
   }
 
   async #closeFailed(reserved: ReservedCall, failure: RouterFailure, latencyMs: number): Promise<Settlement> {

@@ -10,7 +10,7 @@ import { refused, RouterFailure } from './failure.ts';
 import { liteLlm } from './litellm.ts';
 import { openRouter } from './openrouter.ts';
 import { addEvent, events, parseBody, referenceIn, textOf, unexpectedBody, type StreamProgress } from './reading.ts';
-import type { Lookup, RouterHeaders, RouterShape } from './shape.ts';
+import type { KeyLimit, Lookup, RouterHeaders, RouterShape } from './shape.ts';
 import { failureOf, RouterTransport } from './transport.ts';
 
 export interface RouterCall {
@@ -125,6 +125,42 @@ export class RouterClient {
     if (status === 200) return true;
     if ([401, 403, 404].includes(status)) return false;
     throw refused(status, said);
+  }
+
+  /** What the router itself allows the platform's key to spend. Never rejects. */
+  async platformLimit(): Promise<KeyLimit> {
+    if (this.#settings.key === undefined) return { outcome: 'not known', why: 'the platform has no key at the router' };
+    try {
+      const { status, body } = await this.#transport.get(this.#shape.keyAddress(this.#settings.url));
+      return status === 200
+        ? this.#shape.keyLimit(body)
+        : { outcome: 'not known', why: `the router answered with status ${status}` };
+    } catch (error) {
+      if (error instanceof RouterFailure) return { outcome: 'not known', why: error.message };
+      throw error;
+    }
+  }
+
+  /**
+   * Sets it, with the key that may manage others. @returns why that did not work; undefined where it did
+   */
+  async limitPlatform(usd: number): Promise<string | undefined> {
+    const { key, billKey, url } = this.#settings;
+    if (key === undefined) return 'the platform has no key at the router';
+    if (billKey === undefined) return 'no key is configured that may manage the platform key (MOORAGE_ROUTER_BILL_KEY)';
+    const hash = createHash('sha256').update(key).digest('hex');
+    try {
+      const status = await this.#transport.change(this.#shape.setLimit({ key, hash, usd }, url), billKey);
+      return status < 300 ? undefined : `the router answered with status ${status}`;
+    } catch (error) {
+      if (error instanceof RouterFailure) return error.message;
+      throw error;
+    }
+  }
+
+  /** How to set such a limit. */
+  get limitAdvice(): string {
+    return this.#shape.limitAdvice;
   }
 
   /** Names of the models that the router offers. @throws RouterFailure */

@@ -7,6 +7,9 @@ const moneyFields: ReadonlySet<string> = new Set([
   'upstream_inference_cost',
   'spend',
   'response_cost',
+  // Of a key: what it may spend.
+  'limit',
+  'max_budget',
   // Of a day, in what OpenRouter calls activity; in an answer it is an object.
   'usage',
 ]);

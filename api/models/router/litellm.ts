@@ -30,6 +30,10 @@ const masterKeyAlias = 'litellm_proxy_master_key';
 
 const withReasoning = z.looseObject({ reasoning: z.looseObject({ effort: z.string().optional() }) });
 
+const keyRecord = z.looseObject({
+  info: z.looseObject({ max_budget: z.string().nullish(), budget_duration: z.string().nullish() }),
+});
+
 export const liteLlm: RouterShape = {
   // It passes `reasoning` on as it is, which most providers refuse, and translates `reasoning_effort` for each of them.
   dialect(body) {
@@ -92,6 +96,21 @@ export const liteLlm: RouterShape = {
   },
   // Not /v1/models: where it asks for no key at all, that would call every invented key valid.
   keyAddress: (base) => `${root(base)}/key/info`,
+  keyLimit(body) {
+    const read = keyRecord.safeParse(body);
+    if (!read.success) return { outcome: 'not known', why: 'what the router says of the key has an unexpected form' };
+    const { max_budget: usd, budget_duration: per } = read.data.info;
+    return usd === null || usd === undefined
+      ? { outcome: 'unlimited' }
+      : { outcome: 'limited', usd, per: per ?? undefined };
+  },
+  setLimit: ({ key, usd }, base) => ({
+    method: 'POST',
+    address: `${root(base)}/key/update`,
+    body: { key, max_budget: usd, budget_duration: '1d' },
+  }),
+  limitAdvice:
+    'make a key of its own for Moorage with POST /key/generate and a max_budget and budget_duration in its body, which needs a database behind LiteLLM',
 };
 
 const withoutDatabase = 'this LiteLLM has no database, so it keeps no spend logs';

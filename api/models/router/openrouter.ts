@@ -13,6 +13,10 @@ const generation = z.looseObject({
 const dayMs = 86_400_000;
 const activity = z.looseObject({ data: z.array(z.looseObject({ usage: z.string(), requests: z.int() })) });
 
+const keyRecord = z.looseObject({
+  data: z.looseObject({ limit: z.string().nullable(), limit_reset: z.string().nullish() }),
+});
+
 export const openRouter: RouterShape = {
   dialect: (body) => body,
   // `usage.include` is what older versions need to report the cost.
@@ -52,6 +56,19 @@ export const openRouter: RouterShape = {
     return dayBill(await get(`${base}/activity?${query}`));
   },
   keyAddress: (base) => `${base}/key`,
+  keyLimit(body) {
+    const read = keyRecord.safeParse(body);
+    if (!read.success) return { outcome: 'not known', why: 'what the router says of the key has an unexpected form' };
+    const { limit, limit_reset: per } = read.data.data;
+    return limit === null ? { outcome: 'unlimited' } : { outcome: 'limited', usd: limit, per: per ?? undefined };
+  },
+  setLimit: ({ hash, usd }, base) => ({
+    method: 'PATCH',
+    address: `${base}/keys/${hash}`,
+    body: { limit: usd, limit_reset: 'daily' },
+  }),
+  limitAdvice:
+    'set a credit limit that resets daily for this key on the page Keys of OpenRouter, or by PATCH /api/v1/keys/<hash> with a management key',
 };
 
 const withoutRecords = 'this router keeps no records of single calls';

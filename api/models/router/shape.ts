@@ -27,6 +27,18 @@ export interface Lookup {
   readonly reference: string | null;
 }
 
+/** What the router refuses to bill to a key beyond, by its own account. */
+export type KeyLimit =
+  | { readonly outcome: 'limited'; readonly usd: string; readonly per: string | undefined }
+  | { readonly outcome: 'unlimited' }
+  | { readonly outcome: 'not known'; readonly why: string };
+
+export interface LimitRequest {
+  readonly method: 'POST' | 'PATCH';
+  readonly address: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
 export interface RouterShape {
   /** A request in this router's own names, where those of OpenRouter differ from it. */
   dialect(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>;
@@ -44,6 +56,12 @@ export interface RouterShape {
   billOf(request: BillRequest, get: Get, base: string): Promise<RouterBill>;
   /** Address that answers 200 to a valid key and 401 to any other. */
   keyAddress(base: string): string;
+  /** The limit in what that address says of a key, its body as exact JSON. */
+  keyLimit(body: unknown): KeyLimit;
+  /** The request that sets a limit of so many USD a day on a key. */
+  setLimit(key: { readonly key: string; readonly hash: string; readonly usd: number }, base: string): LimitRequest;
+  /** How the operator of this installation sets one. */
+  readonly limitAdvice: string;
 }
 
 /** One value of a header. */

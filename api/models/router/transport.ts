@@ -5,7 +5,7 @@ import type { RouterSettings } from '../config.ts';
 import { startDeadline, type Deadline } from './deadline.ts';
 import { cancelledMessage, refused, RouterFailure } from './failure.ts';
 import { errorMessageIn, parseBody, referenceIn, textOf } from './reading.ts';
-import { header, type RouterHeaders } from './shape.ts';
+import { header, type LimitRequest, type RouterHeaders } from './shape.ts';
 
 /** A request that may cost money. */
 export interface RouterRequest {
@@ -83,6 +83,26 @@ export class RouterTransport {
         retryAfterSeconds: retryAfter(response.headers),
       },
     );
+  }
+
+  /** Changes what the router keeps, such as the limit of a key. @returns the status @throws RouterFailure when it cannot be reached */
+  async change({ method, address, body }: LimitRequest, key: string): Promise<number> {
+    const deadline = startDeadline(new AbortController().signal, 10_000);
+    try {
+      const response = await request(address, {
+        method,
+        dispatcher: this.#agent,
+        headers: { 'content-type': 'application/json', ...this.#credentials(key) },
+        body: JSON.stringify(body),
+        signal: deadline.signal,
+      });
+      await response.body.dump();
+      return response.statusCode;
+    } catch (error) {
+      throw failureOf(error, deadline, undefined);
+    } finally {
+      deadline.clear();
+    }
   }
 
   /** Asks for one of the router's records. @throws RouterFailure when it cannot be reached */

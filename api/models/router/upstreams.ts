@@ -1,5 +1,5 @@
-// Reports at the start what a router cannot do, so that nobody has to find out: models of models.yaml that it does not offer, and costs
-// that it can never report.
+// Reports at the start what a router cannot do, so that nobody has to find out: models of models.yaml that it does not offer, costs
+// that it can never report, and a platform key that it does not limit.
 import type { Logger } from '../../../lib/log.ts';
 import type { Catalog } from '../catalog.ts';
 import type { RouterClient } from './client.ts';
@@ -44,4 +44,20 @@ export async function reportMissingRecords(router: RouterClient, log: Logger): P
   } catch (error) {
     log.warn({ err: error, router: router.name }, 'cannot ask the router whether it keeps records of calls');
   }
+}
+
+/** Warns where nothing at the router bounds what the platform key may spend if our own limits fail. */
+export async function reportPlatformLimit(
+  router: Pick<RouterClient, 'name' | 'platformLimit' | 'limitAdvice'>,
+  log: Logger,
+): Promise<void> {
+  const limit = await router.platformLimit();
+  if (limit.outcome === 'limited') {
+    log.info({ router: router.name, limit_usd: limit.usd, per: limit.per }, 'the router limits the platform key');
+    return;
+  }
+  log.warn(
+    { router: router.name, ...(limit.outcome === 'not known' ? { why: limit.why } : {}) },
+    `${limit.outcome === 'unlimited' ? 'the router has no limit on what the platform key may spend' : 'cannot see whether the router limits what the platform key may spend'}: ${router.limitAdvice} (docs/guides/operator.md#limit-the-platform-key)`,
+  );
 }

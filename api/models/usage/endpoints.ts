@@ -17,7 +17,7 @@ import {
 } from '../../billing/index.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import type { PayerFor } from '../callers/payers.ts';
-import { keyRefused, modelsUnconfigured, requestUnknown, routerUnavailable } from '../problems.ts';
+import { keyChecksLimited, keyRefused, modelsUnconfigured, requestUnknown, routerUnavailable } from '../problems.ts';
 import { readCursor, writeCursor } from './cursor.ts';
 import { pendingOf, usesOf, usesOfRequest } from './statements.ts';
 import { use, useOf } from './view.ts';
@@ -30,7 +30,14 @@ export interface UsageOptions {
 
 const path = '/api/usage';
 const tag = 'models';
-const problems = [keyRefused, routerUnavailable, modelsUnconfigured, ledgerUnavailable, ledgerUnconfigured];
+const problems = [
+  keyRefused,
+  keyChecksLimited,
+  routerUnavailable,
+  modelsUnconfigured,
+  ledgerUnavailable,
+  ledgerUnconfigured,
+];
 const whose =
   'With an API key, your own uses alone. Without one, the address that you call from is shared with others: uses are not listed then, and those of a request are found by its id alone, from the network that sent it.';
 

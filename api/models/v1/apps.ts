@@ -39,8 +39,7 @@ export interface AppTokens {
 }
 
 /** The app that a request comes from, as a payer. @throws Problem (app-token-refused) */
-export function appPayerOf(headers: Headers, tokens: AppTokens, limits: Limits): Payer {
-  const token = /^Bearer +(\S+)$/i.exec(headers.get('authorization')?.trim() ?? '')?.[1];
+export function appPayerOf(token: string | undefined, tokens: AppTokens, limits: Limits): Payer {
   if (token === undefined)
     throw refused('No token was sent. Send Authorization: Bearer with the value of OPENAI_API_KEY.');
   const name = appNameIn(token);

@@ -5,15 +5,16 @@ import {
   eventFrame,
   eventStream,
   eventStreamResponse,
-  invalid,
   jsonResponse,
   type RequestContext,
 } from '../../http/index.ts';
-import type { Catalog, Model } from '../catalog.ts';
+import { unknownName } from '../../../lib/similar-names.ts';
+import type { Catalog } from '../catalog.ts';
 import type { ModelCall, ModelCallResult } from '../metered/metered-router.ts';
 import { maxCallCost, type Payer } from '../../billing/index.ts';
 import { callProblem } from '../metered/call-problem.ts';
 import type { StreamPart } from '../router/client.ts';
+import { modelUnknown } from '../problems.ts';
 import { allowModels } from '../request.ts';
 import type { ModelServices } from '../services.ts';
 import { type Assignment, noting, outcomeOf, refusalOf } from './assignments.ts';
@@ -51,12 +52,12 @@ export async function answerChat(call: ChatCall): Promise<Response> {
       ? await call.services.assignments.begin({
           app: payer.owner,
           hold: id,
-          fields: [request['user'], request.model],
+          fields: [request.user, request.model],
         })
       : undefined;
-  const model = modelOf(assignment?.model ?? request.model, call.catalog);
+  const model = findModel(assignment?.model ?? request.model, call.catalog.models);
   if (payer.kind === 'anonymous') allowModels([model], payer, call.catalog);
-  const maxTokens = tokensOf(request, call.services.maxTokens);
+  const { maxTokens, headers } = readMaxTokens(request, call.services.maxTokens);
   const leaving = new AbortController();
   const modelCall: ModelCall = {
     id,
@@ -73,27 +74,34 @@ export async function answerChat(call: ChatCall): Promise<Response> {
       maxTokens,
     }),
   };
-  if (request.stream === true) return streamed(call, modelCall, { leaving, assignment });
+  if (request.stream === true) return streamed(call, modelCall, { leaving, assignment, headers });
   const called = await noting(assignment, () => router.chat(modelCall));
   if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
   return jsonResponse(completionBody(called.answer.body, model.id, called.settlement), {
-    headers: answerHeaders(called.settlement, payer),
+    headers: { ...answerHeaders(called.settlement, payer), ...headers },
   });
+}
+
+interface Streaming {
+  readonly leaving: AbortController;
+  readonly assignment: Assignment | undefined;
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** The first event decides between a stream and a problem. */
 async function streamed(
   { services: { router }, payer, request, atOnce = false }: ChatCall,
   modelCall: ModelCall,
-  { leaving, assignment }: { readonly leaving: AbortController; readonly assignment: Assignment | undefined },
+  { leaving, assignment, headers }: Streaming,
 ): Promise<Response> {
   const parts = noted(router.stream(modelCall), assignment);
   const first = await parts.next();
   if (first.done === true && first.value.failure !== undefined)
     throw callProblem(first.value.failure, first.value.settlement, modelCall.model, payer);
   const events = frames(first, parts, modelCall.model, request.stream_options?.include_usage === true);
-  if (atOnce) return gathered(events, modelCall);
+  if (atOnce) return gathered(events, modelCall, headers);
   return eventStreamResponse(events, {
+    headers,
     abort: () => {
       leaving.abort();
     },
@@ -101,13 +109,19 @@ async function streamed(
 }
 
 /** All events of a stream in one response. @throws Problem where the call failed, even at its last event */
-async function gathered(events: ReturnType<typeof frames>, { model, payer }: ModelCall): Promise<Response> {
+async function gathered(
+  events: ReturnType<typeof frames>,
+  { model, payer }: ModelCall,
+  headers: Streaming['headers'],
+): Promise<Response> {
   let text = '';
   let next = await events.next();
   for (; next.done !== true; next = await events.next()) text += next.value;
   const { failure, settlement } = next.value;
   if (failure !== undefined) throw callProblem(failure, settlement, model, payer);
-  return bufferedResponse(text, { headers: { 'content-type': eventStream, ...answerHeaders(settlement, payer) } });
+  return bufferedResponse(text, {
+    headers: { 'content-type': eventStream, ...answerHeaders(settlement, payer), ...headers },
+  });
 }
 
 type Parts = AsyncGenerator<StreamPart, ModelCallResult, undefined>;
@@ -150,20 +164,25 @@ async function* frames(
   return next.value;
 }
 
-function modelOf(id: string, catalog: Catalog): Model {
-  const model = catalog.get(id);
+/** @throws Problem (model-unknown) with the models of a similar name */
+export function findModel<Found extends { readonly id: string }>(id: string, models: readonly Found[]): Found {
+  const model = models.find((one) => one.id === id);
   if (model !== undefined) return model;
-  throw invalid([
-    {
-      in: 'body',
-      field: 'model',
-      message: `must be one of: ${catalog.ids.join(', ')}`,
-      fix: 'Use a model from GET /v1/models.',
-    },
-  ]);
+  throw unknownName(modelUnknown, {
+    says: 'There is no model',
+    name: id,
+    names: models.map((one) => one.id),
+    all: 'GET /v1/models lists all models.',
+  });
 }
 
-/** A request above the maximum is reduced to it, since clients ask for what their model could do. */
-function tokensOf(request: ChatRequest, limits: ModelServices['maxTokens']): number {
-  return Math.min(request.max_completion_tokens ?? request.max_tokens ?? limits.default, limits.max);
+/** The maximum number of output tokens, and the header that says so to who named none. */
+function readMaxTokens(
+  { max_completion_tokens, max_tokens }: ChatRequest,
+  limits: ModelServices['maxTokens'],
+): { maxTokens: number; headers: Record<string, string> } {
+  const named = max_completion_tokens ?? max_tokens;
+  return typeof named === 'number'
+    ? { maxTokens: named, headers: {} }
+    : { maxTokens: limits.default, headers: { 'x-max-tokens': String(limits.default) } };
 }

@@ -1,13 +1,12 @@
 // Embeddings: passed on to the router, and charged to who pays for them.
 import { randomUUID } from 'node:crypto';
-import { invalid, jsonResponse } from '../../http/index.ts';
-import type { Catalog, EmbeddingModel } from '../catalog.ts';
+import { jsonResponse } from '../../http/index.ts';
 import { maxCallCost, type Prompt } from '../../billing/index.ts';
 import { callProblem } from '../metered/call-problem.ts';
 import { allowModels } from '../request.ts';
 import { answerHeaders, completionBody, encodedAs } from './bodies.ts';
 import { noting } from './assignments.ts';
-import type { V1Call } from './chat.ts';
+import { findModel, type V1Call } from './chat.ts';
 import type { EmbeddingsRequest } from './request.ts';
 
 /** @throws Problem */
@@ -18,21 +17,21 @@ export async function answerEmbeddings({
   request,
   context,
 }: V1Call<EmbeddingsRequest>): Promise<Response> {
-  const model = modelOf(request.model, catalog);
+  const model = findModel(request.model, catalog.embeddings);
   if (payer.kind === 'anonymous') allowModels([model], payer, { models: catalog.embeddings });
-  const { input, encoding_format, dimensions } = request;
+  const { input, encoding_format, dimensions, user } = request;
   const id = randomUUID();
   // The model is the app's own choice; what it costs belongs to the run all the same.
   const assignment =
-    payer.kind === 'app'
-      ? await assignments.begin({ app: payer.owner, hold: id, fields: [request['user']] })
-      : undefined;
+    payer.kind === 'app' ? await assignments.begin({ app: payer.owner, hold: id, fields: [request.user] }) : undefined;
   // Undefined members are left out of JSON.
   const body = {
     model: model.upstream,
     input,
     encoding_format: encoding_format ?? undefined,
     dimensions: dimensions ?? undefined,
+    // A provider must not see that it is being measured.
+    user: assignment === undefined ? (user ?? undefined) : undefined,
   };
   const called = await noting(assignment, () =>
     router.embed({
@@ -62,17 +61,4 @@ function promptOf(input: EmbeddingsRequest['input']): Prompt {
   const lists = all.filter((one) => Array.isArray(one));
   const single = all.filter((one) => typeof one === 'number').length;
   return { texts, tokens: lists.reduce((sum, { length }) => sum + length + perText, 0) + single + perText };
-}
-
-function modelOf(id: string, catalog: Catalog): EmbeddingModel {
-  const model = catalog.embeddings.find((one) => one.id === id);
-  if (model !== undefined) return model;
-  throw invalid([
-    {
-      in: 'body',
-      field: 'model',
-      message: `must be one of: ${catalog.embeddings.map((one) => one.id).join(', ')}`,
-      fix: 'Use a model from GET /v1/models.',
-    },
-  ]);
 }

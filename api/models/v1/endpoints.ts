@@ -9,11 +9,11 @@ import type { ModelEndpointsOptions } from '../services.ts';
 import { answerChatOnce } from './chat-once.ts';
 import { answerEmbeddings } from './embeddings.ts';
 import { type Door, noKey, v1PayerOf } from './payer.ts';
-import { chatRequest, embeddingsRequest } from './request.ts';
+import { chatRequestSchema, embeddingsRequest } from './request.ts';
 
 const tag = 'models';
 const payers =
-  'For any OpenAI client: set its base URL to this address without the last parts, up to /v1. With your own API key for the model router as its key, calls are billed to that key; ' +
+  'For any OpenAI client: set its base URL to this address without the last parts, up to /v1. With your own API key for the model router as its key (Authorization: Bearer, or X-Api-Key), calls are billed to that key; ' +
   `without one (or with the key "${noKey}", where a client insists on one), models in the free tier answer on the free daily quota. ` +
   'Hosted apps with spec.models.enabled find base URL and token in their environment as OPENAI_BASE_URL and OPENAI_API_KEY, and spend their daily budget. ' +
   'Cost and charge are in the headers x-cost-usd and x-charged-usd. Errors are problems with an `error` member as OpenAI clients read it.';
@@ -21,6 +21,7 @@ const payers =
 const access = [
   problems.appTokenRefused,
   problems.keyRefused,
+  problems.keyChecksLimited,
   problems.modelsUnconfigured,
   problems.routerUnavailable,
   ledgerUnavailable,
@@ -33,6 +34,7 @@ const modelCallProblems = [
   problems.modelFailed,
   problems.modelTimeout,
   problems.modelRefused,
+  problems.modelUnknown,
 ];
 
 export function v1Endpoints(options: ModelEndpointsOptions, door: Door): Endpoint[] {
@@ -51,15 +53,16 @@ function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
     operation: 'createChatCompletion',
     tag,
     summary: 'Create a chat completion',
-    description: `${payers} With "stream": true the answer is sent as server-sent events; with "stream_options": {"include_usage": true}, its last event has the cost. Images are fetched by the model router, or sent as data URLs. Fields that could cost more than what is reserved, such as plugins and fallback models, are left out. A request sent again with the same Idempotency-Key gets the same answer and is charged once; a stream with such a key is sent once it is complete.`,
+    description: `${payers} With "stream": true the answer is sent as server-sent events; with "stream_options": {"include_usage": true}, its last event has the cost. Images are fetched by the model router, or sent as data URLs. A request is passed on as it was sent, or refused by the name of the field: tools are functions, and what could cost more than what is reserved (plugins, fallback models, provider settings, tools that the router runs) is not taken. A request sent again with the same Idempotency-Key gets the same answer and is charged once; a stream with such a key is sent once it is complete.`,
     bodyLimit: fileBodyLimit,
-    body: chatRequest,
+    body: chatRequestSchema(options.maxTokens),
     output: z.looseObject({}),
     responseHeaders: {
       'X-Cost-Usd': 'What the call cost, in USD; absent while it is not known.',
       'X-Charged-Usd': 'What you are charged for it, in USD.',
       'X-Cost-Source': 'Where the cost comes from; pending while it is not known.',
       'X-Moorage-Cost-Source': 'The same as X-Cost-Source.',
+      'X-Max-Tokens': 'The maximum number of output tokens, where the request names none.',
     },
     outputDescription: 'A chat completion. `usage.cost` is the billed cost in USD.',
     produces: ['application/json', eventStream],

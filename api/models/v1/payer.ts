@@ -3,9 +3,8 @@
 import { appNameIn } from '../../../lib/app-token.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Payer } from '../../billing/index.ts';
-import type { RequestContext } from '../../http/index.ts';
-import { identifyPayer, toAnonymousPayer } from '../callers/identify.ts';
-import { keyShape } from '../callers/keys.ts';
+import { invalid, type RequestContext } from '../../http/index.ts';
+import { keyPayerOf, toAnonymousPayer } from '../callers/identify.ts';
 import { appTokenRefused, keyRefused } from '../problems.ts';
 import type { ModelServices } from '../services.ts';
 import { appPayerOf, type AppTokens } from './apps.ts';
@@ -23,28 +22,44 @@ export interface Door {
 export const noKey = 'anonymous';
 const nothing = /^(?:Bearer(?: +anonymous)?)?$/i;
 
-/** @throws Problem (app-token-refused, key-refused, router-unavailable) */
+/** @throws Problem (app-token-refused, key-refused, router-unavailable, invalid-request) */
 export async function v1PayerOf(
   context: RequestContext,
   services: ModelServices,
   { tokens, open }: Door,
 ): Promise<Payer> {
   const { limits, keys } = services;
-  const given = context.headers.get('authorization')?.trim() ?? '';
-  const token = /^Bearer +(\S+)$/i.exec(given)?.[1] ?? '';
-  if (!open) return appPayerOf(context.headers, tokens, limits);
+  const given = readCredentials(context.headers);
+  const token = /^Bearer +(\S+)$/i.exec(given)?.[1];
+  if (!open) return appPayerOf(token, tokens, limits);
   // A token that has left its app, as in a log, opens nothing on the internet.
-  if (appNameIn(token) !== undefined)
+  if (token !== undefined && appNameIn(token) !== undefined)
     throw new Problem(
       appTokenRefused,
       'The token of a hosted app works only inside the cluster, at the address in its OPENAI_BASE_URL. Call this address with your own API key for the model router (Bearer sk-…), or without a key.',
       { headers: { 'www-authenticate': 'Bearer realm="moorage /v1", error="invalid_token"' } },
     );
   if (nothing.test(given)) return toAnonymousPayer(context.caller(), limits);
-  if (keyShape.test(token)) return identifyPayer(context, keys, limits);
+  if (token?.startsWith('sk-') === true) return keyPayerOf(token, context, keys, limits);
   throw new Problem(
     keyRefused,
     `The Authorization header is neither an API key for the model router (Bearer sk-…) nor the token of a hosted app. Omit it, or send "Bearer ${noKey}", to use models in the free tier on the free quota.`,
     { headers: { 'www-authenticate': 'Bearer realm="moorage /v1", error="invalid_token"' } },
   );
+}
+
+/** The Authorization header, or what it would be for the key in X-Api-Key. @throws Problem (invalid-request) where they differ */
+function readCredentials(headers: Headers): string {
+  const authorization = headers.get('authorization')?.trim() ?? '';
+  const key = headers.get('x-api-key')?.trim() ?? '';
+  if (key === '' || authorization === `Bearer ${key}`) return authorization;
+  if (nothing.test(authorization)) return `Bearer ${key}`;
+  throw invalid([
+    {
+      in: 'header',
+      field: 'X-Api-Key',
+      message: 'is another key than that of the Authorization header',
+      fix: 'Send the key in one of the two headers.',
+    },
+  ]);
 }

@@ -74,6 +74,7 @@ export const reconciliation: ReconciliationText = {
       not_booked: '用量有费用，但没有入账',
       cost_differs: '用量的费用与账本不同',
       hold_differs: '预留与入账不符',
+      above_hold: '费用超过了为其预留的金额',
       pending: '路由已知费用，账本尚未得知',
       not_yet_billed: '几分钟内刚结算，尚未进入账单',
       estimated: '路由没有该调用的记录，按估算结算',

@@ -1,6 +1,6 @@
 // Uses of metered calls against what the ledger has settled for them, kind by kind and call by call.
 import { z } from 'zod';
-import { money, type Statement, type Transaction, zero } from '../../billing/index.ts';
+import { formatMoney, money, type Statement, type Transaction, zero } from '../../billing/index.ts';
 import { type Comparison, type Difference, less, type Line, minus, nothing, type Sum, total } from '../comparison.ts';
 import type { Day } from '../day.ts';
 import { type ApartKind, type LineName } from '../result.ts';
@@ -67,6 +67,18 @@ const orphans: Statement<{ reference: string; amount: z.output<typeof money> }> 
   row: z.object({ reference: z.string(), amount: money }),
 };
 
+/** Calls that the platform paid more for than was reserved. Both sides agree on them, so they change no sum. */
+const overruns: Statement<{
+  id: string;
+  held: z.output<typeof money>;
+  cost: z.output<typeof money>;
+  model: string | null;
+}> = {
+  name: 'reconciliation-overruns',
+  text: `select hold_id::text as id, held::text, cost::text, model from ledger.overrun where called_at >= $1 and called_at < $2 order by 1`,
+  row: z.object({ id: z.string(), held: money, cost: money, model: z.string().nullable() }),
+};
+
 const kept: Statement<{ is_kept: boolean }> = {
   name: 'reconciliation-kept',
   // One more day than uses: holds go hour by hour, and what was settled early in a day was held on the day before.
@@ -85,6 +97,12 @@ export async function compareLedger(transaction: Transaction, { from, to }: Day)
     };
   const byKind = await transaction.query(sumsByKind, [from, to]);
   const gone = await transaction.query(orphans, [from, to]);
+  const above = (await transaction.query(overruns, [from, to])).map(({ id, held, cost, model }): Difference => ({
+    kind: 'above_hold',
+    subject: id,
+    ...nothing,
+    detail: `${model ?? 'a model'}: cost ${formatMoney(cost)} USD, ${formatMoney(held)} reserved`,
+  }));
   const lines = kinds.flatMap((name): Line[] => {
     const row = byKind.find((one) => one.kind === name);
     if (row === undefined) return [];
@@ -102,6 +120,7 @@ export async function compareLedger(transaction: Transaction, { from, to }: Day)
     lines: [...lines, ...lineOf(gone.map(({ amount }) => sumOf(amount)))],
     differences: [
       ...found,
+      ...above,
       ...gone.map(({ reference, amount }): Difference => ({
         kind: 'no_hold',
         subject: reference,

@@ -92,6 +92,22 @@ export const ledger: AlertGroup = {
       ],
     },
     {
+      name: 'MoorageCallAboveHold',
+      expr: 'max(moorage_model_calls_above_hold) > 0',
+      for: '0m',
+      severity: 'critical',
+      summary: '{{ $value }} model calls of today cost more than was reserved for them',
+      meaning:
+        'The router bills more than the prices of models.yaml allow for, or somebody found a way to make a call cost more. The callers and the models of these calls are stopped on the platform key until 00:00 UTC, so no more than what is in flight is lost.',
+      runbook: [
+        'See what they cost and what was reserved: the page `/reconciliation` of the API, or ask the database: `select * from ledger.overrun order by settled_at desc`. What is lost so far: `moorage_model_calls_above_hold_usd`.',
+        'Compare the price of the model at the router with models.yaml (`models.listConfigMap`), and correct it.',
+        'Look the calls up in the records of the router: which part of the request was billed beside its tokens?',
+        'Once the cause is gone, lift the stop before the day is over: `update ledger.overrun set lifted_at = now() where lifted_at is null`. That also ends the alert.',
+        'See that the router itself limits what the platform key may spend (docs/guides/operator.md#limit-the-platform-key).',
+      ],
+    },
+    {
       name: 'MoorageReconciliationDifference',
       expr: 'max by (comparison) (moorage_reconciliation_difference_events) > 0 or max by (comparison) (moorage_reconciliation_difference_usd) > 0',
       for: '0m',

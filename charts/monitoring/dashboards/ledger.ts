@@ -107,10 +107,23 @@ export const ledger: Dashboard = {
           description: 'What of the limit of the platform key is used or held today (UTC).',
           kind: 'lines',
           unit: 'currencyUSD',
-          width: 12,
+          width: 8,
           queries: [
             { expr: 'max(moorage_daily_limit_used_usd)', legend: 'used' },
             { expr: 'max(moorage_daily_limit_usd)', legend: 'limit' },
+          ],
+        },
+        {
+          title: 'Calls above their hold',
+          description:
+            'Model calls of today (UTC) that cost the platform more than was reserved for them, and what they cost beyond that. Their callers and models are stopped.',
+          kind: 'lines',
+          unit: 'short',
+          width: 8,
+          limit: { value: 1, worse: 'above' },
+          queries: [
+            { expr: 'max(moorage_model_calls_above_hold)', legend: 'calls' },
+            { expr: 'max(moorage_model_calls_above_hold_usd)', legend: 'USD' },
           ],
         },
         {
@@ -118,7 +131,7 @@ export const ledger: Dashboard = {
           description: 'In an hour, by kind of caller and by whose quota was used up.',
           kind: 'bars',
           unit: 'short',
-          width: 12,
+          width: 8,
           queries: [
             {
               expr: 'sum by (caller, quota) (increase(moorage_quota_refusals_total[1h]))',

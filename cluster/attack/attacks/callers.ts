@@ -1,6 +1,7 @@
 // Attacks of callers: by HTTP alone, as anybody on the internet could.
 import { randomUUID } from 'node:crypto';
-import { judged, type Attack } from '../attack.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { judged, notTried, type Attack } from '../attack.ts';
 import type { Answer, Victim } from '../victim.ts';
 
 const slotAttempts = 300;
@@ -119,4 +120,35 @@ const foreignWrites: Attack = {
   },
 };
 
-export const callerAttacks: readonly Attack[] = [slots, starvation, metadata, foreignWrites];
+const inventedKeys = 300;
+/** So many checks may fail in a minute on each replica; more of them than any installation is likely to have. */
+const checksAllowed = 100;
+
+const oracle: Attack = {
+  name: 'invented API keys are checked without an end, until one is found that is valid',
+  needs: 'address',
+  run: async (victim) => {
+    const answers = await Promise.all(
+      Array.from({ length: inventedKeys }, (_, index) =>
+        victim.ask('/api/ask', {
+          method: 'POST',
+          headers: { authorization: `Bearer sk-attack-${Date.now()}-${index}` },
+          json: { prompt: 'Hello' },
+        }),
+      ),
+    );
+    const limited = answers.filter(({ status }) => status === 429);
+    const checked = answers.filter(({ status }) => status === 401).length;
+    if (checked === 0 && limited.length === 0)
+      return notTried(`No key is checked here: they are answered ${answers[0]?.status ?? 'by nothing'}.`);
+    // Whoever comes after this from the same network may send a key again.
+    await delay(Math.max(0, ...limited.map(({ headers }) => Number(headers['retry-after']))) * 1_000);
+    return judged(
+      limited.length >= inventedKeys - checksAllowed &&
+        limited.every(({ headers }) => headers['retry-after'] !== undefined),
+      `Of ${inventedKeys} invented keys ${checked} were checked, ${limited.length} got 429 with Retry-After.`,
+    );
+  },
+};
+
+export const callerAttacks: readonly Attack[] = [slots, starvation, metadata, foreignWrites, oracle];

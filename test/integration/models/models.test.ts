@@ -192,12 +192,14 @@ for (const { name, quota, cap, addresses, replicas } of [
 test('kill -9 in the middle of 7 calls, and a start after it: nobody overspends, and nothing stays reserved', async () => {
   const databaseUrl = await postgres.createDatabase('killed');
   const environment = {
-    MOORAGE_FREE_QUOTA_USD: roomForSeven,
+    // One call before: until it has ended, the caller has no other one in flight.
+    MOORAGE_FREE_QUOTA_USD: formatMoney(picoDollars(parseMoney(roomForSeven) + parseMoney(exactCost))),
     MOORAGE_DAILY_CAP_USD: '1',
     MOORAGE_MODELS_FILE: exactModelsFile(folder),
   };
   const first = await startApi({ databaseUrl, router, environment });
   const { database, ledger } = await openedLedger(databaseUrl);
+  assert.equal((await post(`${first.url}/api/ask`, exactQuestion, { 'x-forwarded-for': oneCaller() })).status, 200);
   const calling = crowd([first.url], oneCaller);
   while ((await ledger.counts()).open < 7) await sleep(20);
   await first.kill();
@@ -230,7 +232,7 @@ test('kill -9 in the middle of 7 calls, and a start after it: nobody overspends,
     broken: 0,
   });
   await third.stop();
-  await expectSpent(databaseUrl, 7n);
+  await expectSpent(databaseUrl, 8n);
 });
 
 test('the spend records are read exactly: digits, not floats', () => {

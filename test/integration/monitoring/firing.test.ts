@@ -89,6 +89,18 @@ test('a daily limit that is almost used up', async () => {
   );
 });
 
+test('a call that cost more than was reserved for it, until the operator lifts its stop', async () => {
+  lab.faults.isRouterDear = true;
+  assert.equal(await ask(lab, 'Hello', '203.0.114.1'), 200);
+  lab.faults.isRouterDear = false;
+  assert.equal(await summaryOf('MoorageCallAboveHold'), '1 model calls of today cost more than was reserved for them');
+  assert.equal(await ask(lab, 'Hello', '203.0.115.1'), 503);
+  await asAdministrator((client) =>
+    client.query('update ledger.overrun set lifted_at = now() where lifted_at is null'),
+  );
+  await ended('MoorageCallAboveHold');
+});
+
 test('a use that is gone of a day that was reconciled, and a day that was not', async () => {
   // A call of today, as if it had been yesterday, whose use somebody removed.
   await asAdministrator((client) =>

@@ -273,6 +273,15 @@ export const alertCases: readonly AlertCase[] = [
     quiet: { series: { moorage_daily_limit_used_usd: '4.25x5', moorage_daily_limit_usd: '5x5' }, at: '1m' },
   },
   {
+    alert: 'MoorageCallAboveHold',
+    fires: {
+      series: { moorage_model_calls_above_hold: '1x5' },
+      at: '1m',
+      summary: '1 model calls of today cost more than was reserved for them',
+    },
+    quiet: { series: { moorage_model_calls_above_hold: '0x5' }, at: '1m' },
+  },
+  {
     alert: 'MoorageReconciliationDifference',
     fires: {
       series: {

@@ -31,6 +31,8 @@ const meteringToken = 'm'.repeat(32);
 export interface Faults {
   /** The model router answers 502. */
   isRouterBroken: boolean;
+  /** It bills far more than its list prices allow for. */
+  isRouterDear: boolean;
   /** Share of the node's disk that is free. */
   freeDisk: number;
 }
@@ -70,7 +72,7 @@ export interface LabOptions {
 }
 
 export async function startLab({ certificateDays = 60, api = {} }: LabOptions = {}): Promise<Lab> {
-  const faults: Faults = { isRouterBroken: false, freeDisk: 0.6 };
+  const faults: Faults = { isRouterBroken: false, isRouterDear: false, freeDisk: 0.6 };
   const stops: (() => Promise<void>)[] = [];
   const kept = async <T extends { stop(): Promise<void> }>(starting: Promise<T>): Promise<T> => {
     const one = await starting;
@@ -202,7 +204,8 @@ export async function startLab({ certificateDays = 60, api = {} }: LabOptions = 
   }
 }
 
-const billed = '{"prompt_tokens":20,"completion_tokens":80,"cost":0.0004}';
+const dear = '{"prompt_tokens":20,"completion_tokens":80,"cost":0.2}';
+const billed = '{"prompt_tokens":20,"completion_tokens":80,"cost":0.0002}';
 
 /** Answers of each model, at its cost. */
 function scripts(faults: Faults): Record<string, Script> {
@@ -210,7 +213,7 @@ function scripts(faults: Faults): Record<string, Script> {
     await sleep(20 + asked.body.length / 10);
     const answer = faults.isRouterBroken
       ? reply(502, '{"error":{"message":"the model is down"}}')
-      : reply(200, completion(asked.body.includes(unbilled) ? undefined : billed));
+      : reply(200, completion(asked.body.includes(unbilled) ? undefined : faults.isRouterDear ? dear : billed));
     await answer(response, asked, closed);
   };
   return Object.fromEntries(readCatalog().models.map(({ upstream }) => [upstream, script]));

@@ -5,6 +5,7 @@ import { migratedDatabase } from '../ledger/snapshot.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { CallsInFlight } from '../../../api/billing/calls-in-flight.ts';
 import { Holds } from '../../../api/billing/holds.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { CallerKeys } from '../../../api/models/callers/keys.ts';
@@ -65,6 +66,7 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
     log: silent,
     callMs: 10_000,
     prices: readPriceList(undefined, 0),
+    inFlight: new CallsInFlight({ limits: { caller: 8, all: 256 } }),
   });
   const keys = new CallerKeys({ router: client, hash: (key) => `hash-of-${key}` });
   const limits = {

@@ -170,12 +170,7 @@ const messages = [{ role: 'user', content: 'Hello' }];
 test('/v1: chat completions, streams and embeddings are booked to the app, to the digit', async () => {
   const before = await sample.ledger.balance(appAccount('chat'));
   const whole = completion.parse(
-    await (
-      await sample.requestOfApps(
-        '/v1/chat/completions',
-        json({ model: 'beta-K3', messages, plugins: [{ id: 'web' }] }, bearer(app)),
-      )
-    ).json(),
+    await (await sample.requestOfApps('/v1/chat/completions', json({ model: 'beta-K3', messages }, bearer(app)))).json(),
   );
   assert.equal(whole.model, 'beta-K3');
   const streamed = await (
@@ -271,8 +266,8 @@ for (const { name, headers, body, status, type } of [
     name: 'an unknown model',
     headers: bearer(app),
     body: { model: 'gpt', messages },
-    status: 400,
-    type: 'invalid-request',
+    status: 404,
+    type: 'model-unknown',
   },
   {
     name: 'sound, whose cost has no bound',
@@ -292,7 +287,12 @@ for (const { name, headers, body, status, type } of [
         error: z.object({
           message: z.string(),
           type: z.literal(
-            { 400: 'invalid_request_error', 401: 'authentication_error', 402: 'insufficient_quota' }[status] ?? '',
+            {
+              400: 'invalid_request_error',
+              401: 'authentication_error',
+              402: 'insufficient_quota',
+              404: 'not_found_error',
+            }[status] ?? '',
           ),
           code: z.literal(type),
           param: z.string().nullable(),

@@ -88,7 +88,7 @@ async function read<Shape>(shape: z.ZodType<Shape>, path: string, headers: Recor
 }
 
 async function ask(body: object, headers: Record<string, string>): Promise<string> {
-  const answer = await sample.request('/api/ask', json({ prompt: 'Hello', max_tokens: 10, ...body }, headers));
+  const answer = await sample.request('/api/ask', json({ prompt: 'Hello', max_tokens: 100, ...body }, headers));
   await answer.text();
   return answer.headers.get('x-request-id') ?? '';
 }
@@ -128,7 +128,7 @@ test('a comparison is one request with a use for each model, and pages have ever
   const me = { authorization: 'Bearer sk-good-compare-123' };
   const answer = await sample.request(
     '/api/compare',
-    json({ prompt: 'Hello', max_tokens: 10, models: ['alpha-v4-flash', 'gamma5.2', 'delta-5.6-luna'] }, me),
+    json({ prompt: 'Hello', max_tokens: 100, models: ['alpha-v4-flash', 'gamma5.2', 'delta-5.6-luna'] }, me),
   );
   await answer.text();
   const id = answer.headers.get('x-request-id') ?? '';

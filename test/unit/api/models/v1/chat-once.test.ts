@@ -17,7 +17,7 @@ import {
   type ScriptedRouter,
 } from '../../../../support/models/scripted-router.ts';
 
-const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000123}';
+const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.0000123}';
 const model = 'alpha-v4-flash';
 const upstream = readCatalog().get(model)?.upstream ?? '';
 
@@ -87,8 +87,8 @@ for (const [name, how, more] of [
     assert.equal(again.text, first.text);
     for (const header of ['content-type', 'x-cost-usd', 'x-charged-usd', 'ratelimit'])
       assert.equal(again.response.headers.get(header), first.response.headers.get(header), header);
-    assert.equal(first.response.headers.get('x-cost-usd'), '0.000123');
-    assert.match(first.text, /"cost":0\.000123/);
+    assert.equal(first.response.headers.get('x-cost-usd'), '0.0000123');
+    assert.match(first.text, /"cost":0\.0000123/);
     assert.deepEqual(
       [first, again].map(({ response }) => response.headers.get('idempotent-replayed')),
       [null, 'true'],

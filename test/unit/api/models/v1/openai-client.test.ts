@@ -198,11 +198,10 @@ const refusals: readonly Refusal[] = [
   {
     name: 'a model that is not there',
     call: () => chat('anonymous', { model: 'gpt-4o' }),
-    status: 400,
-    code: 'invalid-request',
-    type: 'invalid_request_error',
-    param: 'model',
-    says: /alpha-v4-flash/,
+    status: 404,
+    code: 'model-unknown',
+    type: 'not_found_error',
+    says: /There is no model "gpt-4o"\. GET \/v1\/models lists all models\./,
   },
   {
     name: 'a body without messages',

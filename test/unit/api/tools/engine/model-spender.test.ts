@@ -13,7 +13,7 @@ beforeAll(async () => {
   lab = await startModelLab({
     models: {
       'alpha-v4-flash': says('Hi', '0.0000135'),
-      'beta-K3': says('Ho', '0.1'),
+      'beta-K3': says('Ho', '0.001'),
       'gamma5.2': reply(500, '{"error":{"message":"broke"}}'),
       'delta-5.6-luna': reply(200, completion('{"prompt_tokens":1}')),
       'zeta-fable-5': says('Premium', '0.25'),
@@ -41,8 +41,8 @@ test('what the calls have cost is summed exactly, and is what the ledger says of
     ['alpha-v4-flash', 'Hi', 7, 9, 'billed'],
   );
   await spender.ask({ prompt: 'Hello', model: 'beta-K3' });
-  assert.equal(formatMoney(spender.spending.cost), '0.1000135');
-  assert.equal(formatMoney(await lab.ledger.balance(callerAccount('somebody'))), '0.1000135');
+  assert.equal(formatMoney(spender.spending.cost), '0.0010135');
+  assert.equal(formatMoney(await lab.ledger.balance(callerAccount('somebody'))), '0.0010135');
   assert.deepEqual(
     (await lab.database.query(uses, [])).map(({ kind, caller }) => [kind, caller]),
     [
@@ -113,10 +113,10 @@ test('a comparison counts with every call, and says what one can cost before it 
       ['gamma5.2', false],
     ],
   );
-  assert.deepEqual([summary.cheapest, summary.total_cost_usd], ['alpha-v4-flash', 0.1000135]);
+  assert.deepEqual([summary.cheapest, summary.total_cost_usd], ['alpha-v4-flash', 0.0010135]);
   assert.deepEqual(
     [formatMoney(spender.spending.cost), spender.spending.pending, spender.spending.calls],
-    ['0.1000135', 1, 3],
+    ['0.0010135', 1, 3],
   );
   assert.ok(spender.maxCost({ prompt: 'Hello', maxTokens: 10 }) < spender.maxCost({ prompt: 'Hello' }));
   assert.equal(
