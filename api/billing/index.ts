@@ -3,7 +3,7 @@ export { Database, runAsTask, type Statement, type Transaction } from './databas
 export { openDatabase } from './database/open.ts';
 export { CallsInFlight } from './calls-in-flight.ts';
 export { type Hold, Holds } from './holds.ts';
-export { IdempotencyKeys } from './idempotency/keys.ts';
+export { IdempotencyKeys, type NoteCall } from './idempotency/keys.ts';
 export { idempotencyKey, idempotently, isUnguessable, replayHeaders, requestScope } from './idempotency/request.ts';
 export { authorAccount, marginAccount, revenueAccount, toolAccount } from './ledger/accounts.ts';
 export { type CostSource, type FlightLimits, Ledger, type Line } from './ledger/ledger.ts';

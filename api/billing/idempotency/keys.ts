@@ -11,12 +11,19 @@ export interface KeyedRequest {
   readonly body: string;
 }
 
+/**
+ * Notes a call of a model before it is made: the id of its hold, and the model. @returns the hold of the same call of an
+ * earlier try, whose cost the router may have billed as well
+ */
+export type NoteCall = (hold: string, model: string) => Promise<string | undefined>;
+
 export type KeyClaim =
   /** Go on, then call finish with the answer, or forget when nothing happened and the caller may try again. */
   | {
       readonly outcome: 'begun';
       readonly finish: (response: unknown) => Promise<void>;
       readonly forget: () => Promise<void>;
+      readonly note: NoteCall;
     }
   /** Answer with this; it was stored. */
   | { readonly outcome: 'answered'; readonly response: unknown }
@@ -63,6 +70,17 @@ export class IdempotencyKeys {
       outcome: 'begun',
       finish: async (response) => {
         await this.#database.replay(statements.finishRequest, [scope, key, owner, JSON.stringify(response)]);
+      },
+      note: async (hold, model) => {
+        const [noted] = await this.#database.replay(statements.noteKeyedCall, [
+          scope,
+          key,
+          owner,
+          hold,
+          model,
+          this.#now(),
+        ]);
+        return noted?.retry_of ?? undefined;
       },
       forget: async () => {
         await this.#database.replay(statements.forgetRequest, [scope, key, owner]);

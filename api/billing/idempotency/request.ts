@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { invalid, type RequestContext } from '../../http/index.ts';
 import type { Payer } from '../payer.ts';
-import type { IdempotencyKeys } from './keys.ts';
+import type { IdempotencyKeys, NoteCall } from './keys.ts';
 import { idempotencyInFlight, idempotencyMismatch } from '../problems.ts';
 
 const form = /^[\x21-\x7e]{1,255}$/;
@@ -52,8 +52,11 @@ export interface IdempotentWork<Answer> {
   /** What the request asks for, validated. */
   readonly body: unknown;
   readonly answer: z.ZodType<Answer>;
-  /** The work. A caller who leaves does not end it: the answer is kept for the next try. */
-  readonly run: (signal: AbortSignal) => Promise<Answer>;
+  /**
+   * The work. A caller who leaves does not end it: the answer is kept for the next try. Calls of models that it makes are
+   * noted before, so that a retry finds them; there is no `note` without a key.
+   */
+  readonly run: (signal: AbortSignal, note: NoteCall | undefined) => Promise<Answer>;
 }
 
 /** Where the keys of a payer are kept. */
@@ -87,7 +90,7 @@ export async function idempotently<Answer>(
   { name, payer, body, answer, run }: IdempotentWork<Answer>,
 ): Promise<{ value: Answer; replayed: boolean }> {
   const key = idempotencyKey(context.headers);
-  if (key === undefined) return { value: await run(context.signal), replayed: false };
+  if (key === undefined) return { value: await run(context.signal, undefined), replayed: false };
   assertSecret(key, payer);
   const claim = await keys.begin({ scope: requestScope(name, payer), key, body: JSON.stringify(body) });
   if (claim.outcome === 'mismatch')
@@ -105,7 +108,7 @@ export async function idempotently<Answer>(
     );
   if (claim.outcome === 'answered') return { value: answer.parse(claim.response), replayed: true };
   try {
-    const value = await run(new AbortController().signal);
+    const value = await run(new AbortController().signal, claim.note);
     await claim.finish(value);
     return { value, replayed: false };
   } catch (error) {

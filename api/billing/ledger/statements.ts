@@ -115,6 +115,11 @@ export const finishRequest = statement(
   'update ledger.idempotency set response = $4::json where scope = $1 and key = $2 and owner = $3 and response is null',
   nothing,
 );
+export const noteKeyedCall = statement(
+  'note-keyed-call',
+  'select ledger.note_keyed_call($1, $2, $3, $4, $5, $6)::text as retry_of',
+  z.object({ retry_of: z.string().nullable() }),
+);
 export const forgetRequest = statement(
   'forget-request',
   'delete from ledger.idempotency where scope = $1 and key = $2 and owner = $3 and response is null',
@@ -130,7 +135,9 @@ export const trimRequests = statement(
 );
 export const purgeRequests = statement(
   'purge-requests',
-  `with gone as (delete from ledger.idempotency where (scope, key) in
+  `with calls as (delete from ledger.keyed_call where hold_id in
+    (select hold_id from ledger.keyed_call where at <= coalesce($1::timestamptz, clock_timestamp()) - interval '400 days' limit 1000)),
+  gone as (delete from ledger.idempotency where (scope, key) in
     (select scope, key from ledger.idempotency where expires_at <= coalesce($1::timestamptz, clock_timestamp()) limit 1000 for update skip locked) returning 1)
   select count(*)::int as count from gone`,
   z.object({ count: z.number() }),

@@ -13,6 +13,7 @@ import {
   idempotencyKey,
   idempotently,
   ledgerUnconfigured,
+  type NoteCall,
   replayHeaders,
 } from '../../billing/index.ts';
 import { ask, type Question } from '../metered/question.ts';
@@ -71,7 +72,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
       const payer = await payerOf(services, context);
       const model = (body.model === undefined ? undefined : catalog.get(body.model)) ?? catalog.preferred;
       allowModels([model], payer, catalog);
-      const question = (signal: AbortSignal): Question => ({
+      const question = (signal: AbortSignal, announce?: NoteCall): Question => ({
         kind: 'ask',
         payer,
         model,
@@ -80,6 +81,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
         request: context.id,
         maxTokens: body.max_tokens ?? maxTokens.default,
         signal,
+        announce,
       });
       const streamed = body.stream ?? context.mediaType === eventStream;
       if (streamed && idempotencyKey(context.headers) === undefined) return streamAnswer(services, context, question);
@@ -88,8 +90,8 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
         payer,
         body,
         answer: storedAnswer,
-        run: async (signal) => {
-          const asked = question(signal);
+        run: async (signal, note) => {
+          const asked = question(signal, note);
           return answered(services, asked, await ask(services.router, asked), context);
         },
       });

@@ -15,6 +15,7 @@ import {
   idempotently,
   ledgerUnconfigured,
   lowQuotaHint,
+  type NoteCall,
   rateLimitHeaders,
   replayHeaders,
 } from '../../billing/index.ts';
@@ -90,7 +91,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
       const services = options.services();
       const payer = await payerOf(services, context);
       const models = chooseModels(body.models, payer, catalog);
-      const question = (signal: AbortSignal): Omit<Question, 'model'> => ({
+      const question = (signal: AbortSignal, announce?: NoteCall): Omit<Question, 'model'> => ({
         kind: 'compare',
         payer,
         messages: conversationOf(body),
@@ -98,6 +99,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
         request: context.id,
         maxTokens: body.max_tokens ?? maxTokens.default,
         signal,
+        announce,
       });
       const streamed = body.stream ?? context.mediaType === eventStream;
       if (streamed && idempotencyKey(context.headers) === undefined)
@@ -113,8 +115,8 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
         payer,
         body,
         answer: storedAnswer,
-        run: async (signal) => {
-          const comparison = await compareModels(services, models, question(signal));
+        run: async (signal, note) => {
+          const comparison = await compareModels(services, models, question(signal, note));
           return {
             headers: rateLimitHeaders(comparison.quota, payer, Date.now()),
             answer: answerOf(comparison, context.id),

@@ -16,8 +16,8 @@ export interface Question extends Conversation {
   readonly request?: string;
   /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** Gets the id of the hold before anything is reserved, for callers that keep account across a crash. */
-  readonly announce?: (hold: string) => Promise<void>;
+  /** Gets the id of the hold and the model before anything is reserved, for callers that keep account across a crash. */
+  readonly announce?: ((hold: string, model: string) => Promise<unknown>) | undefined;
 }
 
 /** Asks for one whole answer. @throws Problem (quota-exhausted, ledger-unavailable) */
@@ -51,7 +51,7 @@ export function maxCost(question: Pick<Question, 'model' | 'messages' | 'options
 async function callFor(question: Question): Promise<ModelCall> {
   const { kind, tool, payer, model, messages, options, maxTokens, request, signal, announce } = question;
   const id = randomUUID();
-  await announce?.(id);
+  await announce?.(id, model.id);
   return {
     id,
     kind,

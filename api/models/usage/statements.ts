@@ -19,6 +19,8 @@ const row = z.object({
   state: z.string(),
   settled_at: z.string().nullable(),
   charged: z.string().nullable(),
+  retry_of: z.string().nullable(),
+  billed_both: z.boolean().nullable(),
 });
 export type UseRow = z.output<typeof row>;
 
@@ -28,8 +30,10 @@ const time = (of: string): string => `to_jsonb(${of} at time zone 'utc') #>> '{}
 const columns = `u.id, ${time('u.at')} as at, u.request, u.kind, u.tool, u.app, u.model, u.tokens_in, u.tokens_out, u.latency_ms,
     trim_scale(u.cost)::text as cost, u.cost_source as source, h.state, case when h.state = 'settled' then ${time('h.closed_at')} end as settled_at,
     case when h.transaction_id is not null then (select coalesce(trim_scale(sum(e.amount)), 0)::text from ledger.entry e
-      join ledger.account a on a.id = e.account_id where e.transaction_id = h.transaction_id and a.kind = 'key') end as charged
-  from ledger.usage u join ledger.hold h on h.id = case when u.id ~ '^[0-9a-f-]{36}$' then u.id::uuid end`;
+      join ledger.account a on a.id = e.account_id where e.transaction_id = h.transaction_id and a.kind = 'key') end as charged,
+    k.retry_of::text, case when r.state = 'settled' and h.state = 'settled' then r.cost > 0 and h.cost > 0 end as billed_both
+  from ledger.usage u join ledger.hold h on h.id = case when u.id ~ '^[0-9a-f-]{36}$' then u.id::uuid end
+  left join ledger.keyed_call k on k.hold_id = h.id left join ledger.hold r on r.id = k.retry_of`;
 
 /** Newest first, behind a given one; $2: pending, settled, or null for all. */
 export const usesOf: Statement<UseRow> = {

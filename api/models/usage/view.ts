@@ -31,11 +31,18 @@ export const use = z.object({
       'Where the cost comes from: billed, router_computed, router_record (found later), tariff, estimated (tokens at list prices, where the router has no record of the call), or pending.',
     ),
   settled_at: text.describe('When the cost was settled (UTC): a pending one, later than the call ended.'),
+  retry_of: text.describe(
+    'Id of the call that this one repeats, because its request was sent again with the same Idempotency-Key before it had an answer.',
+  ),
+  billed_both: z
+    .boolean()
+    .nullable()
+    .describe('Whether the router has billed both; null if this call repeats none, or one cost is not known yet.'),
 });
 export type Use = z.output<typeof use>;
 
 export function useOf({ request, cost, charged, source, state, ...rest }: UseRow): Use {
-  const { id, at, kind, tool, app, model, tokens_in, tokens_out, latency_ms, settled_at } = rest;
+  const { id, at, kind, tool, app, model, tokens_in, tokens_out, latency_ms, settled_at, retry_of, billed_both } = rest;
   return {
     id,
     request_id: request,
@@ -52,5 +59,7 @@ export function useOf({ request, cost, charged, source, state, ...rest }: UseRow
     charged_usd: charged,
     cost_source: source,
     settled_at,
+    retry_of,
+    billed_both,
   };
 }

@@ -11,7 +11,7 @@ import {
 import { unknownName } from '../../../lib/similar-names.ts';
 import type { Catalog } from '../catalog.ts';
 import type { ModelCall, ModelCallResult } from '../metered/metered-router.ts';
-import { maxCallCost, type Payer } from '../../billing/index.ts';
+import { maxCallCost, type NoteCall, type Payer } from '../../billing/index.ts';
 import { callProblem } from '../metered/call-problem.ts';
 import type { StreamPart } from '../router/client.ts';
 import { modelUnknown } from '../problems.ts';
@@ -29,6 +29,8 @@ export interface V1Call<Request> {
   readonly payer: Payer;
   readonly request: Request;
   readonly context: Pick<RequestContext, 'id' | 'signal'>;
+  /** Notes the call before it is made, where the request has an Idempotency-Key. */
+  readonly note?: NoteCall | undefined;
 }
 
 export interface ChatCall extends V1Call<ChatRequest> {
@@ -74,6 +76,7 @@ export async function answerChat(call: ChatCall): Promise<Response> {
       maxTokens,
     }),
   };
+  await call.note?.(id, model.id);
   if (request.stream === true) return streamed(call, modelCall, { leaving, assignment, headers });
   const called = await noting(assignment, () => router.chat(modelCall));
   if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);

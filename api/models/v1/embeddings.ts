@@ -16,6 +16,7 @@ export async function answerEmbeddings({
   payer,
   request,
   context,
+  note,
 }: V1Call<EmbeddingsRequest>): Promise<Response> {
   const model = findModel(request.model, catalog.embeddings);
   if (payer.kind === 'anonymous') allowModels([model], payer, { models: catalog.embeddings });
@@ -33,6 +34,7 @@ export async function answerEmbeddings({
     // A provider must not see that it is being measured.
     user: assignment === undefined ? (user ?? undefined) : undefined,
   };
+  await note?.(id, model.id);
   const called = await noting(assignment, () =>
     router.embed({
       id,

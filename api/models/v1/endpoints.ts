@@ -6,8 +6,7 @@ import type { Catalog } from '../catalog.ts';
 import { idempotencyInFlight, idempotencyMismatch, ledgerUnavailable, quotaExhausted } from '../../billing/index.ts';
 import * as problems from '../problems.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
-import { answerChatOnce } from './chat-once.ts';
-import { answerEmbeddings } from './embeddings.ts';
+import { answerChatOnce, answerEmbeddingsOnce } from './answer-once.ts';
 import { type Door, noKey, v1PayerOf } from './payer.ts';
 import { chatRequestSchema, embeddingsRequest } from './request.ts';
 
@@ -82,16 +81,16 @@ function embeddingsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoin
     operation: 'createEmbeddings',
     tag,
     summary: 'Create embeddings',
-    description: payers,
+    description: `${payers} A request sent again with the same Idempotency-Key gets the same answer and is charged once.`,
     bodyLimit: fileBodyLimit,
     body: embeddingsRequest,
     output: z.looseObject({}),
     outputDescription: 'Embeddings. `usage.cost` is the billed cost in USD.',
-    problems: modelCallProblems,
+    problems: [...modelCallProblems, idempotencyInFlight, idempotencyMismatch],
     async handler({ body }, context) {
       const services = options.services();
       const payer = await v1PayerOf(context, services, door);
-      return answerEmbeddings({ services, catalog: options.catalog, payer, request: body, context });
+      return answerEmbeddingsOnce({ services, catalog: options.catalog, payer, request: body, context });
     },
   });
 }

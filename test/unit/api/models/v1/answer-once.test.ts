@@ -1,9 +1,11 @@
 // /v1 with an Idempotency-Key: what is sent again is answered again and charged once, whole or as a stream.
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
 import { isUnguessable } from '../../../../../api/billing/idempotency/request.ts';
+import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../../../api/models/catalog.ts';
 import { sampleModels, type Sample } from '../../../../support/models/sample.ts';
 import {
@@ -25,11 +27,18 @@ const whole = reply(200, completion(usage));
 const pieces = stream(delta('H'), delta('i', 'stop'), usageEvent(usage), '[DONE]');
 const breaksOff = stream(delta('H'));
 
+const vectors = reply(200, `{"data":[{"embedding":[1]}],"usage":{"prompt_tokens":3,"cost":0.0000001}}`);
+const embedding = readCatalog().embeddings[0]?.upstream ?? '';
+
 let script: Script = whole;
 let router: ScriptedRouter;
 let sample: Sample;
 beforeAll(async () => {
-  router = await startScriptedRouter({ [upstream]: (...all) => script(...all) });
+  router = await startScriptedRouter({
+    [upstream]: (...all) => script(...all),
+    [embedding]: (...all) => script(...all),
+    '/key': reply(200, '{"data":{}}'),
+  });
   sample = await sampleModels({
     environment: { MOORAGE_ROUTER_URL: router.url, MOORAGE_FREE_QUOTA_USD: '0.01' },
   });
@@ -161,4 +170,82 @@ test('a key belongs to its caller and to one request', async () => {
   const stranger = await send({ ...sent, address: '192.0.34.1' });
   assert.equal(stranger.response.headers.get('idempotent-replayed'), null);
   assert.equal(called(), 2);
+});
+
+async function embed(key: string): Promise<{ response: Response; text: string }> {
+  const response = await sample.request('/v1/embeddings', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-forwarded-for': '192.0.40.1', 'idempotency-key': key },
+    body: JSON.stringify({ model: 'embed-small', input: 'Hello' }),
+  });
+  return { response, text: await response.text() };
+}
+
+test('embeddings that are sent again are the same, and are called and charged once', async () => {
+  script = vectors;
+  const before = await uses();
+  const [first, again] = [await embed('vectors'), await embed('vectors')];
+  assert.deepEqual([first.response.status, again.response.status], [200, 200], first.text);
+  assert.equal(again.text, first.text);
+  assert.equal(again.response.headers.get('idempotent-replayed'), 'true');
+  assert.equal(again.response.headers.get('x-cost-usd'), '0.0000001');
+  assert.equal(router.asked.length, 1);
+  assert.equal(await uses(), before + 1);
+});
+
+const holds = {
+  name: 'test-holds',
+  text: 'select id::text, state from ledger.hold order by created_at desc limit 2',
+  row: z.object({ id: z.string(), state: z.string() }),
+};
+const use = z.looseObject({
+  id: z.string(),
+  cost_usd: z.string().nullable(),
+  retry_of: z.string().nullable(),
+  billed_both: z.boolean().nullable(),
+});
+
+test('a request that is sent again after its process died finds the call that it made, and the record says once the router billed both', async () => {
+  const headers = { 'content-type': 'application/json', authorization: 'Bearer sk-mine', 'idempotency-key': 'died' };
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 50 });
+  const ask = (): Promise<Response> => sample.request('/v1/chat/completions', { method: 'POST', headers, body });
+  const leaving = Promise.withResolvers<undefined>();
+  script = async (response) => {
+    await leaving.promise;
+    response.destroy();
+  };
+  const lost = ask();
+  while (called() === 0) await sleep(20);
+  // As it is once the process is gone for longer than any call lasts.
+  await sample.database.transaction((transaction) =>
+    transaction.script("update ledger.idempotency set lease_until = now() - interval '1 second' where key = 'died'"),
+  );
+  script = whole;
+  const again = await ask();
+  assert.equal(again.status, 200, await again.text());
+  const [second, first] = await sample.database.query(holds, []);
+  assert.deepEqual([first?.state, second?.state], ['pending', 'settled']);
+  const read = async (): Promise<z.output<typeof use> | undefined> => {
+    const answer = await sample.request(`/api/usage/${second?.id ?? ''}`, { headers });
+    return z.looseObject({ uses: z.array(use) }).parse(await answer.json()).uses[0];
+  };
+  assert.deepEqual([(await read())?.retry_of, (await read())?.billed_both], [first?.id, null]);
+  await sample.ledger.settle({ hold: first?.id ?? '', cost: parseMoney('0.00001'), source: 'router_record' });
+  assert.equal((await read())?.billed_both, true);
+  leaving.resolve(undefined);
+  await lost;
+});
+
+test('a request that failed at no cost leaves nothing that a retry would repeat', async () => {
+  script = reply(503, '{"error":{"message":"overloaded"}}');
+  const sent = { key: 'free-failure', address: '192.0.41.1' };
+  assert.equal((await send(sent)).response.status, 503);
+  script = whole;
+  assert.equal((await send(sent)).response.status, 200);
+  const noted = {
+    name: 'test-noted',
+    text: "select retry_of::text from ledger.keyed_call where key = 'free-failure' order by at",
+    row: z.object({ retry_of: z.string().nullable() }),
+  };
+  assert.deepEqual(await sample.database.query(noted, []), [{ retry_of: null }, { retry_of: null }]);
 });
