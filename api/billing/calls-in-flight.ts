@@ -75,8 +75,8 @@ export class CallsInFlight {
     const line = this.#lines.get(owner) ?? { queue: [], taken: 0 };
     this.#lines.set(owner, line);
     if (line.taken < this.limits.caller) line.taken += 1;
-    else if (line.queue.length >= maxWaiting) throw inFlightProblem('in_flight_caller');
-    else await queued(line.queue, signal);
+    else if (line.queue.length >= maxWaiting) throw createInFlightProblem('in_flight_caller');
+    else await waitInQueue(line.queue, signal);
     let isTaken = true;
     return () => {
       if (!isTaken) return;
@@ -95,7 +95,7 @@ export class CallsInFlight {
   }
 }
 
-async function queued(queue: (() => void)[], signal: AbortSignal): Promise<void> {
+async function waitInQueue(queue: (() => void)[], signal: AbortSignal): Promise<void> {
   const turn = Promise.withResolvers<undefined>();
   const take = (): void => {
     turn.resolve(undefined);
@@ -104,7 +104,7 @@ async function queued(queue: (() => void)[], signal: AbortSignal): Promise<void>
     const at = queue.indexOf(take);
     if (at === -1) return;
     queue.splice(at, 1);
-    turn.reject(inFlightProblem('in_flight_caller'));
+    turn.reject(createInFlightProblem('in_flight_caller'));
   };
   queue.push(take);
   signal.addEventListener('abort', give, { once: true });
@@ -116,12 +116,12 @@ async function queued(queue: (() => void)[], signal: AbortSignal): Promise<void>
 }
 
 /** The refusal of a call that is stopped, or has to wait; undefined for any other one. */
-export function flightProblem(
+export function toFlightProblem(
   { refused_by: reason, day_ends_at: until }: ReserveAnswer,
   usage: Pick<Usage, 'model'> | undefined,
   now: number,
 ): Problem | undefined {
-  if (isFlightReason(reason)) return inFlightProblem(reason);
+  if (isFlightReason(reason)) return createInFlightProblem(reason);
   if (!isStopReason(reason)) return undefined;
   const isCaller = reason === 'stopped_caller';
   const model = usage?.model ?? 'This model';
@@ -135,7 +135,7 @@ export function flightProblem(
   );
 }
 
-function inFlightProblem(reason: 'in_flight_caller' | 'in_flight_all' | 'in_flight_model'): Problem {
+function createInFlightProblem(reason: 'in_flight_caller' | 'in_flight_all' | 'in_flight_model'): Problem {
   const whose = {
     in_flight_caller: 'You have too many model calls in progress on the key of this installation.',
     in_flight_all: 'This installation has too many model calls in progress.',

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
 import { promotionAccount } from './ledger/accounts.ts';
 import type { Journal, JournalEntry } from './journal.ts';
-import { flightProblem } from './calls-in-flight.ts';
+import { toFlightProblem } from './calls-in-flight.ts';
 import type { FlightLimits, Ledger, Line, LimitedAccount, SettlementSource } from './ledger/ledger.ts';
 import type { Money } from './ledger/money.ts';
 import type { ReserveAnswer, SettleAnswer } from './ledger/shapes.ts';
@@ -81,7 +81,7 @@ export class Holds {
     const first = await reserve();
     const answer = first.outcome === 'refused' && (await this.#settlingEnded()) ? await reserve() : first;
     if (answer.outcome === 'refused') {
-      const problem = flightProblem(answer, usage, Date.now());
+      const problem = toFlightProblem(answer, usage, Date.now());
       if (problem !== undefined) throw problem;
       refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');
       throw quotaProblem(answer, { payer, fixed: credit !== undefined, ...sides }, maxCost, Date.now());

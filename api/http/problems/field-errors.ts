@@ -34,7 +34,7 @@ export function fixOf(part: Part, issue: Issue, about: string | undefined): stri
   if (typeof own === 'string') return own;
   if (issue.path.length === 0) return about === undefined ? 'Send a JSON object.' : `Send a JSON object: ${about}`;
   if (isRepeated(part, issue)) return 'Send it only once.';
-  const meant = meantValue(issue);
+  const meant = findMeantValue(issue);
   return `${meant === undefined ? '' : `Did you mean "${meant}"? `}${about === undefined ? 'See /openapi.json for its format.' : `Expected: ${about}`}`;
 }
 
@@ -44,7 +44,7 @@ function isRepeated(part: Part, { code, input, path, ...issue }: Issue): boolean
   return code === 'invalid_value' || (code === 'invalid_type' && 'expected' in issue && issue.expected !== 'array');
 }
 
-function meantValue(issue: Issue): string | undefined {
+function findMeantValue(issue: Issue): string | undefined {
   if (issue.code !== 'invalid_value' || typeof issue.input !== 'string' || issue.values.length < 2) return undefined;
   const names = issue.values.filter((value) => typeof value === 'string');
   return meantField(issue.input, names) ?? nearestNames(issue.input, names)[0];
@@ -56,7 +56,7 @@ export function unknownFieldError(
   { path, key, input }: { readonly path: readonly PropertyKey[]; readonly key: string; readonly input: unknown },
   forms: readonly z.ZodType[],
 ): FieldError {
-  const known = knownFields(forms, input);
+  const known = listKnownFields(forms, input);
   const given = typeof input === 'object' && input !== null ? Object.keys(input) : [];
   const meant = meantField(
     key,
@@ -72,7 +72,7 @@ export function unknownFieldError(
 }
 
 /** The fields of an object; where it has several forms, of the one that was sent. */
-function knownFields(schemas: readonly z.ZodType[], input: unknown): string[] {
+function listKnownFields(schemas: readonly z.ZodType[], input: unknown): string[] {
   const forms = schemas.filter((schema) => schema instanceof z.ZodObject);
   const sent = forms.filter((form) => hasConstantsOf(form, input));
   return [...new Set((sent.length === 0 ? forms : sent).flatMap((form) => Object.keys(form.shape)))];

@@ -105,7 +105,7 @@ function isOtherType({ code, input }: z.core.$ZodIssue): boolean {
 
 function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): FieldError[] {
   const field = issue.path.map(String).join('.');
-  const forms = formsAt([schema], issue.path);
+  const forms = findForms([schema], issue.path);
   if (issue.code === 'unrecognized_keys')
     return issue.keys.map((key) => unknownFieldError(part, { path: issue.path, key, input: issue.input }, forms));
   const about = forms.find(({ description }) => description !== undefined)?.description;
@@ -113,20 +113,20 @@ function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): Fi
 }
 
 /** The schemas of the field at a path, looked up through objects, arrays, forms and optional wrappers. */
-function formsAt(schemas: readonly z.ZodType[], path: readonly PropertyKey[]): readonly z.ZodType[] {
+function findForms(schemas: readonly z.ZodType[], path: readonly PropertyKey[]): readonly z.ZodType[] {
   const [head, ...rest] = path;
-  if (head === undefined) return schemas.flatMap((schema) => [schema, ...formsIn(schema)]);
-  return formsAt(
-    schemas.flatMap(formsIn).flatMap((form) => child(form, head) ?? []),
+  if (head === undefined) return schemas.flatMap((schema) => [schema, ...listForms(schema)]);
+  return findForms(
+    schemas.flatMap(listForms).flatMap((form) => child(form, head) ?? []),
     rest,
   );
 }
 
 /** The schema without its wrappers; of a union all of its forms. */
-function formsIn(schema: z.ZodType): readonly z.ZodType[] {
+function listForms(schema: z.ZodType): readonly z.ZodType[] {
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault || schema instanceof z.ZodNullable)
-    return formsIn(schema.unwrap() as z.ZodType);
-  if (schema instanceof z.ZodUnion) return schema.options.flatMap((option) => formsIn(option as z.ZodType));
+    return listForms(schema.unwrap() as z.ZodType);
+  if (schema instanceof z.ZodUnion) return schema.options.flatMap((option) => listForms(option as z.ZodType));
   return [schema];
 }
 

@@ -16,11 +16,11 @@ export async function identifyPayer(
   if (authorization === null) return toAnonymousPayer(context.caller(), limits);
   const key = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1];
   if (key === undefined) throw refusedKey('The Authorization header must have the form `Bearer sk-…`.');
-  return keyPayerOf(key, context, keys, limits);
+  return resolveKeyPayer(key, context, keys, limits);
 }
 
 /** The payer whose key this is. @throws Problem (key-refused, key-checks-limited, router-unavailable) */
-export async function keyPayerOf(
+export async function resolveKeyPayer(
   key: string,
   context: Pick<RequestContext, 'caller'>,
   keys: CallerKeys,

@@ -113,7 +113,7 @@ class FailedChecks {
     const since = now() - withinMs;
     const times = (this.#times.get(network) ?? []).filter((time) => time > since);
     const [oldest = 0] = times;
-    if (times.length >= maximum) throw limited(Math.max(1, Math.ceil((oldest - since) / 1000)));
+    if (times.length >= maximum) throw createLimitProblem(Math.max(1, Math.ceil((oldest - since) / 1000)));
     const began = now();
     this.#remember(network, [...times, began]);
     const failed = await check().then(
@@ -144,7 +144,7 @@ class FailedChecks {
   }
 }
 
-function limited(seconds: number): Problem {
+function createLimitProblem(seconds: number): Problem {
   return new Problem(
     keyChecksLimited,
     `Your network has sent too many API keys that the model router does not know. Try again in ${seconds} seconds, or omit the key to use the free quota.`,

@@ -43,17 +43,17 @@ const outOfCredit = (payer: Payer['kind']): string =>
       : 'To continue now, send your own API key for the model router: Authorization: Bearer sk-…'
   }`;
 
-const unavailable = ({ failure, later }: FailedCall): Problem =>
+const unavailable = ({ failure, payer, later }: FailedCall): Problem =>
   new Problem(
     routerUnavailable,
-    `${sentence(failure.message)} Nothing was charged. Try again in ${failure.retryAfterSeconds ?? 5} seconds.`,
+    `${sentence(describeFailure(failure, payer))} Nothing was charged. Try again in ${failure.retryAfterSeconds ?? 5} seconds.`,
     later(5),
   );
 
-const unfinished = ({ failure, model, options }: FailedCall): Problem =>
+const unfinished = ({ failure, model, payer, options }: FailedCall): Problem =>
   new Problem(
     modelFailed,
-    `${model} did not complete its answer: ${sentence(failure.message)} The cost is not known yet.`,
+    `${model} did not complete its answer: ${sentence(describeFailure(failure, payer))} The cost is not known yet.`,
     options,
   );
 
@@ -71,14 +71,14 @@ const problems: Readonly<Record<FailureKind, (failed: FailedCall) => Problem>> =
     payer === 'key'
       ? new Problem(
           keyOutOfCredit,
-          `The model router responded: ${sentence(failure.message)} To continue, add credit to your API key, or send another key of your own.`,
+          `The model router responded: ${sentence(describeFailure(failure, payer))} To continue, add credit to your API key, or send another key of your own.`,
           { ...options, members: { ...options.members, actions: creditActions } },
         )
       : new Problem(routerUnavailable, outOfCredit(payer), later(3_600)),
   unreachable: unavailable,
   busy: unavailable,
-  request: ({ failure, model, options }) =>
-    new Problem(modelRefused, `${model} rejected the request: ${sentence(failure.message)}`, options),
+  request: ({ failure, model, payer, options }) =>
+    new Problem(modelRefused, `${model} rejected the request: ${sentence(describeFailure(failure, payer))}`, options),
   model: ({ model, options }) =>
     new Problem(
       modelFailed,
@@ -118,6 +118,11 @@ export function answerOrThrow(
   if (failure === undefined) return answer;
   if (failure.kind === 'key' && payer.key !== undefined) keys.forget(payer.key);
   throw callProblem(failure, settlement, model.id, payer);
+}
+
+/** What a caller may read of a failure: the router's own text is for the owner of the key, who has the account that it is about. */
+export function describeFailure({ message, said }: RouterFailure, payer: Payer['kind']): string {
+  return payer === 'key' && said !== undefined ? said : message;
 }
 
 /** A message as a sentence of its own. */

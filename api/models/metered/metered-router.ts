@@ -245,10 +245,15 @@ export class MeteredRouter {
   }
 
   #count({ model, payer }: ModelCall, outcome: RouterAnswer | RouterFailure, latencyMs: number): void {
-    const { metrics } = this.#options;
+    const { metrics, log } = this.#options;
     const failed = outcome instanceof RouterFailure;
     metrics.called(model, payer.kind, failed ? outcome.kind : 'answered', latencyMs / 1000);
-    if (failed) return;
+    if (failed) {
+      // Its text is shown to nobody but the owner of the key.
+      const { kind, status, said } = outcome;
+      if (said !== undefined) log.warn({ model, kind, status, said }, 'the router failed a model call');
+      return;
+    }
     metrics.tokens(model, 'in', outcome.tokensIn ?? 0);
     metrics.tokens(model, 'out', outcome.tokensOut ?? 0);
     if (outcome.cost !== undefined) metrics.cost(model, payer.kind, moneyToNumber(outcome.cost.amount));

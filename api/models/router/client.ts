@@ -168,10 +168,9 @@ export class RouterClient {
     const { status, body, said } = await this.#transport.get(`${this.#settings.url}/models`);
     const read = offered.safeParse(body);
     if (!read.success)
-      throw refused(
-        status === 200 ? 502 : status,
-        status === 200 ? 'the list of models of the router has an unexpected form' : said,
-      );
+      throw status === 200
+        ? new RouterFailure('malformed', 'the list of models of the router has an unexpected form')
+        : refused(status, said);
     return new Set(read.data.data.map(({ id }) => id));
   }
 

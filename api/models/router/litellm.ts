@@ -146,9 +146,9 @@ function windowQuery(from: Date, to: Date, page: number): string {
 
 /** Rows, or why there are none. */
 async function billPage(get: Get, address: string): Promise<z.output<typeof billedRow>[] | string> {
-  const { status, body, said } = await get(address);
+  const { status, body } = await get(address);
   if (status !== 200)
-    return `the spend logs of LiteLLM answered with status ${status}${said === undefined ? '' : ` (${said})`}. It keeps them only where it has a database, and shows all of them only to the key of an administrator`;
+    return `the spend logs of LiteLLM answered with status ${status}. It keeps them only where it has a database, and shows all of them only to the key of an administrator`;
   const read = billedPage.safeParse(body);
   return read.success ? read.data.data : 'the spend logs of LiteLLM have an unexpected form';
 }

@@ -89,11 +89,11 @@ function countOf({ tokens_prompt: input, tokens_completion: output }: Generation
 
 type GenerationTokens = Pick<z.output<typeof generation>['data'], 'tokens_prompt' | 'tokens_completion'>;
 
-function dayBill({ status, body, said = '' }: Awaited<ReturnType<Get>>): RouterBill {
+function dayBill({ status, body }: Awaited<ReturnType<Get>>): RouterBill {
   if (status !== 200)
     return {
       outcome: 'not known',
-      why: `the activity of the router answered with status ${status}${said === '' ? '' : ` (${said})`}. OpenRouter shows it for the last 30 days, and only to a management key: set MOORAGE_ROUTER_BILL_KEY to one`,
+      why: `the activity of the router answered with status ${status}. OpenRouter shows it for the last 30 days, and only to a management key: set MOORAGE_ROUTER_BILL_KEY to one`,
     };
   const unexpected: RouterBill = {
     outcome: 'not known',

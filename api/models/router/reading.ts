@@ -43,7 +43,8 @@ export function readChunk(data: string, headers: RouterHeaders): Chunk {
     });
   const { error, id } = read.data;
   if (error !== undefined && error !== null)
-    throw new RouterFailure('broken', brief(error.message ?? 'the model stopped before its answer was complete'), {
+    throw new RouterFailure('broken', 'the model stopped before its answer was complete', {
+      said: typeof error.message === 'string' ? brief(error.message) : undefined,
       reference: id ?? referenceIn(headers),
     });
   return read.data;
@@ -66,8 +67,8 @@ export function unexpectedBody(text: string, headers: RouterHeaders): RouterFail
   const said = errorMessageIn(text);
   return new RouterFailure(
     said === undefined ? 'malformed' : 'broken',
-    said ?? 'the response of the router has an unexpected form',
-    { reference: referenceIn(headers) },
+    said === undefined ? 'the response of the router has an unexpected form' : 'the router reported an error',
+    { reference: referenceIn(headers), said },
   );
 }
 

@@ -15,10 +15,10 @@ export interface CostEvidence {
   readonly priced: boolean;
 }
 
-/** A GET of the router's, with a key: status, body as exact JSON, and what it said of an error. */
+/** A GET of the router's, with a key: status, body as exact JSON, and its own text of an error, which is shown to nobody. */
 export type Get = (
   address: string,
-) => Promise<{ readonly status: number; readonly body: unknown; readonly said?: string }>;
+) => Promise<{ readonly status: number; readonly body: unknown; readonly said?: string | undefined }>;
 
 /** A call whose cost is to be found. */
 export interface Lookup {

@@ -21,7 +21,7 @@ export interface RouterRequest {
 export interface RouterRecord {
   readonly status: number;
   readonly body: unknown;
-  readonly said: string;
+  readonly said: string | undefined;
 }
 
 /** Failures in which no byte of the request left. */
@@ -75,14 +75,10 @@ export class RouterTransport {
     });
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
     const text = await textOf(response.body);
-    throw refused(
-      response.statusCode,
-      errorMessageIn(text) ?? `the router responded with status ${response.statusCode}`,
-      {
-        reference: referenceIn(response.headers),
-        retryAfterSeconds: retryAfter(response.headers),
-      },
-    );
+    throw refused(response.statusCode, errorMessageIn(text), {
+      reference: referenceIn(response.headers),
+      retryAfterSeconds: retryAfter(response.headers),
+    });
   }
 
   /** Changes what the router keeps, such as the limit of a key. @returns the status @throws RouterFailure when it cannot be reached */
@@ -118,7 +114,7 @@ export class RouterTransport {
       return {
         status: response.statusCode,
         body: response.statusCode === 200 ? parseBody(text, response.headers) : undefined,
-        said: errorMessageIn(text) ?? `the router responded with status ${response.statusCode}`,
+        said: errorMessageIn(text),
       };
     } catch (error) {
       throw failureOf(error, deadline, undefined);

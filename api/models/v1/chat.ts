@@ -101,7 +101,7 @@ async function streamed(
   const first = await parts.next();
   if (first.done === true && first.value.failure !== undefined)
     throw callProblem(first.value.failure, first.value.settlement, modelCall.model, payer);
-  const events = frames(first, parts, modelCall.model, request.stream_options?.include_usage === true);
+  const events = frames(first, parts, modelCall, request.stream_options?.include_usage === true);
   if (atOnce) return gathered(events, modelCall, headers);
   return eventStreamResponse(events, {
     headers,
@@ -147,7 +147,7 @@ type Next = IteratorResult<StreamPart, ModelCallResult>;
 async function* frames(
   first: Next,
   parts: Parts,
-  model: string,
+  { model, payer }: Pick<ModelCall, 'model' | 'payer'>,
   withUsage: boolean,
 ): AsyncGenerator<string, ModelCallResult, undefined> {
   let next = first;
@@ -162,7 +162,7 @@ async function* frames(
   const { failure, settlement } = next.value;
   if (withUsage && last !== undefined)
     yield eventFrame(undefined, { ...last, choices: [], usage: settledUsage(last.usage, settlement), model });
-  if (failure !== undefined) yield eventFrame(undefined, failureEvent(failure));
+  if (failure !== undefined) yield eventFrame(undefined, failureEvent(failure, payer.kind));
   yield eventFrame(undefined, '[DONE]');
   return next.value;
 }

@@ -8,7 +8,7 @@ import * as problems from '../problems.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
 import { answerChatOnce, answerEmbeddingsOnce } from './answer-once.ts';
 import { type Door, noKey, v1PayerOf } from './payer.ts';
-import { chatRequestSchema, embeddingsRequest } from './request.ts';
+import { createChatRequestSchema, embeddingsRequest } from './request.ts';
 
 const tag = 'models';
 const payers =
@@ -54,7 +54,7 @@ function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
     summary: 'Create a chat completion',
     description: `${payers} With "stream": true the answer is sent as server-sent events; with "stream_options": {"include_usage": true}, its last event has the cost. Images are fetched by the model router, or sent as data URLs. A request is passed on as it was sent, or refused by the name of the field: tools are functions, and what could cost more than what is reserved (plugins, fallback models, provider settings, tools that the router runs) is not taken. A request sent again with the same Idempotency-Key gets the same answer and is charged once; a stream with such a key is sent once it is complete.`,
     bodyLimit: fileBodyLimit,
-    body: chatRequestSchema(options.maxTokens),
+    body: createChatRequestSchema(options.maxTokens),
     output: z.looseObject({}),
     responseHeaders: {
       'X-Cost-Usd': 'What the call cost, in USD; absent while it is not known.',

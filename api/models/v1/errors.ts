@@ -1,5 +1,7 @@
 // Problems of /v1 carry an `error` member too, which is where OpenAI clients look.
 import type { Problem } from '../../../lib/problem.ts';
+import type { Payer } from '../../billing/index.ts';
+import { describeFailure } from '../metered/call-problem.ts';
 import type { RouterFailure } from '../router/failure.ts';
 
 /** As OpenAI names kinds of errors. */
@@ -26,6 +28,6 @@ export function openAiError(problem: Problem, path: string): Readonly<Record<str
 }
 
 /** Event of a stream that failed after it began. */
-export function failureEvent(failure: RouterFailure): Record<string, unknown> {
-  return { error: { message: failure.message, type: 'server_error', code: failure.kind, param: null } };
+export function failureEvent(failure: RouterFailure, payer: Payer['kind']): Record<string, unknown> {
+  return { error: { message: describeFailure(failure, payer), type: 'server_error', code: failure.kind, param: null } };
 }

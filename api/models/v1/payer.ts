@@ -4,7 +4,7 @@ import { appNameIn } from '../../../lib/app-token.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Payer } from '../../billing/index.ts';
 import { invalid, type RequestContext } from '../../http/index.ts';
-import { keyPayerOf, toAnonymousPayer } from '../callers/identify.ts';
+import { resolveKeyPayer, toAnonymousPayer } from '../callers/identify.ts';
 import { appTokenRefused, keyRefused } from '../problems.ts';
 import type { ModelServices } from '../services.ts';
 import { appPayerOf, type AppTokens } from './apps.ts';
@@ -40,7 +40,7 @@ export async function v1PayerOf(
       { headers: { 'www-authenticate': 'Bearer realm="moorage /v1", error="invalid_token"' } },
     );
   if (nothing.test(given)) return toAnonymousPayer(context.caller(), limits);
-  if (token?.startsWith('sk-') === true) return keyPayerOf(token, context, keys, limits);
+  if (token?.startsWith('sk-') === true) return resolveKeyPayer(token, context, keys, limits);
   throw new Problem(
     keyRefused,
     `The Authorization header is neither an API key for the model router (Bearer sk-…) nor the token of a hosted app. Omit it, or send "Bearer ${noKey}", to use models in the free tier on the free quota.`,

@@ -19,7 +19,7 @@ const refusalPart = z.strictObject({ type: z.literal('refusal'), refusal: z.stri
 export type ChatPart = z.output<typeof textPart> | z.output<typeof imagePart> | z.output<typeof refusalPart>;
 
 /** A part of another type could cost more than what is reserved: its price is not that of text. */
-function partError(types: string): (issue: { readonly input?: unknown }) => string {
+function describePartError(types: string): (issue: { readonly input?: unknown }) => string {
   return ({ input }) => {
     const type = typeof input === 'object' && input !== null && 'type' in input ? input.type : undefined;
     return typeof type === 'string'
@@ -30,14 +30,17 @@ function partError(types: string): (issue: { readonly input?: unknown }) => stri
 
 const contentText =
   'A text, or a list of parts: {"type": "text", "text": "…"} or {"type": "image_url", "image_url": {"url": "…"}}.';
-const texts = z.union([z.string(), z.array(z.discriminatedUnion('type', [textPart], { error: partError('text') }))]);
+const texts = z.union([
+  z.string(),
+  z.array(z.discriminatedUnion('type', [textPart], { error: describePartError('text') })),
+]);
 const textsAndImages = z.union([
   z.string(),
-  z.array(z.discriminatedUnion('type', [textPart, imagePart], { error: partError('text, image_url') })),
+  z.array(z.discriminatedUnion('type', [textPart, imagePart], { error: describePartError('text, image_url') })),
 ]);
 const textsAndRefusals = z.union([
   z.string(),
-  z.array(z.discriminatedUnion('type', [textPart, refusalPart], { error: partError('text, refusal') })),
+  z.array(z.discriminatedUnion('type', [textPart, refusalPart], { error: describePartError('text, refusal') })),
 ]);
 
 const calledFunction = z.strictObject({ name: z.string(), arguments: z.string() });
@@ -202,7 +205,7 @@ const impliedFields = {
   modalities: z.array(z.literal('text', 'must be text')).min(1).max(1).nullish().describe('["text"]'),
 };
 
-export function chatRequestSchema({ default: usual, max }: TokenLimits) {
+export function createChatRequestSchema({ default: usual, max }: TokenLimits) {
   const maxTokens = z.int().min(1).max(max, `must be at most ${max}`).nullish();
   return z
     .strictObject({
@@ -235,7 +238,7 @@ export function chatRequestSchema({ default: usual, max }: TokenLimits) {
     })
     .describe('A chat completion: {"model": "...", "messages": [{"role": "user", "content": "..."}]}');
 }
-export type ChatRequest = z.output<ReturnType<typeof chatRequestSchema>>;
+export type ChatRequest = z.output<ReturnType<typeof createChatRequestSchema>>;
 
 const tokens = z.array(z.int().min(0)).min(1).max(16_384);
 

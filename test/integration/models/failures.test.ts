@@ -161,6 +161,9 @@ interface Row {
   readonly reference?: string;
 }
 
+/** What the router says itself, which only the owner of a key may read. */
+const routersText = /slow down|no credit|no such key|prompt too long|oops|upstream died/i;
+
 const ownKey = 'sk-valid-12345678';
 const table: readonly Row[] = [
   { model: 'good', status: 200, closed: 'settled' },
@@ -178,7 +181,7 @@ const table: readonly Row[] = [
     model: 'says-429',
     status: 503,
     type: 'router-unavailable',
-    says: /Slow down.*Try again in 17 seconds/,
+    says: /^The router accepts no more calls at the moment\. Nothing was charged\. Try again in 17 seconds\.$/,
     closed: 'voided',
   },
   { model: 'says-402', status: 503, type: 'router-unavailable', says: /out of credit/, closed: 'voided' },
@@ -192,9 +195,24 @@ const table: readonly Row[] = [
   },
   { model: 'says-401', status: 503, type: 'router-unavailable', says: /MOORAGE_ROUTER_KEY/, closed: 'voided' },
   { model: 'says-401', key: ownKey, status: 401, type: 'key-refused', closed: 'voided' },
-  { model: 'says-400', status: 422, type: 'model-refused', says: /Prompt too long for sk-…/, closed: 'voided' },
+  {
+    model: 'says-400',
+    status: 422,
+    type: 'model-refused',
+    says: /^says-400 rejected the request: The prompt and max_tokens are more than the model can take\./,
+    closed: 'voided',
+  },
+  {
+    model: 'says-400',
+    key: ownKey,
+    status: 422,
+    type: 'model-refused',
+    says: /Prompt too long for sk-…/,
+    closed: 'voided',
+  },
   { model: 'unknown', status: 502, type: 'model-failed', says: /does not offer unknown/, closed: 'voided' },
-  { model: 'says-500', status: 502, type: 'model-failed', says: /Oops/, closed: 'pending' },
+  { model: 'says-500', status: 502, type: 'model-failed', says: /responded with status 500/, closed: 'pending' },
+  { model: 'says-500', key: ownKey, status: 502, type: 'model-failed', says: /Oops/, closed: 'pending' },
   {
     model: 'says-500-in-html',
     status: 502,
@@ -206,7 +224,13 @@ const table: readonly Row[] = [
   { model: 'not-json', status: 502, type: 'model-failed', says: /not JSON/, closed: 'pending' },
   { model: 'empty', status: 502, type: 'model-failed', closed: 'pending' },
   { model: 'other-json', status: 502, type: 'model-failed', closed: 'pending' },
-  { model: 'error-in-200', status: 502, type: 'model-failed', says: /Upstream died/, closed: 'pending' },
+  {
+    model: 'error-in-200',
+    status: 502,
+    type: 'model-failed',
+    says: /: The router reported an error\./,
+    closed: 'pending',
+  },
   { model: 'no-choices', status: 502, type: 'model-failed', closed: 'pending' },
   { model: 'no-usage', status: 200, closed: 'pending', reference: 'gen-1' },
   { model: 'no-cost', status: 200, closed: 'pending', reference: 'gen-1' },
@@ -255,6 +279,7 @@ for (const { model, key, status, type, says, closed, reference } of table) {
     assert.equal(answer.status, status, JSON.stringify(body));
     assert.equal(body.type, type === undefined ? undefined : `https://moorage.test/problems/${type}`);
     assert.match(body.detail ?? '', says ?? /^/);
+    if (key === undefined) assert.doesNotMatch(JSON.stringify(body), routersText);
     await expectClosed(body, closed, reference);
     expectSent(key ?? 'sk-platform-1234');
   });
@@ -265,7 +290,7 @@ for (const { model, ends, says, closed } of [
   { model: 'stream-no-usage', ends: 'done', says: /"cost_source":"pending"/, closed: 'pending' },
   { model: 'stream-resets', ends: 'error', says: /model-failed/, closed: 'pending' },
   { model: 'stream-breaks-off', ends: 'error', says: /ended before the answer was complete/, closed: 'pending' },
-  { model: 'stream-errs', ends: 'error', says: /Upstream died/, closed: 'pending' },
+  { model: 'stream-errs', ends: 'error', says: /stopped before its answer was complete/, closed: 'pending' },
   { model: 'stream-not-json', ends: 'error', says: /not JSON/, closed: 'pending' },
 ] as const) {
   test(`a router whose ${model}: the last event is ${ends}, ${closed}`, async () => {

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { parseMoney, zero } from '../../../../api/billing/ledger/money.ts';
-import { anonymousPayer, appPayer } from '../../../../api/billing/payer.ts';
+import { anonymousPayer, appPayer, keyPayer } from '../../../../api/billing/payer.ts';
 import { callProblem } from '../../../../api/models/metered/call-problem.ts';
-import { RouterFailure } from '../../../../api/models/router/failure.ts';
+import { refused, RouterFailure } from '../../../../api/models/router/failure.ts';
 
 const limits = {
   router: 'openrouter',
@@ -24,4 +24,28 @@ test('a hosted app, which cannot send one, is referred to the operator of this i
   const { message } = callProblem(outOfCredit, settlement, 'a', appPayer('chat', parseMoney('1'), limits));
   assert.match(message, /out of credit\. The operator of this installation needs to add credit to it\.$/);
   assert.doesNotMatch(message, /API key/);
+});
+
+test('the text of the router is for the owner of the key; others read in our words what they can do', () => {
+  const key = keyPayer('me', 'sk-x', limits);
+  const anonymous = anonymousPayer('somebody', limits);
+  for (const [status, said, says] of [
+    [
+      400,
+      "This model's maximum context length is 8192 tokens (org-secret)",
+      /more than the model can take\. Shorten the prompt/,
+    ],
+    [400, 'Provider acme-internal: flagged by moderation (org-secret)', /content filter .*choose another model/],
+    [400, 'No endpoints found that support image input (org-secret)', /does not take this image/],
+    [400, 'temperature must be 1 for this deployment (org-secret)', /does not take this temperature/],
+    [422, 'weird (org-secret)', /not one that it takes/],
+    [429, 'Rate limit of org-secret exceeded', /accepts no more calls at the moment/],
+    [500, 'acme at 10.0.0.7 is down (org-secret)', /responded with status 500/],
+  ] as const) {
+    const failure = refused(status, said);
+    const shown = callProblem(failure, settlement, 'a', anonymous).message;
+    assert.match(shown, says);
+    assert.doesNotMatch(shown, /org-secret/);
+    assert.match(callProblem(failure, settlement, 'a', key).message, /org-secret/);
+  }
 });

@@ -110,9 +110,9 @@ test('OpenRouter: the sum of a whole day, of the platform key alone', async () =
 
 test('a router that refuses says why, and is not known', async () => {
   for (const shape of [liteLlm, openRouter]) {
-    const get: Get = () => Promise.resolve({ status: 403, body: undefined, said: 'only for administrators' });
+    const get: Get = () => Promise.resolve({ status: 403, body: undefined });
     const why = whyOf(await shape.billOf(day, get, 'http://router'));
-    assert.match(why, /status 403 \(only for administrators\)/);
+    assert.match(why, /status 403\. /);
   }
 });
 
