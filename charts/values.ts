@@ -225,7 +225,7 @@ const models = z.strictObject({
     .min(1)
     .default(8)
     .describe(
-      'Maximum number of model calls that one caller without a key, or one app, may have in flight at a time. Until the first call of a day has ended, it is one.',
+      'Maximum number of model calls that one caller without a key, or one app, may have in flight at a time. Until the first call of a day (of an app: of a week) is settled, it is one.',
     ),
   callsInFlight: z
     .int()

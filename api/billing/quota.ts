@@ -130,7 +130,7 @@ export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: M
     credit: 'everyone',
     network: 'network',
     debit: { anonymous: 'caller', key: 'caller', app: 'app' }[payer.kind],
-  }[answer.refused_by ?? 'debit'];
+  }[refusedSide(answer)];
   const quota = refusedQuota(answer, refused, maxCost);
   return new Problem(
     quotaExhausted,
@@ -173,9 +173,14 @@ function shortage(quota: Quota, payer: Payer, scope: string): string {
   return `You have ${balanceText(quota)} daily quota ${reset}. ${own}`;
 }
 
+/** Whose quota has refused; other reasons have problems of their own. */
+function refusedSide({ refused_by: by }: ReserveAnswer): 'debit' | 'credit' | 'network' {
+  return by === 'credit' || by === 'network' ? by : 'debit';
+}
+
 function refusedQuota(answer: ReserveAnswer, { debit, credit }: Refusal, maxCost: Money): Quota {
   const side = answer.refused_by === 'credit' ? answer.credit : answer.debit;
-  const { limit } = { credit, debit, network: answer.debit ?? debit }[answer.refused_by ?? 'debit'];
+  const { limit } = { credit, debit, network: answer.debit ?? debit }[refusedSide(answer)];
   return {
     limit: limit ?? maxCost,
     used: side?.used ?? maxCost,

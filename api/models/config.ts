@@ -96,7 +96,7 @@ export const environment = z.object({
   MOORAGE_CALLS_PER_CALLER: count
     .default(8)
     .describe(
-      'Maximum number of model calls that one caller without a key, or one app, may have in flight at a time. Until the first call of a day has ended, it is one.',
+      'Maximum number of model calls that one caller without a key, or one app, may have in flight at a time. Until the first call of a day (of an app: of a week) is settled, it is one.',
     ),
   MOORAGE_CALLS_IN_FLIGHT: count
     .default(256)

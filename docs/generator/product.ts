@@ -6,7 +6,7 @@ import { Registry, type MetricObject } from 'prom-client';
 import { activatorMetrics } from '../../activator/metrics.ts';
 import { readAppSettings } from '../../api/apps/config.ts';
 import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
-import { billingMetrics, dailyLimitMetrics, databaseMetrics } from '../../api/billing/metrics.ts';
+import { billingMetrics, dailyLimitMetrics, databaseMetrics, overrunMetrics } from '../../api/billing/metrics.ts';
 import { createApi } from '../../api/create-api.ts';
 import { explainedProblems } from '../../api/discovery/index.ts';
 import type { Endpoint } from '../../api/http/index.ts';
@@ -81,6 +81,7 @@ function assemble(): Product {
   billingMetrics(registry, { holds: () => Promise.resolve(holds), oldestPendingSeconds: () => Promise.resolve(0) });
   databaseMetrics(registry, () => Promise.resolve());
   dailyLimitMetrics(registry, 0, () => Promise.resolve(0));
+  overrunMetrics(registry, () => Promise.resolve({ calls: 0, excessUsd: 0 }));
   modelMetrics(registry);
   return {
     endpoints: api.endpoints,

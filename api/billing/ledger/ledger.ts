@@ -287,9 +287,7 @@ export class Ledger {
       ...(usage === undefined ? {} : { usage: usageFields(usage) }),
       ...(flight === undefined ? {} : { flight }),
     }));
-    const inNetworks = requests.some(({ debit }) => debit.within !== undefined);
-    const reserve = inNetworks ? statements.reserveInNetworks : statements.reserve;
-    const [row] = await this.#database.replay(reserve, [JSON.stringify(fields), this.#now()]);
+    const [row] = await this.#database.replay(selectReserve(requests), [JSON.stringify(fields), this.#now()]);
     return one(row).answers;
   }
 
@@ -309,6 +307,12 @@ export class Ledger {
     const [row] = await this.#database.replay(statements.release, [ids, this.#now()]);
     return one(row).answers.map(({ outcome }) => outcome);
   }
+}
+
+/** The function for what these requests are limited by. */
+function selectReserve(requests: readonly ReserveRequest[]): typeof statements.reserve {
+  if (requests.some(({ flight }) => flight !== undefined)) return statements.reserveCalls;
+  return requests.some(({ debit }) => debit.within !== undefined) ? statements.reserveInNetworks : statements.reserve;
 }
 
 /** Work that may take longer than a statement may otherwise, and that gives way to calls: it waits for no lock for long. */

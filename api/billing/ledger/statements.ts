@@ -21,6 +21,12 @@ export const reserveInNetworks = statement(
   'select ledger.hold_in_networks($1::jsonb, $2) as answers',
   shapes.reserveAnswers,
 );
+/** The same where a request is a call that is limited by more than money. */
+export const reserveCalls = statement(
+  'reserve-calls',
+  'select ledger.reserve($1::jsonb, $2) as answers',
+  shapes.reserveAnswers,
+);
 export const settle = statement('settle', 'select ledger.settle($1::jsonb, $2) as answers', shapes.settleAnswers);
 export const release = statement('release', 'select ledger.void($1::uuid[], $2) as answers', shapes.releaseAnswers);
 export const releaseToolHolds = statement(

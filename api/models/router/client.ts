@@ -124,7 +124,7 @@ export class RouterClient {
     const { status, said } = await this.#transport.get(this.#shape.keyAddress(this.#settings.url), key);
     if (status === 200) return true;
     if ([401, 403, 404].includes(status)) return false;
-    throw refused(status, said);
+    throw new RouterFailure('broken', `the router responded with status ${status}`, { status, said });
   }
 
   /** What the router itself allows the platform's key to spend. Never rejects. */

@@ -85,7 +85,7 @@ export async function answerChat(call: ChatCall): Promise<Response> {
   });
 }
 
-interface Streaming {
+interface StreamOptions {
   readonly leaving: AbortController;
   readonly assignment: Assignment | undefined;
   readonly headers: Readonly<Record<string, string>>;
@@ -95,7 +95,7 @@ interface Streaming {
 async function streamed(
   { services: { router }, payer, request, atOnce = false }: ChatCall,
   modelCall: ModelCall,
-  { leaving, assignment, headers }: Streaming,
+  { leaving, assignment, headers }: StreamOptions,
 ): Promise<Response> {
   const parts = noted(router.stream(modelCall), assignment);
   const first = await parts.next();
@@ -115,7 +115,7 @@ async function streamed(
 async function gathered(
   events: ReturnType<typeof frames>,
   { model, payer }: ModelCall,
-  headers: Streaming['headers'],
+  headers: StreamOptions['headers'],
 ): Promise<Response> {
   let text = '';
   let next = await events.next();

@@ -20,7 +20,7 @@ import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 let price = '0.2';
 let billed = 0;
 let inFlight = 0;
-let mostInFlight = 0;
+let maximumInFlight = 0;
 
 let server: Server;
 let routerUrl: string;
@@ -33,7 +33,7 @@ beforeAll(async () => {
         return;
       }
       inFlight += 1;
-      mostInFlight = Math.max(mostInFlight, inFlight);
+      maximumInFlight = Math.max(maximumInFlight, inFlight);
       const cost = price;
       setTimeout(() => {
         inFlight -= 1;
@@ -71,7 +71,7 @@ async function scene(
 ): Promise<Scene> {
   const databaseUrl = await postgres.createDatabase(name);
   billed = 0;
-  mostInFlight = 0;
+  maximumInFlight = 0;
   const router = { url: routerUrl, key: 'sk-platform-12345678' };
   const apis: ApiProcess[] = [];
   for (let replica = 0; replica < replicas; replica += 1)
@@ -132,7 +132,7 @@ for (const [replicas, path] of [
     const { answered, 'calls-stopped': stopped = 0, 'quota-exhausted': exhausted = 0, ...rest } = tally;
     assert.deepEqual([answered, stopped + exhausted, rest], [1, 59, {}]);
     assert.ok(stopped > 0);
-    assert.equal(mostInFlight, 1);
+    assert.equal(maximumInFlight, 1);
     assert.equal(billed, 0.2);
 
     // The caller with another model, and others with this model: on every replica, for the day.
@@ -186,13 +186,13 @@ test('a caller who has called before has no more calls in flight than the limit,
     MOORAGE_FREE_QUOTA_USD: '1',
   });
   assert.deepEqual(await attack(one, { count: 1 }), { answered: 1 });
-  mostInFlight = 0;
+  maximumInFlight = 0;
   assert.deepEqual(await attack(one, { count: 20 }), { answered: 20 });
-  assert.equal(mostInFlight, 3);
-  mostInFlight = 0;
+  assert.equal(maximumInFlight, 3);
+  maximumInFlight = 0;
   const tally = await attack(one, { from: (index) => `198.51.${index}.7`, count: 20 });
   assert.deepEqual(tally, { answered: 20 });
-  assert.equal(mostInFlight, 5);
+  assert.equal(maximumInFlight, 5);
   price = '0.2';
   await ended(one);
 });

@@ -104,7 +104,7 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
 /** A script that answers with this text, made from what was asked, at this cost. */
 export function says(
   text: string | ((said: string, system: string | undefined) => string),
-  cost = '0.001',
+  cost = '0.0001',
   finish = 'stop',
 ): Script {
   return (response, asked) => {

@@ -49,7 +49,7 @@ end $$;
 create trigger hold_cost after update of state on ledger.hold
   for each row when (new.state = 'settled' and old.state <> 'settled') execute function ledger.note_cost();
 
--- Reserves as ledger.hold does. Requests with `flight` are model calls that the platform pays, and are also refused
+-- Reserves as ledger.hold_in_networks does (042-network-quota.sql). Requests with `flight` are model calls that the platform pays, and are also refused
 -- (refused_by) when their caller or their model is stopped for the day (stopped_caller, stopped_model), or when too many calls
 -- are in flight: of the caller, of all, or of a model or caller of which no call has been settled yet within what was reserved
 -- for it (in_flight_caller, in_flight_all, in_flight_model). flight: {"caller": 8, "all": 256}.
@@ -80,7 +80,7 @@ declare
   d integer;
   m integer;
 begin
-  if not jsonb_path_exists(p_requests, '$[*].flight') then return ledger.hold(p_requests, p_at); end if;
+  if not jsonb_path_exists(p_requests, '$[*].flight') then return ledger.hold_in_networks(p_requests, p_at); end if;
 
   if exists (select from ledger.overrun where day = v_day and lifted_at is null) then
     select array_agg(case
@@ -93,7 +93,7 @@ begin
     select coalesce(jsonb_agg(q.value order by q.n) filter (where v_stops[q.n] is null), '[]') into v_sent
       from jsonb_array_elements(p_requests) with ordinality as q (value, n);
   end if;
-  if jsonb_array_length(v_sent) > 0 then v_given := ledger.hold(v_sent, p_at); end if;
+  if jsonb_array_length(v_sent) > 0 then v_given := ledger.hold_in_networks(v_sent, p_at); end if;
 
   -- The budgets of the platform are locked by now, so no other replica reserves while calls are counted.
   select array_agg((q.value ->> 'id')::uuid) into v_made
@@ -158,8 +158,8 @@ create function ledger.is_proven_model(p_model text, p_at timestamptz) returns b
   select exists (select from ledger.proven_model where model = p_model and at > p_at - interval '1 day')
 $$;
 
--- Whether a call has to wait for another one of its caller, of whom no call of the day has been settled yet within what was
--- reserved: the calls of one request to several models are made together, any other one by one. One that ended with its cost
+-- Whether a call has to wait for another one of its caller, of whom no call of the day (of an app: of the last seven, since many
+-- people use it) has been settled yet within what was reserved: the calls of one request to several models are made together, any other one by one. One that ended with its cost
 -- unknown is waited for, for the time of a first look at the router's records. p_without: holds that are not decided, or not made.
 create function ledger.waits_for_proof(p_hold ledger.hold, p_without uuid[], p_at timestamptz) returns boolean language plpgsql
 set plan_cache_mode = force_generic_plan as $$
@@ -171,7 +171,12 @@ begin
       and (x.usage ->> 'model' is null or x.usage ->> 'model' = p_hold.usage ->> 'model' or x.usage ->> 'request' is distinct from p_hold.usage ->> 'request')
   ) then return false; end if;
   return not exists (
-    select from ledger.entry e join ledger.hold s on s.transaction_id = e.transaction_id
-    where e.account_id = p_hold.debit and s.credit = p_hold.credit and s.cost <= s.amount
+    select from ledger.account now_paid
+    join ledger.account paid on (paid.kind, paid.owner) = (now_paid.kind, now_paid.owner)
+      and paid.day between now_paid.day - case now_paid.kind when 'app' then 7 else 0 end and now_paid.day
+    join ledger.entry e on e.account_id = paid.id
+    join ledger.hold s on s.transaction_id = e.transaction_id
+    join ledger.account owed on owed.id = s.credit
+    where now_paid.id = p_hold.debit and owed.kind = 'platform' and s.debit = paid.id and s.cost <= s.amount
   );
 end $$;

@@ -170,7 +170,9 @@ const messages = [{ role: 'user', content: 'Hello' }];
 test('/v1: chat completions, streams and embeddings are booked to the app, to the digit', async () => {
   const before = await sample.ledger.balance(appAccount('chat'));
   const whole = completion.parse(
-    await (await sample.requestOfApps('/v1/chat/completions', json({ model: 'beta-K3', messages }, bearer(app)))).json(),
+    await (
+      await sample.requestOfApps('/v1/chat/completions', json({ model: 'beta-K3', messages }, bearer(app)))
+    ).json(),
   );
   assert.equal(whole.model, 'beta-K3');
   const streamed = await (

@@ -11,7 +11,7 @@ import { reportPlatformLimit } from '../../../../../api/models/router/upstreams.
 const key = 'sk-platform-12345678';
 const hash = createHash('sha256').update(key).digest('hex');
 
-interface Asked {
+interface RouterRequest {
   readonly method: string;
   readonly path: string;
   readonly authorization: string;
@@ -22,8 +22,8 @@ interface Asked {
 async function start(
   kind: 'openrouter' | 'litellm',
   said: { readonly status: number; readonly body: string },
-): Promise<{ client: RouterClient; asked: Asked[] }> {
-  const asked: Asked[] = [];
+): Promise<{ client: RouterClient; asked: RouterRequest[] }> {
+  const asked: RouterRequest[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request

@@ -175,7 +175,7 @@ test('a key belongs to its caller and to one request', async () => {
 async function embed(key: string): Promise<{ response: Response; text: string }> {
   const response = await sample.request('/v1/embeddings', {
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-forwarded-for': '192.0.40.1', 'idempotency-key': key },
+    headers: { 'content-type': 'application/json', 'x-forwarded-for': '192.0.40.1', 'idempotency-key': secretKey(key) },
     body: JSON.stringify({ model: 'embed-small', input: 'Hello' }),
   });
   return { response, text: await response.text() };
@@ -189,7 +189,7 @@ test('embeddings that are sent again are the same, and are called and charged on
   assert.equal(again.text, first.text);
   assert.equal(again.response.headers.get('idempotent-replayed'), 'true');
   assert.equal(again.response.headers.get('x-cost-usd'), '0.0000001');
-  assert.equal(router.asked.length, 1);
+  assert.equal(router.asked.filter(({ path }) => path.endsWith('/embeddings')).length, 1);
   assert.equal(await uses(), before + 1);
 });
 
@@ -244,7 +244,7 @@ test('a request that failed at no cost leaves nothing that a retry would repeat'
   assert.equal((await send(sent)).response.status, 200);
   const noted = {
     name: 'test-noted',
-    text: "select retry_of::text from ledger.keyed_call where key = 'free-failure' order by at",
+    text: `select retry_of::text from ledger.keyed_call where key = '${secretKey('free-failure')}' order by at`,
     row: z.object({ retry_of: z.string().nullable() }),
   };
   assert.deepEqual(await sample.database.query(noted, []), [{ retry_of: null }, { retry_of: null }]);

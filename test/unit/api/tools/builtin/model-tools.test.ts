@@ -98,7 +98,7 @@ test('compare_models answers what POST /api/compare does [spec tools.compare-mod
       ['epsilon-3.5-flash', '', 0],
     ],
   );
-  assert.match(results[2]?.error ?? '', /rejected the request: No/);
+  assert.match(results[2]?.error ?? '', /rejected the request: The request is not one that it takes\./);
   assert.deepEqual(
     [summary.cheapest, summary.total_cost_usd, summary.cost_spread],
     ['alpha-v4-flash', 0.000021, '20x between cheapest and priciest'],
