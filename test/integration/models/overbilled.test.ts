@@ -11,6 +11,7 @@ import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, moneyToNumber } from '../../../api/billing/ledger/money.ts';
 import { overrunMetrics } from '../../../api/billing/metrics.ts';
+import { readCatalog } from '../../../api/models/catalog.ts';
 import { reconcileDay } from '../../../api/reconciliation/reconcile-day.ts';
 import { dayAt, dayOf } from '../../../api/reconciliation/day.ts';
 import { endApis, post, startApi, type ApiProcess } from '../../support/models/lab.ts';
@@ -163,6 +164,7 @@ for (const [replicas, path] of [
       {
         database,
         router: { name: 'openrouter', billOf: () => Promise.resolve({ outcome: 'not known', why: 'none' }) },
+        prices: readCatalog(),
         now,
       },
       dayAt(dayOf(now), now),
