@@ -63,8 +63,14 @@ export function askThroughGateway({
       },
       resolve,
     );
+    let isConnected = false;
+    asked.on('socket', (socket) => {
+      socket.once(url.protocol === 'https:' ? 'secureConnect' : 'connect', () => (isConnected = true));
+    });
     asked.on('timeout', () => {
-      asked.destroy(new NoResponse(`no response within ${Math.ceil(timeoutMs / 100) / 10} s`));
+      const limit = `within ${Math.ceil(timeoutMs / 100) / 10} s`;
+      // A gateway that is away is not an app that takes its time.
+      asked.destroy(isConnected ? new NoResponse(`no response ${limit}`) : new Error(`no connection ${limit}`));
     });
     asked.on('error', reject);
     asked.end();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTcpServer, type AddressInfo } from 'node:net';
 import { test } from 'vitest';
 import { probe } from '../../../../../controller/steps/publish/probe.ts';
 import type { ProbeResult } from '../../../../../controller/reconcile/snapshot.ts';
@@ -46,6 +46,19 @@ test('a gateway that is not there is no doubt', async () => {
   const { responds, isDoubtful, detail } = await probe({ url: 'http://127.0.0.1:9' }, 'app.test');
   assert.deepEqual({ responds, isDoubtful }, { responds: false, isDoubtful: false });
   assert.match(detail, /^the request failed: .*ECONNREFUSED/);
+});
+
+test('a gateway that takes no connection is no doubt, however long it is waited for', async () => {
+  // It takes the connection and never answers the handshake, as an address without anybody behind it.
+  const silent = createTcpServer(() => undefined).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const url = `https://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  assert.deepEqual(await probe({ url }, 'app.test', { timeoutMs: 200 }), {
+    responds: false,
+    isDoubtful: false,
+    detail: 'the request failed: no connection within 0.2 s',
+  });
+  silent.close();
 });
 
 test('a failure of a live app is confirmed before it is reported', async () => {
