@@ -89,9 +89,9 @@ test('the app is called through the API, and each call is metered [spec service.
   assert.deepEqual([failed.status, failed.headers['x-cost-usd']], [500, '0']);
 });
 
-async function rpc(method: string, params: object): Promise<unknown> {
+async function rpc(method: string, params: object, path = '/mcp'): Promise<unknown> {
   const answer = await post(
-    '/mcp',
+    path,
     { jsonrpc: '2.0', id: 1, method, params },
     { accept: 'application/json, text/event-stream', 'mcp-protocol-version': '2025-06-18' },
   );
@@ -99,19 +99,19 @@ async function rpc(method: string, params: object): Promise<unknown> {
   return z.looseObject({ result: z.unknown() }).parse(JSON.parse(data)).result;
 }
 
-test('its operations are tools on /mcp, since its moorage.yaml says so', async () => {
+test('its operations are tools at /mcp/{slug}, found and called on /mcp, since its moorage.yaml says so', async () => {
   const listed = z.looseObject({
     tools: z.array(
       z.looseObject({ name: z.string(), inputSchema: z.looseObject({ required: z.array(z.string()).optional() }) }),
     ),
   });
   const tools = await eventually('the operations of the app', async () => {
-    const own = listed.parse(await rpc('tools/list', {})).tools.filter((tool) => tool.name.startsWith(`${name}.`));
+    const own = listed.parse(await rpc('tools/list', {}, `/mcp/${name}`)).tools;
     return own.length === 0 ? undefined : own;
   });
   assert.deepEqual(
     tools.map((tool) => tool.name),
-    [`${name}.add`, `${name}.echo`],
+    [`${name}__add`, `${name}__echo`],
   );
   assert.deepEqual(tools[0]?.inputSchema.required, ['a']);
   const result = z.looseObject({
@@ -121,12 +121,20 @@ test('its operations are tools on /mcp, since its moorage.yaml says so', async (
       cost_usd: z.number(),
     }),
   });
-  const added = result.parse(await rpc('tools/call', { name: `${name}.add`, arguments: { a: 5, b: 6 } }));
-  assert.deepEqual(
-    [added.structuredContent.result.body, added.structuredContent.cost_usd, added.isError],
-    [{ sum: 11 }, 0.0001, undefined],
-  );
-  const refused = result.parse(await rpc('tools/call', { name: `${name}.add`, arguments: { a: 'five' } }));
+  const main = listed.parse(await rpc('tools/list', {})).tools.map((tool) => tool.name);
+  assert.ok(main.includes('call_tool') && !main.some((tool) => tool.startsWith(name)));
+  const found = await rpc('tools/call', { name: 'search_tools', arguments: { query: 'add', app: name } });
+  assert.match(JSON.stringify(found), new RegExp(`"name":"${name}__add"`));
+  const through = { name: 'call_tool', arguments: { name: `${name}__add`, arguments: { a: 5, b: 6 } } };
+  // Clients of earlier versions know a name with a dot.
+  for (const call of [through, { name: `${name}.add`, arguments: { a: 5, b: 6 } }]) {
+    const added = result.parse(await rpc('tools/call', call));
+    assert.deepEqual(
+      [added.structuredContent.result.body, added.structuredContent.cost_usd, added.isError],
+      [{ sum: 11 }, 0.0001, undefined],
+    );
+  }
+  const refused = result.parse(await rpc('tools/call', { name: `${name}__add`, arguments: { a: 'five' } }));
   assert.deepEqual([refused.isError, refused.structuredContent.result.status], [true, 422]);
 });
 
@@ -134,7 +142,7 @@ test('agents find it in every document', async () => {
   const documents = ['/llms.txt', '/agent-capabilities.json', '/openapi.json', '/.well-known/agent-card.json'];
   for (const path of documents)
     assert.match((await get(api(path))).body, new RegExp(`/api/projects/(${name}|<slug>)/call`), path);
-  assert.match((await get(api('/agent-capabilities.json'))).body, new RegExp(`"${name}\\.add"`));
+  assert.match((await get(api('/agent-capabilities.json'))).body, new RegExp(`"${name}__add"`));
 });
 
 test('an app that is switched off is not called', async () => {

@@ -51,7 +51,7 @@ const starvation: Attack = {
     const slow = Array.from({ length: slowCalls }, () =>
       victim.ask('/t/validate_json', {
         method: 'POST',
-        json: { json: JSON.stringify(`${'a'.repeat(40)}!`), schema: { type: 'string', pattern } },
+        json: { json: `${'a'.repeat(40)}!`, schema: { type: 'string', pattern } },
       }),
     );
     const { status, took } = await milliseconds(() => runCode(victim));
@@ -151,4 +151,26 @@ const oracle: Attack = {
   },
 };
 
-export const callerAttacks: readonly Attack[] = [slots, starvation, metadata, foreignWrites, oracle];
+const maxListBytes = 40_000;
+
+const toolList: Attack = {
+  name: 'what an app says of its operations fills the list that every agent reads',
+  needs: 'address',
+  run: async (victim) => {
+    const { status, body } = await victim.ask('/mcp', {
+      method: 'POST',
+      headers: { accept: '*/*', 'mcp-protocol-version': '2025-11-25' },
+      json: { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} },
+    });
+    const names = [...body.matchAll(/"name":"([^"]+)"/g)].map(([, name = '']) => name);
+    // Names of operations have two underscores or, in earlier versions, a dot.
+    const foreign = names.filter((name) => name.includes('__') || !/^[a-zA-Z0-9_-]{1,64}$/.test(name));
+    const bytes = Buffer.byteLength(body);
+    return judged(
+      status === 200 && names.includes('search_tools') && foreign.length === 0 && bytes < maxListBytes,
+      `tools/list answered ${status} with ${names.length} names in ${bytes} bytes, ${foreign.length} of them of apps.`,
+    );
+  },
+};
+
+export const callerAttacks: readonly Attack[] = [slots, starvation, metadata, foreignWrites, oracle, toolList];
