@@ -3,6 +3,7 @@ import type { Problem } from '../../lib/problem.ts';
 import type { RequestContext } from '../http/index.ts';
 import type { Offer } from '../apps/index.ts';
 import type { Progress } from '../tools/index.ts';
+import type { MessageReplays } from './message-replays.ts';
 import type { PushConfigs } from './push/push-configs.ts';
 
 /** A call of a tool by an agent. */
@@ -113,4 +114,6 @@ export interface AgentOptions {
   /** Without them, no call becomes a task that lasts. */
   readonly tasks?: AgentTasks | undefined;
   readonly push?: PushConfigs | undefined;
+  /** Without them, a message that is sent again is answered anew. */
+  readonly replays?: MessageReplays | undefined;
 }

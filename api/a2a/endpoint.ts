@@ -34,7 +34,7 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
       'Keys, quota and cost are the same as for /t. A tool that takes long runs as a job, and its answer is a task with the id of that job: SendMessage waits up to 25 seconds for it (not at all with returnImmediately), ' +
       'GetTask, ListTasks and CancelTask ask for it later, SendStreamingMessage and SubscribeToTask send its progress, its result as an artifact and its end as server-sent events. A task that was started with a key is read with that key only. Without a key, the id of the task is the permission to read and cancel it, and ListTasks returns the tasks of a contextId that is hard to guess, such as the one in the answer, and no others. ' +
       'A push notification config, with the message or by CreateTaskPushNotificationConfig (up to 5 for a task), names a public https URL to which the task is sent when it has ended: at least once, up to 6 times within half an hour, with the token in X-A2A-Notification-Token and the credentials in Authorization; neither is ever returned. ' +
-      'Clients of A2A 0.3 call message/send, message/stream, tasks/get, tasks/cancel, tasks/resubscribe and tasks/pushNotificationConfig/*. The agent card is at /.well-known/agent-card.json.',
+      'A message that is sent again within 24 hours with the same messageId, one that is hard to guess such as a UUID, is run and charged once and gets the same answer, or the same task. Clients of A2A 0.3 call message/send, message/stream, tasks/get, tasks/cancel, tasks/resubscribe and tasks/pushNotificationConfig/*. The agent card is at /.well-known/agent-card.json.',
     bodyLimit: fileBodyLimit,
     produces: ['application/json', eventStream],
     body: z

@@ -24,6 +24,7 @@ import { Problem } from '../../lib/problem.ts';
 import { unknownJob } from '../tools/index.ts';
 import { agentCard } from './agent-card.ts';
 import type { AgentCall, AgentOptions, AgentTask, AgentTasks } from './calls.ts';
+import { fromStored, type StoredReply, toStored } from './message-replays.ts';
 import { protocolError } from './protocol-error.ts';
 import { type PushConfig, readPushConfig } from './push/push-config.ts';
 import type { PushConfigs } from './push/push-configs.ts';
@@ -73,10 +74,8 @@ export class RequestHandler implements A2ARequestHandler {
 
   async sendMessage(params: SendMessageRequest): Promise<Message | Task> {
     return this.#speaking(async () => {
-      const sent = await this.#read(params);
-      const reply = await this.#reply(sent);
-      if ('status' in reply) return withHistory(reply, params.configuration);
-      if (reply.kind !== 'job') return single(reply, sent);
+      const reply = await this.#replyOnce(params);
+      if (reply.kind === 'whole') return shown(reply.value, params);
       const waitMs = params.configuration?.returnImmediately === true ? 0 : (reply.waitMs ?? patienceMs);
       const task = hasEnded(reply.task) || waitMs === 0 ? reply.task : await this.#follow(reply.task, waitMs);
       return withHistory(taskOf(task, this.#site, reply.metadata), params.configuration);
@@ -84,15 +83,10 @@ export class RequestHandler implements A2ARequestHandler {
   }
 
   async *sendMessageStream(params: SendMessageRequest): AsyncGenerator<StreamResponse, void, undefined> {
-    const { sent, reply } = await this.#speaking(async () => {
-      const read = await this.#read(params);
-      return { sent: read, reply: await this.#reply(read) };
-    });
-    if ('status' in reply) yield { payload: { $case: 'task', value: withHistory(reply, params.configuration) } };
-    else if (reply.kind === 'job')
-      yield* this.#events(reply.task, { ...params.configuration, metadata: reply.metadata });
+    const reply = await this.#speaking(() => this.#replyOnce(params));
+    if (reply.kind === 'job') yield* this.#events(reply.task, { ...params.configuration, metadata: reply.metadata });
     else {
-      const value = single(reply, sent);
+      const value = shown(reply.value, params);
       yield 'status' in value ? { payload: { $case: 'task', value } } : { payload: { $case: 'message', value } };
     }
   }
@@ -210,14 +204,40 @@ export class RequestHandler implements A2ARequestHandler {
       );
   }
 
-  /** A problem of the call ends as a task in the state rejected or failed. */
-  async #reply({ message, id, contextId, push }: IncomingMessage): Promise<AgentReply | Task> {
-    const reply = await replyTo(this.#options, message, { context: this.#context, contextId }).catch(
-      (error: unknown) => {
-        const [state, parts] = refusalOf(toProblem(error, this.#context), this.#site);
-        return singleTask({ id, contextId, userMessage: message }, state, parts);
-      },
+  /** The reply to a message or, where it was sent before, to the first of them. */
+  async #replyOnce(params: SendMessageRequest): Promise<Reply> {
+    const { message } = params;
+    const { replays } = this.#options;
+    const fresh = async (signal: AbortSignal): Promise<Reply> => {
+      const sent = await this.#read(params);
+      const reply = await this.#reply(sent, signal);
+      if ('status' in reply) return { kind: 'whole', value: reply, isRefused: true };
+      return reply.kind === 'job' ? reply : { kind: 'whole', value: single(reply, sent) };
+    };
+    if (message === undefined || replays?.isWanted(message.messageId) !== true) return fresh(this.#context.signal);
+    let first: Reply | undefined;
+    const { value, replayed } = await replays.once(message, this.#context, async (signal) =>
+      storedReply((first = await fresh(signal))),
     );
+    if (!replayed && first !== undefined) return first;
+    return this.#restored(value);
+  }
+
+  async #restored(stored: StoredReply): Promise<Reply> {
+    const { job, metadata } = stored;
+    const whole = fromStored(stored);
+    if (whole !== undefined) return { kind: 'whole', value: whole };
+    const task = await this.#view(job?.id ?? '');
+    return { kind: 'job', task, waitMs: job?.waitMs, ...(metadata === undefined ? {} : { metadata }) };
+  }
+
+  /** A problem of the call ends as a task in the state rejected or failed. */
+  async #reply({ message, id, contextId, push }: IncomingMessage, signal: AbortSignal): Promise<AgentReply | Task> {
+    const context = { ...this.#context, signal };
+    const reply = await replyTo(this.#options, message, { context, contextId }).catch((error: unknown) => {
+      const [state, parts] = refusalOf(toProblem(error, this.#context), this.#site);
+      return singleTask({ id, contextId, userMessage: message }, state, parts);
+    });
     if (push !== undefined && 'kind' in reply && reply.kind === 'job')
       await this.#push.save(reply.task.id, push, this.#version);
     return reply;
@@ -272,6 +292,23 @@ export class RequestHandler implements A2ARequestHandler {
     }
     if (hasEnded(task)) yield* endEvents(task, this.#site);
   }
+}
+
+type Reply =
+  | Extract<AgentReply, { readonly kind: 'job' }>
+  | { readonly kind: 'whole'; readonly value: Message | Task; readonly isRefused?: true };
+
+function storedReply(reply: Reply): StoredReply {
+  if (reply.kind === 'whole') return { ...toStored(reply.value), isRefused: reply.isRefused === true };
+  const { task, waitMs, metadata } = reply;
+  return {
+    job: { id: task.id, ...(waitMs === undefined ? {} : { waitMs }) },
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+}
+
+function shown(value: Message | Task, { configuration }: SendMessageRequest): Message | Task {
+  return 'status' in value ? withHistory(value, configuration) : value;
 }
 
 /** The answer to a message that needs no task: a message, or a question as a task that waits for a new message. */

@@ -6,6 +6,7 @@ import type { Models, PayerFor } from '../models/index.ts';
 import type { Fetcher, Tools } from '../tools/index.ts';
 import type { AgentOptions } from './calls.ts';
 import { a2aEndpoint } from './endpoint.ts';
+import { MessageReplays } from './message-replays.ts';
 import { PushConfigs } from './push/push-configs.ts';
 import { PushDeliveries, type PushTimes } from './push/push-deliveries.ts';
 import { toolCalls } from './tool-calls.ts';
@@ -56,5 +57,6 @@ export function startAgent({
     call: toolCalls({ toolRegistry, toolService, payerFor }),
     tasks: toolTasks({ toolService, jobs, payerFor }),
     push: new PushConfigs({ database, fetcher }),
+    replays: new MessageReplays({ database, payerFor }),
   });
 }

@@ -11,6 +11,7 @@ import type { AppSettings } from './config.ts';
 import { AppClient } from './calls/app-client.ts';
 import type { Directory } from './directory.ts';
 import { appEndpoints } from './calls/endpoints.ts';
+import { AppReplays } from './calls/app-replays.ts';
 import { appMetrics } from './metrics.ts';
 import { OperationCache, type OperationCacheOptions } from './operations/operation-cache.ts';
 import { operationDiscoverer } from './operations/discover.ts';
@@ -74,9 +75,10 @@ export function startApps({
     holds: () => models.ledger.get().holds,
     metrics: appMetrics(registry, () => ({ calls: slots.taken, operations: operationCache.count })),
   });
+  const replays = new AppReplays({ database: () => models.ledger.get().database, limitMs: settings.limitMs });
   return {
-    endpoints: appEndpoints({ directory, calls, payerFor }),
-    byPath: pathCalls({ directory, calls, payerFor, baseUrl }),
+    endpoints: appEndpoints({ directory, calls, payerFor, replays }),
+    byPath: pathCalls({ directory, calls, payerFor, replays, baseUrl }),
     more: operationTools({ directory, operationCache, calls, appClient, payerFor }),
     operations(slug) {
       const target = directory.find(slug);

@@ -6,7 +6,10 @@ import {
   ledgerUnavailable,
   ledgerUnconfigured,
   quotaExhausted,
+  idempotencyInFlight,
+  idempotencyMismatch,
   rateLimitHeaders,
+  replayHeaders,
 } from '../../billing/index.ts';
 import {
   keyChecksLimited,
@@ -18,6 +21,7 @@ import {
 import { toolBusy, tooManyCalls } from '../../tools/index.ts';
 import { contentFields, maxBufferedBytes, receiptFields, readContent, contentView, receiptView } from './response.ts';
 import type { AppCalls } from './app-calls.ts';
+import type { AppReplays } from './app-replays.ts';
 import { appPath, methods } from './app-path.ts';
 import type { AppRequestContent } from './app-client.ts';
 import type { Directory } from '../directory.ts';
@@ -29,6 +33,7 @@ export interface AppEndpointsOptions {
   readonly directory: Directory;
   readonly calls: AppCalls;
   readonly payerFor: PayerFor;
+  readonly replays: AppReplays;
 }
 
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
@@ -65,7 +70,10 @@ type CallBody = z.output<typeof callBody>;
 
 const output = z.object({ app: z.string().describe('Slug of the app.'), ...contentFields, ...receiptFields });
 
-export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions): Endpoint[] {
+/** A response as it is stored for an Idempotency-Key. */
+const stored = z.object({ view: output, headers: z.record(z.string(), z.string()) });
+
+export function appEndpoints({ directory, calls, payerFor, replays }: AppEndpointsOptions): Endpoint[] {
   return [
     defineEndpoint({
       method: 'POST',
@@ -77,7 +85,8 @@ export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions
         `Sends a request to a live app and returns the response of the app, whatever its status, up to ${maxBufferedBytes} bytes. Each call costs ${formatMoney(calls.price)} USD. Calls that the app does not respond to, or responds to with a server error (5xx), are free. ` +
         'Calls without a key use the free daily quota. ' +
         `To call an app directly with any HTTP client, send ${methods.join(', ')} to ${callPath}/{path}. Method, query, headers and body are forwarded (up to ${maxRequestBytes} bytes), and the response is streamed back (up to ${maxStreamedBytes} bytes) with the headers x-cost-usd, x-charged-usd, x-cost-source and x-latency-ms. ` +
-        'The key, cookies and IP address of the caller are not sent to the app.',
+        'The key, cookies and IP address of the caller are not sent to the app. ' +
+        `With an Idempotency-Key (forwarded too), a call that is sent again within 24 hours gets the same response and is charged once, unless the app responded with a server error; below ${callPath}/{path} this holds for POST, PUT, PATCH and DELETE, whose response is then limited to ${maxBufferedBytes} bytes.`,
       bodyLimit: 1_500_000,
       params: z.strictObject({ slug: z.string().max(100).describe('Slug of a live app.') }),
       body: callBody,
@@ -94,20 +103,33 @@ export function appEndpoints({ directory, calls, payerFor }: AppEndpointsOptions
         ledgerUnconfigured,
         tooManyCalls,
         toolBusy,
+        idempotencyInFlight,
+        idempotencyMismatch,
       ],
       async handler({ params, body }, context) {
         const target = directory.get(params.slug);
         const request = appRequestOf(body);
         const payer = await payerFor(context);
-        const call = { target, payer, via: 'json' as const, id: context.id, signal: context.signal };
-        const { value, ...receipt } = await calls.send(call, request, (response) => readContent(target, response));
-        const view: z.output<typeof output> = {
-          app: target.slug,
-          ...contentView(value),
-          ...receiptView(receipt, context.id),
-        };
-        return jsonResponse(view, {
-          headers: { 'cache-control': 'no-store', ...rateLimitHeaders(receipt.quota, payer, Date.now()) },
+        const { value, replayed } = await replays.once(context, {
+          payer,
+          request: { app: target.slug, body },
+          answer: stored,
+          // A server error of the app is free, and worth another try.
+          isStored: ({ view }) => view.status < 500,
+          async run(signal) {
+            const call = { target, payer, via: 'json' as const, id: context.id, signal };
+            const sent = await calls.send(call, request, (response) => readContent(target, response));
+            const { value: content, ...receipt } = sent;
+            const view: z.output<typeof output> = {
+              app: target.slug,
+              ...contentView(content),
+              ...receiptView(receipt, context.id),
+            };
+            return { view, headers: rateLimitHeaders(receipt.quota, payer, Date.now()) };
+          },
+        });
+        return jsonResponse(value.view, {
+          headers: { 'cache-control': 'no-store', ...value.headers, ...replayHeaders(replayed) },
         });
       },
     }),

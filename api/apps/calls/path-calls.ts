@@ -1,12 +1,15 @@
 // /api/projects/{slug}/call/{path}: a hosted app as it is, for any HTTP client, but metered. Bodies are streamed both
 // ways.
 import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { invalid, methodNotAllowed, notFound, type ProtocolMount } from '../../http/index.ts';
-import { formatMoney, lowQuotaHeaders, rateLimitHeaders } from '../../billing/index.ts';
+import { formatMoney, lowQuotaHeaders, rateLimitHeaders, replayHeaders } from '../../billing/index.ts';
 import type { PayerFor } from '../../models/index.ts';
-import { tooLarge } from './response.ts';
+import { maxBufferedBytes, tooLarge } from './response.ts';
 import type { AppCalls, CallReceipt } from './app-calls.ts';
+import { type AppReplays, hashOfBody } from './app-replays.ts';
 import { appPath, methods, type Method } from './app-path.ts';
 import { limitBytes, tooLong, type AppResponse } from './app-client.ts';
 import type { Directory, Target } from '../directory.ts';
@@ -17,6 +20,7 @@ export interface PathCallsOptions {
   readonly directory: Directory;
   readonly calls: AppCalls;
   readonly payerFor: PayerFor;
+  readonly replays: AppReplays;
   readonly baseUrl: string;
 }
 
@@ -26,7 +30,10 @@ export const maxStreamedBytes = 64 * 1_048_576;
 /** Slug and path as they were sent, before anything decodes them. */
 const addressed = /^\/api\/projects\/([^/]+)\/call(\/.*)$/s;
 
-export function pathCalls({ directory, calls, payerFor, baseUrl }: PathCallsOptions): ProtocolMount {
+/** A response as it is stored for an Idempotency-Key. */
+const stored = z.object({ status: z.int(), headers: z.record(z.string(), z.string()), base64: z.string().nullable() });
+
+export function pathCalls({ directory, calls, payerFor, replays, baseUrl }: PathCallsOptions): ProtocolMount {
   return {
     path: '/api/projects/{slug}/call/{path}',
     pattern: '/api/projects/{slug}/call/*',
@@ -46,23 +53,57 @@ export function pathCalls({ directory, calls, payerFor, baseUrl }: PathCallsOpti
       const body = bodyOf(request);
       const payer = await payerFor(context);
       const call = { target, payer, via: 'path' as const, id: context.id, signal: context.signal };
-      const { value, ...receipt } = await calls.send(
-        call,
-        { method, path, headers: forwardedHeaders(request.headers), body },
-        (response) => Promise.resolve(sized(target, response)),
+      const headers = forwardedHeaders(request.headers);
+      const headersOf = (response: AppResponse, receipt: CallReceipt): Record<string, string> => ({
+        ...returnedHeaders(response.headers),
+        ...returnedLocation(response, target, path, baseUrl),
+        ...ours(target, receipt),
+        ...rateLimitHeaders(receipt.quota, payer, Date.now()),
+        ...lowQuotaHeaders(receipt.quota),
+      });
+      if (writing.has(method) && replays.isWanted(context)) {
+        const sent = body === undefined ? undefined : await buffer(body);
+        const { value, replayed } = await replays.once(context, {
+          payer,
+          request: { app: target.slug, method, path, headers, body: hashOfBody(sent) },
+          answer: stored,
+          isStored: ({ status }) => status < 500,
+          async run(signal) {
+            const { value: got, ...receipt } = await calls.send(
+              { ...call, signal },
+              { method, path, headers, body: sent },
+              async (response) => ({ response, bytes: await wholeBody(response, method, target) }),
+            );
+            const base64 = got.bytes === undefined ? null : got.bytes.toString('base64');
+            return { status: got.response.status, headers: headersOf(got.response, receipt), base64 };
+          },
+        });
+        return new Response(value.base64 === null ? null : Buffer.from(value.base64, 'base64'), {
+          status: value.status,
+          headers: { ...value.headers, ...replayHeaders(replayed) },
+        });
+      }
+      const { value, ...receipt } = await calls.send(call, { method, path, headers, body }, (response) =>
+        Promise.resolve(sized(target, response)),
       );
       return new Response(hasNoBody(method, value.status) ? drained(value) : streamed(value, target), {
         status: value.status,
-        headers: {
-          ...returnedHeaders(value.headers),
-          ...returnedLocation(value, target, path, baseUrl),
-          ...ours(target, receipt),
-          ...rateLimitHeaders(receipt.quota, payer, Date.now()),
-          ...lowQuotaHeaders(receipt.quota),
-        },
+        headers: headersOf(value, receipt),
       });
     },
   };
+}
+
+/** Methods that may change something in an app, so that a retry matters. */
+const writing: ReadonlySet<Method> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** A body in memory, as the app encoded it; undefined where the response has none. */
+async function wholeBody(response: AppResponse, method: Method, { slug }: Target): Promise<Buffer | undefined> {
+  if (hasNoBody(method, response.status)) {
+    drained(response);
+    return undefined;
+  }
+  return buffer(limitBytes(response.body, { left: maxBufferedBytes }, () => tooLarge(slug, maxBufferedBytes)));
 }
 
 function methodOf({ method }: Request): Method {

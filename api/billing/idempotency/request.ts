@@ -49,9 +49,13 @@ export interface IdempotentWork<Answer> {
   readonly name: string;
   /** Whose key it is, so that no one reads another's answer. */
   readonly payer: Pick<Payer, 'kind' | 'owner'>;
+  /** The key, where it is not that of the header. */
+  readonly key?: string;
   /** What the request asks for, validated. */
   readonly body: unknown;
   readonly answer: z.ZodType<Answer>;
+  /** Whether an answer is stored; default: always. One that is not may be asked for again. */
+  readonly isStored?: (answer: Answer) => boolean;
   /**
    * The work. A caller who leaves does not end it: the answer is kept for the next try. Calls of models that it makes are
    * noted before, so that a retry finds them; there is no `note` without a key.
@@ -87,9 +91,16 @@ function assertSecret(key: string, { kind }: Pick<Payer, 'kind'>): void {
 export async function idempotently<Answer>(
   keys: IdempotencyKeys,
   context: Pick<RequestContext, 'headers' | 'signal'>,
-  { name, payer, body, answer, run }: IdempotentWork<Answer>,
+  {
+    name,
+    payer,
+    key = idempotencyKey(context.headers),
+    body,
+    answer,
+    isStored = () => true,
+    run,
+  }: IdempotentWork<Answer>,
 ): Promise<{ value: Answer; replayed: boolean }> {
-  const key = idempotencyKey(context.headers);
   if (key === undefined) return { value: await run(context.signal, undefined), replayed: false };
   assertSecret(key, payer);
   const claim = await keys.begin({ scope: requestScope(name, payer), key, body: JSON.stringify(body) });
@@ -109,7 +120,7 @@ export async function idempotently<Answer>(
   if (claim.outcome === 'answered') return { value: answer.parse(claim.response), replayed: true };
   try {
     const value = await run(new AbortController().signal, claim.note);
-    await claim.finish(value);
+    await (isStored(value) ? claim.finish(value) : claim.forget());
     return { value, replayed: false };
   } catch (error) {
     // Refused or failed: there is nothing to replay, so the caller may try again.

@@ -208,6 +208,29 @@ for (const version of versions)
       );
     });
 
+    test('a message that is sent again has the task or the message of the first, and is charged once', async () => {
+      const again = request(dig(), { returnImmediately: true });
+      const ids = [asTask(await client.sendMessage(again)).id, asTask(await client.sendMessage(again)).id];
+      gate.open();
+      const events = await collect(client.sendMessageStream(again));
+      assert.deepEqual(ids, [ids[0], ids[0]]);
+      assert.match(JSON.stringify(events), new RegExp(ids[0] ?? 'none'));
+      assert.equal((await client.getTask({ tenant: '', id: ids[0] ?? '' })).id, ids[0]);
+      const short = request({ tool: 'echo', arguments: { text: 'ahoy' } });
+      const [first, second] = [await client.sendMessage(short), await client.sendMessage(short)];
+      assert.deepEqual(second, first);
+      // The same id with other words is no retry.
+      const other = { ...again, message: { ...again.message, parts: request(dig()).message?.parts ?? [] } };
+      await assert.rejects(client.sendMessage(other as typeof again), byCode(-32602, /different body/));
+      // Many clients number their messages: such ids are not taken for a retry.
+      const weak = (): Promise<unknown> =>
+        client.sendMessage(
+          request({ tool: 'echo', arguments: { text: String(Math.random()) } }, {}, { messageId: '1' }),
+        );
+      await weak();
+      await weak();
+    });
+
     test('a task without a key is there for whoever has its id, and listed for nobody else', async () => {
       const id = await working();
       const stranger = await clientOf(baseUrl, version, other);
