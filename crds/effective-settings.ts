@@ -85,7 +85,7 @@ export function effectiveSettings(spec: HostedAppSpec, settings: ReportedSetting
         ? shownItems(items(at(spec, path)), items(value), items(at(merged, path)))
         : { held: at(merged, path), isOwn: isDeepStrictEqual(at(merged, path), value) };
       const field = path.join('.');
-      const shown = isOwn || !free.has(field) ? text(held) : hidden;
+      const shown = isOwn || byName.has(path.at(-1) ?? '') || open.has(field) ? text(held) : hidden;
       return {
         field,
         value: shown.length > 200 ? `${shown.slice(0, 199)}…` : shown,
@@ -100,8 +100,29 @@ export function publicSettings({ spec, status }: Pick<HostedApp, 'spec' | 'statu
   return settings === undefined ? undefined : effectiveSettings(spec, settings);
 }
 
-/** Fields in which an installation may write anything or anybody, also what nobody else is to read. */
-const free: ReadonlySet<string> = new Set(['run.command', 'services', 'author.contact']);
+/**
+ * Fields whose value may be shown where the installation set it: limits, times, choices, and what the catalog shows
+ * anyway. Any other may hold what nobody else is to read, so that a new field is private until it is added here.
+ */
+const open: ReadonlySet<string> = new Set([
+  'build.strategy',
+  'build.timeout',
+  'build.resources.cpu',
+  'build.resources.memory',
+  'build.resources.disk',
+  'run.port',
+  'run.startupTime',
+  'run.idle',
+  'run.idleAfter',
+  'run.resources.cpu',
+  'run.resources.memory',
+  'run.resources.disk',
+  'agents.enabled',
+  'listing.title',
+  'listing.description',
+  'listing.category',
+  'listing.upstream',
+]);
 const hidden = '(set by the operator of this installation)';
 
 /**

@@ -65,6 +65,28 @@ test('what holds is shown with whose word it is', () => {
   assert.ok(reported.every(({ value }) => value.length <= 200));
 });
 
+test('attack: a text that the operator of the installation set is shown only for fields that are public', () => {
+  const secret = 'internal-name';
+  const given = spec({
+    source: { repo: 'https://git.example/a/b', path: secret },
+    build: { dockerfile: secret, target: secret },
+    run: { healthPath: `/${secret}`, volumes: [{ name: secret, path: `/${secret}` }], resources: { memory: '128Mi' } },
+    agents: { openapi: `/${secret}`, mcp: `/${secret}` },
+    listing: { title: 'Public' },
+  });
+  const settings = appManifest.parse({
+    source: { path: 'app' },
+    build: { dockerfile: 'Other', target: 'web' },
+    run: { healthPath: '/', volumes: [{ name: 'data', path: '/data' }], resources: { memory: '1Gi' } },
+    agents: { openapi: '/a', mcp: '/b' },
+    listing: { title: 'Mine' },
+  });
+  const shown = effectiveSettings(given, settings);
+  assert.doesNotMatch(JSON.stringify(shown), /internal-name/);
+  const valueOf = (name: string): string | undefined => shown.find(({ field }) => field === name)?.value;
+  assert.deepEqual([valueOf('run.resources.memory'), valueOf('listing.title')], ['128Mi', 'Public']);
+});
+
 test('attack: whoever adds env to moorage.yaml does not read what the installation set', () => {
   const secret = 'sk-of-the-installation';
   const given = spec({
