@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { agents, listing, models } from './app-access.ts';
 import { serviceStatus, services } from './backing-services.ts';
 import { historyEntry } from './history-entry.ts';
-import { releases } from './release-record.ts';
+import { rollout } from './release-record.ts';
 import { metering } from './metering.ts';
 import { idleAfter, idleDepth, idleStatus } from './idle.ts';
 import { finding, review } from './review.ts';
@@ -432,7 +432,6 @@ export const status = z.object({
     .max(100)
     .optional()
     .describe('Hash of the pod template that was last ready: its pods are restarted for as long as they are wanted.'),
-  releases,
   served: z
     .object({
       image: z.string(),
@@ -489,6 +488,7 @@ export const status = z.object({
     .describe(
       'How an app stands that rests when it is not used. Set for as long as it is reached through the activator.',
     ),
+  ...rollout,
   services: z.array(serviceStatus).max(16).optional().describe('How the backing services of the app stand.'),
   history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),
   conditions: listBy(z.array(condition).max(32), 'type')

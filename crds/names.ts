@@ -81,6 +81,8 @@ export const annotations = {
   dataSecrets: 'moorage.dev/data-secrets',
   /** On a claim whose HostedApp was deleted: when it is deleted too, RFC 3339, or never. */
   deleteAfter: 'moorage.dev/delete-after',
+  /** On what starts a new image of an app beside the old one before it replaces it. */
+  trial: 'moorage.dev/trial',
   /** On app pods: hash of the template that they were made from. */
   template: 'moorage.dev/template',
   /** On a Deployment: the release that it runs, JSON. */
@@ -92,6 +94,9 @@ export const annotations = {
   /** On a Deployment: template that failed again and again and is not started again, and why, JSON. */
   halted: 'moorage.dev/halted',
 } as const;
+
+/** Component of pods that only try a new image: no request reaches them. */
+export const trialComponent = 'trial';
 
 /** Header of requests by which the platform itself looks at an app: they wake none, and are no use of it. */
 export const probeHeader = 'moorage-probe';

@@ -25,8 +25,20 @@ const releaseRecord = z.object({
 });
 export type ReleaseRecord = z.infer<typeof releaseRecord>;
 
-export const releases = z
-  .array(releaseRecord)
-  .max(keptReleases)
-  .optional()
-  .describe('Releases that have served, newest first: those that a rollback can choose from.');
+/** Fields of the status about releases and how one replaces another. */
+export const rollout = {
+  releases: z
+    .array(releaseRecord)
+    .max(keptReleases)
+    .optional()
+    .describe('Releases that have served, newest first: those that a rollback can choose from.'),
+  tried: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('Hash of the pod template that last started well beside the release that it was to replace.'),
+  activated: z
+    .boolean()
+    .optional()
+    .describe('true: reached through the activator, which holds requests while a new release replaces the old one.'),
+};

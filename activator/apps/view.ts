@@ -90,7 +90,8 @@ function viewOf({ metadata, spec, status = {} }: HostedApp): AppView['view'] {
 /** What the operator says of an app that does not run as it should. */
 function failureOf({ conditions, rejection }: NonNullable<HostedApp['status']>): WakeFailure | undefined {
   const deployed = conditions?.find(({ type }) => type === 'Deployed');
-  if (deployed?.status !== 'False') return undefined;
+  // Another release takes its place in a moment.
+  if (deployed?.status !== 'False' || deployed.reason === 'RolloutTakenBack') return undefined;
   const { message, fix } = rejection ?? { message: deployed.message, fix: 'It is tried again by itself.' };
   return { message, fix };
 }

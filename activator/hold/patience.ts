@@ -19,12 +19,16 @@ export interface PatientRequest {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** @param limitMs what a request waits that says nothing of it */
-export function patienceOf(request: PatientRequest, limitMs: number): Patience {
+/**
+ * @param limitMs what a request waits that says nothing of it
+ * @param rests whether the app may rest; one that does not is away for a few seconds only, while a release replaces
+ *   another
+ */
+export function patienceOf(request: PatientRequest, limitMs: number, rests = true): Patience {
   const wait = preferredWait(request.headers['prefer']);
   if (wait !== undefined) return { kind: 'problem', afterMs: Math.min(wait * 1000, limitMs), wait };
   if (!isNavigation(request)) return { kind: 'problem', afterMs: limitMs };
-  return { kind: 'page', afterMs: Math.min(isReload(request) ? reloadMs : pageMs, limitMs) };
+  return { kind: 'page', afterMs: Math.min(isReload(request) || !rests ? reloadMs : pageMs, limitMs) };
 }
 
 /** Seconds of `wait` in the header Prefer. */

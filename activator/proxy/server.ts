@@ -100,7 +100,7 @@ export function createProxy(options: ProxyOptions): Server {
     const over = activity.begin(app.metadata.name, isLook);
     to.onClose(over);
     const client = readClient(request, options.trustedProxies);
-    const patience = patienceOf(request, app.view.startupMs + marginMs);
+    const patience = patienceOf(request, app.view.startupMs + marginMs, app.view.idle !== undefined);
     try {
       await enter({ app, request, signal: gone.signal, patience, pass, isLook, client });
     } catch (error) {

@@ -42,6 +42,7 @@ export const reasons = {
     Napping: ['done'],
     ScaledToZero: ['done'],
     Suspended: ['done'],
+    Trying: ['waiting'],
     RollingOut: ['waiting'],
     ServicesStarting: ['waiting'],
     ServiceNotReady: ['failed'],

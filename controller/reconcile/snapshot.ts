@@ -78,6 +78,8 @@ export interface Snapshot {
   readonly route: HttpRoute | undefined;
   /** What runs its backing services. */
   readonly serviceObjects: BackingObjects;
+  /** What starts a new image beside the old one before it replaces it. */
+  readonly trial?: { readonly deployment: Deployment | undefined; readonly pods: readonly Pod[] };
   readonly probe: ProbeResult | undefined;
   /** Undefined where this installation has no activator. */
   readonly idle: IdleView | undefined;

@@ -61,7 +61,8 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     service: caches.services.get(key),
     policy: caches.policies.get(key),
     claims: caches.claims.byIndex(byApp, name),
-    pods: pods.filter((pod) => !isBacking(pod)),
+    pods: pods.filter((pod) => !isBacking(pod) && !isTrial(pod)),
+    trial: { deployment: caches.deployments.byIndex(byApp, name).find(isTrial), pods: pods.filter(isTrial) },
     route: caches.routes.get(key),
     serviceObjects: {
       deployments: caches.deployments.byIndex(byApp, name).filter(isBacking),
@@ -90,6 +91,11 @@ export function closingIdentity(number: number): string {
 /** Whether an object runs a backing service, and not the app itself. */
 function isBacking({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[annotations.service] !== undefined;
+}
+
+/** Whether an object only tries a new image of the app. */
+function isTrial({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[annotations.trial] !== undefined;
 }
 
 /** What a look at a page is about: the release that served when it began. */

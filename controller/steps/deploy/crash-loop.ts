@@ -10,7 +10,12 @@ import { restartsOf, templateOf } from './pods.ts';
 import { reasonOfRule } from './rollout.ts';
 import type { Release } from './template.ts';
 
-const halt = z.object({ template: z.string(), rejection: status.shape.rejection.unwrap() });
+const halt = z.object({
+  template: z.string(),
+  rejection: status.shape.rejection.unwrap(),
+  /** It failed beside the release that serves, and never replaced it. */
+  inTrial: z.boolean().optional(),
+});
 
 /** A template that is not started again, and what was said of it: its pods, which could say more, are gone. */
 export type Halt = z.output<typeof halt>;
@@ -22,6 +27,8 @@ const maximumRestarts: Readonly<Record<string, number>> = {
   'run/never-listened': 0,
   'run/no-such-user': 0,
 };
+/** What the author did not cause, and is tried again by the kubelet. */
+const passing: ReadonlySet<string> = new Set(['run/image-pull', 'run/misconfigured']);
 /** An annotation is no place for a whole log. */
 const longestLog = 8_000;
 
@@ -37,6 +44,8 @@ export interface Attempts {
   readonly fallback: 'none' | 'any' | 'better';
   /** The old pod ends before the new one starts, so nothing serves while a release that was never ready is tried. */
   readonly isRecreated: boolean;
+  /** Its pods run beside the release that serves. */
+  readonly inTrial: boolean;
   /** Why its pods cannot serve, if they cannot. */
   readonly rejection: Rejection | undefined;
 }
@@ -57,12 +66,16 @@ function givenUp(attempts: Attempts): Halt | undefined {
   const maximum = rejection === undefined ? undefined : restartsAllowed(attempts, rejection);
   if (rejection === undefined || maximum === undefined) return undefined;
   const restarts = Math.max(0, ...pods.filter((pod) => templateOf(pod) === hash).map(restartsOf));
-  return restarts < maximum ? undefined : { template: hash, rejection: { ...rejection, ...shortened(rejection.log) } };
+  if (restarts < maximum) return undefined;
+  const given = { template: hash, rejection: { ...rejection, ...shortened(rejection.log) } };
+  return attempts.inTrial ? { ...given, inTrial: true } : given;
 }
 
 function restartsAllowed(attempts: Attempts, { rule, log }: Rejection): number | undefined {
-  const { isRecreated, readyTemplate, hash, fallback } = attempts;
-  if (isRecreated && readyTemplate !== hash && fallback !== 'none') return 0;
+  const { isRecreated, inTrial, readyTemplate, hash, fallback } = attempts;
+  // Beside a release that serves there is time for what may pass by itself.
+  const isUrgent = isRecreated && !(inTrial && passing.has(rule));
+  if (isUrgent && readyTemplate !== hash && fallback !== 'none') return 0;
   const enough = maximumRestarts[rule];
   // Its last words come late at times, and are all that its author has once there is no pod.
   return enough !== undefined && enough > 0 && log === undefined ? enough + 2 : enough;

@@ -1,9 +1,8 @@
 // Step Deploy: the newest image runs behind its Service and NetworkPolicy, with the old one serving until it does.
-import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { timestamp } from '../../objects/timestamp.ts';
 import { isApplied, type KubeObject, type Manifest, type Resource } from '../../../lib/kubernetes/index.ts';
-import { claims as claimResource, deployments, policies, secrets, services } from '../../objects/kinds.ts';
+import { claims as claimResource, deployments, policies, secrets, services, type Pod } from '../../objects/kinds.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import {
   done,
@@ -14,24 +13,25 @@ import {
   type Action,
   type Draft,
   type Outcome,
-  type Rejection,
   type StepResult,
 } from '../../reconcile/outcome.ts';
 import { appWithSettings } from '../build/app-manifest.ts';
-import { haltedOutcome, haltOf, withoutCrashLoop, type Halt } from './crash-loop.ts';
+import { chooseCourse, expectation, type Chosen, type Templated } from './course.ts';
+import { haltedOutcome, type Halt } from './crash-loop.ts';
 import { present } from '../../objects/present.ts';
 import { isResting, keepRest, withRest } from './idle/keep.ts';
 import { adoptClaims } from './data.ts';
 import { generatedSecrets } from './generated-secrets.ts';
 import { modelsSecret } from './models.ts';
-import { claimsOf, deploymentOf, isRecreated, policyOf, replicasOf, serviceOf } from './objects.ts';
-import { stoppedForDisk, withoutOverDisk, type Course } from './over-disk.ts';
-import { commitAndImageOf, diagnose, isReady, templateOf, type Expectation } from './pods.ts';
-import { chooseFallback, isBetter, recordReleases, toRelease } from './releases.ts';
+import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './objects.ts';
+import { stoppedForDisk, type Course } from './over-disk.ts';
+import { commitAndImageOf, findCrashTime, isReady, restartsOf, templateOf } from './pods.ts';
+import { recordReleases } from './releases.ts';
 import { judgeRollout } from './rollout.ts';
 import { endServices, keepServices } from './services/services.ts';
 import { addressesOf } from './services/variables.ts';
-import { podTemplate, startupMs, type Release } from './template.ts';
+import { podTemplate, type Release } from './template.ts';
+import { hastenActions, isActivated, trialActions } from './trial.ts';
 
 export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   recordServed(snapshot, draft);
@@ -48,33 +48,26 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
     settings: filed,
     attempt,
   });
-  const target = podTemplate(asked.app, config, wanted, owned);
-  const failing = failureOf(asked, target.hash, wanted.port);
   // A release that is put back runs by the settings of its own commit.
   const seenAs = (release: Release): Snapshot =>
     release === wanted ? asked : withManifest(snapshot, release.settings);
-  const templated = (release: Release): typeof target =>
-    release === wanted ? target : podTemplate(seenAs(release).app, config, release, owned);
+  const templated = (release: Release): Templated => podTemplate(seenAs(release).app, config, release, owned);
+  const target = templated(wanted);
   if (pods.some((pod) => templateOf(pod) === target.hash && isReady(pod))) draft.readyTemplate = target.hash;
   const provenInMs = recordReleases(snapshot, draft, wanted);
   const rest = keepRest(asked, draft, target.hash);
-  const { course, halt } = chooseCourse(asked, draft, wanted, failing?.rejection, (release) => templated(release).hash);
+  const choice = chooseCourse(asked, draft, wanted, templated);
+  const { course, trial } = choice;
   const running = seenAs(course.release);
-  const chosen = templated(course.release);
-  const manifest = deploymentOf(
-    running.app,
-    chosen.template,
-    course.marks,
-    course.isStopped || rest.isAsleep ? 0 : undefined,
-  );
-  const outcome = withRest(outcomeOf(running, manifest, course, chosen.hash), draft, rest);
-  const beside = backed(running, manifest, course, outcome, draft);
+  const { hash, template } = templated(course.release);
+  recordActivated(draft, [asked, running]);
+  const manifest = deploymentOf(running.app, template, course.marks, course.isStopped || rest.isAsleep ? 0 : undefined);
+  const outcome = withRest(outcomeOf(running, manifest, course, hash), draft, rest);
+  // What the wanted release is tried with has to be there by then.
+  const beside = backed(trial === undefined ? running : asked, manifest, course, trial?.outcome ?? outcome, draft);
   return {
     outcomes: {
-      Deployed: lookAgainIn(
-        provenInMs,
-        reportWanted(asked, wanted, course, { failing, halt, running: beside.outcome }),
-      ),
+      Deployed: lookAgainIn(provenInMs, reportWanted(asked, wanted, { ...choice, running: beside.outcome })),
     },
     actions: [
       ...adoption,
@@ -84,28 +77,10 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
       ...applies(running, manifest, course.release.port).filter(
         ({ kind, resource }) => !beside.isHeld || (kind === 'apply' && resource !== deployments),
       ),
+      ...trialActions(snapshot, draft, trial, beside.isReady),
+      ...hastenActions(running, hash),
     ],
   };
-}
-
-/** What to run: the wanted release, unless it fills its disk or fails again and again and another one can serve. */
-function chooseCourse(
-  { app, deployment, pods }: Snapshot,
-  draft: Draft,
-  wanted: Release,
-  failure: Rejection | undefined,
-  hashOf: (release: Release) => string,
-): { course: Course; halt: Halt | undefined } {
-  const record = chooseFallback(draft, wanted);
-  const fallback = record === undefined ? undefined : toRelease(record);
-  const halt = haltOf({
-    ...{ deployment, pods, readyTemplate: draft.readyTemplate, hash: hashOf(wanted) },
-    rejection: withLog(failure, app.status, wanted.commit),
-    fallback: record === undefined ? 'none' : isBetter(record, draft, wanted) ? 'better' : 'any',
-    isRecreated: isRecreated(app),
-  });
-  const allowed = withoutOverDisk(wanted, fallback, { deployment, pods }, hashOf);
-  return { course: withoutCrashLoop(allowed, wanted, halt, fallback), halt };
 }
 
 function lookAgainIn(ms: number | undefined, outcome: Outcome): Outcome {
@@ -119,7 +94,7 @@ function backed(
   course: Course,
   outcome: Outcome,
   draft: Draft,
-): { actions: readonly Action[]; outcome: Outcome; isHeld: boolean } {
+): { actions: readonly Action[]; outcome: Outcome; isHeld: boolean; isReady: boolean } {
   const { app, deployment } = snapshot;
   const isStopped = course.isStopped || replicasOf(app) === 0;
   const { actions, status, obstacle } = keepServices(snapshot, isStopped ? 0 : 1);
@@ -127,46 +102,35 @@ function backed(
   else draft.services = [...status];
   if (obstacle === undefined || isStopped) {
     const isOver = outcome.kind === 'done' && !course.isRolledBack;
-    return { actions: [...actions, ...(isOver ? endServices(snapshot, app) : [])], outcome, isHeld: false };
+    return {
+      actions: [...actions, ...(isOver ? endServices(snapshot, app) : [])],
+      outcome,
+      isHeld: false,
+      isReady: true,
+    };
   }
   const isNew = deployment === undefined || !isApplied(deployment, manifest);
   return isNew
-    ? { actions, outcome: obstacle, isHeld: true }
-    : { actions, outcome: lacking(outcome, obstacle.message), isHeld: false };
+    ? { actions, outcome: obstacle, isHeld: true, isReady: false }
+    : { actions, outcome: lacking(outcome, obstacle), isHeld: false, isReady: false };
 }
 
 /** An app that runs goes on doing so; it may well work without that service for a while. */
-function lacking(outcome: Outcome, message: string): Outcome {
+function lacking(outcome: Outcome, obstacle: Outcome): Outcome {
+  const { message } = obstacle;
+  if (outcome.reason === 'Trying') return obstacle;
   return outcome.kind === 'done'
     ? { kind: 'failed', reason: failed('ServiceNotReady', message).reason, message, blocking: false }
     : outcome;
 }
 
-/** With the log that was seen before of the same failure of the same commit, where this one has none. */
-function withLog(
-  rejection: Rejection | undefined,
-  before: HostedAppStatus | undefined,
-  commit: string,
-): Rejection | undefined {
-  if (rejection === undefined || rejection.log !== undefined || before?.source?.commit !== commit) return rejection;
-  const { rule, log } = before.rejection ?? {};
-  return rule === rejection.rule && log !== undefined ? { ...rejection, log } : rejection;
-}
-
-/** How things stand: with the pods of the wanted release, with that release as a whole, and with what runs. */
-interface Standing {
-  readonly failing: Outcome | undefined;
-  readonly halt: Halt | undefined;
+/** What was chosen, and how what runs of it stands. */
+interface Standing extends Omit<Chosen, 'trial'> {
   readonly running: Outcome;
 }
 
 /** What is said of the wanted release, which may be another than the one that runs. */
-function reportWanted(
-  snapshot: Snapshot,
-  wanted: Release,
-  course: Course,
-  { failing, halt, running }: Standing,
-): Outcome {
+function reportWanted(snapshot: Snapshot, wanted: Release, { failing, halt, running, course }: Standing): Outcome {
   const { app } = snapshot;
   if (replicasOf(app) === 0) return running;
   const ended = course.isOverDisk
@@ -175,7 +139,7 @@ function reportWanted(
       ? undefined
       : haltedOutcome(halt);
   if (course.isStopped && ended !== undefined) return ended;
-  return course.isRolledBack ? rolledBack(snapshot, wanted, course, ended ?? failing ?? running) : running;
+  return course.isRolledBack ? rolledBack(snapshot, wanted, course, ended ?? failing ?? running, halt) : running;
 }
 
 function withManifest(snapshot: Snapshot, settings: string | undefined): Snapshot {
@@ -197,40 +161,26 @@ function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: Course, hash:
   );
 }
 
-function failureOf(snapshot: Snapshot, hash: string, port: number): Extract<Outcome, { kind: 'stalled' }> | undefined {
-  const expected = expectation(snapshot, port);
-  const rejection = snapshot.pods
-    .filter((pod) => templateOf(pod) === hash)
-    .map((pod) => diagnose(pod, expected, snapshot.now))
-    .find((found) => found !== undefined);
-  return rejection === undefined ? undefined : stalled('RolloutTakenBack', rejection);
-}
-
 /** The failing pods are gone once the last good release is back, so why they failed is read from what was said then. */
-function rolledBack(snapshot: Snapshot, wanted: Release, choice: Course, now: Outcome): Outcome {
+function rolledBack(
+  snapshot: Snapshot,
+  wanted: Release,
+  choice: Course,
+  now: Outcome,
+  halt: Halt | undefined,
+): Outcome {
   const said = now.kind === 'stalled' ? now.rejection : snapshot.app.status?.rejection;
   const rejection = said ?? {
     rule: 'run/taken-back',
     message: `Commit ${short(wanted.commit)} never became ready.`,
     fix: 'Check its log, and push a commit that starts.',
   };
-  const back = `Rolled back to commit ${short(choice.release.commit)}.`;
+  const release = short(choice.release.commit);
+  const back = halt?.inTrial === true ? `It has not replaced commit ${release}.` : `Rolled back to commit ${release}.`;
   return stalled('RolloutTakenBack', {
     ...rejection,
     message: rejection.message.endsWith(back) ? rejection.message : `${rejection.message} ${back}`,
   });
-}
-
-function expectation(snapshot: Snapshot, port: number): Expectation {
-  const { startupTime, healthPath, resources } = snapshot.app.spec.run;
-  return {
-    port,
-    startupMs: startupMs(snapshot.app),
-    startupTime,
-    healthPath,
-    memory: resources.memory,
-    disk: resources.disk,
-  };
 }
 
 type Write = Extract<Action, { kind: 'apply' | 'create' }>;
@@ -276,6 +226,12 @@ function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject 
   return { kind: 'apply', resource, manifest, cached };
 }
 
+/** Apps whose pods replace each other are reached through the activator. */
+function recordActivated(draft: Draft, snapshots: readonly Snapshot[]): void {
+  if (snapshots.some(isActivated)) draft.activated = true;
+  else delete draft.activated;
+}
+
 /**
  * Says what really answers at the published address: the release that did so far as long as one pod of it is ready,
  * then the one that came after. Before the address is published, nothing does.
@@ -286,6 +242,14 @@ function recordServed(snapshot: Snapshot, draft: Draft): void {
   const { served } = draft;
   if (serving.some((release) => release.image === served?.image && release.commit === served.commit)) return;
   const next = serving[0];
-  if (next === undefined) delete draft.served;
-  else draft.served = { ...next, since: timestamp(snapshot.now) };
+  if (next !== undefined) draft.served = { ...next, since: timestamp(snapshot.now) };
+  else if (!isReplacing(snapshot)) delete draft.served;
+}
+
+/** Requests are held while a pod replaces another, so the address answers all the time. */
+function isReplacing({ app, pods, deployment }: Snapshot): boolean {
+  if (app.status?.activated !== true || replicasOf(app) === 0 || (deployment?.spec?.replicas ?? 0) === 0) return false;
+  const isStarting = (pod: Pod): boolean =>
+    restartsOf(pod) === 0 && findCrashTime(pod) === undefined && pod.status?.phase !== 'Failed';
+  return pods.every((pod) => pod.metadata.deletionTimestamp !== undefined || isStarting(pod));
 }

@@ -7,7 +7,7 @@ import type {
   V1PodTemplateSpec,
   V1ServiceSpec,
 } from '@kubernetes/client-node';
-import { activator, labels, probeHeader } from '../../../crds/names.ts';
+import { activator, labels, probeHeader, trialComponent } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { appHost } from '../../../crds/app-url.ts';
@@ -15,6 +15,7 @@ import type { InstallationConfig } from '../../reconcile/installation-config.ts'
 import { claimName, keptClaim } from './data.ts';
 import { generatedSecretNames } from './generated-secrets.ts';
 import { modelEgress, platformPods } from './models.ts';
+import { appPods } from './services/names.ts';
 import { serviceEgress } from './services/variables.ts';
 import { labelsOf, selectorOf, startupMs } from './template.ts';
 
@@ -114,7 +115,7 @@ export function policyOf(app: HostedApp, config: InstallationConfig, ports: read
   return {
     ...child(app, 'networking.k8s.io/v1', 'NetworkPolicy', app.metadata.name),
     spec: {
-      podSelector: { matchLabels: selectorOf(app.metadata.name) },
+      podSelector: appPods(app),
       policyTypes: ['Ingress', 'Egress'],
       ingress: [
         {
@@ -208,4 +209,4 @@ export function routeOf(app: HostedApp, config: InstallationConfig, isActivated:
 }
 
 /** Label selector of all the children of apps, with those of their backing services. */
-export const childSelector = `${labels.app},${labels.component} in (app,service)`;
+export const childSelector = `${labels.app},${labels.component} in (app,service,${trialComponent})`;

@@ -47,8 +47,12 @@ function observeReleases(snapshot: Snapshot, draft: Draft, wanted: Release): Rel
 /**
  * The release to run where the wanted one cannot: the newest good one. If none is good yet, one that has never crashed,
  * then the one that served longest without a crash, then the newest.
+ *
+ * @param current release that serves and was not replaced; it stays unless it has crashed before it was good
  */
-export function chooseFallback(draft: Draft, wanted: Release): ReleaseRecord | undefined {
+export function chooseFallback(draft: Draft, wanted: Release, current?: Release): ReleaseRecord | undefined {
+  const own = current === undefined ? undefined : findRecord(draft, current);
+  if (own !== undefined && (own.goodAt !== undefined || own.crashedAt === undefined)) return own;
   return (draft.releases ?? []).filter((record) => !isSame(record, wanted)).toSorted(compare)[0];
 }
 

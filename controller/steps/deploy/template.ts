@@ -92,7 +92,7 @@ function podSpec(
     hostUsers: false,
     automountServiceAccountToken: false,
     enableServiceLinks: false,
-    // The sleep before the stop lets the gateway forget this pod while it still answers.
+    // A sleep before the stop lets the gateway forget this pod while it still answers.
     terminationGracePeriodSeconds: 35,
     securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
     ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
@@ -134,12 +134,17 @@ function container(app: HostedApp, config: InstallationConfig, release: Release)
       allowPrivilegeEscalation: false,
       capabilities: { drop: ['ALL'], add: capabilities },
     },
-    lifecycle: { preStop: { sleep: { seconds: 5 } } },
+    ...(isHeldFor(app, config) ? {} : { lifecycle: { preStop: { sleep: { seconds: 5 } } } }),
     ...probes(app),
     ...(run.volumes.length === 0
       ? {}
       : { volumeMounts: run.volumes.map(({ name, path }) => ({ name, mountPath: path })) }),
   };
+}
+
+/** Whether requests are held while a pod replaces another: the activator forgets a pod as soon as it is to end. */
+function isHeldFor({ spec }: HostedApp, { idle }: InstallationConfig): boolean {
+  return idle !== undefined && spec.run.volumes.length > 0;
 }
 
 /** To begin with; what the app is seen to use replaces it (controller/usage). Without a word a request is the limit. */

@@ -10,7 +10,7 @@ import type { InstallationConfig } from '../../reconcile/installation-config.ts'
 export function routeStep(snapshot: Snapshot, draft: Draft): StepResult {
   if (draft.built === undefined) return { outcomes: {} };
   const { app, config, route } = snapshot;
-  const manifest = routeOf(app, config, draft.idle !== undefined);
+  const manifest = routeOf(app, config, draft.idle !== undefined || draft.activated === true);
   const host = appHost(app.metadata.name, config.site);
   const outcome =
     route === undefined || !isApplied(route, manifest)

@@ -210,17 +210,23 @@ export function applied(
       (candidate) =>
         candidate.kind === 'apply' &&
         candidate.manifest.kind === kind &&
-        candidate.manifest.metadata.annotations?.[annotations.service] === undefined,
+        candidate.manifest.metadata.annotations?.[annotations.service] === undefined &&
+        candidate.manifest.metadata.annotations?.[annotations.trial] === undefined,
     );
   if (action?.kind !== 'apply') throw new Error(`no apply of ${kind}`);
-  const manifest: Manifest = structuredClone(action.manifest);
-  const noted = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: hashOf(action.manifest) };
+  return toObject(action.manifest, status);
+}
+
+/** The object that an apply of this manifest makes. */
+export function toObject(of: Manifest, status: object = {}): Deployment & HttpRoute {
+  const manifest: Manifest = structuredClone(of);
+  const noted = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: hashOf(of) };
   return {
     ...manifest,
     metadata: {
       ...manifest.metadata,
       annotations: noted,
-      uid: `${kind}-uid`,
+      uid: `${manifest.kind}-uid`,
       generation: 2,
       resourceVersion: '1',
       creationTimestamp: at(-60),

@@ -3,8 +3,10 @@
 import type { HostedAppSpec, HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import type { ContainerStatus, Deployment, Pod } from '../../../controller/objects/kinds.ts';
+import type { Action } from '../../../controller/reconcile/outcome.ts';
 import type { Snapshot } from '../../../controller/reconcile/snapshot.ts';
-import { app, applied, at, built, digest, now, outcome, snapshotOf, type Deep } from './scenario.ts';
+import type { KubeObject, Manifest } from '../../../lib/kubernetes/index.ts';
+import { app, applied, toObject, at, built, digest, now, outcome, snapshotOf, type Deep } from './scenario.ts';
 
 /** How a commit behaves. `restless` is ready at once and crashes every 30 s, `broken` crashes at once. */
 export type Behaviour = 'good' | 'restless' | 'broken';
@@ -27,6 +29,8 @@ export interface Moment {
   readonly status: HostedAppStatus;
   /** Commits, by their first letter, of the pods that take requests. */
   readonly ready: string;
+  /** Commits of the pods that are tried beside them. */
+  readonly tries: string;
   /** Replicas and commit of the Deployment. */
   readonly runs: string;
 }
@@ -50,6 +54,8 @@ export function createTimeline(spec: Deep<HostedAppSpec> = {}, options: Partial<
   let deployment: Deployment | undefined;
   let route: Snapshot['route'];
   let pods: SimulatedPod[] = [];
+  let trial: Deployment | undefined;
+  let trying: SimulatedPod[] = [];
   let second = 0;
   let made = 0;
   let last: Moment | undefined;
@@ -63,9 +69,28 @@ export function createTimeline(spec: Deep<HostedAppSpec> = {}, options: Partial<
     else if (pods.some((pod) => isWanted(pod) && pod.readyAt !== undefined)) pods = pods.filter(isWanted);
     // Recreate makes the new pod only once the old one is gone.
     if (pods.some(isWanted) || replicas === 0 || (strategy === 'Recreate' && hasOther)) return;
-    const behaviour = behaviours.get(template[annotations.commit] ?? '') ?? 'good';
+    pods.push(start(template));
+  }
+
+  function start(marks: Record<string, string>): SimulatedPod {
+    const behaviour = behaviours.get(marks[annotations.commit] ?? '') ?? 'good';
     const waiting = { startedAt: undefined, restarts: 0, readyAt: undefined, crashedAt: undefined };
-    pods.push({ name: `hello-${(made += 1)}`, marks: template, behaviour, restartsAt: second, ...waiting });
+    return { name: `hello-${(made += 1)}`, marks, behaviour, restartsAt: second, ...waiting };
+  }
+
+  function rollOutTrial(): void {
+    const template = trial === undefined ? undefined : readSpec(trial).template;
+    trying = trying.filter(({ marks }) => marks[annotations.template] === template?.[annotations.template]);
+    if (template !== undefined && trying.length === 0) trying.push(start(template));
+  }
+
+  function readTrial(actions: readonly Action[]): void {
+    const isTrial = ({ metadata }: KubeObject | Manifest): boolean =>
+      metadata.annotations?.[annotations.trial] !== undefined;
+    for (const action of actions) {
+      if (action.kind === 'delete' && isTrial(action.object)) trial = undefined;
+      if (action.kind === 'apply' && isTrial(action.manifest)) trial = toObject(action.manifest);
+    }
   }
 
   function live(pod: SimulatedPod): void {
@@ -87,11 +112,13 @@ export function createTimeline(spec: Deep<HostedAppSpec> = {}, options: Partial<
       pods: pods.map((pod) => toPod(pod)),
       route,
       deployment: deployment === undefined ? undefined : withCounts(deployment, pods, ready),
+      trial: { deployment: trial, pods: trying.map((pod) => toPod(pod)) },
       ...options,
     });
     const { decision, status: next } = outcome(snapshot);
     status = next;
     deployment = applied(decision, 'Deployment');
+    readTrial(decision.actions.map(({ action }) => action));
     route = applied(decision, 'HTTPRoute', accepted);
     const { replicas, template } = readSpec(deployment);
     const commits = ready.map(({ marks }) => marks[annotations.commit]?.charAt(0) ?? '?');
@@ -99,6 +126,7 @@ export function createTimeline(spec: Deep<HostedAppSpec> = {}, options: Partial<
       second,
       status,
       ready: [...new Set(commits)].join(''),
+      tries: trying.map(({ marks }) => marks[annotations.commit]?.charAt(0) ?? '?').join(''),
       runs: `${replicas} ${template[annotations.commit]?.charAt(0) ?? '?'}`,
     };
   }
@@ -116,7 +144,8 @@ export function createTimeline(spec: Deep<HostedAppSpec> = {}, options: Partial<
       const moments: Moment[] = [];
       for (const end = second + seconds; second < end; second += stepSeconds) {
         if (deployment !== undefined) rollOut(deployment);
-        pods.forEach(live);
+        rollOutTrial();
+        [...pods, ...trying].forEach(live);
         last = reconcile();
         moments.push(last);
       }

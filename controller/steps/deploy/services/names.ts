@@ -1,9 +1,11 @@
 // Names and labels of what runs the backing services of an app.
 import { createHash } from 'node:crypto';
+import type { V1LabelSelector } from '@kubernetes/client-node';
 import type { BackingService } from '../../../../crds/backing-services.ts';
-import { labels } from '../../../../crds/names.ts';
+import { labels, trialComponent } from '../../../../crds/names.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import { dataKey } from '../data.ts';
+import type { Wire } from '../../../../lib/kubernetes/index.ts';
 
 type Identity = Pick<HostedApp, 'metadata'>;
 
@@ -25,4 +27,15 @@ export function backingSelector({ metadata }: Identity, service: string): Record
 /** What the pods of all services of an app are chosen by. */
 export function allBackingSelector({ metadata }: Identity): Record<string, string> {
   return { [labels.app]: metadata.name, [labels.component]: 'service' };
+}
+
+/** The pods of an app, for policies: with a volume, also the one that tries a new image. */
+export function appPods({ metadata, spec }: HostedApp): Wire<V1LabelSelector> {
+  const app = { [labels.app]: metadata.name };
+  return spec.run.volumes.length === 0
+    ? { matchLabels: { ...app, [labels.component]: 'app' } }
+    : {
+        matchLabels: app,
+        matchExpressions: [{ key: labels.component, operator: 'In', values: ['app', trialComponent] }],
+      };
 }

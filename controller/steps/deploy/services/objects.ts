@@ -18,7 +18,7 @@ import { generatedSecretNames } from '../generated-secrets.ts';
 import { serviceKinds } from './kinds.ts';
 import { literal } from './literal.ts';
 import { generatedPassword, loginOf, passwordVariable } from './login.ts';
-import { backingName, backingSelector } from './names.ts';
+import { appPods, backingName, backingSelector } from './names.ts';
 
 function child(app: HostedApp, service: BackingService, apiVersion: string, kind: string): Manifest {
   const { name, namespace, uid } = app.metadata;
@@ -103,7 +103,7 @@ export function backingPolicy(app: HostedApp, service: BackingService): Manifest
       policyTypes: ['Ingress', 'Egress'],
       ingress: [
         {
-          from: [{ podSelector: { matchLabels: { [labels.app]: app.metadata.name, [labels.component]: 'app' } } }],
+          from: [{ podSelector: appPods(app) }],
           ports: serviceKinds[service.type].ports.map((port) => ({ port, protocol: 'TCP' })),
         },
       ],

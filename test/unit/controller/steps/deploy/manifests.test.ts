@@ -11,12 +11,14 @@ import type { Manifest } from '../../../../../lib/kubernetes/index.ts';
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import {
   app,
+  appPod,
   built,
   deployed,
   first,
   live,
   snapshotOf,
   outcome,
+  toObject,
   polled,
   second,
   config,
@@ -191,7 +193,11 @@ test('an app with a volume is recreated, and put back when the new release fails
   const kept = wanted(snapshotOf(of, good), 'Deployment');
   assert.deepEqual((kept['spec'] as { strategy: unknown }).strategy, { type: 'Recreate' });
   const next = app(spec, { ...live(first, {}, app(spec)), ...built(second, {}, app(spec)) });
-  const rolling = snapshotOf(next, { deployment: asObject(kept) });
+  const tried = outcome(snapshotOf(next, { deployment: asObject(kept) })).decision.actions.map(({ action }) => action);
+  const trial = tried.find(({ kind, ...action }) => kind === 'apply' && JSON.stringify(action).includes('trial-hello'));
+  assert.ok(trial?.kind === 'apply');
+  const beside = { deployment: toObject(trial.manifest), pods: [appPod(toObject(trial.manifest))] };
+  const rolling = snapshotOf(next, { deployment: asObject(kept), trial: beside });
   const starting = wanted(rolling, 'Deployment');
   assert.ok(JSON.stringify(starting['spec']).includes(second));
   const bad = deployed(

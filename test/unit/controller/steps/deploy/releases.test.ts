@@ -52,16 +52,10 @@ describe.each(kinds)('an app %s', (_, spec) => {
     const last = String.fromCharCode('a'.charCodeAt(0) + sequence.length - 1);
     const [, letter = ''] = runs.split(' ');
     if (letter !== last)
-      assert.match(status.rejection?.message ?? '', new RegExp(`Rolled back to commit ${letter.repeat(7)}\\.$`));
-  });
-
-  test('a release that has served for less than ten minutes is passed over for an older one that is good', () => {
-    const timeline = play(spec, ['good']);
-    timeline.push('good');
-    timeline.run(120);
-    timeline.push('broken');
-    timeline.run(400);
-    assert.equal(timeline.last.runs, '1 a');
+      assert.match(
+        status.rejection?.message ?? '',
+        new RegExp(`(?:Rolled back to|It has not replaced) commit ${letter.repeat(7)}\\.$`),
+      );
   });
 
   test('with no good release, one that has never crashed is preferred to one that has', () => {
@@ -80,4 +74,35 @@ describe.each(kinds)('an app %s', (_, spec) => {
     const good = timeline.last.status.releases?.find(({ commit }) => commit.startsWith('b'));
     assert.ok(good?.goodAt !== undefined);
   });
+});
+
+test('a release that has served for less than ten minutes is passed over for an older one that is good', () => {
+  const timeline = play({}, ['good']);
+  timeline.push('good');
+  timeline.run(120);
+  timeline.push('broken');
+  timeline.run(400);
+  assert.equal(timeline.last.runs, '1 a');
+});
+
+test('with a volume, a commit that does not start never ends the release that serves, however young that is', () => {
+  const timeline = play(volumes, ['good']);
+  timeline.push('good');
+  timeline.run(120);
+  timeline.push('broken');
+  const moments = timeline.run(400);
+  assert.ok(moments.every(({ runs, ready, status }) => runs === '1 b' && ready === 'b' && status.served !== undefined));
+  assert.ok(moments.some(({ tries }) => tries === 'c'));
+  assert.deepEqual([timeline.last.tries, timeline.last.status.rejection?.rule], ['', 'run/crashed']);
+  assert.match(timeline.last.status.rejection?.message ?? '', /It has not replaced commit bbbbbbb\.$/);
+});
+
+test('with a volume, a commit replaces the one that serves once it has started beside it', () => {
+  const timeline = play(volumes, ['good']);
+  timeline.push('good');
+  const moments = timeline.run(120);
+  const swap = moments.findIndex(({ runs }) => runs === '1 b');
+  assert.ok(moments.slice(0, swap).every(({ runs, ready }) => runs === '1 a' && ready === 'a'));
+  assert.ok(moments.slice(0, swap).some(({ tries }) => tries === 'b'));
+  assert.deepEqual([timeline.last.runs, timeline.last.ready, timeline.last.tries], ['1 b', 'b', '']);
 });

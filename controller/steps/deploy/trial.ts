@@ -1,0 +1,160 @@
+// Starts a new image once beside the old one before it replaces it: an app with a volume cannot run both on its data.
+import type { V1PodTemplateSpec } from '@kubernetes/client-node';
+import type { HostedApp } from '../../../crds/hosted-app.ts';
+import { annotations, labels, trialComponent } from '../../../crds/names.ts';
+import { hashOf, isApplied, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
+import { conditionOf, deployments, unschedulable, type Pod } from '../../objects/kinds.ts';
+import { short, waiting, type Action, type Draft, type Outcome } from '../../reconcile/outcome.ts';
+import type { Snapshot } from '../../reconcile/snapshot.ts';
+import { deploymentOf, isRecreated, replicasOf } from './objects.ts';
+import { holdUp, isReady, restartsOf, startsUntil, templateOf, type Expectation } from './pods.ts';
+import { findRecord, readRelease } from './releases.ts';
+import type { Release } from './template.ts';
+
+/** A trial that finds no room for this long is left out: the release could never be rolled out otherwise. */
+const roomMs = 60_000;
+/** A process that has been tried has nothing to save. */
+const graceSeconds = 1;
+/** A pod that is replaced has this long to end. Requests are held meanwhile. */
+const replacedGraceSeconds = 2;
+
+/** What a trial has to know of the wanted release. */
+export interface TrialInput {
+  /** With the settings of the wanted release. */
+  readonly snapshot: Snapshot;
+  readonly draft: Draft;
+  readonly wanted: Release;
+  readonly target: { readonly hash: string; readonly template: Wire<V1PodTemplateSpec> };
+  readonly expected: Expectation;
+}
+
+/** A trial in progress: the release that serves stays until it has ended. */
+export interface Trial {
+  /** The release that serves meanwhile. */
+  readonly current: Release;
+  readonly outcome: Outcome;
+  readonly manifest: Manifest;
+}
+
+/** The release that the Deployment of an app with a volume runs, if it has served: nothing may end it without need. */
+export function findCurrent({ app, deployment }: Snapshot, draft: Draft, wanted: Release): Release | undefined {
+  const current = readRelease(deployment?.metadata.annotations?.[annotations.release]);
+  if (current === undefined || current.image === wanted.image || !isRecreated(app)) return undefined;
+  return findRecord(draft, current) === undefined ? undefined : current;
+}
+
+/**
+ * The trial that the wanted release has to pass before it is rolled out; undefined: none, or it has passed. Fills in
+ * `draft.tried`.
+ */
+export function planTrial({ snapshot, draft, wanted, target, expected }: TrialInput): Trial | undefined {
+  const { app, now } = snapshot;
+  const current = findCurrent(snapshot, draft, wanted);
+  if (current === undefined || replicasOf(app) === 0) return undefined;
+  const manifest = trialDeployment(app, target.template);
+  if (draft.tried === target.hash) return undefined;
+  const own = trialPods(snapshot, target.hash);
+  if (own.some(isReady) || hasNoRoom(snapshot, own, now)) {
+    // Remembered, since its pod goes before the Deployment is seen to have changed.
+    draft.tried = target.hash;
+    return undefined;
+  }
+  const held = own.map(holdUp).find((found) => found !== undefined);
+  const message = `Commit ${short(wanted.commit)} is started beside commit ${short(current.commit)}, without its data, before it replaces it${held === undefined ? '' : `; ${held}`}.`;
+  const times = own.flatMap((pod) => startsUntil(pod, expected, now) ?? []);
+  return { current, manifest, outcome: waiting('Trying', message, Math.min(roomMs, ...times)) };
+}
+
+/** Pods that try this template. */
+export function trialPods({ trial }: Snapshot, hash: string): readonly Pod[] {
+  return (trial?.pods ?? []).filter((pod) => templateOf(pod) === hash && pod.metadata.deletionTimestamp === undefined);
+}
+
+/** Keeps the trial that is wanted, and removes one that is over once its end is written down. */
+export function trialActions(
+  snapshot: Snapshot,
+  draft: Draft,
+  trial: Trial | undefined,
+  areServicesReady: boolean,
+): Action[] {
+  if (!areServicesReady) return [];
+  const cached = snapshot.trial?.deployment;
+  if (trial !== undefined) {
+    const { manifest } = trial;
+    return cached !== undefined && isApplied(cached, manifest)
+      ? []
+      : [{ kind: 'apply', resource: deployments, manifest, cached }];
+  }
+  const isWritten = snapshot.app.status?.tried === draft.tried;
+  return cached === undefined || cached.metadata.deletionTimestamp !== undefined || !isWritten
+    ? []
+    : [{ kind: 'delete', resource: deployments, object: cached }];
+}
+
+/**
+ * Ends pods that are being replaced sooner than they would by themselves: the next pod starts when they are gone, and
+ * many programs ignore the signal to end.
+ */
+export function hastenActions({ app, config, pods }: Snapshot, hash: string): Action[] {
+  if (!isRecreated(app) || config.idle === undefined) return [];
+  return pods
+    .filter((pod) => templateOf(pod) !== hash && pod.metadata.deletionTimestamp !== undefined)
+    .filter(({ metadata }) => (metadata.deletionGracePeriodSeconds ?? 0) > replacedGraceSeconds)
+    .map((pod) => ({ kind: 'end', pod, graceSeconds: replacedGraceSeconds }));
+}
+
+/** True when requests for the app go through the activator, which holds them while a pod replaces another. */
+export function isActivated({ app, config, idle }: Snapshot): boolean {
+  return config.idle !== undefined && isRecreated(app) && idle?.activators !== 'absent';
+}
+
+/** The scheduler, or the quota of the namespace, has refused its pod for long enough. */
+function hasNoRoom({ trial }: Snapshot, own: readonly Pod[], now: Date): boolean {
+  const refused = own.flatMap((pod) => unschedulable(pod)?.lastTransitionTime ?? []);
+  const failure = conditionOf(trial?.deployment?.status?.conditions, 'ReplicaFailure');
+  const times = [...refused, ...(failure?.status === 'True' ? [failure.lastTransitionTime ?? ''] : [])];
+  return own.every((pod) => restartsOf(pod) === 0) && times.some((time) => now.getTime() - Date.parse(time) >= roomMs);
+}
+
+/**
+ * The Deployment of the trial. Its name is longer than any name of an app, so that no app can be called like it, and its
+ * pods have a component of their own: neither the Service nor the activator sends them a request.
+ */
+function trialDeployment(app: HostedApp, template: Wire<V1PodTemplateSpec>): Manifest {
+  const { name } = app.metadata;
+  const manifest = deploymentOf(app, toTrial(template), { [annotations.trial]: 'true' }, 1);
+  const readable = name.slice(0, 24).replace(/-+$/, '');
+  return {
+    ...manifest,
+    metadata: {
+      ...manifest.metadata,
+      name: `trial-${readable}-${hashOf([name, 'trial']).slice(0, 30)}`,
+      labels: { ...manifest.metadata.labels, [labels.component]: trialComponent },
+    },
+    spec: {
+      ...(manifest['spec'] as object),
+      revisionHistoryLimit: 0,
+      selector: { matchLabels: { [labels.app]: name, [labels.component]: trialComponent } },
+    },
+  };
+}
+
+/** The same pod with empty folders in place of the volumes. */
+function toTrial({ metadata, spec }: Wire<V1PodTemplateSpec>): Wire<V1PodTemplateSpec> {
+  return {
+    metadata: {
+      labels: { ...metadata?.labels, [labels.component]: trialComponent },
+      annotations: { ...metadata?.annotations, [annotations.trial]: 'true' },
+    },
+    ...(spec === undefined
+      ? {}
+      : {
+          spec: {
+            ...spec,
+            terminationGracePeriodSeconds: graceSeconds,
+            containers: spec.containers,
+            volumes: (spec.volumes ?? []).map(({ name }) => ({ name, emptyDir: {} })),
+          },
+        }),
+  };
+}

@@ -1,0 +1,65 @@
+// An app with a volume under one request every 100 ms: a commit that starts well replaces the one that serves without a
+// failed request, and a commit that does not start replaces nothing.
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, test } from 'vitest';
+import {
+  appUrl,
+  deleteApps,
+  edit,
+  eventually,
+  get,
+  readApp,
+  removeFiles,
+  submit,
+  writeFiles,
+} from '../support/cluster.ts';
+import { requestSteadily, volumeAppFiles, type RequestLog } from '../support/steady-requests.ts';
+
+const name = 'e2e-swap';
+let folder: string;
+beforeAll(async () => {
+  folder = writeFiles(name, volumeAppFiles);
+  const { exitCode, all } = await submit(folder);
+  assert.equal(exitCode, 0, all);
+  await eventually('a response', async () => ((await get(appUrl(name))).status === 200 ? true : undefined));
+});
+afterAll(async () => {
+  removeFiles(folder);
+  await deleteApps(name);
+});
+
+const describeLog = ({ count, failures, longestMs }: RequestLog): string =>
+  `${count} requests, ${failures.length} failed, longest ${Math.round(longestMs)} ms`;
+
+test('a good commit: no request fails, and none waits more than 5 s', async (context) => {
+  edit(folder, 'app.py', (text) => text.replace('version 1', 'version 2'));
+  const seen = await requestSteadily(
+    appUrl(name),
+    submit(folder).then(({ exitCode, all }) => {
+      assert.equal(exitCode, 0, all);
+    }),
+    10_000,
+  );
+  await context.annotate(describeLog(seen));
+  assert.deepEqual(seen.failures, []);
+  assert.deepEqual([...seen.bodies].sort(), ['version 1, start 1', 'version 2, start 2'], 'with the same data');
+  assert.ok(seen.longestMs <= 5_000, describeLog(seen));
+});
+
+test('a commit that does not start: no request fails or waits, and the reason is shown', async (context) => {
+  edit(folder, 'app.py', (text) => `this is no python\n${text}`);
+  const seen = await requestSteadily(
+    appUrl(name),
+    submit(folder).then(({ exitCode, all }) => {
+      assert.equal(exitCode, 1, all);
+      assert.match(all, /SyntaxError/);
+    }),
+    20_000,
+  );
+  await context.annotate(describeLog(seen));
+  assert.deepEqual(seen.failures, []);
+  assert.deepEqual([...seen.bodies], ['version 2, start 2']);
+  assert.ok(seen.longestMs <= 5_000, describeLog(seen));
+  const { status } = await readApp(name);
+  assert.match(status?.rejection?.message ?? '', /It has not replaced commit [0-9a-f]{7}\.$/);
+});
