@@ -91,7 +91,9 @@ export function directory({
 /** The operator gives each app a Service of its own name; one for which requests may be held has the activator. */
 function serviceOrigin(systemNamespace: string): (app: App) => string {
   return ({ metadata: { name, namespace }, status }) =>
-    status?.idle === undefined && status?.activated !== true ? `http://${name}.${namespace}.svc` : `http://${activator.name}.${systemNamespace}.svc`;
+    status?.idle === undefined && status?.activated !== true
+      ? `http://${name}.${namespace}.svc`
+      : `http://${activator.name}.${systemNamespace}.svc`;
 }
 
 function readTarget(app: App, originOf: (app: App) => string): Target | undefined {

@@ -34,15 +34,15 @@ export async function requestSteadily(url: URL, until: Promise<unknown>, afterMs
     }
     longestMs = Math.max(longestMs, performance.now() - sentAt);
   };
-  let isOver = false;
+  const ended = new AbortController();
   const stopped = until.then(async () => {
     await sleep(afterMs);
   });
   const end = (): void => {
-    isOver = true;
+    ended.abort();
   };
   void stopped.then(end, end);
-  for (let count = 0; !isOver; count += 1) {
+  for (let count = 0; !ended.signal.aborted; count += 1) {
     pending.push(send());
     await sleep(Math.max(0, startedAt + (count + 1) * everyMs - performance.now()));
   }
