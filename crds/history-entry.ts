@@ -11,6 +11,13 @@ export const historyEntry = z.object({
     .enum(['Succeeded', 'Rejected', 'Faulted', 'Superseded'])
     .describe('Result of the pipeline. Faulted means that the platform failed and the pipeline is retried.'),
   message: z.string().max(1_000).optional().describe('Short explanation of the result.'),
+  release: z
+    .enum(['Pending', 'Released', 'Failed', 'Skipped'])
+    .optional()
+    .describe(
+      'What became of the image that was built. Failed: it does not start, or crashes again and again. Skipped: a newer one was built before it was ready.',
+    ),
+  releaseMessage: z.string().max(1_000).optional().describe('Why the release failed.'),
   doubtful: z
     .boolean()
     .optional()

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { agents, listing, models } from './app-access.ts';
 import { serviceStatus, services } from './backing-services.ts';
 import { historyEntry } from './history-entry.ts';
+import { rejection } from './rejection.ts';
 import { rollout } from './release-record.ts';
 import { metering } from './metering.ts';
 import { idleAfter, idleDepth, idleStatus } from './idle.ts';
@@ -405,17 +406,7 @@ export const status = z.object({
     .describe('The newest pipeline.'),
   plan: plan.optional().describe('How the image is built, and why.'),
   findings: z.array(finding).max(50).optional().describe('Findings of the review of the newest commit.'),
-  rejection: z
-    .object({
-      rule: z.string(),
-      file: z.string().optional(),
-      line: z.int().optional(),
-      message: z.string(),
-      fix: z.string(),
-      log: z.string().max(8_000).optional().describe('Last lines of the log, if there is one.'),
-    })
-    .optional()
-    .describe('Why the newest commit was rejected. Not set if it was not.'),
+  rejection: rejection.optional().describe('Why the newest commit was rejected. Not set if it was not.'),
   built: z
     .object({
       image: z.string().describe('Image by digest.'),

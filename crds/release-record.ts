@@ -1,5 +1,6 @@
 // One release of an app that has served, as its status keeps it: a rollback chooses among these.
 import { z } from 'zod';
+import { rejection } from './rejection.ts';
 import { timestamp } from './values.ts';
 
 /** Releases that the status keeps; their images stay in the registry. */
@@ -32,6 +33,13 @@ export const rollout = {
     .max(keptReleases)
     .optional()
     .describe('Releases that have served, newest first: those that a rollback can choose from.'),
+  crashLoop: z
+    .object({
+      template: z.string().max(100).describe('Hash of the pod template that crashes.'),
+      rejection,
+    })
+    .optional()
+    .describe('Set while the release that runs crashes again and again, until it has served long enough without that.'),
   tried: z
     .string()
     .max(100)

@@ -128,7 +128,7 @@ function notLive(app: App, baseUrl: string, site: AppsSite): Problem {
   const statusUrl = `${baseUrl}/api/submit-status/${owner}/${name}`;
   const awaited = status.status === 'in_pipeline';
   const standing = awaited ? 'is not live yet' : 'is not live';
-  const why = sentence(status, urlOf(app, site)).slice(0, 400);
+  const why = sentence(status, urlOf(app, site), app.status?.source?.commit).slice(0, 400);
   return new Problem(appNotLive, `${app.metadata.name} ${standing}. ${why}`, {
     members: { status: status.status, status_url: statusUrl },
     ...(awaited ? { headers: { 'retry-after': '10' } } : {}),

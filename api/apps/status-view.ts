@@ -32,8 +32,13 @@ const past = z.object({
   number: z.int(),
   commit: z.string(),
   reason: z.string().describe('Why it was built.'),
-  result: z.string(),
+  result: z.string().describe('Result of the build. Succeeded means that an image was built, not that it serves.'),
   message: z.string().optional(),
+  release: z
+    .string()
+    .optional()
+    .describe('What became of the image: Pending, Released, Failed (it does not start, or crashes) or Skipped.'),
+  release_message: z.string().optional().describe('Why the release failed.'),
   started_at: z.string().optional(),
   finished_at: z.string().optional(),
 });
@@ -109,14 +114,15 @@ export interface LinkBase {
 /** Makes the view of an app. */
 export function viewStatus(app: App, linkBase: LinkBase): StatusView {
   const status = publicStatus(app);
-  const { plan: made, findings, history } = app.status ?? {};
+  const { plan: made, findings, history, source } = app.status ?? {};
+  const newest = source?.commit;
   const contact = authorContact(app);
   return {
     status: status.status,
-    message: sentence(status, urlOf(app, linkBase.site)),
+    message: sentence(status, urlOf(app, linkBase.site), newest),
     ...addresses(app, linkBase),
     ...details(status),
-    newest_commit: app.status?.source?.commit,
+    newest_commit: newest,
     page: pageOf(app),
     idle: viewIdle(app),
     plan: made,
@@ -134,10 +140,12 @@ function pageOf({ status }: App): StatusView['page'] {
   return seenAt === undefined ? undefined : { status: answered, assets, faults };
 }
 
-/** The status in a sentence. */
-export function sentence(status: PublicStatus, url: string): string {
+/** The status in a sentence. @param newest newest known commit of the repository */
+export function sentence(status: PublicStatus, url: string, newest?: string): string {
   if (status.status === 'rejected') return `${reasonSentence(status.reason)} ${stopped(status.reason.fix)}`;
   if (status.status === 'in_pipeline') return `${progressSentence(status)} The app will be live at ${url}.`;
+  if (status.commit === newest && (status.update !== undefined || status.problem !== undefined))
+    return sameCommitSentence(status, url);
   if (status.update !== undefined)
     return `The app is live at ${url}. A newer commit is in the pipeline: ${lowered(progressSentence(status.update))}`;
   if (status.problem !== undefined)
@@ -145,6 +153,15 @@ export function sentence(status: PublicStatus, url: string): string {
   return status.warning === undefined
     ? `The app is live at ${url}.`
     : `The app is live at ${url}, but it ${stopped(status.warning)}`;
+}
+
+/** The commit that serves is started again, or has a problem itself: there is no newer one. */
+function sameCommitSentence({ update, problem }: PublicStatus & { status: 'live' }, url: string): string {
+  if (update !== undefined)
+    return `The app is live at ${url}. Its commit is being rolled out again: ${lowered(progressSentence(update))}`;
+  return problem === undefined
+    ? `The app is live at ${url}.`
+    : `The app is live at ${url}, with a problem: ${reasonSentence(problem)} ${stopped(problem.fix)}`;
 }
 
 /** A reason with its file and line, in a sentence. */
@@ -228,6 +245,11 @@ function lowered(text: string): string {
 }
 
 function pastView(entry: NonNullable<NonNullable<App['status']>['history']>[number]): z.input<typeof past> {
-  const { number, commit, reason, result, message, startedAt, finishedAt } = entry;
-  return { number, commit, reason, result, message, started_at: startedAt, finished_at: finishedAt };
+  const { number, commit, reason, result, message, release, releaseMessage, startedAt, finishedAt } = entry;
+  return {
+    ...{ number, commit, reason, result, message, release },
+    release_message: releaseMessage,
+    started_at: startedAt,
+    finished_at: finishedAt,
+  };
 }

@@ -109,8 +109,13 @@ export function facts(entries: readonly (readonly [name: string, value: Html | s
 }
 
 /** Lines for a terminal. The label names them for a screen reader. */
-export function code(text: string, label: string): Html {
-  return html`<pre class="code" tabindex="0" role="group" aria-label="${label}"><code>${text}</code></pre>`;
+export function code(text: string, label: string, opensAt: 'start' | 'end' = 'start'): Html {
+  return html`<pre
+    class="code${opensAt === 'end' ? ' at-end' : ''}"
+    tabindex="0"
+    role="group"
+    aria-label="${label}"
+  ><code>${text}</code></pre>`;
 }
 
 /** A short id of a commit. */

@@ -93,8 +93,6 @@ export type Action =
       readonly pod: Pod;
       readonly requests: { readonly cpu: string; readonly memory: string };
     }
-  /** End a pod that is being deleted sooner. */
-  | { readonly kind: 'end'; readonly pod: Pod; readonly graceSeconds: number }
   /** `release`: what the look is about. */
   | {
       readonly kind: 'look';

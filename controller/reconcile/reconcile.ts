@@ -21,7 +21,7 @@ import { decide, type Decision } from './decide.ts';
 import { countBuildEnds } from './build-ends.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
-import { claims, hostedApps, pods, type HostedAppObject } from '../objects/kinds.ts';
+import { claims, hostedApps, type HostedAppObject } from '../objects/kinds.ts';
 import { findDataKey, keepData } from '../retention/retention.ts';
 import { closingIdentity, pageIdentity, takeSnapshot, type Lookups, type SnapshotSources } from './take-snapshot.ts';
 import { resizePod } from '../usage/resize.ts';
@@ -90,9 +90,6 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         return;
       case 'annotate':
         await annotate(client, action, signal);
-        return;
-      case 'end':
-        await deleteObject(client, pods, action.pod, { gracePeriodSeconds: action.graceSeconds, signal });
         return;
       case 'resize':
         await resizePod(client, action.pod, action.requests, signal);

@@ -26,7 +26,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.end_headers(); self.wfile.write(b'${version}')
     def log_message(self, *a): pass
 def end():
-    time.sleep(${lifeSeconds}); os._exit(1)
+    time.sleep(${lifeSeconds}); print('RuntimeError: worn out', flush=True); os._exit(1)
 if ${lifeSeconds} > 0: threading.Thread(target=end, daemon=True).start()
 http.server.ThreadingHTTPServer(('', int(os.environ['PORT'])), Handler).serve_forever()
 `;

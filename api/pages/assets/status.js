@@ -8,7 +8,10 @@ const [lines, note, show, lead] = ['lines', 'note', 'show', 'lead'].map(part);
 /** Lines that are kept in the page; the rest of a long log is read in a terminal. */
 const maximumLines = 2000;
 const pollMs = 5000;
+/** Of an app that is live or was rejected, a push or a crash changes the state at any time. */
+const restMs = 15000;
 let stage = '';
+let events;
 let reading;
 let again = false;
 
@@ -32,6 +35,7 @@ async function read() {
   const page = new DOMParser().parseFromString(await response.text(), 'text/html');
   const fresh = page.getElementById('state');
   if (fresh === null) return;
+  if (fresh.isEqualNode(state)) return;
   const before = headline();
   state.replaceChildren(...fresh.childNodes);
   Object.assign(state.dataset, fresh.dataset);
@@ -59,7 +63,9 @@ function append(text, kind) {
 function follow() {
   show.hidden = true;
   lead.hidden = false;
-  const events = new EventSource(log.dataset.url);
+  stage = '';
+  note.textContent = '';
+  events = new EventSource(log.dataset.url);
   events.addEventListener('stage', () => void refresh());
   events.addEventListener('log', ({ data }) => {
     const entry = JSON.parse(data);
@@ -71,26 +77,32 @@ function follow() {
     note.textContent = log.dataset.gone;
   });
   events.addEventListener('end', () => {
-    events.close();
-    lead.hidden = true;
+    stop();
     void refresh();
   });
   events.addEventListener('error', () => {
-    if (events.readyState !== EventSource.CLOSED) return;
-    if (!isMoving()) return;
-    note.textContent = log.dataset.lost;
-    poll();
+    if (events?.readyState !== EventSource.CLOSED) return;
+    stop();
+    if (isMoving()) note.textContent = log.dataset.lost;
   });
 }
 
-/** Where no stream is to be had. */
-function poll() {
-  const timer = setInterval(() => {
-    if (isMoving()) void refresh();
-    else clearInterval(timer);
-  }, pollMs);
+function stop() {
+  events?.close();
+  events = undefined;
+  lead.hidden = true;
+}
+
+/** Goes on for as long as the page is open. A build that begins meanwhile is followed like the first. */
+async function watch() {
+  const wasMoving = isMoving();
+  await new Promise((resolve) => setTimeout(resolve, wasMoving ? pollMs : restMs));
+  if (!document.hidden) await refresh();
+  if (isMoving() && !wasMoving && events === undefined) follow();
+  void watch();
 }
 
 show.addEventListener('click', follow);
 if (isMoving()) follow();
 else show.hidden = false;
+void watch();

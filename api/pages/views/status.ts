@@ -7,6 +7,7 @@ import type { Visit } from '../visit.ts';
 
 type Rejection = NonNullable<StatusView['rejection']>;
 type Finding = NonNullable<StatusView['findings']>[number];
+type Build = NonNullable<StatusView['history']>[number];
 
 /** Seconds after which a browser without scripts looks again. */
 const refreshSeconds = 5;
@@ -56,7 +57,7 @@ function state(view: StatusView, visit: Visit): Html {
     ${view.status === 'live' ? html`<p class="actions">${openLink(view.url, visit)}</p>` : ''}
     ${view.rejection === undefined ? '' : rejection(view.rejection, text.status.reason, visit)}
     ${view.rejection === undefined ? '' : retry(view, visit)}
-    ${view.problem === undefined ? '' : rejection(view.problem, text.status.problem, visit)}
+    ${view.problem === undefined ? '' : rejection(view.problem, isNewest(view) ? text.status.ownProblem : text.status.problem, visit)}
     ${view.warning === undefined ? '' : html`<p class="notice in_pipeline"><strong>${text.status.warning}:</strong> ${english(view.warning, visit)}</p>`}
     ${about(view, visit)} ${findings(view.findings ?? [], visit)} ${history(view, visit)}`;
 }
@@ -67,10 +68,18 @@ function openLink(url: string, { text }: Visit): Html {
     : html``;
 }
 
-function stages({ stages: list, stage, update }: StatusView, { text }: Visit): Html {
+/** True when the commit that serves is the newest one, so that an update or a problem is its own. */
+function isNewest(view: StatusView): boolean {
+  return view.commit !== undefined && view.commit === view.newest_commit;
+}
+
+function stages(view: StatusView, { text }: Visit): Html {
+  const { stages: list, stage, update } = view;
   if (list === undefined) {
     if (update === undefined) return html``;
-    return html`<p><strong>${text.status.update}:</strong> ${text.status.stages[update.stage]}</p>`;
+    return html`<p>
+      <strong>${isNewest(view) ? text.status.restart : text.status.update}:</strong> ${text.status.stages[update.stage]}
+    </p>`;
   }
   return html`<ol class="stages" aria-label="${text.status.stageList}">
     ${list.map(
@@ -104,7 +113,7 @@ function rejection(found: Rejection, title: string, visit: Visit): Html {
       found.log === undefined
         ? ''
         : html`<h4>${text.status.log}</h4>
-            ${code(found.log, text.status.log)}`
+            ${code(found.log, text.status.log, 'end')}`
     }
   </section>`;
 }
@@ -169,7 +178,7 @@ function history({ history: builds = [] }: StatusView, visit: Visit): Html {
   const rows = builds.map((build) => [
     format.integer(build.number),
     commit(build.commit),
-    html`${build.result}${build.message === undefined ? '' : html`<br /><small>${english(build.message, visit)}</small>`}`,
+    result(build, visit),
     build.finished_at === undefined ? '' : format.dateTime(build.finished_at),
     english(build.reason, visit),
   ]);
@@ -177,6 +186,16 @@ function history({ history: builds = [] }: StatusView, visit: Visit): Html {
     <h3 id="history">${text.status.history}</h3>
     ${table(text.status.history, columns, rows)}
   </section>`;
+}
+
+/** What was built, and what became of it: an image that was built well may still not start. */
+function result(build: Build, visit: Visit): Html {
+  const results: Readonly<Record<string, string>> = visit.text.status.results;
+  const releases: Readonly<Record<string, string>> = visit.text.status.releases;
+  const { result: outcome, release, message, release_message: said = message } = build;
+  return html`${results[outcome] ?? outcome}${release === undefined ? '' : html`, ${releases[release] ?? release}`}${
+    said === undefined ? '' : html`<br /><small>${english(said, visit)}</small>`
+  }`;
 }
 
 /** The words that the script needs stand in attributes: it knows no language. */

@@ -56,6 +56,22 @@ export function record(
   return [entry, ...history].toSorted((a, b) => b.number - a.number).slice(0, limit);
 }
 
+/** What became of the image that is to be released, by its newest build; images built before that were skipped. */
+export function recordRelease(
+  history: readonly HistoryEntry[],
+  { image, commit }: { readonly image: string; readonly commit: string },
+  release: NonNullable<HistoryEntry['release']>,
+  message: string | undefined,
+): HistoryEntry[] {
+  const newest = history.find((entry) => entry.image === image && entry.commit === commit);
+  return history.map((entry) => {
+    if (entry === newest) {
+      return present({ ...entry, release, releaseMessage: message?.slice(0, 1_000) });
+    }
+    return entry.release === 'Pending' ? { ...entry, release: 'Skipped' } : entry;
+  });
+}
+
 function endOf({ status }: Job): string | undefined {
   return status?.completionTime ?? conditionOf(status?.conditions, 'Failed')?.lastTransitionTime;
 }

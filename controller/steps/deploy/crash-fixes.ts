@@ -31,6 +31,40 @@ export function crashLine(log: string): string | undefined {
   return line.length > longestLine ? `${line.slice(0, longestLine)}…` : line;
 }
 
+/** Where a traceback names a file and a line, by language. */
+const frames: readonly RegExp[] = [
+  // Python
+  /^\s*File "([^"\n]{1,300})", line (\d{1,7})/,
+  // Node, Deno, Ruby, Go, Elixir and PHP: path:line, with what surrounds it
+  /^(?:\s*(?:at |from |\[\d+\] )?.{0,200}?[\s(])?(?:file:\/\/)?((?:\.{0,2}\/)?[\w@+.~/-]{1,300}\.(?:[cm]?[jt]sx?|rb|ru|go|exs?|php|rs)):(\d{1,7})\b/,
+  // PHP
+  /\bin (\/[^\n]{1,300}\.php) on line (\d{1,7})/,
+  // .NET
+  /\bin (\/[^\n]{1,300}\.(?:cs|fs|vb)):line (\d{1,7})/,
+];
+/** Code of others, which an author cannot change. */
+const foreign =
+  /site-packages|dist-packages|node_modules|\/vendor\/|\/gems\/|^node:|^\/(?:usr\/(?!src\/app\/)|opt\/|lib\/|root\/(?!app\/)|home\/[^/]+\/\.)|^<|\/(?:rustc|go\/pkg|deps)\//;
+const appRoot = /^\/(?:usr\/src\/app|app|workspace|code|src|srv|home\/[^/]+\/app|root\/app)\//;
+
+/**
+ * The file and the line of the app in which it crashed, relative to the folder of the app. Python names the innermost
+ * call last, the others name it first. @param log last lines that the app wrote
+ */
+export function findCrashPosition(log: string): { file: string; line: number } | undefined {
+  const found = lastLines(log).flatMap((text) => {
+    const match = frames
+      .map((frame, index) => ({ index, groups: frame.exec(text) }))
+      .find(({ groups }) => groups !== null);
+    const [, path = '', line = ''] = match?.groups ?? [];
+    return match === undefined || foreign.test(path) ? [] : [{ isPython: match.index === 0, path, line: Number(line) }];
+  });
+  const chosen = found.some(({ isPython }) => isPython) ? found.findLast(({ isPython }) => isPython) : found[0];
+  if (chosen === undefined) return undefined;
+  const file = chosen.path.replace(appRoot, '').replace(/^\.\//, '');
+  return file.startsWith('/') || file.startsWith('..') ? undefined : { file, line: chosen.line };
+}
+
 function lastLines(log: string): string[] {
   return log.slice(-maximumRead).split('\n');
 }

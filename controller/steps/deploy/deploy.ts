@@ -16,8 +16,10 @@ import {
   type StepResult,
 } from '../../reconcile/outcome.ts';
 import { appWithSettings } from '../build/app-manifest.ts';
+import { recordRelease } from '../build/history.ts';
 import { chooseCourse, expectation, type Chosen, type Templated } from './course.ts';
 import { haltedOutcome, type Halt } from './crash-loop.ts';
+import { calmInMs, isLooping, recordCrashLoop, withCrashLoop } from './crash-state.ts';
 import { present } from '../../objects/present.ts';
 import { isResting, keepRest, withRest } from './idle/keep.ts';
 import { adoptClaims } from './data.ts';
@@ -26,28 +28,23 @@ import { modelsSecret } from './models.ts';
 import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './objects.ts';
 import { stoppedForDisk, type Course } from './over-disk.ts';
 import { commitAndImageOf, findCrashTime, isReady, restartsOf, templateOf } from './pods.ts';
-import { recordReleases } from './releases.ts';
+import { findRecord, recordReleases } from './releases.ts';
 import { judgeRollout } from './rollout.ts';
 import { endServices, keepServices } from './services/services.ts';
 import { addressesOf } from './services/variables.ts';
 import { podTemplate, type Release } from './template.ts';
-import { hastenActions, isActivated, trialActions } from './trial.ts';
+import { isActivated, trialActions } from './trial.ts';
 
 export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
-  recordServed(snapshot, draft);
   const adoption = adoptClaims(snapshot);
-  if (draft.built === undefined) return { outcomes: {}, actions: adoption };
+  if (draft.built === undefined) {
+    recordServed(snapshot, draft);
+    return { outcomes: {}, actions: adoption };
+  }
   const { config, pods } = snapshot;
   const owned = { claims: snapshot.claims, addresses: addressesOf(snapshot.serviceObjects.services) };
   const asked = withManifest(snapshot, draft.built.settings);
-  const { image, commit, settings: filed, attempt } = draft.built;
-  const wanted: Release = present({
-    image,
-    commit,
-    port: asked.app.spec.run.port ?? draft.built.port ?? 8080,
-    settings: filed,
-    attempt,
-  });
+  const wanted = toWanted(asked, draft.built);
   // A release that is put back runs by the settings of its own commit.
   const seenAs = (release: Release): Snapshot =>
     release === wanted ? asked : withManifest(snapshot, release.settings);
@@ -61,14 +58,16 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const running = seenAs(course.release);
   const { hash, template } = templated(course.release);
   recordActivated(draft, [asked, running]);
+  recordCrashLoop(running, draft, hash, expectation(running, course.release.port));
+  recordServed(snapshot, draft);
   const manifest = deploymentOf(running.app, template, course.marks, course.isStopped || rest.isAsleep ? 0 : undefined);
-  const outcome = withRest(outcomeOf(running, manifest, course, hash), draft, rest);
+  const outcome = withCrashLoop(withRest(outcomeOf(running, manifest, course, hash), draft, rest), draft, hash);
   // What the wanted release is tried with has to be there by then.
   const beside = backed(trial === undefined ? running : asked, manifest, course, trial?.outcome ?? outcome, draft);
+  const reported = reportWanted(asked, wanted, { ...choice, running: beside.outcome });
+  recordRollout(draft, wanted, reported);
   return {
-    outcomes: {
-      Deployed: lookAgainIn(provenInMs, reportWanted(asked, wanted, { ...choice, running: beside.outcome })),
-    },
+    outcomes: { Deployed: lookAgainIn(calmInMs(running, draft, hash) ?? provenInMs, reported) },
     actions: [
       ...adoption,
       ...rest.actions,
@@ -78,9 +77,27 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
         ({ kind, resource }) => !beside.isHeld || (kind === 'apply' && resource !== deployments),
       ),
       ...trialActions(snapshot, draft, trial, beside.isReady),
-      ...hastenActions(running, hash),
     ],
   };
+}
+
+/** @param asked with the settings of the commit that was built */
+function toWanted(asked: Snapshot, built: NonNullable<Draft['built']>): Release {
+  const { image, commit, settings, attempt } = built;
+  return present({ image, commit, port: asked.app.spec.run.port ?? built.port ?? 8080, settings, attempt });
+}
+
+/** Keeps apart in the history what was built and what serves. */
+function recordRollout(draft: Draft, wanted: Release, outcome: Outcome): void {
+  if (draft.history === undefined) return;
+  const rejection = outcome.kind === 'stalled' ? outcome.rejection : undefined;
+  const released = findRecord(draft, wanted) === undefined ? 'Pending' : 'Released';
+  draft.history = recordRelease(
+    draft.history,
+    wanted,
+    rejection === undefined ? released : 'Failed',
+    rejection?.message,
+  );
 }
 
 function lookAgainIn(ms: number | undefined, outcome: Outcome): Outcome {
@@ -238,7 +255,9 @@ function recordActivated(draft: Draft, snapshots: readonly Snapshot[]): void {
  */
 function recordServed(snapshot: Snapshot, draft: Draft): void {
   if (draft.url === undefined || isResting(draft.idle)) return;
-  const serving = snapshot.pods.filter(isReady).map(commitAndImageOf);
+  const serving = snapshot.pods
+    .filter((pod) => isReady(pod) && !isLooping(draft, templateOf(pod)))
+    .map(commitAndImageOf);
   const { served } = draft;
   if (serving.some((release) => release.image === served?.image && release.commit === served.commit)) return;
   const next = serving[0];

@@ -13,7 +13,7 @@ import {
 import { clean } from '../../pipeline/text.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
-import { crashLine, notFoundFix, suggestCrashFix } from './crash-fixes.ts';
+import { crashLine, findCrashPosition, notFoundFix, suggestCrashFix } from './crash-fixes.ts';
 
 /** What an app was given, for messages. */
 export interface Expectation {
@@ -58,6 +58,13 @@ export function findCrashTime(pod: Pod): number | undefined {
   const status = appStatus(pod);
   const finishedAt = status === undefined ? undefined : lastEnd(status)?.finishedAt;
   return finishedAt === undefined ? undefined : Date.parse(finishedAt);
+}
+
+/** How long the app in the pod ran before it last ended, in milliseconds. */
+export function lastRunMs(pod: Pod): number | undefined {
+  const status = appStatus(pod);
+  const ended = status === undefined ? undefined : lastEnd(status);
+  return ended === undefined ? undefined : livedFor(ended);
 }
 
 /** How often its app was started anew. */
@@ -195,10 +202,15 @@ function crashed(status: ContainerStatus): Rejection | undefined {
       : `crashed with exit code ${ended.exitCode}${why}`;
   return {
     rule: 'run/crashed',
+    ...positionOf(ended),
     message: `The app ${how} (${restarts(status.restartCount)}).${wordsOf(ended)}`,
     fix: fixFor(ended),
     ...logOf(status),
   };
+}
+
+function positionOf({ exitCode, message = '' }: Termination): { file?: string; line?: number } {
+  return exitCode === 0 ? {} : (findCrashPosition(clean(message)) ?? {});
 }
 
 /** The line of its log that says why, as a quotation: the app wrote it. */

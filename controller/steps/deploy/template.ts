@@ -92,8 +92,9 @@ function podSpec(
     hostUsers: false,
     automountServiceAccountToken: false,
     enableServiceLinks: false,
-    // A sleep before the stop lets the gateway forget this pod while it still answers.
-    terminationGracePeriodSeconds: 35,
+    // A sleep before the stop lets the gateway forget this pod while it still answers. Where requests are held instead,
+    // they wait for its end, and many programs ignore the signal to end.
+    terminationGracePeriodSeconds: isHeldFor(app, config) ? 2 : 35,
     securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
     ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
     ...(priorityClass === undefined ? {} : { priorityClassName: priorityClass }),

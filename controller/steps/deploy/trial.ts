@@ -15,8 +15,6 @@ import type { Release } from './template.ts';
 const roomMs = 60_000;
 /** A process that has been tried has nothing to save. */
 const graceSeconds = 1;
-/** A pod that is replaced has this long to end. Requests are held meanwhile. */
-const replacedGraceSeconds = 2;
 
 /** What a trial has to know of the wanted release. */
 export interface TrialInput {
@@ -89,18 +87,6 @@ export function trialActions(
   return cached === undefined || cached.metadata.deletionTimestamp !== undefined || !isWritten
     ? []
     : [{ kind: 'delete', resource: deployments, object: cached }];
-}
-
-/**
- * Ends pods that are being replaced sooner than they would by themselves: the next pod starts when they are gone, and
- * many programs ignore the signal to end.
- */
-export function hastenActions({ app, config, pods }: Snapshot, hash: string): Action[] {
-  if (!isRecreated(app) || config.idle === undefined) return [];
-  return pods
-    .filter((pod) => templateOf(pod) !== hash && pod.metadata.deletionTimestamp !== undefined)
-    .filter(({ metadata }) => (metadata.deletionGracePeriodSeconds ?? 0) > replacedGraceSeconds)
-    .map((pod) => ({ kind: 'end', pod, graceSeconds: replacedGraceSeconds }));
 }
 
 /** True when requests for the app go through the activator, which holds them while a pod replaces another. */

@@ -8,8 +8,11 @@ import type { Snapshot } from '../../../controller/reconcile/snapshot.ts';
 import type { KubeObject, Manifest } from '../../../lib/kubernetes/index.ts';
 import { app, applied, toObject, at, built, digest, now, outcome, snapshotOf, type Deep } from './scenario.ts';
 
-/** How a commit behaves. `restless` is ready at once and crashes every 30 s, `broken` crashes at once. */
-export type Behaviour = 'good' | 'restless' | 'broken';
+/**
+ * How a commit behaves. `restless` is ready at once and crashes every 30 s, `shaky` does so four times and serves then,
+ * `broken` crashes at once.
+ */
+export type Behaviour = 'good' | 'restless' | 'shaky' | 'broken';
 
 interface SimulatedPod {
   readonly name: string;
@@ -36,7 +39,7 @@ export interface Moment {
 }
 
 const stepSeconds = 10;
-const lifeSeconds: Readonly<Record<Behaviour, number>> = { good: Infinity, restless: 30, broken: 0 };
+const lifeSeconds: Readonly<Record<Behaviour, number>> = { good: Infinity, restless: 30, shaky: 30, broken: 0 };
 const readyAfterSeconds = 5;
 
 export interface Timeline {
@@ -97,7 +100,8 @@ export function createTimeline(spec: Deep<HostedAppSpec> = {}, options: Partial<
     if (pod.startedAt === undefined && second >= pod.restartsAt) pod.startedAt = second;
     if (pod.startedAt === undefined) return;
     const age = second - pod.startedAt;
-    if (age >= lifeSeconds[pod.behaviour]) {
+    const isShaken = pod.behaviour === 'shaky' && pod.restarts >= 4;
+    if (!isShaken && age >= lifeSeconds[pod.behaviour]) {
       const backoff = Math.min(300, 10 * 2 ** pod.restarts);
       Object.assign(pod, { startedAt: undefined, readyAt: undefined, crashedAt: second, restartsAt: second + backoff });
       pod.restarts += 1;

@@ -1,7 +1,12 @@
 // What the last lines of a crashed app are taken for.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { crashLine, notFoundFix, suggestCrashFix } from '../../../../../controller/steps/deploy/crash-fixes.ts';
+import {
+  crashLine,
+  notFoundFix,
+  suggestCrashFix,
+  findCrashPosition,
+} from '../../../../../controller/steps/deploy/crash-fixes.ts';
 
 const cases: readonly (readonly [string, RegExp])[] = [
   [
@@ -109,4 +114,44 @@ test('the line that says why is found, and a log without one has none', () => {
 test('a long line takes no long time', () => {
   assert.match(suggestCrashFix('missing '.repeat(100_000)), /last lines of its log/);
   assert.equal(crashLine('a.'.repeat(100_000)), undefined);
+});
+
+test.each([
+  [
+    'Python names the innermost call last',
+    'Traceback (most recent call last):\n  File "/app/main.py", line 3, in <module>\n    run()\n  File "/app/lib/run.py", line 12, in run\n    import PIL\nModuleNotFoundError: No module named',
+    'lib/run.py:12',
+  ],
+  [
+    'Python packages are passed over',
+    'Traceback (most recent call last):\n  File "/app/main.py", line 3, in <module>\n  File "/app/.venv/lib/python3.12/site-packages/flask/app.py", line 99, in run\nRuntimeError: no',
+    'main.py:3',
+  ],
+  [
+    'a syntax error of Python',
+    '  File "/app/app.py", line 1\n    this is no python\n    ^^^^\nSyntaxError: invalid syntax',
+    'app.py:1',
+  ],
+  [
+    'Node names it first',
+    'file:///app/server.js:7\n  nope();\n  ^\n\nReferenceError: nope is not defined\n    at file:///app/server.js:7:3\n    at node:internal/main:1:1',
+    'server.js:7',
+  ],
+  [
+    'a frame of Node',
+    'TypeError: x\n    at Object.<anonymous> (/app/node_modules/a/b.js:1:2)\n    at run (/usr/src/app/src/run.ts:4:5)',
+    'src/run.ts:4',
+  ],
+  [
+    'Ruby',
+    "/usr/local/lib/ruby/3.3/kernel.rb:1:in 'require': cannot load such file -- x (LoadError)\n\tfrom /app/config.ru:2:in 'block'",
+    'config.ru:2',
+  ],
+  ['Go', 'panic: no\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/cmd/main.go:9 +0x18', 'cmd/main.go:9'],
+  ['PHP', 'PHP Fatal error:  Uncaught Error: no in /app/public/index.php on line 5', 'public/index.php:5'],
+  ['a log without a traceback', 'no configuration found\n', undefined],
+  ['an address is no file', 'listening on 127.0.0.1:8080\nError: connect ECONNREFUSED 10.0.0.1:5432', undefined],
+])('%s', (_name, log, expected) => {
+  const found = findCrashPosition(log);
+  assert.equal(found === undefined ? undefined : `${found.file}:${found.line}`, expected);
 });

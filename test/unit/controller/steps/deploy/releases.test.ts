@@ -1,7 +1,9 @@
 // Which release serves after good, restless and broken commits in every order: the newest one that has proven itself.
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { createTimeline, type Behaviour, type Timeline } from '../../../../support/operator/timeline.ts';
+import { publicStatus } from '../../../../../crds/public-status.ts';
+import { app } from '../../../../support/operator/scenario.ts';
+import { createTimeline, type Behaviour, type Moment, type Timeline } from '../../../../support/operator/timeline.ts';
 
 const behaviours: readonly Behaviour[] = ['good', 'restless', 'broken'];
 const volumes = { run: { volumes: [{ name: 'data', path: '/data', size: '1Gi' }] } };
@@ -105,4 +107,36 @@ test('with a volume, a commit replaces the one that serves once it has started b
   assert.ok(moments.slice(0, swap).every(({ runs, ready }) => runs === '1 a' && ready === 'a'));
   assert.ok(moments.slice(0, swap).some(({ tries }) => tries === 'b'));
   assert.deepEqual([timeline.last.runs, timeline.last.ready, timeline.last.tries], ['1 b', 'b', '']);
+});
+
+/** The public status of each moment, without repetitions. */
+function changes(moments: readonly Moment[]): string[] {
+  const seen = moments.map(({ status }) => publicStatus({ spec: app().spec, status }).status);
+  return seen.filter((status, index) => status !== seen[index - 1]);
+}
+
+test('a crash loop is reported as one rejection, however often the app is up for a moment', () => {
+  const timeline = createTimeline();
+  timeline.push('restless');
+  assert.deepEqual(changes(timeline.run(900)), ['in_pipeline', 'live', 'rejected']);
+  assert.equal(timeline.last.status.rejection?.rule, 'run/crashed');
+});
+
+test('a crash loop is over once the app has served for ten minutes without a crash', () => {
+  const timeline = createTimeline();
+  timeline.push('shaky');
+  const moments = timeline.run(1_200);
+  assert.deepEqual(changes(moments), ['in_pipeline', 'live', 'rejected', 'live']);
+  const lastDown = moments.findLastIndex(({ ready }) => ready === '');
+  const back = moments.findLastIndex(({ status }) => status.phase === 'Rejected');
+  const seconds = (moments[back]?.second ?? 0) - (moments[lastDown]?.second ?? 0);
+  assert.ok(seconds >= 570 && seconds <= 630, `${seconds} s`);
+});
+
+test('a crash loop of a newer commit is a problem of the app, which stays live by the commit before', () => {
+  const timeline = play({}, ['good']);
+  timeline.push('restless');
+  const moments = timeline.run(600);
+  assert.deepEqual(changes(moments), ['live', 'rejected', 'live']);
+  assert.equal(timeline.last.status.phase, 'Rejected');
 });
