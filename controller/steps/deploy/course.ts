@@ -14,7 +14,7 @@ import { startupMs, type podTemplate, type Release } from './template.ts';
 import { findCurrent, planTrial, trialPods, type Trial } from './trial.ts';
 
 /** Pod template of a release, with a hash of itself. */
-export type Templated = ReturnType<typeof podTemplate>;
+export type HashedTemplate = ReturnType<typeof podTemplate>;
 
 /** What to run, and what led to it. */
 export interface Chosen {
@@ -36,7 +36,7 @@ export function chooseCourse(
   snapshot: Snapshot,
   draft: Draft,
   wanted: Release,
-  templated: (release: Release) => Templated,
+  templated: (release: Release) => HashedTemplate,
 ): Chosen {
   const { app, deployment, pods } = snapshot;
   const target = templated(wanted);

@@ -17,7 +17,7 @@ import {
 } from '../../reconcile/outcome.ts';
 import { appWithSettings } from '../build/app-manifest.ts';
 import { recordRelease } from '../build/history.ts';
-import { chooseCourse, expectation, type Chosen, type Templated } from './course.ts';
+import { chooseCourse, expectation, type Chosen, type HashedTemplate } from './course.ts';
 import { haltedOutcome, type Halt } from './crash-loop.ts';
 import { calmInMs, isLooping, recordCrashLoop, withCrashLoop } from './crash-state.ts';
 import { present } from '../../objects/present.ts';
@@ -48,7 +48,7 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   // A release that is put back runs by the settings of its own commit.
   const seenAs = (release: Release): Snapshot =>
     release === wanted ? asked : withManifest(snapshot, release.settings);
-  const templated = (release: Release): Templated => podTemplate(seenAs(release).app, config, release, owned);
+  const templated = (release: Release): HashedTemplate => podTemplate(seenAs(release).app, config, release, owned);
   const target = templated(wanted);
   if (pods.some((pod) => templateOf(pod) === target.hash && isReady(pod))) draft.readyTemplate = target.hash;
   const provenInMs = recordReleases(snapshot, draft, wanted);

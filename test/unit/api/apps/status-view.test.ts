@@ -107,6 +107,14 @@ test('live by an older commit, the newer one refused', () => {
   assert.match(shown.message, /older commit.*app\/keys\.py:7/);
 });
 
+test('the commit that serves is not called a newer one when it is rolled out again, or has a problem itself', () => {
+  const again = view({ ...served, phase: 'Deploying', source: { commit } });
+  assert.match(again.message, /is live at \S+\. Its commit is being rolled out again: starting the app/);
+  const troubled = view({ ...served, phase: 'Rejected', rejection, source: { commit } });
+  assert.match(troubled.message, /is live at \S+, with a problem: app\/keys\.py:7/);
+  for (const { message } of [again, troubled]) assert.doesNotMatch(message, /newe|older/);
+});
+
 test('history and plan are shown, and every view holds to the schema [spec submit.free-form]', () => {
   const history = [
     {
@@ -115,6 +123,8 @@ test('history and plan are shown, and every view holds to the schema [spec submi
       commit,
       reason: 'first commit',
       result: 'Succeeded' as const,
+      release: 'Failed' as const,
+      releaseMessage: 'The app crashed.',
       startedAt: since,
       finishedAt: since,
     },
@@ -127,6 +137,8 @@ test('history and plan are shown, and every view holds to the schema [spec submi
       reason: 'first commit',
       result: 'Succeeded',
       message: undefined,
+      release: 'Failed',
+      release_message: 'The app crashed.',
       started_at: since,
       finished_at: since,
     },

@@ -1,0 +1,62 @@
+// What the page of a status says of an app whose newest commit serves, of builds apart from releases, and where the log
+// of a crash opens.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { statusPage } from '../../../../api/pages/views/status.ts';
+import { visitOf } from '../../../../api/pages/visit.ts';
+import type { StatusView } from '../../../../api/apps/index.ts';
+
+const baseUrl = 'https://moorage.test';
+const visit = visitOf(
+  { baseUrl, answersAt: () => true },
+  { path: '/status/octo/chat', query: {}, headers: new Headers() },
+);
+const commit = 'a'.repeat(40);
+const live: StatusView = {
+  status: 'live',
+  message: 'The app is live.',
+  repo: 'https://github.com/octo/chat',
+  slug: 'chat',
+  url: 'https://chat.moorage.test',
+  status_url: `${baseUrl}/api/submit-status/octo/chat`,
+  log_url: `${baseUrl}/api/submit-status/octo/chat/log`,
+  commit,
+  newest_commit: commit,
+};
+const read = (view: Partial<StatusView>): string =>
+  String(statusPage({ owner: 'octo', name: 'chat', view: { ...live, ...view } }, visit).main);
+
+test('the commit that serves is not called a newer one', () => {
+  const update = { stage: 'deploying', commit } as const;
+  assert.match(read({ update }), /The commit that serves is being rolled out again/);
+  assert.match(
+    read({ update: { ...update, commit: 'b'.repeat(40) }, newest_commit: 'b'.repeat(40) }),
+    /A newer commit/,
+  );
+  const problem = { rule: 'run/crashed', message: 'The app crashed.', fix: 'Fix it.' };
+  assert.match(read({ problem }), /The commit that serves has a problem/);
+});
+
+test('a build whose app died is built and not released', () => {
+  const build = { number: 2, commit, reason: 'new commit', result: 'Succeeded' };
+  const failed = read({
+    history: [{ ...build, release: 'Failed', release_message: 'The app crashed with exit code 1.' }],
+  });
+  assert.match(failed, /Built, not released.*The app crashed with exit code 1\./s);
+  assert.doesNotMatch(failed, /Succeeded/);
+  assert.match(read({ history: [{ ...build, release: 'Released' }] }), /Built, released/);
+});
+
+test('the log of a rejection opens at its end, and the position in the code stands above it', () => {
+  const rejection = {
+    rule: 'run/crashed',
+    file: 'app.py',
+    line: 7,
+    message: 'It crashed.',
+    fix: 'Fix it.',
+    log: 'last words',
+  };
+  const page = read({ status: 'rejected', rejection });
+  assert.match(page, /class="code at-end"[^>]*><code>last words/);
+  assert.match(page, /<code>app\.py<\/code> line 7/);
+});
