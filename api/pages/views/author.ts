@@ -29,7 +29,7 @@ export function authorPage({ record, month, statement, problem }: AuthorContent,
   const { text } = visit;
   return {
     title: text.author.title(record.name),
-    json: `/api/authors/${encodeURIComponent(record.handle)}`,
+    json: `/api/authors/${encodeURIComponent(record.handle)}?host=${encodeURIComponent(hostIn(record))}`,
     isPrivate: statement !== undefined,
     main: html`<h1>${authored(record.name)}</h1>
       ${apps(record, visit)} ${problem === undefined ? '' : errorSummary(text.author.refused, problem, fields, visit)}
@@ -53,8 +53,13 @@ function apps({ apps: list }: AuthorRecord, visit: Visit): Html {
   </section>`;
 }
 
+/** The git host stands in every address, since a second host may have an owner of this name at any time. */
+function hostIn({ name }: AuthorRecord): string {
+  return name.slice(0, name.indexOf('/'));
+}
+
 function keyForm(
-  { handle }: AuthorRecord,
+  record: AuthorRecord,
   { month, problem }: Pick<AuthorContent, 'month' | 'problem'>,
   visit: Visit,
 ): Html {
@@ -62,7 +67,11 @@ function keyForm(
   const errors = problem?.errors ?? [];
   return html`<section>
     <h2>${text.author.read}</h2>
-    <form class="panel" method="post" action="${visit.link(`/authors/${encodeURIComponent(handle)}`)}">
+    <form
+      class="panel"
+      method="post"
+      action="${visit.link(`/authors/${encodeURIComponent(record.handle)}`, { host: hostIn(record) })}"
+    >
       ${textField(
         {
           name: 'month',
@@ -93,10 +102,11 @@ function keyForm(
   </section>`;
 }
 
-function howTo({ handle, hasKey }: AuthorRecord, visit: Visit): Html {
+function howTo(record: AuthorRecord, visit: Visit): Html {
+  const { handle, hasKey } = record;
   const { text, site } = visit;
   const lines = [
-    `curl -X POST ${site.baseUrl}/api/authors/${encodeURIComponent(handle)}/keys`,
+    `curl -X POST ${site.baseUrl}/api/authors/${encodeURIComponent(handle)}/keys?host=${encodeURIComponent(hostIn(record))}`,
     `echo 'moorage-author-sha256-…' >> .moorage-owner`,
     `git add .moorage-owner && git commit -m 'Let me read my statements' && git push`,
   ];

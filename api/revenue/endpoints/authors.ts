@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { findAuthor, issueKey } from '../access.ts';
 import { unknownAuthor } from '../problems.ts';
-import { handleParams, hostField, type RevenueServices } from './shared.ts';
+import { authorUrl, handleParams, hostField, type RevenueServices } from './shared.ts';
 
 export function authorEndpoints({ apps, baseUrl }: RevenueServices): Endpoint[] {
   return [
@@ -36,8 +36,8 @@ export function authorEndpoints({ apps, baseUrl }: RevenueServices): Endpoint[] 
           author,
           apps: own.map(({ app, sharePpm }) => ({ slug: app, share: sharePpm / 1_000_000 })),
           has_key: own.some(({ keys }) => keys.length > 0),
-          statements_url: `${baseUrl}/api/authors/${handle}/statements`,
-          keys_url: `${baseUrl}/api/authors/${handle}/keys`,
+          statements_url: authorUrl(baseUrl, { author, handle }, 'statements'),
+          keys_url: authorUrl(baseUrl, { author, handle }, 'keys'),
         });
       },
     }),

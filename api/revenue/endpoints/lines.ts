@@ -8,7 +8,7 @@ import { unknownLine } from '../problems.ts';
 import { countingOf, versionOn } from '../shares.ts';
 import { events, lineOf } from '../store/statements.ts';
 import { statementProblems } from './statements.ts';
-import { handleParams, hostField, hostQuery, type RevenueServices } from './shared.ts';
+import { authorUrl, handleParams, hostField, type RevenueServices } from './shared.ts';
 
 const pageSize = 1_000;
 const countedLine = z.object({ app: z.string(), day: z.string(), item: z.string(), events: z.string() });
@@ -66,10 +66,7 @@ export function lineEndpoint({ apps, database, prices, baseUrl }: RevenueService
         events_sha256: line.events,
         events: rows.map((row) => ({ id: row.id, at: row.at_text })),
         next,
-        next_url:
-          next === null
-            ? null
-            : `${baseUrl}/api/authors/${found.handle}/lines/${params.line}/events?after=${encodeURIComponent(next)}${hostQuery(query.host)}`,
+        next_url: next === null ? null : authorUrl(baseUrl, found, `lines/${params.line}/events`, { after: next }),
       };
     },
   });

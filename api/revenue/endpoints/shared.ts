@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { AppIndex } from '../../apps/index.ts';
 import type { Database, PriceList } from '../../billing/index.ts';
 import type { Receipts } from '../../receipts/index.ts';
+import type { Author } from '../access.ts';
 
 export interface RevenueServices {
   readonly apps: Pick<AppIndex, 'all'>;
@@ -23,7 +24,16 @@ export const hostField = {
   host: z.string().max(255).optional().describe('Git host, required if the owner has repositories on several'),
 };
 
-/** The part of a query that names the host. */
-export function hostQuery(host: string | undefined): string {
-  return host === undefined ? '' : `&host=${encodeURIComponent(host)}`;
+/**
+ * An address below an author, which names the host: without it the address ends to work once the owner name exists on a
+ * second host, which anybody can bring about.
+ */
+export function authorUrl(
+  baseUrl: string,
+  { author, handle }: Pick<Author, 'author' | 'handle'>,
+  path: string,
+  query: Readonly<Record<string, string>> = {},
+): string {
+  const host = author.slice(0, author.indexOf('/'));
+  return `${baseUrl}/api/authors/${encodeURIComponent(handle)}/${path}?${new URLSearchParams({ ...query, host }).toString()}`;
 }

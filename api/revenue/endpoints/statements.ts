@@ -9,7 +9,7 @@ import { monthField, monthOf } from '../statement/month.ts';
 import { readStatement } from '../statement/read.ts';
 import { proven, provenStatement } from '../statement/proven.ts';
 import { months } from '../store/statements.ts';
-import { handleParams, hostField, hostQuery, type RevenueServices } from './shared.ts';
+import { authorUrl, handleParams, hostField, type RevenueServices } from './shared.ts';
 
 const csvType = 'text/csv';
 export const statementProblems = billingProblems
@@ -59,7 +59,7 @@ function listEndpoint({ apps, database, baseUrl }: RevenueServices): Endpoint {
           lines,
           earned_usd: formatMoney(earned),
           paid_usd: formatMoney(paid),
-          url: `${baseUrl}/api/authors/${found.handle}/statement?month=${month}${hostQuery(host)}`,
+          url: authorUrl(baseUrl, found, 'statement', { month }),
         })),
       };
     },
@@ -95,8 +95,7 @@ function statementEndpoint({ apps, database, baseUrl, disputeDays, receipts }: R
         month,
         baseUrl,
         disputeDays,
-        eventsUrl: (line) =>
-          `${baseUrl}/api/authors/${found.handle}/lines/${line}/events${host === undefined ? '' : `?host=${encodeURIComponent(host)}`}`,
+        eventsUrl: (line) => authorUrl(baseUrl, found, `lines/${line}/events`),
       });
       const private_ = { 'cache-control': 'no-store' };
       if (mediaType !== csvType) return jsonResponse(await proven(statement, receipts), { headers: private_ });

@@ -283,3 +283,41 @@ test('the price list is public', async () => {
   assert.equal(list.current, 'beta');
   assert.deepEqual([list.versions[0]?.free, list.versions[0]?.call_usd], [['compare_models'], '0.0001']);
 });
+
+test('the host travels in the form and in every address, so that they go on working when another host has the owner', async () => {
+  await sample.host(
+    'elsewhere',
+    (_request, response) => response.end('ok'),
+    (one) => ({
+      ...one,
+      spec: { ...one.spec, source: { ...one.spec.source, repo: 'https://other.test/octo/else' } },
+    }),
+  );
+  const page = await (await get('/authors/octo?host=git.test', {})).text();
+  const action = /<form\s+class="panel"\s+method="post"\s+action="([^"]+)"/.exec(page)?.[1] ?? '';
+  assert.match(action, /host=git\.test/);
+  assert.match(page, /\/api\/authors\/octo\/keys\?host=git\.test/);
+  const shown = await sample.request(action.replaceAll('&amp;', '&'), {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      origin: 'https://moorage.test',
+      host: 'moorage.test',
+    },
+    body: new URLSearchParams({ month, key }).toString(),
+  });
+  assert.equal(shown.status, 200);
+  assert.match(await shown.text(), new RegExp(`Statement of ${month}`));
+  const known = z
+    .looseObject({ statements_url: z.url(), keys_url: z.url() })
+    .parse(await (await get('/api/authors/octo?host=git.test', {})).json());
+  const list = z.looseObject({ statements: z.array(z.looseObject({ url: z.url() })) });
+  const pathOf = (url: string): string => url.slice(new URL(url).origin.length);
+  const { statements } = list.parse(await (await get(pathOf(known.statements_url))).json());
+  const read = z.looseObject({ lines: z.array(z.looseObject({ events_url: z.string().nullable() })) });
+  const { lines } = read.parse(await (await get(pathOf(statements[0]?.url ?? ''))).json());
+  const events = lines.flatMap(({ events_url: url }) => url ?? []);
+  assert.ok(events.length > 0);
+  for (const url of events) assert.equal((await get(pathOf(url))).status, 200, url);
+  assert.equal((await sample.request(pathOf(known.keys_url), { method: 'POST' })).status, 200);
+});
