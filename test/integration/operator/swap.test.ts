@@ -88,6 +88,9 @@ test('a commit that does not start is rejected by its trial; the pod that serves
     [serving?.metadata.uid],
   );
   await until('the trial to go', async () => (await trials()).length === 0);
+  // What the garbage collector does.
+  for (const pod of await all(world.client, pods, apps, `${labels.component}=${trialComponent}`))
+    await world.client.delete(pods, pod.metadata, { gracePeriodSeconds: 0 });
 });
 
 test('a commit that starts replaces the old one, which is reported as serving all the time', async () => {
