@@ -216,8 +216,10 @@ const probes: Attack = {
     const direct = await victim.ask(new URL('/headers', url), { headers: { 'moorage-probe': '1' } });
     const called = await victim.ask(`/api/projects/${name}/call/headers`, { headers: { 'moorage-probe': '1' } });
     const seen = [direct, called].map(({ status, body }) => ({ status, isSeen: body.includes('moorage-probe') }));
+    if (seen.every(({ isSeen }) => !isSeen) && seen.some(({ status }) => status !== 200))
+      return notTried(`The app was not reached: ${seen.map(({ status }) => status).join(', ')}.`);
     return judged(
-      seen.every(({ status, isSeen }) => status === 200 && !isSeen),
+      seen.every(({ isSeen }) => !isSeen),
       seen.some(({ isSeen }) => isSeen)
         ? 'The header moorage-probe of a stranger reached an app.'
         : `The app got no such header, at its address (${direct.status}) and through the API (${called.status}).`,

@@ -12,7 +12,8 @@ let watching: Watch;
 
 beforeAll(async () => {
   lab = await startLab();
-  watching = await watch(lab);
+  // Metrics of the API wait three seconds for the database, and a scrape waits no longer than its interval.
+  watching = await watch(lab, 4);
 });
 afterAll(async () => {
   await watching.stop();

@@ -19,12 +19,12 @@ export interface Watch {
 /** Until an alert fires or ends: processes are started, and samples come once a second. */
 const usualSeconds = 60;
 
-export async function watch({ targets }: Pick<Lab, 'targets'>): Promise<Watch> {
+export async function watch({ targets }: Pick<Lab, 'targets'>, intervalSeconds = 1): Promise<Watch> {
   const hasty = alertGroups.map((group) => ({
     ...group,
     alerts: group.alerts.map((alert) => ({ ...alert, for: '1s' })),
   }));
-  const prometheus = await startPrometheus({ targets, rules: renderRules(hasty) });
+  const prometheus = await startPrometheus({ targets, rules: renderRules(hasty), intervalSeconds });
   const all = async (): ReturnType<Prometheus['alerts']> =>
     (await prometheus.alerts()).filter(({ state }) => state === 'firing');
   const firing = async (): Promise<string[]> =>
