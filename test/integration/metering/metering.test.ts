@@ -5,7 +5,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, test } from 'vitest';
 import { request } from 'undici';
 import { z } from 'zod';
@@ -168,8 +170,10 @@ for (const [name, more, hasPaths] of [
     const log = join(own, 'access.log');
     const sent: string[] = [];
     const receiver = createServer((incoming, response) => {
-      incoming.setEncoding('utf8').on('data', (chunk: string) => sent.push(chunk));
-      incoming.on('end', () => response.writeHead(200, { 'content-type': 'application/json' }).end('{}'));
+      void buffer(incoming).then((body) => {
+        sent.push(gunzipSync(body).toString('latin1'));
+        response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+      });
     }).listen(0, '127.0.0.1');
     await once(receiver, 'listening');
     const { port } = z.object({ port: z.int() }).parse(receiver.address());
