@@ -3,6 +3,7 @@ import type { BlockList } from 'node:net';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../lib/log.ts';
 import { httpMetrics } from '../lib/metrics.ts';
+import type { Problem } from '../lib/problem.ts';
 import { type AgentStart, interpreter, startAgent } from './a2a/index.ts';
 import {
   type Apps,
@@ -36,6 +37,8 @@ import { startReconciliation } from './reconciliation/index.ts';
 import {
   type Fetcher,
   ModelSpender,
+  problemCost,
+  problemCostHeaders,
   startTools,
   startWorkers,
   type Tools,
@@ -226,7 +229,11 @@ export function createApi(options: ApiOptions): Api {
     log,
     metrics: httpMetrics(registry),
     ending,
-    problemMembers: openAiError,
+    problemMembers: (problem: Problem, path: string) => ({
+      ...openAiError(problem, path),
+      ...problemCost(problem, path),
+    }),
+    problemHeaders: problemCostHeaders,
   };
   return {
     models,

@@ -33,7 +33,10 @@ export const addedMembers: Readonly<Record<string, Json>> = {
   offers: described(texts, 'The media types that the endpoint answers with.'),
   models: described(texts, 'The models that need a key.'),
   model: described(text, 'The model that was asked.'),
-  cost_usd: described({ type: 'number' }, 'What the model calls before the failure cost.'),
+  cost_usd: described(
+    { type: 'number' },
+    'What the call cost: 0, or what its model calls before the failure cost. Every problem at /t has it, unless the cost is pending.',
+  ),
   charged_usd: described({ type: 'number' }, 'What of it you are charged.'),
   cost_source: described(text, 'Where the cost comes from; `pending` while it is not known.'),
   latency_ms: count,

@@ -35,6 +35,8 @@ export interface ExchangeOptions {
   readonly openToSites?: ((path: string) => boolean) | undefined;
   /** Members that the problems of a path get beside their own, for clients that read errors of another form. */
   readonly problemMembers?: ((problem: Problem, path: string) => Readonly<Record<string, unknown>>) | undefined;
+  /** Headers that the problems of a path get beside their own. */
+  readonly problemHeaders?: ((problem: Problem, path: string) => Readonly<Record<string, string>>) | undefined;
   /** The page of a problem, for a person who looks at a page; undefined: the problem as JSON. */
   readonly problemPage?: ((problem: Problem, request: RefusedRequest) => Response | undefined) | undefined;
 }
@@ -151,7 +153,7 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   }
 
   async refuse(problem: Problem): Promise<void> {
-    const { baseUrl, metrics, problemPage, problemMembers } = this.#options;
+    const { baseUrl, metrics, problemPage, problemMembers, problemHeaders } = this.#options;
     metrics.problems.inc({ type: problem.type.slug });
     const page = problemPage?.(problem, this);
     if (page !== undefined) {
@@ -165,7 +167,12 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
     await this.answer(
       jsonResponse(body, {
         status: problem.type.status,
-        headers: { ...problem.headers, 'content-type': problemMediaType, 'cache-control': 'no-store' },
+        headers: {
+          ...problemHeaders?.(problem, this.path),
+          ...problem.headers,
+          'content-type': problemMediaType,
+          'cache-control': 'no-store',
+        },
       }),
     );
   }

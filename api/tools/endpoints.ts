@@ -44,7 +44,8 @@ import { jobProblems } from './engine/jobs/problems.ts';
 import { listEndpoint } from './list.ts';
 import * as problems from './problems.ts';
 import { serviceOff } from './services/backing-services.ts';
-import { costHeaders, rawResponse, refuseRaw } from './engine/raw.ts';
+import { costHeaders, jobCost } from './engine/cost.ts';
+import { rawResponse, refuseRaw } from './engine/raw.ts';
 import { refuseForeignChange, ToolReader, type Reading } from './engine/reading.ts';
 import type { StoredResponse, Replays } from './engine/replays.ts';
 import { warningsHeader, warningsIn } from './engine/warnings.ts';
@@ -88,7 +89,7 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
     // What a tool keeps, it keeps for a caller.
     ...(tool.writes === true ? { readsOwnData: true } : {}),
     responseHeaders: {
-      'X-Cost-Usd': 'What the call cost, in USD; absent while it is not known.',
+      'X-Cost-Usd': 'What the call cost, in USD; problems have it too. Absent while it is not known.',
       'X-Charged-Usd': 'What you are charged for it, in USD.',
       'X-Warnings': 'What was ignored of the call or may not look as intended, as a JSON list of texts.',
       'X-Cost-Source': 'none, tariff, metered or pending; see cost_source.',
@@ -172,13 +173,14 @@ function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
   return once ? 'link' : 'file';
 }
 
-function headersOf({ run, quota, meta }: ToolResult, payer: Payer): Record<string, string> {
+function headersOf({ run, job, quota, meta }: ToolResult, payer: Payer): Record<string, string> {
   return {
     'cache-control': 'no-store',
     ...warningsHeader([...(meta.warnings ?? []), ...warningsIn(run?.result)]),
     ...rateLimitHeaders(quota, payer, Date.now()),
     ...lowQuotaHeaders(quota),
     ...(run === undefined ? {} : costHeaders(run.cost)),
+    ...(run === undefined && job !== undefined ? costHeaders(jobCost(job)) : {}),
   };
 }
 

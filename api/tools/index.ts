@@ -5,7 +5,7 @@ export { describe } from './endpoints.ts';
 export { ArtifactStore } from './engine/artifacts/artifact-store.ts';
 export { artifactUrl } from './engine/artifacts/endpoint.ts';
 export { askJson } from './engine/ask-json.ts';
-export { type Cost, costFields, costOf, reportedCost } from './engine/cost.ts';
+export { type Cost, costFields, costOf, problemCost, problemCostHeaders, reportedCost } from './engine/cost.ts';
 export { envelopeOf, envelopeSchema, isEmbeddable } from './engine/envelope.ts';
 export {
   type ExternalSearch,

@@ -50,8 +50,8 @@ export const comparisonResult = z.object({
   results: z.array(comparedModel).describe('One entry per model, in the order requested'),
   summary: z
     .object({
-      cheapest: z.string().optional().describe('Model identifier of the cheapest model that answered'),
-      fastest: z.string().optional().describe('Model identifier of the fastest model that answered'),
+      cheapest: z.string().describe('Model identifier of the cheapest model that answered'),
+      fastest: z.string().describe('Model identifier of the fastest model that answered'),
       total_cost_usd: z.number().describe('Total metered cost'),
       total_charged_usd: z.number().describe('Total of charged_usd'),
       cost_spread: z.string().describe('Text of the form "<ratio>x between cheapest and priciest"'),
@@ -60,7 +60,8 @@ export const comparisonResult = z.object({
         .optional()
         .describe('Models whose cost is not known yet, and not included in the total'),
     })
-    .describe('Aggregate'),
+    .nullable()
+    .describe('Aggregate; null where no model answered at a known cost, so that none is the cheapest'),
 });
 
 export interface Comparison {
@@ -107,14 +108,15 @@ export function comparisonOf(parts: readonly Part[]): Comparison {
     latencyMs: latency_ms,
   }));
   const pending = parts.flatMap(({ result: { model, cost_source } }) => (cost_source === 'pending' ? [model] : []));
+  const summary = summarise(entries, pending);
   const settlements = parts.flatMap(({ called }) => called?.settlement ?? []);
   return {
     result: {
       results: parts.map(({ result }) => result),
-      summary: {
-        ...summarise(entries, pending),
-        total_charged_usd: moneyToNumber(sumMoney(settlements.map(({ charged }) => charged))),
-      },
+      summary:
+        summary === null
+          ? null
+          : { ...summary, total_charged_usd: moneyToNumber(sumMoney(settlements.map(({ charged }) => charged))) },
     },
     settlements,
     quota: newest(settlements.flatMap(({ quota }) => quota ?? [])),

@@ -10,8 +10,8 @@ export interface Entry {
 }
 
 export interface Summary {
-  cheapest?: string;
-  fastest?: string;
+  cheapest: string;
+  fastest: string;
   total_cost_usd: number;
   cost_spread: string;
   /** Models whose cost is not known yet and not in the total. */
@@ -20,16 +20,17 @@ export interface Summary {
 
 /**
  * Of several that are equal, the first one is named. Only models that answered are compared; the total is of all costs
- * known.
+ * known. null where no model is the cheapest, since none has answered at a cost that is known.
  */
-export function summarise(entries: readonly Entry[], pending: readonly string[]): Summary {
+export function summarise(entries: readonly Entry[], pending: readonly string[]): Summary | null {
   const answered = entries.filter(({ ok }) => ok);
   const priced = answered.flatMap(({ model, cost }) => (cost === undefined ? [] : [{ model, cost }]));
   const cheapest = least(priced, ({ cost }) => cost);
   const fastest = least(answered, ({ latencyMs }) => BigInt(latencyMs));
+  if (cheapest === undefined || fastest === undefined) return null;
   return {
-    ...(cheapest === undefined ? {} : { cheapest: cheapest.model }),
-    ...(fastest === undefined ? {} : { fastest: fastest.model }),
+    cheapest: cheapest.model,
+    fastest: fastest.model,
     total_cost_usd: moneyToNumber(sumMoney(entries.flatMap(({ cost }) => (cost === undefined ? [] : [cost])))),
     cost_spread: `${spreadRatio(priced.map(({ cost }) => cost))}x between cheapest and priciest`,
     ...(pending.length === 0 ? {} : { pending: [...pending] }),

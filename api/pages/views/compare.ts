@@ -130,19 +130,10 @@ function choice({ id, label, tier, inPrice, outPrice }: ListedModel, isChosen: b
   </li>`;
 }
 
-function answer(
-  one: Answer,
-  { summary: { cheapest, fastest } }: Comparison,
-  { models }: CompareContent,
-  visit: Visit,
-): Html {
+function answer(one: Answer, { summary: aggregate }: Comparison, { models }: CompareContent, visit: Visit): Html {
   const { text, format } = visit;
   const { model, error } = one;
   const label = models.find(({ id }) => id === model)?.label ?? model;
-  const marks = [
-    ...(model === cheapest ? [text.compare.cheapest] : []),
-    ...(model === fastest ? [text.compare.fastest] : []),
-  ];
   const cost = one.cost_usd === undefined ? text.compare.pending : format.money(one.cost_usd);
   return html`<article class="answer" aria-labelledby="answer-${model}">
     <div class="cardhead">
@@ -152,8 +143,15 @@ function answer(
       >
     </div>
     <div class="text">${error === undefined ? one.answer : english(error, visit)}</div>
-    ${figures({ cost, latency: format.duration(one.latency_ms), tokens: tokensOf(one, visit), marks: marks.join(' · ') }, visit)}
+    ${figures({ cost, latency: format.duration(one.latency_ms), tokens: tokensOf(one, visit), marks: listMarks(model, aggregate, visit).join(' · ') }, visit)}
   </article>`;
+}
+
+function listMarks(model: string, aggregate: Comparison['summary'], { text }: Visit): string[] {
+  return [
+    ...(model === aggregate?.cheapest ? [text.compare.cheapest] : []),
+    ...(model === aggregate?.fastest ? [text.compare.fastest] : []),
+  ];
 }
 
 function tokensOf({ tokens_in: input, tokens_out: output }: Answer, { text, format }: Visit): string {
@@ -199,10 +197,9 @@ function emptyAnswer(visit: Visit): Html {
   </article>`;
 }
 
-function summary(
-  { summary: { total_cost_usd: total, cost_spread: spread } }: Comparison,
-  { text, format }: Visit,
-): string {
+function summary({ summary: aggregate }: Comparison, { text, format }: Visit): string {
+  if (aggregate === null) return '';
+  const { total_cost_usd: total, cost_spread: spread } = aggregate;
   const ratio = /^([\d.∞]+)x /.exec(spread)?.[1];
   return `${text.compare.total}: ${format.money(total)}${ratio === undefined || ratio === '1' ? '' : `, ${text.compare.spread(ratio)}`}`;
 }

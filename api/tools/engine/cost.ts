@@ -1,7 +1,15 @@
 // The cost of a tool call: its tariff plus the billed cost of its model calls. Exact; a number only at the edge.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { chargedText, type Money, moneyToNumber, sumMoney, zero } from '../../billing/index.ts';
+import {
+  chargedText,
+  formatMoney,
+  type Money,
+  moneyToNumber,
+  parseBilled,
+  sumMoney,
+  zero,
+} from '../../billing/index.ts';
 
 /** What a spender has spent so far. */
 export interface Spending {
@@ -81,4 +89,56 @@ export function withCost(problem: Problem, spending: Spending): Problem {
     members: { ...members, ...reportedCost(costOf(zero, spending)) },
     cause: problem,
   });
+}
+
+/** The cost in headers, in exact digits: for responses without an envelope, and for clients that read no body. */
+export function costHeaders({ known, charged, source }: Cost): Record<string, string> {
+  return {
+    'x-cost-source': source,
+    'x-charged-usd': formatMoney(charged),
+    ...(source === 'pending' && known === zero ? {} : { 'x-cost-usd': formatMoney(known) }),
+  };
+}
+
+/** Of what is never charged for, such as a refused call or the download of a file. */
+export const noCost: Cost = { known: zero, charged: zero, pending: 0, source: 'none' };
+
+const reported = z.object({
+  cost_usd: z.number().optional(),
+  charged_usd: z.number().default(0),
+  cost_source: z.string(),
+});
+
+/**
+ * The members by which every problem at /t reports its cost: what it says itself, or that it was free. Only a cost that is
+ * not known yet has no amount.
+ */
+export function problemCost(problem: Problem, path: string): Readonly<Record<string, unknown>> {
+  if (!isToolPath(path)) return {};
+  const { data } = reported.safeParse(problem.members);
+  if (data === undefined) return reportedCost(noCost);
+  return data.cost_source === 'pending' ? {} : { cost_usd: 0, ...data };
+}
+
+/** The same in headers. */
+export function problemCostHeaders(problem: Problem, path: string): Readonly<Record<string, string>> {
+  if (!isToolPath(path)) return {};
+  const { data } = reported.safeParse(problem.members);
+  if (data === undefined) return costHeaders(noCost);
+  const { cost_usd: cost, charged_usd: charged, cost_source: source } = data;
+  const known = cost ?? (source === 'pending' ? undefined : 0);
+  return {
+    'x-cost-source': source,
+    'x-charged-usd': decimalOf(charged),
+    ...(known === undefined ? {} : { 'x-cost-usd': decimalOf(known) }),
+  };
+}
+
+function isToolPath(path: string): boolean {
+  return path === '/t' || path.startsWith('/t/');
+}
+
+/** Without an exponent. */
+function decimalOf(usd: number): string {
+  return formatMoney(parseBilled(String(usd)));
 }

@@ -1,7 +1,5 @@
 // The response with the bytes of a tool's file, with headers that keep a browser from running strangers' content.
 import { Problem } from '../../../lib/problem.ts';
-import { formatMoney, zero } from '../../billing/index.ts';
-import type { Cost } from './cost.ts';
 import { noArtifact } from '../problems.ts';
 import type { Artifact, Tool } from '../tool.ts';
 import { bufferedResponse } from '../../http/index.ts';
@@ -43,13 +41,4 @@ export function rawResponse(artifact: Artifact, headers: Readonly<Record<string,
   return bufferedResponse(artifact.bytes as Uint8Array<ArrayBuffer>, {
     headers: { ...headers, ...fileHeaders(artifact) },
   });
-}
-
-/** Where there is no envelope to say what the call cost. */
-export function costHeaders({ known, charged, source }: Cost): Record<string, string> {
-  return {
-    'x-cost-source': source,
-    'x-charged-usd': formatMoney(charged),
-    ...(source === 'pending' && known === zero ? {} : { 'x-cost-usd': formatMoney(known) }),
-  };
 }

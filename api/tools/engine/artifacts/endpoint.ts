@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../../http/index.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../../billing/index.ts';
+import { costHeaders, noCost } from '../cost.ts';
 import { rawResponse } from '../raw.ts';
 import { type ArtifactStore, isArtifactId } from './artifact-store.ts';
 import { unknownFile } from './problems.ts';
@@ -48,7 +49,11 @@ export function artifactEndpoint(artifacts: Pick<ArtifactStore, 'get'>): Endpoin
           unknownFile,
           'No file with this id is stored; it may have expired. Call the tool again to create it again.',
         );
-      return rawResponse(file, { 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' });
+      return rawResponse(file, {
+        'cache-control': 'no-store',
+        'referrer-policy': 'no-referrer',
+        ...costHeaders(noCost),
+      });
     },
   });
 }

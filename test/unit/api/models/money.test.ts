@@ -162,8 +162,7 @@ test('a summary names who answered, adds up what is known, and says what is not 
       pending: ['c'],
     },
   );
-  assert.deepEqual(summarise([entry('a', false, undefined, 3)], []), {
-    total_cost_usd: 0,
-    cost_spread: '1x between cheapest and priciest',
-  });
+  // Complete or nothing: no model is the cheapest where none has answered at a known cost.
+  assert.equal(summarise([entry('a', false, undefined, 3)], []), null);
+  assert.equal(summarise([entry('a', true, undefined, 3), entry('b', false, '0.1', 4)], ['a']), null);
 });

@@ -54,7 +54,13 @@ const { app } = samplePages({
         { model: evil, answer: evil, cost_usd: 0.001, charged_usd: 0, cost_source: 'billed', latency_ms: 12 },
         { model: 'beta-K3', answer: '', charged_usd: 0, cost_source: 'none', latency_ms: 1, error: evil },
       ],
-      summary: { total_cost_usd: 0.001, total_charged_usd: 0, cost_spread: `${evil}x between cheapest and priciest` },
+      summary: {
+        cheapest: evil,
+        fastest: evil,
+        total_cost_usd: 0.001,
+        total_charged_usd: 0,
+        cost_spread: `${evil}x between cheapest and priciest`,
+      },
     }),
 });
 

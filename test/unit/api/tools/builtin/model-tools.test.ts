@@ -100,7 +100,7 @@ test('compare_models answers what POST /api/compare does [spec tools.compare-mod
   );
   assert.match(results[2]?.error ?? '', /rejected the request: The request is not one that it takes\./);
   assert.deepEqual(
-    [summary.cheapest, summary.total_cost_usd, summary.cost_spread],
+    [summary?.cheapest, summary?.total_cost_usd, summary?.cost_spread],
     ['alpha-v4-flash', 0.000021, '20x between cheapest and priciest'],
   );
   const spread = comparisonAnswer

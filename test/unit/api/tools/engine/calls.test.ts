@@ -253,6 +253,30 @@ for (const {
   });
 }
 
+for (const { path, status, init } of [
+  { path: '/t/echo', status: 400 },
+  { path: '/t/echo?q=hi&times=99', status: 400 },
+  { path: '/t/zzzzzzzzzz', status: 404 },
+  { path: '/t/off', status: 503 },
+  { path: '/t/echo?q=hi&raw=1', status: 422 },
+  { path: '/t/echo', status: 415, init: { method: 'POST', body: 'text', headers: { 'content-type': 'text/plain' } } },
+  { path: '/t/artifacts/0000000000000000000000', status: 404 },
+])
+  test(`${init?.method ?? 'GET'} ${path}: the problem says in body and header that it cost nothing`, async () => {
+    const response = await sample.request(path, init);
+    const { cost_usd, charged_usd, cost_source, ...rest } = problem.parse(await response.json());
+    assert.equal(response.status, status, JSON.stringify(rest));
+    assert.deepEqual([cost_usd, charged_usd, cost_source], [0, 0, 'none']);
+    const headers = ['x-cost-usd', 'x-charged-usd', 'x-cost-source'].map((name) => response.headers.get(name));
+    assert.deepEqual(headers, ['0', '0', 'none']);
+  });
+
+test('problems outside of /t say nothing of a cost', async () => {
+  const response = await sample.request('/api/nothing');
+  assert.equal(response.headers.get('x-cost-usd'), null);
+  assert.equal(problem.parse(await response.json())['cost_usd'], undefined);
+});
+
 test('an unknown tool is answered with the nearest names, a nameless one where all are', async () => {
   const nearest = async (name: string): Promise<unknown> =>
     problem.parse(await (await sample.request(`/t/${name}`)).json())['nearest'];

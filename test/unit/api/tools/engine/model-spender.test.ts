@@ -113,7 +113,7 @@ test('a comparison counts with every call, and says what one can cost before it 
       ['gamma5.2', false],
     ],
   );
-  assert.deepEqual([summary.cheapest, summary.total_cost_usd], ['alpha-v4-flash', 0.0010135]);
+  assert.deepEqual([summary?.cheapest, summary?.total_cost_usd], ['alpha-v4-flash', 0.0010135]);
   assert.deepEqual(
     [formatMoney(spender.spending.cost), spender.spending.pending, spender.spending.calls],
     ['0.0010135', 1, 3],
