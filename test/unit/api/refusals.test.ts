@@ -139,13 +139,12 @@ const cases: readonly Case[] = [
     ['repo'],
     /git host evil\.example is not allowed/,
   ),
-  invalid('repo ssh', { repo: 'git@git.test:octo/chat.git' }, ['repo'], /neither|protocol/),
   invalid('repo file', { repo: 'file:///etc/passwd' }, ['repo'], /protocol file/),
   invalid('repo ext', { repo: 'ext::sh -c id' }, ['repo'], /protocol ext/),
   invalid('repo plain http', { repo: 'http://git.test/octo/chat' }, ['repo'], /protocol http/),
   invalid('repo credentials', { repo: 'https://me:secret@git.test/octo/chat' }, ['repo'], /credentials/),
   invalid('repo query', { repo: 'https://git.test/octo/chat?x=1' }, ['repo'], /query/),
-  invalid('repo deep', { repo: 'https://git.test/octo/chat/tree/main' }, ['repo'], /not owner\/name/),
+  invalid('repo deep', { repo: 'https://git.test/octo/chat/pulls/7/files' }, ['repo'], /not owner\/name/),
   invalid('repo dots', { repo: '../..' }, ['repo'], /not owner\/name/),
   invalid(
     'contact neither [spec submit.contact]',
@@ -331,7 +330,7 @@ test('every fix says what to send', async () => {
   assert.deepEqual(
     errors.map(({ fix }) => fix),
     [
-      'Expected: Source repository as owner/name or a full URL',
+      'Expected: Source repository: owner/name, or an address as it is copied from a browser or from git clone. A branch in the address must be the default branch.',
       'Expected: Contact for launch and revenue notifications: an e-mail address or a URL',
       'Remove it. Known fields: repo, contact, note.',
     ],

@@ -139,6 +139,7 @@ test('the OpenAPI document names every endpoint, its input, and its problems [sp
     '409',
     '413',
     '415',
+    '422',
     '429',
     '431',
     '500',

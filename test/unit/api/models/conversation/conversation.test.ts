@@ -51,8 +51,10 @@ const pixel =
   'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const said = { role: 'user', content: 'Hello' };
 
+/** The last call of a model. The API also asks the router, without a body, how its key is limited. */
 async function lastSent(): Promise<Record<string, unknown>> {
-  return Promise.resolve(z.record(z.string(), z.unknown()).parse(JSON.parse(router.asked.at(-1)?.body ?? '')));
+  const last = router.asked.findLast(({ body }) => body !== '');
+  return Promise.resolve(z.record(z.string(), z.unknown()).parse(JSON.parse(last?.body ?? '')));
 }
 
 test('messages, images and options reach the router as they were sent', async () => {
