@@ -1,7 +1,14 @@
 // The endpoints that describe this service to people and programs. Every document is derived; none is written by hand.
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../lib/problem.ts';
-import { bufferedResponse, defineEndpoint, type Endpoint, jsonResponse, notFound } from '../http/index.ts';
+import {
+  bufferedResponse,
+  defineEndpoint,
+  type Endpoint,
+  ignoredFields,
+  jsonResponse,
+  notFound,
+} from '../http/index.ts';
 import { a2aPath, cardJson } from '../a2a/index.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
 import { type FrontPage, frontEndpoint } from './front.ts';
@@ -63,6 +70,7 @@ function openApiEndpoint(site: Site): Endpoint {
     tag: 'discovery',
     summary: 'The OpenAPI document',
     description: 'OpenAPI 3.1, generated from the definitions that also validate requests.',
+    query: ignoredFields,
     output: z.record(z.string(), z.unknown()),
     outputDescription: 'The document.',
     responseHeaders: { Link: 'The documents that describe this service.' },
@@ -84,6 +92,7 @@ function cardEndpoint(site: Site): Endpoint {
     tag: 'discovery',
     summary: 'The agent card (A2A 1.0 and 0.3)',
     description: 'Describes the endpoint for the Agent2Agent protocol, with a skill for each tool and each live app.',
+    query: ignoredFields,
     output: z.looseObject({
       name: z.string(),
       description: z.string(),
@@ -116,6 +125,7 @@ function llmsEndpoint(site: Site): Endpoint {
     tag: 'discovery',
     summary: 'Overview for language models',
     description: 'Markdown in the llms.txt format: tools with an example call each, live apps, guides and endpoints.',
+    query: ignoredFields,
     output: z.string(),
     outputDescription: 'The text.',
     responseHeaders: { Vary: 'Accept decides the media type.' },
@@ -139,6 +149,7 @@ function llmsFullEndpoint(site: Site): Endpoint {
     summary: 'Everything for language models in one file',
     description:
       'Markdown: each tool with all fields, examples and prices; quota, errors and problem types; models; and every endpoint.',
+    query: ignoredFields,
     output: z.string(),
     outputDescription: 'The text.',
     responseHeaders: { Vary: 'Accept decides the media type.' },
@@ -161,6 +172,7 @@ function capabilitiesEndpoint(site: Site): Endpoint {
     tag: 'discovery',
     summary: 'All capabilities for agents',
     description: 'Endpoints, tools with JSON Schemas and prices, and live apps, in one document.',
+    query: ignoredFields,
     output: capabilities,
     outputDescription: 'The capabilities.',
     handler: () => Promise.resolve(describeCapabilities(site)),

@@ -16,4 +16,4 @@ export * from './problems/problems.ts';
 export { startServer, type PublicServer, type ServerOptions } from './server.ts';
 export * from './service.ts';
 export { readWithSilence } from './response/silence.ts';
-export { invalid, readInput, readPart, type Part, type RawInput } from './problems/validation.ts';
+export { ignoredFields, invalid, readInput, readPart, type Part, type RawInput } from './problems/validation.ts';

@@ -1,6 +1,6 @@
 // GET /t: the list of tools, as a page for people and as JSON for programs.
 import { z } from 'zod';
-import { defineEndpoint, type Endpoint } from '../http/index.ts';
+import { defineEndpoint, type Endpoint, ignoredFields } from '../http/index.ts';
 import { listPage } from './list-page.ts';
 import { listTool, listedTool } from './listed-tool.ts';
 import type { ToolRegistry } from './engine/tool-registry.ts';
@@ -21,6 +21,7 @@ export function listEndpoint(toolRegistry: ToolRegistry, baseUrl: string): Endpo
     summary: 'List tools',
     description:
       'Returns every tool with its parameters, price and availability: as HTML for people, as JSON for programs.',
+    query: ignoredFields,
     output: z.object({
       tools: z.array(listedTool),
       mcp: z.string().describe('URL of the same tools over the Model Context Protocol.'),

@@ -24,6 +24,12 @@ interface Schemas<Params extends z.ZodObject, Query extends z.ZodObject, Body ex
 /** Schema of a part in which nothing is taken. */
 export const noFields = z.strictObject({});
 
+/**
+ * Query of a document that is the same whatever is sent: links to one are shared with cache busters and the like, which
+ * are ignored. Never for an endpoint that bills or changes something, where a typing error must be refused.
+ */
+export const ignoredFields = z.object({});
+
 /** Validates all parts and reports what is wrong in all of them at once. @throws Problem (invalid-request) */
 export function readInput<Params extends z.ZodObject, Query extends z.ZodObject, Body extends z.ZodType>(
   schemas: Schemas<Params, Query, Body>,

@@ -13,6 +13,7 @@ import { httpMetrics } from '../../../../lib/metrics.ts';
 import { baseUrl, sampleApp, sampleApps, sampleServices, silent } from '../../../support/api/sample.ts';
 import { echoTool, liveAt, silentTool } from '../../../support/discovery/sample.ts';
 import { send } from '../../../support/api/send.ts';
+import { sampleAppsServer } from '../../../support/apps/sample.ts';
 
 function server() {
   const { store, apps } = sampleApps();
@@ -171,5 +172,36 @@ test('llms.txt names required fields and prices; llms-full.txt has every field, 
   for (const { method, path, problems } of endpoints) {
     assert.ok(full.includes(`### ${method} https://moorage.test${path}\n`), path);
     for (const { slug } of problems) assert.ok(full.includes(`\`${slug}\``), slug);
+  }
+});
+
+test('documents ignore query parameters, such as cache busters; other endpoints refuse them by name', async () => {
+  const sample = await sampleAppsServer();
+  const read = async (path: string, method = 'GET'): Promise<[number, string]> => {
+    const response = await sample.request(path, { method });
+    return [response.status, await response.text()];
+  };
+  try {
+    for (const path of [
+      '/llms.txt',
+      '/llms-full.txt',
+      '/openapi.json',
+      '/agent-capabilities.json',
+      '/.well-known/agent-card.json',
+      '/t',
+    ]) {
+      const [status, content] = await read(path);
+      assert.equal(status, 200, path);
+      assert.deepEqual(await read(`${path}?x=1&lang=en&v=2&v=3`), [200, content], path);
+      assert.deepEqual(await read(`${path}?x=1`, 'HEAD'), [200, ''], path);
+      assert.match((await read(`${path}?api_key=1`))[1], /\/problems\/key-in-query"/, path);
+    }
+    for (const path of ['/api/models', '/api/projects', '/api/usage', '/problems/not-found']) {
+      const [status, content] = await read(`${path}?x=1`);
+      assert.equal(status, 400, path);
+      assert.match(content, /Query parameter \\"x\\"/, path);
+    }
+  } finally {
+    await sample.stop();
   }
 });
