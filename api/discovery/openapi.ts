@@ -166,6 +166,8 @@ function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
     target: 'draft-2020-12',
     override: ({ jsonSchema }) => {
       asList(jsonSchema);
+      // A response may get members within 1.x (docs/versioning.md), so none of its objects is closed.
+      if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
   });
   // The dialect of every schema is that of the document.
