@@ -38,20 +38,40 @@ const names: Attack = {
   name: 'an app takes a name that programs or people trust by itself',
   needs: 'git',
   run: async (victim) => {
-    const given: string[] = [];
-    for (const name of trusted) {
-      const { body } = await victim.ask('/api/submit', {
-        method: 'POST',
-        json: { repo: victim.repositoryNamed(name) },
-      });
-      const read = submitted.safeParse(JSON.parse(body));
-      if (read.success) victim.made(read.data.slug);
-      if (read.success && trusted.includes(read.data.slug)) given.push(read.data.slug);
-    }
-    return judged(
-      given.length === 0,
-      given.length === 0 ? `Not given: ${trusted.join(', ')}.` : `Given: ${given.join(', ')}.`,
+    const slugs = await Promise.all(
+      trusted.map(async (name) => {
+        // Pushed, since no name is taken for a repository that is not there. It has nothing that could run.
+        await victim.submit(name, {});
+        const { body } = await victim.ask(`/api/submit-status/local/${name}`);
+        const read = submitted.safeParse(JSON.parse(body));
+        if (read.success) victim.made(read.data.slug);
+        return read.data?.slug;
+      }),
     );
+    const given = slugs.filter((slug) => slug !== undefined && trusted.includes(slug));
+    const isTried = slugs.every((slug) => slug !== undefined);
+    return judged(
+      given.length === 0 && isTried,
+      given.length === 0
+        ? `Asked for ${trusted.join(', ')}; given: ${slugs.map((slug) => slug ?? 'nothing').join(', ')}.`
+        : `Given: ${given.join(', ')}.`,
+    );
+  },
+};
+
+const phantom: Attack = {
+  name: 'a repository that does not exist takes a name and a card',
+  needs: 'git',
+  run: async (victim) => {
+    const name = `attack-phantom-${Date.now().toString(36)}`;
+    const { status, body } = await victim.ask('/api/submit', {
+      method: 'POST',
+      json: { repo: victim.repositoryNamed(name), note: '"><script>alert(1)</script>' },
+    });
+    const read = submitted.safeParse(JSON.parse(body));
+    if (read.success) victim.made(read.data.slug);
+    const listed = (await victim.ask('/api/projects?state=all&limit=200')).body.includes(name);
+    return judged(!read.success && !listed, `The submission was answered with ${status}; listed: ${String(listed)}.`);
   },
 };
 
@@ -152,4 +172,13 @@ const held: Attack = {
   },
 };
 
-export const installationAttacks: readonly Attack[] = [slots, crowd, held, names, authority, links, environment];
+export const installationAttacks: readonly Attack[] = [
+  slots,
+  crowd,
+  held,
+  names,
+  phantom,
+  authority,
+  links,
+  environment,
+];

@@ -4,11 +4,6 @@ import { z } from 'zod';
 import { judged, notTried, type Attack } from '../attack.ts';
 import type { Answer, Victim } from '../victim.ts';
 
-/** A call that takes long, so that its answer is a task; each with a topic of its own. */
-function research(topic: string): object {
-  return { tool: 'deep_research', arguments: { topic } };
-}
-
 const reply = z.object({ result: z.unknown().optional(), error: z.unknown().optional() });
 
 async function a2a(victim: Victim, method: string, params: object): Promise<z.output<typeof reply>> {
@@ -20,10 +15,23 @@ async function a2a(victim: Victim, method: string, params: object): Promise<z.ou
   return reply.parse(JSON.parse(body));
 }
 
+/** The address of a document to translate, which takes long enough for the call to be a task. */
+async function makeDocument(victim: Victim): Promise<string | undefined> {
+  const { body } = await victim.ask('/t/convert_to_pdf', {
+    method: 'POST',
+    json: { markdown: `Attack ${randomUUID()}.` },
+  });
+  return z.object({ artifact: z.object({ url: z.url() }) }).safeParse(JSON.parse(body)).data?.artifact.url;
+}
+
 /** The id of a task that a caller without a key has started; undefined where no tool runs as one. */
-async function startTask(victim: Victim, topic: string): Promise<string | undefined> {
+async function startTask(victim: Victim, url: string | undefined): Promise<string | undefined> {
   const { result } = await a2a(victim, 'SendMessage', {
-    message: { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ data: research(topic) }] },
+    message: {
+      messageId: randomUUID(),
+      role: 'ROLE_USER',
+      parts: [{ data: { tool: 'translate_pdf', arguments: { url, to: 'de' } } }],
+    },
     configuration: { returnImmediately: true },
   });
   const task = z.object({ task: z.object({ id: z.string(), status: z.object({ state: z.string() }) }) });
@@ -36,15 +44,15 @@ const tasks: Attack = {
   name: 'a neighbour lists the tasks of a caller without a key, or gets the id of one by sending the same call',
   needs: 'address',
   run: async (victim) => {
-    const topic = `Attack ${randomUUID()}`;
-    const id = await startTask(victim, topic);
+    const url = await makeDocument(victim);
+    const id = await startTask(victim, url);
     if (id === undefined) return notTried('No tool of this installation runs as a task.');
     const listed = JSON.stringify(await a2a(victim, 'ListTasks', { pageSize: 100 }));
-    const same = await startTask(victim, topic);
+    const same = await startTask(victim, url);
     const other = await a2a(victim, 'CancelTask', { id: randomUUID() });
     for (const one of [id, same]) if (one !== undefined) await a2a(victim, 'CancelTask', { id: one });
     return judged(
-      !listed.includes(id) && !listed.includes(topic) && same !== id && other.error !== undefined,
+      !listed.includes(id) && same !== id && other.error !== undefined,
       `ListTasks without a key ${listed.includes(id) ? 'names' : 'does not name'} the task, the same call gets ${same === id ? 'the same' : 'another'} id.`,
     );
   },
@@ -54,7 +62,7 @@ const push: Attack = {
   name: 'whoever has the id of a task reads the token and the credentials of its push notifications',
   needs: 'address',
   run: async (victim) => {
-    const id = await startTask(victim, `Attack ${randomUUID()}`);
+    const id = await startTask(victim, await makeDocument(victim));
     if (id === undefined) return notTried('No tool of this installation runs as a task.');
     const secret = `secret-${randomUUID()}`;
     const made = await a2a(victim, 'CreateTaskPushNotificationConfig', {

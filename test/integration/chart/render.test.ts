@@ -291,6 +291,7 @@ test('what users have made outlives the release', () => {
     'Secret moorage-app-token',
     'Secret moorage-caller-salt',
     'Secret moorage-metering',
+    'Secret moorage-probe-token',
     'Secret moorage-push-token',
     'Secret moorage-receipt-key',
   ]);
@@ -366,7 +367,12 @@ test('the operator reads every setting that the chart gives it', () => {
     ],
     [
       'moorage-operator',
-      { name: 'moorage', namespace: 'moorage-system', namespaceLabels: required.gateway.namespaceLabels },
+      {
+        name: 'moorage',
+        namespace: 'moorage-system',
+        namespaceLabels: required.gateway.namespaceLabels,
+        hstsSeconds: 0,
+      },
       'registry.moorage-system.svc:5000',
       undefined,
       8443,
