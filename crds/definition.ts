@@ -1,6 +1,6 @@
 // Builds the CustomResourceDefinition of HostedApp from its zod schema.
 import { z } from 'zod';
-import { group, kind, plural, version } from './names.ts';
+import { group, kind, plural, slugPattern, version } from './names.ts';
 import { reservedPattern, reservedSlugs } from './reserved-names.ts';
 import { spec, status } from './hosted-app.ts';
 import { celString, type Validation } from './rules.ts';
@@ -48,7 +48,7 @@ const printerColumns = [
 const nameRules: readonly (Validation & { fieldPath: string; optionalOldSelf?: boolean })[] = [
   {
     fieldPath: '.metadata.name',
-    rule: `self.metadata.name.matches('^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$')`,
+    rule: `self.metadata.name.matches(${celString(slugPattern)})`,
     message:
       'metadata.name becomes the subdomain of the app; write at most 40 lower-case letters, digits and inner hyphens, starting with a letter',
   },

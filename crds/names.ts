@@ -106,6 +106,9 @@ export const activator = { name: 'moorage-activator', component: 'activator', po
 
 const maximumSlugLength = 40;
 
+/** The form of an app's slug, which is the name of its HostedApp and its subdomain. */
+export const slugPattern = '^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$';
+
 /**
  * Makes a DNS label (RFC 1123) of any text: lower case, digits and inner hyphens, at most 40 characters
  * so that names derived from it (Jobs, pods) still fit in 63. Empty when nothing usable is left.

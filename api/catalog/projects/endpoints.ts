@@ -1,5 +1,7 @@
 // GET /api/projects and /api/projects/{slug}: the apps of this installation, with their state, stars and use.
 import { z } from 'zod';
+import { catalogSlugs } from '../../../crds/catalog-slugs.ts';
+import { slugPattern } from '../../../crds/names.ts';
 import { conditionalJson, defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { nextLink, pageFields } from '../paging.ts';
 import { orders } from './orders.ts';
@@ -28,6 +30,21 @@ const query = z.strictObject({
     .enum(orders)
     .default('name')
     .describe('name (by title), stars (the most first) or since (the newest first); what is not known comes last.'),
+});
+
+const params = z.strictObject({
+  slug: z
+    .string()
+    .min(1)
+    .max(100)
+    // In OpenAPI only: any other slug is answered with 404 and the nearest ones.
+    .meta({
+      anyOf: [
+        { type: 'string', enum: [...catalogSlugs] },
+        { type: 'string', pattern: slugPattern },
+      ],
+    })
+    .describe(`Slug of the app: one of the catalog (${catalogSlugs.join(', ')}), or that of a submitted app.`),
 });
 
 export function projectEndpoints(projects: Projects, baseUrl: string): Endpoint[] {
@@ -61,7 +78,7 @@ export function projectEndpoints(projects: Projects, baseUrl: string): Endpoint[
       summary: 'Get one hosted app',
       description:
         'The entry of the list, with the commit that is served, the use of the app in the last 24 hours, 7 and 30 days as the ledger records it, and its measured benchmark. What is not measured is null, with the reason in `unmeasured`.',
-      params: z.strictObject({ slug: z.string().min(1).max(100).describe('Slug of the app, such as pdf-translate') }),
+      params,
       output: projectDetail,
       freshSeconds,
       outputDescription: 'The app.',

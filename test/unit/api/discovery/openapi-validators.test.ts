@@ -7,11 +7,15 @@ import { Registry } from 'prom-client';
 import { test } from 'vitest';
 import { readAppSettings } from '../../../../api/apps/config.ts';
 import { createApi } from '../../../../api/create-api.ts';
+import { guideSlugs } from '../../../../api/catalog/guides/slugs.ts';
 import { openApi } from '../../../../api/discovery/openapi.ts';
 import { readModelSettings } from '../../../../api/models/config.ts';
 import { submitEndpoints } from '../../../../api/submit/endpoints.ts';
+import { slugCandidates } from '../../../../api/submit/slug.ts';
 import { GuardedFetcher } from '../../../../api/tools/fetch/guarded-fetcher.ts';
 import { readToolSettings } from '../../../../api/tools/config.ts';
+import { catalogSlugs } from '../../../../crds/catalog-slugs.ts';
+import { acceptedRepository } from '../../../../lib/repository.ts';
 import { baseUrl, sampleApps, sampleServices, silent, site } from '../../../support/api/sample.ts';
 
 /** Everything that an installation answers: every tool and every model; none of them is called. */
@@ -69,12 +73,12 @@ test('no field has a list of types other than one with null, which few generator
 interface Content {
   readonly content?: Readonly<Record<string, { readonly schema?: unknown }>>;
 }
-type Paths = Readonly<
-  Record<
-    string,
-    Readonly<Record<string, { readonly requestBody?: Content; readonly responses: Readonly<Record<string, Content>> }>>
-  >
->;
+interface Operation {
+  readonly parameters?: readonly { readonly name: string; readonly schema: Readonly<Record<string, unknown>> }[];
+  readonly requestBody?: Content;
+  readonly responses: Readonly<Record<string, Content>>;
+}
+type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 
 /** Texts of the schemas of all operations, by method and path: of request bodies, or of responses by status. */
 function schemas(part: 'request' | 'responses'): [string, string][] {
@@ -99,4 +103,22 @@ test('responses may get members later, as the page on versions promises, and req
   const requests = closed('request');
   for (const name of ['post /api/ask', 'post /api/compare', 'post /api/submit', 'post /t/web_search'])
     assert.ok(requests.includes(name), name);
+});
+
+test('the slugs of the catalog and of the guides are enumerated, and those of submitted apps have their form', () => {
+  const slugOf = (path: string): Readonly<Record<string, unknown>> => {
+    const { parameters = [] } = (document()['paths'] as Paths)[path]?.['get'] ?? {};
+    return parameters.find(({ name }) => name === 'slug')?.schema ?? {};
+  };
+  assert.deepEqual(slugOf('/api/agent-guides/{slug}')['enum'], guideSlugs);
+  const { type, anyOf } = slugOf('/api/projects/{slug}') as {
+    type?: string;
+    anyOf?: readonly [{ enum: readonly string[] }, { pattern: string }];
+  };
+  assert.deepEqual([type, anyOf?.length, anyOf?.[0].enum], ['string', 2, catalogSlugs]);
+  const form = new RegExp(anyOf?.[1].pattern ?? '', 'u');
+  const submitted = slugCandidates(acceptedRepository('https://github.com/Some-One/9-lives.ai'));
+  assert.ok(submitted.length > 0);
+  for (const slug of [...submitted, ...catalogSlugs]) assert.match(slug, form);
+  for (const slug of ['', 'Chat', '9-lives', 'a.b', `a${'b'.repeat(40)}`]) assert.doesNotMatch(slug, form);
 });
