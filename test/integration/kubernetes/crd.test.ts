@@ -148,7 +148,7 @@ test('status is written apart from spec, and shown by kubectl get', async () => 
   const [head, row] = (await server.kubectl('get', 'happ', 'shown', '-o', 'wide'))
     .split('\n')
     .map((line) => line.trim().split(/\s+/));
-  assert.deepEqual(head, ['NAME', 'REPO', 'PHASE', 'URL', 'COMMIT', 'AGE', 'READY', 'REASON', 'IDLE']);
+  assert.deepEqual(head, ['NAME', 'REPO', 'PHASE', 'URL', 'COMMIT', 'CHECKED', 'AGE', 'READY', 'REASON', 'IDLE']);
   assert.deepEqual(row?.toSpliced(5, 1), ['shown', source.repo, 'Live', status.url, '0123456', 'True', 'Serving']);
   assert.equal(
     await server.kubectl('get', 'moorage', '--field-selector', 'status.phase=Live', '-o', 'name'),

@@ -1,5 +1,6 @@
 // A database that is lost while the API runs: every endpoint that needs it answers 503 with Retry-After within five seconds, and works
 // again once the database does. Real PostgreSQL, frozen by SIGSTOP or behind a TCP proxy that freezes or resets.
+import { randomUUID } from 'node:crypto';
 import assert from 'node:assert/strict';
 import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
@@ -81,7 +82,7 @@ const calls: readonly Call[] = [
   {
     path: '/api/ask',
     body: { prompt: 'Hello' },
-    headers: { 'idempotency-key': 'an-idempotency-key' },
+    headers: { 'idempotency-key': randomUUID() },
     writes: true,
   },
   { path: '/api/ask', body: { prompt: 'Hello', stream: true }, writes: true },
@@ -89,8 +90,8 @@ const calls: readonly Call[] = [
   { path: '/v1/chat/completions', body: { model: 'alpha-v4-flash', messages }, writes: true },
   { path: '/v1/embeddings', body: { model: 'embed-small', input: 'Hello' }, writes: true },
   { path: '/t/ask_model', body: { prompt: 'Hello' }, writes: true },
-  { path: '/t/memory?s=outages', body: { action: 'set', key: 'a', value: 'b' }, writes: true },
-  { path: '/t/memory?s=outages', body: { action: 'list' } },
+  { path: `/t/memory?s=${randomUUID()}`, body: { action: 'set', key: 'a', value: 'b' }, writes: true },
+  { path: `/t/memory?s=${randomUUID()}`, body: { action: 'list' } },
   { path: '/t/artifacts/0000000000000000000000' },
   { path: '/api/usage' },
   { path: '/api/reconciliation' },

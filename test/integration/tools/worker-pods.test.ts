@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
 import { serialize } from 'node:v8';
 import { afterEach, describe, test } from 'vitest';
 import { z } from 'zod';
@@ -19,6 +20,7 @@ import { programFolder } from '../../../api/tools/engine/workers/worker-process.
 import type { WorkerCall, Workers } from '../../../api/tools/engine/workers/workers.ts';
 import { silent } from '../../support/api/sample.ts';
 import { freePort } from '../../support/free-port.ts';
+import { until } from '../../support/kubernetes/until.ts';
 import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 
 const main = join(programFolder, 'api/tools/engine/workers/remote/server-main.ts');
@@ -90,13 +92,13 @@ describe("a workers' pod", () => {
     const pod = await startPod(port);
     const workers = client(port);
     const running = workers.run(
-      { module, input: code('const until = Date.now() + 2500; while (Date.now() < until); "done"'), memoryMb: 192 },
+      { module, input: code('const end = Date.now() + 4000; while (Date.now() < end); "done"'), memoryMb: 192 },
       by('one'),
     );
-    await sleep(1_000);
-    // The same caller, who has his share already: it waits.
+    await sleep(2_000);
+    // The same caller, who has its share already: it waits.
     const waiting = workers.run(short, by('one'));
-    await sleep(300);
+    await sleep(500);
     const exited = once(pod, 'exit');
     pod.kill('SIGTERM');
     assert.match(JSON.stringify(await running), /done/);
@@ -152,20 +154,17 @@ describe('several pods', () => {
     const ends = (owner: string): Promise<void> =>
       assert.rejects(workers.run(endless, by(owner, { signal: gone.signal })));
     const calls = [ends('one'), ends('two')];
-    await sleep(500);
-    assert.deepEqual(running(pods), [1, 1]);
+    await until(() => isDeepStrictEqual(running(pods), [1, 1]));
     calls.push(ends('three'), ends('four'));
-    await sleep(500);
-    assert.deepEqual(running(pods), [2, 2]);
+    await until(() => isDeepStrictEqual(running(pods), [2, 2]));
     // The fifth waits at one of them, which is then asked to end.
     const fifth = workers.run(short, by('five'));
-    await sleep(500);
+    await until(() => pods.some((one) => one.tasks().waiting === 1));
     const waits = pods.filter((one) => one.tasks().waiting === 1);
     assert.equal(waits.length, 1);
     const others = pods.filter((one) => !waits.includes(one));
     const drained = waits[0]?.drain();
-    await sleep(500);
-    assert.equal(others[0]?.tasks().waiting, 1);
+    await until(() => others[0]?.tasks().waiting === 1);
     gone.abort();
     await Promise.all(calls);
     await drained;
