@@ -166,6 +166,7 @@ function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
     target: 'draft-2020-12',
     override: ({ jsonSchema }) => {
       asList(jsonSchema);
+      asForms(jsonSchema);
       // A response may get members within 1.x (docs/versioning.md), so none of its objects is closed.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
@@ -195,4 +196,27 @@ function asList(schema: z.core.JSONSchema.BaseSchema): void {
   if (!prefixItems.every((item) => isDeepStrictEqual(item, first))) return;
   delete schema.prefixItems;
   Object.assign(schema, { items: first, minItems: prefixItems.length, maxItems: prefixItems.length });
+}
+
+/**
+ * An object of which one of some fields is required becomes a whole object for each of them. Generators of clients take
+ * each alternative for a type by itself, and one that only says `required` for any value.
+ */
+function asForms(schema: z.core.JSONSchema.BaseSchema): void {
+  const { type, properties, required = [], additionalProperties, oneOf } = schema;
+  const choices = oneOf?.map((choice) => choice.required ?? []);
+  if (properties === undefined || choices === undefined || choices.some((names) => names.length === 0)) return;
+  const chosen = choices.flat();
+  delete schema.type;
+  delete schema.properties;
+  delete schema.required;
+  delete schema.additionalProperties;
+  schema.oneOf = choices.map((names) => ({
+    type,
+    properties: Object.fromEntries(
+      Object.entries(properties).filter(([name]) => names.includes(name) || !chosen.includes(name)),
+    ),
+    required: [...required, ...names],
+    additionalProperties,
+  })) as z.core.JSONSchema.BaseSchema[];
 }

@@ -61,7 +61,20 @@ function inputRows({ parameters, requestBody }: Operation): string[][] {
   const named = parameters.map(({ name, in: part, required, description = '', schema }) =>
     inputRow({ path: name, required, schema: { ...schema, description } }, part),
   );
-  return [...named, ...fieldsOf(schemaOf(requestBody)).map((field) => inputRow(field, 'body'))];
+  return [...named, ...fieldsOf(mergeForms(schemaOf(requestBody))).map((field) => inputRow(field, 'body'))];
+}
+
+/** One object with the fields of all forms of a body; required are those that every form requires. */
+function mergeForms(schema: Schema): Schema {
+  const { oneOf: forms, ...rest } = schema;
+  if (forms === undefined) return schema;
+  return {
+    ...rest,
+    properties: Object.assign({}, ...forms.map(({ properties }) => properties)) as NonNullable<Schema['properties']>,
+    required: forms
+      .map(({ required = [] }) => required)
+      .reduce((all, names) => all.filter((name) => names.includes(name))),
+  };
 }
 
 function inputRow({ path, schema, required }: Pick<Field, 'path' | 'schema' | 'required'>, part: string): string[] {

@@ -135,7 +135,15 @@ test(
       { env: { PYTHONDONTWRITEBYTECODE: '1' } },
     );
     const results = z
-      .array(z.object({ id: z.string(), status: z.number(), left: z.array(z.string()), parsed: z.boolean() }))
+      .array(
+        z.object({
+          id: z.string(),
+          status: z.number(),
+          left: z.array(z.string()),
+          untyped: z.boolean(),
+          parsed: z.boolean(),
+        }),
+      )
       .parse(JSON.parse(ran.stdout));
     assert.deepEqual(
       results.map(({ id }) => id),
@@ -143,6 +151,10 @@ test(
     );
     for (const { id, status } of results)
       assert.ok(calls.find((call) => call.id === id)?.headers[String(status)] !== undefined, `${id}: status ${status}`);
+    assert.deepEqual(
+      results.filter((one) => one.untyped).map(({ id }) => id),
+      [],
+    );
     await context.annotate(
       `${statuses(results)}; fields of a query that this generator does not know: ${results.flatMap(({ id, left }) => left.map((name) => `${id}.${name}`)).join(', ')}`,
     );

@@ -6,6 +6,7 @@ import inspect
 import json
 import pathlib
 import sys
+import typing
 
 from openapi_python_client.utils import snake_case as snake
 
@@ -16,9 +17,9 @@ client = package.Client(base_url=url, timeout=90.0)
 modules = {file.stem: f"{folder.name}.api.{file.parent.name}.{file.stem}" for file in folder.glob("api/*/*.py")}
 
 
-def value_of(parameter, given):
+def value_of(annotation, given):
     """A value as the annotation wants it: enums and models are made of plain JSON."""
-    options = [parameter.annotation, *getattr(parameter.annotation, "__args__", ())]
+    options = [annotation, *getattr(annotation, "__args__", ())]
     for option in options:
         if hasattr(option, "from_dict") and isinstance(given, dict):
             return option.from_dict(given)
@@ -32,7 +33,8 @@ def value_of(parameter, given):
 results = []
 for call in calls:
     module = importlib.import_module(modules[snake(call["id"])])
-    known = inspect.signature(module.sync_detailed, eval_str=True).parameters
+    # With the types that are only named, such as those of a union.
+    known = typing.get_type_hints(module.sync_detailed)
     given = {snake(name): value for name, value in {**call["params"], **call["query"]}.items()}
     # A name that the generated code uses itself gets an underscore or the part it stands in at its end.
     names = {name: next((one for one in (name, f"{name}_", f"{name}_query", f"{name}_path") if one in known), None) for name in given}
@@ -40,6 +42,8 @@ for call in calls:
     left = [name for name in given if names[name] is None]
     if "body" in known and call.get("body") is not None:
         sent["body"] = value_of(known["body"], call["body"])
+    # Untyped: the generator took the body for any value.
+    untyped = "body" in known and known["body"] is typing.Any
     response = module.sync_detailed(client=client, **sent)
-    results.append({"id": call["id"], "status": int(response.status_code), "left": left, "parsed": response.parsed is not None})
+    results.append({"id": call["id"], "status": int(response.status_code), "left": left, "untyped": untyped, "parsed": response.parsed is not None})
 print(json.dumps(results))

@@ -78,6 +78,12 @@ interface Operation {
   readonly requestBody?: Content;
   readonly responses: Readonly<Record<string, Content>>;
 }
+interface Form {
+  readonly type?: string;
+  readonly properties?: Readonly<Record<string, unknown>>;
+  readonly required?: readonly string[];
+  readonly additionalProperties?: unknown;
+}
 type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 
 /** Texts of the schemas of all operations, by method and path: of request bodies, or of responses by status. */
@@ -121,4 +127,27 @@ test('the slugs of the catalog and of the guides are enumerated, and those of su
   assert.ok(submitted.length > 0);
   for (const slug of [...submitted, ...catalogSlugs]) assert.match(slug, form);
   for (const slug of ['', 'Chat', '9-lives', 'a.b', `a${'b'.repeat(40)}`]) assert.doesNotMatch(slug, form);
+});
+
+test('each form of a request body is a whole object, which generators of clients take for a type', () => {
+  const forms = (path: string): readonly Form[] => {
+    const { requestBody } = (document()['paths'] as Paths)[path]?.['post'] ?? {};
+    return (requestBody?.content?.['application/json']?.schema as { oneOf?: readonly Form[] } | undefined)?.oneOf ?? [];
+  };
+  for (const path of ['/api/ask', '/api/compare']) {
+    assert.deepEqual(
+      forms(path).map(({ type, properties = {}, required, additionalProperties: others }) => ({
+        type,
+        said: Object.keys(properties).filter((name) => ['prompt', 'messages', 'system'].includes(name)),
+        required,
+        others,
+      })),
+      [
+        { type: 'object', said: ['prompt', 'system'], required: ['prompt'], others: false },
+        { type: 'object', said: ['messages', 'system'], required: ['messages'], others: false },
+      ],
+      path,
+    );
+  }
+  for (const [name, text] of schemas('request')) assert.doesNotMatch(text, /[[,]\{"required":\[[^\]]*\]\}/, name);
 });
