@@ -199,18 +199,15 @@ function asList(schema: z.core.JSONSchema.BaseSchema): void {
 }
 
 /**
- * An object of which one of some fields is required becomes a whole object for each of them. Generators of clients take
- * each alternative for a type by itself, and one that only says `required` for any value.
+ * Of an object of which one of some fields is required, each alternative becomes a whole object. Some generators of
+ * clients take an alternative for a type by itself, and one that only says `required` for any value; others (Go) send the
+ * fields of the object around the alternatives, which therefore keeps them.
  */
 function asForms(schema: z.core.JSONSchema.BaseSchema): void {
   const { type, properties, required = [], additionalProperties, oneOf } = schema;
   const choices = oneOf?.map((choice) => choice.required ?? []);
   if (properties === undefined || choices === undefined || choices.some((names) => names.length === 0)) return;
   const chosen = choices.flat();
-  delete schema.type;
-  delete schema.properties;
-  delete schema.required;
-  delete schema.additionalProperties;
   schema.oneOf = choices.map((names) => ({
     type,
     properties: Object.fromEntries(
