@@ -1,6 +1,9 @@
 // Authors and callers who mean harm: what they try comes to nothing, ends, and is reported to them in words.
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
+import { readInstallation } from '../../cluster/submit/installation.ts';
+import { pushSnapshot } from '../../cluster/submit/push.ts';
+import { takeSnapshot } from '../../cluster/submit/snapshot.ts';
 import { appsNamespace, baseUrl, deleteApps, get, kubectl, readApp, submit, withFiles } from '../support/cluster.ts';
 
 const names = [
@@ -162,7 +165,9 @@ async function submitAs(name: string, address: string): Promise<string> {
     'x-real-ip': address,
     forwarded: `for=${address}`,
   };
-  const repo = `http://git.moorage-git.svc.cluster.local/local/${name}`;
+  const repo = await withFiles(name, {}, async (folder) =>
+    pushSnapshot(await takeSnapshot(folder), name, await readInstallation()),
+  );
   const { status, body } = await get(new URL('/api/submit', baseUrl), {
     method: 'POST',
     headers,
