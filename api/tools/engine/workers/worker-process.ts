@@ -31,8 +31,11 @@ const limited =
 const reservedMb = 640;
 /** Loading a module takes well under a second; more on a busy machine, which is no fault of the call. */
 const startMs = 15_000;
-/** Of the time of a task that a process may wait for a processor; more is the machine's fault, not that of the input. */
-const starvedShare = 0.3;
+/**
+ * A task that had less than 40 % of a processor for its time ran out of it because of the machine, not because of its input.
+ * Three endless tasks on two processors have 67 % each.
+ */
+const starvedShare = 0.6;
 const outOfMemory =
   /out of memory|allocation failed|invalid (\w+ )?(size|length)|bad_alloc|memory allocation of|(failed to|cannot) allocate|unable to grow/i;
 
