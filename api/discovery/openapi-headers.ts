@@ -25,12 +25,7 @@ export const headerComponents: Json = Object.fromEntries(
 export function successHeaders(endpoint: Endpoint): Json {
   return {
     ...references(['X-Request-Id', ...byProblems(endpoint), ...byFreshness(endpoint)]),
-    ...Object.fromEntries(
-      Object.entries(endpoint.responseHeaders ?? {}).map(([name, description]) => [
-        name,
-        { description, schema: { type: 'string' } },
-      ]),
-    ),
+    ...own(endpoint.responseHeaders),
   };
 }
 
@@ -39,15 +34,18 @@ export function unchangedHeaders(): Json {
   return references(['X-Request-Id', 'ETag', 'Cache-Control']);
 }
 
-/** Of a problem with this status. */
-export function problemHeaders(status: number): Json {
-  return references([
-    'X-Request-Id',
-    'Cache-Control',
-    ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
-    ...(status === 402 ? (['RateLimit', 'RateLimit-Policy'] as const) : []),
-    ...([402, 409, 422, 429].includes(status) || status >= 500 ? (['Retry-After'] as const) : []),
-  ]);
+/** Of a problem of the endpoint with this status. */
+export function problemHeaders(endpoint: Endpoint, status: number): Json {
+  return {
+    ...references([
+      'X-Request-Id',
+      'Cache-Control',
+      ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
+      ...(status === 402 ? (['RateLimit', 'RateLimit-Policy'] as const) : []),
+      ...([402, 409, 422, 429].includes(status) || status >= 500 ? (['Retry-After'] as const) : []),
+    ]),
+    ...own(endpoint.problemHeaders),
+  };
 }
 
 /** Who spends a quota says what is left of it; who can be asked again says that he was. */
@@ -61,6 +59,13 @@ function byProblems({ problems }: Endpoint): HeaderName[] {
 
 function byFreshness({ freshSeconds }: Endpoint): HeaderName[] {
   return freshSeconds === undefined ? ['Cache-Control'] : ['ETag', 'Cache-Control'];
+}
+
+/** Headers that an endpoint describes itself. */
+function own(headers: Readonly<Record<string, string>> = {}): Json {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
+  );
 }
 
 function references(names: readonly HeaderName[]): Json {

@@ -153,7 +153,7 @@ function problems(endpoint: Endpoint): Json {
       status,
       {
         description: types.map((type) => `${type.title} (\`${type.slug}\`).`).join(' '),
-        headers: problemHeaders(status),
+        headers: problemHeaders(endpoint, status),
         content: { [problemMediaType]: { schema: { $ref: '#/components/schemas/Problem' } } },
       },
     ]),

@@ -44,7 +44,7 @@ import { jobProblems } from './engine/jobs/problems.ts';
 import { listEndpoint } from './list.ts';
 import * as problems from './problems.ts';
 import { serviceOff } from './services/backing-services.ts';
-import { costHeaders, jobCost } from './engine/cost.ts';
+import { costHeaderFields, costHeaders, jobCost } from './engine/cost.ts';
 import { rawResponse, refuseRaw } from './engine/raw.ts';
 import { refuseForeignChange, ToolReader, type Reading } from './engine/reading.ts';
 import type { StoredResponse, Replays } from './engine/replays.ts';
@@ -89,10 +89,8 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
     // What a tool keeps, it keeps for a caller.
     ...(tool.writes === true ? { readsOwnData: true } : {}),
     responseHeaders: {
-      'X-Cost-Usd': 'What the call cost, in USD; problems have it too. Absent while it is not known.',
-      'X-Charged-Usd': 'What you are charged for it, in USD.',
+      ...costHeaderFields,
       'X-Warnings': 'What was ignored of the call or may not look as intended, as a JSON list of texts.',
-      'X-Cost-Source': 'none, tariff, metered or pending; see cost_source.',
       ...(tool.artifacts === undefined
         ? {}
         : {
@@ -101,6 +99,7 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
           }),
     },
     problems: problemsOf(tool),
+    problemHeaders: costHeaderFields,
   };
   return [
     defineEndpoint({
@@ -253,6 +252,7 @@ function unknownEndpoints(toolRegistry: ToolRegistry): Endpoint[] {
       output: z.never(),
       outputDescription: 'Never returned.',
       problems: [problems.unknownTool],
+      problemHeaders: costHeaderFields,
       ...(method === 'GET' ? { head: 'as GET' as const } : {}),
       handler: ({ params }) => Promise.reject(refusal(() => toolRegistry.get(params.tool))),
     }),

@@ -1,6 +1,7 @@
 // GET /t: the list of tools, as a page for people and as JSON for programs.
 import { z } from 'zod';
 import { defineEndpoint, type Endpoint, ignoredFields } from '../http/index.ts';
+import { costHeaderFields } from './engine/cost.ts';
 import { listPage } from './list-page.ts';
 import { listTool, listedTool } from './listed-tool.ts';
 import type { ToolRegistry } from './engine/tool-registry.ts';
@@ -28,6 +29,7 @@ export function listEndpoint(toolRegistry: ToolRegistry, baseUrl: string): Endpo
     }),
     outputDescription: 'The tools.',
     produces: ['application/json', html],
+    problemHeaders: costHeaderFields,
     handler: async (_input, { mediaType }) =>
       mediaType === html ? listPage(listed.tools, baseUrl) : Promise.resolve(listed),
   });

@@ -189,7 +189,8 @@ const passedFields = {
     .nullish()
     .describe('How long a reasoning model thinks: none, minimal, low, medium, high or xhigh'),
   reasoning: z
-    .strictObject({ effort: efforts })
+    // Without a name of its own, generators of Go clients give its type the name of that of reasoning_effort.
+    .strictObject({ effort: efforts.meta({ 'x-go-type-name': 'ChatEffort' }) })
     .nullish()
     .describe('{"effort": "low"}: another form of reasoning_effort'),
   verbosity: z.enum(['low', 'medium', 'high']).nullish().describe('low, medium or high'),

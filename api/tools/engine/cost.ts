@@ -100,6 +100,13 @@ export function costHeaders({ known, charged, source }: Cost): Record<string, st
   };
 }
 
+/** What each of them says. */
+export const costHeaderFields = {
+  'X-Cost-Usd': 'What the call cost, in USD; absent while it is not known.',
+  'X-Charged-Usd': 'What you are charged for it, in USD.',
+  'X-Cost-Source': 'none, tariff, metered or pending; see cost_source.',
+} as const;
+
 /** Of what is never charged for, such as a refused call or the download of a file. */
 export const noCost: Cost = { known: zero, charged: zero, pending: 0, source: 'none' };
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../../http/index.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../../billing/index.ts';
-import { costHeaders, noCost } from '../cost.ts';
+import { costHeaderFields, costHeaders, noCost } from '../cost.ts';
 import { rawResponse } from '../raw.ts';
 import { type ArtifactStore, isArtifactId } from './artifact-store.ts';
 import { unknownFile } from './problems.ts';
@@ -42,6 +42,7 @@ export function artifactEndpoint(artifacts: Pick<ArtifactStore, 'get'>): Endpoin
     outputDescription: 'The bytes of the file.',
     produces: ['*/*'],
     problems: [unknownFile, ledgerUnavailable, ledgerUnconfigured],
+    problemHeaders: costHeaderFields,
     async handler({ params: { id } }) {
       const file = await artifacts.get(id);
       if (file === undefined)

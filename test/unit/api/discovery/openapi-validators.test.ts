@@ -17,6 +17,7 @@ import { readToolSettings } from '../../../../api/tools/config.ts';
 import { catalogSlugs } from '../../../../crds/catalog-slugs.ts';
 import { acceptedRepository } from '../../../../lib/repository.ts';
 import { baseUrl, sampleApps, sampleServices, silent, site } from '../../../support/api/sample.ts';
+import { openApiDocument } from '../../../support/discovery/client-calls.ts';
 
 /** Everything that an installation answers: every tool and every model; none of them is called. */
 const { endpoints } = createApi({
@@ -150,4 +151,16 @@ test('each form of a request body is a whole object, which generators of clients
     );
   }
   for (const [name, text] of schemas('request')) assert.doesNotMatch(text, /[[,]\{"required":\[[^\]]*\]\}/, name);
+});
+
+test('every problem of a path at /t declares the headers by which it says what it cost, and no other problem does', () => {
+  const { paths } = openApiDocument.parse(document());
+  for (const [path, methods] of Object.entries(paths))
+    for (const { operationId, responses } of Object.values(methods))
+      for (const [status, { headers = {} }] of Object.entries(responses).filter(([code]) => Number(code) >= 400))
+        assert.deepEqual(
+          ['X-Cost-Usd', 'X-Charged-Usd', 'X-Cost-Source'].filter((name) => name in headers),
+          /^[/]t([/]|$)/.test(path) ? ['X-Cost-Usd', 'X-Charged-Usd', 'X-Cost-Source'] : [],
+          `${operationId} ${status}`,
+        );
 });
