@@ -23,7 +23,7 @@ export {
   zero,
 } from './ledger/money.ts';
 export { openLedgerDatabase } from './database/open.ts';
-export { dailyLimitMetrics, overrunMetrics } from './metrics.ts';
+export { dailyLimitMetrics, overrunMetrics, readForScrape } from './metrics.ts';
 export { isDoubtful, type LookupResult, reconcile } from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';
 export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';

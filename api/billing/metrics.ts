@@ -1,6 +1,7 @@
 // Metrics of the ledger and the quotas. Labels are kinds and states from here: sets that cannot grow.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { runWithoutRetries } from './database/database.ts';
 import type { Payer } from './payer.ts';
 
 export interface BillingMetrics {
@@ -37,7 +38,7 @@ export function billingMetrics(registry: Registry, counts: BillingCounts): Billi
     labelNames: ['state'],
     registers,
     async collect() {
-      const now = await inTime(counts.holds());
+      const now = await readForScrape(counts.holds);
       this.reset();
       for (const [state, count] of Object.entries(now ?? {})) this.set({ state }, count);
     },
@@ -47,7 +48,7 @@ export function billingMetrics(registry: Registry, counts: BillingCounts): Billi
     help: 'Seconds for which the oldest pending cost has been looked up; 0 if there is none.',
     registers,
     async collect() {
-      setOrRemove(this, await inTime(counts.oldestPendingSeconds()));
+      setOrRemove(this, await readForScrape(counts.oldestPendingSeconds));
     },
   });
   const audit = auditMetrics(registers);
@@ -93,7 +94,7 @@ export function databaseMetrics(registry: Registry, answers: () => Promise<unkno
     help: '1 if the database answered at this scrape, else 0. Absent if none is configured.',
     registers: [registry],
     async collect() {
-      this.set((await inTime(answers().then(() => true))) === true ? 1 : 0);
+      this.set((await readForScrape(() => answers().then(() => true))) === true ? 1 : 0);
     },
   });
 }
@@ -111,7 +112,7 @@ export function dailyLimitMetrics(registry: Registry, limitUsd: number, usedUsd:
     help: 'What of the daily limit is used or held today (UTC), in USD.',
     registers,
     async collect() {
-      setOrRemove(this, await inTime(usedUsd()));
+      setOrRemove(this, await readForScrape(usedUsd));
     },
   });
 }
@@ -124,7 +125,7 @@ export function overrunMetrics(registry: Registry, today: () => Promise<{ calls:
       help,
       registers: [registry],
       async collect() {
-        const now = await inTime(today());
+        const now = await readForScrape(today);
         setOrRemove(this, now === undefined ? undefined : read(now));
       },
     });
@@ -146,12 +147,15 @@ function setOrRemove(gauge: Gauge, value: number | undefined): void {
   else gauge.set(value);
 }
 
-/** undefined where it fails or takes too long. */
-async function inTime<T>(reading: Promise<T>): Promise<T | undefined> {
+/**
+ * Reads from the database for a gauge. Without a retry: the next scrape is one, and a scraper that gives up before the
+ * last retry would not see that the database is away. @returns undefined where it fails or takes too long
+ */
+export async function readForScrape<T>(read: () => Promise<T>): Promise<T | undefined> {
   const ending = new AbortController();
   const late = sleep(limitMs, undefined, { signal: ending.signal, ref: false }).catch(() => undefined);
   try {
-    return await Promise.race([reading.catch(() => undefined), late]);
+    return await Promise.race([runWithoutRetries(read).catch(() => undefined), late]);
   } finally {
     ending.abort();
   }

@@ -1,5 +1,6 @@
 // Metrics of metering. Labels are classes and reasons from here: sets that cannot grow.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { readForScrape } from '../billing/index.ts';
 
 export interface MeteringMetrics {
   readonly events: Counter<'class'>;
@@ -23,8 +24,7 @@ export function meteringMetrics(
     labelNames: ['state'],
     registers,
     async collect() {
-      // A scrape must not fail because the database is away.
-      const now = await standing().catch(() => undefined);
+      const now = await readForScrape(standing);
       this.reset();
       for (const [state, count] of Object.entries(now ?? {})) this.set({ state }, count);
     },

@@ -1,5 +1,6 @@
 // Metrics of receipts: how far the signed record is behind the ledger.
 import { Counter, Gauge, type Registry } from 'prom-client';
+import { readForScrape } from '../billing/index.ts';
 
 export interface ReceiptMetrics {
   readonly failures: Counter;
@@ -17,8 +18,7 @@ export interface Lag {
 /** Makes the metrics; `lag` runs at each scrape, undefined where it is not known. */
 export function receiptMetrics(registry: Registry, lag: () => Promise<Lag | undefined>): ReceiptMetrics {
   const registers = [registry];
-  // A scrape must not fail because the database is away.
-  const read = async (): Promise<Lag | undefined> => lag().catch(() => undefined);
+  const read = (): Promise<Lag | undefined> => readForScrape(lag);
   new Gauge({
     name: 'moorage_receipts_days_behind',
     help: 'Days (UTC) that have ended and are not sealed yet. Absent where nothing is signed.',

@@ -1,5 +1,6 @@
 // Metrics of the reconciliation, read from what is stored: every replica shows the same.
 import { Gauge, type Registry } from 'prom-client';
+import { readForScrape } from '../billing/index.ts';
 import { comparisonNames } from './result.ts';
 
 export interface ReconciliationStanding {
@@ -14,7 +15,7 @@ export function reconciliationMetrics(
   standing: () => Promise<ReconciliationStanding | undefined>,
 ): void {
   const registers = [registry];
-  const read = (): Promise<ReconciliationStanding | undefined> => standing().catch(() => undefined);
+  const read = (): Promise<ReconciliationStanding | undefined> => readForScrape(standing);
   const difference = (name: string, help: string, of: 'events' | 'usd'): void => {
     new Gauge({
       name,

@@ -12,10 +12,16 @@ const taskStatementMs = 15_000;
 const lastingStatementMs = 3_600_000;
 
 const tasks = new AsyncLocalStorage<true>();
+const singleTries = new AsyncLocalStorage<true>();
 
 /** Runs work that no caller waits for: its statements may take as long as the server lets them. */
 export function runAsTask<T>(work: () => Promise<T>): Promise<T> {
   return tasks.run(true, work);
+}
+
+/** Runs work that is repeated soon anyway, such as what a scrape reads: its statements fail at the first failure. */
+export function runWithoutRetries<T>(work: () => Promise<T>): Promise<T> {
+  return singleTries.run(true, work);
 }
 
 /** A statement that each connection parses and plans once, under its name. */
@@ -137,12 +143,13 @@ async function inTime<T>(work: (limitMs: number) => Promise<T>): Promise<T> {
 
 async function retrying<T>(harmless: 'any' | 'rolled back', limitMs: number, work: () => Promise<T>): Promise<T> {
   const since = performance.now();
+  const tries = singleTries.getStore() === true ? 1 : 5;
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await work();
     } catch (error) {
       const isLate = performance.now() - since > limitMs;
-      if (attempt === 5 || isLate || !isTransient(error, harmless)) throw error;
+      if (attempt === tries || isLate || !isTransient(error, harmless)) throw error;
       await sleep(Math.random() * 5 * 4 ** attempt);
     }
   }

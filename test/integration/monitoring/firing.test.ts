@@ -20,7 +20,8 @@ beforeAll(async () => {
     api: {
       MOORAGE_LEDGER_AUDIT_SECONDS: '1',
       MOORAGE_FREE_QUOTA_USD: '1',
-      MOORAGE_DAILY_CAP_USD: '0.05',
+      // Room for all calls of these tests, however many fail or wait for their cost, before the one that costs $0.45.
+      MOORAGE_DAILY_CAP_USD: '0.5',
       MOORAGE_METERING_GRACE_SECONDS: '5',
     },
   });
@@ -81,15 +82,8 @@ test('a cost that the router does not report, for half an hour', async () => {
   assert.match(await summaryOf('MoorageCostsPending'), /^The cost of a model call has been looked up for 31m /);
 });
 
-test('a daily limit that is almost used up', async () => {
-  await useUpQuota(lab);
-  assert.match(
-    await summaryOf('MoorageDailyLimitNear'),
-    /^\d+(\.\d+)?% of the daily limit of the platform key is used$/,
-  );
-});
-
 test('a call that cost more than was reserved for it, until the operator lifts its stop', async () => {
+  // This test must run while the daily limit has room: afterwards, calls are refused for that reason.
   lab.faults.isRouterDear = true;
   assert.equal(await ask(lab, 'Hello', '203.0.114.1'), 200);
   lab.faults.isRouterDear = false;
@@ -99,6 +93,14 @@ test('a call that cost more than was reserved for it, until the operator lifts i
     client.query('update ledger.overrun set lifted_at = now() where lifted_at is null'),
   );
   await ended('MoorageCallAboveHold');
+});
+
+test('a daily limit that is almost used up', async () => {
+  await useUpQuota(lab);
+  assert.match(
+    await summaryOf('MoorageDailyLimitNear'),
+    /^\d+(\.\d+)?% of the daily limit of the platform key is used$/,
+  );
 });
 
 test('a use that is gone of a day that was reconciled, and a day that was not', async () => {

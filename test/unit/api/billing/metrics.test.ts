@@ -2,7 +2,14 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { test } from 'vitest';
-import { billingMetrics, dailyLimitMetrics, databaseMetrics } from '../../../../api/billing/metrics.ts';
+import { Database } from '../../../../api/billing/database/database.ts';
+import { DatabaseUnavailable } from '../../../../api/billing/database/failures.ts';
+import { platformAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
+import { billingMetrics, dailyLimitMetrics, databaseMetrics, overrunMetrics } from '../../../../api/billing/metrics.ts';
+import { meteringMetrics } from '../../../../api/metering/metrics.ts';
+import { receiptMetrics } from '../../../../api/receipts/metrics.ts';
+import { reconciliationMetrics } from '../../../../api/reconciliation/metrics.ts';
 
 /** The samples of a scrape. */
 async function samples(registry: Registry): Promise<string[]> {
@@ -35,6 +42,54 @@ test('a database that is away makes what is read of it absent, and is itself rep
   dailyLimitMetrics(registry, 5, away);
   databaseMetrics(registry, away);
   assert.deepEqual(await samples(registry), ['moorage_daily_limit_usd 5', 'moorage_database_up 0']);
+});
+
+test('a scrape sends each statement once to a database that refuses it, while a call retries', async () => {
+  const sent: string[] = [];
+  const refuse = (): Promise<never> => Promise.reject(new DatabaseUnavailable('refused'));
+  const ledger = new Ledger(
+    new Database({
+      connections: 1,
+      rows({ name }) {
+        sent.push(name);
+        return refuse();
+      },
+      script: refuse,
+      transaction: refuse,
+      close: () => Promise.resolve(),
+    }),
+  );
+  const registry = new Registry();
+  billingMetrics(registry, { holds: () => ledger.counts(), oldestPendingSeconds: () => ledger.oldestPending() });
+  dailyLimitMetrics(registry, 5, async () => {
+    await ledger.budget({ account: platformAccount('openrouter'), limit: null });
+    return 0;
+  });
+  overrunMetrics(registry, async () => ({ calls: (await ledger.overruns()).calls, excessUsd: 0 }));
+  databaseMetrics(registry, () => ledger.ping());
+  assert.deepEqual(await samples(registry), ['moorage_daily_limit_usd 5', 'moorage_database_up 0']);
+  assert.deepEqual(
+    [...sent].sort(),
+    ['budget', 'counts', 'oldest-pending', 'overruns', 'overruns', 'ping'].map((name) => `ledger-${name}`),
+  );
+
+  sent.length = 0;
+  await assert.rejects(ledger.counts(), DatabaseUnavailable);
+  assert.equal(sent.length, 5);
+});
+
+test('a scrape ends although the database never answers', async () => {
+  const registry = new Registry();
+  const never = (): Promise<never> => new Promise(() => undefined);
+  billingMetrics(registry, { holds: never, oldestPendingSeconds: never });
+  databaseMetrics(registry, never);
+  meteringMetrics(registry, never);
+  receiptMetrics(registry, never);
+  reconciliationMetrics(registry, never);
+  const read = (await samples(registry)).filter((line) =>
+    /^moorage_(database|ledger|receipts_.*behind|reconciliation|metering_requests_unaccounted)/.test(line),
+  );
+  assert.deepEqual(read, ['moorage_database_up 0']);
 });
 
 test('an audit is absent until there was one', async () => {
