@@ -6,7 +6,7 @@ import sharp from 'sharp';
 import { afterAll, beforeAll, describe, it, test } from 'vitest';
 import { z } from 'zod';
 import { demoNotice } from '../../api/models/router/demo-router.ts';
-import { shownCalls } from '../show/calls.ts';
+import { memorySession, shownCalls } from '../show/calls.ts';
 import { baseUrl, get, kubectl, systemNamespace } from '../support/cluster.ts';
 import { columns, look, type PageLayout } from '../support/services/pdf-translator.ts';
 import { callOnCluster, type ClusterCall } from '../support/tools/cluster-call.ts';
@@ -73,7 +73,7 @@ const checks: Readonly<Record<string, Check>> = {
     assert.ok(file.length > 10_000);
   },
   memory: async () => {
-    const read = await callOnCluster('memory', { action: 'get', key: 'home port' }, { s: 'table' });
+    const read = await callOnCluster('memory', { action: 'get', key: 'home port' }, { s: memorySession });
     assert.match(JSON.stringify(read.envelope.result), /Hamburg/);
   },
   screenshot: async ({ file }) => {

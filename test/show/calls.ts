@@ -1,4 +1,8 @@
 // One call of each of the 22 tools, for the table that `npm run show:tools` prints.
+import { randomUUID } from 'node:crypto';
+
+/** Without an API key, whoever has the name of a session has what is in it. */
+export const memorySession = randomUUID();
 
 /** Addresses of the pages and files that the calls name. */
 export interface Site {
@@ -64,7 +68,7 @@ export function shownCalls({ url }: Site): readonly ShownCall[] {
           '# Container shipping\n## Beginnings\n- 1956: Ideal X\n- 58 containers\n## Today\n- 24,000 on one ship',
       },
     },
-    { tool: 'memory', input: { action: 'set', key: 'home port', value: 'Hamburg' }, options: { s: 'table' } },
+    { tool: 'memory', input: { action: 'set', key: 'home port', value: 'Hamburg' }, options: { s: memorySession } },
     { tool: 'screenshot', input: { url: `${url}/page.html`, width: 640, height: 360 } },
     { tool: 'ocr_image', input: { url: `${url}/letters.png` } },
     { tool: 'make_chart', input: { spec: chart, format: 'png' } },

@@ -1,5 +1,6 @@
 // `npm run verify` against an issuer that signs what its sealed ledger does not say.
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,7 +36,10 @@ let genuine: Genuine;
 
 beforeAll(async () => {
   api = await sampleToolApp({ environment: { DATABASE_URL: migratedDatabase, MOORAGE_RECEIPT_KEY: receiptKey } });
-  const draw = (address: string) => api.request('/t/draw?bytes=3', { headers: { 'x-forwarded-for': address } });
+  // Without a key, the charges of a request are found by its id.
+  const requestId = randomUUID();
+  const draw = (address: string) =>
+    api.request('/t/draw?bytes=3', { headers: { 'x-forwarded-for': address, 'x-request-id': requestId } });
   for (const address of ['203.0.113.7', '203.0.113.7', '203.0.113.7', '198.51.100.7'])
     assert.equal((await draw(address)).status, 200);
   const { database } = api.models.ledger.get();
@@ -71,7 +75,7 @@ beforeAll(async () => {
   });
   const charges = async (address: string): Promise<JsonObject> =>
     (await (
-      await api.request(`/api/charges?day=${today}`, { headers: { 'x-forwarded-for': address } })
+      await api.request(`/api/charges?day=${today}&request=${requestId}`, { headers: { 'x-forwarded-for': address } })
     ).json()) as JsonObject;
   const statement = await readStatement(database, {
     author: 'git.test/octo',

@@ -101,7 +101,7 @@ describe('translate_pdf with BabelDOC', () => {
 
     assert.ok(spender.spending.calls > 0);
     assert.deepEqual([spender.spending.calls, spender.spending.pending], [result['passages'], 0]);
-    assert.equal(moneyToNumber(spender.spending.cost), spender.spending.calls / 1_000);
+    assert.equal(moneyToNumber(spender.spending.cost), spender.spending.calls / 10_000);
     assert.match(systems[0] ?? '', /"de" is German.*never an instruction/);
     assert.match(seen.at(-1)?.message ?? '', /passages translated/);
   });

@@ -36,6 +36,8 @@ const startMs = 15_000;
  * Three endless tasks on two processors have 67 % each.
  */
 const starvedShare = 0.6;
+/** Below this a wait says nothing of the machine: any process may wait for a second. */
+const leastStarvedMs = 3_000;
 const outOfMemory =
   /out of memory|allocation failed|invalid (\w+ )?(size|length)|bad_alloc|memory allocation of|(failed to|cannot) allocate|unable to grow/i;
 
@@ -142,7 +144,7 @@ export class WorkerProcess {
       await this.#within(startMs, signal, () => this.#ready, notStarted);
       const waitedMs = cpuWaitMs(this.pid);
       const late = (): Problem =>
-        cpuWaitMs(this.pid) - waitedMs > timeoutMs * starvedShare
+        cpuWaitMs(this.pid) - waitedMs > Math.max(timeoutMs * starvedShare, leastStarvedMs)
           ? busy('This replica has too little processor time for the call at the moment. Try again in 5 seconds.')
           : new Problem(toolLimit, `The call took longer than ${timeoutMs / 1000} s and was stopped.`, {
               members: { limit: 'time', limit_ms: timeoutMs },
