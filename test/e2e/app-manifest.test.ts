@@ -4,6 +4,9 @@ import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { z } from 'zod';
 import { authorContact } from '../../crds/author-contact.ts';
+import { readInstallation } from '../../cluster/submit/installation.ts';
+import { pushSnapshot } from '../../cluster/submit/push.ts';
+import { takeSnapshot } from '../../cluster/submit/snapshot.ts';
 import {
   appUrl,
   baseUrl,
@@ -76,6 +79,9 @@ async function post(name: string, more: { contact?: string; note?: string } = {}
 
 test('attack: whoever submits a repository first claims its contact; a token that the author commits takes it back', async () => {
   const stranger = { contact: 'mallory@example.org', note: 'Buy coins at evil.example' };
+  await withFiles(names.owned, {}, async (folder) =>
+    pushSnapshot(await takeSnapshot(folder), names.owned, await readInstallation()),
+  );
   const claimed = await post(names.owned, stranger);
   assert.deepEqual([claimed.contact_from, claimed.contact_verified], ['submission', false]);
   const { ownership } = await post(names.owned, { contact: 'me@example.org' });
