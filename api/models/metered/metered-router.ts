@@ -181,7 +181,11 @@ export class MeteredRouter {
   }
 
   async #closeFailed(reserved: ReservedCall, failure: RouterFailure, latencyMs: number): Promise<Settlement> {
-    if (!failure.costsNothing) return this.#pend(reserved, failure.reference, { latencyMs });
+    if (!failure.costsNothing) {
+      // The router reported the failure itself and sent no tokens: without a record of its own, it has billed nothing.
+      const estimate = failure.kind === 'broken' && failure.status !== undefined ? zero : undefined;
+      return this.#pend(reserved, failure.reference, { latencyMs }, estimate);
+    }
     const quota = await this.#options.holds.release(reserved.hold);
     await this.#releaseMargin(reserved);
     return { cost: undefined, charged: zero, source: 'none', latencyMs, quota };
@@ -211,6 +215,7 @@ export class MeteredRouter {
     reserved: ReservedCall,
     reference: string | undefined,
     measured: Partial<Usage> & { latencyMs: number },
+    estimate = estimateOf(reserved.call, measured),
   ): Promise<Settlement> {
     const { holds, metrics, log } = this.#options;
     const { call, hold } = reserved;
@@ -219,7 +224,7 @@ export class MeteredRouter {
     await holds.pend(hold, {
       reference: reference ?? null,
       usage: usageOf(reserved, measured),
-      estimate: estimateOf(call, measured),
+      estimate,
     });
     if (call.payer.key !== undefined) holds.track(this.#lookUpSoon(reserved, reference, call.payer.key));
     return { cost: undefined, charged: zero, source: 'pending', latencyMs: measured.latencyMs, quota: hold.quota };
