@@ -30,7 +30,7 @@ test('draws a Vega-Lite specification as PNG and SVG', async () => {
     ['png', 'vega-lite', [], 'image/png', 'chart.png'],
   );
   assert.ok((await coloursOf(artifact?.bytes)) > 2);
-  const { svg } = await chart(JSON.stringify(example));
+  const { svg } = await chart(example);
   for (const text of ['Feb', 'sales', 'month']) assert.ok(svg.includes(`>${text}</text>`), text);
 });
 
