@@ -34,7 +34,8 @@ for (const [kind, connect] of Object.entries(kinds))
     const connected = (): ConnectedClient => client ?? assert.fail('not connected');
 
     test('finds the tools', () => {
-      const own = connected().tools.filter((name) => !name.includes('.'));
+      // Over MCP, search_tools and call_tool find and call the operations of apps.
+      const own = connected().tools.filter((name) => !['search_tools', 'call_tool'].includes(name));
       assert.equal(own.length, 22, own.join(', '));
     });
     for (const job of toolJobs(place, (name, fields) => connected().call(name, fields))) does(job);

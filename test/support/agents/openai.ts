@@ -144,14 +144,14 @@ export function openAiJobs({ baseUrl, fetch }: Place): Job[] {
       },
     },
     {
-      name: 'a model that is not there: the error names those that are',
+      name: 'a model that does not exist: the error names where models are listed',
       run: async () => {
         const error = await chat.create({ model: 'gpt-4', messages: question }).then(
           () => assert.fail('answered'),
           (thrown: unknown) => thrown,
         );
-        assert.ok(error instanceof OpenAI.APIError && error.status === 400, String(error));
-        assert.match(error.message, /beta-K3/);
+        assert.ok(error instanceof OpenAI.APIError && error.status === 404, String(error));
+        assert.match(error.message, /GET \/v1\/models/);
         return error.message.slice(0, 120);
       },
     },
