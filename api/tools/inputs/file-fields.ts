@@ -2,12 +2,17 @@
 // three, and takes exactly one.
 import { z } from 'zod';
 import { urlField } from '../fetch/url-field.ts';
+import { dataBytes } from './data-bytes.ts';
+import { readableRule } from './field-rules.ts';
 
 /** Bytes of a file that fit into the largest body that is read, and the characters of base64 that these are. */
 export const maxDataMegabytes = 3;
 const maxDataCharacters = Math.ceil((maxDataMegabytes * 1_048_576) / 3) * 4;
 
 export const fileFieldNames = ['url', 'data', 'artifact'] as const;
+
+/** An id, alone or at the end of a URL or path; whether it is of this installation is known where the file is read. */
+const artifactPattern = /(?:^|t\/artifacts\/)[\w-]{22}(?:[?#]\S*)?\s*$/;
 
 /** What a caller sends of a file. */
 export interface GivenFile {
@@ -31,12 +36,14 @@ export function fileFields(what: string, others: readonly string[] = []): FileFi
       .string()
       .min(1)
       .max(maxDataCharacters)
+      .superRefine(readableRule(dataBytes))
       .optional()
       .describe(`Bytes of ${what} in base64, at most ${maxDataMegabytes} MB, or a data: URL; alternative to url.`),
     artifact: z
       .string()
       .min(1)
       .max(500)
+      .regex(artifactPattern, 'is neither the id nor the URL of a file that this installation created')
       .optional()
       .describe('File of an earlier call: artifact.url, or the id at its end; alternative to url.'),
   };

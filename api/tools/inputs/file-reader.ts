@@ -8,7 +8,7 @@ import type { Fetcher } from '../fetch/fetcher.ts';
 import { toolLimit } from '../problems.ts';
 import type { Artifact } from '../tool.ts';
 import { dataBytes } from './data-bytes.ts';
-import { requireOne } from './exactly-one.ts';
+import { requireOne } from './field-rules.ts';
 import { fileFieldNames, type GivenFile } from './file-fields.ts';
 
 export interface FileSources {

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { backingServices, type ServiceUrls } from '../../../api/tools/services/backing-services.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
+import { urlPattern } from '../../../api/tools/fetch/url-field.ts';
 import { checkPushUrl } from '../../../api/a2a/push/push-config.ts';
 import { sendPush } from '../../../api/a2a/push/push-deliveries.ts';
 import { builtinTools } from '../../../api/tools/builtin/all.ts';
@@ -22,7 +23,7 @@ import { urlServices } from '../../support/tools/url-services.ts';
 const schemaOf = z.looseObject({
   properties: z.record(
     z.string(),
-    z.looseObject({ format: z.string().optional(), description: z.string().optional() }),
+    z.looseObject({ pattern: z.string().optional(), description: z.string().optional() }),
   ),
   required: z.array(z.string()).default([]),
 });
@@ -40,7 +41,7 @@ function inputOf(tool: Tool): z.output<typeof schemaOf> {
 function urlFields(tools: readonly Tool[]): Field[] {
   return tools.flatMap((tool) =>
     Object.entries(inputOf(tool).properties)
-      .filter(([name, { format }]) => format === 'uri' || /(?:^|_)ur[li]s?$/.test(name))
+      .filter(([name, { pattern }]) => pattern === urlPattern.source || /(?:^|_)ur[li]s?$/.test(name))
       .map(([name]) => ({ tool, name })),
   );
 }
@@ -172,10 +173,13 @@ describe('addresses in the input of tools', () => {
     assert.deepEqual(found.map(({ tool }) => tool.name).toSorted(), readers.toSorted());
   });
 
-  it('are known by their format wherever a description speaks of an address to fetch', () => {
+  it('are known by their pattern wherever a description speaks of an address to fetch', () => {
     const untold = tools.flatMap((tool) =>
       Object.entries(inputOf(tool).properties)
-        .filter(([, { description = '', format }]) => /https?:\/\/|public http/.test(description) && format !== 'uri')
+        .filter(
+          ([, { description = '', pattern }]) =>
+            /https?:\/\/|public http/.test(description) && pattern !== urlPattern.source,
+        )
         .map(([name]) => `${tool.name}.${name}`),
     );
     assert.deepEqual(untold, []);
@@ -200,7 +204,7 @@ describe('addresses in the input of tools', () => {
         );
       }
       assert.deepEqual(
-        [...new Set(reasons)].filter((reason) => reason !== 'invalid'),
+        [...new Set(reasons)].filter((reason) => reason !== 'invalid-request'),
         ['url-refused'],
         `${field.tool.name}.${field.name}`,
       );
@@ -272,6 +276,5 @@ describe('addresses in the input of tools', () => {
 });
 
 function reasonOf(error: unknown): string {
-  if (error instanceof z.ZodError) return 'invalid';
   return error instanceof Problem ? error.type.slug : String(error);
 }

@@ -1,5 +1,6 @@
 // Calls a tool as the runner does: input by its fields and aliases, output checked, and an artifact to look at.
 import assert from 'node:assert/strict';
+import { readPart } from '../../../api/http/index.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Artifact, Tool, ToolContext } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
@@ -61,7 +62,7 @@ export async function call(
   context: Partial<ToolContext> = {},
 ): Promise<{ result: Record<string, unknown>; artifact: Artifact | undefined }> {
   const given = Object.fromEntries(Object.entries(input).map(([name, value]) => [tool.aliases[name] ?? name, value]));
-  const answer = await tool.run(tool.input.parse(given), contextWith(context));
+  const answer = await tool.run(readPart('query', tool.input, given), contextWith(context));
   return { result: tool.output.parse(answer.result), artifact: answer.artifact };
 }
 

@@ -1,5 +1,6 @@
 // What a tool knows of a call, for tests that run one by itself.
 import { pino } from 'pino';
+import { readPart } from '../../../api/http/index.ts';
 import type { Spender } from '../../../api/tools/engine/spender.ts';
 import type { Progress, Tool, ToolAnswer, ToolContext } from '../../../api/tools/tool.ts';
 
@@ -33,7 +34,7 @@ export async function runTool(
   input: Record<string, unknown>,
   context: ToolContext = toolContext(),
 ): Promise<ToolAnswer<Record<string, unknown>>> {
-  const answer = await tool.run(tool.input.parse(input), context);
+  const answer = await tool.run(readPart('query', tool.input, input), context);
   return { ...answer, result: tool.output.parse(answer.result) };
 }
 

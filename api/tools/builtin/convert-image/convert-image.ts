@@ -1,6 +1,7 @@
 // The tool convert_image: converts an image to another format, size or quality.
 import { z } from 'zod';
-import { fileAliases, fileFields, maxDataMegabytes } from '../../inputs/file-fields.ts';
+import { requireOneRule } from '../../inputs/field-rules.ts';
+import { fileAliases, fileFieldNames, fileFields, maxDataMegabytes } from '../../inputs/file-fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
 import { pictureFormat } from '../../inputs/picture-format.ts';
 import { imageFormats, type ImageTask } from './image-worker.ts';
@@ -9,31 +10,33 @@ import { defineTool, type Tool } from '../../tool.ts';
 
 const maxBytes = 20_000_000;
 
-const input = z.strictObject({
-  ...fileFields('the image'),
-  format: pictureFormat(imageFormats)
-    .prefault('png')
-    .describe('Target format: png (default), jpeg (or jpg), webp, avif or gif.'),
-  width: z
-    .int()
-    .min(1)
-    .max(8_192)
-    .optional()
-    .describe('Target width in pixels, up to 8192. If only width is set, the height follows in proportion.'),
-  height: z
-    .int()
-    .min(1)
-    .max(8_192)
-    .optional()
-    .describe('Target height in pixels, up to 8192. If only height is set, the width follows in proportion.'),
-  fit: z
-    .enum(['inside', 'cover', 'contain', 'fill'])
-    .default('inside')
-    .describe(
-      'How to resize when both width and height are set: inside (default) fits the whole image, cover fills and crops, contain adds borders, fill stretches.',
-    ),
-  quality: z.int().min(1).max(100).default(80).describe('Quality for jpeg, webp and avif, 1 to 100. Default: 80.'),
-});
+const input = z
+  .strictObject({
+    ...fileFields('the image'),
+    format: pictureFormat(imageFormats)
+      .prefault('png')
+      .describe('Target format: png (default), jpeg (or jpg), webp, avif or gif.'),
+    width: z
+      .int()
+      .min(1)
+      .max(8_192)
+      .optional()
+      .describe('Target width in pixels, up to 8192. If only width is set, the height follows in proportion.'),
+    height: z
+      .int()
+      .min(1)
+      .max(8_192)
+      .optional()
+      .describe('Target height in pixels, up to 8192. If only height is set, the width follows in proportion.'),
+    fit: z
+      .enum(['inside', 'cover', 'contain', 'fill'])
+      .default('inside')
+      .describe(
+        'How to resize when both width and height are set: inside (default) fits the whole image, cover fills and crops, contain adds borders, fill stretches.',
+      ),
+    quality: z.int().min(1).max(100).default(80).describe('Quality for jpeg, webp and avif, 1 to 100. Default: 80.'),
+  })
+  .superRefine(requireOneRule(fileFieldNames));
 
 const output = z.object({
   format: z.enum(imageFormats).describe('Format of the new image.'),

@@ -5,7 +5,7 @@ import { documentKind, type DocumentKind } from './document-kind.ts';
 import { imagePage, markdownPage, tablePage } from './plain-page.ts';
 import { readPdf } from '../extract-pdf/read.ts';
 import { decode } from '../fetch-page/charset.ts';
-import { requireOne } from '../../inputs/exactly-one.ts';
+import { requireOneRule } from '../../inputs/field-rules.ts';
 import { embedArtifacts } from '../../inputs/artifact-links.ts';
 import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
 import { readFile, type InputFile } from '../../inputs/file-reader.ts';
@@ -27,54 +27,56 @@ const papers = {
 } as const;
 const paperNames = ['a4', 'letter', 'a3', 'a5', 'legal', 'tabloid'] as const satisfies readonly (keyof typeof papers)[];
 
-const input = z.strictObject({
-  html: z
-    .string()
-    .min(1)
-    .max(1_000_000)
-    .optional()
-    .describe('A whole HTML page with its CSS; alternative to markdown, url, data and artifact.'),
-  markdown: z
-    .string()
-    .min(1)
-    .max(1_000_000)
-    .optional()
-    .describe('GitHub-flavored Markdown; alternative to html, url, data and artifact.'),
-  ...fileFields('a web page, an image or a file (docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv, markdown)', [
-    'html',
-    'markdown',
-  ]),
-  format: z
-    .enum(paperNames)
-    .default('a4')
-    .describe(
-      'Paper size: a4 (default), letter, a3, a5, legal or tabloid. A page size in CSS takes precedence; office files use their own.',
-    ),
-  landscape: z
-    .boolean()
-    .default(false)
-    .describe('Whether to print in landscape. Office files use their own orientation.'),
-  margin_mm: z
-    .number()
-    .min(0)
-    .max(100)
-    .default(12)
-    .describe(
-      'Margin on all four sides in mm, 0 to 100. Default: 12. A page margin in CSS takes precedence; office files use their own.',
-    ),
-  pages: z
-    .string()
-    .max(100)
-    .regex(/^\d{1,4}(?:-\d{1,4})?(?:,\d{1,4}(?:-\d{1,4})?)*$/, 'must be page numbers and ranges such as 1-3,5')
-    .optional()
-    .describe('Pages to include, such as 1-3,5. Default: all.'),
-  wait_ms: z
-    .int()
-    .min(0)
-    .max(10_000)
-    .default(0)
-    .describe('Time in ms to let the scripts of a page run after it has loaded, 0 to 10000. Default: 0.'),
-});
+const input = z
+  .strictObject({
+    html: z
+      .string()
+      .min(1)
+      .max(1_000_000)
+      .optional()
+      .describe('A whole HTML page with its CSS; alternative to markdown, url, data and artifact.'),
+    markdown: z
+      .string()
+      .min(1)
+      .max(1_000_000)
+      .optional()
+      .describe('GitHub-flavored Markdown; alternative to html, url, data and artifact.'),
+    ...fileFields('a web page, an image or a file (docx, xlsx, pptx, odt, ods, odp, rtf, txt, csv, markdown)', [
+      'html',
+      'markdown',
+    ]),
+    format: z
+      .enum(paperNames)
+      .default('a4')
+      .describe(
+        'Paper size: a4 (default), letter, a3, a5, legal or tabloid. A page size in CSS takes precedence; office files use their own.',
+      ),
+    landscape: z
+      .boolean()
+      .default(false)
+      .describe('Whether to print in landscape. Office files use their own orientation.'),
+    margin_mm: z
+      .number()
+      .min(0)
+      .max(100)
+      .default(12)
+      .describe(
+        'Margin on all four sides in mm, 0 to 100. Default: 12. A page margin in CSS takes precedence; office files use their own.',
+      ),
+    pages: z
+      .string()
+      .max(100)
+      .regex(/^\d{1,4}(?:-\d{1,4})?(?:,\d{1,4}(?:-\d{1,4})?)*$/, 'must be page numbers and ranges such as 1-3,5')
+      .optional()
+      .describe('Pages to include, such as 1-3,5. Default: all.'),
+    wait_ms: z
+      .int()
+      .min(0)
+      .max(10_000)
+      .default(0)
+      .describe('Time in ms to let the scripts of a page run after it has loaded, 0 to 10000. Default: 0.'),
+  })
+  .superRefine(requireOneRule(['html', 'markdown', ...fileFieldNames]));
 
 const output = z.object({
   source: z.enum(['html', 'markdown', 'page', 'image', 'csv', 'office']).describe('What the PDF was created from.'),
@@ -132,7 +134,6 @@ interface Plan {
 
 async function plan(services: ToolDependencies, options: Options, signal: AbortSignal): Promise<Plan> {
   const { html, markdown, url, data, artifact } = options;
-  requireOne(['html', 'markdown', ...fileFieldNames], { ...options });
   const embed = (made: Plan, field: string): Promise<Plan> => withEmbedded(made, services, field);
   if (html !== undefined) return embed(printed({ source: 'html' }, html, options), 'html');
   if (markdown !== undefined)

@@ -1,25 +1,28 @@
 // The tool extract_pdf: extracts the text of a PDF page by page, and its metadata.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
+import { requireOneRule } from '../../inputs/field-rules.ts';
+import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
 import { pdfContent, readPdf, type PdfContent } from './read.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { unprocessable } from '../../problems.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
-const input = z.strictObject({
-  ...fileFields('the PDF'),
-  from_page: z.int().min(1).max(100_000).default(1).describe('First page to read. Default: 1.'),
-  to_page: z
-    .int()
-    .min(1)
-    .max(100_000)
-    .optional()
-    .describe(
-      'Last page to read. Default: the last page of the file. One call reads at most 100 pages, counted from from_page.',
-    ),
-});
+const input = z
+  .strictObject({
+    ...fileFields('the PDF'),
+    from_page: z.int().min(1).max(100_000).default(1).describe('First page to read. Default: 1.'),
+    to_page: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .optional()
+      .describe(
+        'Last page to read. Default: the last page of the file. One call reads at most 100 pages, counted from from_page.',
+      ),
+  })
+  .superRefine(requireOneRule(fileFieldNames));
 
 const output = z.object({
   url: z.string().optional().describe('Final URL, after redirects; absent for data.'),

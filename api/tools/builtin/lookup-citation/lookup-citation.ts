@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { invalid } from '../../../http/index.ts';
-import { requireOne } from '../../inputs/exactly-one.ts';
+import { requireOne } from '../../inputs/field-rules.ts';
 import { arxivWorks } from './arxiv.ts';
 import { bibtex } from './bibtex.ts';
 import { crossrefWorks } from './crossref.ts';

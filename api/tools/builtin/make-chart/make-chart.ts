@@ -1,7 +1,7 @@
 // The tool make_chart: draws a chart from type, labels and values, or from a Vega-Lite or Vega specification.
 import { z } from 'zod';
 import { jsonField, listField } from '../../engine/json-field.ts';
-import { requireOne } from '../../inputs/exactly-one.ts';
+import { requireOne } from '../../inputs/field-rules.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { artifactOf, pictureFields, scaleField } from '../../svg/picture.ts';
 import { defineTool, type Tool } from '../../tool.ts';

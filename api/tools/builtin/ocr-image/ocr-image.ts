@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { invalid } from '../../../http/index.ts';
-import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
+import { requireOneRule } from '../../inputs/field-rules.ts';
+import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
 import { startsAsPdf } from '../extract-pdf/read.ts';
 import { maxLanguages, ocrLanguages, otherLanguages, readLanguages } from './languages.ts';
@@ -11,24 +12,26 @@ import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { unprocessable } from '../../problems.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
-const input = z.strictObject({
-  ...fileFields('the image or PDF'),
-  language: z
-    .string()
-    .trim()
-    .max(100)
-    .default('eng')
-    .describe(
-      `Language of the text, or up to ${maxLanguages} joined by +, as in eng+deu. Available: ${ocrLanguages.map(({ code }) => code).join(', ')}.`,
-    ),
-  from_page: z.int().min(1).max(100_000).default(1).describe('First page of a PDF to read.'),
-  to_page: z
-    .int()
-    .min(1)
-    .max(100_000)
-    .optional()
-    .describe(`Last page of a PDF to read. Default: the last of the file. One call reads at most ${maxPages} pages.`),
-});
+const input = z
+  .strictObject({
+    ...fileFields('the image or PDF'),
+    language: z
+      .string()
+      .trim()
+      .max(100)
+      .default('eng')
+      .describe(
+        `Language of the text, or up to ${maxLanguages} joined by +, as in eng+deu. Available: ${ocrLanguages.map(({ code }) => code).join(', ')}.`,
+      ),
+    from_page: z.int().min(1).max(100_000).default(1).describe('First page of a PDF to read.'),
+    to_page: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .optional()
+      .describe(`Last page of a PDF to read. Default: the last of the file. One call reads at most ${maxPages} pages.`),
+  })
+  .superRefine(requireOneRule(fileFieldNames));
 
 const output = z.object({
   url: z.string().optional().describe('Final URL, after redirects; absent for data.'),

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { invalid } from '../../../http/index.ts';
 import { fetchTooLarge } from '../../fetch/problems.ts';
-import { fileAliases, fileFields } from '../../inputs/file-fields.ts';
+import { readableRule, requireOneRule } from '../../inputs/field-rules.ts';
+import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
 import { serviceTimeout, toolLimit } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
@@ -14,16 +15,19 @@ import { askSpeechServer } from './speech-server.ts';
 
 const maxBytes = 15_000_000;
 
-const input = z.strictObject({
-  ...fileFields('the audio file'),
-  language: z
-    .string()
-    .trim()
-    .min(2)
-    .max(60)
-    .optional()
-    .describe('Spoken language, as a code such as en, de or zh, or a name such as German. Default: detected.'),
-});
+const input = z
+  .strictObject({
+    ...fileFields('the audio file'),
+    language: z
+      .string()
+      .trim()
+      .min(2)
+      .max(60)
+      .superRefine(readableRule(findSpokenLanguage))
+      .optional()
+      .describe('Spoken language, as a code such as en, de or zh, or a name such as German. Default: detected.'),
+  })
+  .superRefine(requireOneRule(fileFieldNames));
 
 const output = z.object({
   url: z.string().optional().describe('Final URL, after redirects; absent for data.'),
@@ -54,7 +58,7 @@ export function transcribeAudioTool(services: ToolDependencies): Tool {
     openWorld: true,
     limitMs: 300_000,
     run: async ({ language, ...given }, { signal }) => {
-      const hint = language === undefined ? undefined : hintOf(language);
+      const hint = language === undefined ? undefined : findSpokenLanguage(language);
       const file = await readFile(services, given, { maxBytes, accept: 'audio/*', timeoutMs: 60_000, signal }).catch(
         splitFirst,
       );
@@ -73,7 +77,7 @@ export function transcribeAudioTool(services: ToolDependencies): Tool {
   });
 }
 
-function hintOf(language: string): string {
+function findSpokenLanguage(language: string): string {
   const code = spokenLanguage(language);
   if (code !== undefined) return code;
   throw invalid([

@@ -4,7 +4,7 @@ import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/index.ts';
 import { invalid } from '../../../http/index.ts';
 import { readPdf, type PdfContent } from '../extract-pdf/read.ts';
-import { ruleOfOne } from '../../inputs/exactly-one.ts';
+import { readableRule, requireOneRule } from '../../inputs/field-rules.ts';
 import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
 import { readFile, type InputFile } from '../../inputs/file-reader.ts';
 import { languageOf, type Language } from '../languages.ts';
@@ -33,8 +33,15 @@ export function translatePdfTool(services: ToolDependencies): Tool {
           .string()
           .min(2)
           .max(60)
+          .superRefine(readableRule(findTarget))
           .describe('Target language: a code such as de, pt-BR or zh-Hans, or a name such as German.'),
-        from: z.string().min(2).max(60).optional().describe('Language of the PDF, by code or name. Default: English.'),
+        from: z
+          .string()
+          .min(2)
+          .max(60)
+          .superRefine(readableRule((from) => languageOf('from', from)))
+          .optional()
+          .describe('Language of the PDF, by code or name. Default: English.'),
         from_page: z.int().min(1).max(100_000).default(1).describe('First page to translate. Default: 1.'),
         to_page: z
           .int()
@@ -48,7 +55,16 @@ export function translatePdfTool(services: ToolDependencies): Tool {
           .optional()
           .describe(`Id of the model that translates, from GET /api/models. Default: ${catalog.preferred.id}.`),
       })
-      .superRefine(ruleOfOne(fileFieldNames)),
+      .superRefine(requireOneRule(fileFieldNames))
+      .superRefine(({ from_page, to_page = from_page }, context) => {
+        if (to_page < from_page)
+          context.addIssue({
+            code: 'custom',
+            path: ['to_page'],
+            message: 'is before from_page',
+            params: { fix: 'Send a page at or after from_page.' },
+          });
+      }),
     aliases: {
       ...fileAliases,
       target: 'to',
@@ -86,12 +102,7 @@ export function translatePdfTool(services: ToolDependencies): Tool {
     limitMs: 1_200_000,
     async run({ to, from, from_page, to_page, model, ...given }, context) {
       const { signal, models, report } = context;
-      const [target, source] = [languageOf('to', to), languageOf('from', from ?? 'en')];
-      refuseRightToLeft(target);
-      if (to_page !== undefined && to_page < from_page)
-        throw invalid([
-          { in: 'query', field: 'to_page', message: 'is before from_page', fix: 'Send a page at or after from_page.' },
-        ]);
+      const [target, source] = [findTarget(to), languageOf('from', from ?? 'en')];
       report({ done: 0, message: 'reading the PDF' });
       const file = await readFile(services, given, {
         maxBytes,
@@ -148,8 +159,11 @@ const rightToLeft: ReadonlySet<string> = new Set([
   'Thaa',
 ]);
 
-function refuseRightToLeft({ code, name }: Language): void {
-  if (!rightToLeft.has(new Intl.Locale(code).maximize().script ?? '')) return;
+/** @throws Problem (invalid-request) where it is none, or one that cannot be laid out */
+function findTarget(to: string): Language {
+  const language = languageOf('to', to);
+  const { code, name } = language;
+  if (!rightToLeft.has(new Intl.Locale(code).maximize().script ?? '')) return language;
   throw invalid([
     {
       in: 'query',

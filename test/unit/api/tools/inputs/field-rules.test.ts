@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
 import { readPart } from '../../../../../api/http/index.ts';
-import { requireOne, ruleOfOne } from '../../../../../api/tools/inputs/exactly-one.ts';
+import { requireOne, requireOneRule } from '../../../../../api/tools/inputs/field-rules.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 
 const names = ['a', 'b', 'c'] as const;
@@ -14,7 +14,7 @@ const schema = z
     c: z.string().optional(),
     d: z.string().optional(),
   })
-  .superRefine(ruleOfOne(names));
+  .superRefine(requireOneRule(names));
 
 for (const [given, field, message] of [
   [{}, 'a', 'is missing, and so are b and c'],
