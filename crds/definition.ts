@@ -1,5 +1,7 @@
 // Builds the CustomResourceDefinition of HostedApp from its zod schema.
 import { z } from 'zod';
+import { manifestFile } from './app-manifest.ts';
+import { isMergedByName, layeredFields } from './effective-settings.ts';
 import { group, kind, plural, slugPattern, version } from './names.ts';
 import { reservedPattern, reservedSlugs } from './reserved-names.ts';
 import { spec, status } from './hosted-app.ts';
@@ -66,6 +68,38 @@ function schemaOf(schema: z.ZodType, description: string): SchemaNode {
   return { ...toStructural(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'throw' })), description };
 }
 
+/** The schema of the spec with every default, as the reference shows it. */
+export function describeSpec(): SchemaNode {
+  return schemaOf(spec, 'What the author wants.');
+}
+
+/**
+ * Removes the defaults of fields that an author can set, and names them in the description: what is stored is what
+ * someone set, and it wins over the author's file even if it is the default.
+ */
+function dropLayeredDefaults(schema: SchemaNode): SchemaNode {
+  return layeredFields.reduce(
+    (whole, path) => changeAt(whole, path, (field) => dropDefault(field, isMergedByName(path))),
+    schema,
+  );
+}
+
+function changeAt(node: SchemaNode, path: readonly string[], change: (leaf: SchemaNode) => SchemaNode): SchemaNode {
+  const [name, ...rest] = path;
+  if (name === undefined) return change(node);
+  const properties = node['properties'] as Record<string, SchemaNode>;
+  return { ...node, properties: { ...properties, [name]: changeAt(properties[name] ?? {}, rest, change) } };
+}
+
+function dropDefault(field: SchemaNode, isMerged: boolean): SchemaNode {
+  const usual = JSON.stringify(field['default']);
+  const source = isMerged
+    ? `Those in ${manifestFile} with other names are added.`
+    : `Defaults to the value in ${manifestFile}, or ${usual}.`;
+  const { default: _, ...rest } = field;
+  return { ...rest, description: `${String(field['description'])} ${source}` };
+}
+
 /** The whole CustomResourceDefinition. @throws TypeError when a zod schema uses what a CRD cannot say. */
 export function definition(): SchemaNode {
   const openAPIV3Schema = {
@@ -76,7 +110,7 @@ export function definition(): SchemaNode {
       apiVersion: { type: 'string', description: `Version of this form of the object: ${group}/${version}.` },
       kind: { type: 'string', description: `Always ${kind}.` },
       metadata: { type: 'object', properties: { name: { type: 'string' } } },
-      spec: schemaOf(spec, 'What the author wants.'),
+      spec: dropLayeredDefaults(describeSpec()),
       status: schemaOf(status, 'What Moorage sees. Written by the operator alone.'),
     },
     'x-kubernetes-validations': nameRules,

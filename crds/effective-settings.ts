@@ -1,58 +1,119 @@
 // The effective settings of an app: the HostedApp wins, then the author's moorage.yaml, then the default.
 import { isDeepStrictEqual } from 'node:util';
-import { manifestFile, reportedSettings, type AppManifest, type ReportedSettings } from './app-manifest.ts';
-import { spec as specSchema, type HostedApp, type HostedAppSpec, type HostedAppStatus } from './hosted-app.ts';
+import { z } from 'zod';
+import {
+  appManifest,
+  manifestFile,
+  reportedSettings,
+  type AppManifest,
+  type ReportedSettings,
+} from './app-manifest.ts';
+import { spec as specSchema, type HostedAppSpec, type HostedAppStatus, type StoredSpec } from './hosted-app.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Effective = NonNullable<HostedAppStatus['effective']>[number];
 
-/** The API server fills in defaults, so a field counts as set in the HostedApp when it is not at its default. */
-const usual: Fields = specSchema.parse({ source: { repo: 'https://git.example/owner/name' } });
+/** An app whose settings are resolved, with its spec as it is stored or as it was parsed. */
+export interface Configured {
+  readonly spec: StoredSpec;
+  /** Fields that are set to their default, where the spec was parsed; otherwise they are read from the spec. */
+  readonly pinned?: readonly string[] | undefined;
+}
+
+/** Every default. The API server fills in only those of fields that an author cannot set. */
+const defaults: Fields = specSchema.parse({ source: { repo: 'https://git.example/owner/name' } });
 
 /** Lists that are merged by the names of their items; any other list is taken whole. */
 const byName: ReadonlySet<string> = new Set(['env', 'args']);
+
+/** Whether the items of a list in the HostedApp and in the file are merged by name. */
+export function isMergedByName(path: readonly string[]): boolean {
+  return byName.has(path.at(-1) ?? '');
+}
 
 function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function isSet(given: unknown, standard: unknown): boolean {
-  return given !== undefined && !isDeepStrictEqual(given, standard);
+/** Fields of a JSON Schema that are no sections, as paths. */
+function listFields(schema: unknown, path: readonly string[] = []): string[][] {
+  const { properties } = schema as { properties?: Fields };
+  if (properties === undefined) return [[...path]];
+  return Object.entries(properties).flatMap(([name, inner]) => listFields(inner, [...path, name]));
+}
+
+/**
+ * Fields that an author can set and that have a default. The CRD has no default for them: a stored default would look
+ * the same as a value that the operator of the installation chose.
+ */
+export const layeredFields: readonly (readonly string[])[] = listFields(
+  z.toJSONSchema(appManifest, { io: 'input', unrepresentable: 'any' }),
+).filter((path) => at(defaults, path) !== undefined);
+
+/**
+ * Whether a stored spec has every one of those fields. The CRD of earlier versions filled them all in, and people do
+ * not write them all, so its defaults count as not set.
+ */
+export function hasEveryDefault(spec: StoredSpec): boolean {
+  return layeredFields.every((path) => at(spec, path) !== undefined);
+}
+
+/** Fields that a stored spec sets to their default, such as `agents.enabled`: the author's file cannot change them. */
+export function findPins(spec: StoredSpec): string[] {
+  if (hasEveryDefault(spec)) return [];
+  return layeredFields
+    .filter((path) => isDeepStrictEqual(at(spec, path), at(defaults, path)))
+    .map((path) => path.join('.'));
+}
+
+/** Whether the HostedApp itself sets a field. */
+function isSet(app: Configured, pins: readonly string[], path: readonly string[]): boolean {
+  const own = at(app.spec, path);
+  return own !== undefined && (!isDeepStrictEqual(own, at(defaults, path)) || pins.includes(path.join('.')));
 }
 
 function items(list: unknown): readonly { readonly name?: unknown }[] {
   return Array.isArray(list) ? (list as readonly { readonly name?: unknown }[]) : [];
 }
 
-function named(given: unknown, filed: unknown): unknown[] {
+function mergeByName(given: unknown, filed: unknown): unknown[] {
   const own = items(given);
   return [...own, ...items(filed).filter((item) => !own.some(({ name }) => name === item.name))];
 }
 
-function merge(given: Fields, standard: Fields, filed: Fields): Fields {
-  const merged = Object.entries(filed)
+/** Lays the fields of `over` on those of `under`, section by section. */
+function overlay(under: Fields, over: Fields): Fields {
+  const merged = Object.entries(over)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]): [string, unknown] => {
-      const [own, plain] = [given[name], standard[name]];
-      if (isFields(value)) return [name, merge(isFields(own) ? own : {}, isFields(plain) ? plain : {}, value)];
-      if (byName.has(name)) return [name, named(own, value)];
-      return [name, isSet(own, plain) ? own : value];
+      const below = under[name];
+      return [name, isFields(value) && isFields(below) ? overlay(below, value) : value];
     });
-  return { ...given, ...Object.fromEntries(merged) };
+  return { ...under, ...Object.fromEntries(merged) };
 }
 
-/** Any part of a spec, with the settings of the file where it says nothing itself. */
-export function withSettings<Spec extends { readonly run?: object }>(
-  spec: Spec,
-  settings: ReportedSettings | undefined,
-): Spec {
-  if (settings === undefined) return spec;
-  const merged = merge(spec, usual, manifestOf(settings));
-  const { run } = merged as { run?: { env?: { name: string }[]; secrets?: { name: string }[] } };
-  if (run?.env === undefined) return merged as Spec;
+function setAt(fields: Fields, [name, ...rest]: readonly string[], value: unknown): Fields {
+  if (name === undefined) return fields;
+  const inner = fields[name];
+  return { ...fields, [name]: rest.length === 0 ? value : setAt(isFields(inner) ? inner : {}, rest, value) };
+}
+
+/** The whole spec of an app: what its HostedApp sets, otherwise what the author's file says, otherwise the default. */
+export function resolveSpec(app: Configured, settings: ReportedSettings | undefined): HostedAppSpec {
+  const own = app.spec as Fields;
+  const pins = settings === undefined ? [] : (app.pinned ?? findPins(app.spec));
+  const filed = settings === undefined ? [] : leaves(manifestOf(settings));
+  const merged = filed.reduce<Fields>(
+    (fields, { path, value }) => {
+      if (isMergedByName(path)) return setAt(fields, path, mergeByName(at(own, path), value));
+      return isSet(app, pins, path) ? fields : setAt(fields, path, value);
+    },
+    overlay(defaults, own),
+  ) as unknown as HostedAppSpec;
+  const { env, secrets } = merged.run;
   // The file cannot replace a variable that the installation takes from a Secret.
-  const env = run.env.filter(({ name }) => run.secrets?.some((secret) => secret.name === name) !== true);
-  return { ...merged, run: { ...run, env } } as Spec;
+  const isFree = ({ name }: { name: string }): boolean => !secrets.some((secret) => secret.name === name);
+  return env.every(isFree) ? merged : { ...merged, run: { ...merged.run, env: env.filter(isFree) } };
 }
 
 /** The settings without the note of where they come from. */
@@ -75,17 +136,18 @@ export function readSettings(text: string | undefined): ReportedSettings | undef
  * Each field that the file sets, its effective value, and where that comes from. It is public, so of what the
  * installation wrote itself, such as values of variables, only the names are shown.
  */
-export function effectiveSettings(spec: HostedAppSpec, settings: ReportedSettings): Effective[] {
-  const merged = withSettings(spec, settings);
+export function effectiveSettings(app: Configured, settings: ReportedSettings): Effective[] {
+  const merged = resolveSpec(app, settings);
+  const pins = app.pinned ?? findPins(app.spec);
   const { platform } = settings;
   return leaves(manifestOf(settings))
     .slice(0, 64)
     .map(({ path, value }) => {
       const { held, isOwn } = path.some((name) => byName.has(name))
-        ? shownItems(items(at(spec, path)), items(value), items(at(merged, path)))
-        : { held: at(merged, path), isOwn: isDeepStrictEqual(at(merged, path), value) };
+        ? shownItems(items(at(app.spec, path)), items(value), items(at(merged, path)))
+        : { held: at(merged, path), isOwn: !isSet(app, pins, path) };
       const field = path.join('.');
-      const shown = isOwn || byName.has(path.at(-1) ?? '') || open.has(field) ? text(held) : hidden;
+      const shown = isOwn || isMergedByName(path) || open.has(field) ? text(held) : hidden;
       return {
         field,
         value: shown.length > 200 ? `${shown.slice(0, 199)}…` : shown,
@@ -95,9 +157,11 @@ export function effectiveSettings(spec: HostedAppSpec, settings: ReportedSetting
 }
 
 /** The same of an app, by what its status knows of the file; undefined where there is none. */
-export function publicSettings({ spec, status }: Pick<HostedApp, 'spec' | 'status'>): Effective[] | undefined {
-  const settings = readSettings(status?.settings?.values);
-  return settings === undefined ? undefined : effectiveSettings(spec, settings);
+export function publicSettings(
+  app: Configured & { readonly status?: Pick<HostedAppStatus, 'settings'> | undefined },
+): Effective[] | undefined {
+  const settings = readSettings(app.status?.settings?.values);
+  return settings === undefined ? undefined : effectiveSettings(app, settings);
 }
 
 /**

@@ -488,6 +488,8 @@ export const status = z.object({
 });
 
 export type HostedAppSpec = z.infer<typeof spec>;
+/** A spec as it is stored: fields that an author can set are there only if someone set them. */
+export type StoredSpec = z.input<typeof spec>;
 export type HostedAppStatus = z.infer<typeof status>;
 export type Plan = z.infer<typeof plan>;
 export type Condition = z.infer<typeof condition>;
@@ -514,4 +516,9 @@ export const hostedApp = z.object({
   spec,
   status: status.optional(),
 });
-export type HostedApp = z.infer<typeof hostedApp>;
+export type HostedApp = z.infer<typeof hostedApp> & {
+  /** Fields that the stored spec sets to their default, which the author's file cannot change. */
+  readonly pinned?: readonly string[] | undefined;
+};
+/** A HostedApp as the API server returns it. */
+export type StoredHostedApp = Omit<HostedApp, 'spec' | 'pinned'> & { spec: StoredSpec };

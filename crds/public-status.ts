@@ -1,5 +1,5 @@
 // The public status of a HostedApp, for people who never see the cluster: live, in_pipeline or rejected.
-import type { HostedApp, HostedAppStatus } from './hosted-app.ts';
+import type { HostedAppStatus, StoredHostedApp } from './hosted-app.ts';
 import { annotations } from './names.ts';
 
 /** The stage of a revision, in lower case. */
@@ -47,7 +47,8 @@ export type PublicStatus =
   | ({ readonly status: 'in_pipeline' } & PublicProgress)
   | { readonly status: 'rejected'; readonly reason: PublicReason; readonly since?: string; readonly commit?: string };
 
-type Input = Pick<HostedApp, 'spec' | 'status'> & {
+type Input = Pick<StoredHostedApp, 'status'> & {
+  readonly spec: Pick<StoredHostedApp['spec'], 'suspend'>;
   readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> | undefined };
 };
 

@@ -1,7 +1,7 @@
 // What the activator keeps of a HostedApp and of a pod: enough to know whether the app sleeps, and where it listens.
 import { parseDuration } from '../../lib/duration.ts';
-import { readSettings, withSettings } from '../../crds/effective-settings.ts';
-import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
+import { findPins, readSettings, resolveSpec } from '../../crds/effective-settings.ts';
+import { hostedApp, type HostedApp, type StoredHostedApp } from '../../crds/hosted-app.ts';
 import type { IdleState } from '../../crds/idle.ts';
 import { annotations, group, kind, labels, plural, version } from '../../crds/names.ts';
 import { defineResource, type KubeObject, type ObjectMeta } from '../../lib/kubernetes/index.ts';
@@ -60,7 +60,10 @@ function slim({ name, namespace = '', uid, resourceVersion, creationTimestamp }:
 export function appView(object: KubeObject): AppView {
   const { apiVersion, metadata } = object;
   const { data } = hostedApp.safeParse(object);
-  const view = data === undefined ? { ...unread, title: metadata.name } : viewOf(data);
+  const view =
+    data === undefined
+      ? { ...unread, title: metadata.name }
+      : viewOf({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) });
   return { apiVersion, kind: object.kind, metadata: slim(metadata), view };
 }
 
@@ -73,8 +76,9 @@ const unread = {
   failure: undefined,
 };
 
-function viewOf({ metadata, spec, status = {} }: HostedApp): AppView['view'] {
-  const { run, listing } = withSettings(spec, readSettings(status.built?.settings));
+function viewOf(app: HostedApp): AppView['view'] {
+  const { metadata, spec, status = {} } = app;
+  const { run, listing } = resolveSpec(app, readSettings(status.built?.settings));
   const { idle } = status;
   return {
     title: listing.title ?? metadata.name,

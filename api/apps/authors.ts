@@ -1,5 +1,5 @@
 // Whose an app is: the owner of its repository, what of its uses he accrues, and whether he holds a key.
-import { readSettings, withSettings } from '../../crds/effective-settings.ts';
+import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 import { labels } from '../../crds/names.ts';
 import { repositoryOf, type App } from './hosted-apps.ts';
 
@@ -19,7 +19,7 @@ export interface Authorship {
 
 export function authorshipOf(app: App): Authorship {
   const { host, owner, name } = repositoryOf(app);
-  const { author } = withSettings(app.spec, readSettings(app.status?.built?.settings));
+  const { author } = resolveSpec(app, readSettings(app.status?.built?.settings));
   return {
     app: app.metadata.name,
     author: `${host}/${owner}`.toLowerCase(),

@@ -2,7 +2,7 @@
 import { Problem } from '../../lib/problem.ts';
 import { unknownName } from '../../lib/similar-names.ts';
 import type { AppsSite } from '../../crds/app-url.ts';
-import { readSettings, withSettings } from '../../crds/effective-settings.ts';
+import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 import { activator } from '../../crds/names.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { authorshipOf } from './authors.ts';
@@ -99,7 +99,7 @@ function serviceOrigin(systemNamespace: string): (app: App) => string {
 function readTarget(app: App, originOf: (app: App) => string): Target | undefined {
   const status = publicStatus(app);
   if (status.status !== 'live') return undefined;
-  const { agents, listing } = withSettings(app.spec, readSettings(app.status?.built?.settings));
+  const { agents, listing } = resolveSpec(app, readSettings(app.status?.built?.settings));
   return {
     slug: app.metadata.name,
     title: listing.title ?? app.metadata.name,

@@ -1,12 +1,12 @@
 // The HostedApps as the API reads them: the resource, and a cache found by repository, by owner/name and by caller.
-import type { HostedApp } from '../../crds/hosted-app.ts';
+import type { StoredHostedApp } from '../../crds/hosted-app.ts';
 import { byLabel, defineResource, type Indexer, type KubeType, type Store } from '../../lib/kubernetes/index.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
 import { resorted } from '../../lib/resorted.ts';
 import { acceptedRepository, repositoryHash, type Repository } from '../../lib/repository.ts';
 
 /** A HostedApp as read from the API server. */
-export type App = KubeType<HostedApp>;
+export type App = KubeType<StoredHostedApp>;
 
 export const hostedApps = defineResource<App>({ group, version, kind, plural, namespaced: true });
 

@@ -15,13 +15,13 @@ import type {
   V1Secret,
   V1Service,
 } from '@kubernetes/client-node';
-import type { HostedAppSpec, HostedAppStatus } from '../../crds/hosted-app.ts';
+import type { HostedAppStatus, StoredSpec } from '../../crds/hosted-app.ts';
 import { annotations, group, kind, plural, version } from '../../crds/names.ts';
 import { defineResource, type KubeObject, type KubeType, type Wire } from '../../lib/kubernetes/index.ts';
 
 /** A HostedApp as it is in the cache: `spec` is what the API server let through, not yet parsed. */
 export interface HostedAppObject extends KubeObject {
-  spec: HostedAppSpec;
+  spec: StoredSpec;
   status?: HostedAppStatus;
 }
 

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { serviceTypes } from '../../crds/backing-services.ts';
 import { reportedSettings } from '../../crds/app-manifest.ts';
+import type { Configured } from '../../crds/effective-settings.ts';
 import { build, finding, plan, review } from '../../crds/hosted-app.ts';
 import { imageTag } from '../../crds/image-names.ts';
 
@@ -67,6 +68,12 @@ export const pipelineInput = z.strictObject({
     })
     .optional()
     .describe('Backing services that this installation offers; absent: not looked at.'),
+  pinned: z
+    .array(z.string())
+    .default([])
+    .describe(
+      'Fields that the HostedApp sets to their default, such as build.strategy; moorage.yaml cannot change them.',
+    ),
   hasCommand: z
     .boolean()
     .default(false)
@@ -105,6 +112,11 @@ export const pipelineInput = z.strictObject({
   limits,
 });
 export type PipelineInput = z.infer<typeof pipelineInput>;
+
+/** The settings of the HostedApp that the input has, so that those of a file are laid under them. */
+export function toConfigured({ repo, path, build: own, port, pinned }: PipelineInput): Configured {
+  return { spec: { source: { repo, path }, build: own, run: { port } }, pinned };
+}
 
 export const cloneResult = z.object({
   commit: z.string(),

@@ -21,6 +21,7 @@ import { decide, type Decision } from './decide.ts';
 import { countBuildEnds } from './build-ends.ts';
 import { transitions } from './events.ts';
 import { hold, release } from './finalize.ts';
+import { createDefaultsRemover } from './former-defaults.ts';
 import { claims, hostedApps, type HostedAppObject } from '../objects/kinds.ts';
 import { findDataKey, keepData } from '../retention/retention.ts';
 import { closingIdentity, pageIdentity, takeSnapshot, type Lookups, type SnapshotSources } from './take-snapshot.ts';
@@ -59,6 +60,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   const { client, caches, config, recorder, metrics, polls, probes, pages, closings, pruner } = options;
   const { now = () => new Date() } = options;
   const written = new Map<string, HostedAppObject>();
+  const removeDefaults = createDefaultsRemover(client);
 
   /** The cache may be behind our own last write; judging by it would undo what was written. */
   function newest(key: string): HostedAppObject | undefined {
@@ -179,7 +181,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
       forget(key);
       return cached === undefined ? nothingMore : end(cached, signal);
     }
-    const app = await hold(client, cached, signal);
+    const app = await removeDefaults(await hold(client, cached, signal), signal);
     if (app !== cached) written.set(key, app);
     const snapshot = takeSnapshot(options, app, now(), await findDataKey(client, app, signal));
     const decision = decide(snapshot);

@@ -1,4 +1,5 @@
 // Takes the snapshot of an app from the caches and from what lookups have found.
+import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { inOrder, isQueued } from '../build-queue/order.ts';
 import { readRepository } from '../../lib/repository.ts';
@@ -103,7 +104,7 @@ export function pageIdentity({ image, commit }: { readonly image: string; readon
   return `${image} ${commit}`;
 }
 
-/** A status that cannot be read was written by an older version or another hand, and is made anew. */
+/** A status that cannot be read was written by an older version or by hand; the reconcile writes it again. */
 function parse(object: HostedAppObject): HostedApp {
   const result = hostedApp.safeParse(object);
   const whole = result.success ? result : hostedApp.safeParse({ ...object, status: undefined });
@@ -112,5 +113,5 @@ function parse(object: HostedAppObject): HostedApp {
       'SpecUnreadable',
       `The spec was accepted by the API server but cannot be read: ${whole.error.message.slice(0, 500)}`,
     );
-  return whole.data;
+  return { ...whole.data, pinned: findPins(object.spec) };
 }

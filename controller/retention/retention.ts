@@ -61,7 +61,7 @@ function farewell(
   { keepMs, now }: { readonly keepMs: number; readonly now: Date },
 ): object {
   // An app from before there was a policy is deleted like any other.
-  const policy = (app.spec as Partial<typeof app.spec>).deletionPolicy ?? 'Delete';
+  const policy = app.spec.deletionPolicy ?? 'Delete';
   // What a submitted app that was never live has written is of no use, and its disks are wanted by others. A claim that
   // is older than the app was that of one before it.
   const isUseless =

@@ -1,7 +1,7 @@
 // Pages of what is set: fields of HostedApp, moorage.yaml, values of the chart.
 import { renderSchema } from '../../charts/generate.ts';
 import { authorLimits, appManifest, manifestFile } from '../../crds/app-manifest.ts';
-import { definition } from '../../crds/definition.ts';
+import { definition, describeSpec } from '../../crds/definition.ts';
 import { z } from 'zod';
 import { defaultOf, fieldsOf, limitsOf, rulesOf, typeOf, type Field, type Schema } from './fields.ts';
 import { blocks, code, list, table, type Page } from './markdown.ts';
@@ -50,9 +50,9 @@ function hostedAppVersion(): Definition['spec']['versions'][number] {
   return version;
 }
 
-function hostedAppSchema(part: 'spec' | 'status'): Schema {
-  const schema = hostedAppVersion().schema.openAPIV3Schema.properties?.[part];
-  if (schema === undefined) throw new TypeError(`the CRD has no ${part}`);
+function statusSchema(): Schema {
+  const schema = hostedAppVersion().schema.openAPIV3Schema.properties?.['status'];
+  if (schema === undefined) throw new TypeError('the CRD has no status');
   return schema;
 }
 
@@ -64,11 +64,11 @@ export const hostedApp: Page = {
   body() {
     const { group } = (definition() as unknown as Definition).spec;
     const { name: version, schema, additionalPrinterColumns: columns } = hostedAppVersion();
-    const spec = fieldsOf(hostedAppSchema('spec'));
+    const spec = fieldsOf(describeSpec());
     return blocks(
       `\`apiVersion: ${group}/${version}\`, \`kind: HostedApp\`, short name \`happ\`, namespaced. Only \`spec.source.repo\` is required.`,
       '## spec',
-      'What the author or the operator of this installation wants.',
+      `What the author or the operator of this installation wants. A field that [${manifestFile}](app-manifest.md) has too is stored only if someone sets it, and then it wins over the file, even at its default. If nobody sets it, the file decides, or else the default.`,
       sections(spec, '###'),
       '### Rules',
       'A value that breaks one of these is refused with this message.',
@@ -76,7 +76,7 @@ export const hostedApp: Page = {
       ruleList(spec),
       '## status',
       'Written by the operator alone.',
-      sections(fieldsOf(hostedAppSchema('status')), '###'),
+      sections(fieldsOf(statusSchema()), '###'),
       '## Columns of kubectl get',
       table(
         ['column', 'meaning'],
@@ -110,7 +110,7 @@ export const appManifestPage: Page = {
   sources: ['crds/app-manifest.ts'],
   body() {
     const fields = fieldsOf(z.toJSONSchema(appManifest, { io: 'input', unrepresentable: 'any' }) as Schema);
-    const known = new Map(fieldsOf(hostedAppSchema('spec')).map((field) => [field.path, field]));
+    const known = new Map(fieldsOf(describeSpec() as Schema).map((field) => [field.path, field]));
     const maxima = authorMaxima();
     const missing = [...maxima.keys()].filter((path) => !fields.some((field) => field.path === path));
     if (missing.length > 0) throw new Error(`authorLimits name what is no field: ${missing.join(', ')}`);

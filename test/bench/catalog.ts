@@ -5,6 +5,7 @@
 import { Registry } from 'prom-client';
 import { z } from 'zod';
 import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
+import type { HostedAppSpec } from '../../crds/hosted-app.ts';
 import type { Database } from '../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
 import { callsOf } from '../../api/catalog/projects/calls.ts';
@@ -49,7 +50,7 @@ const { apps, uses, runs, requests } = readCommandLine(
   }),
 );
 
-function category(index: number): App['spec']['listing']['category'] {
+function category(index: number): HostedAppSpec['listing']['category'] {
   return (['chat', 'document', 'research', 'writing', 'other'] as const)[index % 5] ?? 'other';
 }
 

@@ -1,5 +1,5 @@
 // What the catalog knows of an app, put together once: from its HostedApp, or from its manifest where it is not deployed.
-import { readSettings, withSettings } from '../../../crds/effective-settings.ts';
+import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import { publicStatus } from '../../../crds/public-status.ts';
 import { acceptedRepository, repositoryHash } from '../../../lib/repository.ts';
@@ -52,14 +52,14 @@ export function catalogRecord(known: CatalogApp, app: App | undefined): ProjectR
 /** An app that was submitted or made by hand. */
 export function appRecord(app: App): ProjectRecord {
   const { listing } = isWithheld(app)
-    ? { listing: { category: app.spec.listing.category } }
-    : withSettings(app.spec, readSettings(app.status?.built?.settings));
+    ? { listing: { category: resolveSpec(app, undefined).listing.category } }
+    : resolveSpec(app, readSettings(app.status?.built?.settings));
   const noted = app.metadata.annotations ?? {};
   return record(
     {
       slug: app.metadata.name,
       listing,
-      note: isWithheld(app) ? undefined : app.spec.submission.note,
+      note: isWithheld(app) ? undefined : app.spec.submission?.note,
       titleZh: noted[annotations.titleZh] ?? null,
       descriptionZh: noted[annotations.descriptionZh] ?? null,
       source: repositoryOf(app).url,

@@ -3,7 +3,7 @@ import { RE2JS } from 're2js';
 import type { FreeRequests } from '../../../crds/metering.ts';
 import { type AppsSite, appHost } from '../../../crds/app-url.ts';
 import { labels } from '../../../crds/names.ts';
-import { readSettings, withSettings } from '../../../crds/effective-settings.ts';
+import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import type { App } from '../../apps/index.ts';
 import type { HostApp, HostKind } from './class.ts';
 
@@ -28,8 +28,9 @@ export function hostIndex({ apps, site, platformHost }: HostsOptions): (host: st
   };
 }
 
-function hostApp({ metadata, spec, status }: App): HostApp {
-  const { run, metering } = withSettings(spec, readSettings(status?.settings?.values));
+function hostApp(app: App): HostApp {
+  const { metadata, status } = app;
+  const { run, metering } = resolveSpec(app, readSettings(status?.settings?.values));
   return {
     slug: metadata.name,
     healthPath: run.healthPath,

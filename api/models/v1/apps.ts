@@ -1,7 +1,8 @@
 // The hosted app that calls /v1, and its daily budget.
 import { Problem } from '../../../lib/problem.ts';
 import { appNameIn, isTokenOf } from '../../../lib/app-token.ts';
-import type { HostedAppSpec } from '../../../crds/hosted-app.ts';
+import { resolveSpec } from '../../../crds/effective-settings.ts';
+import type { StoredSpec } from '../../../crds/hosted-app.ts';
 import { appPayer, type Limits, type Money, parseMoney, type Payer } from '../../billing/index.ts';
 import { appTokenRefused } from '../problems.ts';
 
@@ -19,15 +20,13 @@ export function modelAppOf(
   app:
     | {
         readonly metadata: { readonly name: string; readonly uid: string };
-        readonly spec: Pick<HostedAppSpec, 'models' | 'suspend'>;
+        readonly spec: StoredSpec;
       }
     | undefined,
 ): ModelApp | undefined {
   if (app === undefined) return undefined;
-  const {
-    metadata: { name, uid },
-    spec: { models, suspend },
-  } = app;
+  const { name, uid } = app.metadata;
+  const { models, suspend } = resolveSpec(app, undefined);
   return { name, uid, enabled: models.enabled && !suspend, dailyBudgetUsd: models.dailyBudgetUsd };
 }
 

@@ -1,9 +1,9 @@
 // What a stage works with: what the operator gave it, and beneath that what the author's moorage.yaml says.
 import { posix } from 'node:path';
 import { manifestFile, type ReportedSettings } from '../../../crds/app-manifest.ts';
-import { withSettings } from '../../../crds/effective-settings.ts';
+import { resolveSpec } from '../../../crds/effective-settings.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import type { PipelineInput } from '../contract.ts';
+import { toConfigured, type PipelineInput } from '../contract.ts';
 import { withPlatforms } from '../plan/platforms/settings.ts';
 import type { Rule } from '../review/rule.ts';
 import type { Tree } from '../tree.ts';
@@ -24,10 +24,7 @@ export function mergeManifest(asked: PipelineInput, tree: Tree): MergedInput {
   const { settings, findings: said } = withPlatforms(tree, own, asked);
   const findings = [...said, ...offeredFindings(asked, settings)];
   if (settings === undefined) return { input: asked, settings, findings };
-  const { source, build, run } = withSettings(
-    { source: { path: asked.path }, build: asked.build, run: { port: asked.port } },
-    settings,
-  );
+  const { source, build, run } = resolveSpec(toConfigured(asked), settings);
   const path = posix.normalize(source.path).replace(/(?!^)\/$/, '');
   const { strategy, dockerfile, target, args, env } = build;
   return {
@@ -36,7 +33,8 @@ export function mergeManifest(asked: PipelineInput, tree: Tree): MergedInput {
       path,
       build: { strategy, dockerfile, ...(target === undefined ? {} : { target }), args, env },
       ...(run.port === undefined ? {} : { port: run.port }),
-      hasCommand: asked.hasCommand || (settings.run?.command ?? []).length > 0,
+      hasCommand:
+        asked.hasCommand || (!asked.pinned.includes('run.command') && (settings.run?.command ?? []).length > 0),
     },
     settings,
     findings,

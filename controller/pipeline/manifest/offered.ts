@@ -5,12 +5,13 @@ import type { PipelineInput } from '../contract.ts';
 
 /** Errors about the services of the HostedApp, or else of the repository. */
 export function offeredFindings(
-  { services, offered }: Pick<PipelineInput, 'services' | 'offered'>,
+  { services, offered, pinned }: Pick<PipelineInput, 'services' | 'offered' | 'pinned'>,
   settings: ReportedSettings | undefined,
 ): Finding[] {
   if (offered === undefined) return [];
-  const asked = services.length > 0 ? services : (settings?.services ?? []);
-  const where = services.length > 0 ? {} : { file: fileOf(settings) };
+  const isSet = services.length > 0 || pinned.includes('services');
+  const asked = isSet ? services : (settings?.services ?? []);
+  const where = isSet ? {} : { file: fileOf(settings) };
   const types = [...new Set(offered.types.map((type) => type.split('-')[0] ?? type))].sort();
   const missing = asked.filter(({ type }) => !types.includes(type));
   if (missing.length > 0) return [{ ...where, ...unavailable(missing, types) }];

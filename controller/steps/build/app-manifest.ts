@@ -1,13 +1,13 @@
 // What the author's manifest (moorage.yaml) changes about the app, once the review of its commit has reported it.
 import type { AppManifest } from '../../../crds/app-manifest.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { effectiveSettings, readSettings, withSettings } from '../../../crds/effective-settings.ts';
+import { effectiveSettings, readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import type { Draft } from '../../reconcile/outcome.ts';
 import type { ReviewReport } from './verdict.ts';
 
 /** The app with what the settings of a commit say, where its HostedApp says nothing itself. */
 export function appWithSettings(app: HostedApp, settings: string | undefined): HostedApp {
-  return { ...app, spec: withSettings(app.spec, readSettings(settings)) };
+  return { ...app, spec: resolveSpec(app, readSettings(settings)) };
 }
 
 /**
@@ -21,7 +21,7 @@ export function podApp(app: HostedApp, draft: Draft, commit: string): HostedApp 
   const wanted: AppManifest = {
     build: { ...(timeout === undefined ? {} : { timeout }), ...(resources === undefined ? {} : { resources }) },
   };
-  return { ...app, spec: withSettings(app.spec, wanted) };
+  return { ...app, spec: resolveSpec(app, wanted) };
 }
 
 /** The settings that the review of this very commit reported. */
@@ -35,5 +35,5 @@ export function recordSettings(app: HostedApp, draft: Draft, commit: string, rev
   delete draft.effective;
   if (review.settings === undefined) return;
   draft.settings = { commit, values: JSON.stringify(review.settings) };
-  draft.effective = effectiveSettings(app.spec, review.settings);
+  draft.effective = effectiveSettings(app, review.settings);
 }

@@ -20,6 +20,7 @@ export interface BuildInputs {
  */
 export function buildInputs(app: HostedApp): BuildInputs {
   const { source, build, review, run } = app.spec;
+  const pinned = (app.pinned ?? []).filter((field) => /^(source|build)\.|^run\.command$/.test(field));
   const values: Record<string, unknown> = {
     'spec.source.repo': source.repo,
     'spec.source.path': source.path,
@@ -33,6 +34,7 @@ export function buildInputs(app: HostedApp): BuildInputs {
     'spec.build.timeout': build.timeout,
     // An app without waivers has the hash that it had before there were any.
     ...(review.waivers.length === 0 ? {} : { 'spec.review.waivers': review.waivers }),
+    ...(pinned.length === 0 ? {} : { [pinnedInput]: pinned }),
     'spec.run.port': run.port ?? null,
     'spec.run.command': run.command.length > 0,
     [rebuildInput]: app.metadata.annotations?.[annotations.rebuild] ?? null,
@@ -41,6 +43,8 @@ export function buildInputs(app: HostedApp): BuildInputs {
   return { hash: hashOf(each), each };
 }
 
+/** An app that pins no default has the hash that it had before there were pins. */
+const pinnedInput = 'spec fields set to their default';
 const rebuildInput = `metadata.annotations.${annotations.rebuild}`;
 
 /**

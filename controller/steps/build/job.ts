@@ -198,6 +198,7 @@ function pipelineInput(
     services: app.spec.services.map(({ name, type }) => ({ name, type })),
     offered: { types: Object.keys(config.run.services.images), count: config.run.services.count },
     ...(run.port === undefined ? {} : { port: run.port }),
+    pinned: [...(app.pinned ?? [])],
     hasCommand: run.command.length > 0,
     image: imageName(config, app),
     push: `${config.registry.proxy}/${imageRepository(app.metadata)}`,

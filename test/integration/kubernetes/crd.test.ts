@@ -4,7 +4,8 @@ import { ApiException, CustomObjectsApi, KubeConfig } from '@kubernetes/client-n
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { hostedApp, spec as specSchema } from '../../../crds/hosted-app.ts';
+import { findPins, resolveSpec } from '../../../crds/effective-settings.ts';
+import { hostedApp, spec as specSchema, type StoredSpec } from '../../../crds/hosted-app.ts';
 import { reservedSlugs } from '../../../crds/reserved-names.ts';
 import { goodSpec, oddSpec } from '../../support/crds/arbitraries.ts';
 import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';
@@ -52,10 +53,13 @@ async function offer(spec: unknown, name = 'hello'): Promise<{ taken: unknown } 
   }
 }
 
-test('fills in the same defaults as zod', async () => {
+test('fills in the same defaults as zod, but for fields that an author can set', async () => {
   const answer = await offer({ source });
   assert.ok('taken' in answer, JSON.stringify(answer));
-  assert.deepEqual((answer.taken as { spec: unknown }).spec, specSchema.parse({ source }));
+  const { spec } = answer.taken as { spec: StoredSpec };
+  assert.deepEqual(resolveSpec({ spec }, undefined), specSchema.parse({ source }));
+  assert.deepEqual(findPins(spec), []);
+  assert.deepEqual([spec.run, spec.agents, spec.suspend], [{ replicas: 1, resources: {}, secrets: [] }, {}, false]);
 });
 
 for (const { what, given, fix } of refusals) {
@@ -169,7 +173,8 @@ test('takes every spec that zod takes, and makes the same of it', async () => {
       assert.ok(parsed.success, `zod refuses ${JSON.stringify(given)}: ${parsed.error?.message ?? ''}`);
       const answer = await offer(given);
       assert.ok('taken' in answer, JSON.stringify(answer));
-      assert.deepEqual((answer.taken as { spec: unknown }).spec, parsed.data);
+      const { spec } = answer.taken as { spec: StoredSpec };
+      assert.deepEqual(specSchema.parse(spec), parsed.data);
     }),
     { numRuns: 300 },
   );

@@ -3,17 +3,27 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { appManifest } from '../../../crds/app-manifest.ts';
 import { spec as specSchema, type HostedAppSpec } from '../../../crds/hosted-app.ts';
-import { effectiveSettings, readSettings, withSettings } from '../../../crds/effective-settings.ts';
+import {
+  effectiveSettings,
+  findPins,
+  hasEveryDefault,
+  layeredFields,
+  readSettings,
+  resolveSpec,
+} from '../../../crds/effective-settings.ts';
 
 const spec = (fields: object = {}): HostedAppSpec =>
   specSchema.parse({ source: { repo: 'https://git.example/a/b' }, ...fields });
 
-test('a field at its default takes what the file says, any other keeps what it has', () => {
+test('a field that is not set takes what the file says, any other keeps what it has', () => {
   const settings = appManifest.parse({
     run: { port: 3000, resources: { memory: '1Gi', cpu: '2' } },
     listing: { title: 'Mine' },
   });
-  const merged = withSettings(spec({ run: { resources: { memory: '128Mi' } }, listing: { title: 'Given' } }), settings);
+  const merged = resolveSpec(
+    { spec: spec({ run: { resources: { memory: '128Mi' } }, listing: { title: 'Given' } }) },
+    settings,
+  );
   assert.deepEqual(
     [merged.run.port, merged.run.resources, merged.listing.title],
     [3000, { cpu: '2', memory: '128Mi', disk: '1Gi' }, 'Given'],
@@ -22,18 +32,71 @@ test('a field at its default takes what the file says, any other keeps what it h
 
 test('what the file cannot say is never touched', () => {
   const given = spec({ author: { share: '0.5' }, suspend: true, run: { replicas: 0 } });
-  const merged = withSettings(given, appManifest.parse({ run: { port: 1 } }));
+  const merged = resolveSpec({ spec: given }, appManifest.parse({ run: { port: 1 } }));
   assert.deepEqual({ ...merged, run: undefined }, { ...given, run: undefined });
   assert.equal(merged.run.replicas, 0);
-  assert.equal(withSettings(given, undefined), given);
+  assert.deepEqual(resolveSpec({ spec: given }, undefined), given);
+});
+
+const source = { repo: 'https://git.example/a/b' };
+const filed = appManifest.parse({
+  build: { strategy: 'python' },
+  run: { resources: { memory: '1Gi' }, command: ['serve'], idle: 'nap' },
+  services: [{ name: 'db', type: 'postgres' }],
+  agents: { enabled: true },
+});
+
+test('a stored field wins over the file, also at its default', () => {
+  const stored = {
+    source,
+    build: { strategy: 'auto' as const },
+    run: { resources: { memory: '512Mi' }, command: [] },
+    services: [],
+    agents: { enabled: false },
+  };
+  const pins = ['build.strategy', 'run.command', 'run.resources.memory', 'services', 'agents.enabled'];
+  assert.deepEqual(findPins(stored), pins);
+  // The operator keeps the parsed spec, with every default, and what was pinned.
+  for (const app of [{ spec: stored }, { spec: spec(stored), pinned: pins }]) {
+    const { build, run, services, agents } = resolveSpec(app, filed);
+    assert.deepEqual(
+      [build.strategy, run.resources.memory, run.command, services, agents.enabled, run.idle],
+      ['auto', '512Mi', [], [], false, 'nap'],
+    );
+    assert.deepEqual(
+      effectiveSettings(app, filed).map(({ field, value, from }) => [field, value, from]),
+      [
+        ['build.strategy', 'auto', 'HostedApp'],
+        ['run.command', '(set by the operator of this installation)', 'HostedApp'],
+        ['run.idle', 'nap', 'moorage.yaml'],
+        ['run.resources.memory', '512Mi', 'HostedApp'],
+        ['services', '(set by the operator of this installation)', 'HostedApp'],
+        ['agents.enabled', 'false', 'HostedApp'],
+      ],
+    );
+  }
+});
+
+test('a spec that nothing was set in is resolved to every default', () => {
+  assert.deepEqual(resolveSpec({ spec: { source } }, undefined), spec());
+  assert.deepEqual(findPins({ source }), []);
+});
+
+test('the defaults that the CRD of earlier versions stored are not taken for settings', () => {
+  const former = spec({ run: { resources: { cpu: '2' } } });
+  assert.ok(hasEveryDefault(former));
+  assert.deepEqual(findPins(former), []);
+  const { run, agents } = resolveSpec({ spec: former }, filed);
+  assert.deepEqual([run.resources, agents.enabled], [{ cpu: '2', memory: '1Gi', disk: '1Gi' }, true]);
+  assert.ok(layeredFields.length > 20);
 });
 
 test('variables come together by name; one that comes from a Secret is not replaced', () => {
   const given = spec({
     run: { env: [{ name: 'A', value: 'given' }], secrets: [{ name: 'KEY', secret: 's', key: 'k' }] },
   });
-  const merged = withSettings(
-    given,
+  const merged = resolveSpec(
+    { spec: given },
     appManifest.parse({
       run: {
         env: [
@@ -56,7 +119,7 @@ test('what holds is shown with whose word it is', () => {
     run: { port: 3000, env: [{ name: 'A', value: 'x'.repeat(300) }] },
     build: { resources: { memory: '8Gi' } },
   });
-  const reported = effectiveSettings(spec({ run: { port: 80 } }), settings);
+  const reported = effectiveSettings({ spec: spec({ run: { port: 80 } }) }, settings);
   assert.deepEqual(
     reported.map(({ field, from }) => `${field} ${from}`),
     ['build.resources.memory moorage.yaml', 'run.port HostedApp', 'run.env moorage.yaml'],
@@ -81,7 +144,7 @@ test('attack: a text that the operator of the installation set is shown only for
     agents: { openapi: '/a', mcp: '/b' },
     listing: { title: 'Mine' },
   });
-  const shown = effectiveSettings(given, settings);
+  const shown = effectiveSettings({ spec: given }, settings);
   assert.doesNotMatch(JSON.stringify(shown), /internal-name/);
   const valueOf = (name: string): string | undefined => shown.find(({ field }) => field === name)?.value;
   assert.deepEqual([valueOf('run.resources.memory'), valueOf('listing.title')], ['128Mi', 'Public']);
@@ -109,7 +172,7 @@ test('attack: whoever adds env to moorage.yaml does not read what the installati
     build: { args: filed, env: [{ name: 'MINE', value: 'mine' }] },
     author: { contact: 'me@example.org' },
   });
-  const reported = effectiveSettings(given, settings);
+  const reported = effectiveSettings({ spec: given }, settings);
   assert.doesNotMatch(JSON.stringify(reported), /sk-of/);
   assert.deepEqual(
     reported.map(({ field, value, from }) => [field, value, from]),
@@ -130,7 +193,7 @@ test('attack: whoever adds env to moorage.yaml does not read what the installati
 test('attack: a value that is guessed right looks as one that is guessed wrong', () => {
   const given = spec({ run: { env: [{ name: 'KEY', value: 'right' }] } });
   const [right, wrong] = ['right', 'wrong'].map((value) =>
-    effectiveSettings(given, appManifest.parse({ run: { env: [{ name: 'KEY', value }] } })),
+    effectiveSettings({ spec: given }, appManifest.parse({ run: { env: [{ name: 'KEY', value }] } })),
   );
   assert.deepEqual(right, wrong);
 });

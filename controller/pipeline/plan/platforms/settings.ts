@@ -1,8 +1,9 @@
 // The settings of an app that files for other platforms give, beneath those of moorage.yaml and of the HostedApp.
 import { posix } from 'node:path';
 import type { AppManifest, ReportedSettings } from '../../../../crds/app-manifest.ts';
+import { resolveSpec } from '../../../../crds/effective-settings.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import type { PipelineInput } from '../../contract.ts';
+import { toConfigured, type PipelineInput } from '../../contract.ts';
 import type { Tree } from '../../tree.ts';
 import { appJsonDeclaration } from './app-json.ts';
 import { composeDeclaration } from './compose/compose.ts';
@@ -32,7 +33,7 @@ export interface PlatformSettings {
 
 /** The tree is that of the repository; `own` is what moorage.yaml says. */
 export function withPlatforms(tree: Tree, own: AppManifest | undefined, asked: PipelineInput): PlatformSettings {
-  const chosen = choiceOf(own, asked);
+  const chosen = findChoice(own, asked);
   const said = declarationsOf(tree, { path: chosen?.path, repository: nameOf(asked.repo) });
   const merged = combine(said);
   const { build, dockerfile } = builtFrom(tree, chosen, merged.build);
@@ -90,14 +91,20 @@ function sources(said: readonly Declaration[], more: readonly string[]): string 
   return [...files, ...more].join(', ').slice(0, 200);
 }
 
-/** What is built, if the author or the operator of the installation has said so himself. */
-function choiceOf(
+/** What is built, if moorage.yaml or the HostedApp says so. */
+function findChoice(
   own: AppManifest | undefined,
-  { path, build }: PipelineInput,
+  asked: PipelineInput,
 ): { path: string; dockerfile: string } | undefined {
-  const { dockerfile = 'Dockerfile', strategy, target } = { ...build, ...own?.build };
-  const folder = posix.normalize(own?.source?.path ?? path);
-  const isUsual = folder === '.' && dockerfile === 'Dockerfile' && strategy === 'auto' && target === undefined;
+  const { source, build } = resolveSpec(toConfigured(asked), own);
+  const { dockerfile, strategy, target } = build;
+  const folder = posix.normalize(source.path);
+  const isUsual =
+    folder === '.' &&
+    dockerfile === 'Dockerfile' &&
+    strategy === 'auto' &&
+    target === undefined &&
+    !asked.pinned.some((field) => ['source.path', 'build.dockerfile', 'build.strategy'].includes(field));
   return isUsual ? undefined : { path: folder, dockerfile };
 }
 

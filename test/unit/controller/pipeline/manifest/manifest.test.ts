@@ -160,6 +160,18 @@ test('the stages work with the file where the operator gives nothing, and with t
   ]);
 });
 
+test('what the HostedApp sets to its default wins over the file', () => {
+  const tree = memoryTree({
+    'moorage.yaml':
+      'source: {path: web}\nbuild: {strategy: node}\nrun: {command: [a]}\nservices: [{name: db, type: postgres}]\n',
+  });
+  const pinned = ['source.path', 'build.strategy', 'run.command', 'services'];
+  const offered = { types: [], count: 0 };
+  const { input, findings } = mergeManifest({ ...sampleInput(), pinned, offered }, tree);
+  assert.deepEqual([input.path, input.build.strategy, input.hasCommand, findings], ['.', 'auto', false, []]);
+  assert.equal(mergeManifest({ ...sampleInput(), offered }, tree).findings[0]?.rule, 'services/unavailable');
+});
+
 test('the largest settings still fit into a termination message beside findings', () => {
   const { settings } = read(`run:\n  env: [{name: A, value: "${'x'.repeat(1_900)}"}]\n`);
   assert.ok(settings !== undefined);

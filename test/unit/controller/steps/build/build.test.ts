@@ -75,6 +75,14 @@ test('the image of the pipeline is no reason to build again, nor is how an app i
   assert.ok(!asked(outcome(snapshotOf(app({}, status), { config: upgraded })).decision).includes('create Job'));
 });
 
+test('an app that pins a default is built again, and one that does not keeps its hash', () => {
+  const pinning = (...pinned: string[]): HostedApp => ({ ...app(), pinned });
+  const hash = (of: HostedApp): string => buildInputs(of).hash;
+  assert.equal(hash(pinning('run.resources.memory', 'agents.enabled')), hash(app()));
+  assert.notEqual(hash(pinning('build.strategy')), hash(app()));
+  assert.notEqual(hash(pinning('run.command')), hash(app()));
+});
+
 test('names of Jobs fit into a label, whatever the app is called', () => {
   assert.ok(jobName('x'.repeat(40), first, buildInputs(app()).hash).length <= 63);
 });
