@@ -41,7 +41,7 @@ export function chooseCourse(
   const { app, deployment, pods } = snapshot;
   const target = templated(wanted);
   const expected = expectation(snapshot, wanted.port);
-  const trying = trialPods(snapshot, target.hash);
+  const trying = draft.tried === target.hash ? [] : trialPods(snapshot, target.hash);
   const failing = failureOf([...pods, ...trying], target.hash, expected, snapshot.now);
   const record = chooseFallback(draft, wanted, findCurrent(snapshot, draft, wanted));
   const fallback = record === undefined ? undefined : toRelease(record);

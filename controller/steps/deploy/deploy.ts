@@ -76,7 +76,10 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
       ...applies(running, manifest, course.release.port).filter(
         ({ kind, resource }) => !beside.isHeld || (kind === 'apply' && resource !== deployments),
       ),
-      ...trialActions(snapshot, draft, trial, beside.isReady),
+      ...trialActions(snapshot, draft, trial, {
+        areServicesReady: beside.isReady,
+        isRollingOut: beside.outcome.reason === 'RollingOut',
+      }),
     ],
   };
 }

@@ -94,7 +94,7 @@ function podSpec(
     enableServiceLinks: false,
     // A sleep before the stop lets the gateway forget this pod while it still answers. Where requests are held instead,
     // they wait for its end, and many programs ignore the signal to end.
-    terminationGracePeriodSeconds: isHeldFor(app, config) ? 2 : 35,
+    terminationGracePeriodSeconds: isHeldFor(app, config) ? 1 : 35,
     securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
     ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
     ...(priorityClass === undefined ? {} : { priorityClassName: priorityClass }),

@@ -68,25 +68,30 @@ export function trialPods({ trial }: Snapshot, hash: string): readonly Pod[] {
   return (trial?.pods ?? []).filter((pod) => templateOf(pod) === hash && pod.metadata.deletionTimestamp === undefined);
 }
 
-/** Keeps the trial that is wanted, and removes one that is over once its end is written down. */
+/** Keeps the trial that is wanted, and removes one that is over. */
 export function trialActions(
   snapshot: Snapshot,
   draft: Draft,
   trial: Trial | undefined,
-  areServicesReady: boolean,
+  { areServicesReady, isRollingOut }: { areServicesReady: boolean; isRollingOut: boolean },
 ): Action[] {
   if (!areServicesReady) return [];
   const cached = snapshot.trial?.deployment;
-  if (trial !== undefined) {
-    const { manifest } = trial;
-    return cached !== undefined && isApplied(cached, manifest)
-      ? []
-      : [{ kind: 'apply', resource: deployments, manifest, cached }];
-  }
-  const isWritten = snapshot.app.status?.tried === draft.tried;
-  return cached === undefined || cached.metadata.deletionTimestamp !== undefined || !isWritten
-    ? []
-    : [{ kind: 'delete', resource: deployments, object: cached }];
+  if (trial === undefined) return endTrial(snapshot, draft, isRollingOut);
+  const { manifest } = trial;
+  const isSame = cached !== undefined && isApplied(cached, manifest);
+  return isSame ? [] : [{ kind: 'apply', resource: deployments, manifest, cached }];
+}
+
+/**
+ * Once its end is written down. While the tried release is rolled out, its trial stays: to end it would take CPU time
+ * from the start that requests are held for.
+ */
+function endTrial({ app, trial }: Snapshot, draft: Draft, isRollingOut: boolean): Action[] {
+  const { deployment: object, pods = [] } = trial ?? {};
+  if (object === undefined || object.metadata.deletionTimestamp !== undefined) return [];
+  const isKept = app.status?.tried !== draft.tried || (isRollingOut && pods.some(isReady));
+  return isKept ? [] : [{ kind: 'delete', resource: deployments, object }];
 }
 
 /** True when requests for the app go through the activator, which holds them while a pod replaces another. */

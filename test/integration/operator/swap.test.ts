@@ -102,6 +102,7 @@ test('a commit that starts replaces the old one, which is reported as serving al
   await rollOut(world.client, trial);
   const swapped = await deploymentOf(world, name, image);
   assert.ok((await world.app(name))?.status?.served !== undefined);
+  assert.equal((await trials()).length, 1, 'its end would slow down the start that requests are held for');
   await rollOut(world.client, swapped);
   await until('it to be live again', async () => (await world.app(name))?.status?.phase === 'Live');
   await until('the trial to go', async () => (await trials()).length === 0);

@@ -200,6 +200,13 @@ test('an app with a volume is recreated, and put back when the new release fails
   const rolling = snapshotOf(next, { deployment: asObject(kept), trial: beside });
   const starting = wanted(rolling, 'Deployment');
   assert.ok(JSON.stringify(starting['spec']).includes(second));
+  const { status } = outcome(rolling);
+  const endsTrial = (seen: Partial<Snapshot>): boolean =>
+    outcome(
+      snapshotOf({ ...next, status }, { deployment: asObject(starting), trial: beside, ...seen }),
+    ).decision.actions.some(({ action }) => action.kind === 'delete');
+  assert.ok(!endsTrial({ pods: [] }), 'the trial stays while the new release starts');
+  assert.ok(endsTrial(deployed({ ...next, status })), 'and goes once it serves');
   const bad = deployed(
     next,
     { replicas: 1, updatedReplicas: 1 },
