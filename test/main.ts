@@ -18,11 +18,11 @@ async function runTools({ commands }: ToolStage): Promise<Tally> {
         ...(alone ? { stdout: 'inherit', stderr: 'inherit' } : {}),
       });
       if (!alone && result.all !== undefined) process.stdout.write(`${result.all}\n`);
-      return result.exitCode === 0;
+      return result.exitCode === 0 ? [] : [[file, ...rest].join(' ')];
     }),
   );
-  const passed = ended.filter(Boolean).length;
-  return { ...nothing, passed, failed: ended.length - passed };
+  const failures = ended.flat();
+  return { ...nothing, passed: ended.length - failures.length, failed: failures.length, failures };
 }
 
 async function runStage(stage: Stage): Promise<Tally> {
@@ -41,5 +41,5 @@ for (const group of stages(command)) {
   total = sum(total, ...tallies);
   if (wanted.some(({ gate }, index) => gate && (tallies[index]?.failed ?? 1) > 0)) break;
 }
-process.stdout.write(`\n${line(total)}\n`);
+process.stdout.write(`\n${total.failures.map((name) => `failed: ${name}\n`).join('')}${line(total)}\n`);
 process.exit(total.failed > 0 || total.passed === 0 ? 1 : 0);

@@ -31,9 +31,12 @@ export async function runProjects({ projects, patterns, limitMs, options = {} }:
   const timer = setTimeout(limit.resolve, limitMs, 'late');
   const ended = await Promise.race([vitest.start([...patterns]), limit.promise]);
   clearTimeout(timer);
+  const late = `${projects.join(', ')}: did not end within ${limitMs / 1000} s`;
   const tally =
-    ended === 'late' ? sum(tallyOf(vitest.state.getTestModules()), { ...nothing, failed: 1 }) : reporter.tally;
-  if (ended === 'late') process.stdout.write(`${projects.join(', ')}: did not end within ${limitMs / 1000} s\n`);
+    ended === 'late'
+      ? sum(tallyOf(vitest.state.getTestModules()), { ...nothing, failed: 1, failures: [late] })
+      : reporter.tally;
+  if (ended === 'late') process.stdout.write(`${late}\n`);
   await Promise.race([vitest.close(), sleep(stopMs)]);
   return tally;
 }

@@ -6,13 +6,20 @@ export interface Tally {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
+  /** A name for each of those that failed: a command, or a file with its test. */
+  readonly failures: readonly string[];
 }
 
-export const nothing: Tally = { passed: 0, failed: 0, skipped: 0 };
+export const nothing: Tally = { passed: 0, failed: 0, skipped: 0, failures: [] };
 
 export function sum(...tallies: readonly Tally[]): Tally {
-  const total = (key: keyof Tally): number => tallies.reduce((all, tally) => all + tally[key], 0);
-  return { passed: total('passed'), failed: total('failed'), skipped: total('skipped') };
+  const total = (key: 'passed' | 'failed' | 'skipped'): number => tallies.reduce((all, tally) => all + tally[key], 0);
+  return {
+    passed: total('passed'),
+    failed: total('failed'),
+    skipped: total('skipped'),
+    failures: tallies.flatMap(({ failures }) => failures),
+  };
 }
 
 /** `N passed, N failed`, and how many were skipped if any were. */
@@ -25,13 +32,17 @@ export function line({ passed, failed, skipped }: Tally): string {
  * its own, as from a hook, and a file without a test.
  */
 function count(module: TestModule): Tally {
-  const tests = [...module.children.allTests()].map((test) => test.result().state);
-  const suites = [...module.children.allSuites()].filter((suite) => suite.errors().length > 0).length;
-  const [passed, skipped] = ['passed', 'skipped'].map((state) => tests.filter((one) => one === state).length);
-  const failedTests = tests.length - (passed ?? 0) - (skipped ?? 0);
-  const itself =
-    module.errors().length > 0 || tests.length === 0 || (!module.ok() && failedTests + suites === 0) ? 1 : 0;
-  return { passed: passed ?? 0, failed: failedTests + suites + itself, skipped: skipped ?? 0 };
+  const tests = [...module.children.allTests()];
+  const [passed = [], skipped = []] = (['passed', 'skipped'] as const).map((state) =>
+    tests.filter((test) => test.result().state === state),
+  );
+  const failed = [
+    ...tests.filter((test) => !passed.includes(test) && !skipped.includes(test)),
+    ...[...module.children.allSuites()].filter((suite) => suite.errors().length > 0),
+  ].map(({ fullName }) => `${module.relativeModuleId} > ${fullName}`);
+  const hasFailed = module.errors().length > 0 || tests.length === 0 || (!module.ok() && failed.length === 0);
+  const failures = hasFailed ? [...failed, module.relativeModuleId] : failed;
+  return { passed: passed.length, failed: failures.length, skipped: skipped.length, failures };
 }
 
 export function tallyOf(modules: readonly TestModule[]): Tally {
@@ -48,6 +59,7 @@ export class TallyReporter implements Reporter {
   }
 
   get tally(): Tally {
-    return sum(tallyOf(this.#modules), { ...nothing, failed: this.#unhandled });
+    const failures = Array.from({ length: this.#unhandled }, () => 'an error outside of any test');
+    return sum(tallyOf(this.#modules), { ...nothing, failed: this.#unhandled, failures });
   }
 }

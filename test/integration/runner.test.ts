@@ -3,14 +3,15 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { test } from 'vitest';
+import type { Tally } from '../tally.ts';
 
 const program = join(import.meta.dirname, '../support/runner.ts');
 
-async function counted(limitMs: number, ...patterns: string[]): Promise<unknown> {
+async function counted(limitMs: number, ...patterns: string[]): Promise<Tally> {
   const { stdout } = await execa(process.execPath, [program, String(limitMs), ...patterns], {
     env: { NODE_ENV: undefined, VITEST: undefined, VITEST_POOL_ID: undefined, VITEST_WORKER_ID: undefined },
   });
-  return JSON.parse(stdout.split('\n').at(-1) ?? '');
+  return JSON.parse(stdout.split('\n').at(-1) ?? '') as Tally;
 }
 
 for (const [what, pattern, expected] of [
@@ -23,17 +24,23 @@ for (const [what, pattern, expected] of [
   ['no file', 'no-such-file', { passed: 0, failed: 0, skipped: 0 }],
 ] as const)
   test(`counts ${what}`, async () => {
-    assert.deepEqual(await counted(60_000, pattern), expected);
+    const { failures, ...counts } = await counted(60_000, pattern);
+    assert.deepEqual(counts, expected);
+    assert.equal(failures.length, expected.failed, 'each is named');
+    assert.ok(
+      failures.every((name) => name.includes('.case.ts') || name.startsWith('an error outside')),
+      failures.join('\n'),
+    );
   });
 
 test('counts both tests of a worker that crashed as failed, beside those of another file', async () => {
-  const { passed, failed } = (await counted(60_000, 'crashes.case', 'passes.case')) as Record<string, number>;
+  const { passed, failed } = await counted(60_000, 'crashes.case', 'passes.case');
   assert.equal(passed, 1);
-  assert.ok((failed ?? 0) >= 2, `${failed} failed`);
+  assert.ok(failed >= 2, `${failed} failed`);
 });
 
 test('ends a file that never gives its thread back, and counts it as failed', async () => {
-  const { passed, failed } = (await counted(15_000, 'spins.case')) as Record<string, number>;
+  const { passed, failed } = await counted(15_000, 'spins.case');
   assert.equal(passed, 0);
-  assert.ok((failed ?? 0) >= 1, `${failed} failed`);
+  assert.ok(failed >= 1, `${failed} failed`);
 });
