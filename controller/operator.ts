@@ -98,7 +98,9 @@ export async function runOperator(): Promise<void> {
     const changed = (app: string): void => {
       apps.enqueue(`${config.appsNamespace}/${app}`);
     };
-    manager.addLeaderTask('activity', createActivityTask({ ...idle, intervalMs: activityMs, changed, log }));
+    const names = (): string[] => caches.apps.list().map(({ metadata }) => metadata.name);
+    const task = createActivityTask({ ...idle, intervalMs: activityMs, changed, apps: names, log });
+    manager.addLeaderTask('activity', task);
   }
   manager.add(
     createBuildQueue({

@@ -90,6 +90,8 @@ function firstObstacle(outcomes: Outcomes, except?: StepCondition): Obstacle | u
     const outcome = outcomes[step];
     if (outcome === undefined || outcome.kind === 'done' || step === except) continue;
     if (outcome.kind === 'failed' && outcome.blocking === false) continue;
+    // That visitors get no page says more than that the gateway has not confirmed a route.
+    if (step === 'Routed' && outcomes.Published?.kind === 'failed') continue;
     return { step, outcome };
   }
   return undefined;

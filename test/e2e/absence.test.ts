@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { beforeAll, onTestFinished, test } from 'vitest';
 import { execa } from 'execa';
-import { appsNamespace, eventually, kubectl, readApp, systemNamespace } from '../support/cluster.ts';
+import { appsNamespace, appUrl, eventually, get, kubectl, readApp, systemNamespace } from '../support/cluster.ts';
 
 const gatewayNamespace = 'moorage-gateway';
 
-/** By component: its workload, and whether apps that may rest are out of reach without it. */
+/** By component: its workload, and whether apps that may rest are reached through it. */
 const components = [
   ['registry proxy', systemNamespace, 'deployment/moorage-registry-proxy', false],
   ['workers', systemNamespace, 'deployment/moorage-workers', false],
@@ -28,6 +28,19 @@ async function phase(): Promise<string | undefined> {
   return (await readApp('hello')).status?.phase;
 }
 
+async function readBackends(): Promise<string> {
+  return kubectl(
+    ...['get', 'httproute', 'hello', '-n', appsNamespace, '-o', 'jsonpath={.spec.rules[*].backendRefs[*].name}'],
+  );
+}
+
+/** Apps are routed past activators that are gone, so one that fails meanwhile does so for a moment only. */
+async function isFailingOrBypassed(): Promise<true | undefined> {
+  if (/^hello +\S+ +Failing /m.test(await kubectl('get', 'happ', 'hello', '-n', appsNamespace))) return true;
+  if ((await readBackends()).includes('moorage-activator')) return undefined;
+  return (await get(appUrl('hello'))).status === 200 && (await phase()) === 'Live' ? true : undefined;
+}
+
 async function patchHello(idleAfter: string | null): Promise<void> {
   const patch = JSON.stringify({ spec: { run: { idleAfter } } });
   await kubectl('patch', 'happ', 'hello', '-n', appsNamespace, '--type=merge', '-p', patch);
@@ -37,10 +50,7 @@ beforeAll(async () => {
   // Its route then leads through the activators.
   await patchHello('1h');
   await eventually('the route to the activators', async () => {
-    const refs = await kubectl(
-      ...['get', 'httproute', 'hello', '-n', appsNamespace, '-o', 'jsonpath={.spec.rules[*].backendRefs[*].name}'],
-    );
-    return refs.includes('moorage-activator') ? true : undefined;
+    return (await readBackends()).includes('moorage-activator') ? true : undefined;
   });
   await eventually('hello is live', async () => ((await phase()) === 'Live' ? true : undefined), 120);
   return () => patchHello(null);
@@ -72,15 +82,7 @@ for (const [component, namespace, workload, carriesApps] of components) {
     assert.ok(all.includes(`  -> ${problem}`), all);
     assert.ok(all.trimEnd().endsWith('not everything is running'), all);
     assert.match(await kubectl('get', ...inNamespace), new RegExp(`^${name} +0/0 `, 'm'));
-    if (carriesApps) {
-      const failing = await eventually(
-        'hello is Failing',
-        async () =>
-          (await phase()) === 'Failing' ? await kubectl('get', 'happ', 'hello', '-n', appsNamespace) : undefined,
-        150,
-      );
-      assert.match(failing, /^hello +\S+ +Failing /m);
-    }
+    if (carriesApps) await eventually('hello is Failing, or reached without it', () => isFailingOrBypassed(), 150);
   });
 }
 

@@ -32,7 +32,8 @@ const failingMs = 10_000;
 export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes): StepResult {
   const { app, config } = snapshot;
   if (draft.served === undefined) forgetSights(draft);
-  if (![before.Deployed, before.Routed].every((outcome) => outcome?.kind === 'done')) return { outcomes: {} };
+  if (before.Deployed?.kind !== 'done') return { outcomes: {} };
+  if (before.Routed?.kind !== 'done') return probeWhileRouting(snapshot, draft, before.Routed);
   if (replicasOf(app) === 0)
     return { outcomes: { Published: waiting('ScaledToZero', 'The app is scaled to zero, so nothing responds.') } };
   const url = appUrl(app.metadata.name, config.site);
@@ -67,19 +68,35 @@ function publish(snapshot: Snapshot, draft: Draft, url: string): StepResult {
   return { outcomes: { Published: published }, actions: looks(snapshot, draft, release) };
 }
 
+/**
+ * A gateway that does not confirm the new version of a route may still follow the old one, or be gone. So an address
+ * that was published before is probed all the same.
+ */
+function probeWhileRouting(snapshot: Snapshot, draft: Draft, routed: Outcome | undefined): StepResult {
+  const { app, config } = snapshot;
+  const { url, served } = draft;
+  const isPublished = url === appUrl(app.metadata.name, config.site) && served !== undefined;
+  const isAwake = replicasOf(app) > 0 && publishedAtRest(draft) === undefined;
+  if (routed?.kind !== 'waiting' || !isPublished || !isAwake) return { outcomes: {} };
+  const published = urlFailure(snapshot, url) ?? waiting('Confirming', 'Waiting for the route.', wellMs);
+  return { outcomes: { Published: published }, actions: probeActions(snapshot) };
+}
+
 function isSame(one: Release, other: Release | undefined): boolean {
   return one.image === other?.image && one.commit === other.commit;
 }
 
 /** What is asked in the background; the answers bring the next reconcile, which then asks no more. */
 function looks(snapshot: Snapshot, draft: Draft, release: Release): Action[] {
-  const { app, config, probe } = snapshot;
-  if (config.probeUrl === undefined) return [];
-  const host = appHost(app.metadata.name, config.site);
-  return [
-    ...(probe === undefined ? [{ kind: 'probe', host, isLive: true } as const] : []),
-    ...(mustLook(snapshot, draft) ? [{ kind: 'look', host, release } as const] : []),
-  ];
+  const { app, config } = snapshot;
+  const isLookDue = config.probeUrl !== undefined && mustLook(snapshot, draft);
+  const look: Action[] = isLookDue ? [{ kind: 'look', host: appHost(app.metadata.name, config.site), release }] : [];
+  return [...probeActions(snapshot), ...look];
+}
+
+function probeActions({ app, config, probe }: Snapshot): Action[] {
+  if (config.probeUrl === undefined || probe !== undefined) return [];
+  return [{ kind: 'probe', host: appHost(app.metadata.name, config.site), isLive: true }];
 }
 
 function live({ config }: Snapshot, url: string, warning: string | undefined): Outcome {

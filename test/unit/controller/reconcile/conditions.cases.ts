@@ -668,6 +668,25 @@ export const scenarios: readonly Scenario[] = [
     ),
   },
   {
+    name: 'it is live, and the gateway neither confirms its new route nor answers',
+    phase: 'Failing',
+    public: 'live',
+    asks: upkeep,
+    served: first,
+    snapshot: {
+      ...probed({ responds: false, detail: 'the request failed: connect ECONNREFUSED' }),
+      ...withoutVerdict(deployed(app({}, oldLive))),
+      app: app({}, oldLive),
+    },
+    conditions: conditions(
+      'Ready=False Unreachable',
+      'Reconciling=True Unreachable',
+      standing,
+      'Deployed=True Available',
+      'Routed=Unknown RoutePending',
+    ),
+  },
+  {
     name: 'it is live',
     phase: 'Live',
     public: 'live',
