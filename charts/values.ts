@@ -250,7 +250,7 @@ const postgres = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Run a single PostgreSQL with the release, without backup or failover: for evaluation only. In production, set database.urlSecret.',
+      'Run a single PostgreSQL with the release, with TLS and both roles, without backup or failover: for evaluation only. In production, set database.urlSecret.',
     ),
   image: z.string().min(1).default('postgres:17-bookworm').describe('Image of PostgreSQL, version 15 or newer.'),
   storage: quantity.default('5Gi').describe('Size of the volume.'),
@@ -284,7 +284,17 @@ const database = z.strictObject({
   urlSecret: optional(name)
     .default('')
     .describe(
-      'Secret in the namespace of the release whose key `url` is postgres://user:password@host/database, for version 15 or newer. If empty and postgres.enabled is false, models are not available.',
+      'Secret in the namespace of the release whose key `url` is postgres://role:password@host/database, for version 15 or newer: what the API connects with. Connections are encrypted if the server offers it; add ?sslmode=verify-full to require it and to check the certificate. If empty and postgres.enabled is false, models are not available.',
+    ),
+  migratorUrlSecret: optional(name)
+    .default('')
+    .describe(
+      'Secret whose key `url` is the same database with the role that owns the schema. Each pod of the API migrates with it before it serves, and gives the role of urlSecret its rights: that one can then neither change the schema nor what is recorded. If empty, the role of urlSecret owns everything, and the API warns at its start.',
+    ),
+  caSecret: optional(name)
+    .default('')
+    .describe(
+      'Secret whose key `ca.crt` certifies the database server; it is mounted for ?sslmode=verify-full&sslrootcert=/etc/moorage-database/ca.crt. If empty, public authorities count.',
     ),
   cidrs: z.array(cidr).default([]).describe('Addresses of the database server. If empty, any address is allowed.'),
   port: port.default(5432).describe('TCP port of the database server.'),

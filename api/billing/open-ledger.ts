@@ -7,6 +7,7 @@ import type { Database } from './database/database.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { moneyToNumber } from './ledger/money.ts';
 import { openLedgerDatabase } from './database/open.ts';
+import { findOwningRole } from './database/roles.ts';
 import { repeat, type PeriodicTask } from './periodic-task.ts';
 import { Holds } from './holds.ts';
 import { Journal } from './journal.ts';
@@ -82,6 +83,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
   async function begin(url: string): Promise<OpenLedger | undefined> {
     const database = await openPatiently(() => (options.open ?? openLedgerDatabase)(url), log, ending.signal);
     if (database === undefined) return undefined;
+    if (/^postgres/.test(url)) await warnOfOwnership(database, log);
     const ledger = new Ledger(database);
     const metrics = billingMetrics(options.registry, {
       holds: () => ledger.counts(),
@@ -112,6 +114,16 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
     open = { database, ledger, repeat: start, holds };
     return open;
   }
+}
+
+/** The triggers that protect the ledger hold only against a role that does not own its tables. */
+async function warnOfOwnership(database: Database, log: Logger): Promise<void> {
+  const role = await findOwningRole(database).catch(() => undefined);
+  if (role !== undefined)
+    log.warn(
+      { role },
+      'the database role of DATABASE_URL owns the ledger, so whoever takes over the API could change what is booked: give the API a role of its own, see "Two database roles" in the guide for operators',
+    );
 }
 
 /** @returns 0: nothing is left to do until the next time */

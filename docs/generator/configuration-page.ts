@@ -9,6 +9,7 @@ import { environment as revenue } from '../../api/revenue/config.ts';
 import { environment as metering } from '../../api/metering/config.ts';
 import { environment as receipts } from '../../api/receipts/config.ts';
 import { environment as shipper } from '../../api/metering/shipper/config.ts';
+import { environment as database } from '../../api/billing/database/prepare.ts';
 import { environment as models } from '../../api/models/config.ts';
 import { environment as tools } from '../../api/tools/config.ts';
 import { environment as fetching } from '../../api/tools/fetch/config.ts';
@@ -71,6 +72,7 @@ export const configuration: Page = {
     'api/receipts/config.ts',
     'api/revenue/config.ts',
     'api/models/config.ts',
+    'api/billing/database/prepare.ts',
     'api/tools/config.ts',
     'api/tools/fetch/config.ts',
     'api/tools/engine/workers/remote/config.ts',
@@ -85,6 +87,11 @@ export const configuration: Page = {
       section('API', 'Processes started from `api/main.ts`.', [api]),
       section('npm start', 'The API alone, without a cluster. It reads those of the next sections too.', [alone]),
       section('Models and ledger', 'The API and `npm start`.', [models]),
+      section(
+        'Migrations',
+        'Processes started from `api/billing/database/prepare.ts`, before the API where its role does not own the schema.',
+        [database],
+      ),
       section('Metering', 'The API.', [metering]),
       section('Statements', 'The API.', [revenue]),
       section('Shipper', 'Processes started from `api/metering/shipper/main.ts`, beside a gateway.', [shipper]),

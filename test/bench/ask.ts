@@ -165,7 +165,7 @@ writeFileSync(
 );
 const [postgres, upstream] = await Promise.all([startPostgres(), startServer('mock-upstream.ts', String(delay))]);
 const bare = paths.has('bare')
-  ? await startServer('bare-proxy.ts', upstream.url, await postgres.createDatabase('bare'))
+  ? await startServer('bare-proxy.ts', upstream.url, await postgres.createEmptyDatabase('bare'))
   : undefined;
 const liteLlm = paths.has('LiteLLM')
   ? await startLiteLlm([{ name: 'bench', inPerToken: '0', outPerToken: '0.000001', apiBase: upstream.url }])

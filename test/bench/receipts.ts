@@ -9,7 +9,7 @@ import { advanceLog } from '../../api/receipts/log/log.ts';
 import { proofsOf } from '../../api/receipts/log/proofs.ts';
 import { verifyRecord } from '../../api/receipts/verify/record.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
-import { startPostgres } from '../support/ledger/postgres.ts';
+import { asSuperuser, startPostgres } from '../support/ledger/postgres.ts';
 import { advanceTo, keys, signer } from '../support/receipts/record.ts';
 
 const usage = `usage: npm run bench:receipts -- [--seconds N] [--backlog N]
@@ -118,14 +118,14 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 async function script(sql: string): Promise<void> {
-  const client = new Client({ connectionString: url });
+  const client = new Client({ connectionString: asSuperuser(url) });
   await client.connect();
   await client.query(sql);
   await client.end();
 }
 
 async function one(sql: string): Promise<number> {
-  const client = new Client({ connectionString: url });
+  const client = new Client({ connectionString: asSuperuser(url) });
   await client.connect();
   const { rows } = await client.query<Record<string, string | number>>(sql);
   await client.end();

@@ -104,7 +104,7 @@ async function forwardDatabase(): Promise<{ url: string; close: () => Promise<vo
     systemNamespace,
     'get',
     'secret',
-    'moorage-postgres',
+    'moorage-database',
     '-o',
     'jsonpath={.data.url}',
   );
@@ -119,7 +119,8 @@ async function forwardDatabase(): Promise<{ url: string; close: () => Promise<vo
   );
   await once(child.stdout, 'data');
   const url = new URL(Buffer.from(secret, 'base64').toString('utf8'));
-  [url.hostname, url.port] = ['127.0.0.1', String(port)];
+  // The certificate is for its name in the cluster.
+  [url.hostname, url.port, url.search] = ['127.0.0.1', String(port), ''];
   return {
     url: url.href,
     async close() {

@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Database, Statement, Transaction } from './database.ts';
+import type { Database, Queryable, Statement, Transaction } from './database.ts';
+import { grantRuntimeRights } from './roles.ts';
 
 export interface Migration {
   readonly name: string;
@@ -19,6 +20,11 @@ const applied: Statement<{ name: string; checksum: string }> = {
   name: 'migrate-applied',
   text: 'select name, checksum from moorage_migration order by name',
   row: z.object({ name: z.string(), checksum: z.string() }),
+};
+const begun: Statement<{ begun: boolean }> = {
+  name: 'migrate-begun',
+  text: "select to_regclass('moorage_migration') is not null as begun",
+  row: z.object({ begun: z.boolean() }),
 };
 const record: Statement<unknown> = {
   name: 'migrate-record',
@@ -43,26 +49,62 @@ export function readMigrations(folder: string): Migration[] {
   });
 }
 
+export interface MigrateOptions {
+  /** A role to be given the rights that the API requires, when the migrations are applied (see roles.ts). */
+  readonly runtimeRole?: string;
+}
+
 /**
  * Applies what is missing, all of it in one transaction under an advisory lock, so that replicas may start together.
  * Migrations that the database has and this version does not know are left alone: an older replica may still run.
- * @returns the names of those applied now. @throws Error when an applied file was changed, or one would be applied out
- * of order.
+ * @returns the names of those applied now. @throws Error when an applied file was changed, one would be applied out of
+ * order, or something is missing and this role may not add it.
  */
-export async function migrate(database: Database, migrations: readonly Migration[]): Promise<string[]> {
-  return database.transaction(
-    async (transaction) => {
-      await transaction.query(lock, [lockKey]);
+export async function migrate(
+  database: Database,
+  migrations: readonly Migration[],
+  { runtimeRole }: MigrateOptions = {},
+): Promise<string[]> {
+  // The runtime role may only look. Where nothing is missing, that is enough.
+  if (runtimeRole === undefined && missingOf(migrations, await readApplied(database)).length === 0) return [];
+  try {
+    return await inMigration(database, async (transaction) => {
       await transaction.script(
         'create table if not exists moorage_migration (name text primary key, checksum text not null, applied_at timestamptz not null default now())',
       );
-      const known = new Map((await transaction.query(applied, [])).map((row) => [row.name, row.checksum]));
-      const missing = missingOf(migrations, known);
+      const missing = missingOf(migrations, await readApplied(transaction));
       for (const migration of missing) await apply(transaction, migration);
+      if (runtimeRole !== undefined) await grantRuntimeRights(transaction, runtimeRole);
       return missing.map((migration) => migration.name);
+    });
+  } catch (error) {
+    if (!lacksRight.safeParse(error).success) throw error;
+    throw new Error(
+      runtimeRole === undefined
+        ? 'the schema is older than this version, and this role may not change it: run api/billing/database/prepare.ts with MOORAGE_MIGRATOR_DATABASE_URL first'
+        : 'the role of MOORAGE_MIGRATOR_DATABASE_URL may not change the schema: use the role that owns it, or for an empty database one that owns the database',
+      { cause: error },
+    );
+  }
+}
+
+const lacksRight = z.object({ code: z.literal('42501') });
+
+/** Runs work in one transaction, while no other process migrates this database. */
+export async function inMigration<T>(database: Database, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  return database.transaction(
+    async (transaction) => {
+      await transaction.query(lock, [lockKey]);
+      return work(transaction);
     },
     { lasting: true },
   );
+}
+
+/** Names and checksums of what the database has. */
+async function readApplied(database: Queryable): Promise<Map<string, string>> {
+  if ((await database.query(begun, []))[0]?.begun !== true) return new Map();
+  return new Map((await database.query(applied, [])).map((row) => [row.name, row.checksum]));
 }
 
 function missingOf(migrations: readonly Migration[], known: ReadonlyMap<string, string>): Migration[] {

@@ -1,33 +1,55 @@
 // PostgreSQL (15 or newer) as a driver of the ledger's database: a pool of connections.
-import { Pool, type PoolClient, type PoolConfig } from 'pg';
+import { Client, Pool, type PoolClient, type PoolConfig } from 'pg';
 import type { Connection, Driver } from './database.ts';
 import { DatabaseUnavailable, toDatabaseFailure } from './failures.ts';
 
 /** How many calls may wait for a connection. More than that cannot be served in time, and would only fill the memory. */
 const maxWaiting = 1_000;
 
-/** Opens a pool on a URL; it connects on first use. */
-export function postgresDriver(connectionString: string, options: PoolConfig = {}): Driver {
+/** No connection stays for longer: addresses and certificates of a server change. */
+const lifetimeSeconds = 1_800;
+
+/**
+ * Opens a pool on a URL; it connects on first use. TLS is as the URL says (`sslmode`). If it says nothing or `prefer`,
+ * connections are encrypted where the server offers it, without checking its certificate.
+ */
+export function postgresDriver(url: string, options: PoolConfig = {}): Driver {
   const max = options.max ?? 10;
-  const pool = new Pool({
-    connectionString,
-    max,
-    application_name: 'moorage',
-    connectionTimeoutMillis: 5_000,
-    statement_timeout: 10_000,
-    idleTimeoutMillis: 30_000,
-    // Addresses and certificates of a server change: no connection stays for good.
-    maxLifetimeSeconds: 1_800,
-    // A peer that is gone without a word is noticed even where no statement has a time limit.
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    ...options,
-  });
-  // A broken idle connection is replaced by the pool; without a listener it would end the process.
-  pool.on('error', () => undefined);
+  const { connectionString, prefersTls } = readTls(url);
+  const openPool = (ssl?: PoolConfig['ssl']): Pool => {
+    const pool = new Pool({
+      connectionString,
+      ...(ssl === undefined ? {} : { ssl }),
+      max,
+      application_name: 'moorage',
+      connectionTimeoutMillis: 5_000,
+      statement_timeout: 10_000,
+      idleTimeoutMillis: 30_000,
+      maxLifetimeSeconds: lifetimeSeconds,
+      // A peer that is gone without a word is noticed even where no statement has a time limit.
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      ...options,
+    });
+    // A broken idle connection is replaced by the pool; without a listener it would end the process.
+    pool.on('error', () => undefined);
+    return pool;
+  };
+  const pool = openPool(prefersTls ? { rejectUnauthorized: false } : undefined);
+  let plainPool: Pool | undefined;
+  /** A server without TLS is asked for it again after a while. */
+  let plainUntil = 0;
   const connect = async (): Promise<PoolClient> => {
-    if (pool.waitingCount >= maxWaiting) throw new DatabaseUnavailable('refused');
-    return pool.connect();
+    const chosen = plainPool !== undefined && performance.now() < plainUntil ? plainPool : pool;
+    if (chosen.waitingCount >= maxWaiting) throw new DatabaseUnavailable('refused');
+    try {
+      return await chosen.connect();
+    } catch (error) {
+      if (!prefersTls || !offersNoTls(error)) throw error;
+      plainPool ??= openPool(false);
+      plainUntil = performance.now() + lifetimeSeconds * 1_000;
+      return plainPool.connect();
+    }
   };
   return {
     connections: max,
@@ -48,8 +70,25 @@ export function postgresDriver(connectionString: string, options: PoolConfig = {
           throw error;
         }
       }),
-    close: () => pool.end(),
+    close: async () => {
+      await Promise.all([pool.end(), plainPool?.end()]);
+    },
   };
+}
+
+/** Leaves TLS to the server unless the URL says something else. A socket of this machine has none. */
+function readTls(url: string): { readonly connectionString: string; readonly prefersTls: boolean } {
+  const settings = [...new URLSearchParams(url.split('?')[1])].filter(([name]) => name.startsWith('ssl'));
+  if (settings.some(([name, value]) => name !== 'sslmode' || value !== 'prefer'))
+    return { connectionString: url, prefersTls: false };
+  // The driver knows no mode that may go without.
+  const connectionString = url.replaceAll(/sslmode=prefer&?/g, '');
+  return { connectionString, prefersTls: !new Client({ connectionString }).host.startsWith('/') };
+}
+
+/** In the words of the driver, which reports it without a code. */
+function offersNoTls(error: unknown): boolean {
+  return error instanceof Error && error.message === 'The server does not support SSL connections';
 }
 
 /** Runs work on a connection of the pool, and closes it where the connection itself has failed. */

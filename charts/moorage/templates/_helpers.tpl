@@ -95,9 +95,47 @@ data:
   valueFrom: {secretKeyRef: {name: {{ default "moorage-metering" .Values.metering.tokenSecret }}, key: token}}
 {{- end }}
 
-{{/* Name of the Secret with the database URL; empty where there is no database. */}}
+{{/* Name of the Secret with the database URL of the API; empty where there is no database. */}}
 {{- define "moorage.databaseSecret" -}}
-{{- if .Values.database.urlSecret }}{{ .Values.database.urlSecret }}{{ else if .Values.postgres.enabled }}moorage-postgres{{ end }}
+{{- if .Values.database.urlSecret }}{{ .Values.database.urlSecret }}{{ else if .Values.postgres.enabled }}moorage-database{{ end }}
+{{- end }}
+
+{{/* Name of the Secret with the URL of the role that owns the schema; empty where the API's own role does. */}}
+{{- define "moorage.migratorSecret" -}}
+{{- if .Values.database.urlSecret }}{{ .Values.database.migratorUrlSecret }}{{ else if .Values.postgres.enabled }}moorage-database-migrator{{ end }}
+{{- end }}
+
+{{/* Name of the Secret with the authority of the database's certificate; may be empty. */}}
+{{- define "moorage.databaseCaSecret" -}}
+{{- if .Values.database.urlSecret }}{{ .Values.database.caSecret }}{{ else if .Values.postgres.enabled }}moorage-postgres-tls{{ end }}
+{{- end }}
+
+{{/* How the chart's own PostgreSQL is connected to. */}}
+{{- define "moorage.databaseTls" -}}
+sslmode=verify-full&sslrootcert=/etc/moorage-database/ca.crt
+{{- end }}
+
+{{/* A volume with that authority, as a list item, and its mount. */}}
+{{- define "moorage.databaseCaVolume" -}}
+{{- with include "moorage.databaseCaSecret" . -}}
+- name: database-ca
+  secret:
+    secretName: {{ . }}
+    items: [{key: ca.crt, path: ca.crt}]
+{{- end }}
+{{- end }}
+{{- define "moorage.databaseCaMount" -}}
+{{- if include "moorage.databaseCaSecret" . -}}
+- {name: database-ca, mountPath: /etc/moorage-database, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{/* What the API's process connects with. */}}
+{{- define "moorage.databaseEnv" -}}
+{{- with include "moorage.databaseSecret" . -}}
+- name: DATABASE_URL
+  valueFrom: {secretKeyRef: {name: {{ . }}, key: url}}
+{{- end }}
 {{- end }}
 
 {{/* Where the API hands over tasks; the name resolves to every pod that is ready. */}}
@@ -172,6 +210,9 @@ volumes:
   - name: models
     configMap: {name: {{ $root.Values.models.listConfigMap }}}
   {{- end }}
+  {{- if eq $component "api" }}
+  {{- include "moorage.databaseCaVolume" $root | nindent 2 }}
+  {{- end }}
 {{- end }}
 
 {{/* What every container of ours has: (list $ "operator"). */}}
@@ -194,6 +235,9 @@ volumeMounts:
   {{- end }}
   {{- if and (eq $component "api") $root.Values.models.listConfigMap }}
   - {name: models, mountPath: /etc/moorage, readOnly: true}
+  {{- end }}
+  {{- if eq $component "api" }}
+  {{- include "moorage.databaseCaMount" $root | nindent 2 }}
   {{- end }}
 # The first start may wait for the API server; after that a process that hangs is started again.
 startupProbe:

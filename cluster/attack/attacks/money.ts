@@ -1,5 +1,6 @@
 // Attacks on the ledger: money that nobody paid.
 import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
 import { judged, notTried, type Attack } from '../attack.ts';
 import type { Victim } from '../victim.ts';
 
@@ -76,4 +77,48 @@ const dear: Attack = {
   },
 };
 
-export const moneyAttacks: readonly Attack[] = [dear, accrual];
+/** What code in the API could do with its connection to the database: printed as JSON. All of it is rolled back. */
+const seizing = `import pg from 'pg';
+const client = new pg.Client({ connectionString: process.env.DATABASE_URL });
+await client.connect();
+const allowed = [];
+const statements = [
+  'alter table ledger.entry disable trigger all', 'alter table ledger.transaction disable trigger all', 'set session_replication_role = replica',
+  'update ledger.entry set amount = 0 where false', 'delete from ledger.entry where false', 'update ledger.transaction set at = at where false',
+  'delete from ledger.transaction where false', 'truncate receipts.day', 'delete from receipts.day where false', 'delete from receipts.link where false',
+  'update revenue.line set amount = amount where false', 'update ledger.account set owner = owner where false', 'update ledger.overrun set lifted_at = now() where false',
+  "create or replace function ledger.refuse_change() returns trigger language plpgsql as 'begin return new; end'", 'drop table ledger.entry cascade',
+  'create table ledger.mine ()', 'create schema mine', 'set role moorage_migrator', 'select rolpassword from pg_authid',
+];
+for (const statement of statements) {
+  await client.query("begin; set local lock_timeout = '2s'");
+  await client.query(statement).then(() => allowed.push(statement), (error) => { if (error.code !== '42501') allowed.push(statement + ' (' + error.message + ')'); });
+  await client.query('rollback');
+}
+const { rows: [tls] } = await client.query('select ssl from pg_stat_ssl where pid = pg_backend_pid()');
+await client.end();
+console.log(JSON.stringify({ tried: statements.length, allowed, ssl: tls.ssl, named: Object.keys(process.env).filter((name) => /MIGRATOR|ADMIN/.test(name)) }));`;
+
+const seized = z.object({
+  tried: z.number(),
+  allowed: z.array(z.string()),
+  ssl: z.boolean(),
+  named: z.array(z.string()),
+});
+
+const seizure: Attack = {
+  name: 'the API, taken over, disables what protects the ledger, or changes what is recorded in it',
+  needs: 'kubectl',
+  run: async (victim) => {
+    const inApi = ['-n', victim.systemNamespace, 'exec', 'deploy/moorage-api', '--container', 'api', '--', 'node'];
+    const text = await victim.kubectl([...inApi, '--input-type=module', '--eval', seizing]);
+    const { tried, allowed, ssl, named } = seized.parse(JSON.parse(text.trim().split('\n').at(-1) ?? ''));
+    const found = named.length === 0 ? 'no other address of the database' : named.join(', ');
+    return judged(
+      allowed.length === 0 && named.length === 0,
+      `${allowed.length === 0 ? `All of ${tried} statements were refused` : `Not refused: ${allowed.join('; ')}`}; it found ${found}; its connection is ${ssl ? 'encrypted' : 'not encrypted'}.`,
+    );
+  },
+};
+
+export const moneyAttacks: readonly Attack[] = [dear, accrual, seizure];

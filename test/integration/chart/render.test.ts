@@ -481,8 +481,11 @@ test('models are switched on by a router and a database, and reach nothing else'
   assert.deepEqual([...secrets].sort(), [
     'moorage-app-token',
     'moorage-caller-salt',
+    'moorage-database',
+    'moorage-database-migrator',
     'moorage-metering',
     'moorage-postgres',
+    'moorage-postgres-tls',
     'moorage-probe-token',
     'moorage-push-token',
     'moorage-receipt-key',

@@ -14,10 +14,10 @@ import { z } from 'zod';
 import { callerAccount, platformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney, picoDollars, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openDatabase, openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { ledgerSuite, someHold } from '../../support/ledger/suite.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { asMigrator, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
 beforeAll(async () => {
@@ -25,10 +25,13 @@ beforeAll(async () => {
 });
 afterAll(() => postgres.stop());
 
-ledgerSuite('PostgreSQL', async () => openLedgerDatabase(await postgres.createDatabase('suite')), {
-  sequential: 60,
-  concurrent: 40,
-});
+let suiteUrl: string;
+ledgerSuite(
+  'PostgreSQL',
+  async () => openLedgerDatabase((suiteUrl = await postgres.createDatabase('suite'))),
+  { sequential: 60, concurrent: 40 },
+  () => openDatabase(asMigrator(suiteUrl)),
+);
 
 const otherBackends = {
   name: 'test-backends',
@@ -63,7 +66,7 @@ async function line(worker: Worker): Promise<string> {
 }
 
 test('two processes that start together on an empty database make one schema, and hold exactly 7 between them', async () => {
-  const url = await postgres.createDatabase('race');
+  const url = await postgres.createEmptyDatabase('race');
   const caller = randomUUID();
   const workers = [startWorker('race', url, caller), startWorker('race', url, caller)];
   for (const worker of workers) assert.equal(await line(worker), 'up');

@@ -9,13 +9,12 @@ import { join } from 'node:path';
 import { Client, type ClientBase, type PoolConfig } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
 import { Database } from '../../../api/billing/database/database.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { postgresDriver } from '../../../api/billing/database/postgresql.ts';
 import { ensureAuthority, ensureCertificate } from '../../../cluster/node/control-plane/certificates.ts';
 import { startWholeApi, type WholeApi } from '../../support/discovery/whole-api.ts';
 import { until } from '../../support/kubernetes/until.ts';
 import { freePort } from '../../support/free-port.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { asSuperuser, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 
 let postgres: Postgres;
@@ -43,8 +42,7 @@ beforeAll(async () => {
     for (const file of [folder, tls.certificate, tls.key]) chownSync(file, uid ?? 0, gid ?? 0);
   }
   postgres = await startPostgres({ durable: false, port, tls });
-  admin = await postgres.createDatabase('outages');
-  await (await openLedgerDatabase(admin)).close();
+  admin = asSuperuser(await postgres.createDatabase('outages'));
   await asAdmin('create role limited login superuser');
   proxy = await startTcpProxy({ host: '127.0.0.1', port });
   silentServer = await startTcpProxy({ host: '127.0.0.1', port });

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { Client } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
+import { asSuperuser } from '../../support/ledger/postgres.ts';
 import { ask, buildApps, useUpQuota } from '../../support/monitoring/activity.ts';
 import { startLab, unbilled, type Lab } from '../../support/monitoring/lab.ts';
 import { watch, type Watch } from '../../support/monitoring/watch.ts';
@@ -34,7 +35,7 @@ afterAll(async () => {
 
 /** A client that changes what only an administrator can, with the triggers off. */
 async function asAdministrator<T>(work: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client({ connectionString: lab.databaseUrl });
+  const client = new Client({ connectionString: asSuperuser(lab.databaseUrl) });
   await client.connect();
   await client.query('set session_replication_role = replica');
   const done = await work(client);
@@ -151,7 +152,7 @@ test('a row of the ledger that somebody changed', async () => {
 });
 
 test('a signed record that somebody changed', async () => {
-  const client = new Client({ connectionString: lab.databaseUrl });
+  const client = new Client({ connectionString: asSuperuser(lab.databaseUrl) });
   await client.connect();
   try {
     const changed = async (sql: string): Promise<number> => (await client.query(sql)).rowCount ?? 0;

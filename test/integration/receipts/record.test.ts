@@ -11,7 +11,7 @@ import { migrate, readMigrations } from '../../../api/billing/database/migrate.t
 import { migrationsFolder, openDatabase, openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { advanceLog } from '../../../api/receipts/log/log.ts';
 import { verifyRecord } from '../../../api/receipts/verify/record.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { asSuperuser, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { advanceTo, keys, postAt, receiptKey, signer } from '../../support/receipts/record.ts';
 
 let postgres: Postgres;
@@ -113,7 +113,7 @@ test('processes that are killed at any time, and a crash of the server, leave a 
 
 test('an installation that had transactions before receipts links and seals from the first one on', async () => {
   await database.close();
-  url = await postgres.createDatabase('before');
+  url = await postgres.createEmptyDatabase('before');
   database = await openDatabase(url);
   const migrations = readMigrations(migrationsFolder);
   await migrate(
@@ -143,13 +143,15 @@ test('a record rolled back to an earlier state is seen by whoever kept a day or 
   const witnesses = [await read('checkpoint'), await read('day')];
   const at = { database, keys, now: new Date('2026-03-02T13:00:00Z') };
   assert.deepEqual((await verifyRecord({ ...at, witnesses })).findings, []);
-  await database.transaction((transaction) =>
+  const tampering = await openDatabase(asSuperuser(url));
+  await tampering.transaction((transaction) =>
     transaction.script(`set local session_replication_role = replica;
       delete from ledger.entry where transaction_id in (select transaction_id from receipts.link where day = '2026-03-02');
       delete from ledger.transaction where id in (select transaction_id from receipts.link where day = '2026-03-02');
       delete from receipts.link where day = '2026-03-02';
       update receipts.checkpoint set document = '${JSON.stringify(earlier)}'`),
   );
+  await tampering.close();
   assert.deepEqual((await verifyRecord(at)).findings, []);
   assert.match(
     (await verifyRecord({ ...at, witnesses })).findings.join('\n'),

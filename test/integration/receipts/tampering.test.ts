@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import { Database } from '../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { verifyRecord } from '../../../api/receipts/verify/record.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { asSuperuser, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { advanceTo, keys, postAt } from '../../support/receipts/record.ts';
 import { rechain, tamperings } from '../../support/receipts/tamperings.ts';
 
@@ -35,7 +35,7 @@ beforeAll(async () => {
       });
   await advanceTo(ledger, now, { batch: 500 });
   await ledger.close();
-  client = new Client({ connectionString: url });
+  client = new Client({ connectionString: asSuperuser(url) });
   await client.connect();
   const connection = {
     rows: async ({ text }: { text: string }, values: readonly unknown[]) =>

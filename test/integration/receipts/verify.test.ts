@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { freePort } from '../../support/free-port.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { openDatabase } from '../../../api/billing/database/open.ts';
+import { asSuperuser, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { advanceTo, keys, privateKey, receiptKey } from '../../support/receipts/record.ts';
 import { Signer } from '../../../api/receipts/log/signer.ts';
 import { sampleToolApp, type ToolSample } from '../../support/tools/sample.ts';
@@ -95,13 +96,13 @@ test('the database is checked, with what was kept of it', async () => {
   // The day that is sealed here has not ended yet by the clock, so nothing is overdue.
   assert.equal(right.exitCode, 0, right.lines);
   assert.match(right.lines, /^right: 3 transactions in 1 sealed days and those since/m);
-  await api.models.ledger
-    .get()
-    .database.transaction((transaction) =>
-      transaction.script(
-        "set local session_replication_role = replica; update ledger.entry set amount = amount * 2 where transaction_id = (select min(id) from ledger.transaction); update ledger.usage set model = 'other' where id = (select id::text from ledger.hold where transaction_id = 2)",
-      ),
-    );
+  const tampering = await openDatabase(asSuperuser(databaseUrl));
+  await tampering.transaction((transaction) =>
+    transaction.script(
+      "set local session_replication_role = replica; update ledger.entry set amount = amount * 2 where transaction_id = (select min(id) from ledger.transaction); update ledger.usage set model = 'other' where id = (select id::text from ledger.hold where transaction_id = 2)",
+    ),
+  );
+  await tampering.close();
   const { exitCode, lines } = await verify('--database', databaseUrl, '--issuer', issuer);
   assert.equal(exitCode, 1);
   assert.match(lines, /transaction 1: entry 1 has amount 0.0002, it was 0.0001/);

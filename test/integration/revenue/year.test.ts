@@ -3,36 +3,36 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
+import { openDatabase, openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { authorAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { lineFaults } from '../../../api/receipts/verify/statement-lines.ts';
 import { postShares } from '../../../api/revenue/shares.ts';
 import { readStatement } from '../../../api/revenue/statement/read.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { asSuperuser, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { authors, liveThrough, random, rules, type Year } from '../../support/revenue/year.ts';
 
 let postgres: Postgres;
 let database: Database;
+let superuser: Database;
 let year: Year;
 const ended = new Date('2028-03-01T00:00:00Z');
 
 beforeAll(async () => {
   postgres = await startPostgres();
   const url = await postgres.createDatabase('year');
-  database = await openLedgerDatabase(url);
+  superuser = await openDatabase(asSuperuser(url));
   // A zone with daylight saving: days and months are UTC, whatever the server thinks.
-  await database.query(
+  await superuser.query(
     { name: 'zone', text: "alter database year set timezone to 'Europe/Berlin'", row: z.unknown() },
     [],
   );
-  await database.close();
   database = await openLedgerDatabase(url);
   year = await liveThrough(database);
 });
 afterAll(async () => {
-  await database.close();
+  await Promise.all([database.close(), superuser.close()]);
   await postgres.stop();
 });
 
@@ -155,7 +155,7 @@ test('attack: a line that is changed or deleted in the database is found', async
       change === undefined
         ? `delete from revenue.line where id = ${at}`
         : `update revenue.line set ${change} where id = ${at}`;
-    const attacked = database.transaction(async (transaction) => {
+    const attacked = superuser.transaction(async (transaction) => {
       await transaction.script(`set local session_replication_role = replica; ${sql}`);
       assert.equal((await lineFaults(transaction)).length, 1, sql);
       throw new Undo();

@@ -1,5 +1,5 @@
-// Starts a real PostgreSQL of its own for tests: a new cluster in a temporary folder, on a unix socket, as user
-// postgres.
+// Starts a real PostgreSQL of its own for tests: a new cluster in a temporary folder, on a unix socket, with the roles
+// that production has.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { once } from 'node:events';
@@ -7,11 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
+import { prepareDatabase } from '../../../api/billing/database/prepare.ts';
 import { exclusively } from '../exclusively.ts';
 
 export interface Postgres {
-  /** Makes an empty database. @returns its URL. */
+  /** Makes a database with the newest schema. @returns its URL for the runtime role, as the API has it. */
   createDatabase(name: string): Promise<string>;
+  /** Makes an empty database. @returns its URL for a superuser. */
+  createEmptyDatabase(name: string): Promise<string>;
   /** Ends every backend at once, as a crash of the machine would, and starts again on the same data. */
   crash(): Promise<void>;
   /** Ends it, so that connections are refused, until `start`. */
@@ -21,6 +24,28 @@ export interface Postgres {
   freeze(): void;
   thaw(): void;
   stop(): Promise<void>;
+}
+
+export const runtimeRole = 'moorage_api';
+export const migratorRole = 'moorage_migrator';
+
+function withRole(url: string, role: string): string {
+  return url.replace(/^postgres:\/\/[^@]*@/, `postgres://${role}@`);
+}
+
+/** The same database for a superuser, such as for a test that disables triggers. */
+export function asSuperuser(url: string): string {
+  return withRole(url, 'postgres');
+}
+
+/** The same database for the owner of the schema. */
+export function asMigrator(url: string): string {
+  return withRole(url, migratorRole);
+}
+
+/** The same database for the API. */
+export function asRuntime(url: string): string {
+  return withRole(url, runtimeRole);
 }
 
 /** Settings that a test may change; durable is what production has. */
@@ -153,13 +178,20 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   };
   const atExit = (): void => void server.kill('SIGQUIT');
   process.once('exit', atExit);
+  const createEmptyDatabase = async (name: string): Promise<string> => {
+    const client = new Client({ connectionString: urlOf(folder, 'postgres', options.port) });
+    await client.connect();
+    await client.query(`create database ${client.escapeIdentifier(name)}`);
+    await client.end();
+    return urlOf(folder, name, options.port);
+  };
   return {
+    createEmptyDatabase,
     createDatabase: async (name) => {
-      const client = new Client({ connectionString: urlOf(folder, 'postgres', options.port) });
-      await client.connect();
-      await client.query(`create database ${client.escapeIdentifier(name)}`);
-      await client.end();
-      return urlOf(folder, name, options.port);
+      const adminUrl = await createEmptyDatabase(name);
+      const runtimeUrl = asRuntime(adminUrl);
+      await prepareDatabase({ runtimeUrl, migratorUrl: asMigrator(adminUrl), adminUrl });
+      return runtimeUrl;
     },
     crash: async () => {
       await end('SIGQUIT');
