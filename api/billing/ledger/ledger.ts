@@ -173,13 +173,6 @@ export class Ledger {
   }
 
   /**
-   * Stops looking for a cost and frees its reservation; the record of it stays, and a cost that is found later is recorded.
-   */
-  async abandonPending(hold: string, note: string): Promise<void> {
-    await this.#database.replay(statements.abandon, [hold, note, this.#now()]);
-  }
-
-  /**
    * Records a plain transaction once per reference. `conflict`: the reference was used for other entries. @throws when the
    * lines do not sum to zero.
    */

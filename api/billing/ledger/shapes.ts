@@ -76,11 +76,6 @@ const pendOutcome = z.enum(['pending', 'settled', 'abandoned', 'unknown']);
 export type PendOutcome = z.output<typeof pendOutcome>;
 export const pendAnswer = z.object({ answer: z.object({ outcome: pendOutcome }) });
 
-const abandonOutcome = z
-  .enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned', 'unknown'])
-  .transform(released);
-export const abandonAnswer = z.object({ answer: z.object({ outcome: abandonOutcome }) });
-
 export const pendingAnswers = z.object({
   answers: z.array(
     z.object({

@@ -52,7 +52,6 @@ export const claimPending = statement(
   shapes.pendingAnswers,
 );
 export const deferPending = statement('defer', 'select ledger.defer_pending($1, $2, $3, $4)', nothing);
-export const abandon = statement('abandon', 'select ledger.abandon($1, $2, $3) as answer', shapes.abandonAnswer);
 export const post = statement('post', 'select ledger.post($1, $2, $3::jsonb, $4) as answer', shapes.postAnswer);
 
 export const balance = statement(

@@ -14,7 +14,8 @@ import { reconcileDay } from '../../../api/reconciliation/reconcile-day.ts';
 import type { ComparisonName, ComparisonResult, Reconciliation } from '../../../api/reconciliation/result.ts';
 import type { ListPrices } from '../../../api/reconciliation/compare/prices.ts';
 import { ReconciliationStore } from '../../../api/reconciliation/store.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { giveUp } from '../../support/ledger/model-suite.ts';
+import { asSuperuser, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { DayRecords, tamper } from '../../support/reconciliation/day-records.ts';
 
 const day = '2026-03-02';
@@ -38,7 +39,7 @@ afterAll(() => postgres.stop());
 beforeEach(async () => {
   const url = await postgres.createDatabase(`reconciliation${(count += 1)}`);
   database = await openLedgerDatabase(url);
-  client = new Client({ connectionString: url });
+  client = new Client({ connectionString: asSuperuser(url) });
   await client.connect();
   records = new DayRecords(database);
   return async () => {
@@ -192,7 +193,7 @@ test('what waits and what was given up stands apart; a process that died before 
   const dead = await records.reserve('ask');
   const given = await records.reserve('ask');
   await records.ledger.pend(given, { reference: 'gen-2', usage: { kind: 'ask' } });
-  await records.ledger.abandonPending(given, 'never found');
+  await giveUp(database, given, records.now);
   await records.reserve('tool');
   records.now = new Date(records.now.getTime() + 120_000);
   await records.ledger.expire();
@@ -223,7 +224,7 @@ test('a bill with calls more, less, dearer, unsettled and of others', async () =
   records.billed(failed, '0');
   const abandoned = await records.reserve('ask');
   await records.ledger.pend(abandoned, { reference: null, usage: { kind: 'ask' } });
-  await records.ledger.abandonPending(abandoned, 'never found');
+  await giveUp(database, abandoned, records.now);
   records.billed(abandoned, '0.0007');
   const unknown = records.billed(randomUUID(), '0.009');
   const nameless = records.billed(undefined, '0.008');
