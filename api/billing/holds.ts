@@ -1,11 +1,12 @@
 // Holds: money reserved for a use before it, then settled, released or left pending. For model calls and tool tariffs.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
+import type { Problem } from '../../lib/problem.ts';
 import { promotionAccount } from './ledger/accounts.ts';
 import type { Journal, JournalEntry } from './journal.ts';
 import { toFlightProblem } from './calls-in-flight.ts';
-import type { FlightLimits, Ledger, Line, LimitedAccount, SettlementSource } from './ledger/ledger.ts';
-import type { Money } from './ledger/money.ts';
+import type { FlightLimits, Ledger, Line, LimitedAccount, ReserveRequest, SettlementSource } from './ledger/ledger.ts';
+import { type Money, sumMoney } from './ledger/money.ts';
 import type { ReserveAnswer, SettleAnswer } from './ledger/shapes.ts';
 import type { Usage } from './ledger/usage.ts';
 import type { Payer } from './payer.ts';
@@ -36,8 +37,10 @@ export interface Reservation {
   readonly credit?: LimitedAccount;
   /** The use that it is for, as far as it is known before. */
   readonly usage?: Usage;
-  /** Of a model call that the platform pays: how many of them may be in flight. */
+  /** Of a model call that the platform pays, when it is to be made: how many of them may be in flight. */
   readonly flight?: FlightLimits | undefined;
+  /** The call is made later: it is reserved again, with `flight`, when its turn comes. */
+  readonly waits?: boolean | undefined;
   /** Name of what is free for callers with a key: the platform bears it. */
   readonly free?: string | undefined;
 }
@@ -72,21 +75,47 @@ export class Holds {
   }
 
   /** Reserves money. @throws Problem (quota-exhausted, calls-stopped, calls-in-flight, ledger-unavailable) */
-  async reserve({ id, payer, maxCost, ttlMs, credit, free, usage, flight }: Reservation): Promise<Hold> {
-    const { ledger, refused } = this.#options;
-    const sides =
-      credit === undefined ? { debit: payer.debit, credit: payer.credit } : { debit: chargedOf(payer, free), credit };
-    const reserve = (): Promise<ReserveAnswer> =>
-      ledger.reserve({ id, amount: maxCost, ttlMs, ...sides, usage, flight });
-    const first = await reserve();
-    const answer = first.outcome === 'refused' && (await this.#settlingEnded()) ? await reserve() : first;
-    if (answer.outcome === 'refused') {
-      const problem = toFlightProblem(answer, usage, Date.now());
-      if (problem !== undefined) throw problem;
-      refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');
-      throw quotaProblem(answer, { payer, fixed: credit !== undefined, ...sides }, maxCost, Date.now());
-    }
-    return { id, maxCost, quota: quotaOf(answer, payer) };
+  async reserve(reservation: Reservation): Promise<Hold> {
+    const [answer] = await this.#answers([reservation]);
+    if (answer === undefined) throw new Error('the ledger has no answer for a reservation');
+    if (answer.outcome === 'refused') throw this.#refuse(answer, reservation, reservation.maxCost);
+    if (reservation.flight !== undefined && answer.state !== 'open')
+      throw new Error(`the hold ${reservation.id} ended before its call began`);
+    return toHold(reservation, answer);
+  }
+
+  /**
+   * Reserves all of what belongs together, or nothing. @throws Problem (quota-exhausted, for what all of it can cost;
+   * ledger-unavailable)
+   */
+  async reserveAll(reservations: readonly Reservation[]): Promise<Hold[]> {
+    const answers = await this.#answers(reservations);
+    return reservations.map((reservation, index) => {
+      const answer = answers[index];
+      if (answer === undefined) throw new Error('the ledger has no answer for a reservation');
+      if (answer.outcome !== 'refused') return toHold(reservation, answer);
+      // What a caller's router bills to a key is not limited here, so it is not what was refused.
+      const limited = reservations.filter((each) => Object.values(toSides(each)).some(({ limit }) => limit !== null));
+      throw this.#refuse(answer, limited[0] ?? reservation, sumMoney(limited.map(({ maxCost }) => maxCost)));
+    });
+  }
+
+  async #answers(reservations: readonly Reservation[]): Promise<readonly ReserveAnswer[]> {
+    const requests = reservations.map((reservation): ReserveRequest => {
+      const { id, maxCost: amount, ttlMs, usage, flight, waits } = reservation;
+      return { id, amount, ttlMs, usage, flight, waits, ...toSides(reservation) };
+    });
+    const first = await this.#options.ledger.reserveAll(requests);
+    const isRefused = first.some(({ outcome }) => outcome === 'refused');
+    return isRefused && (await this.#settlingEnded()) ? this.#options.ledger.reserveAll(requests) : first;
+  }
+
+  #refuse(answer: ReserveAnswer, reservation: Reservation, maxCost: Money): Problem {
+    const { payer, credit, usage } = reservation;
+    const problem = toFlightProblem(answer, usage, Date.now());
+    if (problem !== undefined) return problem;
+    this.#options.refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');
+    return quotaProblem(answer, { payer, fixed: credit !== undefined, ...toSides(reservation) }, maxCost, Date.now());
   }
 
   /**
@@ -235,6 +264,17 @@ export class Holds {
       }
     }
   }
+}
+
+/** The accounts of a reservation. */
+function toSides({ payer, credit, free }: Reservation): Pick<ReserveRequest, 'debit' | 'credit'> {
+  return credit === undefined
+    ? { debit: payer.debit, credit: payer.credit }
+    : { debit: chargedOf(payer, free), credit };
+}
+
+function toHold({ id, maxCost, payer }: Reservation, answer: ReserveAnswer): Hold {
+  return { id, maxCost, quota: quotaOf(answer, payer) };
 }
 
 /** The free quota limits also what is free, so that nobody takes it all. */

@@ -2,7 +2,7 @@
 export { Database, runAsTask, type Statement, type Transaction } from './database/database.ts';
 export { openDatabase } from './database/open.ts';
 export { CallsInFlight } from './calls-in-flight.ts';
-export { type Hold, Holds } from './holds.ts';
+export { type Hold, Holds, type Reservation } from './holds.ts';
 export { IdempotencyKeys, type NoteCall } from './idempotency/keys.ts';
 export { idempotencyKey, idempotently, isUnguessable, replayHeaders, requestScope } from './idempotency/request.ts';
 export { authorAccount, marginAccount, revenueAccount, toolAccount } from './ledger/accounts.ts';

@@ -56,8 +56,13 @@ export interface ReserveRequest {
   readonly credit: LimitedAccount;
   /** The use that it is for: recorded even if only the reconciler finds what it cost. */
   readonly usage?: Usage | undefined;
-  /** Of a model call that the platform pays: how many of them may be in flight. */
+  /**
+   * Of a model call that the platform pays, when it is to be made: how many of them may be in flight. A hold that waits is
+   * sent again with it.
+   */
   readonly flight?: FlightLimits | undefined;
+  /** The call is made later: until then, the hold is given back when it expires, and is no call in flight. */
+  readonly waits?: boolean | undefined;
 }
 
 /** How many model calls may be in flight with the platform's key, on all replicas together. */
@@ -89,7 +94,7 @@ export interface LedgerOptions {
 export class Ledger {
   readonly #database: Database;
   readonly #now: () => Date | null;
-  readonly #reservations: Batch<ReserveRequest, ReserveAnswer>;
+  readonly #reservations: Batch<readonly ReserveRequest[], readonly ReserveAnswer[]>;
   readonly #settlements: Batch<SettleRequest, SettleAnswer>;
   readonly #releases: Batch<string, ReleaseOutcome>;
 
@@ -97,7 +102,7 @@ export class Ledger {
     this.#database = database;
     this.#now = options.clock ?? (() => null);
     const batch = { size: options.batch ?? 64, concurrency: options.concurrency ?? 1 };
-    this.#reservations = new Batch((requests) => this.#reserve(requests), batch);
+    this.#reservations = new Batch((groups) => this.#reserve(groups), batch);
     this.#settlements = new Batch((requests) => this.#settle(requests), batch);
     this.#releases = new Batch((ids) => this.#release(ids), batch);
   }
@@ -106,8 +111,14 @@ export class Ledger {
    * Reserves, or reports which side refused. One round trip, shared with other calls when busy.
    * `replayed`: this id is reserved already; `conflict`: this id was used for another hold.
    */
-  reserve(request: ReserveRequest): Promise<ReserveAnswer> {
-    return this.#reservations.run(request);
+  async reserve(request: ReserveRequest): Promise<ReserveAnswer> {
+    const [answer] = await this.#reservations.run([request]);
+    return one(answer);
+  }
+
+  /** The same for requests that belong together: when one is refused, all are, each with the reason of the first. */
+  reserveAll(requests: readonly ReserveRequest[]): Promise<readonly ReserveAnswer[]> {
+    return this.#reservations.run(requests);
   }
 
   /**
@@ -270,8 +281,11 @@ export class Ledger {
     );
   }
 
-  async #reserve(requests: readonly ReserveRequest[]): Promise<ReserveAnswer[]> {
-    const fields = requests.map(({ id, amount, ttlMs, debit, credit, usage, flight }) => ({
+  async #reserve(groups: readonly (readonly ReserveRequest[])[]): Promise<(readonly ReserveAnswer[])[]> {
+    const requests = groups.flatMap((group, index) =>
+      group.map((request) => ({ ...request, group: group.length > 1 ? String(index) : undefined })),
+    );
+    const fields = requests.map(({ id, amount, ttlMs, debit, credit, usage, flight, group, waits }) => ({
       id,
       amount: formatMoney(amount),
       ttl_ms: ttlMs,
@@ -279,9 +293,13 @@ export class Ledger {
       credit: sideFields(credit),
       ...(usage === undefined ? {} : { usage: usageFields(usage) }),
       ...(flight === undefined ? {} : { flight }),
+      ...(group === undefined ? {} : { group }),
+      ...(waits === true ? { waits } : {}),
     }));
     const [row] = await this.#database.replay(selectReserve(requests), [JSON.stringify(fields), this.#now()]);
-    return one(row).answers;
+    const { answers } = one(row);
+    let next = 0;
+    return groups.map(({ length }) => answers.slice(next, (next += length)));
   }
 
   async #settle(requests: readonly SettleRequest[]): Promise<SettleAnswer[]> {
@@ -303,8 +321,11 @@ export class Ledger {
 }
 
 /** The function for what these requests are limited by. */
-function selectReserve(requests: readonly ReserveRequest[]): typeof statements.reserve {
-  if (requests.some(({ flight }) => flight !== undefined)) return statements.reserveCalls;
+function selectReserve(
+  requests: readonly (ReserveRequest & { readonly group: string | undefined })[],
+): typeof statements.reserve {
+  if (requests.some(({ flight, group, waits }) => flight !== undefined || group !== undefined || waits === true))
+    return statements.reserveCalls;
   return requests.some(({ debit }) => debit.within !== undefined) ? statements.reserveInNetworks : statements.reserve;
 }
 

@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../lib/problem.ts';
 import type { Catalog, Model } from '../catalog.ts';
-import { ask, askStreaming, type Question } from '../metered/question.ts';
+import { askReserved, type Question, reserveQuestions } from '../metered/question.ts';
 import { measurementOf } from '../metered/measurement.ts';
-import type { ModelCallResult, Settlement } from '../metered/metered-router.ts';
+import type { ModelCallResult, ReservedCall, Settlement } from '../metered/metered-router.ts';
 import {
   callsInFlight,
   callsStopped,
@@ -85,15 +85,37 @@ export function chooseModels(named: readonly string[] | undefined, payer: Payer,
 type Services = Pick<ModelServices, 'router' | 'keys'>;
 
 /**
- * Asks all of them at once. A model that fails has its error in its entry. @throws Problem when no model could even be
- * asked, or every one refused the caller's key
+ * Reserves what all of them can cost, then asks them at the same time. A model that fails has its error in its entry.
+ * @throws Problem before anything is spent (quota-exhausted, ledger-unavailable), and when no model could even be asked, or
+ * every one refused the caller's key
  */
 export async function compareModels(
   services: Services,
   models: readonly Model[],
   question: Omit<Question, 'model'>,
 ): Promise<Comparison> {
-  return comparisonOf(await Promise.all(models.map((model) => askPart(services, { ...question, model }))));
+  const parts = await reserveParts(services, models, question);
+  return comparisonOf(await Promise.all(parts.map((part) => askPart(services, part))));
+}
+
+/** One model's question, and the money reserved for it. */
+export interface ReservedPart {
+  readonly question: Question;
+  readonly reserved: ReservedCall;
+}
+
+/** Reserves all of a comparison or nothing of it. @throws Problem (quota-exhausted, ledger-unavailable) */
+export async function reserveParts(
+  { router }: Services,
+  models: readonly Model[],
+  question: Omit<Question, 'model'>,
+): Promise<ReservedPart[]> {
+  const questions = models.map((model) => ({ ...question, model }));
+  const reserved = await reserveQuestions(router, questions);
+  return questions.flatMap((one, index) => {
+    const call = reserved[index];
+    return call === undefined ? [] : [{ question: one, reserved: call }];
+  });
 }
 
 /** What all parts come to. @throws Problem when none could even be asked */
@@ -131,12 +153,16 @@ export interface Part {
 }
 
 /** Asks one model. `hear` gets its text piece by piece. */
-export async function askPart(services: Services, question: Question, hear?: (text: string) => void): Promise<Part> {
+export async function askPart(
+  services: Services,
+  { question, reserved }: ReservedPart,
+  hear?: (text: string) => void,
+): Promise<Part> {
   const model = question.model.id;
   const since = performance.now();
   let called: ModelCallResult | undefined;
   try {
-    called = await (hear === undefined ? ask(services.router, question) : heard(services, question, hear));
+    called = await (hear === undefined ? services.router.makeChat(reserved) : heard(services, reserved, hear));
     const { text } = answerOrThrow(services, question, called);
     return {
       called,
@@ -158,8 +184,12 @@ export async function askPart(services: Services, question: Question, hear?: (te
   }
 }
 
-async function heard({ router }: Services, question: Question, hear: (text: string) => void): Promise<ModelCallResult> {
-  const texts = askStreaming(router, question);
+async function heard(
+  { router }: Services,
+  reserved: ReservedCall,
+  hear: (text: string) => void,
+): Promise<ModelCallResult> {
+  const texts = askReserved(router, reserved);
   for (;;) {
     const next = await texts.next();
     if (next.done === true) return next.value;

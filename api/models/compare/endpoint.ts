@@ -58,7 +58,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
     summary: 'Send a prompt to several models in parallel',
     description:
       `Compares up to ${maxModels} models. If you name none, ${spreadSize} that differ in price, quality and maker are chosen. The call takes as long as its slowest model. ` +
-      'A model that fails has `error` in its entry, and the response status is still 200. Quota, API keys and Idempotency-Key work as in /api/ask. Each model is charged separately. ' +
+      'A model that fails has `error` in its entry, and the response status is still 200. Quota, API keys and Idempotency-Key work as in /api/ask. Each model is charged separately; what all of them can cost is reserved first, so a quota that does not cover all of them is 402 and no model is asked. ' +
       'With "stream": true the answers are sent as server-sent events: `models` ({"models"}) first, `delta` ({"model", "text"}) for each piece, `result` with the entry of each model that has ended, then `done` with all other fields, or `error` with a problem.',
     bodyLimit: fileBodyLimit,
     body: z

@@ -4,7 +4,15 @@ import { eventFrame, eventStreamResponse, type RequestContext } from '../../http
 import type { Model } from '../catalog.ts';
 import type { Question } from '../metered/question.ts';
 import type { ModelServices } from '../services.ts';
-import { askPart, type ComparedModel, type Comparison, comparisonOf, isRefusal, type Part } from './comparison.ts';
+import {
+  askPart,
+  type ComparedModel,
+  type Comparison,
+  comparisonOf,
+  isRefusal,
+  type Part,
+  reserveParts,
+} from './comparison.ts';
 
 /** A piece of an answer, or the entry of a model that has ended. */
 export type ComparisonEvent =
@@ -55,18 +63,19 @@ async function* compareStreaming(
   models: readonly Model[],
   question: Omit<Question, 'model'>,
 ): AsyncGenerator<ComparisonEvent, Comparison, undefined> {
+  const reserved = await reserveParts(services, models, question);
   const waiting: ComparisonEvent[] = [];
   let wake = Promise.withResolvers<undefined>();
-  const state = { open: models.length, refused: true };
+  const state = { open: reserved.length, refused: true };
   const push = (event: ComparisonEvent): void => {
     waiting.push(event);
     wake.resolve(undefined);
   };
   const all = Promise.all(
-    models.map(async (model): Promise<Part> => {
-      const part = await askPart(services, { ...question, model }, (text) => {
+    reserved.map(async (one): Promise<Part> => {
+      const part = await askPart(services, one, (text) => {
         state.refused = false;
-        push({ event: 'delta', data: { model: model.id, text } });
+        push({ event: 'delta', data: { model: one.question.model.id, text } });
       });
       state.refused &&= isRefusal(part.problem);
       state.open -= 1;

@@ -20,6 +20,7 @@ import {
   type Prices,
   type PriceVersion,
   type Quota,
+  type Reservation,
   sumMoney,
   type Usage,
   zero,
@@ -78,17 +79,21 @@ export interface MeteredRouterOptions {
   readonly lookupMs?: readonly number[];
 }
 
-/** A call in progress, with the money reserved for it. */
-interface ReservedCall {
+/** A call with the money reserved for it: to be made by `makeChat` or `makeStream`. */
+export interface ReservedCall {
   readonly call: ModelCall;
   readonly hold: Hold;
   /** What is reserved for our margin on it, against the daily limit of the key; none where there is no margin. */
   readonly marginHold: Hold | undefined;
+  /** The version of the price list that was in effect when it was reserved. */
+  readonly version: PriceVersion;
+}
+
+/** A call in progress. */
+interface BegunCall extends ReservedCall {
   /** Lets the next call of the caller begin. */
   readonly end: () => void;
   readonly since: number;
-  /** The version of the price list that was in effect when it began. */
-  readonly version: PriceVersion;
 }
 
 /** Failures of the router are part of a result; what a method throws was neither called nor charged. */
@@ -101,12 +106,17 @@ export class MeteredRouter {
 
   /** A chat completion in one piece. @throws Problem (quota-exhausted, calls-stopped, calls-in-flight, ledger-unavailable) */
   async chat(call: ModelCall): Promise<ModelCallResult> {
-    return this.#whole(call, (routed) => this.#options.router.chat(routed));
+    return this.#whole(await this.#reserve(call), (routed) => this.#options.router.chat(routed));
+  }
+
+  /** The same for a call that is reserved. @throws Problem (calls-stopped, calls-in-flight); nothing stays reserved then */
+  async makeChat(reserved: ReservedCall): Promise<ModelCallResult> {
+    return this.#whole(await this.#begin(reserved), (routed) => this.#options.router.chat(routed));
   }
 
   /** Embeddings. @throws Problem (quota-exhausted, ledger-unavailable) */
   async embed(call: ModelCall): Promise<ModelCallResult> {
-    return this.#whole(call, (routed) => this.#options.router.embed(routed));
+    return this.#whole(await this.#reserve(call), (routed) => this.#options.router.embed(routed));
   }
 
   /**
@@ -114,7 +124,15 @@ export class MeteredRouter {
    * is settled then. @throws Problem (quota-exhausted, ledger-unavailable) before the first piece
    */
   async *stream(call: ModelCall): AsyncGenerator<StreamPart, ModelCallResult, undefined> {
-    const reserved = await this.#reserve(call);
+    return yield* this.#streamed(await this.#reserve(call));
+  }
+
+  /** The same for a call that is reserved; it has to be read. @throws Problem as `makeChat`, before the first piece */
+  async *makeStream(reserved: ReservedCall): AsyncGenerator<StreamPart, ModelCallResult, undefined> {
+    return yield* this.#streamed(await this.#begin(reserved));
+  }
+
+  async *#streamed(reserved: BegunCall): AsyncGenerator<StreamPart, ModelCallResult, undefined> {
     let outcome: RouterAnswer | RouterFailure = new RouterFailure('cancelled', cancelledMessage);
     let result: ModelCallResult | undefined;
     try {
@@ -127,48 +145,99 @@ export class MeteredRouter {
     return result;
   }
 
-  async #whole(call: ModelCall, make: (routed: RouterCall) => Promise<RouterAnswer>): Promise<ModelCallResult> {
-    const reserved = await this.#reserve(call);
+  /**
+   * Reserves all of these calls, or none of them. Until one is made, what is reserved for it is no call in flight. @throws
+   * Problem (quota-exhausted, for what they can cost together; ledger-unavailable)
+   */
+  async reserveAll(calls: readonly ModelCall[]): Promise<ReservedCall[]> {
+    const version = this.#options.prices.at();
+    const parts = calls.map((call) => ({
+      call,
+      version,
+      // Calls with the caller's own key do not wait for a turn.
+      own: { ...this.#toReservation(call, version), waits: call.payer.key === undefined },
+      margin: this.#toMargin(call, version),
+    }));
+    const holds = await this.#options.holds.reserveAll(parts.flatMap(({ own, margin }) => [own, ...margin]));
+    const byId = new Map(holds.map((hold) => [hold.id, hold]));
+    return parts.flatMap(({ call, own, margin: [margin] }) => {
+      const hold = byId.get(own.id);
+      return hold === undefined
+        ? []
+        : [{ call, version, hold, marginHold: margin === undefined ? undefined : byId.get(margin.id) }];
+    });
+  }
+
+  async #whole(reserved: BegunCall, make: (routed: RouterCall) => Promise<RouterAnswer>): Promise<ModelCallResult> {
     return this.#close(reserved, await make(routerCall(reserved)).catch(asFailure));
   }
 
-  async #reserve(call: ModelCall): Promise<ReservedCall> {
-    const { holds, callMs, prices, inFlight } = this.#options;
-    const { payer, maxCost, id = randomUUID() } = call;
-    const ttlMs = callMs + 60_000;
+  /** Reserves a call that begins now. */
+  async #reserve(call: ModelCall): Promise<BegunCall> {
+    const { holds, prices } = this.#options;
     const version = prices.at();
-    const marginHold = await this.#reserveMargin(call, version, ttlMs);
-    const reservation = { id, payer, maxCost, ttlMs, usage: usageOf({ call, version }, {}) };
+    const [margin] = this.#toMargin(call, version);
+    const marginHold = margin === undefined ? undefined : await holds.reserve(margin);
     try {
-      const { reserved: hold, end } =
-        payer.key === undefined
-          ? await inFlight.begin(`${payer.kind}:${payer.owner}`, call.signal, () =>
-              holds.reserve({ ...reservation, flight: inFlight.limits }),
-            )
-          : { reserved: await holds.reserve(reservation), end: () => undefined };
-      return { call, hold, marginHold, end, since: performance.now(), version };
+      return { call, marginHold, version, ...(await this.#takeTurn(call, this.#toReservation(call, version))) };
     } catch (error) {
       if (marginHold !== undefined) await holds.release(marginHold);
       throw error;
     }
   }
 
-  /** The router bills the cost to the key itself, without a limit here; the margin is ours, and counts to that of the key. */
-  async #reserveMargin(call: ModelCall, version: PriceVersion, ttlMs: number): Promise<Hold | undefined> {
-    const { holds, router } = this.#options;
-    const { payer, maxCost } = call;
-    const maxMargin = marginOf(maxCost, payer, version, itemOf(call));
-    if (maxMargin === zero) return undefined;
-    const credit = { account: marginAccount(router.name), limit: null };
-    return holds.reserve({ id: randomUUID(), payer, maxCost: maxMargin, ttlMs, credit });
+  /** Begins a call that is reserved, when its turn comes. */
+  async #begin(reserved: ReservedCall): Promise<BegunCall> {
+    const { call, hold, version } = reserved;
+    if (call.payer.key !== undefined) return { ...reserved, end: () => undefined, since: performance.now() };
+    try {
+      return { ...reserved, ...(await this.#takeTurn(call, { ...this.#toReservation(call, version), id: hold.id })) };
+    } catch (error) {
+      await this.#options.holds.release(hold);
+      await this.#releaseMargin(reserved);
+      throw error;
+    }
   }
 
-  async #releaseMargin({ marginHold }: ReservedCall): Promise<void> {
+  /** Calls that the platform pays wait until the ledger lets one more of them be in flight. */
+  async #takeTurn(
+    { payer, signal }: ModelCall,
+    reservation: Reservation,
+  ): Promise<Pick<BegunCall, 'hold' | 'end' | 'since'>> {
+    const { holds, inFlight } = this.#options;
+    const { reserved: hold, end } =
+      payer.key === undefined
+        ? await inFlight.begin(`${payer.kind}:${payer.owner}`, signal, () =>
+            holds.reserve({ ...reservation, flight: inFlight.limits }),
+          )
+        : { reserved: await holds.reserve(reservation), end: () => undefined };
+    return { hold, end, since: performance.now() };
+  }
+
+  #toReservation(call: ModelCall, version: PriceVersion): Reservation {
+    const { payer, maxCost, id = randomUUID() } = call;
+    return { id, payer, maxCost, ttlMs: this.#ttlMs, usage: usageOf({ call, version }, {}) };
+  }
+
+  /** The router bills the cost to the key itself, without a limit here; the margin is ours, and counts to that of the key. */
+  #toMargin(call: ModelCall, version: PriceVersion): Reservation[] {
+    const { payer } = call;
+    const maxCost = marginOf(call.maxCost, payer, version, itemOf(call));
+    const credit = { account: marginAccount(this.#options.router.name), limit: null };
+    return maxCost === zero ? [] : [{ id: randomUUID(), payer, maxCost, ttlMs: this.#ttlMs, credit }];
+  }
+
+  /** A hold outlives its call. */
+  get #ttlMs(): number {
+    return this.#options.callMs + 60_000;
+  }
+
+  async #releaseMargin({ marginHold }: Pick<ReservedCall, 'marginHold'>): Promise<void> {
     if (marginHold !== undefined) await this.#options.holds.release(marginHold);
   }
 
   /** Settles, releases or leaves pending. The caller gets the result, whatever happens to the database meanwhile. */
-  async #close(reserved: ReservedCall, outcome: RouterAnswer | RouterFailure): Promise<ModelCallResult> {
+  async #close(reserved: BegunCall, outcome: RouterAnswer | RouterFailure): Promise<ModelCallResult> {
     const latencyMs = Math.round(performance.now() - reserved.since);
     this.#count(reserved.call, outcome, latencyMs);
     try {

@@ -3,7 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { maxCallCost, type Money, type Payer } from '../../billing/index.ts';
 import type { Model } from '../catalog.ts';
 import { type Conversation, promptOfConversation } from '../conversation/conversation.ts';
-import type { MeteredRouter, ModelCall, ModelCallResult } from './metered-router.ts';
+import type { StreamPart } from '../router/client.ts';
+import type { MeteredRouter, ModelCall, ModelCallResult, ReservedCall } from './metered-router.ts';
 
 export interface Question extends Conversation {
   readonly kind: ModelCall['kind'];
@@ -30,7 +31,28 @@ export async function* askStreaming(
   router: MeteredRouter,
   question: Question,
 ): AsyncGenerator<string, ModelCallResult, undefined> {
-  const parts = router.stream(await callFor(question));
+  return yield* readTexts(router.stream(await callFor(question)));
+}
+
+/** The same for a call that is reserved. @throws Problem (calls-stopped, calls-in-flight) */
+export function askReserved(
+  router: MeteredRouter,
+  reserved: ReservedCall,
+): AsyncGenerator<string, ModelCallResult, undefined> {
+  return readTexts(router.makeStream(reserved));
+}
+
+/** Reserves all of several questions, or none of them. @throws Problem (quota-exhausted, ledger-unavailable) */
+export async function reserveQuestions(
+  router: MeteredRouter,
+  questions: readonly Question[],
+): Promise<readonly ReservedCall[]> {
+  return router.reserveAll(await Promise.all(questions.map(callFor)));
+}
+
+async function* readTexts(
+  parts: AsyncGenerator<StreamPart, ModelCallResult, undefined>,
+): AsyncGenerator<string, ModelCallResult, undefined> {
   try {
     for (;;) {
       const next = await parts.next();

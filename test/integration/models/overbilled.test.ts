@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
@@ -179,6 +180,31 @@ for (const [replicas, path] of [
     await database.close();
     await ended(one);
   });
+
+test('12 comparisons at the same time of which each call is billed $0.20: those of one comparison are made, and nothing stays reserved', async () => {
+  const one = await scene('compared', 2, { MOORAGE_FREE_QUOTA_USD: '1' });
+  const models = ['alpha-v4-flash', 'beta-K3', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'];
+  await Promise.all(
+    Array.from({ length: 12 }, async (_, index) => {
+      const body = { prompt: 'Hello', models, max_tokens: 50 };
+      const answer = await post(`${one.apis[index % 2]?.url ?? ''}/api/compare`, body, {
+        'x-forwarded-for': '203.0.113.5',
+      });
+      await answer.text();
+    }),
+  );
+  assert.ok(maximumInFlight <= models.length, `${maximumInFlight} in flight`);
+  assert.ok(billed < 0.2 * models.length + 0.1, `billed ${billed}`);
+  const database = await openLedgerDatabase(one.databaseUrl);
+  const ledger = new Ledger(database);
+  while ((await ledger.counts()).open > 0) await sleep(20);
+  const { held } = await ledger.budget({ account: platformAccount('openrouter'), limit: null });
+  assert.equal(formatMoney(held), '0');
+  assert.deepEqual(await ledger.counts(), { open: 0, pending: 0, abandoned: 0 });
+  assert.deepEqual(await ledger.audit(), []);
+  await database.close();
+  await ended(one);
+});
 
 test('a caller who has called before has no more calls in flight than the limit, and others no more than that of all', async () => {
   price = '0.000001';

@@ -1,0 +1,181 @@
+-- A request to several models reserves what all of them can cost before the first is called, wholly or not at all. Until a call
+-- of it is made, its hold waits: its money is reserved, and it does not count as a call in flight.
+alter table ledger.hold add column waits boolean not null default false;
+
+-- As before (031-calls-in-flight.sql), and: requests with the same `group` are reserved together, or all of them are refused. A
+-- request with `waits` makes a hold that waits. Sent again with `flight`, when its call is to be made, the request is judged as
+-- any other call is: the hold no longer waits then, or the answer is refused and it waits for another try.
+create or replace function ledger.reserve(p_requests jsonb, p_at timestamptz default null) returns jsonb language plpgsql
+set plan_cache_mode = force_generic_plan as $$
+declare
+  v_at timestamptz := coalesce(p_at, clock_timestamp());
+  v_day date := (v_at at time zone 'utc')::date;
+  v_day_ends_at timestamptz := (v_day + 1)::timestamp at time zone 'utc';
+  v_stops text[];
+  v_sent jsonb := p_requests;
+  v_given jsonb := '[]';
+  v_answers jsonb[] := '{}';
+  v_next integer := 0;
+  -- The refusal of each group that is refused, by its name.
+  v_refusals jsonb;
+  -- Holds that were made now, or waited until now, and are not judged yet; those that are taken back, and those that wait.
+  v_made uuid[];
+  v_undone uuid[] := '{}';
+  v_waiting uuid[] := '{}';
+  -- Calls in flight beside them: all, by caller, by model.
+  v_all integer;
+  v_debits bigint[];
+  v_debit_calls integer[];
+  v_models text[];
+  v_model_calls integer[];
+  v_request jsonb;
+  v_answer jsonb;
+  v_refused text;
+  h ledger.hold;
+  d integer;
+  m integer;
+begin
+  if not jsonb_path_exists(p_requests, '$[*] ? (exists(@.flight) || exists(@.group) || exists(@.waits))') then return ledger.hold_in_networks(p_requests, p_at); end if;
+
+  if exists (select from ledger.overrun where day = v_day and lifted_at is null) then
+    select array_agg(case
+        when q.flight is null then null
+        when exists (select from ledger.overrun o where o.day = v_day and o.lifted_at is null
+          and o.payer_kind = q.debit ->> 'kind' and o.payer = q.debit ->> 'owner') then 'stopped_caller'
+        when exists (select from ledger.overrun o where o.day = v_day and o.lifted_at is null and o.model = q.usage ->> 'model') then 'stopped_model'
+      end order by q.n) into v_stops
+      from rows from (jsonb_to_recordset(p_requests) as (debit jsonb, usage jsonb, flight jsonb)) with ordinality as q (debit, usage, flight, n);
+    select coalesce(jsonb_agg(q.value order by q.n) filter (where v_stops[q.n] is null), '[]') into v_sent
+      from jsonb_array_elements(p_requests) with ordinality as q (value, n);
+  end if;
+  if jsonb_array_length(v_sent) > 0 then v_given := ledger.hold_in_networks(v_sent, p_at); end if;
+
+  if jsonb_path_exists(v_sent, '$[*].group') then v_refusals := ledger.refuse_groups(v_sent, v_given); end if;
+
+  -- The budgets of the platform are locked by now, so no other replica reserves while calls are counted.
+  select array_agg((q.value ->> 'id')::uuid) into v_made
+    from jsonb_array_elements(v_sent) with ordinality as q (value, n)
+    left join ledger.hold w on w.id = (q.value ->> 'id')::uuid and w.waits and w.state = 'open'
+    where q.value ? 'flight' and (v_given -> (q.n::integer - 1) ->> 'outcome' = 'held' or w.id is not null);
+  if v_made is not null then
+    with made as (
+      select debit, credit, usage ->> 'model' as model from ledger.hold where id = any (v_made)
+    ), flying as (
+      select x.debit, x.usage ->> 'model' as model from ledger.hold x
+      where x.state = 'open' and not x.waits and x.credit in (select credit from made) and x.id <> all (v_made)
+    ), callers as (
+      select m.debit, count(f.debit) as calls from (select distinct debit from made) m left join flying f using (debit) group by 1
+    ), models as (
+      select m.model, count(f.model) as calls from (select distinct model from made where model is not null) m left join flying f using (model) group by 1
+    )
+    select (select count(*) from flying), (select array_agg(debit order by debit) from callers), (select array_agg(calls order by debit) from callers),
+        (select array_agg(model order by model) from models), (select array_agg(calls order by model) from models)
+      into v_all, v_debits, v_debit_calls, v_models, v_model_calls;
+  end if;
+
+  for v_n in 1 .. jsonb_array_length(p_requests) loop
+    v_request := p_requests -> (v_n - 1);
+    if v_stops[v_n] is not null then
+      v_answers := v_answers || jsonb_build_object('outcome', 'refused', 'refused_by', v_stops[v_n], 'state', null,
+        'expires_at', null, 'day_ends_at', v_day_ends_at, 'debit', null, 'credit', null);
+      continue;
+    end if;
+    v_answer := v_given -> v_next;
+    v_next := v_next + 1;
+    if v_refusals ? (v_request ->> 'group') then
+      if v_answer ->> 'outcome' = 'held' then v_undone := v_undone || (v_request ->> 'id')::uuid; end if;
+      v_answer := v_refusals -> (v_request ->> 'group');
+    elsif v_request ? 'waits' and v_answer ->> 'outcome' = 'held' then
+      v_waiting := v_waiting || (v_request ->> 'id')::uuid;
+    elsif v_request ? 'flight' and (v_request ->> 'id')::uuid = any (v_made) then
+      select * into h from ledger.hold where id = (v_request ->> 'id')::uuid;
+      v_made := array_remove(v_made, h.id);
+      d := array_position(v_debits, h.debit);
+      m := array_position(v_models, h.usage ->> 'model');
+      v_refused := case
+        when v_debit_calls[d] >= (v_request -> 'flight' ->> 'caller')::integer then 'in_flight_caller'
+        when v_all >= (v_request -> 'flight' ->> 'all')::integer then 'in_flight_all'
+        when v_model_calls[m] > 0 and not ledger.is_proven_model(v_models[m], v_at) then 'in_flight_model'
+        when ledger.waits_for_proof(h, v_made || v_undone, v_at) then 'in_flight_caller'
+      end;
+      if v_refused is null then
+        v_all := v_all + 1;
+        v_debit_calls[d] := v_debit_calls[d] + 1;
+        if m is not null then v_model_calls[m] := v_model_calls[m] + 1; end if;
+        if h.waits then
+          update ledger.hold set waits = false, expires_at = v_at + (v_request ->> 'ttl_ms')::bigint * interval '1 millisecond' where id = h.id;
+        end if;
+      else
+        -- A hold that waits is kept, for another try.
+        if not h.waits then v_undone := v_undone || h.id; end if;
+        v_answer := v_answer || jsonb_build_object('outcome', 'refused', 'refused_by', v_refused, 'state', null, 'expires_at', null);
+      end if;
+    end if;
+    v_answers := v_answers || v_answer;
+  end loop;
+
+  if cardinality(v_undone) > 0 then
+    perform ledger.void(v_undone, p_at);
+    delete from ledger.hold where id = any (v_undone) and state = 'voided';
+  end if;
+  if cardinality(v_waiting) > 0 then update ledger.hold set waits = true where id = any (v_waiting); end if;
+  return to_jsonb(v_answers);
+end $$;
+
+create function ledger.without_held(p_budget jsonb, p_amount numeric) returns jsonb language sql immutable as $$
+  select case when p_budget ->> 'held' is null or p_amount is null then p_budget
+    else p_budget || jsonb_build_object('held', ((p_budget ->> 'held')::numeric - p_amount)::text) end
+$$;
+
+-- The refusal of each group of which a request is refused, by the group's name: without what the group itself has reserved.
+create function ledger.refuse_groups(p_requests jsonb, p_answers jsonb) returns jsonb language sql stable as $$
+  with member as (
+    select q.value as request, q.n, q.value ->> 'group' as name, p_answers -> (q.n::integer - 1) as answer
+    from jsonb_array_elements(p_requests) with ordinality as q (value, n) where q.value ? 'group'
+  ), refused as (
+    select distinct on (name) * from member where answer ->> 'outcome' = 'refused' order by name, n
+  )
+  select jsonb_object_agg(r.name, case when r.answer ->> 'refused_by' in ('debit', 'credit') then r.answer || jsonb_build_object(
+      'debit', ledger.without_held(r.answer -> 'debit', own.debit), 'credit', ledger.without_held(r.answer -> 'credit', own.credit)) else r.answer end)
+  from refused r cross join lateral (
+    select sum(ledger.amount(m.request ->> 'amount')) filter (where m.request -> 'debit' = r.request -> 'debit') as debit,
+      sum(ledger.amount(m.request ->> 'amount')) filter (where m.request -> 'credit' = r.request -> 'credit') as credit
+    from member m where m.name = r.name and m.n < r.n and m.answer ->> 'outcome' = 'held'
+  ) own
+$$;
+
+create or replace function ledger.waits_for_proof(p_hold ledger.hold, p_without uuid[], p_at timestamptz) returns boolean language plpgsql
+set plan_cache_mode = force_generic_plan as $$
+begin
+  if not exists (
+    select from ledger.hold x
+    where x.state in ('open', 'pending') and not x.waits and x.debit = p_hold.debit and x.credit = p_hold.credit and x.id <> p_hold.id and x.id <> all (p_without)
+      and (x.state = 'open' or exists (select from ledger.pending p where p.hold_id = x.id and p.since > p_at - interval '6 seconds'))
+      and (x.usage ->> 'model' is null or x.usage ->> 'model' = p_hold.usage ->> 'model' or x.usage ->> 'request' is distinct from p_hold.usage ->> 'request')
+  ) then return false; end if;
+  return not exists (
+    select from ledger.account now_paid
+    join ledger.account paid on (paid.kind, paid.owner) = (now_paid.kind, now_paid.owner)
+      and paid.day between now_paid.day - case now_paid.kind when 'app' then 7 else 0 end and now_paid.day
+    join ledger.entry e on e.account_id = paid.id
+    join ledger.hold s on s.transaction_id = e.transaction_id
+    join ledger.account owed on owed.id = s.credit
+    where now_paid.id = p_hold.debit and owed.kind = 'platform' and s.debit = paid.id and s.cost <= s.amount
+  );
+end $$;
+
+-- As before, but a hold that waits is given back: its call was never made, so there is no cost to look up.
+create or replace function ledger.expire(p_limit integer, p_at timestamptz default null) returns integer language plpgsql as $$
+declare
+  v_at timestamptz := coalesce(p_at, clock_timestamp());
+  v_waiting uuid[];
+  v_holds uuid[];
+begin
+  -- First, since this locks the budgets.
+  v_waiting := array(select id from ledger.hold where state = 'open' and expires_at <= v_at and waits order by id limit p_limit);
+  perform ledger.void(v_waiting, v_at);
+  v_holds := array(select id from ledger.hold where state = 'open' and expires_at <= v_at and not waits order by id limit p_limit for update skip locked);
+  update ledger.hold set state = 'pending' where id = any (v_holds);
+  insert into ledger.pending (hold_id, reason, since, next_attempt_at) select id, 'expired', v_at, v_at from unnest(v_holds) as id on conflict do nothing;
+  return cardinality(v_waiting) + cardinality(v_holds);
+end $$;
