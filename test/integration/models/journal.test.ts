@@ -54,9 +54,15 @@ test('what was answered is settled by the next process, although the router has 
     });
   const first = await start();
   const ledger = new Ledger(await openLedgerDatabase(databaseUrl));
-  const calls = Array.from({ length: 12 }, (_, index) =>
-    post(`${first.url}/api/ask`, { prompt: 'Hello', max_tokens: 10 }, { 'x-forwarded-for': `192.0.${index}.1` }),
-  );
+  const call = (index: number): Promise<Response> =>
+    post(`${first.url}/api/ask`, { prompt: 'Hello', max_tokens: 10 }, { 'x-forwarded-for': `192.0.${index}.1` });
+  // Until one call of the model is settled, no other is made at the same time.
+  const proof = call(99);
+  answering.resolve(undefined);
+  assert.equal((await proof).status, 200);
+  while ((await ledger.counts()).open > 0) await sleep(20);
+  answering = Promise.withResolvers();
+  const calls = Array.from({ length: 12 }, (_, index) => call(index));
   while ((await ledger.counts()).open < calls.length) await sleep(20);
   // From here on nothing can be settled.
   const locks = new Client({ connectionString: databaseUrl });
@@ -75,7 +81,7 @@ test('what was answered is settled by the next process, although the router has 
   answering = Promise.withResolvers();
   const second = await start();
   for (let tries = 0; (await ledger.counts()).open > 0 && tries < 200; tries += 1) await sleep(50);
-  const cost = sumMoney(calls.map(() => parseMoney('0.000000000123')));
+  const cost = sumMoney([proof, ...calls].map(() => parseMoney('0.000000000123')));
   assert.equal(await ledger.balance(platformAccount('openrouter')), negate(cost));
   assert.deepEqual([await ledger.counts(), await ledger.audit()], [{ open: 0, pending: 0, abandoned: 0 }, []]);
   await second.stop();
