@@ -59,4 +59,14 @@ export {
   ledgerUnconfigured,
   quotaExhausted,
 } from './problems.ts';
-export { lowQuotaHeaders, lowQuotaHint, type Quota, rateLimitHeaders, remaining } from './quota.ts';
+export {
+  lowQuotaFields,
+  lowQuotaHeaders,
+  lowQuotaHint,
+  type Quota,
+  quotaFields,
+  rateLimitHeaders,
+  remaining,
+  viewLowQuota,
+  viewQuota,
+} from './quota.ts';

@@ -1,5 +1,6 @@
 // How quotas are reported to callers: headers in every response, a hint when one runs low, a problem when one is
 // exhausted.
+import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import type { ReserveAnswer } from './ledger/shapes.ts';
 import { formatMoney, formatUsd, type Money } from './ledger/money.ts';
@@ -20,6 +21,53 @@ export interface Quota {
 export function remaining({ limit, used, held }: Quota): Money {
   const left = limit - used - held;
   return (left > 0n ? left : 0n) as Money;
+}
+
+/** Whose quota it is. */
+const scopes = ['caller', 'network', 'everyone', 'app'] as const;
+type QuotaScope = (typeof scopes)[number];
+
+/** A quota as every answer and problem reports it. Amounts are decimal strings. */
+export const quotaFields = z.object({
+  scope: z
+    .enum(scopes)
+    .describe('Whose quota it is: yours, that of your network or of the app, or that of everyone here.'),
+  currency: z.literal('USD'),
+  limit: z.string().describe('For a day (UTC).'),
+  used: z.string(),
+  reserved: z.string().describe('Set aside for calls in progress, and for those whose cost is pending.'),
+  remaining: z.string().describe('What new calls can cost.'),
+  resets_at: z.string(),
+});
+
+/** The same in answers of tools and apps, which had a name of their own for what remains. */
+export const lowQuotaFields = quotaFields
+  .extend({ left: z.string().meta({ deprecated: true, description: 'The same as `remaining`.' }) })
+  .describe('Your daily quota; included when it runs low.');
+
+export function viewQuota<Scope extends string = QuotaScope>(
+  quota: Quota,
+  scope: Scope,
+): Omit<z.output<typeof quotaFields>, 'scope'> & { scope: Scope } {
+  return {
+    scope,
+    currency: 'USD',
+    limit: formatMoney(quota.limit),
+    used: formatMoney(quota.used),
+    reserved: formatMoney(quota.held),
+    remaining: formatMoney(remaining(quota)),
+    resets_at: quota.resetsAt.toISOString(),
+  };
+}
+
+/** The quota of a caller where it runs low, and how to continue; nothing otherwise. */
+export function viewLowQuota(
+  quota: Quota | undefined,
+): { readonly quota: z.output<typeof lowQuotaFields>; readonly hint: string } | undefined {
+  const hint = lowQuotaHint(quota);
+  if (quota === undefined || hint === undefined) return undefined;
+  const view = viewQuota(quota, 'caller');
+  return { quota: { ...view, left: view.remaining }, hint };
 }
 
 /** Quantities are counted in millionths of a dollar, since these headers take whole numbers only. */
@@ -141,14 +189,7 @@ export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: M
         'retry-after': String(Math.max(1, Math.ceil((quota.resetsAt.getTime() - now) / 1000))),
       },
       members: {
-        quota: {
-          scope,
-          currency: 'USD',
-          limit: formatMoney(quota.limit),
-          used: formatMoney(quota.used),
-          reserved: formatMoney(quota.held),
-          resets_at: quota.resetsAt.toISOString(),
-        },
+        quota: viewQuota(quota, scope),
         actions: actionsFor(quota, payer, fixed),
       },
     },

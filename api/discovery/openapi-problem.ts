@@ -1,10 +1,15 @@
 // The schema of problems in the OpenAPI document: the members of RFC 9457 and those that our types add.
+import { z } from 'zod';
+import { quotaFields } from '../billing/index.ts';
+
 type Json = Record<string, unknown>;
 
 const text = { type: 'string' };
 const count = { type: 'integer' };
 const texts = { type: 'array', items: text };
 const described = (schema: Json, description: string): Json => ({ ...schema, description });
+
+const { $schema: _, ...quota } = z.toJSONSchema(quotaFields, { io: 'input' });
 
 /** Members beside those of RFC 9457; a problem has those that help with it. */
 export const addedMembers: Readonly<Record<string, Json>> = {
@@ -23,12 +28,7 @@ export const addedMembers: Readonly<Record<string, Json>> = {
       },
     },
   },
-  quota: {
-    type: 'object',
-    description: 'The quota that does not cover the call. Amounts are decimal strings.',
-    required: ['scope', 'currency', 'limit', 'used', 'reserved', 'resets_at'],
-    properties: { scope: text, currency: text, limit: text, used: text, reserved: text, resets_at: text },
-  },
+  quota: described(quota, 'The quota that does not cover the call. Amounts are decimal strings.'),
   nearest: described(texts, 'The most similar names there are.'),
   offers: described(texts, 'The media types that the endpoint answers with.'),
   models: described(texts, 'The models that need a key.'),

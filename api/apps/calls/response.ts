@@ -1,7 +1,7 @@
 // The response of an app as JSON: its body parsed where it is JSON, as text where it is text, else as base64.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { formatMoney, lowQuotaHint, type Quota, remaining } from '../../billing/index.ts';
+import { lowQuotaFields, viewLowQuota } from '../../billing/index.ts';
 import { BadEncoding, costFields, readBody, reportedCost, TooLarge } from '../../tools/index.ts';
 import type { CallReceipt } from './app-calls.ts';
 import type { AppResponse } from './app-client.ts';
@@ -106,40 +106,18 @@ function parsed(text: string): unknown {
 export const receiptFields = {
   ...costFields,
   latency_ms: z.int().describe('Milliseconds until the app responded.'),
-  quota: z
-    .object({
-      scope: z.literal('caller'),
-      currency: z.literal('USD'),
-      limit: z.string(),
-      used: z.string(),
-      left: z.string(),
-      resets_at: z.string(),
-    })
-    .optional()
-    .describe('Your daily free quota; included when it runs low.'),
+  quota: lowQuotaFields.optional(),
   hint: z.string().optional().describe('How to continue; included when the quota runs low.'),
   request_id: z.string().describe('Id of this request in the log; sent to the app as X-Request-Id.'),
 };
 type ReceiptView = z.output<z.ZodObject<typeof receiptFields>>;
 
 export function receiptView({ cost, latencyMs, quota }: CallReceipt, requestId: string): ReceiptView {
-  const hint = lowQuotaHint(quota);
   return {
     ...reportedCost(cost),
     latency_ms: latencyMs,
-    ...(quota === undefined || hint === undefined ? {} : { quota: quotaView(quota), hint }),
+    ...viewLowQuota(quota),
     request_id: requestId,
-  };
-}
-
-function quotaView(quota: Quota): NonNullable<ReceiptView['quota']> {
-  return {
-    scope: 'caller',
-    currency: 'USD',
-    limit: formatMoney(quota.limit),
-    used: formatMoney(quota.used),
-    left: formatMoney(remaining(quota)),
-    resets_at: quota.resetsAt.toISOString(),
   };
 }
 

@@ -12,8 +12,9 @@ import {
   type OpenLedger,
   parseMoney,
   type Payer,
-  remaining,
+  quotaFields,
   sumMoney,
+  viewQuota,
 } from '../../billing/index.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import type { PayerFor } from '../callers/payers.ts';
@@ -41,16 +42,10 @@ const problems = [
 const whose =
   'With an API key, your own uses alone. Without one, the address that you call from is shared with others: uses are not listed then, and those of a request are found by its id alone, from the network that sent it.';
 
-const quota = z.object({
+const quota = quotaFields.extend({
   scope: z
     .enum(['free', 'key'])
-    .describe('free: what you may use without a key; key: what your key may be charged by us.'),
-  currency: z.literal('USD'),
-  limit: z.string().describe('For a day (UTC).'),
-  used: z.string(),
-  reserved: z.string().describe('Set aside for calls in progress, and for those whose cost is pending.'),
-  remaining: z.string(),
-  resets_at: z.string(),
+    .describe('Your own: free is what you may use without a key; key is what your key may be charged by us.'),
 });
 
 const usage = z.object({
@@ -168,15 +163,7 @@ function quotaOf(payer: Payer, { used, held }: { readonly used: Money; readonly 
   const limit = payer.charge.limit ?? sumMoney([used, held]);
   const now = new Date();
   const resetsAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));
-  return {
-    scope: payer.kind === 'key' ? 'key' : 'free',
-    currency: 'USD',
-    limit: formatMoney(limit),
-    used: formatMoney(used),
-    reserved: formatMoney(held),
-    remaining: formatMoney(remaining({ limit, used, held, resetsAt })),
-    resets_at: resetsAt.toISOString(),
-  };
+  return viewQuota({ limit, used, held, resetsAt }, payer.kind === 'key' ? 'key' : 'free');
 }
 
 const request = z.object({

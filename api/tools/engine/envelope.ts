@@ -1,6 +1,6 @@
 // The JSON around a tool's result: its cost, its latency, its file, and the quota left.
 import { z } from 'zod';
-import { formatMoney, lowQuotaHint, type Quota, remaining } from '../../billing/index.ts';
+import { lowQuotaFields, type Quota, viewLowQuota } from '../../billing/index.ts';
 import { costFields, jobCost, reportedCost } from './cost.ts';
 import type { ToolResult, JobStatus, ResultMeta } from './tool-call.ts';
 import type { ToolRun } from './runner.ts';
@@ -35,17 +35,6 @@ const fileField = z
   })
   .describe('The file that the tool created.');
 
-const quotaField = z
-  .object({
-    scope: z.literal('caller'),
-    currency: z.literal('USD'),
-    limit: z.string(),
-    used: z.string(),
-    left: z.string(),
-    resets_at: z.string(),
-  })
-  .describe('Your daily free quota; included when it runs low.');
-
 export const jobField = z
   .object({
     id: z
@@ -69,7 +58,7 @@ export function envelopeSchema(tool: Tool): z.ZodObject {
     ...(tool.artifacts === undefined ? {} : { artifact: fileField.optional() }),
     ...costFields,
     latency_ms: z.int().describe('Latency of the call in milliseconds.'),
-    quota: quotaField.optional(),
+    quota: lowQuotaFields.optional(),
     hint: z.string().optional().describe('Advice about the result, the file or the quota.'),
     warnings: z
       .array(z.string())
@@ -86,8 +75,8 @@ export function envelopeOf({ run, job, quota, meta }: ToolResult, inside: boolea
 
 function finished(run: ToolRun, meta: ResultMeta, inside: boolean): Record<string, unknown> {
   const { artifact, quota } = run;
-  const low = lowQuotaHint(quota);
-  const hints = [low, pendingHint(run), artifact === undefined ? undefined : fileHint(artifact, meta)].filter(
+  const low = viewLowQuota(quota);
+  const hints = [low?.hint, pendingHint(run), artifact === undefined ? undefined : fileHint(artifact, meta)].filter(
     (hint) => hint !== undefined,
   );
   return {
@@ -96,7 +85,7 @@ function finished(run: ToolRun, meta: ResultMeta, inside: boolean): Record<strin
     ...(artifact === undefined ? {} : { artifact: fileOf(artifact, meta, inside) }),
     ...reportedCost(run.cost),
     latency_ms: run.latencyMs,
-    ...(quota === undefined || low === undefined ? {} : { quota: quotaOf(quota) }),
+    ...(low === undefined ? {} : { quota: low.quota }),
     ...(hints.length === 0 ? {} : { hint: hints.join(' ') }),
     ...warned(meta),
     request_id: meta.requestId,
@@ -107,14 +96,14 @@ function inProgress(job: JobStatus | undefined, quota: Quota | undefined, meta: 
   const { tool, requestId, pollUrl } = meta;
   if (job === undefined || pollUrl === undefined) throw new TypeError('a tool result has a run or a job');
   const { id, state, progress, message, createdAt } = job;
-  const low = lowQuotaHint(quota);
+  const low = viewLowQuota(quota);
   return {
     tool: tool.name,
     job: { id, state, progress, message, poll_url: pollUrl },
     ...reportedCost(jobCost(job)),
     latency_ms: Math.max(0, Date.now() - createdAt.getTime()),
-    ...(quota === undefined || low === undefined ? {} : { quota: quotaOf(quota) }),
-    hint: `${low === undefined ? '' : `${low} `}The job is not done yet. GET ${pollUrl}&wait=60 to wait up to 60 seconds for its result.`,
+    ...(low === undefined ? {} : { quota: low.quota }),
+    hint: `${low === undefined ? '' : `${low.hint} `}The job is not done yet. GET ${pollUrl}&wait=60 to wait up to 60 seconds for its result.`,
     ...warned(meta),
     request_id: requestId,
   };
@@ -150,16 +139,4 @@ function fileHint(artifact: Artifact, meta: ResultMeta): string | undefined {
 function pendingHint({ cost }: ToolRun): string | undefined {
   if (cost.pending === 0) return undefined;
   return `The router has not reported the cost of ${cost.pending === 1 ? 'one model call' : `${cost.pending} model calls`} yet; cost_usd does not include ${cost.pending === 1 ? 'it' : 'them'}.`;
-}
-
-function quotaOf(quota: Quota): z.output<typeof quotaField> {
-  const { limit, used, resetsAt } = quota;
-  return {
-    scope: 'caller',
-    currency: 'USD',
-    limit: formatMoney(limit),
-    used: formatMoney(used),
-    left: formatMoney(remaining(quota)),
-    resets_at: resetsAt.toISOString(),
-  };
 }

@@ -164,3 +164,30 @@ test('every problem of a path at /t declares the headers by which it says what i
           `${operationId} ${status}`,
         );
 });
+
+test('every quota that is reported has the members of one shape, and members of its own only where they are deprecated', () => {
+  const common = ['scope', 'currency', 'limit', 'used', 'reserved', 'remaining', 'resets_at'];
+  const found: { readonly required: string[]; readonly own: (readonly [string, unknown])[] }[] = [];
+  const look = (node: unknown): void => {
+    if (typeof node !== 'object' || node === null) return;
+    const { properties } = node as { properties?: { quota?: Record<string, unknown> } };
+    const { quota } = properties ?? {};
+    if (quota !== undefined && 'properties' in quota) {
+      const fields = Object.entries(quota['properties'] as Record<string, { deprecated?: boolean }>);
+      found.push({
+        required: (quota['required'] as string[]).filter((name) => common.includes(name)),
+        own: fields.flatMap(([name, { deprecated }]) => (common.includes(name) ? [] : [[name, deprecated] as const])),
+      });
+    }
+    Object.values(node).forEach(look);
+  };
+  look(document());
+  assert.ok(found.length > 20, `${found.length} places`);
+  for (const { required, own } of found) {
+    assert.deepEqual(required, common);
+    assert.ok(
+      own.every(([name, deprecated]) => name === 'left' && deprecated === true),
+      JSON.stringify(own),
+    );
+  }
+});

@@ -259,6 +259,7 @@ test('402 reports the limit, what is used, when it resets, and how to continue [
       limit: z.literal('0.001'),
       used: z.literal('0'),
       reserved: z.literal('0'),
+      remaining: z.literal('0.001'),
       resets_at: z.iso.datetime(),
     }),
     actions: z.array(z.looseObject({ action: z.string(), description: z.string() })),

@@ -61,7 +61,7 @@ const from = (address: string, more: Record<string, string> = {}): RequestInit =
 });
 const hint =
   /^You have \$0\.0001 of your \$0\.0009 daily quota left; .*own API key.*Authorization: Bearer sk-(?:…|\.\.\.)/;
-const envelope = z.object({ hint: z.string(), quota: z.object({ left: z.string() }), job: z.unknown().optional() });
+const envelope = z.object({ hint: z.string(), quota: z.record(z.string(), z.string()), job: z.unknown().optional() });
 const refusal = z.object({
   detail: z.string(),
   actions: z.array(z.object({ action: z.string(), description: z.string(), header: z.string().optional() })),
@@ -79,7 +79,10 @@ test('a job says it when it begins, when it is done, and with its file [spec too
   const begun = await sample.request('/t/slow', from('192.0.2.1'));
   const started = envelope.parse(await begun.json());
   assert.match(started.hint, hint);
-  assert.equal(started.quota.left, '0.0001');
+  const { resets_at: resetsAt, ...rest } = started.quota;
+  const amounts = { limit: '0.0009', used: '0.0008', reserved: '0', remaining: '0.0001', left: '0.0001' };
+  assert.deepEqual(rest, { scope: 'caller', currency: 'USD', ...amounts });
+  assert.match(resetsAt ?? '', /T00:00:00/);
   const { id } = z.object({ id: z.string() }).parse(started.job);
   const done = await sample.request(`/t/slow?job=${id}&wait=20`, from('192.0.2.1'));
   assert.match(envelope.parse(await done.json()).hint, hint);
