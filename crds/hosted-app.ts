@@ -2,9 +2,7 @@
 import { z } from 'zod';
 import { agents, listing, models } from './app-access.ts';
 import { serviceStatus, services } from './backing-services.ts';
-import { historyEntry } from './history-entry.ts';
-import { rejection } from './rejection.ts';
-import { rollout } from './release-record.ts';
+import { historyEntry, rejection, rollout } from './release-record.ts';
 import { metering } from './metering.ts';
 import { idleAfter, idleDepth, idleStatus } from './idle.ts';
 import { finding, review } from './review.ts';

@@ -1,7 +1,43 @@
-// One release of an app that has served, as its status keeps it: a rollback chooses among these.
+// What the status keeps of the past of an app: its pipelines, the releases that have served, among which a rollback chooses,
+// and why a commit is not served.
 import { z } from 'zod';
-import { rejection } from './rejection.ts';
 import { timestamp } from './values.ts';
+
+/** Why a commit is not served. */
+export const rejection = z.object({
+  rule: z.string(),
+  file: z.string().optional(),
+  line: z.int().optional(),
+  message: z.string(),
+  fix: z.string(),
+  log: z.string().max(8_000).optional().describe('Last lines of the log, if there is one.'),
+});
+
+/** One past pipeline. */
+export const historyEntry = z.object({
+  number: z.int().describe('Number of the pipeline; increases with each pipeline of the app.'),
+  job: z.string().describe('Name of the pipeline Job.'),
+  commit: z.string().describe('Commit that was built.'),
+  reason: z.string().describe('Why it was built: what changed since the previous pipeline.'),
+  result: z
+    .enum(['Succeeded', 'Rejected', 'Faulted', 'Superseded'])
+    .describe('Result of the pipeline. Faulted means that the platform failed and the pipeline is retried.'),
+  message: z.string().max(1_000).optional().describe('Short explanation of the result.'),
+  release: z
+    .enum(['Pending', 'Released', 'Failed', 'Skipped'])
+    .optional()
+    .describe(
+      'What became of the image that was built. Failed: it does not start, or crashes again and again. Skipped: a newer one was built before it was ready.',
+    ),
+  releaseMessage: z.string().max(1_000).optional().describe('Why the release failed.'),
+  doubtful: z
+    .boolean()
+    .optional()
+    .describe('The fault could have been staged by the app; a second one of this commit is not believed.'),
+  image: z.string().optional().describe('Image by digest, if one was built.'),
+  startedAt: timestamp.optional(),
+  finishedAt: timestamp.optional(),
+});
 
 /** Releases that the status keeps; their images stay in the registry. */
 export const keptReleases = 4;

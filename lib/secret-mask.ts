@@ -91,3 +91,32 @@ function entropy(text: string): number {
 function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
+
+const newline = 10;
+const maxLine = 64 * 1024;
+
+/** Passes on output line by line, masked: a program may write a line in pieces. */
+export class MaskedLines {
+  readonly #mask: SecretMask;
+  readonly #print: (text: string) => void;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(mask: SecretMask, print: (text: string) => void) {
+    this.#mask = mask;
+    this.#print = print;
+  }
+
+  write(chunk: Uint8Array | string): void {
+    const whole = Buffer.concat([this.#rest, Buffer.from(chunk as Uint8Array)]);
+    // A line without an end is passed on at some length, so that it fills no memory.
+    const end = whole.length > maxLine ? whole.length : whole.lastIndexOf(newline) + 1;
+    this.#rest = whole.subarray(end);
+    if (end > 0) this.#print(this.#mask(whole.subarray(0, end).toString('utf8')));
+  }
+
+  /** Passes on what is left. */
+  end(): void {
+    if (this.#rest.length > 0) this.#print(this.#mask(this.#rest.toString('utf8')));
+    this.#rest = Buffer.alloc(0);
+  }
+}

@@ -2,14 +2,13 @@
 import { writeFile } from 'node:fs/promises';
 import { containers, type PipelineContainer } from '../../crds/names.ts';
 import { doubtfulExitCode, rejectedExitCode, type PipelineFault } from './contract.ts';
-import { termination, type StageMessage } from './message.ts';
+import { createPipelineMask, maskMessage, termination, type StageMessage } from './message.ts';
 import { DoubtfulFault, Fault, NotReached, Rejected } from './outcome.ts';
 import { hasPassed, withGate } from './gate.ts';
 import { readPipelineConfig, terminationLog, type PipelineConfig } from './config.ts';
 import { oneLine } from './text.ts';
 import { findingLine } from './finding-line.ts';
-import { MaskedLines, maskMessage, pipelineMask } from './mask.ts';
-import type { SecretMask } from '../../lib/secret-mask.ts';
+import { MaskedLines, type SecretMask } from '../../lib/secret-mask.ts';
 
 const faultExitCode = 1;
 const stoppedExitCode = 143;
@@ -111,7 +110,7 @@ async function judged(stage: PipelineContainer): Promise<{ message: StageMessage
   try {
     const run = await loadStage(stage);
     const config = readPipelineConfig();
-    mask = pipelineMask(config);
+    mask = createPipelineMask(config);
     return { message: await run(config), code: 0 };
   } catch (error) {
     // Whether the pipeline is refused or tried again is for the stage to say that did not pass.

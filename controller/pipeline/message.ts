@@ -1,6 +1,9 @@
-// Makes the termination message of a container: JSON that always fits in what Kubernetes keeps.
+// Makes the termination message of a container: JSON that always fits in what Kubernetes keeps, without the secrets that the
+// container was given. Its log is public, and masked in the same way.
 import { z } from 'zod';
 import { finding, type Finding } from '../../crds/hosted-app.ts';
+import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
+import type { PipelineConfig } from './config.ts';
 import { cloneResult, buildResult, fault, rejection, reviewResult, terminationMessageLimit } from './contract.ts';
 import { clean, head, oneLine, tail } from './text.ts';
 
@@ -85,4 +88,20 @@ export function shorten(each: Finding, budget: number): Finding {
   if (each.file !== undefined) short.file = head(oneLine(each.file), Math.min(budget, 300));
   if (each.line !== undefined) short.line = each.line;
   return finding.parse(short);
+}
+
+/** The token for the registry, and what the installation or the author gave to the build under the name of a secret. */
+export function createPipelineMask({ input, pushToken }: Pick<PipelineConfig, 'input' | 'pushToken'>): SecretMask {
+  const given = [...input.build.env, ...input.build.args].filter(({ name }) => isSecretName(name));
+  return createSecretMask({ values: [pushToken, ...given.map(({ value }) => value)] });
+}
+
+/** The texts of a message; identifiers, digests and addresses stay as they are. */
+export function maskMessage(message: StageMessage, mask: SecretMask): StageMessage {
+  const copy = { ...message };
+  if ('fault' in copy) copy.fault = mask(copy.fault);
+  if ('log' in copy && copy.log !== undefined) copy.log = mask(copy.log);
+  if ('findings' in copy)
+    copy.findings = copy.findings.map((each) => ({ ...each, message: mask(each.message), fix: mask(each.fix) }));
+  return copy;
 }

@@ -1,19 +1,24 @@
-// Takes the snapshot of an app from the caches and from what lookups have found.
+// Takes the snapshot of an app from the caches and from what lookups have found, with the secrets of the app masked.
 import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { inOrder, isQueued } from '../build-queue/order.ts';
+import { appToken } from '../../lib/app-token.ts';
+import { pushToken } from '../../lib/push-token.ts';
 import { readRepository } from '../../lib/repository.ts';
+import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
 import { annotations } from '../../crds/names.ts';
 import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
 import { byApp, type Caches } from './cache/caches.ts';
 import type { BackgroundLookups } from './background-lookups.ts';
-import type { HostedAppObject } from '../objects/kinds.ts';
+import type { HostedAppObject, Pod, Termination } from '../objects/kinds.ts';
 import type { CloseRequest } from '../../crds/activator-reports.ts';
 import type { ActivityRecord } from '../idle/activity.ts';
 import type { IdleView, PageView, ProbeResult, Snapshot } from './snapshot.ts';
 import { appHost } from '../../crds/app-url.ts';
 import type { InstallationConfig } from './installation-config.ts';
-import { maskPods } from './mask-secrets.ts';
+import { appWithSettings } from '../steps/build/app-manifest.ts';
+import { generatedValues } from '../steps/deploy/generated-secrets.ts';
+import { generatedPassword } from '../steps/deploy/services/login.ts';
 import { sourceIdentity } from '../steps/source/source.ts';
 import type { ProbeQuery } from '../steps/publish/probe.ts';
 import type { RevisionResult, RevisionQuery } from '../steps/source/revision.ts';
@@ -114,4 +119,52 @@ function parse(object: HostedAppObject): HostedApp {
       `The spec was accepted by the API server but cannot be read: ${whole.error.message.slice(0, 500)}`,
     );
   return { ...whole.data, pinned: findPins(object.spec) };
+}
+
+/**
+ * The mask of an app. The operator makes the generated passwords, secrets and tokens, and so knows them; what the
+ * installation puts into Secrets (spec.run.secrets) it may not read, so that is masked by its variables and its look.
+ */
+function createAppMask(app: HostedApp, config: InstallationConfig): SecretMask {
+  const { spec } = appWithSettings(app, app.status?.settings?.values);
+  const whole: HostedApp = { ...app, spec };
+  const { models, services } = config.run;
+  const { name, uid } = app.metadata;
+  const set = [...spec.run.env, ...spec.build.env, ...spec.services.flatMap(({ env }) => env)];
+  return createSecretMask({
+    values: [
+      ...spec.services.map((service) => generatedPassword(whole, service, services.passwordSecret)),
+      ...generatedValues(whole, services.passwordSecret),
+      models === undefined ? undefined : appToken({ name, uid }, models.tokenSecret),
+      pushToken({ name, uid }, config.registry.tokenSecret),
+      ...set.filter(({ name: variable }) => isSecretName(variable)).map(({ value }) => value),
+    ],
+    variables: spec.run.secrets.map(({ name: variable }) => variable),
+  });
+}
+
+/**
+ * Masks the last words of containers before anything is made of them: the status, its events and the annotations are
+ * public, or read by more people than a secret is for. Pods of a cache are shared, so they are copied where they change.
+ */
+export function maskPods(pods: readonly Pod[], app: HostedApp, config: InstallationConfig): readonly Pod[] {
+  if (!pods.some(hasLastWords)) return pods;
+  const mask = createAppMask(app, config);
+  return pods.map((pod) => {
+    if (!hasLastWords(pod)) return pod;
+    const copy = structuredClone(pod);
+    for (const ended of findTerminations(copy)) if (ended.message !== undefined) ended.message = mask(ended.message);
+    return copy;
+  });
+}
+
+function hasLastWords(pod: Pod): boolean {
+  return findTerminations(pod).some(({ message }) => message !== undefined);
+}
+
+function findTerminations({ status }: Pod): Termination[] {
+  const containers = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])];
+  return containers
+    .flatMap(({ state, lastState }) => [state?.terminated, lastState?.terminated])
+    .filter((ended) => ended !== undefined);
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { operatorConfig } from '../../../../controller/config.ts';
-import { maskPods } from '../../../../controller/reconcile/mask-secrets.ts';
+import { maskPods } from '../../../../controller/reconcile/take-snapshot.ts';
 import { transitions } from '../../../../controller/reconcile/events.ts';
 import { generatedValues } from '../../../../controller/steps/deploy/generated-secrets.ts';
 import { generatedPassword } from '../../../../controller/steps/deploy/services/login.ts';
