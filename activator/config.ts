@@ -38,7 +38,7 @@ export const environment = z.object({
     .string()
     .min(32, 'must be a secret of at least 32 characters')
     .optional()
-    .describe('Secret by which requests of the platform are known that wake no app; the same as that of the operator.'),
+    .describe('Secret that marks requests of the platform, which wake no app; the operator has the same one.'),
   MOORAGE_ACTIVATOR_DRAIN_SECONDS: count
     .max(3_600)
     .default(30)

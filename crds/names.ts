@@ -81,7 +81,7 @@ export const annotations = {
   dataSecrets: 'moorage.dev/data-secrets',
   /** On a claim whose HostedApp was deleted: when it is deleted too, RFC 3339, or never. */
   deleteAfter: 'moorage.dev/delete-after',
-  /** On what starts a new image of an app beside the old one before it replaces it. */
+  /** On what starts a new image of an app while the old one serves, before it replaces it. */
   trial: 'moorage.dev/trial',
   /** On app pods: hash of the template that they were made from. */
   template: 'moorage.dev/template',

@@ -80,7 +80,7 @@ export const rollout = {
     .string()
     .max(100)
     .optional()
-    .describe('Hash of the pod template that last started well beside the release that it was to replace.'),
+    .describe('Hash of the pod template that last started well while the release that it was to replace served.'),
   activated: z
     .boolean()
     .optional()

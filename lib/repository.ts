@@ -96,14 +96,14 @@ const sshAddresses = [
 function withProtocol(text: string, hosts: GitHosts): string {
   for (const pattern of sshAddresses) {
     const { host, path } = pattern.exec(text)?.groups ?? {};
-    if (host !== undefined && path !== undefined) return `${schemeOf(host, hosts)}://${host}/${path}`;
+    if (host !== undefined && path !== undefined) return `${chooseScheme(host, hosts)}://${host}/${path}`;
   }
   const [first = '', ...rest] = text.split('/');
   const isHost = hosts.allowed.includes(first.toLowerCase()) || /^[^@:\s]+\.[^@:\s]+$/.test(first);
-  return isHost && rest.length > 1 ? `${schemeOf(first, hosts)}://${text}` : text;
+  return isHost && rest.length > 1 ? `${chooseScheme(first, hosts)}://${text}` : text;
 }
 
-function schemeOf(host: string, { insecure }: GitHosts): string {
+function chooseScheme(host: string, { insecure }: GitHosts): string {
   return insecure.includes(host.toLowerCase()) ? 'http' : 'https';
 }
 

@@ -20,7 +20,7 @@ const minTail = 8;
 
 /** Makes the mask for one app. */
 export function createSecretMask({ values, variables = [] }: MaskOptions): SecretMask {
-  const forms = [...new Set(values.flatMap(formsOf))].sort((a, b) => b.length - a.length);
+  const forms = [...new Set(values.flatMap(listForms))].sort((a, b) => b.length - a.length);
   const assigned =
     variables.length === 0
       ? undefined
@@ -51,7 +51,7 @@ export function isSecretName(name: string): boolean {
 }
 
 /** A value as programs print it: plain, in a URL, in JSON, in base64. */
-function formsOf(value: string | undefined): string[] {
+function listForms(value: string | undefined): string[] {
   if (value === undefined || value.length < minLength) return [];
   const base64 = Buffer.from(value).toString('base64');
   return [

@@ -63,7 +63,7 @@ export function appView(object: KubeObject): AppView {
   const view =
     data === undefined
       ? { ...unread, title: metadata.name }
-      : viewOf({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) });
+      : readView({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) });
   return { apiVersion, kind: object.kind, metadata: slim(metadata), view };
 }
 
@@ -76,7 +76,7 @@ const unread = {
   failure: undefined,
 };
 
-function viewOf(app: HostedApp): AppView['view'] {
+function readView(app: HostedApp): AppView['view'] {
   const { metadata, spec, status = {} } = app;
   const { run, listing } = resolveSpec(app, readSettings(status.built?.settings));
   const { idle } = status;
@@ -87,12 +87,12 @@ function viewOf(app: HostedApp): AppView['view'] {
     restNumber: idle?.number ?? 0,
     healthPath: run.healthPath,
     startupMs: parseDuration(run.startupTime),
-    failure: failureOf(status),
+    failure: findFailure(status),
   };
 }
 
 /** What the operator says of an app that does not run as it should. */
-function failureOf({ conditions, rejection }: NonNullable<HostedApp['status']>): WakeFailure | undefined {
+function findFailure({ conditions, rejection }: NonNullable<HostedApp['status']>): WakeFailure | undefined {
   const deployed = conditions?.find(({ type }) => type === 'Deployed');
   // Another release takes its place in a moment.
   if (deployed?.status !== 'False' || deployed.reason === 'RolloutTakenBack') return undefined;

@@ -24,7 +24,7 @@ export interface PatientRequest {
  * @param rests whether the app may rest; one that does not is away for a few seconds only, while a release replaces
  *   another
  */
-export function patienceOf(request: PatientRequest, limitMs: number, rests = true): Patience {
+export function choosePatience(request: PatientRequest, limitMs: number, rests = true): Patience {
   const wait = preferredWait(request.headers['prefer']);
   if (wait !== undefined) return { kind: 'problem', afterMs: Math.min(wait * 1000, limitMs), wait };
   if (!isNavigation(request)) return { kind: 'problem', afterMs: limitMs };

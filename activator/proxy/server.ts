@@ -9,7 +9,7 @@ import type { Directory } from '../apps/directory.ts';
 import type { AppView } from '../apps/view.ts';
 import type { Activity } from '../control/activity.ts';
 import type { Gate } from '../hold/gate.ts';
-import { patienceOf, type Patience } from '../hold/patience.ts';
+import { choosePatience, type Patience } from '../hold/patience.ts';
 import { Refusal } from '../hold/refusal.ts';
 import { sendPage, sendProblem } from './answer.ts';
 import { forward, NoAnswer } from './forward.ts';
@@ -100,7 +100,7 @@ export function createProxy(options: ProxyOptions): Server {
     const over = activity.begin(app.metadata.name, isLook);
     to.onClose(over);
     const client = readClient(request, options.trustedProxies);
-    const patience = patienceOf(request, app.view.startupMs + marginMs, app.view.idle !== undefined);
+    const patience = choosePatience(request, app.view.startupMs + marginMs, app.view.idle !== undefined);
     try {
       await enter({ app, request, signal: gone.signal, patience, pass, isLook, client });
     } catch (error) {

@@ -91,8 +91,9 @@ async function readManifest(kubectl: Kubectl): Promise<string> {
   const selector = `owner=helm,name=${release.name},status=deployed`;
   const text = await kubectl(['-n', release.namespace, 'get', 'secrets', '-l', selector, '-o', 'json']);
   const { items } = secrets.parse(JSON.parse(text));
-  const versionOf = (item: (typeof items)[number] | undefined): number => Number(item?.metadata.labels['version'] ?? 0);
-  const newest = items.toSorted((one, other) => versionOf(other) - versionOf(one))[0];
+  const readVersion = (item: (typeof items)[number] | undefined): number =>
+    Number(item?.metadata.labels['version'] ?? 0);
+  const newest = items.toSorted((one, other) => readVersion(other) - readVersion(one))[0];
   if (newest === undefined)
     throw new Error(`the release ${release.name} is not installed in ${release.namespace}: run \`npm run up\``);
   // Helm encodes before Kubernetes does.

@@ -19,7 +19,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     stop.abort(new Fault(`stopped by ${signal}`));
   });
 
-/** The log is public, and code of the author runs beside these. */
+/** The log is public, and the author's code runs in the same pod. */
 let mask: SecretMask = (text) => text;
 
 const say = (text: string): void => {

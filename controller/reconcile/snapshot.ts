@@ -78,7 +78,7 @@ export interface Snapshot {
   readonly route: HttpRoute | undefined;
   /** What runs its backing services. */
   readonly serviceObjects: BackingObjects;
-  /** What starts a new image beside the old one before it replaces it. */
+  /** What starts a new image while the old one serves, before it replaces it. */
   readonly trial?: { readonly deployment: Deployment | undefined; readonly pods: readonly Pod[] };
   readonly probe: ProbeResult | undefined;
   /** Undefined where this installation has no activator. */

@@ -73,14 +73,14 @@ function farewell(
     annotations: {
       [annotations.dataKey]: chooseDataKey(app, []),
       [annotations.deletionPolicy]: policy,
-      [annotations.deleteAfter]: endOf(policy, isUseless ? 0 : keepMs, now),
+      [annotations.deleteAfter]: formatEnd(policy, isUseless ? 0 : keepMs, now),
     },
     // A claim of an earlier version has its app as owner, and would be collected with it.
     ownerReferences: null,
   };
 }
 
-function endOf(policy: string, keepMs: number, now: Date): string {
+function formatEnd(policy: string, keepMs: number, now: Date): string {
   return policy === 'Retain' ? never : timestamp(new Date(now.getTime() + keepMs));
 }
 
@@ -163,8 +163,8 @@ async function endData(
   const now = options.now?.() ?? new Date();
   const name = claims[0]?.metadata.labels?.[labels.app] ?? '';
   if (
-    isOf(options.app(name), identity) ||
-    isOf(await client.get(hostedApps, { namespace, name }, { signal }), identity)
+    hasIdentity(options.app(name), identity) ||
+    hasIdentity(await client.get(hostedApps, { namespace, name }, { signal }), identity)
   )
     return;
   await markUnmarked(options, claims, now, signal);
@@ -188,11 +188,16 @@ async function markUnmarked(
 ): Promise<void> {
   for (const claim of claims.filter((each) => deleteAfter(each) === undefined)) {
     const policy = claim.metadata.annotations?.[annotations.deletionPolicy] ?? 'Delete';
-    await patchClaim(client, claim, { annotations: { [annotations.deleteAfter]: endOf(policy, keepMs, now) } }, signal);
+    await patchClaim(
+      client,
+      claim,
+      { annotations: { [annotations.deleteAfter]: formatEnd(policy, keepMs, now) } },
+      signal,
+    );
   }
 }
 
-function isOf(app: HostedAppObject | undefined, identity: string): boolean {
+function hasIdentity(app: HostedAppObject | undefined, identity: string): boolean {
   return app !== undefined && dataIdentity(app) === identity;
 }
 

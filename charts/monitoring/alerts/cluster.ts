@@ -66,7 +66,7 @@ export const cluster: AlertGroup = {
       for: '10m',
       severity: 'critical',
       summary: 'No build is started, for lack of disk space',
-      meaning: 'A node or the registry has less free than `builds.keepFree`. What serves goes on serving.',
+      meaning: 'A node or the registry has less free than `builds.keepFree`. Apps that serve keep serving.',
       runbook: [
         '`npm run status`, or the condition of a queued app (`kubectl -n moorage-apps describe happ`), says which disk it is, and how much is free.',
         'Remove apps that nobody uses, lower `builds.imageLimit` or `builds.cacheLimit`, or enlarge the disk.',

@@ -102,7 +102,7 @@ export const ledger: AlertGroup = {
       runbook: [
         'See what they cost and what was reserved: the page `/reconciliation` of the API, or ask the database: `select * from ledger.overrun order by settled_at desc`. What is lost so far: `moorage_model_calls_above_hold_usd`.',
         'Compare the price of the model at the router with models.yaml (`models.listConfigMap`), and correct it.',
-        'Look the calls up in the records of the router, and see what was billed beside their tokens.',
+        'Look the calls up in the records of the router, and see what was billed in addition to their tokens.',
         'Once the cause is gone, lift the stop before the day is over, as the owner of the schema: `update ledger.overrun set lifted_at = now() where lifted_at is null`. That also ends the alert.',
         'See that the router itself limits what the platform key may spend (docs/guides/operator.md#limit-the-platform-key).',
       ],

@@ -1,7 +1,7 @@
 // Alerts about the operator, and about processes that end again and again.
 import { isAbsent, type Alert, type AlertGroup } from '../alert.ts';
 
-/** What the API and the operator need beside themselves, and cannot do without. */
+/** Other workloads that the API and the operator cannot do without. */
 function absence(component: string, name: string, title: string, meaning: string): Alert {
   return {
     name,
@@ -45,7 +45,7 @@ export const operator: AlertGroup = {
       'registry-proxy',
       'MoorageRegistryProxyAbsent',
       'registry proxy',
-      'Images are neither pushed nor removed, so every build fails at its end. What serves goes on serving.',
+      'Images are neither pushed nor removed, so every build fails at its end. Apps that serve keep serving.',
     ),
     absence(
       'workers',

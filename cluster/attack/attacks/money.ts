@@ -35,7 +35,7 @@ const accrual: Attack = {
   },
 };
 
-/** What routers bill beside the tokens that are reserved for, or what makes them bill another price. */
+/** What routers bill in addition to the reserved tokens, or what makes them bill another price. */
 const dearMembers: readonly Readonly<Record<string, unknown>>[] = [
   { tools: [{ type: 'openrouter:web_search' }] },
   { tools: [{ type: 'mcp', server_url: 'litellm_proxy' }] },

@@ -59,7 +59,7 @@ const tasks: Attack = {
 };
 
 const push: Attack = {
-  name: 'whoever has the id of a task reads the token and the credentials of its push notifications',
+  name: 'a caller who has the id of a task reads the token and the credentials of its push notifications',
   needs: 'address',
   run: async (victim) => {
     const id = await startTask(victim, await makeDocument(victim));

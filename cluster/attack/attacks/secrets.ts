@@ -26,7 +26,7 @@ const secretList = z.object({
 });
 
 /** The values of the Secrets that were made for the app, by their keys; read with the rights of an operator. */
-async function secretsOf(victim: Victim): Promise<[string, string][]> {
+async function listSecrets(victim: Victim): Promise<[string, string][]> {
   const selector = `${labels.app}=${name}`;
   const text = await victim.kubectl([
     ...['-n', await victim.appsNamespace(), 'get', 'secrets', '-l', selector, '-o', 'json'],
@@ -43,7 +43,7 @@ const leak: Attack = {
   needs: 'git',
   run: async (victim) => {
     const { live, output } = await victim.submit(name, files);
-    const secrets = await secretsOf(victim);
+    const secrets = await listSecrets(victim);
     if (secrets.length === 0) return notTried('No Secret was made for the app.');
     const app = await victim.app(name);
     const [owner = '', repository = ''] = app.spec.source.repo
@@ -79,7 +79,7 @@ const stolenToken: Attack = {
   name: 'a token of an app that got out asks models at the public address',
   needs: 'git',
   run: async (victim) => {
-    const token = (await secretsOf(victim)).find(([key]) => key === 'token')?.[1];
+    const token = (await listSecrets(victim)).find(([key]) => key === 'token')?.[1];
     if (token === undefined) return notTried('The app has no token for models.');
     const headers = { authorization: `Bearer ${token}` };
     const answers = await Promise.all([

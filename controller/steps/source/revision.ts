@@ -48,7 +48,7 @@ export function refusedRepository(error: RepositoryError): RevisionFailure {
   return final('RepositoryRefused', 'source/repository-refused', sentence(error.message), sentence(error.fix));
 }
 
-/** References beside branches and tags are those of pull and merge requests, which anybody can open. */
+/** Other references than branches and tags are those of pull and merge requests, which anybody can open. */
 function isForeignReference(revision: string): boolean {
   return revision.startsWith('refs/') && !/^refs\/(heads|tags)\/./.test(revision);
 }

@@ -67,7 +67,7 @@ function unreached(snapshot: Snapshot, { reason, rule, message, fix }: RevisionF
     {
       rule,
       message: `The repository could not be reached since ${timestamp(new Date(since))}. ${message}`,
-      fix: 'Check its address, and that its git server responds. It is asked every five minutes, and goes on when it responds.',
+      fix: 'Check its address, and that its git server responds. It is asked every five minutes, and the app continues when it responds.',
     },
     jitter(snapshot.app, rejectedRetryMs),
   );
