@@ -3,14 +3,7 @@
 import { Message, Task } from '@a2a-js/sdk';
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import {
-  type Database,
-  IdempotencyKeys,
-  idempotently,
-  isUnguessable,
-  type Payer,
-  requestScope,
-} from '../billing/index.ts';
+import { type Database, isUnguessable, Replays } from '../billing/index.ts';
 import type { PayerFor } from '../models/index.ts';
 import type { AgentCall } from './calls.ts';
 
@@ -44,23 +37,22 @@ export interface MessageReplaysOptions {
   readonly payerFor: PayerFor;
 }
 
-const name = 'a2a';
 /** Longer than any call lasts that is no job. */
 const leaseMs = 660_000;
-const keepMs = 86_400_000;
-const maximum = { answers: 200, bytes: 16 * 1_048_576 };
 const form = /^[\x21-\x7e]{1,255}$/;
 
 export class MessageReplays {
   readonly #options: MessageReplaysOptions;
+  readonly #replays: Replays;
 
   constructor(options: MessageReplaysOptions) {
     this.#options = options;
+    this.#replays = new Replays({ name: 'a2a', database: options.database, leaseMs });
   }
 
   /** Whether a message with this id is answered once only. Not while nothing can be stored. */
   isWanted(id: string): boolean {
-    return form.test(id) && isUnguessable(id) && this.#database() !== undefined;
+    return form.test(id) && isUnguessable(id) && this.#canStore();
   }
 
   /**
@@ -72,14 +64,8 @@ export class MessageReplays {
     context: AgentCall['context'],
     run: (signal: AbortSignal) => Promise<StoredReply>,
   ): Promise<{ value: StoredReply; replayed: boolean }> {
-    const payer: Payer = await this.#options.payerFor(context);
-    const database = this.#database();
-    if (database === undefined) return { value: await run(context.signal), replayed: false };
-    const keys = new IdempotencyKeys(database, { leaseMs, keepMs });
-    await keys.trim(requestScope(name, payer), maximum);
-    return idempotently(keys, context, {
-      name,
-      payer,
+    return this.#replays.once(context, {
+      payer: await this.#options.payerFor(context),
       key: message.messageId,
       body: Message.toJSON(message),
       answer: stored,
@@ -88,11 +74,12 @@ export class MessageReplays {
     });
   }
 
-  #database(): Database | undefined {
+  #canStore(): boolean {
     try {
-      return this.#options.database();
+      this.#options.database();
+      return true;
     } catch (error) {
-      if (error instanceof Problem) return undefined;
+      if (error instanceof Problem) return false;
       throw error;
     }
   }

@@ -2,7 +2,7 @@
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { OfferedOperations } from './offer.ts';
-import type { PriceList } from '../billing/index.ts';
+import { type PriceList, Replays } from '../billing/index.ts';
 import type { Endpoint, ProtocolMount } from '../http/index.ts';
 import { type ExternalTools, Slots, type SlotsOptions, type Workers } from '../tools/index.ts';
 import type { Models, PayerFor } from '../models/index.ts';
@@ -11,7 +11,6 @@ import type { AppSettings } from './config.ts';
 import { AppClient } from './calls/app-client.ts';
 import type { Directory } from './directory.ts';
 import { appEndpoints } from './calls/endpoints.ts';
-import { AppReplays } from './calls/app-replays.ts';
 import { appMetrics } from './metrics.ts';
 import { OperationCache, type OperationCacheOptions } from './operations/operation-cache.ts';
 import { operationDiscoverer } from './operations/discover.ts';
@@ -75,7 +74,11 @@ export function startApps({
     holds: () => models.ledger.get().holds,
     metrics: appMetrics(registry, () => ({ calls: slots.taken, operations: operationCache.count })),
   });
-  const replays = new AppReplays({ database: () => models.ledger.get().database, limitMs: settings.limitMs });
+  const replays = new Replays({
+    name: 'apps',
+    database: () => models.ledger.get().database,
+    leaseMs: settings.limitMs + 60_000,
+  });
   return {
     endpoints: appEndpoints({ directory, calls, payerFor, replays }),
     byPath: pathCalls({ directory, calls, payerFor, replays, baseUrl }),

@@ -4,7 +4,7 @@ export { openDatabase } from './database/open.ts';
 export { CallsInFlight } from './calls-in-flight.ts';
 export { type Hold, Holds, type Reservation } from './holds.ts';
 export { IdempotencyKeys, type NoteCall } from './idempotency/keys.ts';
-export { idempotencyKey, idempotently, isUnguessable, replayHeaders, requestScope } from './idempotency/request.ts';
+export { idempotencyKey, idempotently, isUnguessable, Replays, replayHeaders } from './idempotency/request.ts';
 export { authorAccount, marginAccount, revenueAccount, toolAccount } from './ledger/accounts.ts';
 export { type CostSource, type FlightLimits, Ledger, type Line } from './ledger/ledger.ts';
 export { moneyField } from './ledger/money-field.ts';

@@ -13,6 +13,7 @@ import {
 import {
   formatMoney,
   idempotencyInFlight,
+  idempotencyKey,
   idempotencyMismatch,
   ledgerUnavailable,
   ledgerUnconfigured,
@@ -21,6 +22,7 @@ import {
   type Payer,
   quotaExhausted,
   rateLimitHeaders,
+  type Replays,
   replayHeaders,
 } from '../billing/index.ts';
 import {
@@ -37,17 +39,17 @@ import {
 } from '../models/index.ts';
 import type { Delivery, ToolResult } from './engine/tool-call.ts';
 import type { ToolService } from './engine/tool-service.ts';
+import type { ArtifactStore } from './engine/artifacts/artifact-store.ts';
 import { unknownFile } from './engine/artifacts/problems.ts';
-import { envelopeOf, envelopeSchema } from './engine/envelope.ts';
+import { envelopeOf, envelopeSchema, storedResponse, type StoredResponse } from './engine/envelope.ts';
 import { fetchProblems } from './fetch/problems.ts';
 import { jobProblems } from './engine/jobs/problems.ts';
 import { listEndpoint } from './list.ts';
 import * as problems from './problems.ts';
 import { serviceOff } from './services/backing-services.ts';
 import { costHeaderFields, costHeaders, jobCost } from './engine/cost.ts';
-import { rawResponse, refuseRaw } from './engine/raw.ts';
+import { rawResponse, readStoredFile, refuseRaw } from './engine/raw.ts';
 import { refuseForeignChange, ToolReader, type Reading } from './engine/reading.ts';
-import type { StoredResponse, Replays } from './engine/replays.ts';
 import { warningsHeader, warningsIn } from './engine/warnings.ts';
 import { limitOf } from './engine/runner.ts';
 import type { Tool } from './tool.ts';
@@ -58,6 +60,7 @@ export interface ToolEndpointsOptions {
   readonly toolService: ToolService;
   readonly payerFor: PayerFor;
   readonly replays: Replays;
+  readonly artifacts: Pick<ArtifactStore, 'get'>;
   readonly baseUrl: string;
 }
 
@@ -132,12 +135,14 @@ async function answer(
   tool: Tool,
   reading: Reading,
   context: RequestContext,
-  { toolService, payerFor, replays }: ToolEndpointsOptions,
+  { toolService, payerFor, replays, artifacts }: ToolEndpointsOptions,
 ): Promise<Response> {
   // A caller that does not accept JSON wants the file.
   const fileWanted = reading.options.raw ?? !acceptsJson(context);
   const payer = await payerFor(context);
-  const once = replays.wanted(context, reading);
+  const { options, input } = reading;
+  // To ask for a job again costs nothing and shows how it stands now.
+  const once = idempotencyKey(context.headers) !== undefined && options.job === undefined;
   const ask = (given: Reading, signal: () => AbortSignal): Promise<ToolResult> =>
     toolService.call({
       tool,
@@ -152,9 +157,12 @@ async function answer(
     });
   if (!once) return respond(await ask(reading, () => context.signal), payer, fileWanted);
   let fresh: ToolResult | undefined;
-  const { value, replayed } = await replays.once(context, { tool, reading, payer, fileWanted }, async (signal) =>
-    keptOf((fresh = await ask(reading, () => signal)), payer),
-  );
+  const { value, replayed } = await replays.once(context, {
+    payer,
+    body: { tool: tool.name, options, input, fileWanted },
+    answer: storedResponse,
+    run: async (signal) => toStored((fresh = await ask(reading, () => signal)), payer),
+  });
   if (!replayed && fresh !== undefined) return respond(fresh, payer, fileWanted);
   const headers = { ...value.headers, ...replayHeaders(replayed) };
   if (value.job !== undefined)
@@ -164,7 +172,9 @@ async function answer(
       fileWanted,
       headers,
     );
-  return fileWanted ? rawResponse(await replays.file(value), headers) : jsonResponse(value.envelope, { headers });
+  return fileWanted
+    ? rawResponse(await readStoredFile(artifacts, value.file), headers)
+    : jsonResponse(value.envelope, { headers });
 }
 
 function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
@@ -196,7 +206,7 @@ function respond(
     : jsonResponse(envelopeOf(answered, true), { headers });
 }
 
-function keptOf(answered: ToolResult, payer: Payer): StoredResponse {
+function toStored(answered: ToolResult, payer: Payer): StoredResponse {
   const {
     job,
     meta: { fileId },

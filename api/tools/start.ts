@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import type { Endpoint } from '../http/index.ts';
 import { limitsOf, type Models, type ModelSettings, type PayerFor } from '../models/index.ts';
-import { anonymousPayer, formatMoney, type PriceList, toolPrice } from '../billing/index.ts';
+import { anonymousPayer, formatMoney, type PriceList, Replays, toolPrice } from '../billing/index.ts';
 import type { ToolSettings } from './config.ts';
 import { ArtifactStore } from './engine/artifacts/artifact-store.ts';
 import { artifactEndpoint } from './engine/artifacts/endpoint.ts';
@@ -16,7 +16,6 @@ import { toolMetrics } from './engine/metrics.ts';
 import { ModelSpender } from './engine/model-spender.ts';
 import { Jobs, type JobsOptions } from './engine/jobs/jobs.ts';
 import { builtinTools } from './builtin/all.ts';
-import { Replays } from './engine/replays.ts';
 import { limitOf, Runner } from './engine/runner.ts';
 import type { HostedAppSummary, ToolDependencies } from './engine/tool-dependencies.ts';
 import type { Tool } from './tool.ts';
@@ -97,7 +96,7 @@ export function startTools(options: ToolsOptions): Tools {
     quotaOf: (payer) => ledger.get().holds.quotaOf(payer),
   });
   const replays = new Replays({
-    artifacts,
+    name: 'tools',
     database: () => ledger.get().database,
     leaseMs: Math.max(60_000, ...toolRegistry.tools.map(limitOf)) + 60_000,
   });
@@ -109,7 +108,7 @@ export function startTools(options: ToolsOptions): Tools {
     jobs,
     stop: () => jobs.stop(),
     endpoints: [
-      ...toolEndpoints({ toolRegistry, toolService, payerFor, replays, baseUrl }),
+      ...toolEndpoints({ toolRegistry, toolService, payerFor, replays, artifacts, baseUrl }),
       artifactEndpoint(artifacts),
     ],
   };

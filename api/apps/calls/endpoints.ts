@@ -9,6 +9,7 @@ import {
   idempotencyInFlight,
   idempotencyMismatch,
   rateLimitHeaders,
+  type Replays,
   replayHeaders,
 } from '../../billing/index.ts';
 import {
@@ -21,7 +22,6 @@ import {
 import { toolBusy, tooManyCalls } from '../../tools/index.ts';
 import { contentFields, maxBufferedBytes, receiptFields, readContent, contentView, receiptView } from './response.ts';
 import type { AppCalls } from './app-calls.ts';
-import type { AppReplays } from './app-replays.ts';
 import { appPath, methods } from './app-path.ts';
 import type { AppRequestContent } from './app-client.ts';
 import type { Directory } from '../directory.ts';
@@ -33,7 +33,7 @@ export interface AppEndpointsOptions {
   readonly directory: Directory;
   readonly calls: AppCalls;
   readonly payerFor: PayerFor;
-  readonly replays: AppReplays;
+  readonly replays: Replays;
 }
 
 const scalar = z.union([z.string(), z.number(), z.boolean()]);
@@ -112,7 +112,7 @@ export function appEndpoints({ directory, calls, payerFor, replays }: AppEndpoin
         const payer = await payerFor(context);
         const { value, replayed } = await replays.once(context, {
           payer,
-          request: { app: target.slug, body },
+          body: { app: target.slug, body },
           answer: stored,
           // A server error of the app is free, and worth another try.
           isStored: ({ view }) => view.status < 500,

@@ -1,15 +1,22 @@
 // /api/projects/{slug}/call/{path}: a hosted app as it is, for any HTTP client, but metered. Bodies are streamed both
 // ways.
+import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { invalid, methodNotAllowed, notFound, type ProtocolMount } from '../../http/index.ts';
-import { formatMoney, lowQuotaHeaders, rateLimitHeaders, replayHeaders } from '../../billing/index.ts';
+import {
+  formatMoney,
+  idempotencyKey,
+  lowQuotaHeaders,
+  rateLimitHeaders,
+  type Replays,
+  replayHeaders,
+} from '../../billing/index.ts';
 import type { PayerFor } from '../../models/index.ts';
 import { maxBufferedBytes, tooLarge } from './response.ts';
 import type { AppCalls, CallReceipt } from './app-calls.ts';
-import { type AppReplays, hashOfBody } from './app-replays.ts';
 import { appPath, methods, type Method } from './app-path.ts';
 import { limitBytes, tooLong, type AppResponse } from './app-client.ts';
 import type { Directory, Target } from '../directory.ts';
@@ -20,7 +27,7 @@ export interface PathCallsOptions {
   readonly directory: Directory;
   readonly calls: AppCalls;
   readonly payerFor: PayerFor;
-  readonly replays: AppReplays;
+  readonly replays: Replays;
   readonly baseUrl: string;
 }
 
@@ -61,11 +68,11 @@ export function pathCalls({ directory, calls, payerFor, replays, baseUrl }: Path
         ...rateLimitHeaders(receipt.quota, payer, Date.now()),
         ...lowQuotaHeaders(receipt.quota),
       });
-      if (writing.has(method) && replays.isWanted(context)) {
+      if (writing.has(method) && idempotencyKey(context.headers) !== undefined) {
         const sent = body === undefined ? undefined : await buffer(body);
         const { value, replayed } = await replays.once(context, {
           payer,
-          request: { app: target.slug, method, path, headers, body: hashOfBody(sent) },
+          body: { app: target.slug, method, path, headers, body: hash(sent) },
           answer: stored,
           isStored: ({ status }) => status < 500,
           async run(signal) {
@@ -92,6 +99,11 @@ export function pathCalls({ directory, calls, payerFor, replays, baseUrl }: Path
       });
     },
   };
+}
+
+/** Stands for a body that is too large to be part of a request's record. */
+function hash(bytes: Uint8Array | undefined): string | undefined {
+  return bytes === undefined ? undefined : createHash('sha256').update(bytes).digest('hex');
 }
 
 /** Methods that may change something in an app, so that a retry matters. */

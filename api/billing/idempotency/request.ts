@@ -2,8 +2,9 @@
 import type { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { invalid, type RequestContext } from '../../http/index.ts';
+import type { Database } from '../database/database.ts';
 import type { Payer } from '../payer.ts';
-import type { IdempotencyKeys, NoteCall } from './keys.ts';
+import { IdempotencyKeys, type NoteCall } from './keys.ts';
 import { idempotencyInFlight, idempotencyMismatch } from '../problems.ts';
 
 const form = /^[\x21-\x7e]{1,255}$/;
@@ -64,7 +65,7 @@ export interface IdempotentWork<Answer> {
 }
 
 /** Where the keys of a payer are kept. */
-export function requestScope(name: string, { kind, owner }: Pick<Payer, 'kind' | 'owner'>): string {
+function requestScope(name: string, { kind, owner }: Pick<Payer, 'kind' | 'owner'>): string {
   return `${name}:${kind}:${owner}`;
 }
 
@@ -126,5 +127,40 @@ export async function idempotently<Answer>(
     // Refused or failed: there is nothing to replay, so the caller may try again.
     await claim.forget();
     throw error;
+  }
+}
+
+export interface ReplaysOptions {
+  /** The group of calls, whose answers are counted together. */
+  readonly name: string;
+  /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there is none */
+  readonly database: () => Database;
+  /** Longer than a call can last. */
+  readonly leaseMs: number;
+}
+
+const keepMs = 86_400_000;
+/** Answers that are kept for one caller. */
+const maximum = { answers: 200, bytes: 16 * 1_048_576 };
+
+/** Calls of one group, whose answers may be large: they are kept for a day, and of each caller only the newest. */
+export class Replays {
+  readonly #options: ReplaysOptions;
+
+  constructor(options: ReplaysOptions) {
+    this.#options = options;
+  }
+
+  /** As `idempotently`. @returns the answer, and whether it is a stored one */
+  async once<Answer>(
+    context: Pick<RequestContext, 'headers' | 'signal'>,
+    work: Omit<IdempotentWork<Answer>, 'name'>,
+  ): Promise<{ value: Answer; replayed: boolean }> {
+    if ((work.key ?? idempotencyKey(context.headers)) === undefined)
+      return { value: await work.run(context.signal, undefined), replayed: false };
+    const { name, database, leaseMs } = this.#options;
+    const keys = new IdempotencyKeys(database(), { leaseMs, keepMs });
+    await keys.trim(requestScope(name, work.payer), maximum);
+    return idempotently(keys, context, { name, ...work });
   }
 }

@@ -68,6 +68,16 @@ export function envelopeSchema(tool: Tool): z.ZodObject {
   });
 }
 
+/** What is stored of an answer: of a tool that takes long its job, which is asked for its state again. */
+export const storedResponse = z.object({
+  job: z.string().optional(),
+  envelope: z.record(z.string(), z.unknown()),
+  headers: z.record(z.string(), z.string()),
+  /** Id of its file. */
+  file: z.string().optional(),
+});
+export type StoredResponse = z.output<typeof storedResponse>;
+
 /** `inside`: whether small files are in it as base64. */
 export function envelopeOf({ run, job, quota, meta }: ToolResult, inside: boolean): Record<string, unknown> {
   return run === undefined ? inProgress(job, quota, meta) : finished(run, meta, inside);

@@ -1,5 +1,7 @@
 // The response with the bytes of a tool's file, with headers that keep a browser from running strangers' content.
 import { Problem } from '../../../lib/problem.ts';
+import type { ArtifactStore } from './artifacts/artifact-store.ts';
+import { unknownFile } from './artifacts/problems.ts';
 import { noArtifact } from '../problems.ts';
 import type { Artifact, Tool } from '../tool.ts';
 import { bufferedResponse } from '../../http/index.ts';
@@ -41,4 +43,14 @@ export function rawResponse(artifact: Artifact, headers: Readonly<Record<string,
   return bufferedResponse(artifact.bytes as Uint8Array<ArrayBuffer>, {
     headers: { ...headers, ...fileHeaders(artifact) },
   });
+}
+
+/** The file of an answer from before, by the id that is stored of it. @throws Problem (unknown-file) */
+export async function readStoredFile(artifacts: Pick<ArtifactStore, 'get'>, id: string | undefined): Promise<Artifact> {
+  const artifact = id === undefined ? undefined : await artifacts.get(id);
+  if (artifact !== undefined) return artifact;
+  throw new Problem(
+    unknownFile,
+    `This call was answered before, but its file ${id === undefined ? 'was too large to store' : 'has expired'}. Send the call with a new Idempotency-Key to create the file again; that call is charged.`,
+  );
 }
