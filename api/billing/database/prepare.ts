@@ -69,6 +69,9 @@ async function withDatabase<T>(url: string, work: (database: Database) => Promis
   }
 }
 
+/** `lock_timeout`: an old replica uses a table for longer. */
+const lockedOut = z.object({ code: z.literal('55P03') });
+
 /** Prepares the database as soon as it accepts connections. */
 async function preparePatiently(preparation: Preparation, log: Logger): Promise<void> {
   for (let wait = 500; ; wait = Math.min(wait * 2, 5_000)) {
@@ -77,7 +80,7 @@ async function preparePatiently(preparation: Preparation, log: Logger): Promise<
       log.info({ applied }, 'the database is ready');
       return;
     } catch (error) {
-      if (!(error instanceof DatabaseUnavailable)) throw error;
+      if (!(error instanceof DatabaseUnavailable) && !lockedOut.safeParse(error).success) throw error;
       log.warn({ err: error }, 'waiting for the database');
     }
     await sleep(wait);

@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { chownSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { execa } from 'execa';
 import { Client } from 'pg';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, test } from 'vitest';
@@ -252,6 +254,13 @@ test('a database that one superuser owned is upgraded while that role goes on wr
   await before.reserve(held);
   await before.post('before', 'test', lines);
   const preparation = { runtimeUrl: asRuntime(adminUrl), migratorUrl: asMigrator(adminUrl), adminUrl };
+  // While an old replica reads for long, nothing waits behind the change of owners.
+  const audit = new Client({ connectionString: adminUrl });
+  await audit.connect();
+  await audit.query('begin; select count(*) from ledger.entry');
+  await assert.rejects(prepareDatabase(preparation), /canceling statement due to lock timeout/);
+  await audit.query('commit');
+  await audit.end();
   const applied = await Promise.all([1, 2, 3].map(() => prepareDatabase(preparation)));
   assert.deepEqual(
     applied.flat().filter((name) => name === '050-runtime-role.sql'),
@@ -319,6 +328,26 @@ test('without a superuser, both roles must exist and be fit for their parts', as
     prepareDatabase({ migratorUrl: as('other'), runtimeUrl: asRuntime(adminUrl) }),
     /the role of MOORAGE_MIGRATOR_DATABASE_URL may not change the schema: use the role that owns it/,
   );
+});
+
+test('the program of the init container waits for the database, and ends with the reason where a right is missing', async () => {
+  const adminUrl = await plain.server.createEmptyDatabase('program');
+  const addresses = { DATABASE_URL: asRuntime(adminUrl), MOORAGE_MIGRATOR_DATABASE_URL: asMigrator(adminUrl) };
+  const run = (environment: Readonly<Record<string, string>>) =>
+    execa(process.execPath, ['api/billing/database/prepare.ts'], { env: environment, reject: false, all: true });
+  await plain.server.end();
+  const waiting = run({ ...addresses, MOORAGE_ADMIN_DATABASE_URL: adminUrl });
+  const [first] = z.tuple([z.instanceof(Buffer)]).parse(await once(waiting.stdout, 'data'));
+  assert.match(first.toString(), /waiting for the database/);
+  await plain.server.start();
+  const { exitCode, all } = await waiting;
+  assert.equal(exitCode, 0, all);
+  assert.match(all, /050-runtime-role\.sql.*the database is ready/);
+  const unfit = await postgres.createEmptyDatabase('unfit');
+  await read(unfit, 'revoke create on schema public from public');
+  const failed = await run({ DATABASE_URL: asRuntime(unfit), MOORAGE_MIGRATOR_DATABASE_URL: asMigrator(unfit) });
+  assert.equal(failed.exitCode, 1);
+  assert.match(failed.all, /may not change the schema: use the role that owns it/);
 });
 
 test('one address for all goes on working, and the API warns of it', async () => {

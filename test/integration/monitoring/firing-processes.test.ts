@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { openDatabase } from '../../../api/billing/database/open.ts';
+import { asMigrator } from '../../support/ledger/postgres.ts';
 import { startLab, type Lab } from '../../support/monitoring/lab.ts';
 import { watch, type Watch } from '../../support/monitoring/watch.ts';
 import { until } from '../../support/operator/world.ts';
@@ -81,7 +82,7 @@ test('a process that ends again and again', async () => {
 
 /** The audit is there under this name only; by another one it cannot be called. */
 async function nameAudit(from: string, to: string): Promise<void> {
-  const database = await openDatabase(lab.databaseUrl);
+  const database = await openDatabase(asMigrator(lab.databaseUrl));
   try {
     const text = `alter function ledger.${from}() rename to ${to}`;
     await database.query({ name: `name-${to}`, text, row: z.unknown() }, []);
