@@ -70,7 +70,7 @@ async function startSite(): Promise<Web> {
     });
   const web: Web = await startWeb({
     '/page.html': page('text/html; charset=utf-8', html),
-    '/spoken.mp3': page('audio/mpeg', speak('The ship left the harbor at noon and sailed to the island.', 'mp3')),
+    '/spoken.mp3': page('audio/mpeg', await speak('The ship left the harbor at noon and sailed to the island.', 'mp3')),
     '/columns.pdf': page('application/pdf', columns()),
     '/letters.png': page('image/png', await lettersPng(['HARBOUR MASTER', 'Berth 42'])),
     '/works/10.1038%2F171737a0': page('application/json', JSON.stringify({ status: 'ok', message: work })),

@@ -26,13 +26,13 @@ describe('transcribe_audio with a real model', () => {
 
   beforeAll(async () => {
     speech = await startSpeech();
-    const whole = speak(sentence, 'mp3');
+    const whole = await speak(sentence, 'mp3');
     web = await startWeb({
-      '/spoken.wav': page('audio/x-wav', speak(sentence, 'wav')),
+      '/spoken.wav': page('audio/x-wav', await speak(sentence, 'wav')),
       '/spoken.mp3': page('audio/mpeg', whole),
-      '/spoken.m4a': page('video/mp4', speak(sentence, 'm4a')),
-      '/spoken.ogg': page('application/ogg', speak(sentence, 'ogg')),
-      '/other.ogg': page('audio/ogg', speak('My brother bought a new bicycle in the city.', 'ogg')),
+      '/spoken.m4a': page('video/mp4', await speak(sentence, 'm4a')),
+      '/spoken.ogg': page('application/ogg', await speak(sentence, 'ogg')),
+      '/other.ogg': page('audio/ogg', await speak('My brother bought a new bicycle in the city.', 'ogg')),
       '/broken.m4a': page(
         'audio/mp4',
         Buffer.concat([Buffer.from('\0\0\0\x20ftypM4A \0\0\0\0'), Buffer.alloc(2_000, 7)]),

@@ -16,24 +16,23 @@ const here = join(import.meta.dirname, 'speech');
 export const speechModel = 'whisper-tiny.en';
 
 export async function startSpeech(): Promise<LocalServer> {
-  const folder = await exclusively(() => {
-    if (!existsSync('/usr/bin/espeak-ng')) aptInstall('espeak-ng');
-    return pythonEnvironment(environment);
-  });
+  const folder = await exclusively(() => pythonEnvironment(environment));
   return startServer(join(folder, 'bin', 'python'), [join(image, 'whisper_server.py')]);
 }
 
-/** Speaks a sentence in English. */
-export function speak(sentence: string, format: 'wav' | 'mp3' | 'm4a' | 'ogg'): Uint8Array {
+/** Speaks a sentence in English, with programs that the first call installs. */
+export async function speak(sentence: string, format: 'wav' | 'mp3' | 'm4a' | 'ogg'): Promise<Uint8Array> {
+  const python = await exclusively(() => {
+    if (!existsSync('/usr/bin/espeak-ng')) aptInstall('espeak-ng');
+    return join(pythonEnvironment(environment), 'bin', 'python');
+  });
   const folder = mkdtempSync(join(tmpdir(), 'moorage-speech-'));
   try {
     const wav = join(folder, 'spoken.wav');
     execFileSync('espeak-ng', ['-v', 'en-us', '-s', '150', '-w', wav, sentence]);
     if (format === 'wav') return readFileSync(wav);
     const encoded = join(folder, `encoded.${format}`);
-    execFileSync(join(pythonEnvironment(environment), 'bin', 'python'), [join(here, 'encode.py'), wav, encoded], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
+    execFileSync(python, [join(here, 'encode.py'), wav, encoded], { stdio: ['ignore', 'ignore', 'inherit'] });
     return readFileSync(encoded);
   } finally {
     rmSync(folder, { recursive: true, force: true });

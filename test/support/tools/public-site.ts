@@ -53,7 +53,7 @@ export async function startPublicSite(): Promise<PublicSite> {
   const folder = mkdtempSync(join(tmpdir(), 'moorage-site-'));
   const files = {
     'page.html': html,
-    'spoken.mp3': speak(spokenSentence, 'mp3'),
+    'spoken.mp3': await speak(spokenSentence, 'mp3'),
     'columns.pdf': columns(),
     'letters.png': await lettersPng(['HARBOUR MASTER', 'Berth 42']),
   };
