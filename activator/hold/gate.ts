@@ -30,6 +30,11 @@ export interface Gate {
 }
 
 const connectMs = 10_000;
+/**
+ * All that is held comes at once, and the queue of a small server is soon full. The kernel would then try again after
+ * one, three and seven seconds.
+ */
+const heldConnectMs = 250;
 const againMs = 50;
 /** Connections to one app that are being opened at once for held requests: small servers have a short queue. */
 const maximumDials = 32;
@@ -59,11 +64,15 @@ export function createGate(options: GateOptions): Gate {
     return usable[turn % Math.max(1, usable.length)];
   }
 
-  async function passThrough(app: AppView, signal: AbortSignal, isOpened = false): Promise<Socket | undefined> {
-    const backend = pick(app, isOpened);
+  async function passThrough(
+    app: AppView,
+    signal: AbortSignal,
+    held?: { isOpened: boolean },
+  ): Promise<Socket | undefined> {
+    const backend = pick(app, held?.isOpened === true);
     if (backend === undefined) return undefined;
     try {
-      return await dial(backend, connectMs, signal);
+      return await dial(backend, held === undefined ? connectMs : heldConnectMs, signal);
     } catch (error) {
       if (signal.aborted) throw error;
       return undefined;
@@ -118,7 +127,7 @@ export function createGate(options: GateOptions): Gate {
     for (;;) {
       const { wake, leave } = takeSlot(app, client);
       const isOpened = await aborting(wake.opened, signal).finally(leave);
-      const socket = await inTurn(name, () => passThrough(directory.get(name) ?? app, signal, isOpened));
+      const socket = await inTurn(name, () => passThrough(directory.get(name) ?? app, signal, { isOpened }));
       if (socket !== undefined) return socket;
       signal.throwIfAborted();
       await new Promise((resolve) => setTimeout(resolve, againMs));

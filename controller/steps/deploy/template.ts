@@ -93,8 +93,8 @@ function podSpec(
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     // A sleep before the stop lets the gateway forget this pod while it still answers. Where requests are held instead,
-    // they wait for its end, and many programs ignore the signal to end.
-    terminationGracePeriodSeconds: isHeldFor(app, config) ? 1 : 35,
+    // they wait for its end, and many programs ignore the signal to end. Two seconds are the least that a kubelet gives.
+    terminationGracePeriodSeconds: isHeldFor(app, config) ? 2 : 35,
     securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
     ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
     ...(priorityClass === undefined ? {} : { priorityClassName: priorityClass }),

@@ -1,12 +1,13 @@
 // The activator with real sockets: requests, streams and changes of protocol are passed on as they are, and held while
 // their app is asleep.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, request, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, test } from 'vitest';
+import { afterEach, beforeEach, onTestFinished, test } from 'vitest';
 import {
   freePort,
   host,
@@ -247,6 +248,30 @@ test('1,000 requests at once wake an app with one word, and all of them get its 
   );
   assert.equal(world.activity.report().apps['hello']?.wakes[0]?.number, 3);
   assert.equal(world.gate.held, 0);
+});
+
+/** A server that never takes a connection, with a queue for two (one more than the number it asks for). */
+const neverAccepts = `const server = require('node:net').createServer().listen(0, '127.0.0.1', 1, () => {
+  require('node:fs').writeSync(1, String(server.address().port)); for (;;); });`;
+
+test('held requests go to another pod soon where the queue of the first is full, however long the kernel would try', async () => {
+  asleep(1);
+  const asked = Promise.all(Array.from({ length: 10 }, () => ask()));
+  await until(() => world.gate.held === 10);
+  const full = spawn(process.execPath, ['-e', neverAccepts], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void full.kill('SIGKILL'));
+  const port = Number(((await once(full.stdout, 'data')) as [Buffer])[0].toString());
+  const queued = connect(port);
+  onTestFinished(() => void queued.destroy());
+  await once(queued, 'connect');
+  // The look whether it listens takes the other place.
+  world.show({});
+  world.run({ port });
+  await until(() => world.gate.held === 0);
+  world.run({ port: await startApp((_asked, answer) => answer.end('hello')) });
+  const order = await Promise.race([asked.then(() => 'the responses'), sleep(8_000, 'a connection that is given up')]);
+  assert.equal(order, 'the responses');
+  assert.deepEqual(new Set((await asked).map(({ body }) => body)), new Set(['hello']));
 });
 
 test('a stream and a change of protocol are held as any other request', async () => {
