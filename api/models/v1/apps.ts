@@ -38,7 +38,7 @@ export interface AppTokens {
 }
 
 /** The app that a request comes from, as a payer. @throws Problem (app-token-refused) */
-export function appPayerOf(token: string | undefined, tokens: AppTokens, limits: Limits): Payer {
+export function resolveAppPayer(token: string | undefined, tokens: AppTokens, limits: Limits): Payer {
   if (token === undefined)
     throw refused('No token was sent. Send Authorization: Bearer with the value of OPENAI_API_KEY.');
   const name = appNameIn(token);

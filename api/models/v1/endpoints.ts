@@ -1,14 +1,30 @@
 // /v1: chat completions, embeddings and models in the form that OpenAI clients speak, for callers and for hosted apps.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { defineEndpoint, type Endpoint, eventStream, fileBodyLimit } from '../../http/index.ts';
+import {
+  bufferedResponse,
+  defineEndpoint,
+  type Endpoint,
+  eventStream,
+  fileBodyLimit,
+  type RequestContext,
+} from '../../http/index.ts';
 import type { Catalog } from '../catalog.ts';
-import { idempotencyInFlight, idempotencyMismatch, ledgerUnavailable, quotaExhausted } from '../../billing/index.ts';
+import {
+  idempotencyInFlight,
+  idempotencyKey,
+  idempotencyMismatch,
+  idempotently,
+  ledgerUnavailable,
+  quotaExhausted,
+  replayHeaders,
+} from '../../billing/index.ts';
 import * as problems from '../problems.ts';
 import type { ModelEndpointsOptions } from '../services.ts';
-import { answerChatOnce, answerEmbeddingsOnce } from './answer-once.ts';
+import { answerChat, type V1Call } from './chat.ts';
+import { answerEmbeddings } from './embeddings.ts';
 import { type Door, noKey, v1PayerOf } from './payer.ts';
-import { createChatRequestSchema, embeddingsRequest } from './request.ts';
+import { type ChatRequest, createChatRequestSchema, type EmbeddingsRequest, embeddingsRequest } from './request.ts';
 
 const tag = 'models';
 const payers =
@@ -103,6 +119,45 @@ const modelEntry = z.object({
   tier: z.enum(['free', 'premium']).describe("premium requires the caller's own API key"),
 });
 type ModelEntry = z.output<typeof modelEntry>;
+
+// A call with an Idempotency-Key is made once, charged once, and answered the same each time it is sent.
+
+/** As it was sent; a stream with all of its events. */
+const stored = z.object({ text: z.string(), headers: z.record(z.string(), z.string()) });
+
+interface KeyedCall<Request> extends V1Call<Request> {
+  readonly context: RequestContext;
+}
+
+/** Without a key, as `answerChat`. @throws Problem */
+async function answerChatOnce(call: KeyedCall<ChatRequest>): Promise<Response> {
+  return answerOnce('v1-chat', call, (once) => answerChat(once === call ? call : { ...once, atOnce: true }));
+}
+
+/** Without a key, as `answerEmbeddings`. @throws Problem */
+async function answerEmbeddingsOnce(call: KeyedCall<EmbeddingsRequest>): Promise<Response> {
+  return answerOnce('v1-embeddings', call, answerEmbeddings);
+}
+
+async function answerOnce<Request>(
+  name: string,
+  call: KeyedCall<Request>,
+  answer: (call: V1Call<Request>) => Promise<Response>,
+): Promise<Response> {
+  const { services, payer, request, context } = call;
+  if (idempotencyKey(context.headers) === undefined) return answer(call);
+  const { value, replayed } = await idempotently(services.idempotency, context, {
+    name,
+    payer,
+    body: request,
+    answer: stored,
+    run: async (signal, note) => {
+      const response = await answer({ ...call, context: { id: context.id, signal }, note });
+      return { text: await response.text(), headers: Object.fromEntries(response.headers) };
+    },
+  });
+  return bufferedResponse(value.text, { headers: { ...value.headers, ...replayHeaders(replayed) } });
+}
 
 function modelsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
   const data = listOf(options.catalog);

@@ -7,7 +7,7 @@ import { invalid, type RequestContext } from '../../http/index.ts';
 import { resolveKeyPayer, toAnonymousPayer } from '../callers/identify.ts';
 import { appTokenRefused, keyRefused } from '../problems.ts';
 import type { ModelServices } from '../services.ts';
-import { appPayerOf, type AppTokens } from './apps.ts';
+import { resolveAppPayer, type AppTokens } from './apps.ts';
 
 export interface Door {
   readonly tokens: AppTokens;
@@ -31,7 +31,7 @@ export async function v1PayerOf(
   const { limits, keys } = services;
   const given = readCredentials(context.headers);
   const token = /^Bearer +(\S+)$/i.exec(given)?.[1];
-  if (!open) return appPayerOf(token, tokens, limits);
+  if (!open) return resolveAppPayer(token, tokens, limits);
   // A token that has left its app, as in a log, opens nothing on the internet.
   if (token !== undefined && appNameIn(token) !== undefined)
     throw new Problem(
