@@ -65,7 +65,7 @@ export interface TaskFilter {
   readonly token: string | undefined;
 }
 
-/** The jobs of callers, each seen by the key that began it or, without a key, by whoever has its id. */
+/** The jobs of callers, each seen by the key that began it or, without a key, by anyone who has its id. */
 export interface AgentTasks {
   /** @throws Problem (unknown-job) */
   view(id: string, context: AgentCall['context']): Promise<AgentTask>;
@@ -114,6 +114,6 @@ export interface AgentOptions {
   /** Without them, no call becomes a task that lasts. */
   readonly tasks?: AgentTasks | undefined;
   readonly push?: PushConfigs | undefined;
-  /** Without them, a message that is sent again is answered anew. */
+  /** Without them, a message that is sent again is answered as a new one. */
   readonly replays?: MessageReplays | undefined;
 }

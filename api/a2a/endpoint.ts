@@ -29,7 +29,7 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
     summary: 'The Agent2Agent protocol (A2A 1.0 and 0.3, JSON-RPC)',
     description:
       'To run a tool, call SendMessage with a data part {"tool": name, "arguments": {…}}. The response is a message with the result as a data part, and the file, if any, as another part. ' +
-      'Fields beside the name are arguments too, and JSON in a text, also in a fenced block, is read the same way. Words are mapped to a tool by a model, where a model router is connected: the answer says so, with the cost of that call; ' +
+      'Fields next to the name are arguments too, and JSON in a text, also in a fenced block, is read the same way. Words are mapped to a tool by a model, where a model router is connected: the answer says so, with the cost of that call; ' +
       'where none is, or the model is unsure, a task in the state input-required asks back, to be answered by a whole request. A call that is rejected or fails returns a task in the state rejected or failed, with the problem in its message. ' +
       'Keys, quota and cost are the same as for /t. A tool that takes long runs as a job, and its answer is a task with the id of that job: SendMessage waits up to 25 seconds for it (not at all with returnImmediately), ' +
       'GetTask, ListTasks and CancelTask ask for it later, SendStreamingMessage and SubscribeToTask send its progress, its result as an artifact and its end as server-sent events. A task that was started with a key is read with that key only. Without a key, the id of the task is the permission to read and cancel it, and ListTasks returns the tasks of a contextId that is hard to guess, such as the one in the answer, and no others. ' +

@@ -7,7 +7,7 @@ import { type Database, isUnguessable, Replays } from '../billing/index.ts';
 import type { PayerFor } from '../models/index.ts';
 import type { AgentCall } from './calls.ts';
 
-/** What is kept of an answer: of a job its id, by which it is asked anew. */
+/** What is kept of an answer: of a job its id, so that its state is read again. */
 const stored = z.object({
   message: z.record(z.string(), z.unknown()).optional(),
   task: z.record(z.string(), z.unknown()).optional(),

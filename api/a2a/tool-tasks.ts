@@ -1,5 +1,5 @@
 // The jobs of tools as the tasks of agents: any replica reads them, for the key that began one or, without a key, for
-// whoever has its id.
+// anyone who has its id.
 import { isUnguessable, type Payer } from '../billing/index.ts';
 import { invalidRequest } from '../http/index.ts';
 import { Problem } from '../../lib/problem.ts';
@@ -41,7 +41,7 @@ export function toolTasks({ toolService, jobs, payerFor }: ToolTasksOptions): Ag
       return { task: await follow({ id, tool }, context, now), canceled };
     },
     async list({ contextId, states, after, size, token }, context) {
-      const entries = (await entriesOf(jobs, await payerFor(context), contextId)).filter(
+      const entries = (await listEntries(jobs, await payerFor(context), contextId)).filter(
         ({ id, context: own = id, at, ...rest }) =>
           (contextId === undefined || own === contextId) && (after === undefined || at >= after) && states(rest),
       );
@@ -63,7 +63,7 @@ export function toolTasks({ toolService, jobs, payerFor }: ToolTasksOptions): Ag
  * Without a key, the caller is known by an address that is shared with others, so nothing is listed for it: only what
  * belongs to a conversation whose id nobody guesses, such as the one in our answer.
  */
-async function entriesOf(
+async function listEntries(
   jobs: ToolTasksOptions['jobs'],
   { kind, owner }: Payer,
   contextId: string | undefined,

@@ -26,7 +26,7 @@ export interface Payer {
   readonly networks?: QuotaNetworks | undefined;
 }
 
-/** The networks of IPv6 for which the free quota is counted beside that of the caller's /56. */
+/** The networks of IPv6 for which the free quota is counted in addition to that of the caller's /56. */
 export interface QuotaNetworks {
   /** The /64, which has a quota of its own. */
   readonly subnet: string;

@@ -95,7 +95,7 @@ export interface EndpointDefinition<
   readonly produces?: readonly string[];
   /** Headers of an answer that succeeds, beside those that every endpoint of its kind sends: what each says. */
   readonly responseHeaders?: Readonly<Record<string, string>>;
-  /** Headers of each of its problems, beside those that problems of that status have anywhere: what each says. */
+  /** Headers of each of its problems, in addition to those that problems of that status have anywhere: what each says. */
   readonly problemHeaders?: Readonly<Record<string, string>>;
   /** Problems that it answers beside those that any endpoint can. */
   readonly problems?: readonly ProblemType[];

@@ -35,7 +35,7 @@ export interface ExchangeOptions {
   readonly openToSites?: ((path: string) => boolean) | undefined;
   /** Members that the problems of a path get beside their own, for clients that read errors of another form. */
   readonly problemMembers?: ((problem: Problem, path: string) => Readonly<Record<string, unknown>>) | undefined;
-  /** Headers that the problems of a path get beside their own. */
+  /** Headers that the problems of a path get in addition to their own. */
   readonly problemHeaders?: ((problem: Problem, path: string) => Readonly<Record<string, string>>) | undefined;
   /** The page of a problem, for a person who looks at a page; undefined: the problem as JSON. */
   readonly problemPage?: ((problem: Problem, request: RefusedRequest) => Response | undefined) | undefined;

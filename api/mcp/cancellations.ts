@@ -22,11 +22,11 @@ export class Cancellations {
     if (session === null || !isMessage(message)) return undefined;
     const { id, method, params } = message;
     if (method === 'notifications/cancelled' && isId(params?.['requestId'])) {
-      for (const call of this.#calls.get(keyOf(session, params['requestId'])) ?? [])
+      for (const call of this.#calls.get(toKey(session, params['requestId'])) ?? [])
         call.abort(new DOMException('The client canceled the request.', 'AbortError'));
       return undefined;
     }
-    return isId(id) && method === 'tools/call' ? this.#begin(keyOf(session, id), whenOver) : undefined;
+    return isId(id) && method === 'tools/call' ? this.#begin(toKey(session, id), whenOver) : undefined;
   }
 
   /** Cancels everything of a session, whose client ends it. */
@@ -73,6 +73,6 @@ function isId(id: unknown): id is RequestId {
 }
 
 /** A number and the same number as text are two ids. */
-function keyOf(session: string, id: RequestId): string {
+function toKey(session: string, id: RequestId): string {
   return `${session} ${JSON.stringify(id)}`;
 }

@@ -24,7 +24,7 @@ export function listTools(toolRegistry: ToolRegistry): ToolListing {
   return {
     on: on.map((tool) => {
       const { description, ...rest } = listed(tool);
-      const shape = shapeOf(z.toJSONSchema(tool.output, { io: 'output' }));
+      const shape = describeShape(z.toJSONSchema(tool.output, { io: 'output' }));
       return { ...rest, description: `${description} Result: ${shape}.` };
     }),
     off: off.map((tool) => {
@@ -38,7 +38,7 @@ function listed(tool: Tool): ListedTool & { readonly description: string } {
   return {
     name: tool.name,
     title: tool.title,
-    description: `${tool.description} ${termsOf(tool)}`,
+    description: `${tool.description} ${describeTerms(tool)}`,
     inputSchema: inputSchema(tool),
     annotations: {
       readOnlyHint: tool.writes !== true,
@@ -50,7 +50,7 @@ function listed(tool: Tool): ListedTool & { readonly description: string } {
 }
 
 /** Price and time, as far as the instructions do not say them for all tools. */
-function termsOf(tool: Tool): string {
+function describeTerms(tool: Tool): string {
   const price = parseMoney(tool.price);
   const models = tool.asksModels === true ? ' plus the billed cost of its model calls' : '';
   const limitMs = limitOf(tool);
@@ -108,13 +108,13 @@ type ResultSchema = z.core.JSONSchema._JSONSchema;
  * The names of a result's fields, like `{query, results: [{title, url?}]}`. A whole output schema of each tool would be a
  * third of the list, and few clients show it to a model.
  */
-function shapeOf(schema: ResultSchema): string {
+function describeShape(schema: ResultSchema): string {
   if (typeof schema === 'boolean') return '';
-  const forms = (schema.anyOf ?? schema.oneOf ?? []).map(shapeOf).filter((shape) => shape !== '');
+  const forms = (schema.anyOf ?? schema.oneOf ?? []).map(describeShape).filter((shape) => shape !== '');
   if (forms.length > 0) return [...new Set(forms)].join(' | ');
-  if (schema.type === 'array') return `[${Array.isArray(schema.items) ? '' : shapeOf(schema.items ?? {})}]`;
+  if (schema.type === 'array') return `[${Array.isArray(schema.items) ? '' : describeShape(schema.items ?? {})}]`;
   const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => {
-    const shape = shapeOf(field);
+    const shape = describeShape(field);
     return `${name}${schema.required?.includes(name) === true ? '' : '?'}${shape === '' ? '' : `: ${shape}`}`;
   });
   return fields.length === 0 ? '' : `{${fields.join(', ')}}`;

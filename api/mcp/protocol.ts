@@ -139,7 +139,7 @@ export function mcpProtocol(options: McpOptions): Mcp {
   }
 
   function serverFor(mcpContext: McpRequestContext): McpServer {
-    const { context, asked, offHidden } = scopeOf(mcpContext);
+    const { context, asked, offHidden } = readScope(mcpContext);
     const { app } = asked;
     const made = new McpServer(app === undefined ? serverInfo : { ...serverInfo, title: `${name}: ${app}` }, {
       instructions: app === undefined ? instructions : appInstructions(app),
@@ -188,13 +188,13 @@ function refuseParams(message: unknown): Response | undefined {
   if (!read.success) return undefined;
   const { id, method, params } = read.data;
   const field = requiredParams[method];
-  const fault = field === undefined ? undefined : faultOf(params, field);
+  const fault = field === undefined ? undefined : findFault(params, field);
   if (fault === undefined) return undefined;
   const error = { code: ProtocolErrorCode.InvalidParams, message: `${method}: ${fault}` };
   return Response.json({ jsonrpc: '2.0', id, error }, { status: 400 });
 }
 
-function faultOf(params: Readonly<Record<string, unknown>>, { name: field, fix }: RequiredParam): string | undefined {
+function findFault(params: Readonly<Record<string, unknown>>, { name: field, fix }: RequiredParam): string | undefined {
   const given = params[field];
   if (given === undefined) return `params.${field} is missing. ${fix}`;
   if (typeof given !== 'string') return `params.${field} must be a string. ${fix}`;
@@ -237,7 +237,7 @@ function page(tools: readonly ListedTool[], cursor = '0'): ListToolsResult {
   return count === -1 ? { tools: left } : { tools: left.slice(0, count), nextCursor: String(Number(cursor) + count) };
 }
 
-/** What the request is about beside its message. */
+/** What the request is about, apart from its message. */
 interface Scope {
   readonly context: CallContext;
   readonly asked: AskedCall;
@@ -246,6 +246,6 @@ interface Scope {
 }
 
 /** What was handed over with the request; the library passes it on as it is. */
-function scopeOf({ authInfo }: McpRequestContext): Scope {
+function readScope({ authInfo }: McpRequestContext): Scope {
   return authInfo?.extra?.['scope'] as Scope;
 }

@@ -30,7 +30,7 @@ export interface McpToolCallsOptions {
   readonly more: ExternalTools;
 }
 
-/** A call as its client asks for it, beside the message itself. */
+/** A call as its client asks for it, apart from the message itself. */
 export interface AskedCall {
   /** The only app whose operations are called: that of /mcp/{slug}. */
   readonly app: string | undefined;
@@ -87,7 +87,7 @@ export class McpToolCalls {
       id: context.id,
       log: context.log,
       delivery: raw ? 'link' : 'json',
-      signal: () => signalOf(context, asked),
+      signal: () => combineSignals(context, asked),
       // Also a client that asked for progress may give up before the end, and must know the job by then.
       waitMs: 0,
       isCanceled: asked.isCanceled,
@@ -102,7 +102,7 @@ export class McpToolCalls {
     if (own !== undefined) return own;
     const operation = await more.find(name);
     if (operation !== undefined && (app === undefined || app === operation.app))
-      return (given, context, asked) => operation.call({ given, context, signal: signalOf(context, asked) });
+      return (given, context, asked) => operation.call({ given, context, signal: combineSignals(context, asked) });
     throw toProtocolError(() => {
       this.#refuse(name, app);
     });
@@ -112,7 +112,7 @@ export class McpToolCalls {
   #own(name: string): RunCall | undefined {
     if (name === searchName) return (given, { id }) => Promise.resolve(searchOperations(given, this.#options, id));
     if (name === callName)
-      return (given, context, asked) => callOperation(given, this.#options, context, signalOf(context, asked));
+      return (given, context, asked) => callOperation(given, this.#options, context, combineSignals(context, asked));
     const tool = this.#readers.get(name)?.tool;
     return tool === undefined ? undefined : (given, context, asked) => this.#answer(tool, given, context, asked);
   }
@@ -155,7 +155,7 @@ function toProtocolError(refuse: () => void): unknown {
 }
 
 /** A message may be canceled by itself, and ends with its request. */
-function signalOf({ signal }: Pick<RequestContext, 'signal'>, { mcp, canceled }: AskedCall): AbortSignal {
+function combineSignals({ signal }: Pick<RequestContext, 'signal'>, { mcp, canceled }: AskedCall): AbortSignal {
   const others = [mcp?.mcpReq.signal, canceled].filter((one) => one !== undefined);
   return others.length === 0 ? signal : AbortSignal.any([signal, ...others]);
 }

@@ -103,7 +103,7 @@ export function chargesEndpoint({ receipts, ledger, payerFor, baseUrl }: Charges
       const isSealed = sealed?.last != null && day <= sealed.last;
       const lines = page.map((row) => {
         const linked = row.transaction === null ? undefined : proofs.get(row.transaction);
-        return isSealed ? provenLineOf(row, linked) : lineOf(row, linked);
+        return isSealed ? toProvenLine(row, linked) : lineOf(row, linked);
       });
       return receipts.sign({
         type: lines.some(({ leaf }) => leaf !== null && leaf.call === undefined)
@@ -122,7 +122,7 @@ export function chargesEndpoint({ receipts, ledger, payerFor, baseUrl }: Charges
   });
 }
 
-/** Whoever has no key is known by an address that others share. @throws Problem (invalid-request) */
+/** Callers without a key are known by an address that others share. @throws Problem (invalid-request) */
 function assertRequest(request: string | undefined): void {
   if (request !== undefined && isUnguessable(request)) return;
   throw invalid([
@@ -139,7 +139,7 @@ function assertRequest(request: string | undefined): void {
 }
 
 /** Of a sealed day nothing is claimed that cannot be proven: what was settled later waits for its own day to be sealed. */
-function provenLineOf(row: ChargeRow, linked: LinkedTransaction | undefined): z.output<typeof charge> {
+function toProvenLine(row: ChargeRow, linked: LinkedTransaction | undefined): z.output<typeof charge> {
   return linked?.proof === undefined
     ? lineOf({ ...row, cost: null, source: 'pending' }, undefined)
     : lineOf(row, linked);

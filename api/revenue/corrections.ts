@@ -133,7 +133,7 @@ export async function listFrozen(
   return database.query(statements.frozen, [null]);
 }
 
-/** Decides which account an author is. @throws CorrectionError where he is not frozen, or is neither */
+/** Decides which account an author is. @throws CorrectionError where they are not frozen, or are neither */
 export async function unfreeze(database: Database, author: string, account: string): Promise<void> {
   const [row] = await database.query(statements.unfreeze, [author, account]);
   if (row?.done !== true) throw new CorrectionError(`${author} is not frozen, or was never ${account}: see \`frozen\``);

@@ -81,7 +81,7 @@ export async function postDayOf(
       if (held !== undefined) return 0;
       const version = versionOn(prices, day);
       const [row] = await transaction.query(postDay, [
-        ...[app, day, version.version, ...countingOf(version)],
+        ...[app, day, version.version, ...toCountingTerms(version)],
         ...[version.usesPerApp, formatMoney(budget), now],
       ]);
       return row?.count ?? 0;
@@ -96,7 +96,7 @@ export function versionOn(prices: PriceList, day: string): PriceVersion {
 }
 
 /** The parameters by which SQL counts what an author accrues. */
-export function countingOf(version: PriceVersion): [string, number, number, boolean, boolean] {
+export function toCountingTerms(version: PriceVersion): [string, number, number, boolean, boolean] {
   const { use, usesPerVisitor, usesPerNetwork, accrues } = version;
   return [formatMoney(use), usesPerVisitor, usesPerNetwork, accrues.includes('use'), accrues.includes('call')];
 }

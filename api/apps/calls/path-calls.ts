@@ -61,7 +61,7 @@ export function pathCalls({ directory, calls, payerFor, replays, baseUrl }: Path
       const payer = await payerFor(context);
       const call = { target, payer, via: 'path' as const, id: context.id, signal: context.signal };
       const headers = forwardedHeaders(request.headers);
-      const headersOf = (response: AppResponse, receipt: CallReceipt): Record<string, string> => ({
+      const createHeaders = (response: AppResponse, receipt: CallReceipt): Record<string, string> => ({
         ...returnedHeaders(response.headers),
         ...returnedLocation(response, target, path, baseUrl),
         ...ours(target, receipt),
@@ -82,7 +82,7 @@ export function pathCalls({ directory, calls, payerFor, replays, baseUrl }: Path
               async (response) => ({ response, bytes: await wholeBody(response, method, target) }),
             );
             const base64 = got.bytes === undefined ? null : got.bytes.toString('base64');
-            return { status: got.response.status, headers: headersOf(got.response, receipt), base64 };
+            return { status: got.response.status, headers: createHeaders(got.response, receipt), base64 };
           },
         });
         return new Response(value.base64 === null ? null : Buffer.from(value.base64, 'base64'), {
@@ -95,7 +95,7 @@ export function pathCalls({ directory, calls, payerFor, replays, baseUrl }: Path
       );
       return new Response(hasNoBody(method, value.status) ? drained(value) : streamed(value, target), {
         status: value.status,
-        headers: headersOf(value, receipt),
+        headers: createHeaders(value, receipt),
       });
     },
   };

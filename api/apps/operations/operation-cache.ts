@@ -168,7 +168,7 @@ export class OperationCache {
   /** What is stored for this release, or what the app describes now, which is stored. */
   async #pinned(target: Target, agentPaths: AgentPaths): Promise<OperationList> {
     const { discover, pins, limitMs } = this.#options;
-    const name = { app: target.uid, release: releaseOf(target, agentPaths) };
+    const name = { app: target.uid, release: nameRelease(target, agentPaths) };
     const stored = await pins.read(name);
     if (stored !== undefined) return stored;
     const signal = AbortSignal.any([this.#ending.signal, timeLimit(limitMs)]);
@@ -185,9 +185,9 @@ export class OperationCache {
 }
 
 function keyOf(target: Target, agentPaths: AgentPaths): string {
-  return `${target.uid} ${releaseOf(target, agentPaths)}`;
+  return `${target.uid} ${nameRelease(target, agentPaths)}`;
 }
 
-function releaseOf({ commit }: Target, { openapi, mcp }: AgentPaths): string {
+function nameRelease({ commit }: Target, { openapi, mcp }: AgentPaths): string {
   return `${commit} ${openapi} ${mcp}`;
 }

@@ -32,7 +32,7 @@ export const bodyArgument = 'body';
 export const operation = z.object({
   /** `<slug>__<operation>`: unlike the name of any tool of ours, with two underscores. */
   name: z.string().regex(/^[a-zA-Z0-9_-]{1,64}$/),
-  /** `<slug>.<operation>`, by which clients of earlier versions call it. */
+  /** `<slug>.<operation>`, the name that clients of earlier versions call. */
   formerName: z.string().regex(/^[a-z0-9-]{1,63}\.[A-Za-z0-9_-]{1,64}$/),
   title: z.string(),
   description: z.string(),

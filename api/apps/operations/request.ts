@@ -65,7 +65,7 @@ function refuse(name: string, known: readonly string[], way: HttpWay, given: Arg
         wrong(
           field,
           `is not an argument of ${name}`,
-          known.length === 0 ? 'Remove it; this tool has no arguments.' : fixOf(field, known),
+          known.length === 0 ? 'Remove it; this tool has no arguments.' : suggestFix(field, known),
         ),
       ),
     ...required
@@ -84,7 +84,7 @@ function refuse(name: string, known: readonly string[], way: HttpWay, given: Arg
   if (errors.length > 0) throw invalid(errors);
 }
 
-function fixOf(field: string, known: readonly string[]): string {
+function suggestFix(field: string, known: readonly string[]): string {
   const meant = meantField(field, known);
   return `${meant === undefined ? 'Remove it.' : `Send ${meant} instead.`} Known arguments: ${known.join(', ')}.`;
 }

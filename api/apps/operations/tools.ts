@@ -1,4 +1,4 @@
-// Operations of apps as MCP tools, beside our own: listed by app, found by a search, called, and charged like any call of
+// Operations of apps as MCP tools, next to our own: listed by app, found by a search, called, and charged like any call of
 // the app.
 import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { formatMoney, parseMoney } from '../../billing/index.ts';
@@ -145,7 +145,7 @@ function shownAs({ mediaType, bytes }: ResponseContent): ContentBlock | undefine
 }
 
 /**
- * Names and hints are ours, whatever the author says: a title or a hint of his could make a client skip asking its user.
+ * Names and hints are ours, whatever the author says: a title or a hint of theirs could make a client skip asking its user.
  * The description says first who wrote it.
  */
 function listed(
@@ -181,13 +181,13 @@ function rank(candidates: readonly Candidate[], query: string): Candidate[] {
   const words = query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
   if (words.length === 0) return [...candidates];
   return candidates
-    .map((candidate) => ({ candidate, score: scoreOf(candidate, query.trim(), words) }))
+    .map((candidate) => ({ candidate, score: scoreMatch(candidate, query.trim(), words) }))
     .filter(({ score }) => score > 0)
     .toSorted((one, other) => other.score - one.score)
     .map(({ candidate }) => candidate);
 }
 
-function scoreOf({ target, operation }: Candidate, query: string, words: readonly string[]): number {
+function scoreMatch({ target, operation }: Candidate, query: string, words: readonly string[]): number {
   const { name, formerName, title, description } = operation;
   if (query === name || query === formerName) return Number.POSITIVE_INFINITY;
   const fields: readonly (readonly [text: string, weight: number])[] = [

@@ -40,7 +40,7 @@ const coded = z.object({ code: z.string() });
 const rolledBack = new Set(['40001', '40P01']);
 
 /**
- * Classes and codes of SQLSTATE by which the server reports its own state. All other codes are faults of a statement.
+ * Classes and codes of SQLSTATE that report the state of the server itself. All other codes are faults of a statement.
  * 08 connection, 25006 read-only, 25P03 idle in a transaction, 28 authentication, 3D000 no such database, 53 resources
  * (connections, memory, disk), 57014 canceled by statement_timeout, 57P start and end of the server, 58 files and disks.
  */
@@ -72,7 +72,7 @@ function stateOfServer(code: string): UnavailableReason | undefined {
 }
 
 function connectionFailure(error: Error): UnavailableReason | undefined {
-  const code = codeOf(error);
+  const code = readCode(error);
   const isMisuse = error instanceof TypeError || error instanceof RangeError;
   if (code === undefined && isMisuse) return undefined;
   if (timeoutWords.test(error.message)) return 'timeout';
@@ -81,10 +81,10 @@ function connectionFailure(error: Error): UnavailableReason | undefined {
 
 /** Whether to try again. `rolled back` counts only failures after which nothing can have happened. */
 export function isTransient(error: unknown, harmless: 'any' | 'rolled back'): boolean {
-  if (rolledBack.has(codeOf(error) ?? '')) return true;
+  if (rolledBack.has(readCode(error) ?? '')) return true;
   return harmless === 'any' && error instanceof DatabaseUnavailable && error.reason !== 'timeout';
 }
 
-function codeOf(error: unknown): string | undefined {
+function readCode(error: unknown): string | undefined {
   return coded.safeParse(error).data?.code;
 }

@@ -37,8 +37,8 @@ export interface Preparation {
  * changes nothing. @returns the names of the migrations applied. @throws DatabaseUnavailable, or Error that names the fix
  */
 export async function prepareDatabase({ runtimeUrl, migratorUrl, adminUrl }: Preparation): Promise<string[]> {
-  const runtime = loginOf(runtimeUrl);
-  const migrator = loginOf(migratorUrl);
+  const runtime = parseLogin(runtimeUrl);
+  const migrator = parseLogin(migratorUrl);
   if (runtime.name === migrator.name)
     throw new Error(
       `DATABASE_URL and MOORAGE_MIGRATOR_DATABASE_URL both name the role ${runtime.name}: give the API another one`,
@@ -53,7 +53,7 @@ export async function prepareDatabase({ runtimeUrl, migratorUrl, adminUrl }: Pre
 }
 
 /** As the driver reads the address. */
-function loginOf(url: string): RoleLogin {
+function parseLogin(url: string): RoleLogin {
   const { user, password } = new Client({ connectionString: url });
   if (user === undefined)
     throw new Error('the address of a database must name a role, as postgres://role:password@host/database');

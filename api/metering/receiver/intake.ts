@@ -1,7 +1,7 @@
 // What becomes of the records that a sender sends: read, classed, named, kept or refused by name.
 import type { Database } from '../../billing/index.ts';
 import type { SentLogs } from '../otlp/messages.ts';
-import { classOf, type HostKind } from '../records/class.ts';
+import { classify, type HostKind } from '../records/class.ts';
 import { eventId, gatewayOf, type GatewayRecord, readRecord, timestampOf } from '../records/record.ts';
 import type { Visitor } from '../records/visitors.ts';
 import type { MeteringMetrics } from '../metrics.ts';
@@ -81,7 +81,7 @@ export function createIntake(options: IntakeOptions): (sent: readonly SentLogs[]
       id: eventId(gateway, record),
       at,
       kind: 'visit',
-      class: classOf(record, host, visitor),
+      class: classify(record, host, visitor),
       caller: visitor.hash,
       network: visitor.network,
       ...(host.kind === 'app' ? { app: host.app.slug } : {}),

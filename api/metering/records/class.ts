@@ -72,7 +72,7 @@ const assetDestinations: ReadonlySet<string> = new Set([
 const assetFile =
   /\.(?:avif|bmp|css|eot|gif|ico|jpe?g|js|map|mjs|mp3|mp4|ogg|otf|png|svg|ttf|wasm|webm|webmanifest|webp|woff2?)$/i;
 
-export function classOf(
+export function classify(
   record: GatewayRecord,
   host: HostKind,
   visitor: Pick<Visitor, 'submitter' | 'isInside'>,

@@ -284,7 +284,7 @@ export class MeteredRouter {
     reserved: ReservedCall,
     reference: string | undefined,
     measured: Partial<Usage> & { latencyMs: number },
-    estimate = estimateOf(reserved.call, measured),
+    estimate = estimateCost(reserved.call, measured),
   ): Promise<Settlement> {
     const { holds, metrics, log } = this.#options;
     const { call, hold } = reserved;
@@ -343,7 +343,7 @@ function routerCall({ call: { body, prices, signal, payer }, hold }: ReservedCal
  * What a call costs at list prices: by the tokens that the router counted, else by the maximum, which is never below the
  * bill.
  */
-function estimateOf({ prices, maxCost }: ModelCall, { tokensIn, tokensOut }: Partial<Usage>): Money {
+function estimateCost({ prices, maxCost }: ModelCall, { tokensIn, tokensOut }: Partial<Usage>): Money {
   if (tokensIn === undefined) return maxCost;
   if (prices.out_per_m === undefined) return priceOf(tokensIn, prices.in_per_m);
   if (tokensOut === undefined) return maxCost;

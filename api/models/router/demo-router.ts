@@ -74,7 +74,7 @@ async function answer(catalog: Catalog, request: IncomingMessage, response: Serv
   const key = request.headers.authorization?.replace(/^Bearer /, '');
   if (request.url === '/key') {
     if (key === undefined) {
-      // Nothing is ever spent here, whoever asks.
+      // Nothing is ever spent here, by any caller.
       reply(response, 200, { data: { label: 'demo', limit: 0, limit_reset: null } });
       return;
     }

@@ -81,7 +81,7 @@ const kinds: Readonly<Record<number, FailureKind>> = {
 /** Budgets of one widespread router are distinguished from its rate limits by words alone. */
 const aboutMoney = /budget|insufficient (credit|quota|balance)|out of credit/i;
 
-/** The failure that an HTTP status stands for, and the router's text beside it. */
+/** The failure that an HTTP status stands for, and the router's text. */
 export function refused(
   status: number,
   said: string | undefined,

@@ -41,7 +41,7 @@ export const openRouter: RouterShape = {
     const cost = readBilled(record.data.data.total_cost);
     return cost === undefined
       ? { outcome: 'not yet', why: `the record of ${reference} has no amount in total_cost` }
-      : { outcome: 'found', cost, source: 'router_record', tokens: countOf(record.data.data) };
+      : { outcome: 'found', cost, source: 'router_record', tokens: sumTokens(record.data.data) };
   },
   async missingRecords(get, base) {
     const { status, said } = await get(`${base}/generation?id=moorage`);
@@ -83,7 +83,7 @@ function countTokens(usage: RouterUsage | null | undefined): number {
 }
 
 /** Undefined unless both counts are there. */
-function countOf({ tokens_prompt: input, tokens_completion: output }: GenerationTokens): number | undefined {
+function sumTokens({ tokens_prompt: input, tokens_completion: output }: GenerationTokens): number | undefined {
   return typeof input === 'number' && typeof output === 'number' ? input + output : undefined;
 }
 

@@ -166,8 +166,9 @@ function lines({ lines: list }: StatementView, visit: Visit): Html {
 
 function capped({ capped: list = [] }: StatementView, { text, format }: Visit): Html {
   if (list.length === 0) return html``;
-  const sumOf = (field: 'uses' | 'accrued' | 'over_budget'): number => list.reduce((sum, day) => sum + day[field], 0);
-  const [uses, accrued, budget] = [sumOf('uses'), sumOf('accrued'), sumOf('over_budget')];
+  const sumField = (field: 'uses' | 'accrued' | 'over_budget'): number =>
+    list.reduce((sum, day) => sum + day[field], 0);
+  const [uses, accrued, budget] = [sumField('uses'), sumField('accrued'), sumField('over_budget')];
   return html`<p class="notice in_pipeline">
     ${text.author.capped(format.integer(uses - accrued), format.integer(uses), format.integer(budget))}
   </p>`;

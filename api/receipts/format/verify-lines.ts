@@ -21,7 +21,7 @@ interface Form {
 
 export function checkLines(document: ProvenDocument, evidence: Evidence): Verdict {
   const { lines } = document;
-  const form = formOf(document);
+  const form = findForm(document);
   const seen = new Set<string>();
   const findings = lines.flatMap((line, index) => {
     const fault = findRepetition(line, seen) ?? findLineFault(line, form, evidence);
@@ -36,7 +36,7 @@ export function checkLines(document: ProvenDocument, evidence: Evidence): Verdic
   };
 }
 
-function formOf(document: ProvenDocument): Form {
+function findForm(document: ProvenDocument): Form {
   switch (document.type) {
     case 'charges':
     case 'charges-2':

@@ -35,7 +35,7 @@ export function matchCalls(ours: readonly LedgerCall[], bill: readonly BilledCal
     // A record of nothing, of a call that was given back.
     const right =
       billed === undefined || (billed === zero && one.booked === null) ? nothing : { events: 1, usd: billed };
-    return { one, left, right, kind: causeOf(one, billed, now) };
+    return { one, left, right, kind: findCause(one, billed, now) };
   });
   return {
     right: total(sides.map(({ right }) => right)),
@@ -45,7 +45,7 @@ export function matchCalls(ours: readonly LedgerCall[], bill: readonly BilledCal
   };
 }
 
-function causeOf(call: LedgerCall, billed: Money | undefined, now: Date): Difference['kind'] | undefined {
+function findCause(call: LedgerCall, billed: Money | undefined, now: Date): Difference['kind'] | undefined {
   const { state, booked } = call;
   if (booked !== null) return causeOfBooked({ ...call, booked }, billed, now);
   if (billed === undefined || billed === zero) return undefined;

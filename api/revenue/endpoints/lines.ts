@@ -5,7 +5,7 @@ import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import type { Database } from '../../billing/index.ts';
 import { type Author, findAuthor, refuseFrozen, requireKey } from '../access.ts';
 import { unknownLine } from '../problems.ts';
-import { countingOf, versionOn } from '../shares.ts';
+import { toCountingTerms, versionOn } from '../shares.ts';
 import { events, lineOf } from '../store/statements.ts';
 import { statementProblems } from './statements.ts';
 import { authorUrl, handleParams, hostField, type RevenueServices } from './shared.ts';
@@ -52,7 +52,7 @@ export function lineEndpoint({ apps, database, prices, baseUrl }: RevenueService
       const rows = await database().query(events, [
         params.line,
         found.author,
-        ...countingOf(versionOn(prices, line.day)),
+        ...toCountingTerms(versionOn(prices, line.day)),
         ...positionOf(query.after),
         pageSize,
       ]);

@@ -21,7 +21,7 @@ export const frozen = statement(
   'select author, account, other as found, frozen_at from revenue.account where frozen_at is not null and ($1::text is null or author = $1) order by author',
   z.object({ author: z.string(), account: z.string(), found: z.string(), frozen_at: z.coerce.date() }),
 );
-/** The author of an app on a day, where he is frozen. */
+/** The author of an app on a day, where they are frozen. */
 export const frozenHost = statement(
   'frozen-host',
   'select h.author from revenue.hosted_on($1, $2) h where revenue.is_frozen(h.author)',

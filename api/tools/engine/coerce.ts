@@ -1,6 +1,6 @@
 // Turns the text of a query into the numbers, booleans, lists and JSON that a tool's fields want.
 import { z } from 'zod';
-import { decoderOf } from './json-field.ts';
+import { findDecoder } from './json-field.ts';
 
 type Text = string | readonly string[];
 
@@ -20,7 +20,7 @@ export function coerceQuery(schema: z.ZodObject, query: Readonly<Record<string, 
 function coerce(field: z.ZodType, given: Text): unknown {
   if (field instanceof z.ZodArray) return listOf(given).map((item) => scalar(bare(field.element as z.ZodType), item));
   if (typeof given !== 'string') return given;
-  const decode = decoderOf(field);
+  const decode = findDecoder(field);
   return decode === undefined ? scalar(field, given) : decode(given);
 }
 

@@ -117,7 +117,7 @@ const reported = z.object({
 });
 
 /**
- * The members by which every problem at /t reports its cost: what it says itself, or that it was free. Only a cost that is
+ * The members with which every problem at /t reports its cost: what it says itself, or that it was free. Only a cost that is
  * not known yet has no amount.
  */
 export function problemCost(problem: Problem, path: string): Readonly<Record<string, unknown>> {
@@ -136,8 +136,8 @@ export function problemCostHeaders(problem: Problem, path: string): Readonly<Rec
   const known = cost ?? (source === 'pending' ? undefined : 0);
   return {
     'x-cost-source': source,
-    'x-charged-usd': decimalOf(charged),
-    ...(known === undefined ? {} : { 'x-cost-usd': decimalOf(known) }),
+    'x-charged-usd': toDecimal(charged),
+    ...(known === undefined ? {} : { 'x-cost-usd': toDecimal(known) }),
   };
 }
 
@@ -146,6 +146,6 @@ function isToolPath(path: string): boolean {
 }
 
 /** Without an exponent. */
-function decimalOf(usd: number): string {
+function toDecimal(usd: number): string {
   return formatMoney(parseBilled(String(usd)));
 }

@@ -49,6 +49,6 @@ function decodedField<Schema extends z.ZodType>(schema: Schema, decode: Decode):
 }
 
 /** How the text of a query becomes the value of this field; undefined for a field that is not decoded. */
-export function decoderOf(field: z.ZodType): Decode | undefined {
+export function findDecoder(field: z.ZodType): Decode | undefined {
   return field instanceof z.ZodPipe ? decoders.get(field.in as z.ZodType) : undefined;
 }

@@ -76,7 +76,7 @@ export interface ToolCall {
   readonly report?: (progress: Progress) => void;
   /**
    * Whether its caller has canceled it or has gone, so that nobody will ask for the job that it began; without this, a job
-   * goes on after its caller.
+   * continues after its caller has left.
    */
   readonly isCanceled?: () => boolean;
   /** The conversation that a new job belongs to, as an agent names it. */

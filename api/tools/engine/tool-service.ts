@@ -162,7 +162,7 @@ export class ToolService {
 
   /**
    * Ends the job that a call began when its caller has gone before it got the handle: nobody else knows of it, and it
-   * would go on asking models.
+   * would continue to ask models.
    */
   async #endUnknown(name: JobName, { isCanceled }: ToolCall, isNew: boolean): Promise<void> {
     if (isNew && isCanceled?.() === true) await this.#options.jobs?.cancel(name);

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { request } from 'undici';
 import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { classOf } from '../../../api/metering/records/class.ts';
+import { classify } from '../../../api/metering/records/class.ts';
 import { readRecord } from '../../../api/metering/records/record.ts';
 import { readLines } from '../../../api/metering/shipper/lines.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
@@ -213,7 +213,7 @@ for (const [name, more, hasPaths] of [
       .split('\n')
       .flatMap((line) => (line.includes('Sec-Fetch-Dest') ? readLines(Buffer.from(`${line}\n`), 1).records : []))
       .map((record) => readRecord(record))
-      .map((record) => ('wrong' in record ? record.wrong.join() : classOf(record, host, visitor)));
+      .map((record) => ('wrong' in record ? record.wrong.join() : classify(record, host, visitor)));
     assert.deepEqual(seen, ['use', 'asset']);
     await shipper.kill();
     receiver.close();

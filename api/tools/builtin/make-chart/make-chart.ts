@@ -22,7 +22,7 @@ export function makeChartTool({ workers }: ToolDependencies): Tool {
       values: listField(z.unknown()).optional().describe('Numbers or null; for scatter also [[x, y], …].'),
       series: listField(z.unknown())
         .optional()
-        .describe('{"name": [1, 2]} or [{"name": …, "values": [1, 2]}], in place of values.'),
+        .describe('{"name": [1, 2]} or [{"name": …, "values": [1, 2]}], instead of values.'),
       title: text.optional().describe('Title.'),
       x_label: text.optional().describe('Title of the x axis.'),
       y_label: text.optional().describe('Title of the y axis.'),

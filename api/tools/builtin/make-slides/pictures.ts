@@ -94,7 +94,7 @@ async function named(
 /** What a picture that cannot be had leaves on its slide; the others are still worth the deck. */
 const missing = [...fetchProblems, unknownFile];
 
-/** A text in place of a picture, and a warning. @throws the error where the picture itself is at fault */
+/** A text instead of a picture, and a warning. @throws the error where the picture itself is at fault */
 function placeholderFor(block: Pictured, error: unknown, warnings: string[]): OutlineBlock & { readonly kind: 'text' } {
   if (block.kind !== 'image' || !(error instanceof Problem) || !missing.includes(error.type)) throw error;
   warnings.push(`${error.message} A placeholder stands in its place.`);

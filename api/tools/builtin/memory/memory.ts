@@ -185,7 +185,7 @@ function spaceOf(
   if (session !== undefined && !isUnguessable(session))
     throw refuse(
       's',
-      'is too easy to guess: without an API key, whoever knows the session name can read its values',
+      'is too easy to guess: without an API key, anyone who knows the session name can read its values',
       'Leave it out of set, and the response has a random one; or send a random UUID; or send your key as Authorization: Bearer sk-….',
     );
   const secret = session ?? `m${randomBytes(18).toString('base64url')}`;

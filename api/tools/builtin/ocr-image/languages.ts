@@ -51,12 +51,12 @@ const scripts: Readonly<Record<string, string>> = {
 
 /** Those that were not used: of another script first, since letters of the same are mostly read rightly anyway. */
 export function otherLanguages(used: readonly string[]): readonly OcrLanguage[] {
-  const scriptOf = (code: string): string => scripts[code] ?? 'Latin';
-  const read = new Set(used.map(scriptOf));
+  const findScript = (code: string): string => scripts[code] ?? 'Latin';
+  const read = new Set(used.map(findScript));
   const others = ocrLanguages.filter(({ code }) => !used.includes(code));
   return [
-    ...others.filter(({ code }) => !read.has(scriptOf(code))),
-    ...others.filter(({ code }) => read.has(scriptOf(code))),
+    ...others.filter(({ code }) => !read.has(findScript(code))),
+    ...others.filter(({ code }) => read.has(findScript(code))),
   ];
 }
 

@@ -73,7 +73,7 @@ export function screenshotTool(services: ToolDependencies): Tool {
         signal,
       });
       // Chromium is not let into this installation, so an artifact of it is sent as a page.
-      const file = artifactIdOf(services.baseUrl, page.url, 'url') === undefined ? undefined : pageOf(page);
+      const file = artifactIdOf(services.baseUrl, page.url, 'url') === undefined ? undefined : toPage(page);
       const fields = {
         url: file === undefined ? page.url : undefined,
         width,
@@ -108,7 +108,7 @@ export function screenshotTool(services: ToolDependencies): Tool {
   });
 }
 
-function pageOf({ mediaType, bytes }: FetchResult): { readonly name: string; readonly bytes: Uint8Array } {
+function toPage({ mediaType, bytes }: FetchResult): { readonly name: string; readonly bytes: Uint8Array } {
   if (mediaType === 'text/html') return { name: 'index.html', bytes };
   if (mediaType.startsWith('image/')) return { name: 'index.html', bytes: Buffer.from(imagePage(bytes, mediaType)) };
   throw new Problem(

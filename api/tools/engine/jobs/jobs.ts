@@ -45,7 +45,7 @@ export interface JobsOptions {
 export interface JobName {
   readonly id: string;
   readonly tool: string;
-  /** Payer.owner. Only it sees a job that is paid with a key; one without a key is seen by whoever has its id. */
+  /** Payer.owner. Only it sees a job that is paid with a key; one without a key is seen by anyone who has its id. */
   readonly owner: string;
 }
 

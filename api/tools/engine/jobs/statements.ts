@@ -80,7 +80,7 @@ export const renew = statement(
   found,
 );
 
-/** A job without a key is seen by whoever has its id, which is random; one with a key by its owner alone. $1 id. */
+/** A job without a key is seen by anyone who has its id, which is random; one with a key by its owner alone. $1 id. */
 const seenBy = (owner: string): string => `id = $1::uuid and (payer = 'anonymous' or owner = ${owner})`;
 
 const own = `id = $1::uuid and runner = $2::uuid and attempt = $3::int and state = 'running'`;
@@ -140,7 +140,7 @@ export const list = statement(
   entry,
 );
 
-/** $1 context, which is a secret of whoever began the jobs. */
+/** $1 context, which is a secret of the caller that began the jobs. */
 export const listOfContext = statement(
   'list-of-context',
   `${entryOf} where context = $1 and payer = 'anonymous' and ${alive} order by at desc, id limit 1000`,

@@ -119,7 +119,7 @@ export class JobWorker {
     const room = maxConcurrent - this.#running.size;
     if (room <= 0) return 0;
     const jobs = await database().query(statements.claim, [runner, leaseMs, room, tools]);
-    for (const job of jobs) this.#begin(job, this.#payers.get(job.id) ?? anonymous(job.owner, networksOf(job)));
+    for (const job of jobs) this.#begin(job, this.#payers.get(job.id) ?? anonymous(job.owner, toNetworks(job)));
     return jobs.length;
   }
 
@@ -217,7 +217,7 @@ export class JobWorker {
   }
 }
 
-function networksOf({ networks }: statements.ClaimedJob): QuotaNetworks | undefined {
+function toNetworks({ networks }: statements.ClaimedJob): QuotaNetworks | undefined {
   const [subnet, site] = networks ?? [];
   return subnet === undefined || site === undefined ? undefined : { subnet, site };
 }

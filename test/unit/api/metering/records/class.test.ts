@@ -1,7 +1,7 @@
 // The rule of classes, as a table.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { classOf, type HostKind, type RequestClass } from '../../../../../api/metering/records/class.ts';
+import { classify, type HostKind, type RequestClass } from '../../../../../api/metering/records/class.ts';
 import { freeRule, hostIndex } from '../../../../../api/metering/records/hosts.ts';
 import { identifyCaller } from '../../../../../api/http/index.ts';
 import type { GatewayRecord } from '../../../../../api/metering/records/record.ts';
@@ -72,7 +72,7 @@ test.each(table.map(([expected, changes, host = app]) => ({ expected, changes, h
   '$expected: $changes',
   ({ expected, changes, host }) => {
     const visitor = { isInside: host === 'inside', submitter: host === 'author' ? 'author' : 'somebody' };
-    assert.equal(classOf({ ...record, ...changes }, typeof host === 'string' ? app : host, visitor), expected);
+    assert.equal(classify({ ...record, ...changes }, typeof host === 'string' ? app : host, visitor), expected);
   },
 );
 
@@ -110,7 +110,7 @@ test('who submitted an app without a key is known by his address, behind a proxy
   const host = hostIndex({ apps, site, platformHost: 'moorage.test' })('hello.apps.test');
   const visitorOf = visitorNames(rules);
   const classes = ['203.0.113.7, 10.0.0.1', '203.0.113.99', '198.51.100.7'].map((client) =>
-    ['2026-01-01', '2026-01-02'].map((day) => classOf(record, host, visitorOf(client, day))),
+    ['2026-01-01', '2026-01-02'].map((day) => classify(record, host, visitorOf(client, day))),
   );
   assert.deepEqual(classes, [
     ['own', 'own'],
