@@ -11,6 +11,7 @@ import {
   installGatewayApi,
   installGitServer,
   installNamespaces,
+  installPolicies,
   installPushSecret,
 } from '../node/addons.ts';
 import type { GatewayPorts } from '../node/gateway/ports.ts';
@@ -145,8 +146,14 @@ export function kindSteps(kind: string, release: KindRelease, wanted: readonly T
       run: () => installNetwork(published('node-network')),
     },
     {
+      name: 'network policies',
+      needs: ['network policy'],
+      // kind brings its own provisioner.
+      run: async () => installPolicies(kubectl, await addressOf(containers.node), 'local-path-storage'),
+    },
+    {
       name: 'isolation',
-      needs: ['network policy', 'image moorage'],
+      needs: ['network policies', 'image moorage'],
       run: async () => proveIsolation(kubectl, published('moorage'), await closedAddresses(), enforcerLog),
     },
     // Docker publishes the ports of the container that is the node; inside it the gateway takes the plain ones.

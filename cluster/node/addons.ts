@@ -23,9 +23,12 @@ export async function installGatewayApi(kubectl: Kubectl): Promise<undefined> {
   return undefined;
 }
 
-/** Closes the namespaces of gateway, storage and DNS. `apiServer`: its address, as pods reach it on port 6443. */
-export async function installPolicies(kubectl: Kubectl, apiServer: string): Promise<undefined> {
-  await applyFile(kubectl, manifest('platform-policies'), { API_SERVER: apiServer });
+/**
+ * Closes the namespaces of gateway, storage and DNS. `apiServer`: its address, as pods reach it on port 6443. `storage`:
+ * namespace of the provisioner.
+ */
+export async function installPolicies(kubectl: Kubectl, apiServer: string, storage: string): Promise<undefined> {
+  await applyFile(kubectl, manifest('platform-policies'), { API_SERVER: apiServer, STORAGE: storage });
   return undefined;
 }
 

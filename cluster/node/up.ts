@@ -141,7 +141,11 @@ export function nodeSteps(ports: () => GatewayPorts, images: readonly ImageRecip
     start('containerd', ['compile containerd', 'compile runc', 'registry', 'disks'], containerdSpec),
     ...images.map(imageStep),
     { name: 'namespaces', needs: ['kubeconfig'], run: () => installNamespaces(kubectl, node.address) },
-    { name: 'network policies', needs: ['namespaces'], run: () => installPolicies(kubectl, node.address) },
+    {
+      name: 'network policies',
+      needs: ['namespaces'],
+      run: () => installPolicies(kubectl, node.address, 'moorage-storage'),
+    },
     start('network policy', ['namespaces'], async () => networkPolicySpec(await plane())),
     start('kubelet', ['containerd', 'network policy', 'image pause'], async () => kubeletSpec(await plane())),
     // It waits for the node's object, which the kubelet makes.

@@ -2,6 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { judged, notTried, type Attack } from '../attack.ts';
+import type { Victim } from '../victim.ts';
 
 const slots: Attack = {
   name: 'one submitter holds every slot for builds',
@@ -172,6 +173,83 @@ const held: Attack = {
   },
 };
 
+const minimumHstsSeconds = 30 * 24 * 3_600;
+
+const downgrade: Attack = {
+  name: 'someone on the way leads a returning visitor to plain http',
+  needs: 'address',
+  run: async (victim) => {
+    // Browsers heed the header only where they trust the certificate.
+    if (victim.baseUrl.hostname.endsWith('localhost') || victim.authority !== undefined)
+      return notTried("the certificate is of the installation's own authority, where browsers ignore HSTS.");
+    const { headers } = await victim.ask('/');
+    const header = String(headers['strict-transport-security'] ?? '');
+    const seconds = Number(/max-age=(\d+)/.exec(header)?.[1] ?? 0);
+    return judged(
+      seconds >= minimumHstsSeconds,
+      seconds === 0 ? 'There is no HSTS: set gateway.hstsSeconds.' : `HSTS holds for ${seconds} s.`,
+    );
+  },
+};
+
+const selected = z.record(z.string(), z.string()).default({});
+const podList = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string(), labels: selected }),
+      spec: z.object({ hostNetwork: z.boolean().default(false) }),
+    }),
+  ),
+});
+const policyList = z.object({
+  items: z.array(
+    z.object({
+      spec: z.object({
+        podSelector: z.strictObject({ matchLabels: selected }),
+        policyTypes: z.array(z.string()).default([]),
+      }),
+    }),
+  ),
+});
+
+/** Pods of a namespace that no policy selects for both directions; those of the host's network are out of reach. */
+async function findOpenPods(victim: Victim, namespace: string): Promise<string[]> {
+  const list = async (what: string): Promise<unknown> =>
+    JSON.parse(await victim.kubectl(['get', what, '-n', namespace, '-o', 'json']));
+  const pods = podList.parse(await list('pods')).items.filter(({ spec }) => !spec.hostNetwork);
+  const policies = policyList.parse(await list('networkpolicies')).items;
+  return pods
+    .filter(({ metadata: { labels } }) => {
+      const own = policies.filter(({ spec }) =>
+        Object.entries(spec.podSelector.matchLabels).every(([name, value]) => labels[name] === value),
+      );
+      return ['Ingress', 'Egress'].some((type) => !own.some(({ spec }) => spec.policyTypes.includes(type)));
+    })
+    .map(({ metadata }) => `${namespace}/${metadata.name}`);
+}
+
+const openPods: Attack = {
+  name: 'a pod of the platform, its gateway, storage or DNS is open to every other pod',
+  needs: 'kubectl',
+  run: async (victim) => {
+    const all = (await victim.kubectl(['get', 'namespaces', '-o', 'name'])).split('\n');
+    const given = all.map((line) => line.replace('namespace/', ''));
+    const own = new Set([
+      ...[victim.systemNamespace, await victim.appsNamespace(), await victim.buildsNamespace()],
+      // What `up` installs; in another cluster these belong to others.
+      ...(given.includes('moorage-git')
+        ? ['moorage-git', 'moorage-gateway', 'moorage-storage', 'local-path-storage', 'kube-system']
+        : []),
+    ]);
+    const looked = given.filter((namespace) => own.has(namespace));
+    const open = (await Promise.all(looked.map((namespace) => findOpenPods(victim, namespace)))).flat();
+    return judged(
+      open.length === 0,
+      open.length === 0 ? `Every pod of ${looked.join(', ')} has policies.` : `Open: ${open.slice(0, 5).join(', ')}.`,
+    );
+  },
+};
+
 export const installationAttacks: readonly Attack[] = [
   slots,
   crowd,
@@ -181,4 +259,6 @@ export const installationAttacks: readonly Attack[] = [
   authority,
   links,
   environment,
+  downgrade,
+  openPods,
 ];

@@ -30,6 +30,48 @@ test('an attack that fails in itself is neither held nor open', async () => {
   assert.deepEqual(ended, { result: 'not tried', evidence: 'failed: no route' });
 });
 
+/** A cluster as `up` makes it, with these pods and policies in the namespace of the gateway. */
+function clusterWith(pods: readonly object[], policies: readonly object[]): Victim {
+  const inGateway: Readonly<Record<string, readonly object[]>> = { pods, networkpolicies: policies };
+  return new Victim(
+    installation,
+    (args) => {
+      if (args[1] === 'namespaces') return Promise.resolve('namespace/moorage-gateway\nnamespace/moorage-git\n');
+      if (args.includes('deployment'))
+        return Promise.resolve('{"spec":{"template":{"spec":{"containers":[{"env":[]}]}}}}');
+      const items = args.includes('moorage-gateway') ? inGateway[args[1] ?? ''] : [];
+      return Promise.resolve(JSON.stringify({ items }));
+    },
+    'moorage-system',
+  );
+}
+
+test('a pod that no policy selects for both directions is open, and one of the network of its host is not judged', async () => {
+  const openPods = attacks.find(({ name }) => name.includes('open to every other pod')) ?? assert.fail();
+  const pod = { metadata: { name: 'traefik', labels: { app: 'traefik' } }, spec: {} };
+  const onHost = { metadata: { name: 'proxy' }, spec: { hostNetwork: true } };
+  const policy = (policyTypes: readonly string[], matchLabels?: object): object => ({
+    spec: { podSelector: matchLabels === undefined ? {} : { matchLabels }, policyTypes },
+  });
+  const result = async (...policies: object[]): Promise<string> =>
+    (await attempt(openPods, clusterWith([pod, onHost], policies))).result;
+  assert.equal(await result(), 'open');
+  assert.equal(await result(policy(['Ingress'])), 'open');
+  assert.equal(await result(policy(['Ingress', 'Egress'], { app: 'other' })), 'open');
+  assert.equal(await result(policy(['Ingress'], { app: 'traefik' }), policy(['Egress'])), 'held');
+  assert.equal(await result(policy(['Ingress', 'Egress'])), 'held');
+});
+
+test('HSTS is asked for only where a browser would keep it', async () => {
+  const downgrade = attacks.find(({ name }) => name.includes('plain http')) ?? assert.fail();
+  const victim = new Victim(
+    { ...installation, baseUrl: 'https://moorage.localhost:8443' },
+    undefined,
+    'moorage-system',
+  );
+  assert.match((await attempt(downgrade, victim)).evidence, /browsers ignore HSTS/);
+});
+
 test('each attack has a name of its own', () => {
   assert.equal(new Set(attacks.map(({ name }) => name)).size, attacks.length);
 });

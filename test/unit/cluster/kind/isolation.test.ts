@@ -1,7 +1,11 @@
-// What two pods report, and whether policies hold by it.
+// What two pods report, and whether policies hold by it; and which policies `up` installs.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
+import { readFile } from 'node:fs/promises';
+import { parseAllDocuments } from 'yaml';
 import { judgeIsolation } from '../../../../cluster/kind/isolation.ts';
+import { KindRelease, kindSteps } from '../../../../cluster/kind/up.ts';
+import { fillIn } from '../../../../cluster/kubectl.ts';
 
 const api = '10.96.0.1:443';
 
@@ -23,4 +27,20 @@ test('a network in which nobody reaches anything proves nothing', () => {
 
 test('a pod that printed nothing proves nothing', () => {
   assert.match(judgeIsolation(`${api} reached`, '', api) ?? '', /printed no result/);
+});
+
+test('on kind too, the namespaces of gateway, storage and DNS are closed before anything runs in them', async () => {
+  const steps = kindSteps('kind', new KindRelease('helm', { http: 80, https: 443 }), []);
+  assert.ok(steps.find(({ name }) => name === 'isolation')?.needs?.includes('network policies'));
+  assert.ok(steps.some(({ name }) => name === 'network policies'));
+  const file = new URL('../../../../cluster/manifests/platform-policies.yaml', import.meta.url);
+  const values = { API_SERVER: '172.18.0.2', STORAGE: 'local-path-storage' };
+  const policies = parseAllDocuments(fillIn(await readFile(file, 'utf8'), values)).map(
+    (document) =>
+      document.toJS() as { metadata: { namespace: string }; spec: { podSelector: object; policyTypes: string[] } },
+  );
+  assert.deepEqual(
+    policies.map(({ metadata, spec }) => [metadata.namespace, spec.podSelector, spec.policyTypes.length]),
+    ['moorage-gateway', 'local-path-storage', 'kube-system'].map((namespace) => [namespace, {}, 2]),
+  );
 });
