@@ -1,8 +1,10 @@
 // Test projects: unit, integration, e2e with e2e-alone after it, and teardown, which takes the cluster down.
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 
-/** They stop, restart, crash or load what all the others use. */
-const alone = ['absence', 'resilience', 'rollback', 'rollout', 'workers'].map((name) => `test/e2e/${name}.test.ts`);
+/** They stop, restart, crash or load what all the others use, or measure how long visitors wait. */
+const alone = ['absence', 'resilience', 'rollback', 'rollout', 'swap', 'workers'].map(
+  (name) => `test/e2e/${name}.test.ts`,
+);
 
 interface Project {
   readonly name: string;
