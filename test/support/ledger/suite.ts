@@ -20,6 +20,7 @@ import { migrationsFolder } from '../../../api/billing/database/open.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { recordUses } from '../../../api/billing/ledger/usage.ts';
 import { estimateSuite } from './estimate-suite.ts';
+import { groupSuite } from './group-suite.ts';
 import { idempotencySuite } from './idempotency-suite.ts';
 import { modelSuite } from './model-suite.ts';
 
@@ -362,6 +363,7 @@ export function ledgerSuite(
     });
 
     estimateSuite(() => database);
+    groupSuite(() => database);
 
     test('no two reconcilers get the same pending cost', async () => {
       const holds = Array.from({ length: 20 }, () => someHold());
