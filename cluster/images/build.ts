@@ -239,6 +239,16 @@ export async function imageBytes(name: string): Promise<number> {
   return (await stat(archiveOf({ name, key: await imageKey(imageOf(name)) }))).size;
 }
 
+/**
+ * The same with its tag, like postgres:17-trixie@sha256:…. The digest decides what is pulled; the tag says the version, by
+ * which the operator chooses among images of services.
+ */
+export async function taggedReference(name: string): Promise<string> {
+  const { repository, tags } = imageOf(name);
+  const [, digest = ''] = (await imageReference(name)).split('@');
+  return `${repository.replace(/^library\//, '')}:${tags[0] ?? 'latest'}@${digest}`;
+}
+
 /** The image of the catalog by digest, for a manifest: it changes when the content does. */
 export async function imageReference(name: string): Promise<string> {
   const image = imageOf(name);

@@ -2,7 +2,8 @@
 // behind tools whose images are still to be made, and then with them.
 import { join } from 'node:path';
 import { binary } from '../binaries/build.ts';
-import { missingImages, offeredServices } from '../images/missing.ts';
+import { serviceImages, servicesOnDemand } from '../images/services.ts';
+import { builtServices, missingImages, offeredServices } from '../images/missing.ts';
 import type { ImageRecipe } from '../images/recipe.ts';
 import { confinedClass } from '../node/disk/confined.ts';
 import type { GatewayPorts } from '../node/gateway/ports.ts';
@@ -44,12 +45,19 @@ export class NodeRelease {
       `externalPort=${ports().https}`,
       `apps.runtimeClassName=${confinedClass}`,
       `registry.missingImages={${(await missingImages(images)).join(',')}}`,
+      ...(await builtServices()),
       ...(await offeredServices(images)),
       ...appsQuota((await sharesOf(this.tools)).requests),
       ...(await packageSettings()),
       ...tools,
     ];
     await installChart(this.#target(), [join(paths.root, 'cluster', 'values.local.yaml')], settings);
+  }
+
+  /** Images of services that this run builds. They have to be there first, since the chart names them by digest. */
+  serviceImages(): string[] {
+    const coming = new Set(this.#options.images);
+    return [...serviceImages, ...servicesOnDemand].filter((image) => coming.has(image)).map(({ name }) => name);
   }
 
   /** Values that it was last given. */

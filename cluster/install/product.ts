@@ -100,6 +100,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, releas
       name: 'moorage chart',
       needs: [
         ...productTargets.map((target) => `image ${target}`),
+        ...release.serviceImages().map((name) => `image ${name}`),
         'compile helm',
         'gateway',
         'network policy',

@@ -49,8 +49,10 @@ export async function installDns(kubectl: Kubectl): Promise<undefined> {
 /** `isSized`: whether volumes are file systems of their size, or mere folders. */
 export async function installStorage(kubectl: Kubectl, isSized: boolean): Promise<undefined> {
   const file = manifest('storage');
+  const helper = await imageReference('debian-bookworm');
   const values = {
-    CONFIG: contentKey([await readFile(file, 'utf8')]),
+    CONFIG: contentKey([await readFile(file, 'utf8'), helper]),
+    'IMAGE:debian-bookworm': helper,
     'IMAGE:local-path-provisioner': await imageReference('local-path-provisioner'),
     VOLUMES: paths.volumes,
     SIZED: isSized ? 'yes' : 'no',

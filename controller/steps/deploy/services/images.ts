@@ -23,7 +23,7 @@ export function imageOf(
   if (image === undefined) return undefined;
   return version === undefined || exact !== undefined || isOfVersion(image, version)
     ? { image }
-    : { image, note: `version ${version} was asked for; this installation runs ${image}` };
+    : { image, note: `version ${version} was asked for; this installation runs ${withoutDigest(image)}` };
 }
 
 /** 16.2-alpine: 16.2-alpine, 16.2, 16. */
@@ -35,6 +35,11 @@ function versions(version: string): string[] {
 /** Whether the tag of the image has that version's first number. */
 function isOfVersion(image: string, version: string): boolean {
   const first = /^v?([0-9]{1,6})/.exec(version)?.[1];
-  const tag = /:(?:[a-z]{0,10})([0-9]{1,6})[^/:]{0,100}$/.exec(image)?.[1];
+  const tag = /:(?:[a-z]{0,10})([0-9]{1,6})[^/:]{0,100}$/.exec(withoutDigest(image))?.[1];
   return first === undefined || first === tag;
+}
+
+/** postgres:17-trixie@sha256:…: postgres:17-trixie. */
+function withoutDigest(image: string): string {
+  return image.replace(/@.*$/, '');
 }

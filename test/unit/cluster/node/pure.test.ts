@@ -1,6 +1,6 @@
 // Small decisions of the node: mounts, tables, renewal, capabilities, addresses.
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'vitest';
 import { isNewEnough } from '../../../../cluster/binaries/toolchain.ts';
@@ -75,6 +75,22 @@ test('the first address of a service range', () => {
 test('a placeholder without a value is an error', () => {
   assert.equal(fillIn('image: "@IMAGE:git-server@" @ a@b.c', { 'IMAGE:git-server': 'x' }), 'image: "x" @ a@b.c');
   assert.throws(() => fillIn('port: @HTTP_PORT@', {}), /@HTTP_PORT@/);
+});
+
+test('every image of what the node installs is named by digest', async () => {
+  const folder = join(import.meta.dirname, '../../../../cluster/manifests');
+  const files = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile());
+  const images = await Promise.all(
+    files.map(async ({ name }) => {
+      const text = await readFile(join(folder, name), 'utf8');
+      return [...text.matchAll(/^\s*(?:- )?image: (.+)$/gm)].map(([, image]) => `${name}: ${image}`);
+    }),
+  );
+  assert.deepEqual(
+    images.flat().filter((image) => !/: "@IMAGE:[a-z-]+@"$/.test(image)),
+    [],
+  );
+  assert.ok(images.flat().length >= 8);
 });
 
 test('parts that join to the same text have different keys', () => {

@@ -55,4 +55,11 @@ test('the image of the version that is asked for is used where there is one, els
     note: 'version 13 was asked for; this installation runs postgres:17-trixie',
   });
   assert.deepEqual(chosen('latest'), { image: 'postgres:17-trixie' });
+  const byDigest = `postgres:17-trixie@sha256:${'13'.repeat(32)}`;
+  const pinned = { ...offered, images: { postgres: byDigest } };
+  assert.deepEqual(imageOf({ ...db, version: '17.2' }, pinned), { image: byDigest });
+  assert.deepEqual(imageOf({ ...db, version: '13' }, pinned), {
+    image: byDigest,
+    note: 'version 13 was asked for; this installation runs postgres:17-trixie',
+  });
 });
