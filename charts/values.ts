@@ -132,6 +132,11 @@ const git = z.strictObject({
     .describe('Allowed git hosts that are reached over plain HTTP; only hosts inside the cluster.'),
   namespaceLabels: labels.default({}).describe('Labels of the namespace of a git server inside the cluster.'),
   port: port.default(8080).describe('TCP port of the pods of that git server.'),
+  readTokenSecret: optional(name)
+    .default('')
+    .describe(
+      'Secret with the key "secret" (at least 32 characters), if that git server gives a repository only to the holder of a token for it. It must have the same secret. A build then reads the repository of its own app alone.',
+    ),
 });
 
 const sandbox = z.strictObject({

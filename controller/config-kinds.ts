@@ -11,6 +11,9 @@ export const pairs = list.transform((items, context) => {
   return Object.fromEntries(entries.map(([name = '', value = '']) => [name, value]));
 });
 
+/** Names of hosts, in lower case. */
+export const hosts = list.transform((names) => names.map((name) => name.toLowerCase()));
+
 export const duration = z.string().transform((text, context) => {
   try {
     return parseDuration(text);
@@ -49,3 +52,11 @@ export const probeToken = z
   .min(32, 'must be a secret of at least 32 characters')
   .optional()
   .describe('Secret that probes of apps show to the activator, so that they wake none.');
+
+export const gitReadSecret = z
+  .string()
+  .min(32, 'must be a secret of at least 32 characters')
+  .optional()
+  .describe(
+    'Secret of at least 32 characters that makes the tokens for reading repositories on hosts that are reached over plain http.',
+  );

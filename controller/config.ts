@@ -7,7 +7,7 @@ import { count, flag, list, readConfig } from '../lib/config.ts';
 import { subnets } from '../lib/subnets.ts';
 import type { BuildQueueOptions } from './build-queue/build-queue.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
-import { duration, pairs, quantity, verdict, hstsSeconds, probeToken } from './config-kinds.ts';
+import { duration, gitReadSecret, hosts, hstsSeconds, pairs, probeToken, quantity, verdict } from './config-kinds.ts';
 import { spaceConfig, spaceVariables, type SpaceConfig } from './space/config.ts';
 
 /** Every variable that the operator reads. */
@@ -30,8 +30,9 @@ export const environment = z.object({
     .default('moorage-apps')
     .describe('Namespace of HostedApps and all that runs them.'),
   MOORAGE_BUILDS_NAMESPACE: z.string().default('moorage-builds').describe('Namespace of pipeline Jobs.'),
-  MOORAGE_GIT_ALLOWED_HOSTS: list.default(['github.com']).describe('Git hosts that may be used, separated by commas.'),
-  MOORAGE_GIT_INSECURE_HOSTS: list.default([]).describe('Those among them that are reached over plain http.'),
+  MOORAGE_GIT_ALLOWED_HOSTS: hosts.default(['github.com']).describe('Git hosts that may be used, separated by commas.'),
+  MOORAGE_GIT_INSECURE_HOSTS: hosts.default([]).describe('Those among them that are reached over plain http.'),
+  MOORAGE_GIT_READ_SECRET: gitReadSecret,
   MOORAGE_PIPELINE_IMAGE: z.string().describe('Image of the pipeline pods.'),
   MOORAGE_REGISTRY_HOST: z.string().describe('Registry of app images: <host>/apps/<app>.<UID>.'),
   MOORAGE_REGISTRY_INSECURE: flag.default(false).describe('true: the registry is reached over plain http.'),
@@ -228,7 +229,8 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
     appsNamespace: read.MOORAGE_APPS_NAMESPACE,
     buildsNamespace: read.MOORAGE_BUILDS_NAMESPACE,
     systemNamespace: read.POD_NAMESPACE,
-    gitHosts: { allowed: lower(read.MOORAGE_GIT_ALLOWED_HOSTS), insecure: lower(read.MOORAGE_GIT_INSECURE_HOSTS) },
+    gitHosts: { allowed: read.MOORAGE_GIT_ALLOWED_HOSTS, insecure: read.MOORAGE_GIT_INSECURE_HOSTS },
+    gitReadSecret: read.MOORAGE_GIT_READ_SECRET,
     gateway: {
       name: read.MOORAGE_GATEWAY_NAME,
       namespace: read.MOORAGE_GATEWAY_NAMESPACE,
@@ -308,8 +310,4 @@ function computeOf({
   MOORAGE_METERING_TOKEN: token,
 }: z.output<typeof environment>): OperatorConfig['compute'] {
   return url === undefined || token === undefined ? undefined : { url, token };
-}
-
-function lower(hosts: readonly string[]): string[] {
-  return hosts.map((host) => host.toLowerCase());
 }

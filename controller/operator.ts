@@ -136,8 +136,12 @@ export async function runOperator(): Promise<void> {
 const maximumLookups = 4;
 
 /** Answers the API, which asks whether a repository can be read before it takes a name for it. */
-function lookupRoutes({ gitHosts }: InstallationConfig, token: string | undefined): Record<string, RequestListener> {
+function lookupRoutes(
+  { gitHosts, gitReadSecret }: InstallationConfig,
+  token: string | undefined,
+): Record<string, RequestListener> {
   if (token === undefined) return {};
-  const resolve = (repository: Repository): ReturnType<typeof resolveRevision> => resolveRevision({ repository });
+  const resolve = (repository: Repository): ReturnType<typeof resolveRevision> =>
+    resolveRevision({ repository }, gitReadSecret);
   return { [lookupPath]: lookupListener({ token, hosts: gitHosts, limit: maximumLookups, resolve }) };
 }

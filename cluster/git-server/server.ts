@@ -1,15 +1,18 @@
-// Smart HTTP for git: anyone who reaches it reads, the holder of the password pushes, and a first push makes the
-// repository.
+// Smart HTTP for git at two ports. At that of the gateway anyone reads and the holder of the password pushes; a first
+// push makes the repository. At that of builds nothing is pushed, and a repository is read with a token for it.
 import { execFile, spawn } from 'node:child_process';
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { access, mkdir, readFile, rename, rm } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { canRead } from '../../lib/git/read-token.ts';
 
 const repositories = process.env['REPOSITORIES'] ?? '/repositories';
 const passwordFile = process.env['PASSWORD_FILE'] ?? '/secret/password';
+const readSecretFile = process.env['READ_SECRET_FILE'] ?? '/secret/readSecret';
 const port = Number(process.env['PORT'] ?? '8080');
+const buildsPort = Number(process.env['BUILDS_PORT'] ?? '8081');
 
 const maximumPushBytes = 512 * 1024 * 1024;
 const maximumFetchRequestBytes = 16 * 1024 * 1024;
@@ -54,14 +57,24 @@ function parseTarget(method: string, url: string): Target | undefined {
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-async function mayPush(request: IncomingMessage): Promise<boolean> {
+/** The password of HTTP Basic, with any user name; empty without one. */
+function readPassword(request: IncomingMessage): string {
   const [scheme, credentials = ''] = (request.headers.authorization ?? '').split(' ', 2);
-  if (scheme?.toLowerCase() !== 'basic') return false;
-  const given = Buffer.from(credentials, 'base64')
+  if (scheme?.toLowerCase() !== 'basic') return '';
+  return Buffer.from(credentials, 'base64')
     .toString('utf8')
     .replace(/^[^:]*:/, '');
+}
+
+async function mayPush(request: IncomingMessage): Promise<boolean> {
   const expected = (await readFile(passwordFile, 'utf8')).trim();
-  return expected !== '' && timingSafeEqual(digest(given), digest(expected));
+  return expected !== '' && timingSafeEqual(digest(readPassword(request)), digest(expected));
+}
+
+/** Whether a build or the operator may have this repository. */
+async function mayFetch(request: IncomingMessage, { owner, name }: Target): Promise<boolean> {
+  const secret = (await readFile(readSecretFile, 'utf8')).trim();
+  return secret.length >= 32 && canRead(readPassword(request), `${owner}/${name}`, secret, new Date());
 }
 
 function refuse(response: ServerResponse, status: number, message: string, headers: Record<string, string> = {}): void {
@@ -232,7 +245,30 @@ function leave(): void {
   waiting.shift()?.();
 }
 
-async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+/** Refuses what the port is not for. Returns whether the request goes on. */
+async function admit(
+  request: IncomingMessage,
+  response: ServerResponse,
+  target: Target,
+  isForBuilds: boolean,
+): Promise<boolean> {
+  const authenticate = { 'www-authenticate': 'Basic realm="moorage git"' };
+  if (isForBuilds && target.push) {
+    refuse(response, 403, 'nothing is pushed at this address; push through the gateway');
+    return false;
+  }
+  if (isForBuilds && !(await mayFetch(request, target))) {
+    refuse(response, 401, `reading ${target.owner}/${target.name} here requires a token for it`, authenticate);
+    return false;
+  }
+  if (target.push && !(await mayPush(request))) {
+    refuse(response, 401, 'pushing requires the password in .moorage/git-password, with any user name', authenticate);
+    return false;
+  }
+  return true;
+}
+
+async function handle(request: IncomingMessage, response: ServerResponse, isForBuilds: boolean): Promise<void> {
   if (request.url === '/healthz') {
     response.end('ok\n');
     return;
@@ -242,12 +278,7 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
     refuse(response, 404, 'this is a git server: clone /<owner>/<name>.git');
     return;
   }
-  if (target.push && !(await mayPush(request))) {
-    refuse(response, 401, 'pushing requires the password in .moorage/git-password, with any user name', {
-      'www-authenticate': 'Basic realm="moorage git"',
-    });
-    return;
-  }
+  if (!(await admit(request, response, target, isForBuilds))) return;
   const folder = join(repositories, target.owner, `${target.name}.git`);
   if (!(await exists(folder))) {
     if (!target.push) {
@@ -260,16 +291,24 @@ async function handle(request: IncomingMessage, response: ServerResponse): Promi
   await serve(request, response, target).finally(leave);
 }
 
-const server = createServer((request, response) => {
-  handle(request, response).catch((error: unknown) => {
-    process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-    if (!response.headersSent) refuse(response, 500, 'the git server failed; see its log');
-    else response.destroy();
+/** Listens at a port. */
+function listen(at: number, isForBuilds: boolean): Server {
+  const server = createServer((request, response) => {
+    handle(request, response, isForBuilds).catch((error: unknown) => {
+      process.stderr.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+      if (!response.headersSent) refuse(response, 500, 'the git server failed; see its log');
+      else response.destroy();
+    });
   });
-});
-server.requestTimeout = requestMs;
-server.listen(port);
+  server.requestTimeout = requestMs;
+  return server.listen(at);
+}
+
+const servers = [listen(port, false), listen(buildsPort, true)];
 process.on('SIGTERM', () => {
-  server.close(() => process.exit(0));
-  server.closeIdleConnections();
+  const closed = servers.map((server) => {
+    server.closeIdleConnections();
+    return new Promise((done) => server.close(done));
+  });
+  void Promise.all(closed).then(() => process.exit(0));
 });

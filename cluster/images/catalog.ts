@@ -1,9 +1,9 @@
 // The images that the node builds for itself, under their names on Docker Hub.
-import { copyFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { copyFile, mkdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { binary } from '../binaries/build.ts';
 import { recipeOf, type Part } from '../binaries/recipes.ts';
-import { folderKey } from '../files.ts';
+import { contentKey } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { debian, nodeImage, python } from './languages/makers.ts';
@@ -31,6 +31,9 @@ function infrastructure(part: Part, repository: string, tag: string): ImageRecip
     fill: copyBinaries(part, part),
   };
 }
+
+/** What the git server is made of, at the same paths in its image. */
+export const gitServerFiles = ['cluster/git-server/server.ts', 'lib/git/read-token.ts'];
 
 /** Each comes after its base images. */
 export const images: readonly ImageRecipe[] = [
@@ -88,9 +91,13 @@ export const images: readonly ImageRecipe[] = [
     folder: 'git-server',
     bases: ['node-24'],
     parts: [],
-    key: () => folderKey(join(paths.root, 'cluster', 'git-server')),
+    key: async () =>
+      contentKey(await Promise.all(gitServerFiles.map((file) => readFile(join(paths.root, file), 'utf8')))),
     fill: async (context) => {
-      await copyFile(join(paths.root, 'cluster', 'git-server', 'server.ts'), join(context, 'server.ts'));
+      for (const file of gitServerFiles) {
+        await mkdir(join(context, 'srv', dirname(file)), { recursive: true });
+        await copyFile(join(paths.root, file), join(context, 'srv', file));
+      }
     },
   },
   ...onDemand,

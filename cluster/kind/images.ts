@@ -3,6 +3,7 @@ import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildProgress } from '../images/build.ts';
+import { gitServerFiles } from '../images/catalog.ts';
 import { paths } from '../paths.ts';
 import { noReport, type Report } from '../steps.ts';
 import { docker, ensurePulled } from './docker.ts';
@@ -68,7 +69,14 @@ async function publishFrom(
 }
 
 export async function publishGitServer(): Promise<PublishedImage> {
-  return await publishFrom('git-server', { '.': 'images/git-server', 'server.ts': 'git-server/server.ts' }, []);
+  return await publishFrom(
+    'git-server',
+    {
+      '.': 'images/git-server',
+      ...Object.fromEntries(gitServerFiles.map((file) => [`srv/${file}`, join('..', file)])),
+    },
+    [],
+  );
 }
 
 /** What the image of the node's network is made of: paths in the image, and below `cluster/`. */

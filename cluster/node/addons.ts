@@ -128,26 +128,26 @@ export async function installGateway(
  * The password for pushing to the git server, made once. The one in the cluster takes precedence, so that two checkouts
  * can share one cluster.
  */
-async function gitPassword(kubectl: Kubectl): Promise<string> {
-  const encoded = await kubectl([
-    'get',
-    'secret',
-    'git-password',
-    '-n',
-    'moorage-git',
-    '--ignore-not-found',
-    '-o',
-    'jsonpath={.data.password}',
-  ]);
-  const known =
-    encoded === '' ? (await readText(paths.gitPassword))?.trim() : Buffer.from(encoded, 'base64').toString();
+async function ensureGitPassword(kubectl: Kubectl): Promise<string> {
+  const known = (await readGitSecret(kubectl, 'password')) ?? (await readText(paths.gitPassword))?.trim();
   const password = known ?? randomBytes(18).toString('base64url');
   await writeText(paths.gitPassword, `${password}\n`, 0o600);
   return password;
 }
 
+/** A value of the git server's Secret; undefined if there is none yet. */
+async function readGitSecret(kubectl: Kubectl, key: string): Promise<string | undefined> {
+  const secret = ['secret', 'git-password', '-n', 'moorage-git', '--ignore-not-found'];
+  const encoded = await kubectl(['get', ...secret, '-o', `jsonpath={.data.${key}}`]);
+  return encoded === '' ? undefined : Buffer.from(encoded, 'base64').toString();
+}
+
+/** Installs the git server; what makes the tokens to read from it is given to the operator too. */
 export async function installGitServer(kubectl: Kubectl, image: string): Promise<undefined> {
-  await applySecret(kubectl, 'moorage-git', 'git-password', 'Opaque', { password: await gitPassword(kubectl) });
+  const readSecret = (await readGitSecret(kubectl, 'readSecret')) ?? randomBytes(36).toString('base64url');
+  const password = await ensureGitPassword(kubectl);
+  await applySecret(kubectl, 'moorage-git', 'git-password', 'Opaque', { password, readSecret });
+  await applySecret(kubectl, 'moorage-system', 'moorage-git-read', 'Opaque', { secret: readSecret });
   await applyFile(kubectl, manifest('git-server'), { 'IMAGE:git-server': image });
   await waitForRollout(kubectl, 'moorage-git', 'git', patienceSeconds);
   return undefined;

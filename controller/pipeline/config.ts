@@ -17,6 +17,10 @@ const environment = z.object({
     })
     .pipe(pipelineInput),
   MOORAGE_PUSH_TOKEN: z.string().optional().describe('Opens the repositories of this app at the registry proxy.'),
+  MOORAGE_GIT_TOKEN: z
+    .string()
+    .optional()
+    .describe('Reads the repository of this app on its git server; for the clone alone.'),
   MOORAGE_WORKSPACE: z.string().startsWith('/').default(workspace.root),
   MOORAGE_BUILDKIT_ROOT: z.string().startsWith('/').default('/var/lib/buildkit'),
 });
@@ -35,6 +39,7 @@ export interface PipelineConfig {
   readonly input: PipelineInput;
   readonly paths: WorkspacePaths;
   readonly pushToken?: string | undefined;
+  readonly gitToken?: string | undefined;
 }
 
 /** Where the termination message goes; /dev/termination-log but in tests. */
@@ -55,6 +60,7 @@ export function readPipelineConfig(variables: NodeJS.ProcessEnv = process.env): 
     input: { ...read.MOORAGE_PIPELINE, path: plainPath(read.MOORAGE_PIPELINE.path) },
     paths: pathsBelow(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT),
     pushToken: read.MOORAGE_PUSH_TOKEN,
+    gitToken: read.MOORAGE_GIT_TOKEN,
   };
 }
 

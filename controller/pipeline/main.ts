@@ -41,7 +41,8 @@ async function loadStage(stage: PipelineContainer): Promise<RunStage> {
   switch (stage) {
     case 'clone': {
       const { clone } = await import('./clone/clone.ts');
-      return ({ input, paths }) => withGate(paths, 'clone', () => clone(input, paths, say, stop.signal));
+      return ({ input, paths, gitToken }) =>
+        withGate(paths, 'clone', () => clone(input, paths, { say, gitToken, signal: stop.signal }));
     }
     case 'review': {
       const { review } = await import('./review/review.ts');

@@ -90,10 +90,14 @@ export function shorten(each: Finding, budget: number): Finding {
   return finding.parse(short);
 }
 
-/** The token for the registry, and what the installation or the author gave to the build under the name of a secret. */
-export function createPipelineMask({ input, pushToken }: Pick<PipelineConfig, 'input' | 'pushToken'>): SecretMask {
+/** Masks the tokens for registry and git server, and what was given to the build under the name of a secret. */
+export function createPipelineMask({
+  input,
+  pushToken,
+  gitToken,
+}: Pick<PipelineConfig, 'input' | 'pushToken' | 'gitToken'>): SecretMask {
   const given = [...input.build.env, ...input.build.args].filter(({ name }) => isSecretName(name));
-  return createSecretMask({ values: [pushToken, ...given.map(({ value }) => value)] });
+  return createSecretMask({ values: [pushToken, gitToken, ...given.map(({ value }) => value)] });
 }
 
 /** The texts of a message; identifiers, digests and addresses stay as they are. */

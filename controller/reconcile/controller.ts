@@ -27,7 +27,7 @@ import type { Space } from '../space/space.ts';
 import { appMetrics, buildMetrics } from './metrics.ts';
 import { createReconciler } from './reconcile.ts';
 import type { InstallationConfig } from './installation-config.ts';
-import { resolveRevision } from '../steps/source/revision.ts';
+import { resolveRevision, type RevisionQuery } from '../steps/source/revision.ts';
 
 export interface HostedAppControllerOptions {
   readonly client: Client;
@@ -61,7 +61,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     controller.enqueue(key);
   };
   const polls = createBackgroundLookups({
-    run: resolveRevision,
+    run: (query: RevisionQuery) => resolveRevision(query, options.config.gitReadSecret),
     group: ({ repository }) => repository.host,
     limit: pollsPerHost,
     onResult,

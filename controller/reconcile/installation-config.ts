@@ -10,6 +10,8 @@ export interface InstallationConfig {
   /** Where the operator and the API are. */
   readonly systemNamespace: string;
   readonly gitHosts: GitHosts;
+  /** Makes the tokens that read repositories of the git server inside the cluster; undefined: it asks for none. */
+  readonly gitReadSecret?: string | undefined;
   readonly gateway: {
     readonly name: string;
     readonly namespace: string;

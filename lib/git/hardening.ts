@@ -64,6 +64,8 @@ export interface GitBounds {
   readonly memoryBytes?: number | undefined;
   /** Limit of each file that git writes; the kernel ends git when it tries to write more. */
   readonly fileBytes?: number | undefined;
+  /** Sent to this address and to no other. */
+  readonly credential?: { readonly url: string; readonly token: string } | undefined;
   /** Where the repository's own data is kept; default: found from the folder that git runs in. */
   readonly gitFolder?: string | undefined;
 }
@@ -94,6 +96,12 @@ export function gitEnvironment(bounds: GitBounds): Record<string, string> {
   };
 }
 
+function authorization({ credential }: GitBounds): string[] {
+  if (credential === undefined) return [];
+  const basic = Buffer.from(`moorage:${credential.token}`).toString('base64');
+  return [`http.${credential.url}.extraHeader=Authorization: Basic ${basic}`];
+}
+
 /**
  * Options of simple-git. It refuses variables and configuration that can be turned against its user; those that close a
  * door are named here, so that it lets them through.
@@ -105,6 +113,7 @@ export function simpleGitOptions(bounds: GitBounds): Partial<SimpleGitOptions> {
     config: [
       ...config,
       ...(bounds.insecure ? ['protocol.http.allow=always'] : []),
+      ...authorization(bounds),
       `http.lowSpeedLimit=${bytesPerSecond}`,
       `http.lowSpeedTime=${seconds}`,
     ],

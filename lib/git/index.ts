@@ -1,6 +1,6 @@
 // git as Moorage uses it on repositories of unknown origin: hardened, within bounds, by simple-git.
 export { createGit, type Git, type GitOptions, type GitResult, type GitRunOptions } from './git.ts';
-export { isCommitId, listReferences, type References } from './references.ts';
+export { credentialFor, isCommitId, listReferences, type References } from './references.ts';
 export {
   lookupClient,
   lookupListener,

@@ -1,6 +1,7 @@
 // Lists references of a remote repository, without fetching anything and without trusting its server.
 import type { Repository } from '../repository.ts';
 import { createGit } from './git.ts';
+import { createReadToken, repositoryPath } from './read-token.ts';
 
 const outputLimit = 1024 * 1024;
 const timeoutMs = 20_000;
@@ -14,12 +15,21 @@ export interface References {
   readonly symbolic: ReadonlyMap<string, string>;
 }
 
-/** The references of these full names, as far as the repository has them. @throws Error that says what git said. */
-export async function listReferences(repository: Repository, names: readonly string[]): Promise<References> {
+/**
+ * The references of these full names, as far as the repository has them. `readSecret` makes tokens for the git server
+ * inside the cluster.
+ * @throws Error that says what git said.
+ */
+export async function listReferences(
+  repository: Repository,
+  names: readonly string[],
+  readSecret?: string,
+): Promise<References> {
   const git = createGit({
     folder: '/',
     insecure: repository.insecure,
     slowTransfer: { bytesPerSecond: 1, seconds: 10 },
+    credential: credentialFor(repository, readSecret, new Date(Date.now() + 2 * timeoutMs)),
     memoryBytes,
   });
   let received = 0;
@@ -37,6 +47,16 @@ export async function listReferences(repository: Repository, names: readonly str
     throw new Error('the server sent more references than there is memory for');
   if (code !== 0) throw new Error(stderr.trim() === '' ? `git ended with exit code ${code}` : stderr);
   return parse(stdout);
+}
+
+/** What opens a repository of the git server inside the cluster; undefined for any other. */
+export function credentialFor(
+  { cloneUrl, insecure }: Repository,
+  secret: string | undefined,
+  expires: Date,
+): { readonly url: string; readonly token: string } | undefined {
+  if (secret === undefined || !insecure) return undefined;
+  return { url: cloneUrl, token: createReadToken(repositoryPath(cloneUrl), secret, expires) };
 }
 
 /** Lines `<commit>\t<reference>` and `ref: <reference>\tHEAD`, as `git ls-remote --symref` prints them. */

@@ -1,6 +1,6 @@
 // Attacks of authors: repositories that mean harm to the builder, the review, or whoever waits behind them.
 import { z } from 'zod';
-import { judged, type Attack } from '../attack.ts';
+import { judged, notTried, type Attack } from '../attack.ts';
 import type { Victim } from '../victim.ts';
 
 const pods = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })) });
@@ -57,6 +57,39 @@ const gitSource: Attack = {
       /build\/git-source/.test(output),
       `The build ended by ${/rule +\S+/.exec(output)?.[0] ?? 'nothing'}.`,
     );
+  },
+};
+
+/** What a step of a build sees of repositories on the git server inside the cluster: one line for each address. */
+const readOthers = `
+const addresses = process.argv.slice(1);
+for (const address of addresses)
+  await fetch(address + '/info/refs?service=git-upload-pack', { signal: AbortSignal.timeout(10_000) }).then(
+    ({ status }) => console.log('git answered ' + status),
+    () => console.log('git did not answer'),
+  );
+process.exit(1);
+`;
+
+const otherRepository: Attack = {
+  name: "a step of a build reads another app's repository on the git server of the cluster",
+  needs: 'git',
+  run: async (victim) => {
+    const { MOORAGE_GIT_INSECURE_HOSTS: hosts = '' } = await victim.environmentOf('moorage-operator');
+    const [host = ''] = hosts.split(',');
+    if (host === '') return notTried('no git server inside the cluster is allowed.');
+    // It has nothing that could run: that it was pushed is enough.
+    const other = (await victim.submit('attack-git-other', {})).output;
+    if (!other.includes('attack-git-other')) return notTried('the other repository could not be pushed.');
+    // At the port for builds, and at those that are not for them.
+    const addresses = [host, `${host}:8080`, `${host}:8081`].map((each) => `http://${each}/local/attack-git-other.git`);
+    const step = JSON.stringify(['node', '--input-type=module', '-e', readOthers, ...addresses]);
+    const { output } = await victim.submit('attack-git-reader', {
+      Dockerfile: `FROM node:24-bookworm-slim\nRUN ${step}\n`,
+    });
+    const seen: readonly string[] = output.match(/git (?:answered \d+|did not answer)/g) ?? [];
+    if (seen.length === 0) return notTried('what the step saw is not in the log.');
+    return judged(!seen.includes('git answered 200'), `From its step: ${[...new Set(seen)].join(', ')}.`);
   },
 };
 
@@ -139,4 +172,12 @@ const licence: Attack = {
   },
 };
 
-export const buildAttacks: readonly Attack[] = [staged, otherImage, gitSource, account, namesake, licence];
+export const buildAttacks: readonly Attack[] = [
+  staged,
+  otherImage,
+  gitSource,
+  otherRepository,
+  account,
+  namesake,
+  licence,
+];

@@ -16,21 +16,28 @@ import { fetchSubmodules, removeStores } from './submodules.ts';
 
 const latestTime = 4_102_444_800;
 
+export interface CloneOptions {
+  readonly say: (line: string) => void;
+  /** Reads the repository itself, and no submodule. */
+  readonly gitToken?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
 /** Fetches, measures, checks out. @throws Rejected for limits and damage, Fault for what another try may fix. */
 export async function clone(
   input: PipelineInput,
   paths: WorkspacePaths,
-  say: (line: string) => void,
-  signal?: AbortSignal,
+  { say, gitToken, signal }: CloneOptions,
 ): Promise<CloneResult> {
   process.umask(0o022);
   // Beside the author's tree, never in it.
   const gitFolder = join(paths.notes, 'git');
   for (const folder of [paths.source, gitFolder]) await rm(folder, { recursive: true, force: true });
   for (const folder of [paths.source, paths.notes]) await mkdir(folder, { recursive: true });
-  const makeGit = (options: Pick<GitOptions, 'folder' | 'gitFolder' | 'insecure'>): Git =>
+  const makeGit = (options: Pick<GitOptions, 'folder' | 'gitFolder' | 'insecure' | 'credential'>): Git =>
     createGit({ ...options, slowTransfer: { bytesPerSecond: 1024, seconds: 30 } });
-  const git = makeGit({ folder: paths.source, gitFolder, insecure: input.insecure });
+  const credential = gitToken === undefined ? undefined : { url: input.repo, token: gitToken };
+  const git = makeGit({ folder: paths.source, gitFolder, insecure: input.insecure, credential });
   say(`fetching commit ${input.commit} of ${input.repo}`);
   await fetchCommit(git, gitFolder, input, signal);
   const counter = new LimitCounter(input.limits);

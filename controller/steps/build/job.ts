@@ -1,10 +1,11 @@
 // The Job that takes one commit of an app through clone, review and build.
-import type { V1Container, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
+import type { V1Container, V1EnvVar, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/duration.ts';
 import { cacheRepository, imageRepository, imageTag } from '../../../crds/image-names.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
+import { credentialFor } from '../../../lib/git/index.ts';
 import { pushToken } from '../../../lib/push-token.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import type { Manifest, Wire } from '../../../lib/kubernetes/index.ts';
@@ -119,7 +120,7 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
     // Side by side, so that the builder is there when the review has passed: one container after another costs about a
     // second each. Who waits for whom is for pipeline/gate.ts to see to.
     containers: [
-      confinedStage('clone', { memory: cloneMemory, disk: limits.disk }),
+      withVariables(confinedStage('clone', { memory: cloneMemory, disk: limits.disk }), gitToken(config, identity)),
       confinedStage('review', reviewLimits),
       {
         name: 'build',
@@ -150,6 +151,20 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
       { name: 'layers', emptyDir: { sizeLimit: limits.disk } },
     ],
   };
+}
+
+/** A Job that waits in the queue for longer is a fault of the platform, and made again. */
+const gitTokenMs = 24 * 60 * 60_000;
+
+/** Reads the repository on the git server inside the cluster. What runs for the author does not see it. */
+function gitToken({ gitReadSecret }: InstallationConfig, { repository, queuedAt }: JobIdentity): V1EnvVar[] {
+  const expires = new Date(queuedAt.getTime() + gitTokenMs);
+  const credential = credentialFor(repository, gitReadSecret, expires);
+  return credential === undefined ? [] : [{ name: 'MOORAGE_GIT_TOKEN', value: credential.token }];
+}
+
+function withVariables(container: Wire<V1Container>, env: readonly V1EnvVar[]): Wire<V1Container> {
+  return { ...container, env: [...(container.env ?? []), ...env] };
 }
 
 /** git needs most, for the objects of the largest repository that is taken; it has ended when the others work. */

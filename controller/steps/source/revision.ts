@@ -27,7 +27,10 @@ export type RevisionResult =
   { readonly ok: true; readonly commit: string; readonly reference: string } | RevisionFailure;
 
 /** Resolves the revision. Never rejects: whatever goes wrong is a failure with a reason and a fix. */
-export async function resolveRevision({ repository, revision }: RevisionQuery): Promise<RevisionResult> {
+export async function resolveRevision(
+  { repository, revision }: RevisionQuery,
+  readSecret?: string,
+): Promise<RevisionResult> {
   if (revision !== undefined && isForeignReference(revision)) return refusedRevision(revision);
   if (isCommitId(revision)) return { ok: true, commit: revision, reference: revision };
   const names = candidates(revision);
@@ -36,6 +39,7 @@ export async function resolveRevision({ repository, revision }: RevisionQuery): 
     const references = await listReferences(
       repository,
       names.flatMap((name) => [name, `${name}^{}`]),
+      readSecret,
     );
     return choose(references, names) ?? notFound(revision);
   } catch (error) {

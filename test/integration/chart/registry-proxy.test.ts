@@ -1,9 +1,9 @@
-// The chart's registry proxy: the only pod with the registry's account, and the only way of builds to the registry.
+// What builds reach inside the cluster: the registry by its proxy, which alone has the account, and the git server.
 import assert from 'node:assert/strict';
 import { beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { environment as registryProxy } from '../../../controller/registry-proxy/config.ts';
-import { environmentOf, ofKind, render, required, type Rendered } from '../../support/chart.ts';
+import { environmentOf, named, ofKind, render, required, type Rendered } from '../../support/chart.ts';
 
 let full: Rendered[] = [];
 beforeAll(async () => {
@@ -21,6 +21,25 @@ const policy = z.looseObject({
   }),
 });
 type Policy = z.output<typeof policy>;
+
+test('the operator gets the secret of a git server that gives repositories for tokens', async () => {
+  const operator = z.looseObject({
+    spec: z.object({
+      template: z.object({ spec: z.object({ containers: z.array(z.looseObject({ env: z.array(z.unknown()) })) }) }),
+    }),
+  });
+  const variables = (objects: Rendered[]): string =>
+    JSON.stringify(
+      operator.parse(named(objects, 'Deployment', 'moorage-operator')).spec.template.spec.containers[0]?.env,
+    );
+  const expected = {
+    name: 'MOORAGE_GIT_READ_SECRET',
+    valueFrom: { secretKeyRef: { name: 'git-read', key: 'secret' } },
+  };
+  const given = await render({ ...required, git: { readTokenSecret: 'git-read' } });
+  assert.ok(variables(given).includes(JSON.stringify(expected)));
+  assert.ok(!variables(full).includes('MOORAGE_GIT_READ_SECRET'));
+});
 
 test('builds reach the registry proxy, and only that reaches the registry and has its account', () => {
   const policyOf = (name: string): Policy =>

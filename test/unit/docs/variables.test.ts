@@ -16,6 +16,7 @@ function filesIn(folder: string, extension: string): string[] {
 const internal: ReadonlySet<string> = new Set([
   'MOORAGE_BUILDKIT_ROOT',
   'MOORAGE_DEMO_ROUTER_PORT',
+  'MOORAGE_GIT_TOKEN',
   'MOORAGE_PROXY_HOST',
   'MOORAGE_PROXY_PORT',
   'MOORAGE_TERMINATION_LOG',

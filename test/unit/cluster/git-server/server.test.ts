@@ -1,4 +1,4 @@
-// The git server against real git: who may read, who may push, what is refused.
+// The git server against real git: who may read, who may push, what is refused. Builds read as the pipeline does.
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,6 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
+import { fetchCommit } from '../../../../controller/pipeline/clone/fetch.ts';
+import { resolveRevision } from '../../../../controller/steps/source/revision.ts';
+import { createGit } from '../../../../lib/git/index.ts';
+import { createReadToken } from '../../../../lib/git/read-token.ts';
+import { parseRepository } from '../../../../lib/repository.ts';
 import { CommandError, run } from '../../../../cluster/shell.ts';
 import { answers, probe } from '../../../../cluster/node/daemons/probe.ts';
 import { waitFor } from '../../../../cluster/wait.ts';
@@ -17,6 +22,9 @@ const folder = await mkdtemp(join(tmpdir(), 'moorage-git-'));
 const work = join(folder, 'work');
 let server: ChildProcess;
 let base = '';
+/** Where builds and the operator read. */
+let builds = '';
+const readSecret = 'secret-of-the-git-server-0123456789-abcdef';
 
 const git = (...args: string[]): Promise<string> =>
   run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b.test', ...args], {
@@ -25,18 +33,23 @@ const git = (...args: string[]): Promise<string> =>
 
 beforeAll(async () => {
   const port = await freePort();
+  const buildsPort = await freePort();
   await writeFile(join(folder, 'password'), 'secret\n');
+  await writeFile(join(folder, 'readSecret'), `${readSecret}\n`);
   const env = {
     ...process.env,
     PORT: String(port),
     REPOSITORIES: join(folder, 'repositories'),
     PASSWORD_FILE: join(folder, 'password'),
+    BUILDS_PORT: String(buildsPort),
+    READ_SECRET_FILE: join(folder, 'readSecret'),
   };
   server = spawn(process.execPath, [join(import.meta.dirname, '../../../../cluster/git-server/server.ts')], {
     env,
     stdio: 'inherit',
   });
   base = `http://127.0.0.1:${port}`;
+  builds = `http://localhost:${buildsPort}`;
   await waitFor('the git server', () => answers(`${base}/healthz`), { seconds: 20, every: 20 });
   await git('init', '--quiet', '--initial-branch=main', work);
   await writeFile(join(work, 'file'), 'hello');
@@ -69,6 +82,55 @@ test('a push without the password, or with another, is refused and makes nothing
   assert.equal(refused.status, 401);
   assert.match(refused.body, /\.moorage\/git-password/);
   assert.equal((await probe(`${base}/local/none.git/info/refs?service=git-upload-pack`)).status, 404);
+});
+
+/** Fetches a commit as the clone of a pipeline does, with a token. */
+async function fetchAsBuild(name: string, commit: string, token: string | undefined): Promise<string> {
+  const url = `${builds}/local/${name}`;
+  const store = await mkdtemp(join(folder, 'store-'));
+  const credential = token === undefined ? undefined : { url, token };
+  const slowTransfer = { bytesPerSecond: 1, seconds: 10 };
+  const own = createGit({ folder: store, gitFolder: store, insecure: true, slowTransfer, credential });
+  const limits = { repositoryBytes: 1_000_000, files: 10, fileBytes: 1_000_000 };
+  return fetchCommit(own, store, { repo: url, commit, limits }).then(
+    () => 'fetched',
+    (error: unknown) => String(error),
+  );
+}
+
+test('attack: a build reads its own repository with its token, and no other', async () => {
+  await git('-C', work, 'push', '--quiet', `${withPassword('secret')}/local/other.git`, 'main');
+  const commit = (await git('-C', work, 'rev-parse', 'HEAD')).trim();
+  const later = new Date(Date.now() + 60_000);
+  const own = createReadToken('local/app', readSecret, later);
+  assert.equal(await fetchAsBuild('app', commit, own), 'fetched');
+  const refused: readonly (readonly [name: string, token: string | undefined])[] = [
+    ['app', undefined],
+    ['other', own],
+    ['app', createReadToken('local/app', readSecret, new Date(Date.now() - 1_000))],
+    ['app', createReadToken('local/app', readSecret.toUpperCase(), later)],
+    ['app', own.replace(/^1\.\d+/, '1.9999999999')],
+    ['app', 'secret'],
+  ];
+  for (const [name, token] of refused)
+    assert.match(await fetchAsBuild(name, commit, token), /could not read Username|Authentication failed|401/, token);
+  const push = await fetch(`${builds}/local/app.git/info/refs?service=git-receive-pack`, {
+    headers: { authorization: `Basic ${Buffer.from('x:secret').toString('base64')}` },
+  });
+  assert.equal(push.status, 403);
+});
+
+test('the operator asks for the newest commit of any repository with the secret, and without it of none', async () => {
+  const host = new URL(builds).host;
+  const repository = parseRepository(`${builds}/local/app`, { allowed: [host], insecure: [host] });
+  const commit = (await git('-C', work, 'rev-parse', 'HEAD')).trim();
+  assert.deepEqual(await resolveRevision({ repository }, readSecret), {
+    ok: true,
+    commit,
+    reference: 'refs/heads/main',
+  });
+  const refused = await resolveRevision({ repository });
+  assert.equal(refused.ok ? 'found' : refused.reason, 'RepositoryNotFound');
 });
 
 test('an answer does not begin before its request has ended', async () => {

@@ -8,6 +8,7 @@ import { buildInputs } from '../../../../../controller/steps/build/inputs.ts';
 import type { HostedApp } from '../../../../../crds/hosted-app.ts';
 import { cacheRepository, imageRepository } from '../../../../../crds/image-names.ts';
 import { annotations, labels } from '../../../../../crds/names.ts';
+import { canRead } from '../../../../../lib/git/read-token.ts';
 import { pushToken } from '../../../../../lib/push-token.ts';
 import { parseRepository } from '../../../../../lib/repository.ts';
 import { app, config, first, now } from '../../../../support/operator/scenario.ts';
@@ -54,6 +55,40 @@ test('names in the registry are paths of the registry, and an image is never a c
     for (const each of [imageRepository({ name, uid }), cacheRepository({ name, uid })]) assert.match(each, repository);
     assert.ok(imageName(config, withMeta({ name, uid })).startsWith('registry.test/apps/'));
   }
+});
+
+test('only the clone is given a token for the git server inside the cluster, and that of its own repository', () => {
+  const secret = 'secret-of-the-git-server-0123456789-abcdef';
+  const host = 'git.moorage-git.svc.cluster.local';
+  const local: typeof config = {
+    ...config,
+    gitReadSecret: secret,
+    gitHosts: { allowed: [host, 'github.com'], insecure: [host] },
+  };
+  const tokens = (repo: string, installation = local): (string | undefined)[] => {
+    const repository = parseRepository(repo, local.gitHosts);
+    const identity = {
+      name: 'job',
+      commit: first,
+      inputs: buildInputs(app()),
+      number: 1,
+      queuedAt: now,
+      reason: 'first',
+    };
+    const { containers } = podOf(pipelineJob(app(), installation, { ...identity, repository }));
+    return containers.map(({ env = [] }) => env.find(({ name }) => name === 'MOORAGE_GIT_TOKEN')?.value);
+  };
+  const [clone = '', ...others] = tokens(`http://${host}/local/hello`);
+  assert.deepEqual(others, [undefined, undefined]);
+  assert.ok(canRead(clone, 'local/hello', secret, now));
+  assert.ok(!canRead(clone, 'local/other', secret, now));
+  assert.ok(!canRead(clone, 'local/hello', secret, new Date(now.getTime() + 25 * 60 * 60_000)));
+  assert.deepEqual(tokens('https://github.com/owner/hello'), [undefined, undefined, undefined]);
+  assert.deepEqual(tokens(`http://${host}/local/hello`, { ...local, gitReadSecret: undefined }), [
+    undefined,
+    undefined,
+    undefined,
+  ]);
 });
 
 test('a pipeline has no account at the registry: only its builder gets a token, and that of its own app', () => {
