@@ -25,11 +25,12 @@ export class RemovalRefused extends Error {
 
 const tagList = z.object({ tags: z.array(z.string()).nullish() });
 const descriptor = z.object({ digest: z.string(), size: z.int().min(0) });
-const manifest = z.object({
-  config: descriptor.optional(),
-  layers: z.array(descriptor).default([]),
-  manifests: z.array(descriptor).default([]),
-});
+/** Programs in Go write an empty list as null: an image FROM scratch may have no layer. */
+const descriptors = z
+  .array(descriptor)
+  .nullish()
+  .transform((list) => list ?? []);
+const manifest = z.object({ config: descriptor.optional(), layers: descriptors, manifests: descriptors });
 const accept = [
   'application/vnd.oci.image.manifest.v1+json',
   'application/vnd.oci.image.index.v1+json',

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { spaceMetrics } from '../../../../../controller/space/metrics.ts';
 import { createPruner, type Pruner, type PruneSubject } from '../../../../../controller/space/registry/pruner.ts';
@@ -13,14 +13,14 @@ import { at, first, job } from '../../../../support/operator/scenario.ts';
 
 const digest = (number: number): string => `sha256:${String(number).repeat(64)}`;
 const uid = '0a1b2c3d-0000-4000-8000-000000000000';
-const state = { status: 200, asked: [] as string[] };
+const state = { status: 200, asked: [] as string[], layers: [{ digest: digest(8), size: 10 }] as object[] | null };
 const proxy = createServer(({ method = '', url = '' }, response) => {
   state.asked.push(`${method} ${url.replace(`.${uid}`, '')}`);
   const number = /build-(\d)$/.exec(url)?.[1] ?? '0';
   response.setHeader('docker-content-digest', digest(Number(number)));
   response.statusCode = method === 'DELETE' ? state.status : 200;
   const tags = url.includes('/apps/') ? ['build-1', 'build-2'] : [];
-  response.end(JSON.stringify(url.endsWith('/tags/list') ? { tags } : { layers: [{ digest: digest(8), size: 10 }] }));
+  response.end(JSON.stringify(url.endsWith('/tags/list') ? { tags } : { layers: state.layers }));
 });
 let url = '';
 beforeAll(async () => {
@@ -135,4 +135,20 @@ test('a deleted app is held for a registry that fails, but not for ever, and not
   assert.equal(await pruner.empty(app(1), signal), true);
   state.status = 202;
   assert.equal(await pruner.empty(app(1), signal), true);
+});
+
+test('an image without a layer, such as one FROM scratch, is removed with its app', async () => {
+  state.layers = null;
+  onTestFinished(() => {
+    state.layers = [{ digest: digest(8), size: 10 }];
+  });
+  const pruner = prunerOf([]);
+  assert.equal(
+    await pruner.empty(
+      { metadata: { name: 'hello', namespace: 'moorage-apps', uid } } as never,
+      AbortSignal.timeout(5_000),
+    ),
+    true,
+  );
+  assert.equal(removals().length, 2);
 });
