@@ -122,3 +122,35 @@ test('the margin of a call whose process ended is given back, and not looked up'
   assert.deepEqual(await budgetOf(key), { limit, used: 0n, held: 0n });
   assert.equal((await sample.ledger.counts()).pending, pending);
 });
+
+test('margins of a comparison are reserved together with it: the daily limit of a key covers all of them or none', async () => {
+  const key = 'sk-of-a-whole-comparison-12345678';
+  const costly = await sampleModels({
+    environment: {
+      MOORAGE_ROUTER_URL: router.url,
+      MOORAGE_PRICES: JSON.stringify(prices.map((version) => ({ ...version, free: [] }))),
+      MOORAGE_KEY_LIMIT_USD: '0.002',
+    },
+  });
+  const compare = (maxTokens: number): Promise<Response> =>
+    costly.request(
+      '/api/compare',
+      json(
+        { prompt: 'Hello', models: ['beta-K3', 'beta-K3-codex', 'epsilon-3.5-flash'], max_tokens: maxTokens },
+        { authorization: `Bearer ${key}` },
+      ),
+    );
+  const spent = (): Promise<Budget> =>
+    costly.ledger.budget({ account: keyAccount(keyedHash(`key:${key}`, 'salt')), limit });
+  // Half of up to $0.005 a model.
+  const refused = await compare(2_000);
+  const { detail } = z.looseObject({ detail: z.string() }).parse(await refused.json());
+  assert.equal(refused.status, 402);
+  assert.match(detail, /^This call costs \$0\.0075\d*\. You have \$0\.002 of your \$0\.002 daily limit/);
+  assert.deepEqual(await spent(), { limit, used: 0n, held: 0n });
+  assert.deepEqual(await costly.ledger.counts(), { open: 0, pending: 0, abandoned: 0 });
+  const answered = await compare(400);
+  assert.equal(answered.status, 200);
+  assert.equal((await answered.text()).match(/"charged_usd":0\.0005/g)?.length, 3);
+  await costly.stop();
+});
