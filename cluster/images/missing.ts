@@ -10,7 +10,7 @@ import { serviceImages, servicesOnDemand } from './services.ts';
 export async function missingImages(coming: readonly ImageRecipe[]): Promise<string[]> {
   const built = new Set(coming.flatMap(namesOf));
   const absent = baseImages.filter((image) => !built.has(image));
-  const there = await Promise.all(absent.map((image) => digestOf(image)));
+  const there = await Promise.all(absent.map((image) => findDigest(image)));
   return absent.filter((_, index) => there[index] === undefined);
 }
 
@@ -28,7 +28,7 @@ export async function offeredServices(coming: readonly ImageRecipe[]): Promise<s
     servicesOnDemand.map(async (image) => {
       const [reference = ''] = namesOf(image);
       const isComing = coming.some((each) => each.name === image.name);
-      const digest = isComing ? undefined : await digestOf(reference);
+      const digest = isComing ? undefined : await findDigest(reference);
       if (digest !== undefined) return `services.images.${image.name}=${reference}@${digest}`;
       return `services.images.${image.name}=${isComing ? await taggedReference(image.name) : ''}`;
     }),
@@ -36,7 +36,7 @@ export async function offeredServices(coming: readonly ImageRecipe[]): Promise<s
   return offers;
 }
 
-async function digestOf(image: string): Promise<string | undefined> {
+async function findDigest(image: string): Promise<string | undefined> {
   // The node's registry has those of other registries under the same paths.
   const [name = '', tag = 'latest'] = image.replace(/^[^/]+\.[^/]+\//, '').split(':');
   const repository = name.includes('/') ? name : `library/${name}`;
