@@ -22,7 +22,7 @@ export interface Chosen {
   /** Why the pods of the wanted release cannot serve, if they cannot. */
   readonly failing: Extract<Outcome, { kind: 'stalled' }> | undefined;
   readonly halt: Halt | undefined;
-  /** The wanted release is tried beside the one that serves. */
+  /** The wanted release is tried while the other one serves. */
   readonly trial: Trial | undefined;
 }
 
@@ -70,7 +70,7 @@ function withCurrent(course: Course, current: Release): Course {
   };
 }
 
-/** What fails in a trial and may pass by itself is said while the trial goes on. */
+/** What fails in a trial and may pass by itself is said during the trial. */
 function withFailure(trial: Trial, failing: Chosen['failing']): Trial {
   if (failing?.rejection === undefined) return trial;
   return { ...trial, outcome: stalled(reasonOfRule(failing.rejection.rule), failing.rejection) };

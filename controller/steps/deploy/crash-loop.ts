@@ -13,7 +13,7 @@ import type { Release } from './template.ts';
 const halt = z.object({
   template: z.string(),
   rejection: status.shape.rejection.unwrap(),
-  /** It failed beside the release that serves, and never replaced it. */
+  /** It failed while another release served, and never replaced it. */
   inTrial: z.boolean().optional(),
 });
 
@@ -40,11 +40,11 @@ export interface Attempts {
   readonly pods: readonly Pod[];
   /** Hash of the wanted release's template. */
   readonly hash: string;
-  /** There is another release to run. `better`: also in place of a wanted one that was ready before. */
+  /** There is another release to run. `better`: also instead of a wanted one that was ready before. */
   readonly fallback: 'none' | 'any' | 'better';
   /** The old pod ends before the new one starts, so nothing serves while a release that was never ready is tried. */
   readonly isRecreated: boolean;
-  /** Its pods run beside the release that serves. */
+  /** Its pods run while another release serves. */
   readonly inTrial: boolean;
   /** Why its pods cannot serve, if they cannot. */
   readonly rejection: Rejection | undefined;

@@ -3,7 +3,7 @@
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { stalled, type Draft, type Outcome } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { commitAndImageOf, diagnose, lastRunMs, templateOf, type Expectation } from './pods.ts';
+import { readCommitAndImage, diagnose, lastRunMs, templateOf, type Expectation } from './pods.ts';
 import { findRecord, servedMs } from './releases.ts';
 import { reasonOfRule } from './rollout.ts';
 
@@ -65,5 +65,5 @@ function isOver(snapshot: Snapshot, draft: Draft, hash: string): boolean {
 
 function runningRecord({ pods }: Snapshot, draft: Draft, hash: string): ReturnType<typeof findRecord> {
   const pod = pods.find((each) => templateOf(each) === hash);
-  return pod === undefined ? undefined : findRecord(draft, commitAndImageOf(pod));
+  return pod === undefined ? undefined : findRecord(draft, readCommitAndImage(pod));
 }

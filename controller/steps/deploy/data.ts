@@ -70,7 +70,7 @@ export function hasData({ spec }: Pick<HostedApp, 'spec'>): boolean {
   return spec.run.volumes.length > 0 || spec.services.length > 0;
 }
 
-/** A claim or Secret: like a child of the app, with whose data it is in place of an owner. */
+/** A claim or Secret: like a child of the app, whose data it is, but without an owner. */
 export function keptObject(app: HostedApp, manifest: Manifest): Manifest {
   const { ownerReferences: _, ...metadata } = manifest.metadata;
   return { ...manifest, metadata: { ...metadata, labels: { ...metadata.labels, [labels.data]: dataIdentity(app) } } };

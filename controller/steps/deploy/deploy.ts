@@ -27,7 +27,7 @@ import { generatedSecrets } from './generated-secrets.ts';
 import { modelsSecret } from './models.ts';
 import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './objects.ts';
 import { stoppedForDisk, type Course } from './over-disk.ts';
-import { commitAndImageOf, findCrashTime, isReady, restartsOf, templateOf } from './pods.ts';
+import { readCommitAndImage, findCrashTime, isReady, restartsOf, templateOf } from './pods.ts';
 import { findRecord, recordReleases } from './releases.ts';
 import { judgeRollout } from './rollout.ts';
 import { endServices, keepServices } from './services/services.ts';
@@ -260,7 +260,7 @@ function recordServed(snapshot: Snapshot, draft: Draft): void {
   if (draft.url === undefined || isResting(draft.idle)) return;
   const serving = snapshot.pods
     .filter((pod) => isReady(pod) && !isLooping(draft, templateOf(pod)))
-    .map(commitAndImageOf);
+    .map(readCommitAndImage);
   const { served } = draft;
   if (serving.some((release) => release.image === served?.image && release.commit === served.commit)) return;
   const next = serving[0];

@@ -13,20 +13,20 @@ const key = 'value';
 
 /** A Secret for each such variable, created once and never read or changed: it outlives whatever it was made of. */
 export function generatedSecrets(app: HostedApp, config: InstallationConfig): Manifest[] {
-  return variablesOf(app).map((name) => secretOf(app, name, config.run.services.passwordSecret));
+  return listVariables(app).map((name) => secretOf(app, name, config.run.services.passwordSecret));
 }
 
 /** Their names. */
 export function generatedSecretNames(app: HostedApp): string[] {
-  return variablesOf(app).map((name) => nameOf(app, name));
+  return listVariables(app).map((name) => nameOf(app, name));
 }
 
 /** Their values, as they are when their Secrets are made. */
 export function generatedValues(app: HostedApp, secret: string): string[] {
-  return variablesOf(app).map((name) => valueOf(app, name, secret));
+  return listVariables(app).map((name) => valueOf(app, name, secret));
 }
 
-function variablesOf(app: HostedApp): string[] {
+function listVariables(app: HostedApp): string[] {
   return app.spec.run.env.filter(({ value }) => generatedSecret.test(value)).map(({ name }) => name);
 }
 

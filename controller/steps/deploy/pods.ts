@@ -36,7 +36,7 @@ export function templateOf(pod: Pod): string | undefined {
 }
 
 /** Image and commit that a pod was made from. */
-export function commitAndImageOf(pod: Pod): { image: string; commit: string } {
+export function readCommitAndImage(pod: Pod): { image: string; commit: string } {
   return {
     image: pod.metadata.annotations?.[annotations.image] ?? '',
     commit: pod.metadata.annotations?.[annotations.commit] ?? '',
@@ -202,14 +202,14 @@ function crashed(status: ContainerStatus): Rejection | undefined {
       : `crashed with exit code ${ended.exitCode}${why}`;
   return {
     rule: 'run/crashed',
-    ...positionOf(ended),
+    ...findPosition(ended),
     message: `The app ${how} (${restarts(status.restartCount)}).${wordsOf(ended)}`,
     fix: fixFor(ended),
     ...logOf(status),
   };
 }
 
-function positionOf({ exitCode, message = '' }: Termination): { file?: string; line?: number } {
+function findPosition({ exitCode, message = '' }: Termination): { file?: string; line?: number } {
   return exitCode === 0 ? {} : (findCrashPosition(clean(message)) ?? {});
 }
 

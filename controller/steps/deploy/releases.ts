@@ -7,7 +7,7 @@ import { timestamp } from '../../objects/timestamp.ts';
 import type { Draft } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { isOutOfDisk } from '../build/over-limits.ts';
-import { commitAndImageOf, findCrashTime, isReady, runningSince } from './pods.ts';
+import { readCommitAndImage, findCrashTime, isReady, runningSince } from './pods.ts';
 import type { Release } from './template.ts';
 
 /**
@@ -35,11 +35,12 @@ export function recordReleases(snapshot: Snapshot, draft: Draft, wanted: Release
 
 function observeReleases(snapshot: Snapshot, draft: Draft, wanted: Release): ReleaseRecord[] {
   const { pods, now, deployment } = snapshot;
-  const known = new Map(knownRecords(snapshot, draft).map((record) => [keyOf(record), record]));
-  const byRelease = Map.groupBy(pods, (pod) => keyOf(commitAndImageOf(pod)));
+  const known = new Map(knownRecords(snapshot, draft).map((record) => [releaseKey(record), record]));
+  const byRelease = Map.groupBy(pods, (pod) => releaseKey(readCommitAndImage(pod)));
   for (const release of [wanted, ...notedReleases(deployment)].filter((each) => each !== undefined)) {
-    const own = byRelease.get(keyOf(release)) ?? [];
-    if (!known.has(keyOf(release)) && own.some(isReady)) known.set(keyOf(release), createRecord(release, own, now));
+    const own = byRelease.get(releaseKey(release)) ?? [];
+    if (!known.has(releaseKey(release)) && own.some(isReady))
+      known.set(releaseKey(release), createRecord(release, own, now));
   }
   return [...known].map(([key, record]) => observe(record, byRelease.get(key) ?? [], snapshot));
 }
@@ -88,12 +89,12 @@ export function toRelease({ image, commit, port, settings, attempt }: Release): 
 
 type Identity = Pick<Release, 'image' | 'commit'>;
 
-function keyOf({ image, commit }: Identity): string {
+function releaseKey({ image, commit }: Identity): string {
   return `${image} ${commit}`;
 }
 
 function isSame(one: Identity, other: Identity): boolean {
-  return keyOf(one) === keyOf(other);
+  return releaseKey(one) === releaseKey(other);
 }
 
 /** The better one first. */

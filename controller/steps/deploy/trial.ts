@@ -1,4 +1,4 @@
-// Starts a new image once beside the old one before it replaces it: an app with a volume cannot run both on its data.
+// Starts a new image once while the old one still serves, before it replaces it: an app with a volume cannot run both on its data.
 import type { V1PodTemplateSpec } from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, labels, trialComponent } from '../../../crds/names.ts';
@@ -58,7 +58,7 @@ export function planTrial({ snapshot, draft, wanted, target, expected }: TrialIn
     return undefined;
   }
   const held = own.map(holdUp).find((found) => found !== undefined);
-  const message = `Commit ${short(wanted.commit)} is started beside commit ${short(current.commit)}, without its data, before it replaces it${held === undefined ? '' : `; ${held}`}.`;
+  const message = `Commit ${short(wanted.commit)} is started next to commit ${short(current.commit)}, without its data, before it replaces it${held === undefined ? '' : `; ${held}`}.`;
   const times = own.flatMap((pod) => startsUntil(pod, expected, now) ?? []);
   return { current, manifest, outcome: waiting('Trying', message, Math.min(roomMs, ...times)) };
 }
@@ -130,7 +130,7 @@ function trialDeployment(app: HostedApp, template: Wire<V1PodTemplateSpec>): Man
   };
 }
 
-/** The same pod with empty folders in place of the volumes. */
+/** The same pod with empty folders instead of the volumes. */
 function toTrial({ metadata, spec }: Wire<V1PodTemplateSpec>): Wire<V1PodTemplateSpec> {
   return {
     metadata: {

@@ -14,7 +14,7 @@ import {
   type Outcomes,
   type StepResult,
 } from '../../reconcile/outcome.ts';
-import { commitAndImageOf, isReady } from '../deploy/pods.ts';
+import { readCommitAndImage, isReady } from '../deploy/pods.ts';
 import { publishedAtRest } from '../deploy/idle/keep.ts';
 import { replicasOf } from '../deploy/objects.ts';
 import { appHost, appUrl } from '../../../crds/app-url.ts';
@@ -49,7 +49,7 @@ export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes):
 function publish(snapshot: Snapshot, draft: Draft, url: string): StepResult {
   const release = snapshot.pods
     .filter(isReady)
-    .map(commitAndImageOf)
+    .map(readCommitAndImage)
     .find((ready) => isSame(ready, draft.built));
   if (release === undefined)
     return { outcomes: { Published: waiting('Confirming', 'Waiting for a replica to become ready.') } };
