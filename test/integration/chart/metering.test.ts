@@ -33,20 +33,23 @@ test('the API lets in the gateway with requests and access logs, the operator wi
       { protocol: 'TCP', port: 9090 },
     ],
   };
-  const operator = {
+  const component = (name: string): object => ({
     from: [
       {
         podSelector: {
           matchLabels: {
             'app.kubernetes.io/name': 'moorage',
             'app.kubernetes.io/instance': 'moorage',
-            'app.kubernetes.io/component': 'operator',
+            'app.kubernetes.io/component': name,
           },
         },
       },
     ],
     ports: [{ protocol: 'TCP', port: 9090 }],
-  };
+  });
+  const operator = component('operator');
+  // It asks the operator for repositories.
+  const api = component('api');
   const apps = {
     from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-apps' } } }],
     ports: [{ protocol: 'TCP', port: 8081 }],
@@ -57,11 +60,14 @@ test('the API lets in the gateway with requests and access logs, the operator wi
   };
   assert.deepEqual(
     [ingress(plain, 'moorage-api'), ingress(plain, 'moorage-operator')],
-    [[gateway, operator, apps], []],
+    [[gateway, operator, apps], [api]],
   );
   assert.deepEqual(
     [ingress(full, 'moorage-api'), ingress(full, 'moorage-operator')],
-    [[gateway, operator, apps, metrics], [metrics]],
+    [
+      [gateway, operator, apps, metrics],
+      [api, metrics],
+    ],
   );
 });
 

@@ -17,7 +17,8 @@ const scripts = z.looseObject({ data: z.looseObject({ setup: z.string(), teardow
 
 function scriptOf(name: 'setup' | 'teardown', sized: 'yes' | 'no'): string {
   const manifest = readFileSync('cluster/manifests/storage.yaml', 'utf8');
-  const text = fillIn(manifest, { 'IMAGE:local-path-provisioner': 'x', VOLUMES: folder, SIZED: sized, CONFIG: '' });
+  const images = { 'IMAGE:local-path-provisioner': 'x', 'IMAGE:debian-bookworm': 'x' };
+  const text = fillIn(manifest, { ...images, VOLUMES: folder, SIZED: sized, CONFIG: '' });
   const found = parseAllDocuments(text)
     .map((document) => scripts.safeParse(document.toJS()))
     .find(({ success }) => success);

@@ -174,7 +174,14 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const signal = (name: 'SIGSTOP' | 'SIGCONT'): void => {
     const { pid } = server;
     if (pid === undefined) return;
-    for (const id of [pid, ...childrenOf(pid)]) process.kill(id, name);
+    for (const id of [pid, ...childrenOf(pid)]) {
+      try {
+        process.kill(id, name);
+      } catch (error) {
+        // It has ended since it was listed.
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
   };
   const atExit = (): void => void server.kill('SIGQUIT');
   process.once('exit', atExit);
