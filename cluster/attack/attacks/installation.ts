@@ -175,13 +175,27 @@ const held: Attack = {
 
 const minimumHstsSeconds = 30 * 24 * 3_600;
 
+/** What the address answers without TLS; undefined: nothing but a way to https. */
+async function findPlainAnswer(victim: Victim): Promise<string | undefined> {
+  const plain = new URL(`http://${victim.baseUrl.hostname}/`);
+  try {
+    const { status, headers } = await victim.ask(plain);
+    const isRedirected = status >= 300 && status < 400 && String(headers['location']).startsWith('https://');
+    return isRedirected ? undefined : `Plain http is answered with ${status}.`;
+  } catch {
+    return undefined;
+  }
+}
+
 const downgrade: Attack = {
   name: 'someone on the way leads a returning visitor to plain http',
   needs: 'address',
   run: async (victim) => {
+    const answer = await findPlainAnswer(victim);
+    if (answer !== undefined) return judged(false, answer);
     // Browsers heed the header only where they trust the certificate.
     if (victim.baseUrl.hostname.endsWith('localhost') || victim.authority !== undefined)
-      return notTried("the certificate is of the installation's own authority, where browsers ignore HSTS.");
+      return judged(true, 'Plain http leads to https; browsers ignore HSTS of an authority of one installation.');
     const { headers } = await victim.ask('/');
     const header = String(headers['strict-transport-security'] ?? '');
     const seconds = Number(/max-age=(\d+)/.exec(header)?.[1] ?? 0);

@@ -67,11 +67,14 @@ const push: Attack = {
     const secret = `secret-${randomUUID()}`;
     const made = await a2a(victim, 'CreateTaskPushNotificationConfig', {
       taskId: id,
-      url: 'https://example.com/attack',
+      // An address as it is, so that the attack needs no name service; the config is gone before the task ends.
+      url: 'https://93.184.215.14/attack',
       token: secret,
       authentication: { scheme: 'Bearer', credentials: secret },
     });
     const listed = await a2a(victim, 'ListTaskPushNotificationConfigs', { taskId: id });
+    const configId = z.object({ result: z.object({ id: z.string() }) }).safeParse(made).data?.result.id;
+    if (configId !== undefined) await a2a(victim, 'DeleteTaskPushNotificationConfig', { taskId: id, id: configId });
     await a2a(victim, 'CancelTask', { id });
     if (made.error !== undefined) return notTried(`A config is refused: ${JSON.stringify(made.error).slice(0, 200)}`);
     const echoed = [made, listed].filter((answer) => JSON.stringify(answer).includes(secret)).length;
