@@ -294,7 +294,7 @@ export const spec = z.strictObject({
   services: services
     .default([])
     .describe(
-      'Databases and stores that run beside the app. Each gets a volume, a generated password, and variables in the app such as DATABASE_URL; nothing but the app reaches it. A value in run.env may contain ${{services.<name>.url}}, and likewise host, port, user, password and database.',
+      'Databases and stores of the app. Each gets a volume, a generated password, and variables in the app such as DATABASE_URL; nothing but the app reaches it. A value in run.env may contain ${{services.<name>.url}}, and likewise host, port, user, password and database.',
     ),
   models: models.prefault({}).describe('Whether the app can call models, and its budget for that.'),
   agents: agents.prefault({}).describe('How the app is offered to agents.'),

@@ -245,7 +245,7 @@ function leave(): void {
   waiting.shift()?.();
 }
 
-/** Refuses what the port is not for. Returns whether the request goes on. */
+/** Refuses what the port is not for. Returns whether the request may be served. */
 async function admit(
   request: IncomingMessage,
   response: ServerResponse,

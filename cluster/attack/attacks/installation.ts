@@ -193,7 +193,7 @@ const downgrade: Attack = {
   run: async (victim) => {
     const answer = await findPlainAnswer(victim);
     if (answer !== undefined) return judged(false, answer);
-    // Browsers heed the header only where they trust the certificate.
+    // Browsers follow the header only where they trust the certificate.
     if (victim.baseUrl.hostname.endsWith('localhost') || victim.authority !== undefined)
       return judged(true, 'Plain http leads to https; browsers ignore HSTS of an authority of one installation.');
     const { headers } = await victim.ask('/');

@@ -63,22 +63,28 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const manifest = deploymentOf(running.app, template, course.marks, course.isStopped || rest.isAsleep ? 0 : undefined);
   const outcome = withCrashLoop(withRest(outcomeOf(running, manifest, course, hash), draft, rest), draft, hash);
   // What the wanted release is tried with has to be there by then.
-  const beside = backed(trial === undefined ? running : asked, manifest, course, trial?.outcome ?? outcome, draft);
-  const reported = reportWanted(asked, wanted, { ...choice, running: beside.outcome });
+  const withServices = backed(
+    trial === undefined ? running : asked,
+    manifest,
+    course,
+    trial?.outcome ?? outcome,
+    draft,
+  );
+  const reported = reportWanted(asked, wanted, { ...choice, running: withServices.outcome });
   recordRollout(draft, wanted, reported);
   return {
     outcomes: { Deployed: lookAgainIn(calmInMs(running, draft, hash) ?? provenInMs, reported) },
     actions: [
       ...adoption,
       ...rest.actions,
-      ...beside.actions,
+      ...withServices.actions,
       // The route asks for the Service, so only the pods are held back.
       ...applies(running, manifest, course.release.port).filter(
-        ({ kind, resource }) => !beside.isHeld || (kind === 'apply' && resource !== deployments),
+        ({ kind, resource }) => !withServices.isHeld || (kind === 'apply' && resource !== deployments),
       ),
       ...trialActions(snapshot, draft, trial, {
-        areServicesReady: beside.isReady,
-        isRollingOut: beside.outcome.reason === 'RollingOut',
+        areServicesReady: withServices.isReady,
+        isRollingOut: withServices.outcome.reason === 'RollingOut',
       }),
     ],
   };

@@ -154,7 +154,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-async function dataOf(name: string): Promise<string> {
+async function readSecret(name: string): Promise<string> {
   return server.kubectl('-n', 'moorage-system', 'get', 'secret', name, '-o', 'jsonpath={.data}');
 }
 
@@ -175,8 +175,8 @@ test('passwords and certificate stay the same with every upgrade, and so does th
     await server.kubectl('-n', 'moorage-system', kind, 'secret', 'moorage-postgres', value);
   await install(server, withPostgres);
   const names = ['moorage-postgres', 'moorage-database', 'moorage-database-migrator', 'moorage-postgres-tls'];
-  const before = await Promise.all(names.map(dataOf));
+  const before = await Promise.all(names.map(readSecret));
   assert.match(before[0] ?? '', new RegExp(Buffer.from('of-the-volume').toString('base64')));
   await install(server, withPostgres);
-  assert.deepEqual(await Promise.all(names.map(dataOf)), before);
+  assert.deepEqual(await Promise.all(names.map(readSecret)), before);
 });

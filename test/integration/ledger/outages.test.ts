@@ -2,19 +2,17 @@
 // again once the database does. Real PostgreSQL, frozen by SIGSTOP or behind a TCP proxy that freezes or resets.
 import { randomUUID } from 'node:crypto';
 import assert from 'node:assert/strict';
-import { chownSync, mkdtempSync, rmSync } from 'node:fs';
-import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, type ClientBase, type PoolConfig } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
 import { Database } from '../../../api/billing/database/database.ts';
 import { postgresDriver } from '../../../api/billing/database/postgresql.ts';
-import { ensureAuthority, ensureCertificate } from '../../../cluster/node/control-plane/certificates.ts';
 import { startWholeApi, type WholeApi } from '../../support/discovery/whole-api.ts';
 import { until } from '../../support/kubernetes/until.ts';
 import { freePort } from '../../support/free-port.ts';
-import { asSuperuser, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { asSuperuser, makeCertificate, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 
 let postgres: Postgres;
@@ -30,17 +28,7 @@ const folder = mkdtempSync(join(tmpdir(), 'moorage-outages-'));
 
 beforeAll(async () => {
   port = await freePort();
-  const authority = await ensureAuthority(folder, { name: 'other-ca', commonName: 'An authority that nobody trusts' });
-  const tls = await ensureCertificate(folder, authority, {
-    name: 'database',
-    commonName: 'database',
-    addresses: ['127.0.0.1'],
-    usage: ['serverAuth'],
-  });
-  if (process.getuid?.() === 0) {
-    const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' })));
-    for (const file of [folder, tls.certificate, tls.key]) chownSync(file, uid ?? 0, gid ?? 0);
-  }
+  const tls = await makeCertificate(folder, 'An authority that nobody trusts');
   postgres = await startPostgres({ durable: false, port, tls });
   admin = asSuperuser(await postgres.createDatabase('outages'));
   await asAdmin('create role limited login superuser');

@@ -2,9 +2,8 @@
 // one role owned, and TLS.
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chownSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -21,7 +20,6 @@ import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedger } from '../../../api/billing/open-ledger.ts';
 import { createLog } from '../../../lib/log.ts';
-import { ensureAuthority, ensureCertificate } from '../../../cluster/node/control-plane/certificates.ts';
 import { freePort } from '../../support/free-port.ts';
 import {
   asMigrator,
@@ -29,6 +27,7 @@ import {
   asSuperuser,
   migratorRole,
   runtimeRole,
+  makeCertificate,
   startPostgres,
   type Postgres,
 } from '../../support/ledger/postgres.ts';
@@ -41,17 +40,7 @@ let plain: { readonly server: Postgres; readonly port: number };
 let url: string;
 let client: Client;
 beforeAll(async () => {
-  const authority = await ensureAuthority(folder, { name: 'ca', commonName: 'database authority' });
-  const tls = await ensureCertificate(folder, authority, {
-    name: 'database',
-    commonName: 'database',
-    addresses: ['127.0.0.1'],
-    usage: ['serverAuth'],
-  });
-  if (process.getuid?.() === 0) {
-    const [uid, gid] = ['-u', '-g'].map((flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' })));
-    for (const file of [folder, tls.certificate, tls.key]) chownSync(file, uid ?? 0, gid ?? 0);
-  }
+  const tls = await makeCertificate(folder, 'database authority');
   port = await freePort();
   postgres = await startPostgres({ durable: false, port, tls });
   const plainPort = await freePort();
@@ -245,7 +234,7 @@ async function migrateTo(opened: Database, last: string): Promise<void> {
   );
 }
 
-test('a database that one superuser owned is upgraded while that role goes on writing, by several replicas at once', async () => {
+test('several replicas at once upgrade a database that one superuser owned, while that role still writes', async () => {
   const adminUrl = await postgres.createEmptyDatabase('upgrade');
   const earlier = await openDatabase(adminUrl);
   await migrateTo(earlier, '049');
@@ -350,7 +339,7 @@ test('the program of the init container waits for the database, and ends with th
   assert.match(failed.all, /may not change the schema: use the role that owns it/);
 });
 
-test('one address for all goes on working, and the API warns of it', async () => {
+test('one address for everything still works, and the API warns about it', async () => {
   const warnings: string[] = [];
   const log = createLog('test');
   const warn = (_fields: unknown, message: string): void => void warnings.push(message);

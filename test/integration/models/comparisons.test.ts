@@ -1,7 +1,6 @@
 // Comparisons are reserved wholly or not at all, and wait for their turn without holding up each other: real API processes on a
 // real PostgreSQL, before the demo router, whose answers are delayed and counted.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer, request as send, type Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
@@ -15,6 +14,7 @@ import { reconcile } from '../../../api/billing/ledger/reconciler.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { startDemoRouter, type DemoRouter } from '../../../api/models/router/demo-router.ts';
 import { endApis, post, startApi, type ApiProcess } from '../../support/models/lab.ts';
+import { listen } from '../../support/free-port.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 /** Each can cost up to $0.005 with 2,000 tokens. */
@@ -57,11 +57,8 @@ beforeAll(async () => {
       request.pipe(upstream);
     };
     void forward();
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  assert.ok(typeof address === 'object' && address !== null);
-  routerUrl = `http://127.0.0.1:${address.port}`;
+  });
+  routerUrl = `http://127.0.0.1:${await listen(server)}`;
   postgres = await startPostgres();
 });
 afterAll(async () => {

@@ -1,7 +1,6 @@
 // A router that bills far more than its list prices allow for, in front of real API processes on a real PostgreSQL: what an
 // attack with many calls at the same time can spend. Only the router is a stand-in.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Registry } from 'prom-client';
@@ -16,6 +15,7 @@ import { readCatalog } from '../../../api/models/catalog.ts';
 import { reconcileDay } from '../../../api/reconciliation/reconcile-day.ts';
 import { dayAt, dayOf } from '../../../api/reconciliation/day.ts';
 import { endApis, post, startApi, type ApiProcess } from '../../support/models/lab.ts';
+import { listen } from '../../support/free-port.ts';
 import { asMigrator, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 /** What the router bills for each call, and what it has billed. */
@@ -47,11 +47,8 @@ beforeAll(async () => {
           );
       }, 200);
     });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  assert.ok(typeof address === 'object' && address !== null);
-  routerUrl = `http://127.0.0.1:${address.port}`;
+  });
+  routerUrl = `http://127.0.0.1:${await listen(server)}`;
   postgres = await startPostgres();
 });
 afterAll(async () => {

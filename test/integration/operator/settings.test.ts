@@ -43,17 +43,17 @@ async function patch(name: string, spec: object): Promise<void> {
 }
 
 /** The memory that a replica gets. */
-async function memoryOf(name: string): Promise<unknown> {
+async function readMemory(name: string): Promise<unknown> {
   const deployment = await world.client.get(deployments, { name, namespace: apps });
   return deployment?.spec?.template.spec?.containers[0]?.resources?.limits?.['memory'];
 }
 
 async function waitForMemory(name: string, memory: string): Promise<void> {
-  await until(`${name} to have ${memory}`, async () => (await memoryOf(name)) === memory);
+  await until(`${name} to have ${memory}`, async () => (await readMemory(name)) === memory);
 }
 
 /** The settings of an app, as the API reads them. */
-async function settingsOf(name: string): Promise<HostedAppSpec> {
+async function readResolved(name: string): Promise<HostedAppSpec> {
   const app = (await world.app(name)) ?? assert.fail();
   return resolveSpec(app, readSettings(app.status?.built?.settings));
 }
@@ -111,11 +111,11 @@ test('kubectl pins a default against moorage.yaml, and without the pin the file 
   await world.submit('pinned');
   await build('pinned', { run: { resources: { memory: '1Gi' } }, agents: { enabled: true } });
   await waitForMemory('pinned', '1Gi');
-  assert.equal((await settingsOf('pinned')).agents.enabled, true);
+  assert.equal((await readResolved('pinned')).agents.enabled, true);
 
   await patch('pinned', { run: { resources: { memory: '512Mi' } }, agents: { enabled: false } });
   await waitForMemory('pinned', '512Mi');
-  assert.equal((await settingsOf('pinned')).agents.enabled, false);
+  assert.equal((await readResolved('pinned')).agents.enabled, false);
   const effective = await until('the status to name the HostedApp', async () => {
     const shown = (await world.app('pinned'))?.status?.effective;
     return shown?.some(({ from }) => from === 'HostedApp') === true ? shown : undefined;
@@ -127,5 +127,5 @@ test('kubectl pins a default against moorage.yaml, and without the pin the file 
 
   await patch('pinned', { run: { resources: { memory: null } }, agents: { enabled: null } });
   await waitForMemory('pinned', '1Gi');
-  assert.equal((await settingsOf('pinned')).agents.enabled, true);
+  assert.equal((await readResolved('pinned')).agents.enabled, true);
 });

@@ -1,6 +1,5 @@
 // An activator on loopback, with real sockets, between a client and an app whose state the test decides.
 import { once } from 'node:events';
-import type { AddressInfo, Server } from 'node:net';
 import { pino } from 'pino';
 import type { Directory } from '../../../activator/apps/directory.ts';
 import { createDirectory, podIndexers } from '../../../activator/apps/directory.ts';
@@ -10,6 +9,7 @@ import { createGate, type Gate } from '../../../activator/hold/gate.ts';
 import { createProxy } from '../../../activator/proxy/server.ts';
 import { createStore } from '../../../lib/kubernetes/index.ts';
 import { blockList } from '../../../lib/subnets.ts';
+import { listen } from '../free-port.ts';
 
 export interface ActivatorWorld {
   readonly port: number;
@@ -126,21 +126,4 @@ export async function startActivator(
   };
   world.show({});
   return world;
-}
-
-/** Listens on loopback. Returns the port. */
-export async function listen(server: Server, port = 0): Promise<number> {
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  return (server.address() as AddressInfo).port;
-}
-
-/** A port on which nothing listens yet. */
-export async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net');
-  const server = createServer();
-  const port = await listen(server);
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
+import { ensureAuthority, ensureCertificate } from '../../../cluster/node/control-plane/certificates.ts';
 import { prepareDatabase } from '../../../api/billing/database/prepare.ts';
 import { exclusively } from '../exclusively.ts';
 
@@ -150,6 +151,29 @@ async function serve(bin: string, folder: string, as: Identity, options: Postgre
   );
   await ready(folder, server, options.port);
   return server;
+}
+
+/**
+ * Makes an authority and a certificate for a server on loopback, which PostgreSQL may read.
+ *
+ * @param commonName of the authority
+ */
+export async function makeCertificate(
+  folder: string,
+  commonName: string,
+): Promise<NonNullable<PostgresOptions['tls']>> {
+  await exclusively(programs);
+  const authority = await ensureAuthority(folder, { name: 'ca', commonName });
+  const tls = await ensureCertificate(folder, authority, {
+    name: 'database',
+    commonName: 'database',
+    addresses: ['127.0.0.1'],
+    usage: ['serverAuth'],
+  });
+  const { uid, gid } = identity();
+  if (uid !== undefined && gid !== undefined)
+    for (const file of [folder, tls.certificate, tls.key]) chownSync(file, uid, gid);
+  return tls;
 }
 
 /** Starts PostgreSQL, installing it first where the machine has none. Stop it at the end. */

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { activatorMetrics } from '../../../activator/metrics.ts';
 import { startHealthServer } from '../../../lib/kubernetes/index.ts';
-import { listen, startActivator } from '../activator/world.ts';
+import { startActivator } from '../activator/world.ts';
+import { listen } from '../free-port.ts';
 import { shipperProgram } from '../metering/processes.ts';
 
 export interface GatewaySide {

@@ -4,9 +4,11 @@ alter table ledger.hold add column waits boolean not null default false;
 
 -- As before (031-calls-in-flight.sql), and: requests with the same `group` are reserved together, or all of them are refused. A
 -- request with `waits` makes a hold that waits. Sent again with `flight`, when its call is to be made, the request is judged as
--- any other call is: the hold no longer waits then, or the answer is refused and it waits for another try.
+-- any other call is: the hold no longer waits then, or the answer is refused and it waits for another try. What a batch of
+-- requests needs is read once, by the index of the holds that are reserved: without statistics of a new day the planner would
+-- read all holds.
 create or replace function ledger.reserve(p_requests jsonb, p_at timestamptz default null) returns jsonb language plpgsql
-set plan_cache_mode = force_generic_plan as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   v_at timestamptz := coalesce(p_at, clock_timestamp());
   v_day date := (v_at at time zone 'utc')::date;
@@ -22,18 +24,22 @@ declare
   v_made uuid[];
   v_undone uuid[] := '{}';
   v_waiting uuid[] := '{}';
-  -- Calls in flight beside them: all, by caller, by model.
+  -- The rows of all of those, and their ids in the same order.
+  v_holds ledger.hold[];
+  v_ids uuid[];
+  -- Other calls in flight: how many, the caller of each that has one of those rows, and the models of those rows.
   v_all integer;
-  v_debits bigint[];
-  v_debit_calls integer[];
+  v_callers bigint[];
   v_models text[];
-  v_model_calls integer[];
+  -- Callers with a call whose cost is not known yet, and models that are proven.
+  v_pending bigint[];
+  v_proven text[];
   v_request jsonb;
   v_answer jsonb;
   v_refused text;
   h ledger.hold;
-  d integer;
-  m integer;
+  v_model text;
+  v_calls integer;
 begin
   if not jsonb_path_exists(p_requests, '$[*] ? (exists(@.flight) || exists(@.group) || exists(@.waits))') then return ledger.hold_in_networks(p_requests, p_at); end if;
 
@@ -53,24 +59,25 @@ begin
   if jsonb_path_exists(v_sent, '$[*].group') then v_refusals := ledger.refuse_groups(v_sent, v_given); end if;
 
   -- The budgets of the platform are locked by now, so no other replica reserves while calls are counted.
-  select array_agg((q.value ->> 'id')::uuid) into v_made
+  select array_agg(x), array_agg(x.id) into v_holds, v_ids
     from jsonb_array_elements(v_sent) with ordinality as q (value, n)
-    left join ledger.hold w on w.id = (q.value ->> 'id')::uuid and w.waits and w.state = 'open'
-    where q.value ? 'flight' and (v_given -> (q.n::integer - 1) ->> 'outcome' = 'held' or w.id is not null);
+    join ledger.hold x on x.id = (q.value ->> 'id')::uuid
+    where q.value ? 'flight' and (v_given -> (q.n::integer - 1) ->> 'outcome' = 'held' or x.waits and x.state = 'open');
+  v_made := v_ids;
   if v_made is not null then
-    with made as (
-      select debit, credit, usage ->> 'model' as model from ledger.hold where id = any (v_made)
-    ), flying as (
-      select x.debit, x.usage ->> 'model' as model from ledger.hold x
-      where x.state = 'open' and not x.waits and x.credit in (select credit from made) and x.id <> all (v_made)
-    ), callers as (
-      select m.debit, count(f.debit) as calls from (select distinct debit from made) m left join flying f using (debit) group by 1
-    ), models as (
-      select m.model, count(f.model) as calls from (select distinct model from made where model is not null) m left join flying f using (model) group by 1
+    with made as materialized (
+      select array_agg(debit) as debits, array_agg(credit) as credits, array_agg(usage ->> 'model') as models from unnest(v_holds)
+    ), other as (
+      select x.state, x.debit, x.usage ->> 'model' as model from ledger.hold x, made
+      where x.state in ('open', 'pending') and not x.waits and x.credit = any (made.credits) and x.id <> all (v_ids)
     )
-    select (select count(*) from flying), (select array_agg(debit order by debit) from callers), (select array_agg(calls order by debit) from callers),
-        (select array_agg(model order by model) from models), (select array_agg(calls order by model) from models)
-      into v_all, v_debits, v_debit_calls, v_models, v_model_calls;
+    select count(*) filter (where o.state = 'open'),
+        coalesce(array_agg(o.debit) filter (where o.state = 'open' and o.debit = any (made.debits)), '{}'),
+        coalesce(array_agg(distinct o.model) filter (where o.state = 'open' and o.model = any (made.models)), '{}'),
+        coalesce(array_agg(o.debit) filter (where o.state = 'pending' and o.debit = any (made.debits)), '{}'),
+        coalesce((select array_agg(p.model) from ledger.proven_model p, made where p.model = any (made.models) and p.at > v_at - interval '1 day'), '{}')
+      into v_all, v_callers, v_models, v_pending, v_proven
+      from made left join other o on true;
   end if;
 
   for v_n in 1 .. jsonb_array_length(p_requests) loop
@@ -88,20 +95,20 @@ begin
     elsif v_request ? 'waits' and v_answer ->> 'outcome' = 'held' then
       v_waiting := v_waiting || (v_request ->> 'id')::uuid;
     elsif v_request ? 'flight' and (v_request ->> 'id')::uuid = any (v_made) then
-      select * into h from ledger.hold where id = (v_request ->> 'id')::uuid;
+      h := v_holds[array_position(v_ids, (v_request ->> 'id')::uuid)];
       v_made := array_remove(v_made, h.id);
-      d := array_position(v_debits, h.debit);
-      m := array_position(v_models, h.usage ->> 'model');
+      v_model := h.usage ->> 'model';
+      v_calls := cardinality(array_positions(v_callers, h.debit));
       v_refused := case
-        when v_debit_calls[d] >= (v_request -> 'flight' ->> 'caller')::integer then 'in_flight_caller'
+        when v_calls >= (v_request -> 'flight' ->> 'caller')::integer then 'in_flight_caller'
         when v_all >= (v_request -> 'flight' ->> 'all')::integer then 'in_flight_all'
-        when v_model_calls[m] > 0 and not ledger.is_proven_model(v_models[m], v_at) then 'in_flight_model'
-        when ledger.waits_for_proof(h, v_made || v_undone, v_at) then 'in_flight_caller'
+        when v_model = any (v_models) and v_model <> all (v_proven) then 'in_flight_model'
+        when (v_calls > 0 or h.debit = any (v_pending)) and ledger.waits_for_proof(h, v_made || v_undone, v_at) then 'in_flight_caller'
       end;
       if v_refused is null then
         v_all := v_all + 1;
-        v_debit_calls[d] := v_debit_calls[d] + 1;
-        if m is not null then v_model_calls[m] := v_model_calls[m] + 1; end if;
+        v_callers := v_callers || h.debit;
+        if v_model is not null then v_models := v_models || v_model; end if;
         if h.waits then
           update ledger.hold set waits = false, expires_at = v_at + (v_request ->> 'ttl_ms')::bigint * interval '1 millisecond' where id = h.id;
         end if;
@@ -145,7 +152,7 @@ create function ledger.refuse_groups(p_requests jsonb, p_answers jsonb) returns 
 $$;
 
 create or replace function ledger.waits_for_proof(p_hold ledger.hold, p_without uuid[], p_at timestamptz) returns boolean language plpgsql
-set plan_cache_mode = force_generic_plan as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 begin
   if not exists (
     select from ledger.hold x
@@ -178,4 +185,30 @@ begin
   update ledger.hold set state = 'pending' where id = any (v_holds);
   insert into ledger.pending (hold_id, reason, since, next_attempt_at) select id, 'expired', v_at, v_at from unnest(v_holds) as id on conflict do nothing;
   return cardinality(v_waiting) + cardinality(v_holds);
+end $$;
+
+drop function ledger.is_proven_model(text, timestamptz);
+
+-- As before (031-calls-in-flight.sql), with the question first that ends almost every call.
+create or replace function ledger.note_cost() returns trigger language plpgsql as $$
+declare
+  v_credit text;
+  v_payer ledger.account;
+  v_model text := old.usage ->> 'model';
+begin
+  if new.cost <= new.amount and (v_model is null or exists (
+    select from ledger.proven_model where model = v_model and at > new.closed_at - interval '1 hour'
+  )) then return null; end if;
+  select kind into v_credit from ledger.account where id = new.credit;
+  if v_credit <> 'platform' then return null; end if;
+  if new.cost > new.amount then
+    select * into v_payer from ledger.account where id = new.debit;
+    insert into ledger.overrun (hold_id, day, called_at, settled_at, payer_kind, payer, model, held, cost)
+      values (new.id, (new.closed_at at time zone 'utc')::date, new.created_at, new.closed_at, v_payer.kind, v_payer.owner, v_model, new.amount, new.cost)
+      on conflict do nothing;
+  else
+    insert into ledger.proven_model as p (model, at) values (v_model, new.closed_at)
+      on conflict (model) do update set at = excluded.at where p.at < excluded.at;
+  end if;
+  return null;
 end $$;

@@ -8,14 +8,8 @@ import { createServer, request, type IncomingMessage, type RequestListener, type
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, onTestFinished, test } from 'vitest';
-import {
-  freePort,
-  host,
-  listen,
-  probeToken,
-  startActivator,
-  type ActivatorWorld,
-} from '../../../support/activator/world.ts';
+import { host, probeToken, startActivator, type ActivatorWorld } from '../../../support/activator/world.ts';
+import { freePort, listen } from '../../../support/free-port.ts';
 
 let world: ActivatorWorld;
 const apps: Server[] = [];

@@ -25,7 +25,7 @@ interface Patch {
 }
 
 /** A client that has this one app, and what is patched in it. */
-function clientOf(app: HostedAppObject, patches: Patch[]): Client {
+function createClient(app: HostedAppObject, patches: Patch[]): Client {
   return {
     get: () => Promise.resolve(app),
     patch: (_resource: unknown, _ref: unknown, body: Patch) => {
@@ -70,12 +70,12 @@ test('what kubectl apply recorded stays, on the client or on the server', () => 
 test('an app is patched only if it has every former default, and at the version that was read', async () => {
   const untouched: Patch[] = [];
   const today = stored({ source, agents: { enabled: false } });
-  assert.equal(await createDefaultsRemover(clientOf(today, untouched))(today, signal), today);
+  assert.equal(await createDefaultsRemover(createClient(today, untouched))(today, signal), today);
   assert.deepEqual(untouched, []);
   const patches: Patch[] = [];
   const former = stored(specSchema.parse({ source, agents: { enabled: true } }));
   // As if the CRD still had the defaults: what is removed is there again, and the app is left alone from then on.
-  const remove = createDefaultsRemover(clientOf(former, patches));
+  const remove = createDefaultsRemover(createClient(former, patches));
   await remove(former, signal);
   await remove(former, signal);
   assert.equal(patches.length, 1);
