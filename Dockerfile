@@ -38,7 +38,7 @@ FROM base AS app
 ENV NODE_COMPILE_CACHE=/app/.compiled
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=sources / ./
-RUN for main in controller/main.ts activator/main.ts api/main.ts api/metering/shipper/main.ts api/tools/engine/workers/remote/server-main.ts \
+RUN for main in controller/main.ts activator/main.ts api/main.ts api/accounting/metering/shipper/main.ts api/tools/engine/workers/remote/server-main.ts \
       'controller/pipeline/main.ts clone' 'controller/pipeline/main.ts review' 'controller/pipeline/main.ts build'; \
     do timeout 20 node $main > /dev/null 2>&1 || true; done
 

@@ -8,7 +8,7 @@ import { readConfig } from '../lib/config.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry } from '../lib/metrics.ts';
 import { aloneEnvironment } from './config.ts';
-import { readAppSettings } from './apps/index.ts';
+import { readAppSettings, submitWithoutCluster } from './apps/index.ts';
 import { createApi } from './create-api.ts';
 import { blockList } from '../lib/subnets.ts';
 import {
@@ -19,8 +19,7 @@ import {
   startDemoRouter,
 } from './models/index.ts';
 import { startServer } from './http/index.ts';
-import { readReceiptSettings } from './receipts/index.ts';
-import { submitWithoutCluster } from './submit/index.ts';
+import { readReceiptSettings } from './accounting/index.ts';
 import { GuardedFetcher, readFetchConfig, readToolSettings } from './tools/index.ts';
 
 const usage = `usage: npm start -- [--port N] [--demo-router]

@@ -4,7 +4,14 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../lib/log.ts';
 import { httpMetrics } from '../lib/metrics.ts';
 import type { Problem } from '../lib/problem.ts';
-import { type AgentStart, interpreter, startAgent } from './a2a/index.ts';
+import {
+  type AgentStart,
+  discoveryEndpoints,
+  interpreter,
+  type Mcp,
+  mcpProtocol,
+  startAgent,
+} from './protocols/index.ts';
 import {
   type Apps,
   type AppSettings,
@@ -17,11 +24,20 @@ import {
 } from './apps/index.ts';
 import { formatMoney } from './billing/index.ts';
 import { type Catalog, type SourceGuide, startCatalog } from './catalog/index.ts';
-import { discoveryEndpoints } from './discovery/index.ts';
 import { createApp, type Endpoint } from './http/index.ts';
-import { readRevenueSettings, type RevenueSettings, startRevenue } from './revenue/index.ts';
-import { type Metering, type MeteringSettings, readMeteringSettings, startMetering } from './metering/index.ts';
-import { type Mcp, mcpProtocol } from './mcp/index.ts';
+import {
+  type Metering,
+  type MeteringSettings,
+  readMeteringSettings,
+  readReceiptSettings,
+  readRevenueSettings,
+  type ReceiptSettings,
+  type RevenueSettings,
+  startMetering,
+  startReceipts,
+  startReconciliation,
+  startRevenue,
+} from './accounting/index.ts';
 import {
   type Models,
   type ModelSettings,
@@ -32,8 +48,6 @@ import {
   startModels,
 } from './models/index.ts';
 import { startPages } from './pages/index.ts';
-import { readReceiptSettings, type ReceiptSettings, startReceipts } from './receipts/index.ts';
-import { startReconciliation } from './reconciliation/index.ts';
 import {
   type Fetcher,
   ModelSpender,

@@ -13,15 +13,22 @@ import {
 import { lookupClient } from '../lib/git/index.ts';
 import { createLog } from '../lib/log.ts';
 import { createRegistry } from '../lib/metrics.ts';
-import { appIndex, appIndexers, hostedApps, readAppSettings } from './apps/index.ts';
+import {
+  appIndex,
+  appIndexers,
+  createRepositoryCheck,
+  createSubmitter,
+  hostedApps,
+  podLogs,
+  readAppSettings,
+  submitEndpoints,
+  submitMetrics,
+} from './apps/index.ts';
 import { readApiConfig } from './config.ts';
 import { createApi } from './create-api.ts';
-import { readMeteringSettings } from './metering/index.ts';
-import { readRevenueSettings } from './revenue/index.ts';
+import { readMeteringSettings, readReceiptSettings, readRevenueSettings } from './accounting/index.ts';
 import { modelAppOf, readModelSettings } from './models/index.ts';
-import { readReceiptSettings } from './receipts/index.ts';
 import { startServer } from './http/index.ts';
-import { createRepositoryCheck, createSubmitter, podLogs, submitEndpoints, submitMetrics } from './submit/index.ts';
 import { GuardedFetcher, readFetchConfig, readToolSettings } from './tools/index.ts';
 
 const config = readApiConfig();

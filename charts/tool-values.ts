@@ -85,6 +85,6 @@ export const tools = z.strictObject({
     .strictObject(backingService('', ['250m', '1Gi'], ['2', '4Gi']))
     .prefault({})
     .describe(
-      'The PDF translator, for translate_pdf. Its image is built from cluster/images/pdf-translator. It has no network access.',
+      'The PDF translator, for translate_pdf. Its image is built from localnode/images/pdf-translator. It has no network access.',
     ),
 });

@@ -56,7 +56,7 @@ const integration: TestStage = {
 const cluster: ToolStage = {
   kind: 'tools',
   name: 'cluster up',
-  commands: [['node', 'cluster/main.ts', 'up']],
+  commands: [['node', 'cli/main.ts', 'up']],
   gate: true,
 };
 const e2e: TestStage = {

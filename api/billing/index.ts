@@ -37,6 +37,7 @@ export {
   platformDay,
   type QuotaNetworks,
 } from './payer.ts';
+export type { BilledCall, BillRequest, BillWindow, RouterBill } from './router-bill.ts';
 export { maxCallCost, type Prices, type Prompt } from './prices/max-cost.ts';
 export { chargedOf, chargedText, marginLines, marginOf } from './prices/charge.ts';
 export {

@@ -8,7 +8,7 @@ import type { Models } from '../models/index.ts';
 import type { Fetcher, Tools } from '../tools/index.ts';
 import { type Bench, startBench } from './bench/index.ts';
 import { type Guides, type SourceGuide, startGuides } from './guides/index.ts';
-import { bindAuthor } from '../revenue/index.ts';
+import { bindAuthor } from '../accounting/index.ts';
 import {
   forgeRepository,
   projectEndpoints,

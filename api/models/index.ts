@@ -22,7 +22,6 @@ export {
   routerUnavailable,
 } from './problems.ts';
 export { allowModels, modelField, promptField, systemField } from './request.ts';
-export type { BilledCall, BillWindow, RouterBill } from './router/bill.ts';
 export { RouterClient } from './router/client.ts';
 export { type DemoRouter, startDemoRouter } from './router/demo-router.ts';
 export type { ModelServices } from './services.ts';

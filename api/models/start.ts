@@ -5,6 +5,7 @@ import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
 import { type Endpoint, keyedHash } from '../http/index.ts';
 import {
+  type BillWindow,
   CallsInFlight,
   dailyLimitMetrics,
   type Database,
@@ -12,11 +13,12 @@ import {
   type LedgerHandle,
   ledgerUnavailable,
   moneyToNumber,
+  type OpenLedger,
   openLedger,
   overrunMetrics,
-  type OpenLedger,
   platformDay,
   reconcile,
+  type RouterBill,
   sumMoney,
 } from '../billing/index.ts';
 import { readCatalog, type Catalog } from './catalog.ts';
@@ -27,7 +29,6 @@ import { limitsOf, payersOf } from './callers/payers.ts';
 import { MeteredRouter } from './metered/metered-router.ts';
 import { type ModelMetrics, modelMetrics } from './metrics.ts';
 import { modelsUnconfigured } from './problems.ts';
-import type { BillWindow, RouterBill } from './router/bill.ts';
 import { RouterClient } from './router/client.ts';
 import type { ModelServices } from './services.ts';
 import { reportMissingRecords, reportPlatformLimit, reportUnknownUpstreams } from './router/upstreams.ts';

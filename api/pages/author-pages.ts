@@ -1,7 +1,7 @@
 // The pages of an author, with his statement once he shows his key, and of the price list.
 import { Problem } from '../../lib/problem.ts';
 import type { Endpoint, RequestContext } from '../http/index.ts';
-import { statementView } from '../revenue/index.ts';
+import { statementView } from '../accounting/index.ts';
 import type { Calls } from './calls.ts';
 import { author, priceList } from './data.ts';
 import { pageEndpoint } from './page.ts';

@@ -1,6 +1,6 @@
 // Answers / for a person.
 import type { Offer } from '../apps/index.ts';
-import type { FrontPage } from '../discovery/index.ts';
+import type { FrontPage } from '../protocols/index.ts';
 import { exampleUrl } from '../tools/index.ts';
 import type { CatalogData } from './catalog-data.ts';
 import type { ProjectQuery } from './data.ts';

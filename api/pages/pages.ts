@@ -1,7 +1,6 @@
 // Starts the room of pages: what a person sees, from the same endpoints that programs call.
-import { a2aPath } from '../a2a/index.ts';
+import { a2aPath, type FrontPage } from '../protocols/index.ts';
 import type { Offer } from '../apps/index.ts';
-import type { FrontPage } from '../discovery/index.ts';
 import type { Endpoint, RefusedRequest } from '../http/index.ts';
 import type { Problem } from '../../lib/problem.ts';
 import type { Catalog as ModelList } from '../models/index.ts';

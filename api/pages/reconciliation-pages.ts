@@ -1,6 +1,6 @@
 // Pages of the reconciliation, from the endpoints that programs call.
 import type { Endpoint } from '../http/index.ts';
-import { reconciliation, reconciliationList } from '../reconciliation/index.ts';
+import { reconciliation, reconciliationList } from '../accounting/index.ts';
 import type { Calls } from './calls.ts';
 import { pageEndpoint } from './page.ts';
 import { reconciliationPage, reconciliationsPage } from './views/reconciliation.ts';

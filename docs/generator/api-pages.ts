@@ -1,5 +1,5 @@
 // Pages of what the API answers: endpoints, tools, problems, metrics.
-import { openApi } from '../../api/discovery/openapi.ts';
+import { openApi } from '../../api/protocols/discovery/openapi.ts';
 import { version } from '../../api/http/index.ts';
 import { exampleUrl } from '../../api/tools/example-url.ts';
 import { backingServices } from '../../api/tools/services/backing-services.ts';
@@ -113,7 +113,7 @@ export const httpApi: Page = {
   file: 'http-api.md',
   title: 'HTTP API',
   about: `Every endpoint of interface version ${version}; an installation serves the same as \`/openapi.json\`.`,
-  sources: ['api/discovery/openapi.ts'],
+  sources: ['api/protocols/discovery/openapi.ts'],
   body() {
     const { endpoints, protocols } = describeProduct();
     const { paths } = openApi(endpoints, baseUrl) as { paths: Paths };

@@ -5,10 +5,10 @@ import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { environment as apps } from '../../api/apps/config.ts';
 import { aloneEnvironment as alone, environment as api } from '../../api/config.ts';
-import { environment as revenue } from '../../api/revenue/config.ts';
-import { environment as metering } from '../../api/metering/config.ts';
-import { environment as receipts } from '../../api/receipts/config.ts';
-import { environment as shipper } from '../../api/metering/shipper/config.ts';
+import { environment as revenue } from '../../api/accounting/revenue/config.ts';
+import { environment as metering } from '../../api/accounting/metering/config.ts';
+import { environment as receipts } from '../../api/accounting/receipts/config.ts';
+import { environment as shipper } from '../../api/accounting/metering/shipper/config.ts';
 import { environment as database } from '../../api/billing/database/prepare.ts';
 import { environment as models } from '../../api/models/config.ts';
 import { environment as tools } from '../../api/tools/config.ts';
@@ -67,10 +67,10 @@ export const configuration: Page = {
     'controller/registry-proxy/config.ts',
     'activator/config.ts',
     'api/config.ts',
-    'api/metering/config.ts',
-    'api/metering/shipper/config.ts',
-    'api/receipts/config.ts',
-    'api/revenue/config.ts',
+    'api/accounting/metering/config.ts',
+    'api/accounting/metering/shipper/config.ts',
+    'api/accounting/receipts/config.ts',
+    'api/accounting/revenue/config.ts',
     'api/models/config.ts',
     'api/billing/database/prepare.ts',
     'api/tools/config.ts',
@@ -94,7 +94,9 @@ export const configuration: Page = {
       ),
       section('Metering', 'The API.', [metering]),
       section('Statements', 'The API.', [revenue]),
-      section('Shipper', 'Processes started from `api/metering/shipper/main.ts`, beside a gateway.', [shipper]),
+      section('Shipper', 'Processes started from `api/accounting/metering/shipper/main.ts`, beside a gateway.', [
+        shipper,
+      ]),
       section('Receipts', 'The API and `npm start`, which makes a key of its own where none is set.', [receipts]),
       section('Tools', 'The API and `npm start`.', [tools, fetching]),
       section(

@@ -9,9 +9,9 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { parseUsage } from '../../controller/usage/kubelet.ts';
 import { milliOf } from '../../controller/objects/quantity.ts';
-import { readInstallation } from '../../cluster/submit/installation.ts';
-import { pushSnapshot } from '../../cluster/submit/push.ts';
-import { takeSnapshot } from '../../cluster/submit/snapshot.ts';
+import { readInstallation } from '../../cli/submit/installation.ts';
+import { pushSnapshot } from '../../cli/submit/push.ts';
+import { takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { appsNamespace, deleteApps, eventually, kubectl } from '../support/cluster.ts';
 import { median, submitToLive, withRepository } from './submission.ts';
 

@@ -5,9 +5,9 @@ import { callerAccount, platformAccount } from '../../api/billing/ledger/account
 import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
-import { advanceLog } from '../../api/receipts/log/log.ts';
-import { proofsOf } from '../../api/receipts/log/proofs.ts';
-import { verifyRecord } from '../../api/receipts/verify/record.ts';
+import { advanceLog } from '../../api/accounting/receipts/log/log.ts';
+import { proofsOf } from '../../api/accounting/receipts/log/proofs.ts';
+import { verifyRecord } from '../../api/accounting/receipts/verify/record.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { asSuperuser, startPostgres } from '../support/ledger/postgres.ts';
 import { advanceTo, keys, signer } from '../support/receipts/record.ts';

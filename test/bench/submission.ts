@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readInstallation } from '../../cluster/submit/installation.ts';
-import { pushSnapshot } from '../../cluster/submit/push.ts';
-import { takeSnapshot } from '../../cluster/submit/snapshot.ts';
+import { readInstallation } from '../../cli/submit/installation.ts';
+import { pushSnapshot } from '../../cli/submit/push.ts';
+import { takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { appUrl, baseUrl, get } from '../support/cluster.ts';
 
 /** A repository that only this round has. */

@@ -20,7 +20,7 @@ const components = [
 
 async function status(): Promise<{ exitCode: number | undefined; all: string }> {
   const options = { all: true, reject: false, timeout: 120_000 } as const;
-  const { exitCode, all } = await execa('sh', ['cluster/bootstrap.sh', 'status'], options);
+  const { exitCode, all } = await execa('sh', ['cli/bootstrap.sh', 'status'], options);
   return { exitCode, all };
 }
 

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { z } from 'zod';
 import { authorContact } from '../../crds/author-contact.ts';
-import { readInstallation } from '../../cluster/submit/installation.ts';
-import { pushSnapshot } from '../../cluster/submit/push.ts';
-import { takeSnapshot } from '../../cluster/submit/snapshot.ts';
+import { readInstallation } from '../../cli/submit/installation.ts';
+import { pushSnapshot } from '../../cli/submit/push.ts';
+import { takeSnapshot } from '../../cli/submit/snapshot.ts';
 import {
   appUrl,
   baseUrl,

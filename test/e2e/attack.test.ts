@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { execa } from 'execa';
 import { test } from 'vitest';
-import { attacks } from '../../cluster/attack/attacks/all.ts';
+import { attacks } from '../attack/attacks/all.ts';
 
 test('every known attack is tried, and none gets through', async () => {
-  const { exitCode, all } = await execa('sh', ['cluster/bootstrap.sh', 'attack'], {
+  const { exitCode, all } = await execa('sh', ['cli/bootstrap.sh', 'attack'], {
     all: true,
     reject: false,
     timeout: 900_000,

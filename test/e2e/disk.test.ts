@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
-import { paths } from '../../cluster/paths.ts';
+import { paths } from '../../localnode/paths.ts';
 import { appsNamespace, appUrl, deleteApps, eventually, get, kubectl, submit, withFiles } from '../support/cluster.ts';
 
 const name = 'e2e-disk';

@@ -1,9 +1,9 @@
 // Authors and callers who mean harm: what they try comes to nothing, ends, and is reported to them in words.
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
-import { readInstallation } from '../../cluster/submit/installation.ts';
-import { pushSnapshot } from '../../cluster/submit/push.ts';
-import { takeSnapshot } from '../../cluster/submit/snapshot.ts';
+import { readInstallation } from '../../cli/submit/installation.ts';
+import { pushSnapshot } from '../../cli/submit/push.ts';
+import { takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { appsNamespace, baseUrl, deleteApps, get, kubectl, readApp, submit, withFiles } from '../support/cluster.ts';
 
 const names = [

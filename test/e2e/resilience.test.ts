@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { beforeAll, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
-import { prepareControlPlane } from '../../cluster/node/control-plane/control-plane.ts';
-import { ensureProcess, stopProcess } from '../../cluster/node/daemons/processes.ts';
-import { controlPlaneOptions, processFolders } from '../../cluster/node/settings.ts';
+import { prepareControlPlane } from '../../localnode/node/control-plane/control-plane.ts';
+import { ensureProcess, stopProcess } from '../../localnode/node/daemons/processes.ts';
+import { controlPlaneOptions, processFolders } from '../../localnode/node/settings.ts';
 import {
   appUrl,
   buildsNamespace,

@@ -5,13 +5,13 @@ import { execa } from 'execa';
 import { test } from 'vitest';
 
 const root = join(import.meta.dirname, '..', '..');
-/** Every program with a command line, as package.json and cluster/bootstrap.sh start it. */
+/** Every program with a command line, as package.json and cli/bootstrap.sh start it. */
 const programs = [
-  ...['up', 'down', 'status'].map((command) => ['cluster/main.ts', command]),
+  ...['up', 'down', 'status'].map((command) => ['cli/main.ts', command]),
   ...[
-    'cluster/submit/main.ts',
+    'cli/submit/main.ts',
     'api/alone.ts',
-    'api/receipts/verify/main.ts',
+    'api/accounting/receipts/verify/main.ts',
     'crds/generate.ts',
     'charts/generate.ts',
     'docs/generate.ts',

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest';
-import { node } from '../../cluster/node/settings.ts';
+import { node } from '../../localnode/node/settings.ts';
 import { appHost } from '../../crds/app-url.ts';
 import { startBrowser, type Browser } from '../support/browser.ts';
 import { hostileCookies, hostilePage } from '../support/cookie-attack.ts';

@@ -3,11 +3,11 @@ import { spawn } from 'node:child_process';
 import { chmod, copyFile, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { execa } from 'execa';
-import { readText } from '../../cluster/files.ts';
-import { holdsSysResource } from '../../cluster/node/daemons/containerd.ts';
-import { paths } from '../../cluster/paths.ts';
-import { run, succeeds } from '../../cluster/shell.ts';
-import { waitFor } from '../../cluster/wait.ts';
+import { readText } from '../../localnode/files.ts';
+import { holdsSysResource } from '../../localnode/node/daemons/containerd.ts';
+import { paths } from '../../localnode/paths.ts';
+import { run, succeeds } from '../../localnode/shell.ts';
+import { waitFor } from '../../localnode/wait.ts';
 
 /** Where programs run so that they see the engine, and the ports that it publishes. */
 export interface Engine {

@@ -2,12 +2,12 @@
 import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildPart } from '../../cluster/binaries/build.ts';
-import { imageKey, imageOf } from '../../cluster/images/build.ts';
-import { images, type ImageRecipe } from '../../cluster/images/catalog.ts';
-import { namesOf } from '../../cluster/images/select.ts';
-import { seeds } from '../../cluster/kind/versions.ts';
-import { paths } from '../../cluster/paths.ts';
+import { buildPart } from '../../localnode/binaries/build.ts';
+import { imageKey, imageOf } from '../../localnode/images/build.ts';
+import { images, type ImageRecipe } from '../../localnode/images/catalog.ts';
+import { namesOf } from '../../cli/install/select-images.ts';
+import { seeds } from '../../cli/kind/versions.ts';
+import { paths } from '../../localnode/paths.ts';
 import { runIn, type Engine } from './engine.ts';
 
 /** Of the node, and of Dockerfiles that `up` builds. */
@@ -33,7 +33,7 @@ export async function hasImage(engine: Engine, name: string): Promise<boolean> {
 async function build(engine: Engine, recipe: ImageRecipe, name: string): Promise<void> {
   const scratch = await mkdtemp(join(tmpdir(), 'moorage-kind-image-'));
   try {
-    await cp(join(paths.root, 'cluster', 'images', recipe.folder), scratch, { recursive: true });
+    await cp(join(paths.root, 'localnode', 'images', recipe.folder), scratch, { recursive: true });
     await recipe.fill(scratch);
     const args = Object.entries(recipe.arguments ?? {}).flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]);
     await runIn(engine, ['docker', 'build', '--quiet', '--tag', name, ...args, scratch]);

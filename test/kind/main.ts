@@ -2,10 +2,10 @@
 // an installation by `up --context`, and `down`. Closes with one line that counts: `N passed, N failed`.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { registryImage } from '../../cluster/kind/versions.ts';
-import { paths } from '../../cluster/paths.ts';
+import { registryImage } from '../../cli/kind/versions.ts';
+import { paths } from '../../localnode/paths.ts';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
-import { formatElapsed, say } from '../../cluster/report.ts';
+import { formatElapsed, say } from '../../cli/report.ts';
 import { findEngine, lab, runIn, showIn, type Engine } from './engine.ts';
 import { ensureHubImages } from './hub-images.ts';
 import { ensureNodeImage } from './node-image.ts';
@@ -56,7 +56,7 @@ function parts(engine: Engine, env: Readonly<Record<string, string>>) {
       if (code !== 0) throw new Error(`${line.join(' ')} ended with ${String(code)}`);
       return true as const;
     });
-  const cluster = (...args: string[]): readonly string[] => ['node', 'cluster/main.ts', ...args];
+  const cluster = (...args: string[]): readonly string[] => ['node', 'cli/main.ts', ...args];
   return { command, cluster };
 }
 
@@ -77,7 +77,7 @@ async function proveContext({ command, cluster }: ReturnType<typeof parts>, engi
   const values = join(lab, 'values.yaml');
   const scope = ['--namespace', 'moorage-system', '--kubeconfig', paths.kubeconfig];
   const saved = await part('values of the release', async () => {
-    const { findHelm } = await import('../../cluster/install/tools.ts');
+    const { findHelm } = await import('../../cli/install/tools.ts');
     await writeFile(
       values,
       await runIn(engine, [await findHelm(), 'get', 'values', 'moorage', ...scope, '-o', 'yaml']),
@@ -89,7 +89,7 @@ async function proveContext({ command, cluster }: ReturnType<typeof parts>, engi
   await command('down --context', cluster('down', ...context));
   await command('up --context', cluster('up', ...context, '--values', values));
   await command('status --context', cluster('status', ...context));
-  await command('submit after up --context', ['node', 'cluster/submit/main.ts', 'test/fixtures/static']);
+  await command('submit after up --context', ['node', 'cli/submit/main.ts', 'test/fixtures/static']);
 }
 
 async function testCluster(engine: Engine, images: Record<string, string>): Promise<void> {

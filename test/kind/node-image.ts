@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { binary, buildPart } from '../../cluster/binaries/build.ts';
-import { recipeOf, type Part } from '../../cluster/binaries/recipes.ts';
-import { findGo } from '../../cluster/binaries/toolchain.ts';
-import { contentKey, folderKey } from '../../cluster/files.ts';
-import { imageKey, imageOf } from '../../cluster/images/build.ts';
-import { kindVersion } from '../../cluster/kind/versions.ts';
-import { fillIn } from '../../cluster/kubectl.ts';
-import { paths } from '../../cluster/paths.ts';
-import { run } from '../../cluster/shell.ts';
+import { binary, buildPart } from '../../localnode/binaries/build.ts';
+import { recipeOf, type Part } from '../../localnode/binaries/recipes.ts';
+import { findGo } from '../../localnode/binaries/toolchain.ts';
+import { contentKey, folderKey } from '../../localnode/files.ts';
+import { imageKey, imageOf } from '../../localnode/images/build.ts';
+import { kindVersion } from '../../cli/kind/versions.ts';
+import { fillIn } from '../../localnode/kubectl.ts';
+import { paths } from '../../localnode/paths.ts';
+import { run } from '../../localnode/shell.ts';
 import { runIn, type Engine } from './engine.ts';
 import { hasImage } from './hub-images.ts';
 
@@ -42,7 +42,7 @@ async function controlPlaneImages(): Promise<Map<string, string>> {
 
 async function storageManifest(): Promise<string> {
   const manifest = (name: string): Promise<string> =>
-    readFile(join(paths.root, 'cluster', 'manifests', `${name}.yaml`), 'utf8');
+    readFile(join(paths.root, 'localnode', 'manifests', `${name}.yaml`), 'utf8');
   const recipe = imageOf('local-path-provisioner');
   const image = `docker.io/${recipe.repository}:${recipe.tags[0] ?? ''}`;
   const values = {

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { run } from '../../cluster/shell.ts';
+import { run } from '../../localnode/shell.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { serve, stop } from '../support/api/http-app.ts';
 import { openTab } from '../support/devtools.ts';

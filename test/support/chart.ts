@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { stringify, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import type { Values } from '../../charts/values.ts';
-import { binariesOf, binary, buildPart } from '../../cluster/binaries/build.ts';
-import { gatewayApiFolder } from '../../cluster/node/addons.ts';
-import { run } from '../../cluster/shell.ts';
+import { binariesOf, binary, buildPart } from '../../localnode/binaries/build.ts';
+import { gatewayApiFolder } from '../../localnode/node/addons.ts';
+import { run } from '../../localnode/shell.ts';
 import { exclusively } from './exclusively.ts';
 import { established, type ApiServer } from './kubernetes/api-server.ts';
 

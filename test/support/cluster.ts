@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { Agent, fetch, request } from 'undici';
 import { z } from 'zod';
-import { signal } from '../../cluster/node/daemons/processes.ts';
+import { signal } from '../../localnode/node/daemons/processes.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 
 const config = z
@@ -74,7 +74,7 @@ export async function submit(
   folder: string,
   ...args: readonly string[]
 ): Promise<{ exitCode: number | undefined; all: string }> {
-  const { exitCode, all } = await execa('sh', ['cluster/bootstrap.sh', 'submit', folder, ...args], {
+  const { exitCode, all } = await execa('sh', ['cli/bootstrap.sh', 'submit', folder, ...args], {
     all: true,
     reject: false,
     timeout: 900_000,

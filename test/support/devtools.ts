@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import { run } from '../../cluster/shell.ts';
+import { run } from '../../localnode/shell.ts';
 import { exclusively } from './exclusively.ts';
 
 const program = '/usr/bin/chromium';

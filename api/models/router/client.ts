@@ -1,10 +1,9 @@
 // The client of a model router: calls, streams, keys and records, as the shape of the router has them.
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
-import type { LookupResult } from '../../billing/index.ts';
+import type { BillWindow, LookupResult, RouterBill } from '../../billing/index.ts';
 import type { RouterSettings } from '../config.ts';
 import { completion, embeddings, offered, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
-import type { BillWindow, RouterBill } from './bill.ts';
 import { startDeadline } from './deadline.ts';
 import { refused, RouterFailure } from './failure.ts';
 import { liteLlm } from './litellm.ts';

@@ -1,8 +1,7 @@
 // LiteLLM: reports the cost in a header, computed from its price map, and keeps spend logs where it has a database.
 import { z } from 'zod';
-import type { LookupResult } from '../../billing/index.ts';
+import type { BilledCall, LookupResult, RouterBill } from '../../billing/index.ts';
 import { readBilled, usageCost } from './answer.ts';
-import type { BilledCall, RouterBill } from './bill.ts';
 import { header, type Get, type RouterShape } from './shape.ts';
 
 const spendLogs = z.array(z.looseObject({ spend: z.string(), total_tokens: z.int().nullish().catch(undefined) }));

@@ -1,8 +1,7 @@
 // OpenRouter and its kind: routers that report the cost in the answer's `usage`, and keep a record of each generation.
 import { z } from 'zod';
-import { sumMoney, zero } from '../../billing/index.ts';
+import { type RouterBill, sumMoney, zero } from '../../billing/index.ts';
 import { readBilled, type RouterUsage, usageCost } from './answer.ts';
-import type { RouterBill } from './bill.ts';
 import type { Get, RouterShape } from './shape.ts';
 
 const tokens = z.int().nullish().catch(undefined);

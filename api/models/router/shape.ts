@@ -1,7 +1,6 @@
 // What differs between routers: how they report a cost, keep records, and check a key.
-import type { LookupResult } from '../../billing/index.ts';
+import type { BillRequest, LookupResult, RouterBill } from '../../billing/index.ts';
 import type { Cost, RouterUsage } from './answer.ts';
-import type { BillRequest, RouterBill } from './bill.ts';
 
 /** Response headers, by name in lower case. */
 export type RouterHeaders = Readonly<Record<string, string | string[] | undefined>>;

@@ -1,5 +1,5 @@
 // The words of the pages of reconciliation in English. Names of lines and causes are those that the program prints.
-import { apartTitles, causes, comparisonTitles, lineTitles } from '../../reconciliation/index.ts';
+import { apartTitles, causes, comparisonTitles, lineTitles } from '../../accounting/index.ts';
 
 export const reconciliation = {
   reconciliation: {

@@ -2,7 +2,7 @@
 import type { Problem } from '../../../lib/problem.ts';
 import { formatUsd } from '../../billing/index.ts';
 import { type Html, html } from '../../http/index.ts';
-import type { StatementView } from '../../revenue/index.ts';
+import type { StatementView } from '../../accounting/index.ts';
 import type { Page } from '../page.ts';
 import { authored, code, english, facts, missing, table } from '../parts.ts';
 import type { Visit } from '../visit.ts';

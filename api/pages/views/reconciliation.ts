@@ -1,7 +1,7 @@
 // Reconciliation: the days that were compared, and one of them with both sides and each difference by its cause.
 import { formatUsd } from '../../billing/index.ts';
 import { type Html, html } from '../../http/index.ts';
-import type { ComparisonResult, Reconciliation, ReconciliationSummary } from '../../reconciliation/index.ts';
+import type { ComparisonResult, Reconciliation, ReconciliationSummary } from '../../accounting/index.ts';
 import type { Page } from '../page.ts';
 import { authored, english, table } from '../parts.ts';
 import type { Visit } from '../visit.ts';

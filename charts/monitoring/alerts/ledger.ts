@@ -62,7 +62,7 @@ export const ledger: AlertGroup = {
         'Transactions are not linked, or a day that has ended is not sealed: statements and charges have no proofs. Either no replica of the API gets to it, or the record in the database is not the one that was signed last, and is not signed again.',
       runbook: [
         'Read why: `kubectl -n moorage-system logs deploy/moorage-api | grep "link and seal"`.',
-        'If it names the record, somebody changed the database: keep a copy of it as it is (`pg_dump`), and see what was changed: `kubectl -n moorage-system exec deploy/moorage-api -- sh -c \'node api/receipts/verify/main.ts --database "$DATABASE_URL"\'`. Restore a backup from before, or put back what the findings name.',
+        'If it names the record, somebody changed the database: keep a copy of it as it is (`pg_dump`), and see what was changed: `kubectl -n moorage-system exec deploy/moorage-api -- sh -c \'node api/accounting/receipts/verify/main.ts --database "$DATABASE_URL"\'`. Restore a backup from before, or put back what the findings name.',
         'If the key was replaced, add the public half of the earlier one to `receipts.publicKeys`.',
       ],
     },
@@ -116,7 +116,7 @@ export const ledger: AlertGroup = {
       meaning:
         'gateway: requests counted and uses recorded; ledger: uses and what was settled for them; router: the ledger and the bill of the model router; prices: what was settled for models and their list prices; sums: uses and their sums. Somebody changed rows by hand, a restore was not whole, the platform key is used elsewhere, or there is a bug.',
       runbook: [
-        'See the days and each difference by name: the page `/reconciliation` of the API, or `kubectl -n moorage-system exec deploy/moorage-api -- node api/reconciliation/command.ts --day YYYY-MM-DD`.',
+        'See the days and each difference by name: the page `/reconciliation` of the API, or `kubectl -n moorage-system exec deploy/moorage-api -- node api/accounting/reconciliation/command.ts --day YYYY-MM-DD`.',
         'Keep a copy of the database as it is (`pg_dump`) before anything is corrected.',
         'Correct it, and compare the day again by the same command; or keep what you found out with `--explain "…"`. Either ends the alert.',
       ],
@@ -130,7 +130,7 @@ export const ledger: AlertGroup = {
       meaning: 'Each day is compared within an hour after it ends. Differences of yesterday are not seen.',
       runbook: [
         'Read why it fails: `kubectl -n moorage-system logs deploy/moorage-api | grep "reconcile days"`. The usual cause is a database that is away or slow.',
-        'Try it by hand: `kubectl -n moorage-system exec deploy/moorage-api -- node api/reconciliation/command.ts --day YYYY-MM-DD`.',
+        'Try it by hand: `kubectl -n moorage-system exec deploy/moorage-api -- node api/accounting/reconciliation/command.ts --day YYYY-MM-DD`.',
       ],
     },
   ],

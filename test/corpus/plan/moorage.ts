@@ -1,6 +1,6 @@
 // What our planner says of a folder.
 import { join } from 'node:path';
-import { planFolder } from '../../../cluster/plan/plan-folder.ts';
+import { planFolder } from '../../../cli/plan/plan-folder.ts';
 import { readDockerfile } from './dockerfile.ts';
 import { refusal, type Planned } from './planned.ts';
 import { expand } from './scripts.ts';

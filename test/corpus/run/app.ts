@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import { z } from 'zod';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 import { hostedApp } from '../../../crds/hosted-app.ts';
 
 const namespace = 'moorage-apps';

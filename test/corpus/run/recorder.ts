@@ -1,6 +1,6 @@
 // Takes down what a submission says, where `npm run submit` would print it.
-import type { Reason, Status } from '../../../cluster/submit/api-client.ts';
-import type { Output } from '../../../cluster/submit/output.ts';
+import type { Reason, Status } from '../../../cli/submit/api-client.ts';
+import type { Output } from '../../../cli/submit/output.ts';
 
 export interface Recording {
   readonly output: Output;

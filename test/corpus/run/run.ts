@@ -1,7 +1,7 @@
 // `npm run corpus -- run`: submits every repository to the running cluster, some at once, and keeps what came of it.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readInstallation } from '../../../cluster/submit/installation.ts';
+import { readInstallation } from '../../../cli/submit/installation.ts';
 import type { Entry } from '../corpus.ts';
 import { shorten, writeText } from '../table.ts';
 import { ownVersion } from '../version.ts';

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { execa } from 'execa';
 import { test } from 'vitest';
-import { binary } from '../../../cluster/binaries/build.ts';
-import { paths } from '../../../cluster/paths.ts';
+import { binary } from '../../../localnode/binaries/build.ts';
+import { paths } from '../../../localnode/paths.ts';
 
 /** Command lines of everything that runs here. */
 function commands(): readonly string[] {
@@ -31,7 +31,7 @@ test('down leaves no process, mount, device, table, route, control group or stat
   assert.ok(commands().some(ours), 'the cluster runs before');
   assert.ok(readdirSync('/sys/class/net').includes('moorage0'));
 
-  const down = await execa('sh', ['cluster/bootstrap.sh', 'down'], { all: true, reject: false });
+  const down = await execa('sh', ['cli/bootstrap.sh', 'down'], { all: true, reject: false });
   assert.equal(down.exitCode, 0, down.all);
 
   assert.deepEqual(commands().filter(ours), []);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { findGo } from '../../../cluster/binaries/toolchain.ts';
+import { findGo } from '../../../localnode/binaries/toolchain.ts';
 import { clientCalls, openApiDocument, type ClientCall } from '../../support/discovery/client-calls.ts';
 import { goRuntime, installForGo, installForPython, installForTypeScript } from '../../support/discovery/generators.ts';
 import { startWholeApi, type WholeApi } from '../../support/discovery/whole-api.ts';

@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
-import { createApiClient } from '../../../cluster/submit/api-client.ts';
-import { Fault } from '../../../cluster/submit/fault.ts';
-import { readInstallation, type Installation } from '../../../cluster/submit/installation.ts';
-import { createOutput } from '../../../cluster/submit/output.ts';
-import { submit } from '../../../cluster/submit/submit.ts';
+import { createApiClient } from '../../../cli/submit/api-client.ts';
+import { Fault } from '../../../cli/submit/fault.ts';
+import { readInstallation, type Installation } from '../../../cli/submit/installation.ts';
+import { createOutput } from '../../../cli/submit/output.ts';
+import { submit } from '../../../cli/submit/submit.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';
 import { setStatus, since, startAppsServer } from '../../support/api/apps-server.ts';
 import { startReplica } from '../../support/api/replica.ts';
@@ -28,7 +28,7 @@ beforeAll(async () => {
   await writeFile(join(folder, 'git-password'), 'secret\n');
   const port = await freePort();
   gitUrl = `http://127.0.0.1:${port}`;
-  const gitServer = execa('node', ['cluster/git-server/server.ts'], {
+  const gitServer = execa('node', ['localnode/git-server/server.ts'], {
     cwd: root,
     reject: false,
     env: {
@@ -165,7 +165,7 @@ test('the command: usage and exit code 64', async () => {
   const command = async (
     ...args: string[]
   ): Promise<{ exitCode: number | undefined; stderr: string; stdout: string }> => {
-    const { exitCode, stderr, stdout } = await execa('node', ['cluster/submit/main.ts', ...args], {
+    const { exitCode, stderr, stdout } = await execa('node', ['cli/submit/main.ts', ...args], {
       cwd: root,
       reject: false,
     });

@@ -5,7 +5,7 @@ import { test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { readApiConfig } from '../../../api/config.ts';
-import { node } from '../../../cluster/node/settings.ts';
+import { node } from '../../../localnode/node/settings.ts';
 import { operatorConfig } from '../../../controller/config.ts';
 import { appUrl } from '../../../crds/app-url.ts';
 import { environmentOf, named, render, required, type Rendered } from '../../support/chart.ts';
@@ -78,7 +78,7 @@ test('two domains of which one is below the other are refused, since they would 
 test('the local cluster separates them, and its git server is no app', async () => {
   const local = z
     .looseObject({ gateway: z.looseObject({}) })
-    .parse(parse(readFileSync('cluster/values.local.yaml', 'utf8')));
+    .parse(parse(readFileSync('cli/values.local.yaml', 'utf8')));
   const objects = await render({ ...required, ...local });
   assert.deepEqual(listeners(objects), [
     ['https', `*.${node.appsDomain}`],
@@ -86,7 +86,7 @@ test('the local cluster separates them, and its git server is no app', async () 
     ['https-git', `git.${node.baseDomain}`],
     ['http', undefined],
   ]);
-  const [git] = parseAllDocuments(readFileSync('cluster/manifests/git-server.yaml', 'utf8'))
+  const [git] = parseAllDocuments(readFileSync('localnode/manifests/git-server.yaml', 'utf8'))
     .map((document) => document.toJS() as unknown)
     .flatMap((one) => route.safeParse(one).data ?? []);
   assert.deepEqual(

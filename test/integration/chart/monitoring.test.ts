@@ -8,7 +8,7 @@ import { beforeAll, test } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { z } from 'zod';
 import { alertGroups } from '../../../charts/monitoring/alerts/all.ts';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 import { named, object, ofKind, podSpecOf, render, required, type Rendered } from '../../support/chart.ts';
 import { gatewayDeployment } from '../../support/monitoring/gateway-manifest.ts';
 import { promtool } from '../../support/monitoring/programs.ts';
@@ -107,7 +107,7 @@ test('another PodMonitor finds the shipper beside the gateway of `npm run up`, b
   );
   const local = z
     .looseObject({ metering: z.looseObject({ gatewayNamespace: z.string() }) })
-    .parse(parse(await readFile(join(paths.root, 'cluster/values.local.yaml'), 'utf8')));
+    .parse(parse(await readFile(join(paths.root, 'cli/values.local.yaml'), 'utf8')));
   assert.equal(local.metering.gatewayNamespace, traefik.metadata.namespace);
   const namespacesOf = async (more: object): Promise<unknown> =>
     shipperMonitor.parse(named(await render({ ...values, ...more }), 'PodMonitor', 'moorage-shipper')).spec

@@ -6,9 +6,9 @@ import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { readApiConfig } from '../../../api/config.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
-import { readReceiptSettings } from '../../../api/receipts/index.ts';
+import { readReceiptSettings } from '../../../api/accounting/receipts/index.ts';
 import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
-import { images } from '../../../cluster/images/catalog.ts';
+import { images } from '../../../localnode/images/catalog.ts';
 import { closedCidrs, closedWith } from '../../../lib/closed-addresses.ts';
 import { operatorConfig } from '../../../controller/config.ts';
 import {
@@ -394,9 +394,9 @@ test('no setting that the chart gives is one that nobody reads', () => {
       'api',
       [
         'api/config.ts',
-        'api/metering/config.ts',
-        'api/receipts/config.ts',
-        'api/revenue/config.ts',
+        'api/accounting/metering/config.ts',
+        'api/accounting/receipts/config.ts',
+        'api/accounting/revenue/config.ts',
         'api/models/config.ts',
         'api/apps/config.ts',
         'api/tools/config.ts',
@@ -493,13 +493,13 @@ test('models are switched on by a router and a database, and reach nothing else'
 });
 
 test('on the local node models are asked through the demo router, with a PostgreSQL that the node makes itself', async () => {
-  const fileOf = (path: string): string => readFileSync(new URL(`../../../cluster/${path}`, import.meta.url), 'utf8');
+  const fileOf = (path: string): string => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8');
   const objects = await render({
-    ...(parse(fileOf('values.local.yaml')) as object),
+    ...(parse(fileOf('cli/values.local.yaml')) as object),
     image: 'moorage:1',
     pipelineImage: 'moorage-pipeline:1',
   });
-  const [service] = parseAllDocuments(fileOf('manifests/demo-router.yaml')).map((document) =>
+  const [service] = parseAllDocuments(fileOf('localnode/manifests/demo-router.yaml')).map((document) =>
     object.parse(document.toJS()),
   );
   assert.deepEqual([service?.metadata.name, service?.metadata.namespace], ['demo-router', 'moorage-demo-router']);

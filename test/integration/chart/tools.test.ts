@@ -258,7 +258,7 @@ test('the API learns why a service is off, and nothing of one that runs', async 
 
 test('the PDF translator finds the models that its image was built with', () => {
   const dockerfile = readFileSync(
-    new URL('../../../cluster/images/pdf-translator/Dockerfile', import.meta.url),
+    new URL('../../../localnode/images/pdf-translator/Dockerfile', import.meta.url),
     'utf8',
   );
   const {

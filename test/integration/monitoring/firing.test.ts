@@ -111,14 +111,14 @@ test('a use that is gone of a day that was reconciled, and a day that was not', 
       update ledger.hold h set created_at = created_at - interval '1 day' from gone where h.id::text = gone.id`),
   );
   const yesterday = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
-  const { code, text } = await lab.run('api/reconciliation/command.ts', '--day', yesterday);
+  const { code, text } = await lab.run('api/accounting/reconciliation/command.ts', '--day', yesterday);
   assert.equal(code, 1, text);
   assert.match(text, /settled, and its use is not there/);
   assert.match(
     await summaryOf('MoorageReconciliationDifference'),
     /^Records of the last days differ, unexplained: (ledger|router) by /,
   );
-  await lab.run('api/reconciliation/command.ts', '--day', yesterday, '--explain', 'Moved by this test.');
+  await lab.run('api/accounting/reconciliation/command.ts', '--day', yesterday, '--explain', 'Moved by this test.');
   await ended('MoorageReconciliationDifference');
   await asAdministrator((client) => client.query('update reconciliation.day set day = day - 2'));
   assert.match(await summaryOf('MoorageReconciliationOverdue'), /^The last day that was reconciled ended 2d /);

@@ -1,7 +1,7 @@
 // Small apps of the languages beside Python and Node go through the whole pipeline, and the images that come out answer.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { isImageBuilt } from '../../../cluster/images/build.ts';
+import { isImageBuilt } from '../../../localnode/images/build.ts';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
 import { answerOf } from '../../support/pipeline/images.ts';
 import { startLab, type Lab } from '../../support/pipeline/lab.ts';

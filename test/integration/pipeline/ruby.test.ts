@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, test } from 'vitest';
-import { isImageBuilt } from '../../../cluster/images/build.ts';
+import { isImageBuilt } from '../../../localnode/images/build.ts';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
 import { addDebianGems, addGem } from '../../support/pipeline/gems.ts';
 import { answerOf } from '../../support/pipeline/images.ts';

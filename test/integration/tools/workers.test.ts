@@ -138,7 +138,7 @@ describe.each(transports)('workers %s', (_name, create) => {
       for (const path of ['/etc/passwd', '/proc/self/environ', '/proc/1/environ'])
         await assert.rejects(run('read', path), /restricted/);
       // What `npm start` and `npm run up` keep beside the code: salts, ledgers, kubeconfigs.
-      for (const path of ['.moorage/alone/caller-salt', '.git/config', 'cluster/values.local.yaml'])
+      for (const path of ['.moorage/alone/caller-salt', '.git/config', 'cli/values.local.yaml'])
         await assert.rejects(run('read', join(programFolder, path)), /restricted/);
       await assert.rejects(run('write', '/tmp/worker-was-here'), /restricted/);
       await assert.rejects(run('write', new URL('x', import.meta.url).pathname), /restricted/);

@@ -6,16 +6,16 @@ import type { ServerResponse } from 'node:http';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { blockList } from '../../../lib/subnets.ts';
 import { createApp } from '../../../api/http/application.ts';
-import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
+import { discoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import { startServer } from '../../../api/http/server.ts';
-import { submitEndpoints } from '../../../api/submit/endpoints.ts';
+import { submitEndpoints } from '../../../api/apps/submit/endpoints.ts';
 import { appIndex, appIndexers, hostedApps } from '../../../api/apps/hosted-apps.ts';
-import { podLogs } from '../../../api/submit/log/pod-log.ts';
-import { createRepositoryCheck } from '../../../api/submit/check-repository.ts';
-import { createSubmitter } from '../../../api/submit/submit-app.ts';
+import { podLogs } from '../../../api/apps/submit/log/pod-log.ts';
+import { createRepositoryCheck } from '../../../api/apps/submit/check-repository.ts';
+import { createSubmitter } from '../../../api/apps/submit/submit-app.ts';
 import type { LookupAnswer } from '../../../lib/git/index.ts';
 import type { Repository } from '../../../lib/repository.ts';
-import { ensureCertificate } from '../../../cluster/node/control-plane/certificates.ts';
+import { ensureCertificate } from '../../../localnode/node/control-plane/certificates.ts';
 import { createClient, createReflector, fileConnection, type Connection } from '../../../lib/kubernetes/index.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 import { silent } from './sample.ts';
@@ -49,8 +49,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${user}"}]`,
 
 /** Applies manifests given as text. */
 export async function applyText(server: ApiServer, text: string): Promise<void> {
-  const { run } = await import('../../../cluster/shell.ts');
-  const { binariesOf } = await import('../../../cluster/binaries/build.ts');
+  const { run } = await import('../../../localnode/shell.ts');
+  const { binariesOf } = await import('../../../localnode/binaries/build.ts');
   await run(join(binariesOf('kubernetes'), 'kubectl'), ['apply', '--server-side', '-f', '-'], {
     env: { KUBECONFIG: server.kubeconfig },
     input: text,

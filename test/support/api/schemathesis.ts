@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { z } from 'zod';
 import { exclusively } from '../exclusively.ts';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 
 const version = '4.32.5';
 

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 import { exclusively } from '../exclusively.ts';
 
 const packages = ['numpy==2.2.6', 'scipy==1.15.3', 'pandas==2.2.3', 'statsmodels==0.14.4'];

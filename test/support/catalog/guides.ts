@@ -7,7 +7,7 @@ import { startServer, type PublicServer } from '../../../api/http/server.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { startDemoRouter } from '../../../api/models/router/demo-router.ts';
-import { submitWithoutCluster } from '../../../api/submit/without-cluster.ts';
+import { submitWithoutCluster } from '../../../api/apps/submit/without-cluster.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import { blockList } from '../../../lib/subnets.ts';

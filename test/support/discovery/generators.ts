@@ -3,7 +3,7 @@
 import { execFileSync, type ExecFileSyncOptions } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 
 const npmPackages = ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', 'typescript@5.9.3'];
 const pythonPackage = 'openapi-python-client==0.26.2';

@@ -3,13 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { binariesOf, buildPart } from '../../../cluster/binaries/build.ts';
-import { prepareControlPlane } from '../../../cluster/node/control-plane/control-plane.ts';
-import { writeKubeconfig } from '../../../cluster/node/control-plane/kubeconfig.ts';
-import { ensureProcess, stopProcess, type ProcessSpec } from '../../../cluster/node/daemons/processes.ts';
-import { run } from '../../../cluster/shell.ts';
+import { binariesOf, buildPart } from '../../../localnode/binaries/build.ts';
+import { prepareControlPlane } from '../../../localnode/node/control-plane/control-plane.ts';
+import { writeKubeconfig } from '../../../localnode/node/control-plane/kubeconfig.ts';
+import { ensureProcess, stopProcess, type ProcessSpec } from '../../../localnode/node/daemons/processes.ts';
+import { run } from '../../../localnode/shell.ts';
 import { exclusively } from '../exclusively.ts';
-import { waitFor } from '../../../cluster/wait.ts';
+import { waitFor } from '../../../localnode/wait.ts';
 
 export interface ApiServer {
   /** A cluster-admin's kubeconfig file. */

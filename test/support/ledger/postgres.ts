@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
-import { ensureAuthority, ensureCertificate } from '../../../cluster/node/control-plane/certificates.ts';
+import { ensureAuthority, ensureCertificate } from '../../../localnode/node/control-plane/certificates.ts';
 import { prepareDatabase } from '../../../api/billing/database/prepare.ts';
 import { exclusively } from '../exclusively.ts';
 

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool, request } from 'undici';
 import { stringify } from 'yaml';
-import { binary, buildPart } from '../../../cluster/binaries/build.ts';
+import { binary, buildPart } from '../../../localnode/binaries/build.ts';
 import { freePort } from '../free-port.ts';
 
-/** Arguments by which Traefik writes what is metered, as in cluster/manifests/traefik.yaml. */
+/** Arguments by which Traefik writes what is metered, as in localnode/manifests/traefik.yaml. */
 export const accessLogArguments = (file: string): string[] => [
   '--accesslog=true',
   '--accesslog.format=json',

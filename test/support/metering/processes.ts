@@ -44,7 +44,7 @@ export interface ShipperSettings {
 }
 
 export function shipperProgram({ log, receiver, tokenFile, port, limitMiB = 512 }: ShipperSettings): Program {
-  return program('api/metering/shipper/main.ts', [], {
+  return program('api/accounting/metering/shipper/main.ts', [], {
     MOORAGE_ACCESS_LOG: log,
     MOORAGE_RECEIVER_URL: receiver,
     MOORAGE_METERING_TOKEN_FILE: tokenFile,

@@ -4,7 +4,7 @@ import { startHealthServer } from '../../../lib/kubernetes/index.ts';
 import { createLog } from '../../../lib/log.ts';
 import { createRegistry } from '../../../lib/metrics.ts';
 import { openLedger } from '../../../api/billing/index.ts';
-import { startMetering } from '../../../api/metering/index.ts';
+import { startMetering } from '../../../api/accounting/metering/index.ts';
 import { baseUrl, sampleApp, sampleApps, site } from '../api/sample.ts';
 
 const [databaseUrl = '', port = '', token = '', graceMs = '3600000'] = process.argv.slice(2);

@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { parseBilled, type Money } from '../../../api/billing/ledger/money.ts';
 import { parseExact } from '../../../api/models/router/exact-json.ts';
 import { exclusively } from '../exclusively.ts';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 import { freePort } from '../free-port.ts';
 
 /** The newest version whose dependencies can be had from a mirror that lags behind. */

@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { migratedDatabase } from '../ledger/snapshot.ts';
 import { createApp } from '../../../api/http/application.ts';
 import { blockList } from '../../../lib/subnets.ts';
-import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
+import { discoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';

@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 import { named, object, type Rendered } from '../chart.ts';
 
 /** Its Deployment. */
 export function gatewayDeployment(): Rendered {
-  const manifest = readFileSync(join(paths.root, 'cluster/manifests/traefik.yaml'), 'utf8')
+  const manifest = readFileSync(join(paths.root, 'localnode/manifests/traefik.yaml'), 'utf8')
     .replaceAll('@HOST_ADDRESS@', '127.0.0.1')
     .replaceAll('@HTTP_PORT@', '80')
     .replaceAll('@HTTPS_PORT@', '443')

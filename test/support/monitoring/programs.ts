@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { paths } from '../../../cluster/paths.ts';
-import { run } from '../../../cluster/shell.ts';
+import { paths } from '../../../localnode/paths.ts';
+import { run } from '../../../localnode/shell.ts';
 import { exclusively } from '../exclusively.ts';
 
 const folder = join(paths.cache, 'debian', 'prometheus');

@@ -7,8 +7,8 @@ import { createServer, type Server } from 'node:https';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createServer as createPlainServer, type RequestListener, type Server as PlainServer } from 'node:http';
-import { ensureCertificate } from '../../../cluster/node/control-plane/certificates.ts';
-import { run } from '../../../cluster/shell.ts';
+import { ensureCertificate } from '../../../localnode/node/control-plane/certificates.ts';
+import { run } from '../../../localnode/shell.ts';
 import { cacheTags } from '../../../crds/image-names.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 

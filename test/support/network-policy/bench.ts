@@ -1,10 +1,10 @@
 // A lab with rules: what the tests on real traffic share.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
-import { createApplier, nftRunner, type Applier } from '../../../cluster/network-policy/tables/apply.ts';
-import type { Pod } from '../../../cluster/network-policy/objects/endpoints.ts';
-import { removeScript } from '../../../cluster/network-policy/tables/script.ts';
-import { derive, type Snapshot } from '../../../cluster/network-policy/state.ts';
+import { createApplier, nftRunner, type Applier } from '../../../localnode/network-policy/tables/apply.ts';
+import type { Pod } from '../../../localnode/network-policy/objects/endpoints.ts';
+import { removeScript } from '../../../localnode/network-policy/tables/script.ts';
+import { derive, type Snapshot } from '../../../localnode/network-policy/state.ts';
 import type { WirePolicy, World } from './oracle.ts';
 import { podAddress } from './worlds.ts';
 import { exclusively } from '../exclusively.ts';

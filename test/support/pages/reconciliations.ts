@@ -1,5 +1,5 @@
 // Reconciliations of three days: all equal, differences of every sort, and one that waits and has no bill.
-import type { Reconciliation } from '../../../api/reconciliation/index.ts';
+import type { Reconciliation } from '../../../api/accounting/reconciliation/index.ts';
 
 type Comparison = Reconciliation['comparisons'][number];
 type Sum = Comparison['unexplained'];

@@ -1,7 +1,7 @@
 // Pages over sample data: endpoints of the catalog that answer what a test gives them, and the real ones of submitting.
 import { Registry } from 'prom-client';
 import { z } from 'zod';
-import { discoveryEndpoints } from '../../../api/discovery/endpoints.ts';
+import { discoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import { createApp } from '../../../api/http/application.ts';
 import { defineEndpoint, type Endpoint } from '../../../api/http/endpoint.ts';
 import { eventStream, eventStreamResponse } from '../../../api/http/response/event-stream.ts';
@@ -9,7 +9,7 @@ import { notFound } from '../../../api/http/problems/problems.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { comparisonResult } from '../../../api/models/compare/comparison.ts';
 import { startPages } from '../../../api/pages/pages.ts';
-import { submitEndpoints, type SubmitServices } from '../../../api/submit/endpoints.ts';
+import { submitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
 import { httpMetrics } from '../../../lib/metrics.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { blockList } from '../../../lib/subnets.ts';

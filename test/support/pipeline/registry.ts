@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { buildPart, binariesOf } from '../../../cluster/binaries/build.ts';
-import { imageKey } from '../../../cluster/images/build.ts';
-import { images, type ImageRecipe } from '../../../cluster/images/catalog.ts';
-import { ensurePackages, unpackedFolder } from '../../../cluster/node/daemons/packages.ts';
+import { buildPart, binariesOf } from '../../../localnode/binaries/build.ts';
+import { imageKey } from '../../../localnode/images/build.ts';
+import { images, type ImageRecipe } from '../../../localnode/images/catalog.ts';
+import { ensurePackages, unpackedFolder } from '../../../localnode/node/daemons/packages.ts';
 import { authorizer } from '../../../controller/registry-proxy/authorization.ts';
 import { fullness } from '../../../controller/registry-proxy/fullness.ts';
 import { createProxy } from '../../../controller/registry-proxy/proxy.ts';
@@ -19,7 +19,7 @@ import { createLog } from '../../../lib/log.ts';
 import { pushToken, type PushIdentity } from '../../../lib/push-token.ts';
 import { run } from '../../../controller/pipeline/process.ts';
 import { exclusively } from '../exclusively.ts';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 import { freePort } from '../free-port.ts';
 
 const password = 'not-a-secret-of-anyone';
@@ -177,7 +177,7 @@ async function archiveOf(
   if (existsSync(archive)) return archive;
   await mkdir(join(paths.cache, 'images'), { recursive: true });
   const context = await mkdtemp(join(tmpdir(), 'moorage-image-'));
-  await cp(join(paths.root, 'cluster', 'images', image.folder), context, { recursive: true });
+  await cp(join(paths.root, 'localnode', 'images', image.folder), context, { recursive: true });
   await image.fill(context);
   const draft = `${archive}.test-draft`;
   await build(context, [

@@ -1,5 +1,5 @@
 // Documents that an issuer could sign with its own key and that contradict the sealed ledger.
-import { signDocument } from '../../../api/receipts/format/signature.ts';
+import { signDocument } from '../../../api/accounting/receipts/format/signature.ts';
 import { privateKey } from './record.ts';
 
 type Json = null | boolean | number | string | Json[] | { [name: string]: Json };

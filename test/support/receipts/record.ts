@@ -2,9 +2,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { z } from 'zod';
 import type { Database } from '../../../api/billing/index.ts';
-import { publicKeyOf } from '../../../api/receipts/format/keys.ts';
-import { advanceLog, type LogOptions, type LogStep } from '../../../api/receipts/log/log.ts';
-import { Signer } from '../../../api/receipts/log/signer.ts';
+import { publicKeyOf } from '../../../api/accounting/receipts/format/keys.ts';
+import { advanceLog, type LogOptions, type LogStep } from '../../../api/accounting/receipts/log/log.ts';
+import { Signer } from '../../../api/accounting/receipts/log/signer.ts';
 
 export const issuer = 'https://moorage.localhost';
 export const { privateKey } = generateKeyPairSync('ed25519');

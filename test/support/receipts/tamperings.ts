@@ -1,11 +1,11 @@
 // Ways to change a ledger and its signed record by hand, as somebody with all rights in the database and without the key.
 import { randomInt } from 'node:crypto';
 import type { Client } from 'pg';
-import { canonical } from '../../../api/receipts/format/canonical.ts';
-import { chainNext, chainStart } from '../../../api/receipts/format/chain.ts';
-import { leaf } from '../../../api/receipts/format/leaf.ts';
-import { hashLeaf, TreeBuilder } from '../../../api/receipts/format/merkle.ts';
-import { leafOf } from '../../../api/receipts/log/statements.ts';
+import { canonical } from '../../../api/accounting/receipts/format/canonical.ts';
+import { chainNext, chainStart } from '../../../api/accounting/receipts/format/chain.ts';
+import { leaf } from '../../../api/accounting/receipts/format/leaf.ts';
+import { hashLeaf, TreeBuilder } from '../../../api/accounting/receipts/format/merkle.ts';
+import { leafOf } from '../../../api/accounting/receipts/log/statements.ts';
 
 export interface Tampering {
   readonly name: string;

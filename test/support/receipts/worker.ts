@@ -1,8 +1,8 @@
 // A process of its own that brings the record up to date in small steps until it is killed: node worker.ts DATABASE_URL NOW
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
-import { readReceiptSettings } from '../../../api/receipts/config.ts';
-import { advanceLog } from '../../../api/receipts/log/log.ts';
-import { Signer } from '../../../api/receipts/log/signer.ts';
+import { readReceiptSettings } from '../../../api/accounting/receipts/config.ts';
+import { advanceLog } from '../../../api/accounting/receipts/log/log.ts';
+import { Signer } from '../../../api/accounting/receipts/log/signer.ts';
 
 const [url = '', now = ''] = process.argv.slice(2);
 const { key, keys } = readReceiptSettings();

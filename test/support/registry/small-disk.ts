@@ -2,7 +2,7 @@
 import { mkdir, mkdtemp, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { run } from '../../../cluster/shell.ts';
+import { run } from '../../../localnode/shell.ts';
 
 export interface SmallDisk {
   readonly folder: string;

@@ -6,10 +6,10 @@ import { keyAccount, promotionAccount, revenueAccount } from '../../../api/billi
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { type PriceList, readPriceList } from '../../../api/billing/prices/price-list.ts';
-import { adjust, refund, resolve } from '../../../api/revenue/corrections.ts';
-import { noteAuthors, postShares, versionOn } from '../../../api/revenue/shares.ts';
-import { firstDay } from '../../../api/revenue/statement/month.ts';
-import { closeMonths, openDispute } from '../../../api/revenue/store/statements.ts';
+import { adjust, refund, resolve } from '../../../api/accounting/revenue/corrections.ts';
+import { noteAuthors, postShares, versionOn } from '../../../api/accounting/revenue/shares.ts';
+import { firstDay } from '../../../api/accounting/revenue/statement/month.ts';
+import { closeMonths, openDispute } from '../../../api/accounting/revenue/store/statements.ts';
 
 const nothing = z.unknown();
 const insertVisits = {

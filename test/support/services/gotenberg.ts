@@ -8,13 +8,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Guard, type GuardOptions } from '../../../api/tools/fetch/guard.ts';
 import { startGuardProxy } from '../../../api/tools/fetch/proxy.ts';
-import { binary, buildPart } from '../../../cluster/binaries/build.ts';
-import { paths } from '../../../cluster/paths.ts';
-import { run } from '../../../cluster/shell.ts';
+import { binary, buildPart } from '../../../localnode/binaries/build.ts';
+import { paths } from '../../../localnode/paths.ts';
+import { run } from '../../../localnode/shell.ts';
 import { exclusively } from '../exclusively.ts';
 import { freePort } from '../free-port.ts';
 
-const image = join(paths.root, 'cluster', 'images', 'gotenberg');
+const image = join(paths.root, 'localnode', 'images', 'gotenberg');
 const chartFiles = join(import.meta.dirname, '../../../charts/moorage/files');
 
 /** What it runs, as Debian packages them: the official image takes the same from there. */

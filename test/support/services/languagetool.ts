@@ -4,12 +4,12 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 import { exclusively } from '../exclusively.ts';
 import { aptInstall, type LocalServer } from './python.ts';
 import { freePort } from '../free-port.ts';
 
-const pom = join(paths.root, 'cluster', 'images', 'languagetool', 'pom.xml');
+const pom = join(paths.root, 'localnode', 'images', 'languagetool', 'pom.xml');
 const version = /<languagetool>([^<]+)</.exec(readFileSync(pom, 'utf8'))?.[1] ?? '';
 
 export async function startLanguageTool(): Promise<LocalServer> {

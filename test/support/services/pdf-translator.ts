@@ -5,13 +5,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 import { exclusively } from '../exclusively.ts';
 import { aptInstall, pythonEnvironment, startServer, type LocalServer } from './python.ts';
 
 const here = join(import.meta.dirname, 'pdf-translator');
-const image = join(paths.root, 'cluster', 'images', 'pdf-translator');
-const offline = join(paths.root, 'cluster', 'images', 'pdf-translator-offline');
+const image = join(paths.root, 'localnode', 'images', 'pdf-translator');
+const offline = join(paths.root, 'localnode', 'images', 'pdf-translator-offline');
 const fonts = '/usr/share/fonts/truetype/dejavu';
 const environment = {
   name: 'pdf-translator',

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 
 export interface Environment {
   readonly name: string;

@@ -5,10 +5,10 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { exclusively } from '../exclusively.ts';
-import { paths } from '../../../cluster/paths.ts';
+import { paths } from '../../../localnode/paths.ts';
 import { aptInstall, pythonEnvironment, startServer, type LocalServer } from './python.ts';
 
-const image = join(paths.root, 'cluster', 'images', 'speech');
+const image = join(paths.root, 'localnode', 'images', 'speech');
 const environment = { name: 'speech', packages: ['-r', join(image, 'requirements.txt')] };
 const here = join(import.meta.dirname, 'speech');
 

@@ -5,7 +5,7 @@ import { createApi, type Api, type ApiOptions } from '../../../api/create-api.ts
 import { readAppSettings } from '../../../api/apps/config.ts';
 import { blockList } from '../../../lib/subnets.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
-import { readReceiptSettings } from '../../../api/receipts/index.ts';
+import { readReceiptSettings } from '../../../api/accounting/receipts/index.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';

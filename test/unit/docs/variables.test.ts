@@ -25,7 +25,9 @@ const internal: ReadonlySet<string> = new Set([
 
 test('no variable is read that no page names', () => {
   const pages = filesIn('docs', '.md').join('\n');
-  const sources = ['activator', 'api', 'cluster', 'controller', 'lib'].flatMap((folder) => filesIn(folder, '.ts'));
+  const sources = ['activator', 'api', 'cli', 'controller', 'lib', 'localnode'].flatMap((folder) =>
+    filesIn(folder, '.ts'),
+  );
   // As a key of a schema or of the environment.
   const read = sources.flatMap((text) =>
     [...text.matchAll(/\b(MOORAGE_[A-Z0-9_]+)(?=: (?:z|count|port|subnets|flag|list|domain|duration)\b|'\])/g)].map(

@@ -9,8 +9,8 @@ const root = join(import.meta.dirname, '..', '..', '..');
 /** What others wrote is not ours to word. */
 const notOurs = [
   '**/node_modules/**',
-  'cluster/manifests/**',
-  'cluster/binaries/*/**',
+  'localnode/manifests/**',
+  'localnode/binaries/*/**',
   'test/corpus/**',
   'docs/measured/**',
   '**/LICENSE',
@@ -21,8 +21,8 @@ const files = globSync(
   [
     '*.{md,json,ts,js}',
     'Dockerfile',
-    '{api,charts,cluster,controller,crds,docs,lib,manifests,test}/**/*.{ts,js,md,sql,yaml,yml,json,tpl,txt,py,sh,html,toml}',
-    '{cluster,manifests,test}/**/Dockerfile',
+    '{api,charts,cli,controller,crds,docs,lib,localnode,manifests,test}/**/*.{ts,js,md,sql,yaml,yml,json,tpl,txt,py,sh,html,toml}',
+    '{cli,localnode,manifests,test}/**/Dockerfile',
   ],
   { cwd: root, exclude: notOurs },
 ).sort();

@@ -8,7 +8,7 @@ import { Client, StreamableHTTPClientTransport, type CallToolResult, type Tool }
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { capabilities } from '../../../../api/discovery/capabilities.ts';
+import { capabilities } from '../../../../api/protocols/discovery/capabilities.ts';
 import { startServer, type PublicServer } from '../../../../api/http/server.ts';
 import { baseUrl, silent } from '../../../support/api/sample.ts';
 import { sampleAppsServer, withAgents, type AppsSample } from '../../../support/apps/sample.ts';

@@ -7,9 +7,9 @@ import { DatabaseUnavailable } from '../../../../api/billing/database/failures.t
 import { platformAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
 import { billingMetrics, dailyLimitMetrics, databaseMetrics, overrunMetrics } from '../../../../api/billing/metrics.ts';
-import { meteringMetrics } from '../../../../api/metering/metrics.ts';
-import { receiptMetrics } from '../../../../api/receipts/metrics.ts';
-import { reconciliationMetrics } from '../../../../api/reconciliation/metrics.ts';
+import { meteringMetrics } from '../../../../api/accounting/metering/metrics.ts';
+import { receiptMetrics } from '../../../../api/accounting/receipts/metrics.ts';
+import { reconciliationMetrics } from '../../../../api/accounting/reconciliation/metrics.ts';
 
 /** The samples of a scrape. */
 async function samples(registry: Registry): Promise<string[]> {

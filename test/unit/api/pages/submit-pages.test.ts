@@ -1,8 +1,8 @@
 // The form without JavaScript: sent, led on to the status, and refused at the field in the words of the problem.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { tooManySubmissions } from '../../../../api/submit/problems.ts';
-import type { Submission } from '../../../../api/submit/submit-app.ts';
+import { tooManySubmissions } from '../../../../api/apps/submit/problems.ts';
+import type { Submission } from '../../../../api/apps/submit/submit-app.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import { sampleApp, sampleApps, sampleServices } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';

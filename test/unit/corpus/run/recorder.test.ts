@@ -1,7 +1,7 @@
 // What is taken down of a submission.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import type { Status } from '../../../../cluster/submit/api-client.ts';
+import type { Status } from '../../../../cli/submit/api-client.ts';
 import { createRecorder } from '../../../corpus/run/recorder.ts';
 
 const status: Status = {

@@ -7,7 +7,7 @@ import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts'
 import { formatMoney, parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { chargedOf, marginLines, marginOf } from '../../../../../api/billing/prices/charge.ts';
 import { type PriceList, readPriceList, toolPrice } from '../../../../../api/billing/prices/price-list.ts';
-import { keepPrices } from '../../../../../api/revenue/prices.ts';
+import { keepPrices } from '../../../../../api/accounting/revenue/prices.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 const first = { version: 'a', from: '2026-01-01', announced: '2025-12-01' };

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { openApi } from '../../../../../api/discovery/openapi.ts';
+import { openApi } from '../../../../../api/protocols/discovery/openapi.ts';
 import { defineEndpoint } from '../../../../../api/http/endpoint.ts';
 import { conditionalJson } from '../../../../../api/http/response/conditional.ts';
 import { appOf } from '../../../../support/api/http-app.ts';

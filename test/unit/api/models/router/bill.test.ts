@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
-import type { BillRequest, RouterBill } from '../../../../../api/models/router/bill.ts';
+import type { BillRequest, RouterBill } from '../../../../../api/billing/router-bill.ts';
 import { parseExact } from '../../../../../api/models/router/exact-json.ts';
 import { liteLlm } from '../../../../../api/models/router/litellm.ts';
 import { openRouter } from '../../../../../api/models/router/openrouter.ts';

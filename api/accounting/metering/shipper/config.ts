@@ -1,0 +1,45 @@
+// Configuration of the shipper, read from the environment.
+import { z } from 'zod';
+import { count, readConfig } from '../../../../lib/config.ts';
+
+export interface ShipperConfig {
+  readonly log: string;
+  readonly receiver: string;
+  readonly tokenFile: string;
+  readonly limitBytes: number;
+  readonly port: number;
+}
+
+/** Every variable of the shipper. */
+export const environment = z.object({
+  MOORAGE_ACCESS_LOG: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .describe('File into which the gateway writes its access log as JSON. The shipper keeps its position beside it.'),
+  MOORAGE_RECEIVER_URL: z
+    .url({ protocol: /^https?$/, error: 'must be a URL such as http://moorage-api-internal:9090/v1/logs' })
+    .describe('Where access logs are received.'),
+  MOORAGE_METERING_TOKEN_FILE: z
+    .string()
+    .describe(
+      'File with the metering token. It is read again at each batch, and waited for where it is not there yet.',
+    ),
+  MOORAGE_ACCESS_LOG_LIMIT_MIB: count
+    .default(512)
+    .describe(
+      'Mebibytes of records that may wait while they cannot be sent. Beyond that the oldest are dropped, and reported as lost.',
+    ),
+  MOORAGE_SHIPPER_PORT: count.max(65_535).default(9091).describe('Port of /healthz, /readyz and /metrics.'),
+});
+
+/** Reads the configuration. @throws Error that names every variable that is wrong. */
+export function readShipperConfig(variables: NodeJS.ProcessEnv = process.env): ShipperConfig {
+  const read = readConfig(environment, variables);
+  return {
+    log: read.MOORAGE_ACCESS_LOG,
+    receiver: read.MOORAGE_RECEIVER_URL,
+    tokenFile: read.MOORAGE_METERING_TOKEN_FILE,
+    limitBytes: read.MOORAGE_ACCESS_LOG_LIMIT_MIB * 1_048_576,
+    port: read.MOORAGE_SHIPPER_PORT,
+  };
+}

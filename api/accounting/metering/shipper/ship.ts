@@ -1,0 +1,208 @@
+// Follows the log and sends it: read, send, move the position, free the disk, in this order and one batch at a time.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../../../lib/log.ts';
+import type { Attributes } from '../otlp/messages.ts';
+import { type GatewayRecord, readRecord } from '../records/record.ts';
+import { assignRuns, type Run } from '../store/runs.ts';
+import { readLines } from './lines.ts';
+import { findLog, inodeOf, type LogFile } from './log-file.ts';
+import type { ShipperMetrics } from './metrics.ts';
+import { type Mark, type Position, readPosition, writePosition } from './position.ts';
+import type { Send } from './sender.ts';
+
+export interface ShipOptions {
+  readonly log: string;
+  readonly limitBytes: number;
+  readonly send: Send;
+  readonly metrics: ShipperMetrics;
+  readonly logger: Logger;
+  /** Ends it at once; else it ends once `draining` is aborted and everything is sent. */
+  readonly signal: AbortSignal;
+  readonly draining: AbortSignal;
+  /** How often the log is looked at while nothing comes. */
+  readonly pollMs?: number;
+}
+
+const chunkBytes = 2 * 1_048_576;
+const batchLines = 2_000;
+/** The gateway may write into a file for a while after it was renamed. */
+const quietPolls = 25;
+const freeEveryBytes = 8 * 1_048_576;
+
+/** Ships until it is to end. @throws the reason of the signal, or an error of the file system */
+export async function ship(options: ShipOptions): Promise<void> {
+  const shipper = new Shipper(options, await readPosition(`${options.log}.position`));
+  await shipper.run();
+}
+
+class Shipper {
+  readonly #options: ShipOptions;
+  #position: Position;
+  #lines = batchLines;
+  #freedAt = 0;
+  #canFree = true;
+
+  constructor(options: ShipOptions, position: Position) {
+    this.#options = options;
+    this.#position = position;
+  }
+
+  async run(): Promise<void> {
+    const { log, signal, draining } = this.#options;
+    for (;;) {
+      signal.throwIfAborted();
+      const file = await findLog(log, this.#position.inode).catch(missing);
+      if (file === undefined) {
+        if (draining.aborted) return;
+        await this.#pause();
+        continue;
+      }
+      const isRotated = await this.#follow(file);
+      if (!isRotated) return file.close();
+      await (file.path === log ? file.close() : file.remove());
+    }
+  }
+
+  /** Sends what a file has. @returns whether another file has taken its path */
+  async #follow(file: LogFile): Promise<boolean> {
+    const { log, signal, draining } = this.#options;
+    await this.#begin(file);
+    for (let empty = 0; ;) {
+      signal.throwIfAborted();
+      const isRotated = (await inodeOf(log)) !== file.inode;
+      const sent = await this.#advance(file);
+      if (sent === 'batch') {
+        empty = 0;
+        continue;
+      }
+      if (sent === 'rest') empty = 0;
+      else if (draining.aborted) return false;
+      else empty += isRotated ? 1 : 0;
+      if (empty > quietPolls) return true;
+      // After the rest too: sent as they come, records would cost a request and a transaction for each handful.
+      await this.#pause();
+    }
+  }
+
+  async #begin(file: LogFile): Promise<void> {
+    const { inode, offset } = this.#position;
+    const isCut = inode === file.inode && (await file.size()) < offset;
+    if (isCut) this.#options.logger.error({ offset }, 'the log is shorter than what was sent of it, reading it anew');
+    if (inode !== file.inode || isCut) await this.#move({ inode: file.inode, offset: 0 });
+    this.#freedAt = 0;
+  }
+
+  /** Sends the next lines. @returns whether there were none, all that there were, or a batch of more */
+  async #advance(file: LogFile): Promise<'none' | 'rest' | 'batch'> {
+    const { metrics, logger } = this.#options;
+    await this.#dropOldest(file);
+    const bytes = await file.read(this.#position.offset, chunkBytes);
+    const chunk = readLines(bytes, this.#lines);
+    if (chunk.bytes === 0) {
+      if (bytes.length < chunkBytes) return 'none';
+      logger.error({ bytes: bytes.length }, 'a line of the log is too long to be a record, passing over it');
+      metrics.unreadable.inc();
+      await this.#move({ offset: this.#position.offset + bytes.length });
+      return 'batch';
+    }
+    const isRest = bytes.length < chunkBytes && chunk.records.length + chunk.unreadable < this.#lines;
+    if (!(await this.#send(chunk.records))) return 'batch';
+    metrics.shipped.inc(chunk.records.length);
+    metrics.unreadable.inc(chunk.unreadable);
+    await this.#move({ offset: this.#position.offset + chunk.bytes, dropped: [] });
+    await this.#free(file);
+    return isRest ? 'rest' : 'batch';
+  }
+
+  /** @returns false where the batch has to be smaller */
+  async #send(records: readonly Attributes[]): Promise<boolean> {
+    const { send, signal, logger } = this.#options;
+    const resource = { 'service.name': 'gateway', 'service.instance.id': this.#position.gateway };
+    const all = [...this.#position.dropped.map(lossOf), ...records];
+    const sent = all.length === 0 ? 'acknowledged' : await send({ resource, records: all }, signal);
+    if (sent === 'too large' && this.#lines === 1) {
+      logger.error('a record is too large for the receiver, passing over it');
+      return true;
+    }
+    this.#lines = sent === 'too large' ? Math.max(1, Math.floor(this.#lines / 2)) : batchLines;
+    return sent === 'acknowledged';
+  }
+
+  /** Drops the oldest records where too many wait, and remembers which, so that the receiver learns of it. */
+  async #dropOldest(file: LogFile): Promise<void> {
+    const { limitBytes, metrics, logger } = this.#options;
+    const size = await file.size();
+    metrics.waiting.set(size - this.#position.offset);
+    if (size - this.#position.offset <= limitBytes) return;
+    const bytes = await file.read(this.#position.offset, chunkBytes);
+    const chunk = readLines(bytes, batchLines);
+    const records = chunk.records.map(readRecord).filter((record): record is GatewayRecord => !('wrong' in record));
+    const dropped = assignRuns(this.#position.dropped.map(runOf), records);
+    const kept = this.#position.dropped.slice(0, this.#position.dropped.length - knownRuns(dropped));
+    metrics.dropped.inc(chunk.records.length);
+    logger.error({ records: chunk.records.length, limit: limitBytes }, 'too many records wait, dropping the oldest');
+    await this.#move({
+      offset: this.#position.offset + (chunk.bytes === 0 ? bytes.length : chunk.bytes),
+      dropped: [...kept, ...dropped.map(({ after }) => markOf(after))],
+    });
+    await this.#free(file);
+    await this.#dropOldest(file);
+  }
+
+  async #free(file: LogFile): Promise<void> {
+    const { offset } = this.#position;
+    if (!this.#canFree || offset - this.#freedAt < freeEveryBytes) return;
+    this.#freedAt = offset;
+    try {
+      await file.free(offset);
+    } catch (error) {
+      this.#canFree = false;
+      this.#options.logger.error(
+        { err: error },
+        'the file system cannot free a part of a file: rotate the log, or put it on ext4, xfs, btrfs or tmpfs',
+      );
+    }
+  }
+
+  async #move(to: Partial<Position>): Promise<void> {
+    this.#position = { ...this.#position, ...to };
+    await writePosition(`${this.#options.log}.position`, this.#position);
+  }
+
+  async #pause(): Promise<void> {
+    const { pollMs = 200, signal, draining } = this.#options;
+    const either = AbortSignal.any([signal, draining]);
+    if (draining.aborted) return;
+    await sleep(pollMs, undefined, { signal: either }).catch(() => undefined);
+  }
+}
+
+/** How many of the runs were known before the batch: those are the last ones, since records come in order. */
+function knownRuns(batches: readonly { readonly before: unknown }[]): number {
+  return batches.filter(({ before }) => before !== undefined).length;
+}
+
+function runOf({ counter, startNs, endNs }: Mark): Run {
+  const end = BigInt(endNs);
+  return { id: undefined, newest: BigInt(counter), newestStartNs: BigInt(startNs), newestEndNs: end, lastEndNs: end };
+}
+
+function markOf({ newest, newestStartNs, lastEndNs }: Run): Mark {
+  return { counter: newest.toString(), startNs: newestStartNs.toString(), endNs: lastEndNs.toString() };
+}
+
+/** Says that this number was given out, and that it and those before it that did not come are lost. */
+function lossOf({ counter, startNs, endNs }: Mark): Attributes {
+  return {
+    RequestCount: BigInt(counter),
+    StartUTC: BigInt(startNs),
+    Duration: BigInt(endNs) - BigInt(startNs),
+    DownstreamStatus: 0,
+    'moorage.lost': 'true',
+  };
+}
+
+function missing(error: unknown): undefined {
+  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+  throw error;
+}

@@ -1,0 +1,198 @@
+// What the ledger owes the router for the calls of a day against what the router's own records say that it billed: call
+// by call where they carry the ids of our holds, else by the sum.
+import { z } from 'zod';
+import {
+  type BilledCall,
+  type BillWindow,
+  type Database,
+  money,
+  type Money,
+  negate,
+  type RouterBill,
+  type Statement,
+  sumMoney,
+  type Transaction,
+  zero,
+} from '../../../billing/index.ts';
+import { type Comparison, type Difference, less, type Line, minus, type Sum, total } from '../comparison.ts';
+import type { Day } from '../day.ts';
+import { type ApartKind } from '../result.ts';
+import { inSnapshot } from '../snapshot.ts';
+import { bookedOf, ledgerCall, type LedgerCall, matchCalls, matchOwn } from './router-calls.ts';
+
+/** A router's own records, and its name in the ledger. The models of this API implement it. */
+export interface RouterRecords {
+  readonly name: string;
+  readonly billOf: (window: BillWindow) => Promise<RouterBill>;
+}
+
+/** Clocks differ, and a call may begin before midnight and reach the router after it. */
+const marginMs = 1_800_000;
+
+const calls: Statement<LedgerCall> = {
+  name: 'reconciliation-router-calls',
+  text: `select c.id, state, booked::text, held::text, closed_at, creditor, e.id is not null as is_estimated
+    from reconciliation.calls($1, $2) c
+    left join (select id from ledger.usage where at >= $1 and at < $2 and cost_source = 'estimated') e on e.id = c.id
+    where router = $3 and creditor in ('platform', 'own-key-router') and state is not null order by c.id`,
+  row: ledgerCall,
+};
+
+const knownHolds: Statement<{ id: string }> = {
+  name: 'reconciliation-known-holds',
+  text: 'select id::text from ledger.hold where id = any ($1::uuid[])',
+  row: z.object({ id: z.string() }),
+};
+
+/** What the platform's account of that day owes the router. */
+const account: Statement<{ owed: Money }> = {
+  name: 'reconciliation-account',
+  text: `select coalesce(-sum(e.amount), 0)::text as owed from ledger.entry e join ledger.account a on a.id = e.account_id
+    where a.kind = 'platform' and a.owner = $1 and a.day = $2::date`,
+  row: z.object({ owed: money }),
+};
+
+/** Calls that ended in the day, whenever they began. */
+const endedIn: Statement<{ usd: Money }> = {
+  name: 'reconciliation-ended',
+  text: `select coalesce(sum(booked), 0)::text as usd
+    from reconciliation.calls($1::timestamptz - interval '1 hour', $2) where router = $3 and creditor = 'platform' and booked is not null
+      and closed_at >= $1 and closed_at < $2`,
+  row: z.object({ usd: money }),
+};
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export async function compareRouter(
+  database: Database,
+  router: RouterRecords,
+  day: Day,
+  now: Date,
+): Promise<Comparison> {
+  const { from, to } = day;
+  const bill = await router.billOf({ from, to });
+  // Asked for last, so that each call of the bill has its hold by now.
+  const { ours, owed, ended } = await inSnapshot(database, (transaction) => ledgerSide(transaction, router.name, day));
+  const platform = ours.filter(({ creditor }) => creditor === 'platform');
+  const own = ours.filter(({ creditor }) => creditor === 'own-key-router');
+  const settled = total(platform.map(bookedOf));
+  const accounts = compareAccount(owed, settled);
+  if (bill.outcome === 'not known')
+    return {
+      name: 'router',
+      lines: [accounts.line],
+      differences: accounts.differences,
+      apart: apartOf(platform, total(own.map(bookedOf))),
+      notKnown: `${bill.why}.`,
+    };
+  if (bill.outcome === 'totals') {
+    const right = { events: bill.calls, usd: bill.amount };
+    return {
+      name: 'router',
+      lines: [{ name: 'platform', left: settled, right }, accounts.line],
+      differences: [...totalDifferences(settled, right, ended, platform), ...accounts.differences],
+      apart: apartOf(platform, total(own.map(bookedOf))),
+    };
+  }
+  const wide = await aroundOf(router, bill, day);
+  const matched = matchCalls(platform, wide, now);
+  const others = await strangersOf(database, wide, ours, day);
+  const ownMatched = matchOwn(own, wide);
+  return {
+    name: 'router',
+    lines: [
+      { name: 'platform', left: settled, right: total([matched.right, ...others.unknown.map(({ sum }) => sum)]) },
+      ...(ownMatched.line === undefined ? [] : [ownMatched.line]),
+      accounts.line,
+    ],
+    differences: [
+      ...matched.differences,
+      ...others.unknown.map(({ subject, sum }): Difference => ({ kind: 'not_in_ledger', subject, ...minus(sum) })),
+      ...ownMatched.differences,
+      ...accounts.differences,
+    ],
+    apart: [...apartOf(platform, ownMatched.unseen), { kind: 'other_callers', ...others.foreign }],
+  };
+}
+
+async function ledgerSide(
+  transaction: Transaction,
+  name: string,
+  { day, from, to }: Day,
+): Promise<{ ours: readonly LedgerCall[]; owed: Money; ended: Money }> {
+  const [owed] = await transaction.query(account, [name, day]);
+  const [ended] = await transaction.query(endedIn, [from, to, name]);
+  return {
+    ours: await transaction.query(calls, [from, to, name]),
+    owed: owed?.owed ?? zero,
+    ended: ended?.usd ?? zero,
+  };
+}
+
+/** The bill with the time around the day: asked for only where there is a call that it could explain. */
+async function aroundOf(
+  router: RouterRecords,
+  bill: Extract<RouterBill, { outcome: 'calls' }>,
+  { from, to, isComplete }: Day,
+): Promise<readonly BilledCall[]> {
+  const before = await router.billOf({ from: new Date(from.getTime() - marginMs), to: from });
+  const after = isComplete ? await router.billOf({ from: to, to: new Date(to.getTime() + marginMs) }) : before;
+  const found = [before, after].flatMap((one) => (one.outcome === 'calls' ? one.calls : []));
+  return [...new Map([...found, ...bill.calls].map((one) => [one.reference, one])).values()];
+}
+
+/** Calls of the day that the router has and that are none of ours: paid by the platform's key, or by somebody else's. */
+async function strangersOf(
+  database: Database,
+  bill: readonly BilledCall[],
+  ours: readonly LedgerCall[],
+  { from, to }: Day,
+): Promise<{ unknown: readonly { subject: string; sum: Sum }[]; foreign: Sum }> {
+  const ids = new Set(ours.map(({ id }) => id));
+  const rest = bill.filter(({ hold, at }) => at >= from && at < to && !(hold !== undefined && ids.has(hold)));
+  const asked = rest.flatMap(({ hold }) => (hold !== undefined && uuid.test(hold) ? [hold] : []));
+  // Of another day, on which they are compared.
+  const known = new Set((await database.query(knownHolds, [asked])).map(({ id }) => id));
+  const strange = rest.filter(({ hold, amount }) => amount !== zero && !(hold !== undefined && known.has(hold)));
+  return {
+    unknown: strange
+      .filter(({ isPlatform }) => isPlatform !== false)
+      .map(({ reference, amount }) => ({ subject: reference, sum: { events: 1, usd: amount } })),
+    foreign: total(
+      strange.filter(({ isPlatform }) => isPlatform === false).map(({ amount }) => ({ events: 1, usd: amount })),
+    ),
+  };
+}
+
+/** Of a router that reports sums alone. A day counts the calls that began in it, or those that ended. */
+function totalDifferences(left: Sum, right: Sum, ended: Money, ours: readonly LedgerCall[]): Difference[] {
+  const { events, usd } = less(left, right);
+  // Routers count requests that failed, too.
+  const number: Difference[] = events === 0 ? [] : [{ kind: 'count_differs', events, usd: zero }];
+  if (usd === zero) return number;
+  const isPending = ours.some(({ state }) => state === 'open' || state === 'pending');
+  const isEstimated = ours.some(({ is_estimated }) => is_estimated);
+  const cause = isPending ? 'pending' : isEstimated ? 'estimated' : 'total_differs';
+  return [...number, { kind: ended === right.usd ? 'ended_next_day' : cause, events: 0, usd }];
+}
+
+/** The account of the day has the settlements of its calls, and nothing else. */
+function compareAccount(owed: Money, settled: Sum): { line: Line; differences: Difference[] } {
+  const usd = sumMoney([owed, negate(settled.usd)]);
+  return {
+    line: { name: 'account', left: { events: settled.events, usd: owed }, right: settled },
+    differences: usd === zero ? [] : [{ kind: 'other_entries', events: 0, usd }],
+  };
+}
+
+function apartOf(ours: readonly LedgerCall[], ownKeys: Sum): (Sum & { kind: ApartKind })[] {
+  const states = ['open', 'pending', 'abandoned'] as const;
+  return [
+    ...states.map((kind) => ({
+      kind,
+      ...total(ours.filter(({ state }) => state === kind).map(({ held }) => ({ events: 1, usd: held }))),
+    })),
+    { kind: 'estimated', ...total(ours.filter(({ is_estimated }) => is_estimated).map(bookedOf)) },
+    { kind: 'own_key_unseen', ...ownKeys },
+  ];
+}

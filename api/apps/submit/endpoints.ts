@@ -1,0 +1,295 @@
+// The endpoints that submit a repository, report its status and stream its build log.
+import { z } from 'zod';
+import { Problem } from '../../../lib/problem.ts';
+import { parseAddress, RepositoryError, type GitHosts, type Repository } from '../../../lib/repository.ts';
+import { clusterUnavailable, defineEndpoint, type Endpoint, invalid, type RequestContext } from '../../http/index.ts';
+import type { AppsSite } from '../../../crds/app-url.ts';
+import { contact, oneLine } from '../../../crds/contact.ts';
+import { ownershipFile, sealContact } from '../../../lib/ownership-token.ts';
+import type { SubmittedAddress } from './check-repository.ts';
+import { findApp } from './find-app.ts';
+import { follow } from './log/follow.ts';
+import type { AppIndex } from '../hosted-apps.ts';
+import { type LinkBase, statusView, type StatusView, viewStatus } from '../status-view.ts';
+import type { SubmitMetrics } from './metrics.ts';
+import {
+  beingRemoved,
+  notSubmitted,
+  platformFull,
+  repositoryNotFound,
+  repositoryUnreachable,
+  tooManyApps,
+  tooManyStreams,
+  tooManySubmissions,
+} from './problems.ts';
+import { StreamSlots } from './log/stream-slots.ts';
+import { byteStream, eventStream, eventWriter, plainText, textWriter, type Writer } from './log/log-stream.ts';
+import type { OpenLog } from './log/pod-log.ts';
+import type { Submission, SubmissionResult } from './submit-app.ts';
+
+/** What the endpoints depend on. */
+export interface SubmitServices {
+  readonly apps: AppIndex;
+  readonly hosts: GitHosts;
+  readonly baseUrl: string;
+  readonly site: AppsSite;
+  readonly submit: (submission: Submission) => Promise<SubmissionResult>;
+  /** Seals tokens that prove ownership; absent: none are given. */
+  readonly ownershipSecret?: string | undefined;
+  readonly openLog: OpenLog;
+  /** Maximum concurrent log streams. */
+  readonly logStreams: number;
+  /** Silence after which a stream sends a keepalive; default 15 000 ms. */
+  readonly keepaliveMs?: number;
+  /** Wait before a log that is not available yet is requested again; default 500 ms. */
+  readonly logRetryMs?: number;
+  readonly metrics: SubmitMetrics;
+}
+
+const submission = z
+  .strictObject({
+    repo: z
+      .string()
+      .min(1)
+      .max(512)
+      .describe(
+        'Source repository: owner/name, or an address as it is copied from a browser or from git clone. A branch in the address must be the default branch.',
+      ),
+    contact: contact.optional().describe('Contact for launch and revenue notifications: an e-mail address or a URL'),
+    note: z
+      .string()
+      .max(500, { abort: true })
+      .regex(oneLine, 'must not have more than one line or contain invisible characters')
+      .optional()
+      .describe('One-line description of the app, up to 500 characters'),
+  })
+  .describe('{"repo": "owner/name"}, optionally with "contact" and "note"');
+
+const ownership = z.object({
+  file: z.string().describe('File at the top level of the default branch.'),
+  token: z
+    .string()
+    .describe(
+      'A line for that file. It holds the contact of this request, encrypted for this repository. With the next build, the app has that contact, and it is verified.',
+    ),
+});
+
+const segment = z.string().min(1).max(100);
+const path = z.strictObject({
+  owner: segment.describe('Owner of the repository'),
+  name: segment.describe('Name of the repository'),
+});
+const which = z.strictObject({
+  host: z
+    .string()
+    .max(255)
+    .optional()
+    .describe('Git host, required if owner/name exists on several; default: the first allowed host.'),
+});
+
+/** Makes the endpoints. */
+export function submitEndpoints(services: SubmitServices): Endpoint[] {
+  return [submitEndpoint(services), statusEndpoint(services), logEndpoint(services)];
+}
+
+function submitEndpoint(services: SubmitServices): Endpoint {
+  const { metrics } = services;
+  return defineEndpoint({
+    method: 'POST',
+    path: '/api/submit',
+    operation: 'submitRepository',
+    tag: 'submit',
+    summary: 'Submit a repository for hosting',
+    description:
+      'The repository is reviewed, built into an image and deployed on its own subdomain over HTTPS. Submission is free. ' +
+      'Its git server is asked first: for a repository that cannot be read, nothing is created. ' +
+      'Submitting the same repository again does not create a second app: the response has its current status, and the repository is checked for a new commit at once. ' +
+      'If the app was rejected, submitting it again also retries it, with the same commit if there is no newer one. Each retry of a commit waits twice as long as the one before, from a minute to a day; retry_at is the time. ' +
+      'contact and note are what the first submitter says: moorage.yaml in the repository overrides both, and ownership in the response says how an author can give a contact that is not public. ' +
+      'An Idempotency-Key is not needed.',
+    body: submission,
+    output: statusView.extend({
+      created: z.boolean().describe('true for a new app; false if the repository was submitted before.'),
+      polled: z.boolean().describe('Whether the repository is checked for a new commit now.'),
+      retried: z
+        .boolean()
+        .describe('true if the app was rejected and a new pipeline run was started for its newest commit.'),
+      retry_at: z
+        .string()
+        .optional()
+        .describe('When a rejected app that was retried recently can be retried again, RFC 3339.'),
+      ownership: ownership.optional().describe('How to prove that the contact is that of the author.'),
+    }),
+    outputDescription: 'The app and its status. Poll status_url for the outcome.',
+    problems: [
+      repositoryNotFound,
+      repositoryUnreachable,
+      tooManySubmissions,
+      tooManyApps,
+      platformFull,
+      beingRemoved,
+      clusterUnavailable,
+    ],
+    async handler({ body }, context) {
+      const { repository, branch } = readAddress(body.repo, services.hosts);
+      try {
+        const { hash: caller, network } = context.caller();
+        const submitted = await services.submit({
+          repository,
+          branch,
+          contact: body.contact,
+          note: body.note,
+          caller,
+          network,
+        });
+        const { app, created, polled, retried, retryAt } = submitted;
+        metrics.submissions.inc({ result: created ? 'created' : 'known' });
+        context.log.info({ app: app.metadata.name, created, polled, retried }, 'submitted');
+        const view = viewStatus(app, linkBase(services));
+        return {
+          ...view,
+          message: submittedMessage(submitted, view, body.contact),
+          created,
+          polled,
+          retried,
+          retry_at: retryAt?.toISOString(),
+          ownership: ownershipOf(body.contact, repository, services.ownershipSecret),
+        };
+      } catch (error) {
+        if (error instanceof Problem) metrics.submissions.inc({ result: error.type.slug });
+        throw error;
+      }
+    },
+  });
+}
+
+function submittedMessage(
+  { created, retried, retryAt }: SubmissionResult,
+  { message, status_url }: StatusView,
+  contact: string | undefined,
+): string {
+  // Never whether it is that of the app already: who guesses a contact must not learn that he is right.
+  const kept = contact === undefined ? '' : ` ${keptContact}`;
+  if (created) return `Submitted. ${message} Follow its progress at ${status_url}.`;
+  if (retried)
+    return `Submitted again. A new pipeline run was started for the newest commit. Follow its progress at ${status_url}.${kept}`;
+  return `Already submitted. ${message}${retryAt === undefined ? '' : ` It was retried recently, and each retry of a commit waits longer than the one before. Push a new commit, or submit it again after ${retryAt.toISOString()} to retry the same commit.`}${kept}`;
+}
+
+const keptContact = `Submitting does not change the contact of the app. Its author can, with author.contact in moorage.yaml or with ownership.token in ${ownershipFile}.`;
+
+function ownershipOf(
+  given: string | undefined,
+  { url }: Repository,
+  secret: string | undefined,
+): z.input<typeof ownership> | undefined {
+  if (given === undefined || secret === undefined) return undefined;
+  return { file: ownershipFile, token: sealContact(given, url, secret) };
+}
+
+function statusEndpoint(services: SubmitServices): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/api/submit-status/{owner}/{name}',
+    operation: 'getSubmitStatus',
+    tag: 'submit',
+    summary: 'Get the status of a submitted repository',
+    description:
+      'live: the app is reachable at url. in_pipeline: the current stage, its start and the position in the build queue. rejected: the reason, with rule, file, line and fix.',
+    params: path,
+    query: which,
+    output: statusView,
+    outputDescription: 'The status.',
+    problems: [notSubmitted],
+    handler({ params, query }) {
+      return Promise.resolve(
+        viewStatus(findApp(services.apps, services.hosts, { ...params, ...query }), linkBase(services)),
+      );
+    },
+  });
+}
+
+function logEndpoint(services: SubmitServices): Endpoint {
+  const { apps, hosts, openLog, logStreams, metrics, keepaliveMs = 15_000, logRetryMs: retryMs = 500 } = services;
+  const slots = new StreamSlots(logStreams, (taken) => {
+    metrics.streams.set(taken);
+  });
+  const writerOf = ({ mediaType }: RequestContext): Writer =>
+    mediaType === plainText ? textWriter(linkBase(services)) : eventWriter(linkBase(services));
+  return defineEndpoint({
+    method: 'GET',
+    path: '/api/submit-status/{owner}/{name}/log',
+    operation: 'followSubmitLog',
+    tag: 'submit',
+    summary: 'Stream the log of the newest build',
+    description:
+      'Server-sent events: `stage` and `end` (the status), `log` ({"stage", "line"}), and `gone` if the log is no longer available. ' +
+      'Attaches to a running build, replays the log of a finished build while it is available, and resumes after Last-Event-ID. ' +
+      'Send Accept: text/plain to get the log as text.',
+    params: path,
+    query: which,
+    output: z.string(),
+    outputDescription: 'The log, from its beginning until the build ends.',
+    produces: [eventStream, plainText],
+    problems: [notSubmitted, tooManyStreams],
+    // Opens no log and takes no slot.
+    head({ params, query }, context) {
+      findApp(apps, hosts, { ...params, ...query });
+      const { contentType } = writerOf(context);
+      return Promise.resolve(new Response(null, { headers: { ...streamHeaders, 'content-type': contentType } }));
+    },
+    handler({ params, query }, context) {
+      const app = findApp(apps, hosts, { ...params, ...query });
+      const caller = context.caller().hash;
+      // Refused here, with a status; taken at the first byte.
+      slots.check(caller);
+      const writer = writerOf(context);
+      const leaving = new AbortController();
+      const events = follow(app.metadata.name, {
+        apps,
+        openLog,
+        retryMs,
+        signal: AbortSignal.any([context.signal, leaving.signal]),
+        after: context.headers.get('last-event-id') ?? undefined,
+      });
+      let giveBack = (): void => undefined;
+      const closed = (): void => {
+        giveBack();
+      };
+      context.whenOver(() => {
+        leaving.abort();
+        closed();
+      });
+      const body = byteStream({
+        events,
+        writer,
+        keepaliveMs,
+        abort: () => {
+          leaving.abort();
+        },
+        opened: () => {
+          giveBack = slots.take(caller);
+        },
+        closed,
+      });
+      return Promise.resolve(new Response(body, { headers: { ...streamHeaders, 'content-type': writer.contentType } }));
+    },
+  });
+}
+
+/** X-Accel-Buffering: proxies of one widespread kind hold a stream back without it. */
+const streamHeaders = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const;
+
+function linkBase({ baseUrl, site, hosts }: SubmitServices): LinkBase {
+  return { baseUrl, site, defaultHost: hosts.allowed[0] };
+}
+
+function readAddress(text: string, hosts: GitHosts): SubmittedAddress {
+  try {
+    return parseAddress(text, hosts);
+  } catch (error) {
+    if (!(error instanceof RepositoryError)) throw error;
+    throw invalid([{ in: 'body', field: 'repo', message: `is not accepted: ${error.message}`, fix: error.fix }]);
+  }
+}

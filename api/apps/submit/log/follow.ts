@@ -1,0 +1,214 @@
+// A follower of an app through its pipeline: stages as they change, the lines of each container, and the end.
+import { setTimeout as delay } from 'node:timers/promises';
+import { containers, type PipelineContainer } from '../../../../crds/names.ts';
+import { publicStatus } from '../../../../crds/public-status.ts';
+import { createChannel, type Channel } from './channel.ts';
+import type { App, AppIndex } from '../../hosted-apps.ts';
+import { logLines } from './log-text.ts';
+import type { OpenLog } from './pod-log.ts';
+
+/** What a follower yields. `at` is the position of a line, to resume after it. */
+export type FollowEvent =
+  | { readonly type: 'stage'; readonly app: App }
+  | { readonly type: 'log'; readonly stage: PipelineContainer; readonly line: string; readonly at: string }
+  | { readonly type: 'gone' }
+  | { readonly type: 'end'; readonly app: App | undefined };
+
+/** What following depends on. */
+export interface FollowOptions {
+  readonly apps: AppIndex;
+  readonly openLog: OpenLog;
+  readonly signal: AbortSignal;
+  /** Position of the last line already read, from an event's `at`. */
+  readonly after?: string | undefined;
+  /** Milliseconds between two attempts to open a log that is not available yet; default 500. */
+  readonly retryMs?: number;
+}
+
+/**
+ * Yields events until the app is live or rejected and its log is read, the app is removed, or the signal is aborted.
+ * Nothing is requested from the cluster before the first event is.
+ */
+export async function* follow(name: string, options: FollowOptions): AsyncGenerator<FollowEvent, void, undefined> {
+  const channel = createChannel<FollowEvent>(64);
+  const own = new AbortController();
+  const signal = AbortSignal.any([options.signal, own.signal]);
+  if (signal.aborted) return;
+  signal.addEventListener('abort', () => {
+    channel.close();
+  });
+  const follower = new Follower(name, { ...options, signal }, channel);
+  const work = follower
+    .run()
+    .catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    })
+    .finally(() => {
+      channel.close();
+    });
+  // Awaited below; without this, a failure while the reader is slow would be reported as unhandled.
+  work.catch(() => undefined);
+  try {
+    yield* channel;
+    await work;
+  } finally {
+    own.abort();
+  }
+}
+
+/** Interruptions of a log without a new line between them, after which the rest of it is given up. */
+const maxFailures = 5;
+
+class Follower {
+  readonly #name: string;
+  readonly #options: FollowOptions;
+  readonly #channel: Channel<FollowEvent>;
+  readonly #resume: Resume | undefined;
+  #reported = '';
+  #changed = Promise.withResolvers<undefined>();
+
+  constructor(name: string, options: FollowOptions, channel: Channel<FollowEvent>) {
+    this.#name = name;
+    this.#options = options;
+    this.#channel = channel;
+    this.#resume = parsePosition(options.after);
+  }
+
+  async run(): Promise<void> {
+    const { signal, apps } = this.#options;
+    const stop = apps.subscribe(this.#name, () => {
+      this.#changed.resolve(undefined);
+      this.#changed = Promise.withResolvers<undefined>();
+      void this.#reportStage();
+    });
+    signal.addEventListener('abort', () => {
+      this.#changed.resolve(undefined);
+    });
+    try {
+      await this.#reportStage();
+      await this.#readPods();
+      await this.#channel.push({ type: 'end', app: this.#app });
+    } finally {
+      stop();
+    }
+  }
+
+  get #app(): App | undefined {
+    return this.#options.apps.get(this.#name);
+  }
+
+  get #pod(): string | undefined {
+    return this.#app?.status?.pipeline?.pod;
+  }
+
+  /** Whether nothing more will happen without outside change. */
+  get #isFinished(): boolean {
+    return this.#options.signal.aborted || this.#app === undefined || isFinished(this.#app);
+  }
+
+  /** Reads the log of the newest pod, and of each that replaces it, until the app is finished. */
+  async #readPods(): Promise<void> {
+    let read: string | undefined;
+    for (;;) {
+      const pod = this.#pod;
+      const finished = this.#isFinished;
+      if (pod !== undefined && pod !== read) {
+        read = pod;
+        await this.#readPod(pod);
+      } else if (finished) {
+        if (read === undefined && this.#app !== undefined) await this.#channel.push({ type: 'gone' });
+        return;
+      } else {
+        await this.#changed.promise;
+      }
+    }
+  }
+
+  async #readPod(pod: string): Promise<void> {
+    const from = this.#resume?.pod === pod ? containers.indexOf(this.#resume.container) : 0;
+    for (const container of containers.slice(from)) {
+      if (!(await this.#readContainer(pod, container))) return;
+    }
+  }
+
+  /** Reads the log of a container to its end, beginning again where a connection broke. False when it never started. */
+  async #readContainer(pod: string, container: PipelineContainer): Promise<boolean> {
+    let read = this.#resume?.pod === pod && this.#resume.container === container ? this.#resume.line : 0;
+    for (let failures = 0; failures < maxFailures;) {
+      const bytes = await this.#open(pod, container);
+      if (bytes === undefined) return false;
+      let number = 0;
+      try {
+        for await (const line of logLines(bytes)) {
+          number += 1;
+          if (number <= read) continue;
+          read = number;
+          failures = 0;
+          await this.#channel.push({ type: 'log', stage: container, line, at: `${pod}/${container}/${number}` });
+        }
+        return true;
+      } catch (error) {
+        if (this.#options.signal.aborted) throw error;
+        failures += 1;
+      }
+    }
+    return true;
+  }
+
+  /** Waits until the container has started; undefined when it never will. */
+  async #open(pod: string, container: PipelineContainer): Promise<AsyncIterable<Uint8Array> | undefined> {
+    const { openLog, signal, retryMs = 500 } = this.#options;
+    for (;;) {
+      const over = this.#isFinished || this.#pod !== pod;
+      const opened = await openLog(pod, container, signal);
+      if (opened.state === 'open') return opened.bytes;
+      if (opened.state === 'gone') {
+        if (container === containers[0]) await this.#channel.push({ type: 'gone' });
+        return undefined;
+      }
+      // Finished before the request, and not started: an earlier stage rejected the app.
+      if (over) return undefined;
+      await Promise.race([this.#changed.promise, delay(retryMs, undefined, { signal })]);
+    }
+  }
+
+  async #reportStage(): Promise<void> {
+    const app = this.#app;
+    if (app === undefined) return;
+    const status = publicStatus(app);
+    const now = status.status === 'live' ? (status.update ?? status.problem ?? status) : status;
+    const shown = JSON.stringify([status.status, now, this.#pod]);
+    if (shown === this.#reported) return;
+    this.#reported = shown;
+    await this.#channel.push({ type: 'stage', app });
+  }
+}
+
+/** Whether an app is live or rejected and nothing newer is in progress. */
+export function isFinished(app: App): boolean {
+  const status = publicStatus(app);
+  return status.status === 'rejected' || (status.status === 'live' && status.update === undefined && isSeen(app));
+}
+
+/** How long the end of a log waits for what is seen of the page: a page can take its time to load. */
+const longestLookMs = 30_000;
+
+/** Whether the page of what serves was looked at, where that is done at all. */
+function isSeen({ status }: App): boolean {
+  const { page, served } = status ?? {};
+  if (page === undefined || served === undefined || page.seenAt !== undefined) return true;
+  return Date.now() - Date.parse(served.since) > longestLookMs;
+}
+
+interface Resume {
+  readonly pod: string;
+  readonly container: PipelineContainer;
+  readonly line: number;
+}
+
+function parsePosition(position: string | undefined): Resume | undefined {
+  const [pod, container, line] = (position ?? '').split('/');
+  const known = containers.find((name) => name === container);
+  if (pod === undefined || known === undefined || !/^\d{1,9}$/.test(line ?? '')) return undefined;
+  return { pod, container: known, line: Number(line) };
+}

@@ -1,0 +1,98 @@
+// The A2A agent card, of 1.0 with what clients of 0.3 look for: name, endpoint, and a skill for each tool and each live
+// app.
+import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
+import type { HostedAppSummary, Tool } from '../../tools/index.ts';
+import { authentication, callPath, description, name, version } from '../../http/index.ts';
+import type { Offer } from '../../apps/index.ts';
+
+export const a2aPath = '/a2a';
+export const a2aVersion = '1.0';
+/** Also spoken, for clients that have not moved on. */
+export const olderVersion = '0.3';
+
+const json = 'application/json';
+
+/** Ids of skills that are apps begin with this. */
+export const appPrefix = 'app:';
+
+export function agentCard(offer: Offer): AgentCard {
+  const { baseUrl, tools, apps } = offer;
+  return {
+    name,
+    description,
+    version,
+    supportedInterfaces: [a2aVersion, olderVersion].map((protocolVersion) => ({
+      url: `${baseUrl}${a2aPath}`,
+      protocolBinding: 'JSONRPC',
+      protocolVersion,
+      tenant: '',
+    })),
+    provider: { organization: name, url: baseUrl },
+    documentationUrl: `${baseUrl}/llms.txt`,
+    capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: false, extensions: [] },
+    securitySchemes: {
+      key: {
+        scheme: {
+          $case: 'httpAuthSecurityScheme',
+          value: { scheme: 'bearer', bearerFormat: '', description: authentication },
+        },
+      },
+    },
+    // The first means that no credentials are needed.
+    securityRequirements: [{ schemes: {} }, { schemes: { key: { list: [] } } }],
+    defaultInputModes: [json, 'text/plain'],
+    defaultOutputModes: [json, 'text/plain'],
+    skills: [...tools.map((tool) => toolSkill(tool, offer)), ...apps().map((app) => appSkill(app, baseUrl))],
+    signatures: [],
+  };
+}
+
+/**
+ * The card as it is served. Clients of 0.3 find the endpoint and the key where their version has them; newer ones
+ * ignore them.
+ */
+export function cardJson(offer: Offer): Record<string, unknown> {
+  const card = agentCard(offer);
+  const { securitySchemes, ...rest } = AgentCard.toJSON(card) as { readonly securitySchemes: { readonly key: object } };
+  return {
+    ...rest,
+    url: card.supportedInterfaces[0]?.url,
+    preferredTransport: 'JSONRPC',
+    protocolVersion: '0.3.0',
+    securitySchemes: { key: { ...securitySchemes.key, type: 'http', scheme: 'bearer' } },
+    security: [{}, { key: [] }],
+  };
+}
+
+function toolSkill(tool: Tool, { off }: Offer): AgentSkill {
+  const unavailable = off(tool);
+  return {
+    id: tool.name,
+    name: tool.title,
+    description:
+      unavailable === undefined ? tool.description : `${tool.description} Not available here. ${unavailable}`,
+    tags: [
+      'tool',
+      ...(tool.asksModels === true ? ['models'] : []),
+      ...(tool.openWorld ? ['internet'] : []),
+      ...(tool.long === true ? ['long'] : []),
+    ],
+    examples: [JSON.stringify({ tool: tool.name, arguments: tool.example })],
+    inputModes: [json],
+    outputModes: [json, ...(tool.artifacts ?? [])],
+    securityRequirements: [],
+  };
+}
+
+function appSkill({ slug, title, description: about, category, url }: HostedAppSummary, baseUrl: string): AgentSkill {
+  return {
+    id: `${appPrefix}${slug}`,
+    name: title,
+    description: `${about === '' ? 'A hosted app.' : about} Open it at ${url}; metered calls go to ${baseUrl}${callPath.replace('{slug}', slug)}.`,
+    tags: ['hosted-app', ...(category === undefined ? [] : [category])],
+    examples: [JSON.stringify({ tool: `${appPrefix}${slug}` })],
+    inputModes: [json],
+    outputModes: [json],
+    securityRequirements: [],
+  };
+}

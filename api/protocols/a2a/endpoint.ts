@@ -1,0 +1,141 @@
+// POST /a2a: the Agent2Agent protocol over JSON-RPC, 1.0 and, for older clients, 0.3. A handler is made for each
+// request and keeps nothing, so any replica answers any of them.
+import { isLegacyJsonRpcMethod } from '@a2a-js/sdk/compat/v0_3';
+import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
+import { JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2a-js/sdk/server';
+import { z } from 'zod';
+import {
+  defineEndpoint,
+  type Endpoint,
+  eventFrame,
+  eventStream,
+  eventStreamResponse,
+  fileBodyLimit,
+  jsonResponse,
+  type RequestContext,
+} from '../../http/index.ts';
+import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
+import type { AgentCall, AgentOptions } from './calls.ts';
+import { RequestHandler } from './handler.ts';
+import { OpenStreams } from './open-streams.ts';
+
+export function a2aEndpoint(options: AgentOptions): Endpoint {
+  const streams = new OpenStreams();
+  return defineEndpoint({
+    method: 'POST',
+    path: a2aPath,
+    operation: 'callAgent',
+    tag: 'agents',
+    summary: 'The Agent2Agent protocol (A2A 1.0 and 0.3, JSON-RPC)',
+    description:
+      'To run a tool, call SendMessage with a data part {"tool": name, "arguments": {…}}. The response is a message with the result as a data part, and the file, if any, as another part. ' +
+      'Fields next to the name are arguments too, and JSON in a text, also in a fenced block, is read the same way. Words are mapped to a tool by a model, where a model router is connected: the answer says so, with the cost of that call; ' +
+      'where none is, or the model is unsure, a task in the state input-required asks back, to be answered by a whole request. A call that is rejected or fails returns a task in the state rejected or failed, with the problem in its message. ' +
+      'Keys, quota and cost are the same as for /t. A tool that takes long runs as a job, and its answer is a task with the id of that job: SendMessage waits up to 25 seconds for it (not at all with returnImmediately), ' +
+      'GetTask, ListTasks and CancelTask ask for it later, SendStreamingMessage and SubscribeToTask send its progress, its result as an artifact and its end as server-sent events. A task that was started with a key is read with that key only. Without a key, the id of the task is the permission to read and cancel it, and ListTasks returns the tasks of a contextId that is hard to guess, such as the one in the answer, and no others. ' +
+      'A push notification config, with the message or by CreateTaskPushNotificationConfig (up to 5 for a task), names a public https URL to which the task is sent when it has ended: at least once, up to 6 times within half an hour, with the token in X-A2A-Notification-Token and the credentials in Authorization; neither is ever returned. ' +
+      'A message that is sent again within 24 hours with the same messageId, one that is hard to guess such as a UUID, is run and charged once and gets the same answer, or the same task. Clients of A2A 0.3 call message/send, message/stream, tasks/get, tasks/cancel, tasks/resubscribe and tasks/pushNotificationConfig/*. The agent card is at /.well-known/agent-card.json.',
+    bodyLimit: fileBodyLimit,
+    produces: ['application/json', eventStream],
+    body: z
+      .record(z.string(), z.unknown())
+      .describe('JSON-RPC 2.0 request, such as {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {…}}'),
+    output: z.object({
+      jsonrpc: z.literal('2.0'),
+      id: z.union([z.string(), z.number(), z.null()]),
+      result: z.unknown().optional(),
+      error: z.unknown().optional(),
+    }),
+    responseHeaders: { 'A2A-Version': 'The version of the protocol that is spoken.' },
+    outputDescription:
+      'JSON-RPC 2.0 response, with a result or an error; for methods that stream, one such response in each server-sent event.',
+    async handler({ body }, context) {
+      const headers = { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) };
+      const leaving = new AbortController();
+      const answer = await answerTo(options, body, { context, streams, leaving: leaving.signal });
+      if (!('events' in answer)) return jsonResponse(answer, { headers });
+      return eventStreamResponse(answer.events, {
+        headers,
+        abort: () => {
+          leaving.abort();
+        },
+      });
+    },
+  });
+}
+
+interface Call {
+  readonly context: RequestContext;
+  readonly streams: OpenStreams;
+  /** Aborted when the reader of a stream goes away. */
+  readonly leaving: AbortSignal;
+}
+
+/** One response, or the events of a stream. */
+async function answerTo(
+  options: AgentOptions,
+  body: Record<string, unknown>,
+  { context, streams, leaving }: Call,
+): Promise<object | { readonly events: AsyncGenerator<string, void, undefined> }> {
+  const requestedVersion = versionOf(body, context);
+  const older = requestedVersion.startsWith(olderVersion);
+  const failed = (error: unknown): object => ({
+    jsonrpc: '2.0',
+    id: idOf(body),
+    error: older
+      ? LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error)
+      : JsonRpcTransportHandler.mapToJSONRPCError(error),
+  });
+  try {
+    validateVersion(requestedVersion, agentCard(options.offer), 'JSONRPC');
+    const version = older ? olderVersion : a2aVersion;
+    const handler = new RequestHandler(options, until(context, leaving), version, streams);
+    const transport = older ? new LegacyJsonRpcTransportHandler(handler) : new JsonRpcTransportHandler(handler);
+    const answered = await transport.handle(body, new ServerCallContext({ requestedVersion }));
+    if (!(Symbol.asyncIterator in answered)) return answered;
+    // What refuses the whole call is a response of its own; from the first event on, an error is an event.
+    const first = await answered.next();
+    return { events: frames(first, answered, failed) };
+  } catch (error) {
+    return failed(error);
+  }
+}
+
+async function* frames(
+  first: IteratorResult<object, void>,
+  events: AsyncGenerator<object, void, undefined>,
+  failed: (error: unknown) => object,
+): AsyncGenerator<string, void, undefined> {
+  try {
+    for (let next = first; next.done !== true; next = await events.next()) yield eventFrame(undefined, next.value);
+  } catch (error) {
+    yield eventFrame('error', failed(error));
+  }
+}
+
+/** The context of a request, with a signal that ends sooner. */
+function until(context: RequestContext, signal: AbortSignal): AgentCall['context'] {
+  const { id, headers, log } = context;
+  return {
+    id,
+    headers,
+    log,
+    signal: AbortSignal.any([context.signal, signal]),
+    caller: () => context.caller(),
+    whenOver: (done) => {
+      context.whenOver(done);
+    },
+  };
+}
+
+/** The protocol version of the client. For clients that do not send it, the method decides. */
+function versionOf({ method }: Record<string, unknown>, { headers }: RequestContext): string {
+  const header = headers.get('a2a-version');
+  // 0.3.0 is 0.3: patches do not change the protocol.
+  if (header !== null) return /^\d+\.\d+(?=\.\d+$)/.exec(header)?.[0] ?? header;
+  return isLegacyJsonRpcMethod(method) ? olderVersion : a2aVersion;
+}
+
+function idOf({ id }: Record<string, unknown>): string | number | null {
+  return typeof id === 'string' || typeof id === 'number' ? id : null;
+}

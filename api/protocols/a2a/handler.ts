@@ -1,0 +1,331 @@
+// What each method of A2A does. Nothing is kept here: tasks are jobs in PostgreSQL, so any replica answers for any.
+import { randomUUID } from 'node:crypto';
+import type {
+  AgentCard,
+  GetTaskRequest,
+  ListTasksRequest,
+  ListTasksResponse,
+  Message,
+  SendMessageRequest,
+  StreamResponse,
+  Task,
+  TaskPushNotificationConfig,
+} from '@a2a-js/sdk';
+import { TaskState } from '@a2a-js/sdk';
+import {
+  PushNotificationNotSupportedError,
+  RequestMalformedError,
+  TaskNotCancelableError,
+  TaskNotFoundError,
+  UnsupportedOperationError,
+} from '@a2a-js/sdk/errors';
+import type { A2ARequestHandler } from '@a2a-js/sdk/server';
+import { Problem } from '../../../lib/problem.ts';
+import { unknownJob } from '../../tools/index.ts';
+import { agentCard } from './agent-card.ts';
+import type { AgentCall, AgentOptions, AgentTask, AgentTasks } from './calls.ts';
+import { fromStored, type StoredReply, toStored } from './message-replays.ts';
+import { protocolError } from './protocol-error.ts';
+import { type PushConfig, readPushConfig } from './push/push-config.ts';
+import type { PushConfigs } from './push/push-configs.ts';
+import type { OpenStreams } from './open-streams.ts';
+import { agentMessage } from './parts.ts';
+import { type AgentReply, replyTo, toProblem } from './reply.ts';
+import { endEvents, hasEnded, type ProblemSite, progressEvent, refusalOf, singleTask, taskOf } from './task.ts';
+import { checkHistoryLength, withHistory } from './history.ts';
+import { taskPage } from './task-list.ts';
+import { Updates } from './updates.ts';
+
+/** A call that takes longer is answered with its task as it stands. */
+const patienceMs = 25_000;
+/** A stream looks at its job again after this time, whatever happens. */
+const followMs = 600_000;
+
+interface IncomingMessage {
+  readonly message: Message;
+  readonly id: string;
+  readonly contextId: string;
+  readonly push: PushConfig | undefined;
+}
+
+export class RequestHandler implements A2ARequestHandler {
+  readonly #options: AgentOptions;
+  readonly #context: AgentCall['context'];
+  readonly #streams: OpenStreams;
+  /** The version of the protocol that the caller speaks. */
+  readonly #version: string;
+
+  constructor(options: AgentOptions, context: AgentCall['context'], version: string, streams: OpenStreams) {
+    this.#options = options;
+    this.#streams = streams;
+    this.#context = context;
+    this.#version = version;
+  }
+
+  async getAgentCard(): Promise<AgentCard> {
+    return Promise.resolve(agentCard(this.#options.offer));
+  }
+
+  async getAuthenticatedExtendedAgentCard(): Promise<AgentCard> {
+    return Promise.reject(
+      new UnsupportedOperationError('There is no extended card: the public one says all there is.'),
+    );
+  }
+
+  async sendMessage(params: SendMessageRequest): Promise<Message | Task> {
+    return this.#speaking(async () => {
+      const reply = await this.#replyOnce(params);
+      if (reply.kind === 'whole') return shown(reply.value, params);
+      const waitMs = params.configuration?.returnImmediately === true ? 0 : (reply.waitMs ?? patienceMs);
+      const task = hasEnded(reply.task) || waitMs === 0 ? reply.task : await this.#follow(reply.task, waitMs);
+      return withHistory(taskOf(task, this.#site, reply.metadata), params.configuration);
+    });
+  }
+
+  async *sendMessageStream(params: SendMessageRequest): AsyncGenerator<StreamResponse, void, undefined> {
+    const reply = await this.#speaking(() => this.#replyOnce(params));
+    if (reply.kind === 'job') yield* this.#events(reply.task, { ...params.configuration, metadata: reply.metadata });
+    else {
+      const value = shown(reply.value, params);
+      yield 'status' in value ? { payload: { $case: 'task', value } } : { payload: { $case: 'message', value } };
+    }
+  }
+
+  async getTask(params: GetTaskRequest): Promise<Task> {
+    return this.#speaking(async () => withHistory(taskOf(await this.#view(params.id), this.#site), params));
+  }
+
+  async listTasks(params: ListTasksRequest): Promise<ListTasksResponse> {
+    return this.#speaking(async () => taskPage(this.#options.tasks, params, { context: this.#context, ...this.#site }));
+  }
+
+  async cancelTask({ id }: { readonly id: string }): Promise<Task> {
+    return this.#speaking(async () => {
+      await this.#view(id);
+      const { task, canceled } = await this.#tasks.cancel(id, this.#context);
+      const ended = taskOf(task, this.#site);
+      if (canceled || ended.status?.state === TaskState.TASK_STATE_CANCELED) return ended;
+      throw new TaskNotCancelableError(`Task ${id} has ended already. GetTask returns its result.`);
+    });
+  }
+
+  async *resubscribe({ id }: { readonly id: string }): AsyncGenerator<StreamResponse, void, undefined> {
+    const task = await this.#speaking(() => this.#view(id));
+    if (hasEnded(task))
+      throw new UnsupportedOperationError(`Task ${id} has ended, so nothing more happens. GetTask returns its result.`);
+    yield* this.#events(task);
+  }
+
+  async createTaskPushNotificationConfig(params: TaskPushNotificationConfig): Promise<TaskPushNotificationConfig> {
+    return this.#speaking(async () => {
+      const { id: job } = await this.#view(params.taskId);
+      const config = readPushConfig(params);
+      await this.#push.check(config, this.#context.signal);
+      await this.#push.save(job, config, this.#version);
+      return wireConfig(job, config);
+    });
+  }
+
+  async getTaskPushNotificationConfig(params: {
+    readonly taskId: string;
+    readonly id: string;
+  }): Promise<TaskPushNotificationConfig> {
+    return this.#speaking(async () => {
+      const { id: job } = await this.#view(params.taskId);
+      // Clients of 0.3 may leave the id out where there is only one.
+      const [first] = params.id === '' ? await this.#push.list(job) : [];
+      return wireConfig(job, first ?? (await this.#push.get(job, params.id)));
+    });
+  }
+
+  async listTaskPushNotificationConfigs(params: {
+    readonly taskId: string;
+  }): Promise<{ configs: TaskPushNotificationConfig[]; nextPageToken: string }> {
+    return this.#speaking(async () => {
+      const { id: job } = await this.#view(params.taskId);
+      const configs = await this.#push.list(job);
+      return { configs: configs.map((config) => wireConfig(job, config)), nextPageToken: '' };
+    });
+  }
+
+  async deleteTaskPushNotificationConfig(params: { readonly taskId: string; readonly id: string }): Promise<void> {
+    return this.#speaking(async () => {
+      const { id: job } = await this.#view(params.taskId);
+      await this.#push.delete(job, params.id);
+    });
+  }
+
+  get #site(): ProblemSite {
+    return { baseUrl: this.#options.offer.baseUrl, requestId: this.#context.id };
+  }
+
+  get #tasks(): AgentTasks {
+    if (this.#options.tasks === undefined) throw new TaskNotFoundError('No tasks are kept here.');
+    return this.#options.tasks;
+  }
+
+  get #push(): PushConfigs {
+    if (this.#options.push === undefined) throw new PushNotificationNotSupportedError();
+    return this.#options.push;
+  }
+
+  /** Problems in the words of the protocol. */
+  async #speaking<Value>(work: () => Promise<Value>): Promise<Value> {
+    try {
+      return await work();
+    } catch (error) {
+      throw protocolError(error, this.#context);
+    }
+  }
+
+  async #read({ message, configuration }: SendMessageRequest): Promise<IncomingMessage> {
+    if (message === undefined) throw new RequestMalformedError('message is missing.');
+    checkHistoryLength(configuration);
+    if (message.messageId === '') throw new RequestMalformedError('message.messageId is missing.');
+    await this.#refuseTask(message.taskId);
+    const id = randomUUID();
+    const contextId = message.contextId === '' ? randomUUID() : message.contextId.slice(0, 256);
+    const given = configuration?.taskPushNotificationConfig;
+    const push = given === undefined ? undefined : readPushConfig(given);
+    if (push !== undefined) await this.#push.check(push, this.#context.signal);
+    return { id, contextId, push, message: { ...message, contextId, taskId: id } };
+  }
+
+  /** A job takes no messages. Questions of ours are not kept: who answers one sends a new, whole request. */
+  async #refuseTask(taskId: string): Promise<void> {
+    if (taskId === '' || this.#options.tasks === undefined) return;
+    const task = await this.#view(taskId).catch((error: unknown) => {
+      if (error instanceof Problem && error.type === unknownJob) return undefined;
+      throw error;
+    });
+    if (task !== undefined)
+      throw new UnsupportedOperationError(
+        `Task ${taskId} takes no further messages. Send a message without taskId to start a new task.`,
+      );
+  }
+
+  /** The reply to a message or, where it was sent before, to the first of them. */
+  async #replyOnce(params: SendMessageRequest): Promise<Reply> {
+    const { message } = params;
+    const { replays } = this.#options;
+    const fresh = async (signal: AbortSignal): Promise<Reply> => {
+      const sent = await this.#read(params);
+      const reply = await this.#reply(sent, signal);
+      if ('status' in reply) return { kind: 'whole', value: reply, isRefused: true };
+      return reply.kind === 'job' ? reply : { kind: 'whole', value: single(reply, sent) };
+    };
+    if (message === undefined || replays?.isWanted(message.messageId) !== true) return fresh(this.#context.signal);
+    let first: Reply | undefined;
+    const { value, replayed } = await replays.once(message, this.#context, async (signal) =>
+      storedReply((first = await fresh(signal))),
+    );
+    if (!replayed && first !== undefined) return first;
+    return this.#restored(value);
+  }
+
+  async #restored(stored: StoredReply): Promise<Reply> {
+    const { job, metadata } = stored;
+    const whole = fromStored(stored);
+    if (whole !== undefined) return { kind: 'whole', value: whole };
+    const task = await this.#view(job?.id ?? '');
+    return { kind: 'job', task, waitMs: job?.waitMs, ...(metadata === undefined ? {} : { metadata }) };
+  }
+
+  /** A problem of the call ends as a task in the state rejected or failed. */
+  async #reply({ message, id, contextId, push }: IncomingMessage, signal: AbortSignal): Promise<AgentReply | Task> {
+    const context = { ...this.#context, signal };
+    const reply = await replyTo(this.#options, message, { context, contextId }).catch((error: unknown) => {
+      const [state, parts] = refusalOf(toProblem(error, this.#context), this.#site);
+      return singleTask({ id, contextId, userMessage: message }, state, parts);
+    });
+    if (push !== undefined && 'kind' in reply && reply.kind === 'job')
+      await this.#push.save(reply.task.id, push, this.#version);
+    return reply;
+  }
+
+  async #view(id: string): Promise<AgentTask> {
+    if (id.trim() === '') throw new RequestMalformedError('The id of the task is missing.');
+    return this.#tasks.view(id, this.#context);
+  }
+
+  async #follow(task: AgentTask, waitMs: number): Promise<AgentTask> {
+    return this.#tasks.follow(task, { context: this.#context, waitMs });
+  }
+
+  /** The task, its steps, its result and its end. Ends without them when the client leaves or this process ends. */
+  async *#events(
+    begun: AgentTask,
+    shown: {
+      readonly historyLength?: number | undefined;
+      readonly metadata?: Record<string, unknown> | undefined;
+    } = {},
+  ): AsyncGenerator<StreamResponse, void, undefined> {
+    const first = withHistory(taskOf(begun, this.#site, shown.metadata), shown);
+    yield { payload: { $case: 'task', value: first } };
+    // Who has too many streams asks again later: the task is there.
+    const leave = hasEnded(begun) ? undefined : this.#streams.take(this.#context.caller().hash);
+    if (leave === undefined) return;
+    try {
+      yield* this.#steps(begun);
+    } finally {
+      leave();
+    }
+  }
+
+  async *#steps(begun: AgentTask): AsyncGenerator<StreamResponse, void, undefined> {
+    let task = begun;
+    while (!hasEnded(task) && !this.#context.signal.aborted) {
+      const updates = new Updates<StreamResponse>();
+      const following = this.#tasks
+        .follow(task, {
+          context: this.#context,
+          waitMs: followMs,
+          report: (progress) => {
+            updates.push(progressEvent(begun, progress));
+          },
+        })
+        .finally(() => {
+          updates.end();
+        });
+      yield* updates.all();
+      task = await this.#speaking(() => following);
+    }
+    if (hasEnded(task)) yield* endEvents(task, this.#site);
+  }
+}
+
+type Reply =
+  | Extract<AgentReply, { readonly kind: 'job' }>
+  | { readonly kind: 'whole'; readonly value: Message | Task; readonly isRefused?: true };
+
+function storedReply(reply: Reply): StoredReply {
+  if (reply.kind === 'whole') return { ...toStored(reply.value), isRefused: reply.isRefused === true };
+  const { task, waitMs, metadata } = reply;
+  return {
+    job: { id: task.id, ...(waitMs === undefined ? {} : { waitMs }) },
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+}
+
+function shown(value: Message | Task, { configuration }: SendMessageRequest): Message | Task {
+  return 'status' in value ? withHistory(value, configuration) : value;
+}
+
+/** The answer to a message that needs no task: a message, or a question as a task that waits for a new message. */
+function single(
+  reply: Exclude<AgentReply, { readonly kind: 'job' }>,
+  { message: userMessage, id, contextId }: IncomingMessage,
+): Message | Task {
+  if (reply.kind === 'question')
+    return singleTask({ id, contextId, userMessage }, TaskState.TASK_STATE_INPUT_REQUIRED, reply.parts);
+  return agentMessage({ contextId, taskId: '' }, reply.parts);
+}
+
+/** Token and credentials are only ever written: who reads a config has no use for them but to impersonate us. */
+function wireConfig(
+  taskId: string,
+  { id, url, authentication }: Pick<PushConfig, 'id' | 'url' | 'authentication'>,
+): TaskPushNotificationConfig {
+  const scheme = authentication === undefined ? undefined : { scheme: authentication.scheme, credentials: '' };
+  return { tenant: '', taskId, id, url, token: '', authentication: scheme };
+}

@@ -1,0 +1,84 @@
+// The statements of push notifications: one round trip each.
+import { z } from 'zod';
+import type { Statement } from '../../../billing/index.ts';
+
+function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
+  return { name: `push-${name}`, text, row };
+}
+
+const one = z.object({ id: z.string() });
+const now = 'clock_timestamp()';
+const later = (milliseconds: string): string => `${now} + ${milliseconds}::bigint * interval '1 millisecond'`;
+
+const config = z.object({
+  id: z.string(),
+  url: z.string(),
+  token: z.string().nullable(),
+  scheme: z.string().nullable(),
+  credentials: z.string().nullable(),
+});
+export type ConfigRow = z.output<typeof config>;
+
+/** $1 job. Whoever adds a config waits for his turn, so that their number is right. */
+export const lock = statement('lock', 'select id from tools.job where id = $1::uuid for update', one);
+
+/** $1 job, $2 id, $3 url, $4 token, $5 scheme, $6 credentials, $7 version, $8 maximum. No row: there are too many. */
+export const save = statement(
+  'save',
+  `insert into agents.push_config (job, id, url, token, scheme, credentials, version)
+  select $1::uuid, $2, $3, $4, $5, $6, $7
+  where (select count(*) from agents.push_config where job = $1::uuid and id <> $2) < $8::int
+  on conflict (job, id) do update set url = excluded.url, token = excluded.token, scheme = excluded.scheme, credentials = excluded.credentials,
+    version = excluded.version, state = 'waiting', attempts = 0, due_at = ${now}
+  returning id`,
+  one,
+);
+
+/** $1 job. */
+export const list = statement(
+  'list',
+  'select id, url, token, scheme, credentials from agents.push_config where job = $1::uuid order by created_at, id',
+  config,
+);
+
+/** $1 job, $2 id. */
+export const remove = statement(
+  'remove',
+  'delete from agents.push_config where job = $1::uuid and id = $2 returning id',
+  one,
+);
+
+/** $1 lease ms, $2 how many. Those of jobs that have ended, each for one process at a time. */
+export const claim = statement(
+  'claim',
+  `with due as (
+    select p.job, p.id from agents.push_config p join tools.job j on j.id = p.job
+    where p.state = 'waiting' and p.due_at <= ${now} and j.state in ('done', 'failed')
+    order by p.due_at limit $2::int for update of p skip locked)
+  update agents.push_config p set attempts = attempts + 1, due_at = ${later('$1')} from due, tools.job j
+  where p.job = due.job and p.id = due.id and j.id = p.job
+  returning p.job, p.id, p.url, p.token, p.scheme, p.credentials, p.version, p.attempts::int, j.tool, j.owner`,
+  config.extend({
+    job: z.uuid(),
+    version: z.string(),
+    attempts: z.int(),
+    tool: z.string(),
+    owner: z.string(),
+  }),
+);
+export type ClaimedPush = z.output<typeof claim.row>;
+
+/** $1 job, $2 id, $3 attempts, $4 ms. Tried again, unless it was set anew meanwhile. */
+export const retry = statement(
+  'retry',
+  `update agents.push_config set due_at = ${later('$4')} where job = $1::uuid and id = $2 and attempts = $3::int and state = 'waiting' returning id`,
+  one,
+);
+
+/** $1 job, $2 id, $3 attempts, $4 state. Its secrets go with it. */
+export const end = statement(
+  'end',
+  `update agents.push_config set state = $4, token = null, scheme = null, credentials = null
+  where job = $1::uuid and id = $2 and attempts = $3::int and state = 'waiting' returning id`,
+  one,
+);

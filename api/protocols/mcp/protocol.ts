@@ -1,0 +1,251 @@
+// /mcp: streamable HTTP. Server and transport are made for each request and go with it; a session only says whose
+// requests a client cancels. Revision 2026-07-28 and those of 2025.
+import {
+  createMcpHandler,
+  McpServer,
+  ProtocolError,
+  ProtocolErrorCode,
+  type CacheHint,
+  type ListToolsResult,
+  type Tool as ListedTool,
+  type McpRequestContext,
+} from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import type { Logger } from '../../../lib/log.ts';
+import {
+  bufferedResponse,
+  fileBodyLimit,
+  name,
+  type ProtocolMount,
+  type RequestContext,
+  version,
+} from '../../http/index.ts';
+import { appOperationTools, callName, searchName } from './app-operations.ts';
+import { Cancellations, sessionFor, sessionHeader } from './cancellations.ts';
+import { type AskedCall, McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
+import { originGuard } from './guard.ts';
+import { listTools, resultText } from './listing.ts';
+import { type ExternalTools, noExternalTools } from '../../tools/index.ts';
+import { type PlainCall, plainAnswer, plainCallOf } from './plain-call.ts';
+import { readAhead } from './read-ahead.ts';
+import { offerResources, type ResourcesOptions } from './resources.ts';
+
+export interface McpOptions extends Omit<McpToolCallsOptions, 'more'>, ResourcesOptions {
+  readonly more?: ExternalTools | undefined;
+  readonly log: Logger;
+}
+
+/** The instructions of /mcp/{slug}. */
+function appInstructions(app: string): string {
+  return (
+    `The operations of the hosted app ${app}, in the words of its author. The app is a program of its author and may do anything with what it is sent. ` +
+    'A result has `result` (what the app answered), `cost_usd`, `charged_usd`, `latency_ms` and `request_id`; a failed call has `problem`. The tools of Moorage are at /mcp.'
+  );
+}
+
+export interface Mcp extends ProtocolMount {
+  /** /mcp/{slug}: the operations of one app. */
+  readonly ofApps: ProtocolMount;
+  /** Ends open streams. */
+  close(): Promise<void>;
+}
+
+type CallContext = Omit<RequestContext, 'mediaType'>;
+
+/** Lists are the same for every caller, and operations of one app change with its releases; a file is only for those who have its URI. */
+const listed: CacheHint = { ttlMs: 60_000, cacheScope: 'public' };
+const cacheHints = {
+  'tools/list': { ttlMs: 10_000, cacheScope: 'public' },
+  'server/discover': listed,
+  'resources/list': listed,
+  'resources/templates/list': listed,
+  'resources/read': { ttlMs: 60_000, cacheScope: 'private' },
+} as const;
+const instructions =
+  `The tools of Moorage. Operations of the apps that it hosts are found by ${searchName} and called by ${callName}, or listed for one app at /mcp/{slug}; the authors of the apps describe them. ` +
+  `${resultText} ` +
+  'Calls without a key use a free daily quota. ' +
+  'To continue without the quota, send your own key for the model router as Authorization: Bearer sk-…. Long-running tools return a job: call the tool again with its id as `job` to get the result. ' +
+  'Tools that are not available here come last; add ?off=hide to the URL to leave them out.';
+
+export function mcpProtocol(options: McpOptions): Mcp {
+  const own = listTools(options.toolRegistry);
+  const more = options.more ?? noExternalTools;
+  const calls = new McpToolCalls({ ...options, more });
+  const cancellations = new Cancellations();
+  const refuse = originGuard(options.baseUrl);
+  const serverInfo = { name: name.toLowerCase(), title: name, version, websiteUrl: options.baseUrl };
+  const handler = createMcpHandler(serverFor, {
+    maxRequestBodySize: fileBodyLimit,
+    maxSubscriptions: 64,
+    onerror: (error) => {
+      options.log.debug({ err: error }, 'MCP request rejected');
+    },
+  });
+  return {
+    path: '/mcp',
+    answer: (request, context) => answer(request, context, undefined),
+    ofApps: {
+      path: '/mcp/{slug}',
+      async answer(request, context) {
+        const [, app = ''] = addressed.exec(new URL(request.url).pathname) ?? [];
+        more.list(app);
+        return answer(request, context, app);
+      },
+    },
+    close: () => handler.close(),
+  };
+
+  async function answer(request: Request, context: CallContext, app: string | undefined): Promise<Response> {
+    const refused = refuse(request);
+    if (refused !== undefined) return refused;
+    const session = request.headers.get(sessionHeader);
+    if (request.method === 'DELETE' && session !== null) {
+      cancellations.end(session);
+      return new Response(null, { status: 204 });
+    }
+    const accepting = withAccept(request);
+    const { request: left = accepting, parsedBody } = await readAhead(accepting, fileBodyLimit);
+    const canceled = cancellations.read(request.headers, parsedBody, (done) => {
+      context.whenOver(done);
+    });
+    const gone = request.signal;
+    const asked: AskedCall = { app, canceled, isCanceled: () => canceled?.aborted === true || gone.aborted };
+    const plain = plainCallOf(left.headers, parsedBody);
+    const made = plain === undefined ? undefined : await answerPlain(plain, context, asked);
+    if (made !== undefined) return made;
+    const refusedParams = refuseParams(parsedBody);
+    if (refusedParams !== undefined) return refusedParams;
+    const offHidden = new URL(request.url).searchParams.get('off') === 'hide';
+    const scope: Scope = { context, asked, offHidden };
+    const authInfo = { token: '', clientId: '', scopes: [], extra: { scope } };
+    return buffered(await handler.fetch(left, { parsedBody, authInfo }), sessionFor(parsedBody));
+  }
+
+  /** The library says what is wrong with a name that no tool has. */
+  async function answerPlain(call: PlainCall, context: CallContext, asked: AskedCall): Promise<Response | undefined> {
+    try {
+      return bufferedResponse(plainAnswer(call, await calls.call(call, context, asked), serverInfo), {
+        headers: { 'content-type': 'application/json' },
+      });
+    } catch (error) {
+      if (error instanceof ProtocolError) return undefined;
+      throw error;
+    }
+  }
+
+  function ours(offHidden: boolean): readonly ListedTool[] {
+    return [...own.on, ...appOperationTools, ...(offHidden ? [] : own.off)];
+  }
+
+  function serverFor(mcpContext: McpRequestContext): McpServer {
+    const { context, asked, offHidden } = readScope(mcpContext);
+    const { app } = asked;
+    const made = new McpServer(app === undefined ? serverInfo : { ...serverInfo, title: `${name}: ${app}` }, {
+      instructions: app === undefined ? instructions : appInstructions(app),
+      cacheHints,
+      capabilities: { tools: { listChanged: false }, resources: { listChanged: false, subscribe: false } },
+    });
+    // Schemas and checks are those of the registry, so its own way of registering tools is not used.
+    made.server.setRequestHandler('tools/list', ({ params }) =>
+      page(app === undefined ? ours(offHidden) : more.list(app), params?.cursor),
+    );
+    made.server.setRequestHandler('tools/call', (request, mcp) => calls.call(request, context, { ...asked, mcp }));
+    offerResources(made, options);
+    return made;
+  }
+}
+
+/** Slug in the path of /mcp/{slug}. */
+const addressed = /^\/mcp\/([^/]+)\/?$/;
+
+/** The library answers with a stream of events, or with JSON that it has in memory: that need not be streamed. */
+async function buffered(answer: Response, session: string | undefined): Promise<Response> {
+  const headers = new Headers(answer.headers);
+  if (session !== undefined && answer.ok) headers.set(sessionHeader, session);
+  const { status } = answer;
+  return headers.get('content-type')?.startsWith('application/json') === true
+    ? bufferedResponse(await answer.text(), { status, headers: Object.fromEntries(headers) })
+    : new Response(answer.body, { status, headers });
+}
+
+/**
+ * A client that takes anything takes both kinds of answer, and so does one that does not say (RFC 9110, 12.5.1): the
+ * library asks for both by name.
+ */
+function withAccept(request: Request): Request {
+  const accept = request.headers.get('accept');
+  if (request.method !== 'POST' || (accept !== null && !/(?:^|,)\s*\*\/\*\s*(?:;|,|$)/.test(accept))) return request;
+  const headers = new Headers(request.headers);
+  headers.set('accept', 'application/json, text/event-stream');
+  const { method, body, signal, url } = request;
+  return new Request(url, { method, headers, body, signal, duplex: 'half' });
+}
+
+/** Arguments of a message in words: the library would answer with what its schema library says. */
+function refuseParams(message: unknown): Response | undefined {
+  const read = named.safeParse(message);
+  if (!read.success) return undefined;
+  const { id, method, params } = read.data;
+  const field = requiredParams[method];
+  const fault = field === undefined ? undefined : findFault(params, field);
+  if (fault === undefined) return undefined;
+  const error = { code: ProtocolErrorCode.InvalidParams, message: `${method}: ${fault}` };
+  return Response.json({ jsonrpc: '2.0', id, error }, { status: 400 });
+}
+
+function findFault(params: Readonly<Record<string, unknown>>, { name: field, fix }: RequiredParam): string | undefined {
+  const given = params[field];
+  if (given === undefined) return `params.${field} is missing. ${fix}`;
+  if (typeof given !== 'string') return `params.${field} must be a string. ${fix}`;
+  const fields = params['arguments'];
+  if (fields === undefined || (typeof fields === 'object' && fields !== null && !Array.isArray(fields)))
+    return undefined;
+  return 'params.arguments must be an object. Send the arguments of the tool by name, such as {"query": "ships"}.';
+}
+
+interface RequiredParam {
+  readonly name: string;
+  readonly fix: string;
+}
+
+const named = z.looseObject({
+  id: z.union([z.string(), z.number()]),
+  method: z.string(),
+  params: z.record(z.string(), z.unknown()).default({}),
+});
+const requiredParams: Readonly<Record<string, RequiredParam>> = {
+  'tools/call': { name: 'name', fix: 'Send the name of a tool, as tools/list returns it.' },
+  'resources/read': { name: 'uri', fix: 'Send the URI of a resource, such as that of a resource_link.' },
+};
+
+/** Bytes of the tools of one page: all of ours fit into the first. A page has one tool at least. */
+const pageBytes = 48_000;
+
+/** The cursor is the number of tools on earlier pages. @throws ProtocolError for any other cursor */
+function page(tools: readonly ListedTool[], cursor = '0'): ListToolsResult {
+  if (!/^\d{1,6}$/.test(cursor))
+    throw new ProtocolError(
+      ProtocolErrorCode.InvalidParams,
+      'Invalid cursor. Use the nextCursor of a previous page, or omit it to get the first page.',
+    );
+  const left = tools.slice(Number(cursor));
+  let bytes = 0;
+  const count = left.findIndex(
+    (tool, index) => (bytes += Buffer.byteLength(JSON.stringify(tool))) > pageBytes && index > 0,
+  );
+  return count === -1 ? { tools: left } : { tools: left.slice(0, count), nextCursor: String(Number(cursor) + count) };
+}
+
+/** What the request is about, apart from its message. */
+interface Scope {
+  readonly context: CallContext;
+  readonly asked: AskedCall;
+  /** Whether the client left out what is not available, by `?off=hide` in the URL. */
+  readonly offHidden: boolean;
+}
+
+/** What was handed over with the request; the library passes it on as it is. */
+function readScope({ authInfo }: McpRequestContext): Scope {
+  return authInfo?.extra?.['scope'] as Scope;
+}

@@ -1,0 +1,175 @@
+// One tools/call: read, paid for and run by the tool service, like a call of /t.
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  type CallToolRequest,
+  type CallToolResult,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import { Problem } from '../../../lib/problem.ts';
+import { unknownName } from '../../../lib/similar-names.ts';
+import { internalFault, type RequestContext } from '../../http/index.ts';
+import {
+  type ExternalTools,
+  type Progress,
+  type Tool,
+  ToolReader,
+  type ToolRegistry,
+  type ToolService,
+  unknownTool,
+} from '../../tools/index.ts';
+import type { PayerFor } from '../../models/index.ts';
+import { callName, callOperation, searchName, searchOperations } from './app-operations.ts';
+import { problemResult, resultOf } from './content.ts';
+
+export interface McpToolCallsOptions {
+  readonly toolRegistry: ToolRegistry;
+  readonly toolService: ToolService;
+  readonly payerFor: PayerFor;
+  readonly baseUrl: string;
+  readonly more: ExternalTools;
+}
+
+/** A call as its client asks for it, apart from the message itself. */
+export interface AskedCall {
+  /** The only app whose operations are called: that of /mcp/{slug}. */
+  readonly app: string | undefined;
+  /** Aborted when the client cancels the request by a message. */
+  readonly canceled: AbortSignal | undefined;
+  /** Whether the client has canceled the request, or has gone. */
+  readonly isCanceled: () => boolean;
+  readonly mcp?: ServerContext;
+}
+
+export class McpToolCalls {
+  readonly #options: McpToolCallsOptions;
+  readonly #readers: ReadonlyMap<string, ToolReader>;
+
+  constructor(options: McpToolCallsOptions) {
+    this.#options = options;
+    this.#readers = new Map(options.toolRegistry.tools.map((tool) => [tool.name, new ToolReader(tool)]));
+  }
+
+  /**
+   * @throws ProtocolError for a name that no tool has; all else that can go wrong is a result with `isError`.
+   */
+  async call(
+    { params }: Pick<CallToolRequest, 'params'>,
+    context: Omit<RequestContext, 'mediaType'>,
+    asked: AskedCall,
+  ): Promise<CallToolResult> {
+    const { name, arguments: given = {} } = params;
+    const run = await this.#find(name, asked.app);
+    try {
+      return await run(given, context, asked);
+    } catch (error) {
+      return problemResult(this.#problem(error, name, context), this.#options.baseUrl, name, context.id);
+    }
+  }
+
+  async #answer(
+    tool: Tool,
+    given: unknown,
+    context: Omit<RequestContext, 'mediaType'>,
+    asked: AskedCall,
+  ): Promise<CallToolResult> {
+    const { toolService, payerFor } = this.#options;
+    const reader = this.#readers.get(tool.name) ?? new ToolReader(tool);
+    const reading = reader.read('argument', given);
+    const payer = await payerFor(context);
+    const report = asked.mcp === undefined ? undefined : reporter(asked.mcp);
+    const raw = reading.options.raw === true;
+    const result = await toolService.call({
+      tool,
+      reading,
+      payer,
+      via: 'mcp',
+      id: context.id,
+      log: context.log,
+      delivery: raw ? 'link' : 'json',
+      signal: () => combineSignals(context, asked),
+      // Also a client that asked for progress may give up before the end, and must know the job by then.
+      waitMs: 0,
+      isCanceled: asked.isCanceled,
+      ...(report === undefined ? {} : { report }),
+    });
+    return resultOf(result, raw);
+  }
+
+  async #find(name: string, app: string | undefined): Promise<RunCall> {
+    const { more } = this.#options;
+    const own = app === undefined ? this.#own(name) : undefined;
+    if (own !== undefined) return own;
+    const operation = await more.find(name);
+    if (operation !== undefined && (app === undefined || app === operation.app))
+      return (given, context, asked) => operation.call({ given, context, signal: combineSignals(context, asked) });
+    throw toProtocolError(() => {
+      this.#refuse(name, app);
+    });
+  }
+
+  /** A tool of ours, or one of those that lead to operations of apps. */
+  #own(name: string): RunCall | undefined {
+    if (name === searchName) return (given, { id }) => Promise.resolve(searchOperations(given, this.#options, id));
+    if (name === callName)
+      return (given, context, asked) => callOperation(given, this.#options, context, combineSignals(context, asked));
+    const tool = this.#readers.get(name)?.tool;
+    return tool === undefined ? undefined : (given, context, asked) => this.#answer(tool, given, context, asked);
+  }
+
+  /** @throws Problem (unknown-tool) */
+  #refuse(name: string, app: string | undefined): void {
+    const { toolRegistry, more } = this.#options;
+    if (app === undefined) toolRegistry.get(name, [searchName, callName, ...more.names()]);
+    else
+      throw unknownName(unknownTool, {
+        says: `${app} has no operation`,
+        name,
+        names: more.list(app).map((one) => one.name),
+        all: 'tools/list lists them.',
+      });
+  }
+
+  #problem(error: unknown, name: string, { log, id }: Omit<RequestContext, 'mediaType'>): Problem {
+    if (error instanceof Problem) return error;
+    log.error({ err: error, tool: name }, 'call failed');
+    return new Problem(internalFault, `Something went wrong on our side. It is logged as ${id}.`, { cause: error });
+  }
+}
+
+type RunCall = (
+  given: Readonly<Record<string, unknown>>,
+  context: Omit<RequestContext, 'mediaType'>,
+  asked: AskedCall,
+) => Promise<CallToolResult>;
+
+/** What the library answers for a name that no tool has. */
+function toProtocolError(refuse: () => void): unknown {
+  try {
+    refuse();
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Problem) || error.type !== unknownTool) return error;
+    return new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, error.members);
+  }
+}
+
+/** A message may be canceled by itself, and ends with its request. */
+function combineSignals({ signal }: Pick<RequestContext, 'signal'>, { mcp, canceled }: AskedCall): AbortSignal {
+  const others = [mcp?.mcpReq.signal, canceled].filter((one) => one !== undefined);
+  return others.length === 0 ? signal : AbortSignal.any([signal, ...others]);
+}
+
+/** Reports progress to a client that asked for it; it only ever rises. */
+function reporter({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {
+  const progressToken = mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return undefined;
+  let last = -1;
+  return ({ done, message }) => {
+    if (done <= last) return;
+    last = done;
+    mcpReq
+      .notify({ method: 'notifications/progress', params: { progressToken, progress: done, total: 1, message } })
+      .catch(() => undefined);
+  };
+}

@@ -1,0 +1,69 @@
+// `npm run apps`: puts the eight apps of manifests/apps on the cluster, and follows them until they are live or rejected.
+import { resolve } from 'node:path';
+import { sentence } from '../../api/apps/index.ts';
+import { readCommandLine, UsageError } from '../../lib/command-line.ts';
+import { kubectlFor } from '../../localnode/kubectl.ts';
+import { paths } from '../../localnode/paths.ts';
+import { Fault } from '../submit/fault.ts';
+import { readInstallation } from '../submit/installation.ts';
+import { follow, type Outcome } from './follow.ts';
+import { host } from './host.ts';
+import { readManifests, type AppManifest } from './manifests.ts';
+
+const namespace = 'moorage-apps';
+const usage = `usage: npm run apps -- [SLUG ...] [--copies FOLDER] [--no-wait]
+
+  SLUG             the apps to host, such as chat-ui-4 (default: all of manifests/apps)
+  --copies FOLDER  host those of which the folder has a clone (OWNER/NAME) from the cluster's own git server,
+                   for machines without the internet; the others from their git host
+  --no-wait        end once the cluster has taken them
+
+exit codes: 0 all live, 1 one is rejected, 2 not hosted, 64 wrong usage`;
+
+const say = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+
+interface Arguments {
+  readonly apps: readonly AppManifest[];
+  readonly copies: string | undefined;
+  readonly wait: boolean;
+}
+
+function readArguments(all: readonly AppManifest[]): Arguments {
+  const options = { copies: { type: 'string' }, 'no-wait': { type: 'boolean', default: false } } as const;
+  return readCommandLine({ usage, options, positionals: all.length }, ({ values, positionals }) => {
+    const unknown = positionals.find((slug) => !all.some((app) => app.slug === slug));
+    if (unknown !== undefined)
+      throw new UsageError(`there is no app "${unknown}": it is one of ${all.map(({ slug }) => slug).join(', ')}`);
+    return {
+      apps: positionals.length === 0 ? all : all.filter(({ slug }) => positionals.includes(slug)),
+      copies: values.copies === undefined ? undefined : resolve(process.env['INIT_CWD'] ?? '.', values.copies),
+      wait: !values['no-wait'],
+    };
+  });
+}
+
+async function main(): Promise<number> {
+  const { apps, copies, wait } = readArguments(await readManifests());
+  await readInstallation();
+  const kubectl = kubectlFor(paths.kubectl, paths.kubeconfig);
+  for (const app of apps) await host(app, { kubectl, namespace, copies, installation: () => readInstallation(), say });
+  if (!wait) return 0;
+  const slugs = apps.map(({ slug }) => slug);
+  const outcomes = await follow(slugs, { kubectl, namespace, say });
+  for (const outcome of outcomes) say(lineOf(outcome));
+  return outcomes.every(({ status }) => status.status === 'live') ? 0 : 1;
+}
+
+function lineOf({ slug, status }: Outcome): string {
+  return `${slug.padEnd(20)} ${sentence(status, status.status === 'live' ? status.url : '')}`;
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  if (!(error instanceof Fault)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 2;
+}

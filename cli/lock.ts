@@ -1,0 +1,50 @@
+// A lock that lets one `up` or `down` run at a time. A lock whose holder has died is taken over.
+import { link, mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { readText } from '../localnode/files.ts';
+import { startTimeOf } from '../localnode/node/daemons/processes.ts';
+
+/** A process by its id and, where there is a /proc, by its start; undefined when it is not alive. */
+async function identity(pid: number): Promise<string | undefined> {
+  const line = await readText(`/proc/${pid}/stat`);
+  if (line !== undefined) return `${pid} ${startTimeOf(line) ?? ''}`;
+  if (process.platform === 'linux' || !Number.isInteger(pid)) return undefined;
+  try {
+    process.kill(pid, 0);
+    return String(pid);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Takes the lock, runs `body`, and releases the lock. Throws at once when a live process holds it. */
+export async function withLock<T>(path: string, body: () => Promise<T>): Promise<T> {
+  await mkdir(dirname(path), { recursive: true });
+  const own = (await identity(process.pid)) ?? String(process.pid);
+  const draft = join(dirname(path), `lock.${process.pid}`);
+  await writeFile(draft, own);
+  try {
+    for (;;) {
+      // A link is created atomically, so the lock never exists without the name of its holder.
+      if (
+        await link(draft, path).then(
+          () => true,
+          () => false,
+        )
+      )
+        break;
+      const holder = await readText(path);
+      const pid = Number.parseInt(holder ?? '', 10);
+      if (holder !== undefined && (await identity(pid)) === holder)
+        throw new Error(`another \`up\` or \`down\` is in progress (process ${pid}): wait until it ends`);
+      await rm(path, { force: true });
+    }
+    try {
+      return await body();
+    } finally {
+      await rm(path, { force: true });
+    }
+  } finally {
+    await rm(draft, { force: true });
+  }
+}

@@ -1,0 +1,54 @@
+// The installation that `npm run up` made: its addresses, certificate authority and git password.
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { paths } from '../../localnode/paths.ts';
+import { Fault } from './fault.ts';
+
+const addresses = z.object({
+  /** Of the API, like https://moorage.localhost */
+  baseUrl: z.url(),
+  /** Of the git server as seen from this machine. */
+  gitUrl: z.url(),
+  /** The same as seen from inside the cluster. */
+  internalGitUrl: z.url(),
+});
+
+/** An installation to submit to. */
+export interface Installation extends z.output<typeof addresses> {
+  /** Certificate authority to trust beside the public ones; path and PEM. */
+  readonly authority: { readonly path: string; readonly pem: string } | undefined;
+  /** Password of the git user `moorage`; undefined where there is no git server. */
+  readonly gitPassword: string | undefined;
+}
+
+/** Reads what `up` wrote. @throws Fault when there is no installation */
+export async function readInstallation(folder = paths.local): Promise<Installation> {
+  const config = join(folder, 'config.json');
+  const text = await readOptional(config);
+  if (text === undefined) throw new Fault('there is no cluster to submit to: start one with `npm run up`');
+  const parsed = addresses.safeParse(parseJson(text));
+  if (!parsed.success)
+    throw new Fault(`${config} is invalid: run \`npm run up\` to write it again (${z.prettifyError(parsed.error)})`);
+  const authority = join(folder, 'ca.crt');
+  const pem = await readOptional(authority);
+  const gitPassword = (await readOptional(join(folder, 'git-password')))?.trim();
+  return { ...parsed.data, authority: pem === undefined ? undefined : { path: authority, pem }, gitPassword };
+}
+
+async function readOptional(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw new Fault(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

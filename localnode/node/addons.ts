@@ -1,0 +1,188 @@
+// Add-ons of the node's cluster, installed before Moorage: DNS, storage, gateway, registry service and git server.
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { contentKey, filesUnder, readText, writeText } from '../files.ts';
+import { imageReference } from '../images/build.ts';
+import { apply, applyFile, waitForRollout, type Kubectl } from '../kubectl.ts';
+import { paths } from '../paths.ts';
+import { waitFor } from '../wait.ts';
+import { confinedClass } from './disk/confined.ts';
+import { ensureGatewayCertificate } from './gateway/gateway-certificate.ts';
+import { node } from './settings.ts';
+
+const manifest = (name: string): string => join(paths.root, 'localnode', 'manifests', `${name}.yaml`);
+const patienceSeconds = 180;
+
+/** The resource definitions of the Gateway API, standard channel, as published with v1.4.1. */
+export const gatewayApiFolder = join(paths.root, 'localnode', 'manifests', 'gateway-api');
+
+export async function installGatewayApi(kubectl: Kubectl): Promise<undefined> {
+  for (const file of await filesUnder(gatewayApiFolder)) await applyFile(kubectl, join(gatewayApiFolder, file));
+  return undefined;
+}
+
+/**
+ * Closes the namespaces of gateway, storage and DNS. `apiServer`: its address, as pods reach it on port 6443. `storage`:
+ * namespace of the provisioner.
+ */
+export async function installPolicies(kubectl: Kubectl, apiServer: string, storage: string): Promise<undefined> {
+  await applyFile(kubectl, manifest('platform-policies'), { API_SERVER: apiServer, STORAGE: storage });
+  return undefined;
+}
+
+/** `registry` is the address at which the registry listens on port 5000. */
+export async function installNamespaces(kubectl: Kubectl, registry: string): Promise<undefined> {
+  await applyFile(kubectl, manifest('namespaces'));
+  await applyFile(kubectl, manifest('network-policy'));
+  await applyFile(kubectl, manifest('registry'), { REGISTRY_ADDRESS: registry });
+  return undefined;
+}
+
+export async function installDns(kubectl: Kubectl): Promise<undefined> {
+  await applyFile(kubectl, manifest('coredns'), { 'IMAGE:coredns': await imageReference('coredns') });
+  await waitForRollout(kubectl, 'kube-system', 'coredns', patienceSeconds);
+  return undefined;
+}
+
+/** `isSized`: whether volumes are file systems of their size, or mere folders. */
+export async function installStorage(kubectl: Kubectl, isSized: boolean): Promise<undefined> {
+  const file = manifest('storage');
+  const helper = await imageReference('debian-bookworm');
+  const values = {
+    CONFIG: contentKey([await readFile(file, 'utf8'), helper]),
+    'IMAGE:debian-bookworm': helper,
+    'IMAGE:local-path-provisioner': await imageReference('local-path-provisioner'),
+    VOLUMES: paths.volumes,
+    SIZED: isSized ? 'yes' : 'no',
+  };
+  await applyFile(kubectl, file, values);
+  await waitForRollout(kubectl, 'moorage-storage', 'local-path-provisioner', patienceSeconds);
+  return undefined;
+}
+
+/** The RuntimeClass of apps. */
+export async function installRuntimeClass(kubectl: Kubectl): Promise<undefined> {
+  const metadata = { name: confinedClass };
+  await apply(
+    kubectl,
+    stringify({ apiVersion: 'node.k8s.io/v1', kind: 'RuntimeClass', metadata, handler: confinedClass }),
+  );
+  return undefined;
+}
+
+/** Secrets are applied through kubectl's standard input, never on its command line. */
+async function applySecret(
+  kubectl: Kubectl,
+  namespace: string,
+  name: string,
+  type: string,
+  data: Record<string, string>,
+): Promise<void> {
+  await apply(
+    kubectl,
+    stringify(
+      { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, type, stringData: data },
+      { lineWidth: 0 },
+    ),
+  );
+}
+
+export interface GatewaySettings {
+  image: string;
+  /** Image of Moorage, whose shipper runs beside the gateway. */
+  shipperImage: string;
+  /** Where the gateway is published on the node. */
+  address: string;
+  ports: { http: number; https: number };
+  /** This Traefik asks for its certificate by name, and so needs to read no other Secret; a published one asks for all. */
+  asksByName: boolean;
+}
+
+const certificateSecret = 'moorage-wildcard';
+
+export async function installGateway(
+  kubectl: Kubectl,
+  { image, shipperImage, address, ports, asksByName }: GatewaySettings,
+): Promise<undefined> {
+  const certificate = await ensureGatewayCertificate();
+  const [cert, key] = await Promise.all([readFile(certificate.certificate, 'utf8'), readFile(certificate.key, 'utf8')]);
+  await applySecret(kubectl, 'moorage-system', certificateSecret, 'kubernetes.io/tls', {
+    'tls.crt': cert,
+    'tls.key': key,
+  });
+  await applyFile(kubectl, manifest('traefik'), {
+    'IMAGE:traefik': image,
+    'IMAGE:moorage': shipperImage,
+    HOST_ADDRESS: address,
+    HTTP_PORT: String(ports.http),
+    HTTPS_PORT: String(ports.https),
+    GATEWAY_SECRET: asksByName ? certificateSecret : '',
+  });
+  await waitForRollout(kubectl, 'moorage-gateway', 'traefik', patienceSeconds);
+  return undefined;
+}
+
+/**
+ * The password for pushing to the git server, made once. The one in the cluster takes precedence, so that two checkouts
+ * can share one cluster.
+ */
+async function ensureGitPassword(kubectl: Kubectl): Promise<string> {
+  const known = (await readGitSecret(kubectl, 'password')) ?? (await readText(paths.gitPassword))?.trim();
+  const password = known ?? randomBytes(18).toString('base64url');
+  await writeText(paths.gitPassword, `${password}\n`, 0o600);
+  return password;
+}
+
+/** A value of the git server's Secret; undefined if there is none yet. */
+async function readGitSecret(kubectl: Kubectl, key: string): Promise<string | undefined> {
+  const secret = ['secret', 'git-password', '-n', 'moorage-git', '--ignore-not-found'];
+  const encoded = await kubectl(['get', ...secret, '-o', `jsonpath={.data.${key}}`]);
+  return encoded === '' ? undefined : Buffer.from(encoded, 'base64').toString();
+}
+
+/** Installs the git server; what makes the tokens to read from it is given to the operator too. */
+export async function installGitServer(kubectl: Kubectl, image: string): Promise<undefined> {
+  const readSecret = (await readGitSecret(kubectl, 'readSecret')) ?? randomBytes(36).toString('base64url');
+  const password = await ensureGitPassword(kubectl);
+  await applySecret(kubectl, 'moorage-git', 'git-password', 'Opaque', { password, readSecret });
+  await applySecret(kubectl, 'moorage-system', 'moorage-git-read', 'Opaque', { secret: readSecret });
+  await applyFile(kubectl, manifest('git-server'), { 'IMAGE:git-server': image });
+  await waitForRollout(kubectl, 'moorage-git', 'git', patienceSeconds);
+  return undefined;
+}
+
+/** The demo router, which answers until a real model router is configured. `image` is that of the API. */
+export async function installDemoRouter(kubectl: Kubectl, image: string): Promise<undefined> {
+  await applyFile(kubectl, manifest('demo-router'), { 'IMAGE:moorage': image });
+  await waitForRollout(kubectl, 'moorage-demo-router', 'demo-router', patienceSeconds);
+  return undefined;
+}
+
+/** The account of the registry, for the registry proxy. */
+export async function installPushSecret(kubectl: Kubectl, config: string): Promise<undefined> {
+  await applySecret(kubectl, 'moorage-system', 'moorage-registry', 'kubernetes.io/dockerconfigjson', {
+    '.dockerconfigjson': config,
+  });
+  return undefined;
+}
+
+/** Waits until the node's Ready condition is true. */
+export async function waitForNode(kubectl: Kubectl): Promise<undefined> {
+  await waitFor(
+    'the node to become Ready',
+    async () => {
+      const state = await kubectl([
+        'get',
+        'node',
+        node.name,
+        '-o',
+        'jsonpath={.status.conditions[?(@.type=="Ready")].status}',
+      ]);
+      return state === 'True';
+    },
+    { seconds: 90, hint: async () => await kubectl(['describe', 'node', node.name]).catch(() => '') },
+  );
+  return undefined;
+}

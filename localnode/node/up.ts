@@ -1,0 +1,183 @@
+// Brings up the one-machine node: the steps, and what each of them needs.
+import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
+import { binary, buildPart, fetchModules } from '../binaries/build.ts';
+import { recipes } from '../binaries/recipes.ts';
+import { ensureImage, imageReference, stopBuildkit } from '../images/build.ts';
+import type { ImageRecipe } from '../images/recipe.ts';
+import { paths } from '../paths.ts';
+import type { Step } from '../steps.ts';
+import {
+  installDns,
+  installGatewayApi,
+  installGitServer,
+  installNamespaces,
+  installPolicies,
+  installRuntimeClass,
+  installStorage,
+  waitForNode,
+} from './addons.ts';
+import { containerdSpec } from './daemons/containerd.ts';
+import {
+  controllerManagerSpec,
+  prepareControlPlane,
+  schedulerSpec,
+  type ControlPlane,
+} from './control-plane/control-plane.ts';
+import { writeKubeconfig } from './control-plane/kubeconfig.ts';
+import { kubeletSpec, kubeProxySpec } from './daemons/kubelet.ts';
+import { diskObstacle } from './disk/obstacle.ts';
+import { mountVolumes } from './disk/volumes.ts';
+import { ensureNetwork } from './network/network.ts';
+import { networkPolicySpec } from './network/network-policy.ts';
+import { ensurePackages } from './daemons/packages.ts';
+import type { GatewayPorts } from './gateway/ports.ts';
+import { ensureProcess, type ProcessSpec } from './daemons/processes.ts';
+import { nodeKubectl } from './kubectl.ts';
+import { stopCollector } from './registry/collector.ts';
+import { registrySpec } from './registry/registry.ts';
+import { controlPlaneOptions, node, processFolders } from './settings.ts';
+
+async function startOrKeep(spec: ProcessSpec): Promise<string> {
+  return (await ensureProcess(processFolders, spec)) ? 'started' : 'running';
+}
+
+/** Certificates and the API server's settings are made once and used by several steps. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}
+
+async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> {
+  const authority = plane.authority.certificate;
+  await writeKubeconfig(paths.kubeconfig, {
+    server: plane.server,
+    authority,
+    ...plane.admin,
+    context: 'moorage',
+    namespace: 'moorage-apps',
+  });
+  await chmod(paths.kubeconfig, 0o600);
+  await rm(paths.kubectl, { force: true });
+  await symlink(binary('kubernetes', 'kubectl'), paths.kubectl);
+  return undefined;
+}
+
+async function makeFolders(): Promise<void> {
+  // Users of pods, who are nobody on the node, reach what is mounted for them through these folders; what is inside
+  // has permissions of its own.
+  for (const folder of [paths.state, paths.run, paths.volumes]) {
+    await mkdir(folder, { recursive: true });
+    await chmod(folder, 0o711);
+  }
+}
+
+/** A machine that cannot make disks of a size goes on without, and says so. */
+async function prepareDisks(): Promise<string> {
+  const volumes = await mountVolumes(paths.volumes);
+  const obstacle = await diskObstacle();
+  return obstacle === undefined
+    ? `sized, ${volumes} volumes mounted`
+    : `volumes and disks of apps have no enforced size on this machine: ${obstacle}`;
+}
+
+function imageStep(image: ImageRecipe): Step {
+  const parts = new Set(['buildkit', 'runc', ...image.parts]);
+  return {
+    name: `image ${image.name}`,
+    lane: image.folder === 'debian' ? `debootstrap ${image.name}` : 'images',
+    needs: [
+      'packages',
+      'registry',
+      ...[...parts].map((part) => `compile ${part}`),
+      ...image.bases.map((base) => `image ${base}`),
+    ],
+    run: (report) => ensureImage(image, report),
+  };
+}
+
+/**
+ * All steps up to a cluster with DNS, storage, a gateway and a git server. `diskAnnotations`: those of pods that say the size
+ * of their disk.
+ */
+export function nodeSteps(
+  ports: () => GatewayPorts,
+  images: readonly ImageRecipe[],
+  diskAnnotations: readonly string[],
+): Step[] {
+  const options = controlPlaneOptions();
+  const plane = once(() => prepareControlPlane(options));
+  const start = (name: string, needs: string[], spec: () => Promise<ProcessSpec>): Step => ({
+    name,
+    needs,
+    run: async () => startOrKeep(await spec()),
+  });
+  const kubectl = nodeKubectl;
+  return [
+    {
+      name: 'packages',
+      run: async (report) => {
+        await makeFolders();
+        return await ensurePackages(report);
+      },
+    },
+    // Downloads are bound by the network and the compiler by the processor, so both run in parallel.
+    ...recipes.map(({ part }): Step => ({
+      name: `modules of ${part}`,
+      lane: 'modules',
+      needs: ['packages'],
+      run: (report) => fetchModules(part, report),
+    })),
+    ...recipes.map(({ part }): Step => ({
+      name: `compile ${part}`,
+      lane: 'compiler',
+      needs: [`modules of ${part}`],
+      run: (report) => buildPart(part, report),
+    })),
+    { name: 'disks', needs: ['packages'], run: prepareDisks },
+    { name: 'network', needs: ['packages'], run: ensureNetwork },
+    // Two hands on the registry would stop it for each other.
+    { name: 'registry collector stopped', run: stopCollector },
+    start('registry', ['packages', 'network', 'registry collector stopped'], registrySpec),
+    start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),
+    start('api server', ['etcd', 'network'], async () => (await plane()).apiServer),
+    { name: 'kubeconfig', needs: ['api server'], run: async () => writePersonalKubeconfig(await plane()) },
+    start('controller manager', ['api server'], async () =>
+      controllerManagerSpec(options, await plane(), node.podCidr),
+    ),
+    start('scheduler', ['api server'], async () => schedulerSpec(options, await plane())),
+    start('containerd', ['compile containerd', 'compile runc', 'registry', 'disks'], () =>
+      containerdSpec(diskAnnotations),
+    ),
+    ...images.map(imageStep),
+    { name: 'namespaces', needs: ['kubeconfig'], run: () => installNamespaces(kubectl, node.address) },
+    {
+      name: 'network policies',
+      needs: ['namespaces'],
+      run: () => installPolicies(kubectl, node.address, 'moorage-storage'),
+    },
+    start('network policy', ['namespaces'], async () => networkPolicySpec(await plane())),
+    start('kubelet', ['containerd', 'network policy', 'image pause'], async () => kubeletSpec(await plane())),
+    // It waits for the node's object, which the kubelet makes.
+    start('kube-proxy', ['kubelet'], async () => kubeProxySpec(await plane())),
+    {
+      name: 'node ready',
+      needs: ['kubelet', 'controller manager', 'scheduler', 'kube-proxy'],
+      run: () => waitForNode(kubectl),
+    },
+    { name: 'runtime class', needs: ['kubeconfig'], run: () => installRuntimeClass(kubectl) },
+    { name: 'gateway api', needs: ['namespaces'], run: () => installGatewayApi(kubectl) },
+    { name: 'dns', needs: ['node ready', 'image coredns'], run: () => installDns(kubectl) },
+    {
+      name: 'storage',
+      needs: ['node ready', 'image local-path-provisioner', 'image debian-bookworm'],
+      run: async () => installStorage(kubectl, (await diskObstacle()) === undefined),
+    },
+    {
+      name: 'git server',
+      needs: ['storage', 'gateway api', 'image git-server'],
+      run: async () => installGitServer(kubectl, await imageReference('git-server')),
+    },
+  ];
+}
+
+export { stopBuildkit };

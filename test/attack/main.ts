@@ -1,0 +1,55 @@
+// `npm run attack`: repeats known attacks on a running installation, and reports of each whether it holds.
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { readCommandLine } from '../../lib/command-line.ts';
+import { findKubectl } from '../../cli/install/tools.ts';
+import { kubectlFor, type Kubectl } from '../../localnode/kubectl.ts';
+import { paths } from '../../localnode/paths.ts';
+import { Fault } from '../../cli/submit/fault.ts';
+import { readInstallation, type Installation } from '../../cli/submit/installation.ts';
+import { commandLine, readArguments, type Arguments } from './arguments.ts';
+import { attempt, type Outcome } from './attack.ts';
+import { attacks } from './attacks/all.ts';
+import { Victim } from './victim.ts';
+
+const write = (line: string): void => {
+  process.stdout.write(`${line}\n`);
+};
+
+async function installationOf({ url }: Arguments): Promise<Installation> {
+  if (url === undefined) return await readInstallation();
+  return { baseUrl: url, gitUrl: url, internalGitUrl: url, authority: undefined, gitPassword: undefined };
+}
+
+async function kubectlOf({ url, context }: Arguments): Promise<Kubectl | undefined> {
+  if (url === undefined) return kubectlFor(paths.kubectl, paths.kubeconfig);
+  if (context === undefined) return undefined;
+  return kubectlFor(await findKubectl(), process.env['KUBECONFIG'] ?? join(homedir(), '.kube', 'config'), context);
+}
+
+async function main(args: Arguments): Promise<number> {
+  const victim = new Victim(await installationOf(args), await kubectlOf(args), args.namespace);
+  const chosen = attacks.filter(({ name }) => args.only === undefined || name.includes(args.only));
+  write(`attacking ${victim.baseUrl.href} in ${chosen.length} ways\n`);
+  const counts = { held: 0, open: 0, 'not tried': 0 } satisfies Record<Outcome['result'], number>;
+  try {
+    for (const attack of chosen) {
+      const { result, evidence } = await attempt(attack, victim);
+      counts[result] += 1;
+      write(`${result.padEnd(9)}  ${attack.name}\n${' '.repeat(11)}${evidence}`);
+    }
+  } finally {
+    await victim.remove();
+  }
+  write(`\n${counts.held} held, ${counts.open} open, ${counts['not tried']} not tried`);
+  return counts.open === 0 ? 0 : 1;
+}
+
+const args = readCommandLine(commandLine, readArguments);
+try {
+  process.exitCode = await main(args);
+} catch (error) {
+  if (!(error instanceof Fault)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 2;
+}

@@ -1,0 +1,218 @@
+// Tasks and push notifications of the agent on a real PostgreSQL: any replica answers, and what one that is killed
+// leaves, another one delivers.
+import assert from 'node:assert/strict';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { StreamResponse, type Task } from '@a2a-js/sdk';
+import { legacyPushNotificationToV1StreamResponse } from '@a2a-js/sdk/compat/v0_3';
+import { afterAll, beforeAll, beforeEach, test } from 'vitest';
+import { z } from 'zod';
+import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
+import type { Database } from '../../../../api/billing/database/database.ts';
+import { asTask, clientOf, collect, lineOf, request, stateOf, versions } from '../../../support/a2a/clients.ts';
+import { startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
+
+interface Replica {
+  readonly child: ChildProcess;
+  readonly url: string;
+}
+interface Notification {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: unknown;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'moorage-a2a-'));
+const gate = join(folder, 'open');
+const received: Notification[] = [];
+let postgres: Postgres;
+let database: Database;
+let receiver: Server;
+let hook: URL;
+let start: () => Promise<Replica>;
+let replicas: Replica[] = [];
+/** How the receiver answers. */
+let answer: (response: ServerResponse) => void;
+
+beforeAll(async () => {
+  postgres = await startPostgres({ durable: false });
+  const databaseUrl = await postgres.createDatabase('agent');
+  database = await openLedgerDatabase(databaseUrl);
+  receiver = createServer((incoming, response) => {
+    const chunks: Buffer[] = [];
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+    incoming.on('end', () => {
+      received.push({ headers: incoming.headers, body: JSON.parse(Buffer.concat(chunks).toString()) as unknown });
+      answer(response);
+    });
+  });
+  receiver.listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+  const address = receiver.address();
+  hook = new URL(`http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}/done`);
+  start = async () => {
+    const parameters = [databaseUrl, gate, hook.host];
+    const child = spawn(
+      process.execPath,
+      [join(import.meta.dirname, '../../../support/a2a/agent-server.ts'), ...parameters],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    const [port] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+    return { child, url: `http://127.0.0.1:${port}` };
+  };
+  replicas = await Promise.all([start(), start()]);
+});
+afterAll(async () => {
+  for (const { child } of replicas) child.kill('SIGKILL');
+  receiver.closeAllConnections();
+  receiver.close();
+  await database.close();
+  await postgres.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+beforeEach(() => {
+  rmSync(gate, { force: true });
+  received.length = 0;
+  answer = (response) => response.writeHead(204).end();
+});
+
+const at = (index: number): string => replicas[index]?.url ?? assert.fail('no such replica');
+const open = (): void => {
+  writeFileSync(gate, '');
+};
+let calls = 0;
+function dig(): object {
+  calls += 1;
+  return { tool: 'dig', arguments: { where: `here ${calls}` } };
+}
+const push = (more: object = {}): { taskPushNotificationConfig: never } => ({
+  taskPushNotificationConfig: {
+    tenant: '',
+    id: 'mine',
+    taskId: '',
+    url: hook.href,
+    token: 'opaque',
+    authentication: { scheme: 'Bearer', credentials: 'secret' },
+    ...more,
+  } as never,
+});
+
+async function until(what: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await what())) await sleep(20);
+}
+
+/** How a config stands, and its secrets. */
+async function configOf(job: string): Promise<{ state: string; attempts: number; secrets: number }> {
+  const [row] = await database.query(
+    {
+      name: 'config',
+      text: 'select state, attempts::int, num_nonnulls(token, scheme, credentials) as secrets from agents.push_config where job = $1::uuid',
+      row: z.object({ state: z.string(), attempts: z.int(), secrets: z.int() }),
+    },
+    [job],
+  );
+  return row ?? assert.fail('no config');
+}
+
+/** The task in a notification of this version. */
+function taskIn({ body }: Notification, version: string): Task {
+  const { payload } =
+    version === '1.0' ? StreamResponse.fromJSON(body) : legacyPushNotificationToV1StreamResponse(body);
+  assert.equal(payload?.$case, 'task');
+  return payload.value;
+}
+
+for (const version of versions) {
+  test(`A2A ${version}: a stream that one replica began is followed at another, as is its task`, async () => {
+    const [here, there] = await Promise.all([clientOf(at(0), version), clientOf(at(1), version)]);
+    const begun = asTask(await here.sendMessage(request(dig(), { returnImmediately: true })));
+    const lines: string[] = [];
+    for await (const event of there.resubscribeTask({ tenant: '', id: begun.id })) {
+      lines.push(lineOf(event));
+      if (lines.at(-1)?.endsWith('step 1') === true) open();
+    }
+    assert.ok(lines.includes('status TASK_STATE_WORKING: step 1'), lines.join());
+    assert.deepEqual(lines.slice(-2), ['artifact data+raw', 'status TASK_STATE_COMPLETED']);
+    for (const client of [here, there])
+      assert.equal(stateOf(await client.getTask({ tenant: '', id: begun.id })), 'TASK_STATE_COMPLETED');
+  });
+
+  test(`A2A ${version}: a task that runs at one replica is canceled at another`, async () => {
+    const [here, there] = await Promise.all([clientOf(at(0), version), clientOf(at(1), version)]);
+    const begun = asTask(await here.sendMessage(request(dig(), { returnImmediately: true })));
+    const stream = collect(here.resubscribeTask({ tenant: '', id: begun.id }));
+    await until(async () => stateOf(await there.getTask({ tenant: '', id: begun.id })) === 'TASK_STATE_WORKING');
+    await there.cancelTask({ tenant: '', id: begun.id, metadata: undefined });
+    assert.match(lineOf((await stream).at(-1) ?? assert.fail()), /^status TASK_STATE_CANCELED: The job was canceled/);
+    open();
+    await sleep(200);
+    assert.equal(stateOf(await here.getTask({ tenant: '', id: begun.id })), 'TASK_STATE_CANCELED');
+  });
+
+  test(`A2A ${version}: the end of a task is pushed once, with its result, and its secrets are forgotten`, async () => {
+    const client = await clientOf(at(0), version);
+    const { id } = asTask(await client.sendMessage(request(dig(), { returnImmediately: true, ...push() })));
+    await sleep(200);
+    assert.deepEqual([received.length, (await configOf(id)).secrets], [0, 3]);
+    open();
+    await until(async () => (await configOf(id)).state === 'delivered');
+    const [only = assert.fail(), ...more] = received;
+    assert.deepEqual(more, []);
+    const task = taskIn(only, version);
+    assert.deepEqual([task.id, stateOf(task)], [id, 'TASK_STATE_COMPLETED']);
+    assert.equal(task.artifacts[0]?.parts[1]?.filename, 'found.txt');
+    assert.deepEqual(
+      [only.headers['x-a2a-notification-token'], only.headers.authorization, only.headers['content-type']],
+      ['opaque', 'Bearer secret', version === '1.0' ? 'application/a2a+json' : 'application/json'],
+    );
+    assert.deepEqual(await configOf(id), { state: 'delivered', attempts: 1, secrets: 0 });
+  });
+}
+
+test('a config that is set after the end is notified at once; of a canceled task, too', async () => {
+  const client = await clientOf(at(1), '1.0');
+  const { id } = asTask(await client.sendMessage(request(dig(), { returnImmediately: true })));
+  await client.cancelTask({ tenant: '', id, metadata: undefined });
+  await client.createTaskPushNotificationConfig({
+    ...(push().taskPushNotificationConfig as object),
+    taskId: id,
+  } as never);
+  await until(() => received.length > 0);
+  assert.equal(stateOf(taskIn(received[0] ?? assert.fail(), '1.0')), 'TASK_STATE_CANCELED');
+});
+
+test('a receiver that fails is tried again, later each time, and given up at last', { timeout: 120_000 }, async () => {
+  open();
+  const client = await clientOf(at(0), '1.0');
+  answer = (response) => (received.length < 3 ? response.writeHead(500).end() : response.writeHead(200).end('thanks'));
+  const late = asTask(await client.sendMessage(request(dig(), push())));
+  await until(async () => (await configOf(late.id)).state === 'delivered');
+  assert.deepEqual([received.length, (await configOf(late.id)).attempts], [3, 3]);
+  received.length = 0;
+  // A redirect is no receipt, and is not followed.
+  answer = (response) => response.writeHead(302, { location: hook.href }).end();
+  const never = asTask(await client.sendMessage(request(dig(), push())));
+  await until(async () => (await configOf(never.id)).state === 'abandoned');
+  assert.deepEqual(await configOf(never.id), { state: 'abandoned', attempts: 6, secrets: 0 });
+  assert.equal(received.length, 6);
+});
+
+test('a notification whose process is killed in the middle is delivered by another', { timeout: 120_000 }, async () => {
+  open();
+  const client = await clientOf(at(0), '1.0');
+  // Both replicas look for what is due: who holds this one is killed with the other.
+  answer = () => undefined;
+  const { id } = asTask(await client.sendMessage(request(dig(), push())));
+  await until(() => received.length > 0);
+  for (const { child } of replicas) child.kill('SIGKILL');
+  answer = (response) => response.writeHead(200).end();
+  replicas = [await start()];
+  await until(async () => (await configOf(id)).state === 'delivered');
+  assert.ok(received.length >= 2 && received.every((one) => taskIn(one, '1.0').id === id));
+  assert.ok((await configOf(id)).attempts >= 2);
+});

@@ -1,0 +1,129 @@
+// The whole terminal output of a submission.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { createOutput, type Output } from '../../../../cli/submit/output.ts';
+import type { Reason, Status } from '../../../../cli/submit/api-client.ts';
+
+function recorded(): { output: Output; lines: string[] } {
+  const lines: string[] = [];
+  let clock = 0;
+  return {
+    lines,
+    output: createOutput(
+      (line) => {
+        lines.push(line);
+      },
+      () => {
+        clock += 1_200;
+        return clock;
+      },
+    ),
+  };
+}
+
+const status: Status = {
+  status: 'live',
+  message: 'It answers.',
+  slug: 'hello',
+  url: 'https://hello.test',
+  status_url: 's',
+  log_url: 'l',
+};
+const reason: Reason = {
+  rule: 'secrets/aws',
+  file: 'a/b.py',
+  line: 3,
+  message: 'A key is in it',
+  fix: 'Take it out.\nRevoke it.',
+  log: 'one\n\u001b[31mtwo\u001b[0m\n',
+};
+
+test('to live', () => {
+  const { output, lines } = recorded();
+  output.event({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2, message: 'It waits.' });
+  output.event({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2, message: 'It waits.' });
+  output.event({ type: 'stage', status: 'in_pipeline', stage: 'cloning', position: undefined, message: '' });
+  output.event({ type: 'log', stage: 'clone', line: 'fetching' });
+  output.event({ type: 'log', stage: 'clone', line: '\u001b]0;owned\u0007done' });
+  output.event({ type: 'log', stage: 'build', line: 'step 1' });
+  output.verdict(status, undefined);
+  assert.deepEqual(lines, [
+    '     1.2 s  queued, position 2',
+    '     2.4 s  cloning',
+    '            clone:',
+    '              fetching',
+    '              done',
+    '            build:',
+    '              step 1',
+    '     3.6 s  live',
+    'https://hello.test',
+  ]);
+});
+
+test('to live with errors', () => {
+  const { output, lines } = recorded();
+  output.verdict({ ...status, warning: "answers 500 on /; see the app's log" }, undefined);
+  assert.deepEqual(lines.slice(1), ['https://hello.test', "  warning  the app answers 500 on /; see the app's log"]);
+});
+
+test('a commit that is sent back says why', () => {
+  const { output, lines } = recorded();
+  for (const [stage, message] of [
+    ['queued', 'It waits.'],
+    ['building', 'It is built.'],
+    ['queued', 'The registry did not answer.'],
+    ['cloning', ''],
+    ['deploying', ''],
+  ] as const) {
+    output.event({ type: 'stage', status: 'in_pipeline', stage, position: undefined, message });
+  }
+  assert.deepEqual(
+    lines.map((line) => line.slice(12)),
+    ['queued', 'building', 'queued again: The registry did not answer.', 'cloning', 'deploying'],
+  );
+});
+
+test('to rejected: rule, location, why, fix, log, and what else was found', () => {
+  const { output, lines } = recorded();
+  const others = [
+    { severity: 'error', ...reason },
+    { severity: 'warning', rule: 'licence', message: 'No year', fix: 'Add one.' },
+  ];
+  output.verdict({ ...status, status: 'rejected', findings: others }, reason);
+  assert.deepEqual(lines, [
+    '     1.2 s  rejected',
+    '  rule   secrets/aws',
+    '  at     a/b.py:3',
+    '  why    A key is in it',
+    '  fix    Take it out.',
+    '         Revoke it.',
+    '  log',
+    '    one',
+    '    two',
+    '  warning licence: No year Add one.',
+  ]);
+});
+
+test('to a newer commit that was rejected while the app is live', () => {
+  const { output, lines } = recorded();
+  output.verdict(status, { rule: 'build/failed', message: 'No', fix: 'Yes' });
+  assert.equal(lines[0], '     1.2 s  rejected; the last good commit is still live');
+});
+
+test('how the image was made, and why; not where the review stopped it before', () => {
+  const plan = { strategy: 'node', framework: 'Vite', reason: 'package.json makes this a Node app.' };
+  const finding = { severity: 'warning', rule: 'plan/node-version', message: 'Node 24 is used.', fix: 'Widen it.' };
+  const live = recorded();
+  live.output.verdict({ ...status, plan, findings: [finding] }, undefined);
+  assert.deepEqual(live.lines.slice(1), [
+    'https://hello.test',
+    '  plan   node, Vite. package.json makes this a Node app.',
+    '  warning plan/node-version: Node 24 is used. Widen it.',
+  ]);
+  const crashed = recorded();
+  crashed.output.verdict({ ...status, plan, status: 'rejected' }, { ...reason, rule: 'run/crashed' });
+  assert.ok(crashed.lines.includes('  plan   node, Vite. package.json makes this a Node app.'));
+  const refused = recorded();
+  refused.output.verdict({ ...status, plan, status: 'rejected' }, reason);
+  assert.ok(!refused.lines.some((line) => line.includes('plan')));
+});

@@ -1,0 +1,55 @@
+// Work is done again after each change, one run at a time, and none is lost.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { createLatest } from '../../../../localnode/network-policy/latest.ts';
+
+const unexpected = (error: unknown): void => {
+  throw error;
+};
+const never = new AbortController().signal;
+
+test('changes in quick succession are one run; a change during a run leads to another', async () => {
+  let runs = 0;
+  let at = 0;
+  const latest = createLatest(
+    async () => {
+      assert.equal(++at, 1, 'two runs at once');
+      if (++runs === 1) latest.request();
+      await new Promise((resolve) => setImmediate(resolve));
+      at--;
+    },
+    { pauseMs: 0, retryMs: 0, onError: unexpected },
+    never,
+  );
+  for (let asked = 0; asked < 5; asked++) latest.request();
+  await latest.idle();
+  assert.equal(runs, 2);
+  latest.request();
+  await latest.idle();
+  assert.equal(runs, 3);
+});
+
+test('a run that fails is reported and repeated', async () => {
+  const errors: unknown[] = [];
+  let runs = 0;
+  const latest = createLatest(
+    async () => (++runs < 3 ? Promise.reject(new Error(`run ${runs}`)) : Promise.resolve()),
+    { pauseMs: 0, retryMs: 0, onError: (error) => errors.push(error) },
+    never,
+  );
+  latest.request();
+  await latest.idle();
+  assert.deepEqual([runs, errors.map(String)], [3, ['Error: run 1', 'Error: run 2']]);
+});
+
+test('after the end nothing runs', async () => {
+  const end = new AbortController();
+  const latest = createLatest(
+    async () => Promise.reject(new Error('ran')),
+    { pauseMs: 0, retryMs: 0, onError: unexpected },
+    end.signal,
+  );
+  end.abort();
+  latest.request();
+  await latest.idle();
+});

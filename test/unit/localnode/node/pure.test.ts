@@ -1,0 +1,148 @@
+// Small decisions of the node: mounts, tables, renewal, capabilities, addresses.
+import assert from 'node:assert/strict';
+import { readFile, readdir } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { test } from 'vitest';
+import { isNewEnough } from '../../../../localnode/binaries/toolchain.ts';
+import { recipes } from '../../../../localnode/binaries/recipes.ts';
+import { contentKey } from '../../../../localnode/files.ts';
+import { fillIn } from '../../../../localnode/kubectl.ts';
+import { extensions, needsRenewal } from '../../../../localnode/node/control-plane/certificates.ts';
+import { holdsSysResource } from '../../../../localnode/node/daemons/containerd.ts';
+import { firstServiceAddress } from '../../../../localnode/node/control-plane/control-plane.ts';
+import { mountsUnder } from '../../../../localnode/node/down.ts';
+import { isEmptyTable } from '../../../../localnode/node/network/network.ts';
+import { httpsUrl } from '../../../../localnode/node/gateway/ports.ts';
+import { unreadyPods } from '../../../../cli/node/status.ts';
+import { formatElapsed } from '../../../../cli/report.ts';
+
+test('mounts under our folders come deepest first, later ones before earlier, and no other', () => {
+  const line = (point: string): string => `36 35 98:0 /mnt1 ${point} rw,noatime shared:1 - ext3 /dev/root rw`;
+  const info = [
+    '/',
+    '/run/moorage',
+    '/run/moorage/a/b',
+    '/run/moorage-other',
+    '/var/lib/moorage/x\\040y',
+    '/run/moorage/a/b',
+  ]
+    .map(line)
+    .join('\n');
+  assert.deepEqual(mountsUnder(info, ['/run/moorage', '/var/lib/moorage']), [
+    '/run/moorage/a/b',
+    '/var/lib/moorage/x y',
+    '/run/moorage/a/b',
+    '/run/moorage',
+  ]);
+});
+
+test('only a table without rules is empty', () => {
+  assert.ok(
+    isEmptyTable(
+      'table ip nat {\n\tchain PREROUTING {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t}\n}',
+    ),
+  );
+  assert.ok(
+    !isEmptyTable(
+      'table ip nat {\n\tchain PREROUTING {\n\t\ttype nat hook prerouting priority dstnat; policy accept;\n\t\tcounter accept\n\t}\n}',
+    ),
+  );
+});
+
+test('a missing or unreadable certificate is due for renewal', () => {
+  assert.ok(needsRenewal(undefined, new Date()));
+  assert.ok(needsRenewal('nonsense', new Date()));
+});
+
+test('a certificate names its hosts and addresses, and a client has none', () => {
+  assert.match(
+    extensions({ name: 'a', commonName: 'a', names: ['x.test'], addresses: ['10.0.0.1'], usage: ['serverAuth'] }),
+    /subjectAltName=DNS:x\.test,IP:10\.0\.0\.1/,
+  );
+  assert.doesNotMatch(extensions({ name: 'a', commonName: 'a', usage: ['clientAuth'] }), /subjectAltName/);
+});
+
+test('CAP_SYS_RESOURCE is bit 24', () => {
+  assert.ok(holdsSysResource('Name:\tx\nCapEff:\t000001ffffffffff\n'));
+  assert.ok(!holdsSysResource('CapEff:\t000001fffeffffff\n'));
+  assert.ok(!holdsSysResource(''));
+});
+
+test('the first address of a service range', () => {
+  assert.equal(firstServiceAddress('10.96.0.0/16'), '10.96.0.1');
+});
+
+test('a placeholder without a value is an error', () => {
+  assert.equal(fillIn('image: "@IMAGE:git-server@" @ a@b.c', { 'IMAGE:git-server': 'x' }), 'image: "x" @ a@b.c');
+  assert.throws(() => fillIn('port: @HTTP_PORT@', {}), /@HTTP_PORT@/);
+});
+
+test('every image of what the node installs is named by digest', async () => {
+  const root = join(import.meta.dirname, '../../../..');
+  const folder = join(root, 'localnode/manifests');
+  const files = (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile());
+  const images = await Promise.all(
+    [...files.map(({ name }) => join(folder, name)), join(root, 'cli/kind/kind-network.yaml')].map(async (file) => {
+      const text = await readFile(file, 'utf8');
+      return [...text.matchAll(/^\s*(?:- )?image: (.+)$/gm)].map(([, image]) => `${basename(file)}: ${image}`);
+    }),
+  );
+  assert.deepEqual(
+    images.flat().filter((image) => !/: ["']@IMAGE:[a-z-]+@["']$/.test(image)),
+    [],
+  );
+  assert.ok(images.flat().length >= 8);
+});
+
+test('parts that join to the same text have different keys', () => {
+  assert.notEqual(contentKey(['ab', 'c']), contentKey(['a', 'bc']));
+});
+
+test('a Go toolchain is new enough from the pinned line on', () => {
+  assert.ok(isNewEnough('go version go1.26.8 linux/amd64'));
+  assert.ok(isNewEnough('go version go2.0 linux/amd64'));
+  assert.ok(!isNewEnough('go version go1.19.8 linux/amd64'));
+  assert.ok(!isNewEnough(''));
+});
+
+test('every recipe has the version that its module pins', async () => {
+  for (const recipe of recipes) {
+    const module = await readFile(
+      join(import.meta.dirname, '..', '..', '..', '..', 'localnode', 'binaries', recipe.part, 'go.mod'),
+      'utf8',
+    );
+    assert.ok(module.includes(` ${recipe.version}`), `${recipe.part}/go.mod does not require ${recipe.version}`);
+  }
+});
+
+test('the usual port is left out of addresses', () => {
+  assert.equal(httpsUrl('a.test', { https: 443 }), 'https://a.test');
+  assert.equal(httpsUrl('a.test', { https: 8443 }), 'https://a.test:8443');
+});
+
+test('pods that finished or leave are not missing, pods that do not serve are', () => {
+  const pod = (name: string, phase: string, ready: string): Parameters<typeof unreadyPods>[0]['items'][number] => ({
+    metadata: { namespace: 'n', name },
+    status: { phase, conditions: [{ type: 'Ready', status: ready }] },
+  });
+  const leaving = {
+    ...pod('e', 'Running', 'False'),
+    metadata: { namespace: 'n', name: 'e', deletionTimestamp: '2026-01-01T00:00:00Z' },
+  };
+  assert.deepEqual(
+    unreadyPods({
+      items: [
+        pod('a', 'Running', 'True'),
+        pod('b', 'Running', 'False'),
+        pod('c', 'Succeeded', 'False'),
+        pod('d', 'Pending', 'False'),
+        leaving,
+      ],
+    }),
+    ['n/b (Running)', 'n/d (Pending)'],
+  );
+});
+
+test('elapsed time reads well', () => {
+  assert.deepEqual([0, 940, 12_400, 200_000].map(formatElapsed), ['0.0 s', '0.9 s', '12 s', '3 min 20 s']);
+});

@@ -1,0 +1,38 @@
+// How a node is shared out between the platform, builds and apps.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { appsQuota } from '../../../../localnode/node/room.ts';
+import { withoutRoom, withoutSpace } from '../../../../cli/node/status.ts';
+
+const gibibyte = 1024 ** 3;
+
+const noTools = { cpuMilli: 0, memoryMebibytes: 0 };
+
+test('what the platform, three builds and services of tools request is kept from apps', () => {
+  assert.deepEqual(appsQuota({ cpuMilli: 60, memoryMebibytes: 1888 }, 2, 24 * gibibyte), [
+    String.raw`apps.quota.requests\.cpu=565m`,
+    String.raw`apps.quota.requests\.memory=17568Mi`,
+  ]);
+  assert.deepEqual(appsQuota(noTools, 2, 24 * gibibyte), [
+    String.raw`apps.quota.requests\.cpu=625m`,
+    String.raw`apps.quota.requests\.memory=19456Mi`,
+  ]);
+});
+
+test('a small machine is not shared out', () => {
+  assert.deepEqual(appsQuota(noTools, 1, 24 * gibibyte), []);
+  assert.deepEqual(appsQuota(noTools, 8, 4 * gibibyte), []);
+});
+
+test('apps that wait for room are named with the cause', () => {
+  const condition = { reason: 'WaitingForRoom', message: 'Waiting for room: 1 Insufficient cpu.' };
+  const items = [
+    { metadata: { name: 'fine' }, status: { conditions: [{ reason: 'Live', message: '' }] } },
+    { metadata: { name: 'held' }, status: { conditions: [{ reason: 'Queued', message: '' }, condition] } },
+  ];
+  assert.deepEqual(withoutRoom({ items }), ['held: Waiting for room: 1 Insufficient cpu.']);
+  assert.deepEqual(withoutSpace({ items }), []);
+  const short = { reason: 'WaitingForSpace', message: 'Waiting for disk space.' };
+  const held = [{ metadata: { name: 'full' }, status: { conditions: [short] } }];
+  assert.deepEqual(withoutSpace({ items: held }), ['full: Waiting for disk space.']);
+});

@@ -1,0 +1,158 @@
+// Steps: order, lanes, failures.
+import assert from 'node:assert/strict';
+import { setImmediate as tick } from 'node:timers/promises';
+import fc from 'fast-check';
+import { test } from 'vitest';
+import { checkSteps, runSteps, StepError, type Reporter, type Step } from '../../../localnode/steps.ts';
+
+const ignore = (): undefined => undefined;
+const quiet: Reporter = {
+  begin: ignore,
+  started: ignore,
+  progress: ignore,
+  done: ignore,
+  failed: ignore,
+  end: ignore,
+};
+
+/** Lists in which each step needs some of those before it, shuffled. */
+const plans = fc
+  .array(
+    fc.record({
+      needs: fc.array(fc.nat(20), { maxLength: 3 }),
+      lane: fc.option(fc.constantFrom('a', 'b'), { nil: undefined }),
+      ticks: fc.nat(4),
+    }),
+    { minLength: 1, maxLength: 12 },
+  )
+  .chain((drafts) => {
+    const steps = drafts.map(({ needs, lane, ticks }, index) => ({
+      name: `s${index}`,
+      needs: index === 0 ? [] : [...new Set(needs.map((need) => `s${need % index}`))],
+      lane,
+      ticks,
+    }));
+    return fc.shuffledSubarray(steps, { minLength: steps.length, maxLength: steps.length });
+  });
+
+test('every step runs once, after all that it needs, and never beside another of its lane', async () => {
+  await fc.assert(
+    fc.asyncProperty(plans, async (plan) => {
+      const finished = new Set<string>();
+      const lanes = new Set<string>();
+      const runs: string[] = [];
+      const steps = plan.map(({ name, needs, lane, ticks }): Step => ({
+        name,
+        needs,
+        ...(lane === undefined ? {} : { lane }),
+        run: async () => {
+          runs.push(name);
+          assert.deepEqual(
+            needs.filter((need) => !finished.has(need)),
+            [],
+          );
+          if (lane !== undefined) {
+            assert.ok(!lanes.has(lane));
+            lanes.add(lane);
+          }
+          for (let count = 0; count < ticks; count += 1) await tick();
+          if (lane !== undefined) lanes.delete(lane);
+          finished.add(name);
+          return undefined;
+        },
+      }));
+      await runSteps(steps, quiet);
+      assert.deepEqual(runs.toSorted(), plan.map(({ name }) => name).toSorted());
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('after a failure nothing new starts, what runs is waited for, and the error names the step', async () => {
+  const events: string[] = [];
+  const steps: Step[] = [
+    {
+      name: 'long',
+      run: async () => {
+        for (let count = 0; count < 5; count += 1) await tick();
+        events.push('long ended');
+        return undefined;
+      },
+    },
+    { name: 'broken', run: () => Promise.reject(new Error('no disk')) },
+    {
+      name: 'after',
+      needs: ['long'],
+      run: () => {
+        events.push('after');
+        return Promise.resolve(undefined);
+      },
+    },
+  ];
+  await assert.rejects(
+    runSteps(steps, quiet),
+    (error) =>
+      error instanceof StepError && error.step === 'broken' && error.message === 'step "broken" failed: no disk',
+  );
+  assert.deepEqual(events, ['long ended']);
+});
+
+test('a reporter hears of the plan, of each step with its progress, and of the end', async () => {
+  const heard: string[] = [];
+  const hear = (event: string): void => {
+    heard.push(event);
+  };
+  const steps: Step[] = [
+    {
+      name: 'compile',
+      run: (report) => {
+        report('1 of 2 packages');
+        return Promise.resolve('compiled');
+      },
+    },
+    { name: 'push', needs: ['compile'], run: () => Promise.reject(new Error('no registry')) },
+  ];
+  const running = runSteps(steps, {
+    begin: ({ length }) => {
+      hear(`${length} steps`);
+    },
+    started: ({ name }) => {
+      hear(`${name} started`);
+    },
+    progress: ({ name }, text) => {
+      hear(`${name}: ${text}`);
+    },
+    done: ({ name }, detail) => {
+      hear(`${name} ${detail}`);
+    },
+    failed: ({ name }) => {
+      hear(`${name} failed`);
+    },
+    end: () => {
+      hear('end');
+    },
+  });
+  await assert.rejects(running, StepError);
+  assert.deepEqual(heard, [
+    '2 steps',
+    'compile started',
+    'compile: 1 of 2 packages',
+    'compile compiled',
+    'push started',
+    'push failed',
+    'end',
+  ]);
+});
+
+test('a need that does not exist, a circle and a repeated name are refused before anything runs', () => {
+  const step = (name: string, ...needs: string[]): Step => ({ name, needs, run: () => Promise.resolve(undefined) });
+  assert.throws(() => {
+    checkSteps([step('a', 'b')]);
+  }, /step "a" needs "b", which does not exist/);
+  assert.throws(() => {
+    checkSteps([step('a', 'b'), step('b', 'a'), step('c')]);
+  }, /wait for each other: a, b/);
+  assert.throws(() => {
+    checkSteps([step('a'), step('a')]);
+  }, /same name/);
+});
