@@ -6,6 +6,9 @@ const alone = ['absence', 'resilience', 'rollback', 'rollout', 'swap', 'workers'
   (name) => `test/e2e/${name}.test.ts`,
 );
 
+/** The tests with random input repeat themselves for longer than a test may usually last. */
+const isDeep = process.env['DEEP_TESTS'] !== undefined;
+
 interface Project {
   readonly name: string;
   readonly include: readonly string[];
@@ -33,7 +36,7 @@ function project({
       name,
       include: [...include],
       ...(exclude === undefined ? {} : { exclude: [...exclude] }),
-      testTimeout: seconds * 1000,
+      testTimeout: isDeep ? 6 * 60 * 60_000 : seconds * 1000,
       hookTimeout: Math.max(seconds, 180) * 1000,
       pool: 'forks',
       isolate,

@@ -1,6 +1,6 @@
 // Runs test projects of vitest.config.ts, and counts what came of them.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createVitest, type InlineConfig } from 'vitest/node';
+import { createVitest, type InlineConfig, type Reporter } from 'vitest/node';
 import { nothing, sum, TallyReporter, tallyOf, type Tally } from './tally.ts';
 
 export interface ProjectsRun {
@@ -10,17 +10,25 @@ export interface ProjectsRun {
   /** A test that never gives its thread back can only be ended from outside. */
   readonly limitMs: number;
   readonly options?: InlineConfig;
+  /** In addition to vitest's own and the one that counts. */
+  readonly reporters?: readonly Reporter[];
 }
 
 const stopMs = 10_000;
 
 /** A run that does not end within its limit has failed, and so has each of its tests that has no result by then. */
-export async function runProjects({ projects, patterns, limitMs, options = {} }: ProjectsRun): Promise<Tally> {
+export async function runProjects({
+  projects,
+  patterns,
+  limitMs,
+  options = {},
+  reporters = [],
+}: ProjectsRun): Promise<Tally> {
   const reporter = new TallyReporter();
   const vitest = await createVitest({
     project: [...projects],
     watch: false,
-    reporters: ['default', reporter],
+    reporters: ['default', reporter, ...reporters],
     ...options,
   });
   if ((await vitest.globTestSpecifications([...patterns])).length === 0) {

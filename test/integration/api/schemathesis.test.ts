@@ -13,10 +13,13 @@ import { applyText, namespaces } from '../../support/api/replica.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 import { runSchemathesis } from '../../support/api/schemathesis.ts';
+import { chooseRepetitions } from '../../support/repetitions.ts';
 import { freePort } from '../../support/free-port.ts';
 
 const secret = 'a-secret-of-the-tests-that-is-long-enough';
 const root = join(import.meta.dirname, '..', '..', '..');
+/** Most random cases of an operation in each phase; the cases at the bounds of each value come in addition. */
+const examples = chooseRepetitions({ usual: 5, deep: 50 });
 let server: ApiServer;
 let postgres: Postgres;
 let router: DemoRouter;
@@ -164,9 +167,9 @@ async function documentForAddresses(): Promise<z.output<typeof described>> {
 
 test('every operation: zero 5xx, zero breaks of its contract', async (context) => {
   const document = await documentForAddresses();
-  const { operations, cases, failures } = await runSchemathesis({ url, document, examples: 15, config: config() });
+  const { operations, cases, failures } = await runSchemathesis({ url, document, examples, config: config() });
   await context.annotate(`${cases} cases over ${operations} operations`);
   assert.ok(failures === '', failures);
   assert.equal(operations, Object.values(document.paths).flatMap((methods) => Object.keys(methods)).length);
-  assert.ok(cases > operations * 15, `${cases} cases`);
+  assert.ok(cases > operations * examples, `${cases} cases`);
 });

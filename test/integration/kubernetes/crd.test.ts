@@ -11,6 +11,7 @@ import { goodSpec, oddSpec } from '../../support/crds/arbitraries.ts';
 import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';
 import { established, startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import { until } from '../../support/operator/world.ts';
+import { chooseRepetitions } from '../../support/repetitions.ts';
 
 let server: ApiServer;
 let api: CustomObjectsApi;
@@ -176,7 +177,7 @@ test('takes every spec that zod takes, and makes the same of it', async () => {
       const { spec } = answer.taken as { spec: StoredSpec };
       assert.deepEqual(specSchema.parse(spec), parsed.data);
     }),
-    { numRuns: 300 },
+    { numRuns: chooseRepetitions({ usual: 100, deep: 3_000 }) },
   );
 });
 
@@ -192,7 +193,7 @@ test('takes and refuses the same odd values as zod', async () => {
       );
       seen['taken' in answer ? 'taken' : 'refused'] += 1;
     }),
-    { numRuns: 1000 },
+    { numRuns: chooseRepetitions({ usual: 300, deep: 10_000 }) },
   );
   assert.ok(seen.taken > 50 && seen.refused > 50, `the values were not odd enough: ${JSON.stringify(seen)}`);
 });

@@ -17,6 +17,7 @@ import { negate, parseMoney, picoDollars, sumMoney, type Money } from '../../../
 import { openDatabase, openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { ledgerSuite, someHold } from '../../support/ledger/suite.ts';
+import { chooseRepetitions } from '../../support/repetitions.ts';
 import { asMigrator, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
 
 let postgres: Postgres;
@@ -29,7 +30,10 @@ let suiteUrl: string;
 ledgerSuite(
   'PostgreSQL',
   async () => openLedgerDatabase((suiteUrl = await postgres.createDatabase('suite'))),
-  { sequential: 60, concurrent: 40 },
+  {
+    sequential: chooseRepetitions({ usual: 60, deep: 2_000 }),
+    concurrent: chooseRepetitions({ usual: 40, deep: 1_000 }),
+  },
   () => openDatabase(asMigrator(suiteUrl)),
 );
 

@@ -1,5 +1,5 @@
 // Many mixed calls by every way in, with API processes killed (-9) in between: what was shown, what the
-// ledger has and what the router billed are one sum, to the last digit. MIXED_CALLS makes it longer.
+// ledger has and what the router billed are one sum, to the last digit.
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,15 +18,11 @@ import { startBilledLiteLlm, type BilledLiteLlm } from '../../support/models/bil
 import { endApis, inParallel, mocksOfCatalog, startApi, type ApiProcess } from '../../support/models/lab.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
 import { waysIn, type Shown } from '../../support/models/ways-in.ts';
+import { chooseRepetitions } from '../../support/repetitions.ts';
 
-const calls = z.coerce
-  .number()
-  .int()
-  .min(100)
-  .default(700)
-  .parse(process.env['MIXED_CALLS'] === '' ? undefined : process.env['MIXED_CALLS']);
+const calls = chooseRepetitions({ usual: 240, deep: 10_000 });
 /** A process is killed after each so many calls. */
-const kills = 7;
+const kills = chooseRepetitions({ usual: 4, deep: 7 });
 const between = Math.ceil(calls / kills);
 const replicas = 2;
 /** Calls at once. */

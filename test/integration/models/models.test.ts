@@ -34,7 +34,10 @@ import {
   startApi,
 } from '../../support/models/lab.ts';
 import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { chooseRepetitions } from '../../support/repetitions.ts';
 
+/** Of each kind of call at least once for each of 40 callers. */
+const mixedCalls = chooseRepetitions({ usual: 200, deep: 1_000 });
 let postgres: Postgres;
 let router: LiteLlm;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-models-'));
@@ -74,7 +77,7 @@ function shown(text: string, field: string): Money[] {
   return [...text.matchAll(new RegExp(`"${field}":([^,}\\]]+)`, 'g'))].map(([, digits = '']) => parseMoney(digits));
 }
 
-test('1000 mixed calls: what was shown, what is booked and what the router billed are one sum, to the last digit [spec service.metered]', async () => {
+test(`${mixedCalls} mixed calls: what was shown, what is booked and what the router billed are one sum, to the last digit [spec service.metered]`, async () => {
   const databaseUrl = await postgres.createDatabase('mixed');
   const api = await startApi({
     databaseUrl,
@@ -85,7 +88,7 @@ test('1000 mixed calls: what was shown, what is booked and what the router bille
   const free = ['alpha-v4-flash', 'beta-K3', 'beta-K3-codex', 'gamma5.2', 'delta-5.6-luna', 'epsilon-3.5-flash'];
   const costs: Money[] = [];
   await inParallel(
-    Array.from({ length: 1000 }, (_, index) => index),
+    Array.from({ length: mixedCalls }, (_, index) => index),
     24,
     async (index) => {
       const caller = { 'x-forwarded-for': `198.51.${index % 40}.7` };

@@ -108,10 +108,21 @@ export interface Year {
   readonly lateEvents: number;
 }
 
-/** Lives through the year day by day. `days`: how many of it. */
+/**
+ * Of each month the first and the last days, and the days around each change of an app or of prices: what goes wrong
+ * goes wrong at an edge. The days between repeat themselves.
+ */
+export const edgesOfTheYear: readonly number[] = Array.from({ length: 365 }, (_none, day) => day).filter((day) => {
+  const date = new Date(Date.UTC(2027, 0, 1 + day)).getUTCDate();
+  return date <= 3 || date >= 28 || hosting.some(({ from }) => Math.abs(from - day) <= 4);
+});
+
+export const everyDay: readonly number[] = Array.from({ length: 365 }, (_none, day) => day);
+
+/** Lives through these days of the year, one after another. Refunds and the like come as often, however few they are. */
 export async function liveThrough(
   database: Database,
-  { days = 365, seed = 1 }: { days?: number; seed?: number } = {},
+  { days = everyDay, seed = 1 }: { days?: readonly number[]; seed?: number } = {},
 ): Promise<Year> {
   const chance = random(seed);
   const start = Date.UTC(2027, 0, 1);
@@ -119,11 +130,12 @@ export async function liveThrough(
   const ledger = new Ledger(database, { clock: () => now });
   const counted = { refunds: 0, disputes: 0, payouts: 0, lateEvents: 0 };
   const open: string[] = [];
-  for (let day = 0; day < days; day += 1) {
+  const rate = everyDay.length / days.length;
+  for (const day of days) {
     const begin = start + day * dayMs;
     now = new Date(begin + 1_000);
     const apps = hostedOn(day);
-    if (day === 0) await noteAuthors(database, apps.map(submitted), now);
+    if (day === days[0]) await noteAuthors(database, apps.map(submitted), now);
     // A change counts from the next day on, so it is noted the day before.
     await noteAuthors(database, hostedOn(day + 1).map(submitted), now);
     counted.lateEvents += await visit(
@@ -137,11 +149,11 @@ export async function liveThrough(
     // Hours after midnight, twice and by two replicas at once.
     now = new Date(begin + dayMs + 3 * 3_600_000 * chance());
     await Promise.all([postShares(database, rules, now), postShares(database, rules, now)]);
-    await correct(database, { counted, open, now, day }, chance);
+    await correct(database, { counted, open, now, day, rate }, chance);
     await database.query(closeMonths, [14, now]);
   }
   // Whatever comes still, comes within the grace of the last day.
-  now = new Date(start + (days + 40) * dayMs);
+  now = new Date(start + ((days.at(-1) ?? 0) + 41) * dayMs);
   await postShares(database, rules, now);
   return counted;
 }
@@ -149,13 +161,13 @@ export async function liveThrough(
 /** What the operator and authors do now and then. */
 async function correct(
   database: Database,
-  { counted, open, now, day }: { counted: Counts; open: string[]; now: Date; day: number },
+  { counted, open, now, day, rate }: { counted: Counts; open: string[]; now: Date; day: number; rate: number },
   chance: () => number,
 ): Promise<void> {
-  if (chance() < 0.05) counted.refunds += await refundOne(database, now);
-  if (chance() < 0.04) counted.disputes += await dispute(database, open, now, chance);
-  if (chance() < 0.1) await answer(database, open, now, chance);
-  if (chance() < 0.02) counted.payouts += await payOut(database, now, String(day));
+  if (chance() < 0.05 * rate) counted.refunds += await refundOne(database, now);
+  if (chance() < 0.04 * rate) counted.disputes += await dispute(database, open, now, chance);
+  if (chance() < 0.1 * rate) await answer(database, open, now, chance);
+  if (chance() < 0.02 * rate) counted.payouts += await payOut(database, now, String(day));
 }
 
 function hostedOn(day: number): HostingPeriod[] {

@@ -20,9 +20,9 @@ import { freePort } from '../../../support/free-port.ts';
 import { startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
 import { accessLogArguments, load, makeGateway, type Gateway, type Seen } from '../../../support/metering/gateway.ts';
 import { healthy, receiverProgram, shipperProgram, token } from '../../../support/metering/processes.ts';
+import { chooseRepetitions } from '../../../support/repetitions.ts';
 
-/** The figure of the acceptance is 50,000: METERING_REQUESTS=50000. */
-const requests = Number(process.env['METERING_REQUESTS'] ?? 6_000);
+const requests = chooseRepetitions({ usual: 6_000, deep: 50_000 });
 let postgres: Postgres;
 let folder: string;
 const gateways: Gateway[] = [];

@@ -6,6 +6,7 @@ import { test } from 'vitest';
 import { derive } from '../../../../localnode/network-policy/state.ts';
 import { oracleAllows, type Flow } from '../../../support/network-policy/oracle.ts';
 import { podAddress, world } from '../../../support/network-policy/worlds.ts';
+import { chooseRepetitions } from '../../../support/repetitions.ts';
 import {
   ADDRESSES,
   ANSWER_MS,
@@ -228,7 +229,7 @@ test(
         await enforce(cluster);
         assert.deepEqual(await listed(), stepped);
       }),
-      { numRuns: 20 },
+      { numRuns: chooseRepetitions({ usual: 10, deep: 200 }) },
     );
   },
 );

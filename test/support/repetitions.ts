@@ -1,0 +1,10 @@
+// How often a test with random input repeats itself: a few times in `npm test`, many times in `npm run test:deep`.
+import { z } from 'zod';
+
+/** Set by `npm run test:deep`. */
+export const isDeep = z.stringbool().default(false).parse(process.env['DEEP_TESTS']);
+
+/** Every kind of input must come up at least once in `usual` repetitions: `deep` adds more of the same. */
+export function chooseRepetitions({ usual, deep }: { readonly usual: number; readonly deep: number }): number {
+  return isDeep ? deep : usual;
+}
