@@ -1,5 +1,6 @@
 // Test projects: unit, integration, e2e with e2e-alone after it, and teardown, which takes the cluster down.
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
+import { LongestFirst } from './test/sequence.ts';
 
 /** They stop, restart, crash or load what all the others use, or measure how long visitors wait. */
 const alone = ['absence', 'resilience', 'rollback', 'rollout', 'swap', 'workers'].map(
@@ -8,6 +9,8 @@ const alone = ['absence', 'resilience', 'rollback', 'rollout', 'swap', 'workers'
 
 /** The tests with random input repeat themselves for longer than a test may usually last. */
 const isDeep = process.env['DEEP_TESTS'] !== undefined;
+
+const databaseSnapshot = 'test/support/ledger/snapshot.ts';
 
 interface Project {
   readonly name: string;
@@ -20,6 +23,8 @@ interface Project {
   readonly group: number;
   /** Whether each file has a process of its own. */
   readonly isolate?: boolean;
+  /** Modules that run before the files, and after them. */
+  readonly globalSetup?: readonly string[];
 }
 
 function project({
@@ -30,6 +35,7 @@ function project({
   maxWorkers,
   group,
   isolate = true,
+  globalSetup = [],
 }: Project): TestProjectInlineConfiguration {
   return {
     test: {
@@ -43,7 +49,7 @@ function project({
       maxWorkers,
       // In the order in which they are written, as a reader expects.
       sequence: { hooks: 'list', groupOrder: group },
-      ...(group <= 1 ? { globalSetup: 'test/support/ledger/snapshot.ts' } : {}),
+      globalSetup: [...globalSetup],
       /** Node itself imports the files: stack traces, import.meta, workers and child processes are those of production. */
       experimental: { viteModuleRunner: false, nodeLoader: false },
     },
@@ -52,6 +58,7 @@ function project({
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
       project({
         name: 'unit',
@@ -60,13 +67,15 @@ export default defineConfig({
         maxWorkers: 3,
         group: 0,
         isolate: false,
+        globalSetup: [databaseSnapshot],
       }),
       project({
         name: 'integration',
         include: ['test/integration/**/*.test.ts'],
         seconds: 600,
-        maxWorkers: 2,
+        maxWorkers: 3,
         group: 1,
+        globalSetup: [databaseSnapshot, 'test/support/servers/shared-servers.ts'],
       }),
       project({
         name: 'e2e',

@@ -17,18 +17,18 @@ import type { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
 import { sampleAppsServer, withAgents, type AppsSample } from '../../support/apps/sample.ts';
 import { startScriptedRouter, type ScriptedRouter } from '../../support/models/scripted-router.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { priceOfCall } from '../../support/billing/prices.ts';
 import { postToday } from '../../support/revenue/post-today.ts';
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let sample: AppsSample;
 let router: ScriptedRouter;
 let ledger: Ledger;
 let odd: App;
 
 beforeAll(async () => {
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
   router = await startScriptedRouter({
     '/key': (response) => {
       response.writeHead(200, { 'content-type': 'application/json' }).end('{"data":{}}');

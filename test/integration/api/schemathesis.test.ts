@@ -11,7 +11,7 @@ import { waitFor } from '../../../localnode/wait.ts';
 import { setStatus, since, startAppsServer } from '../../support/api/apps-server.ts';
 import { applyText, namespaces } from '../../support/api/replica.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { runSchemathesis } from '../../support/api/schemathesis.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -21,7 +21,7 @@ const root = join(import.meta.dirname, '..', '..', '..');
 /** Most random cases of an operation in each phase; the cases at the bounds of each value come in addition. */
 const examples = chooseRepetitions({ usual: 5, deep: 50 });
 let server: ApiServer;
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let router: DemoRouter;
 let stopApi = (): Promise<void> => Promise.resolve();
 let url: string;
@@ -43,7 +43,7 @@ beforeAll(async () => {
     source: { commit: 'a'.repeat(40) },
     served: { image: 'i', commit: 'a'.repeat(40), since: since },
   });
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
   router = await startDemoRouter(readCatalog());
   const [port, apps, internal] = [await freePort(), await freePort(), await freePort()];
   url = `http://127.0.0.1:${port}`;

@@ -30,7 +30,7 @@ import {
   type TestServer,
   upstream,
 } from '../../support/bench/lab.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { type LiteLlm, startLiteLlm } from '../../support/models/litellm.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../support/models/sample.ts';
 
@@ -65,7 +65,7 @@ const ownManifest: BenchmarkManifest = {
   })),
 };
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let router: LiteLlm;
 let sample: Sample;
 let keys: Key = new Map();
@@ -76,7 +76,7 @@ const folder = mkdtempSync(join(tmpdir(), 'moorage-bench-'));
 const urls: Record<string, string> = {};
 
 beforeAll(async () => {
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
   const server = await upstream(
     behaviours,
     () => keys,

@@ -15,7 +15,7 @@ import { readCatalog } from '../../../api/models/catalog.ts';
 import { startDemoRouter, type DemoRouter } from '../../../api/models/router/demo-router.ts';
 import { endApis, post, startApi, type ApiProcess } from '../../support/models/lab.ts';
 import { listen } from '../../support/free-port.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
 /** Each can cost up to $0.005 with 2,000 tokens. */
 const models = ['beta-K3', 'beta-K3-codex', 'epsilon-3.5-flash'];
@@ -32,7 +32,7 @@ let maximumInFlight = 0;
 let router: DemoRouter;
 let server: Server;
 let routerUrl: string;
-let postgres: Postgres;
+let postgres: SharedPostgres;
 beforeAll(async () => {
   router = await startDemoRouter(readCatalog());
   server = createServer((request, response) => {
@@ -59,7 +59,7 @@ beforeAll(async () => {
     void forward();
   });
   routerUrl = `http://127.0.0.1:${await listen(server)}`;
-  postgres = await startPostgres();
+  postgres = await sharePostgres();
 });
 afterAll(async () => {
   await endApis();

@@ -15,12 +15,12 @@ import { formatMoney, negate, parseMoney, sumMoney } from '../../../api/billing/
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
 import { until } from '../../support/kubernetes/until.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { endApis, inParallel, startApi } from '../../support/models/lab.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
 
 const streams = 50;
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let router: LiteLlm;
 let slow: Server;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-estimates-'));
@@ -53,7 +53,7 @@ beforeAll(async () => {
     outPerToken: '0.00001',
     apiBase: `http://127.0.0.1:${port}/v1`,
   };
-  [postgres, router] = await Promise.all([startPostgres(), startLiteLlm([model])]);
+  [postgres, router] = await Promise.all([sharePostgres(), startLiteLlm([model])]);
   writeFileSync(
     join(folder, 'models.yaml'),
     JSON.stringify({

@@ -25,7 +25,7 @@ import {
   type ScriptedRouter,
 } from '../../support/models/scripted-router.ts';
 import { until } from '../../support/kubernetes/until.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
 const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000123}';
 let lateLooks = 0;
@@ -101,7 +101,7 @@ const scripts: Readonly<Record<string, Script>> = {
   },
 };
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let router: ScriptedRouter;
 let sample: Sample;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-failures-'));
@@ -120,7 +120,7 @@ beforeAll(async () => {
       upstream: id,
     }));
   writeFileSync(join(folder, 'models.yaml'), JSON.stringify({ models }));
-  [postgres, router] = await Promise.all([startPostgres(), startScriptedRouter(scripts)]);
+  [postgres, router] = await Promise.all([sharePostgres(), startScriptedRouter(scripts)]);
   sample = await sampleModels({
     databaseUrl: await postgres.createDatabase('failures'),
     environment: {

@@ -11,18 +11,18 @@ import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { endApis, post, startApi } from '../../support/models/lab.ts';
 import { completion, startScriptedRouter, type ScriptedRouter } from '../../support/models/scripted-router.ts';
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let router: ScriptedRouter;
 /** Answers of the router wait for this. */
 let answering = Promise.withResolvers<undefined>();
 const folder = mkdtempSync(join(tmpdir(), 'moorage-journal-'));
 
 beforeAll(async () => {
-  postgres = await startPostgres();
+  postgres = await sharePostgres();
   router = await startScriptedRouter({
     '/models': (response) => {
       response.writeHead(200).end('{"data":[]}');

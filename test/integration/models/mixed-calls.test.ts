@@ -13,7 +13,7 @@ import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { startBilledLiteLlm, type BilledLiteLlm } from '../../support/models/billed-litellm.ts';
 import { endApis, inParallel, mocksOfCatalog, startApi, type ApiProcess } from '../../support/models/lab.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
@@ -28,12 +28,12 @@ const replicas = 2;
 /** Calls at once. */
 const width = 16;
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let router: LiteLlm;
 let billed: BilledLiteLlm;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-mixed-'));
 beforeAll(async () => {
-  [postgres, router] = await Promise.all([startPostgres(), startLiteLlm(mocksOfCatalog())]);
+  [postgres, router] = await Promise.all([sharePostgres(), startLiteLlm(mocksOfCatalog())]);
   billed = await startBilledLiteLlm(router);
 });
 afterAll(async () => {

@@ -33,16 +33,16 @@ import {
   post,
   startApi,
 } from '../../support/models/lab.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 import { chooseRepetitions } from '../../support/repetitions.ts';
 
 /** Of each kind of call at least once for each of 40 callers. */
 const mixedCalls = chooseRepetitions({ usual: 200, deep: 1_000 });
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let router: LiteLlm;
 const folder = mkdtempSync(join(tmpdir(), 'moorage-models-'));
 beforeAll(async () => {
-  [postgres, router] = await Promise.all([startPostgres(), startLiteLlm([...mocksOfCatalog(), exactMock])]);
+  [postgres, router] = await Promise.all([sharePostgres(), startLiteLlm([...mocksOfCatalog(), exactMock])]);
 });
 afterAll(async () => {
   await endApis();

@@ -16,7 +16,7 @@ import { reconcileDay } from '../../../api/accounting/reconciliation/reconcile-d
 import { dayAt, dayOf } from '../../../api/accounting/reconciliation/day.ts';
 import { endApis, post, startApi, type ApiProcess } from '../../support/models/lab.ts';
 import { listen } from '../../support/free-port.ts';
-import { asMigrator, startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { asMigrator, sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
 /** What the router bills for each call, and what it has billed. */
 let price = '0.2';
@@ -26,7 +26,7 @@ let maximumInFlight = 0;
 
 let server: Server;
 let routerUrl: string;
-let postgres: Postgres;
+let postgres: SharedPostgres;
 beforeAll(async () => {
   server = createServer((request, response) => {
     request.resume().on('end', () => {
@@ -49,7 +49,7 @@ beforeAll(async () => {
     });
   });
   routerUrl = `http://127.0.0.1:${await listen(server)}`;
-  postgres = await startPostgres();
+  postgres = await sharePostgres();
 });
 afterAll(async () => {
   await endApis();

@@ -11,15 +11,15 @@ import { formatMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { callerAccount } from '../../../api/billing/ledger/accounts.ts';
 import { anonymous, ended, jobSuite, shortJobs } from '../../support/tools/jobs-suite.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let databases = 0;
 const processes = new Set<ChildProcess>();
 const folder = mkdtempSync(join(tmpdir(), 'moorage-jobs-'));
 
 beforeAll(async () => {
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
 });
 afterAll(async () => {
   for (const child of processes) child.kill('SIGKILL');

@@ -18,14 +18,14 @@ import { money } from '../../../api/billing/ledger/shapes.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { reply, startScriptedRouter, type Script, type ScriptedRouter } from '../../support/models/scripted-router.ts';
 import { says } from '../../support/tools/model-lab.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
 interface Replica {
   readonly child: ChildProcess;
   readonly url: string;
 }
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let database: Database;
 let router: ScriptedRouter;
 let engine: Server;
@@ -46,7 +46,7 @@ const model: Script = async (response, asked, closed) => {
 };
 
 beforeAll(async () => {
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
   const url = await postgres.createDatabase('long');
   database = await openLedgerDatabase(url);
   router = await startScriptedRouter({

@@ -2,11 +2,11 @@
 import { afterAll, beforeAll } from 'vitest';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { memorySuite } from '../../support/tools/memory-suite.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 beforeAll(async () => {
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
 });
 afterAll(() => postgres.stop());
 

@@ -12,7 +12,7 @@ import { readCatalog } from '../../../api/models/catalog.ts';
 import { completion, reply, startScriptedRouter, type ScriptedRouter } from '../../support/models/scripted-router.ts';
 import { artifactSuite } from '../../support/tools/artifacts-suite.ts';
 import { sampleToolApp, type ToolSample } from '../../support/tools/sample.ts';
-import { startPostgres, type Postgres } from '../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
 const [paid, late] = readCatalog().models.filter(({ tier }) => tier === 'free');
 const answer = z.looseObject({
@@ -22,13 +22,13 @@ const answer = z.looseObject({
   quota: z.looseObject({}).optional(),
 });
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let router: ScriptedRouter;
 let sample: ToolSample;
 let ledger: Ledger;
 
 beforeAll(async () => {
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
   router = await startScriptedRouter({
     [paid?.upstream ?? '']: reply(200, completion('{"prompt_tokens":3,"completion_tokens":1,"cost":0.000123}')),
     [late?.upstream ?? '']: reply(200, completion(undefined)),

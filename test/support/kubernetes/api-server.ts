@@ -1,14 +1,16 @@
-// A real API server on a real etcd, alone, in a temporary folder: what integration tests talk to.
+// A real API server on a real etcd: what integration tests talk to. Files of one run take turns with a few of them.
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { binariesOf, buildPart } from '../../../localnode/binaries/build.ts';
 import { prepareControlPlane } from '../../../localnode/node/control-plane/control-plane.ts';
 import { writeKubeconfig } from '../../../localnode/node/control-plane/kubeconfig.ts';
 import { ensureProcess, stopProcess, type ProcessSpec } from '../../../localnode/node/daemons/processes.ts';
 import { run } from '../../../localnode/shell.ts';
 import { exclusively } from '../exclusively.ts';
+import { freePort } from '../free-port.ts';
+import { apiServerLease, openLease } from '../servers/lease.ts';
 import { waitFor } from '../../../localnode/wait.ts';
 
 export interface ApiServer {
@@ -22,24 +24,14 @@ export interface ApiServer {
   kubectl: (...args: string[]) => Promise<string>;
   /** Ends the API server by SIGKILL and starts it again on the same port and data; resolves when it is ready. */
   restart: () => Promise<void>;
-  /** Ends both processes and removes the folder. */
+  /** Ends both processes and removes the folder, or gives back what was leased. */
   stop: () => Promise<void>;
 }
 
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => {
-    const address = server.address();
-    return typeof address === 'object' && address !== null ? address.port : 0;
-  });
-  await Promise.all(servers.map((server) => new Promise((done) => server.close(done))));
-  return ports;
+/** An API server that this process has started. */
+export interface OwnApiServer extends ApiServer {
+  readonly folder: string;
+  readonly etcdPort: number;
 }
 
 /** A test that is killed must not leave its servers behind: they get the signal when this process ends. */
@@ -48,14 +40,31 @@ function boundToThisProcess(spec: ProcessSpec): ProcessSpec {
 }
 
 /**
- * Starts etcd and kube-apiserver (compiled into the cache if need be) on free ports. There are no controllers and no
- * node: nothing deletes what an object owned.
+ * An API server without any object but its own. There are no controllers and no node: nothing deletes what an object
+ * owned. In a run of the integration tests it is one that is shared; otherwise it is started for this process.
  */
 export async function startApiServer(): Promise<ApiServer> {
+  const lease = await openLease();
+  if (lease === undefined) return startOwnApiServer();
+  const { kubeconfig, server, cache } = await lease.request({ want: 'api-server' }, apiServerLease);
+  const environment = { KUBECONFIG: kubeconfig, KUBECACHEDIR: cache };
+  return {
+    ...{ kubeconfig, server, environment },
+    kubectl: (...args) => run(join(binariesOf('kubernetes'), 'kubectl'), args, { env: environment }),
+    restart: async () => void (await lease.request({ want: 'restart' }, z.null())),
+    stop: async () => {
+      lease.end();
+      await rm(cache, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Starts etcd and kube-apiserver (compiled into the cache if need be) on free ports. */
+export async function startOwnApiServer(): Promise<OwnApiServer> {
   await exclusively(() => buildPart('kubernetes'));
   const folder = await mkdtemp(join(tmpdir(), 'moorage-api-server-'));
   const folders = { run: join(folder, 'run'), logs: join(folder, 'log') };
-  const [apiPort = 0, etcdPort = 0, etcdPeerPort = 0] = await freePorts(3);
+  const [apiPort, etcdPort, etcdPeerPort] = [await freePort(), await freePort(), await freePort()];
   const plane = await prepareControlPlane({
     ...{
       binaries: binariesOf('kubernetes'),
@@ -101,7 +110,7 @@ export async function startApiServer(): Promise<ApiServer> {
       await stopProcess(folders, 'kube-apiserver', 0);
       await start(apiServer);
     };
-    return { kubeconfig, environment, server: plane.server, kubectl, restart, stop };
+    return { kubeconfig, environment, server: plane.server, kubectl, restart, stop, folder, etcdPort };
   } catch (error) {
     await stop();
     throw error;

@@ -1,6 +1,7 @@
 // Starts a real PostgreSQL of its own for tests: a new cluster in a temporary folder, on a unix socket, with the roles
 // that production has.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { chownSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
@@ -10,10 +11,19 @@ import { Client } from 'pg';
 import { ensureAuthority, ensureCertificate } from '../../../localnode/node/control-plane/certificates.ts';
 import { prepareDatabase } from '../../../api/billing/database/prepare.ts';
 import { exclusively } from '../exclusively.ts';
+import { openLease, postgresLease } from '../servers/lease.ts';
 
-export interface Postgres {
+/** Databases on a server that other files use at the same time. */
+export interface SharedPostgres {
   /** Makes a database with the newest schema. @returns its URL for the runtime role, as the API has it. */
   createDatabase(name: string): Promise<string>;
+  /** For the server itself this has no effect. */
+  stop(): Promise<void>;
+}
+
+export interface Postgres extends SharedPostgres {
+  /** URL of the database `postgres` for a superuser. */
+  readonly adminUrl: string;
   /** Makes an empty database. @returns its URL for a superuser. */
   createEmptyDatabase(name: string): Promise<string>;
   /** Ends every backend at once, as a crash of the machine would, and starts again on the same data. */
@@ -24,7 +34,6 @@ export interface Postgres {
   /** Stops every process of it where it is (SIGSTOP): connections stay and nothing answers, until `thaw`. */
   freeze(): void;
   thaw(): void;
-  stop(): Promise<void>;
 }
 
 export const runtimeRole = 'moorage_api';
@@ -52,6 +61,8 @@ export function asRuntime(url: string): string {
 /** Settings that a test may change; durable is what production has. */
 export interface PostgresOptions {
   readonly durable?: boolean;
+  /** Most connections at the same time; 120 unless given. */
+  readonly connections?: number;
   /** Listens on 127.0.0.1 too. */
   readonly port?: number;
   /** Files of a certificate and its key, for TLS on that port. */
@@ -139,7 +150,7 @@ async function serve(bin: string, folder: string, as: Identity, options: Postgre
       ? []
       : ['ssl=on', `ssl_cert_file=${options.tls.certificate}`, `ssl_key_file=${options.tls.key}`]),
     `unix_socket_directories=${folder}`,
-    'max_connections=120',
+    `max_connections=${options.connections ?? 120}`,
     'shared_buffers=64MB',
     'log_min_messages=panic',
     ...(options.durable === false ? ['fsync=off', 'synchronous_commit=off'] : []),
@@ -174,6 +185,35 @@ export async function makeCertificate(
   if (uid !== undefined && gid !== undefined)
     for (const file of [folder, tls.certificate, tls.key]) chownSync(file, uid, gid);
   return tls;
+}
+
+/**
+ * The PostgreSQL that all files of a run share, or one for this process where nothing is shared. A file that ends,
+ * freezes or configures its server, or needs it to be durable, starts one of its own.
+ */
+export async function sharePostgres(): Promise<SharedPostgres> {
+  const lease = await openLease();
+  if (lease === undefined) return startPostgres({ durable: false });
+  const { adminUrl, template } = await lease.request({ want: 'postgres' }, postgresLease);
+  lease.end();
+  return {
+    async createDatabase(name) {
+      const own = `${name}-${randomBytes(4).toString('hex')}`;
+      const client = new Client({ connectionString: adminUrl });
+      await client.connect();
+      try {
+        const names = [own, template].map((one) => client.escapeIdentifier(one));
+        await client.query(`create database ${names.join(' template ')}`);
+      } finally {
+        await client.end();
+      }
+      const url = adminUrl.replace('/postgres?', `/${own}?`);
+      // Rights and settings of the database itself are not copied.
+      await prepareDatabase({ runtimeUrl: asRuntime(url), migratorUrl: asMigrator(url), adminUrl: url });
+      return asRuntime(url);
+    },
+    stop: () => Promise.resolve(),
+  };
 }
 
 /** Starts PostgreSQL, installing it first where the machine has none. Stop it at the end. */
@@ -217,6 +257,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     return urlOf(folder, name, options.port);
   };
   return {
+    adminUrl: urlOf(folder, 'postgres', options.port),
     createEmptyDatabase,
     createDatabase: async (name) => {
       const adminUrl = await createEmptyDatabase(name);

@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import { Database } from '../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
 import { verifyRecord } from '../../../../api/accounting/receipts/verify/record.ts';
-import { asSuperuser, startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
+import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { chooseRepetitions } from '../../../support/repetitions.ts';
 import { advanceTo, keys, postAt } from '../../../support/receipts/record.ts';
 import { rechain, tamperings } from '../../../support/receipts/tamperings.ts';
@@ -16,13 +16,13 @@ const firstDay = Date.UTC(2026, 2, 1);
 const now = '2026-03-06T12:00:00Z';
 const perDay = 420;
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let client: Client;
 /** The one connection, in a transaction that is rolled back to before each tampering. */
 let database: Pick<Database, 'transaction'>;
 
 beforeAll(async () => {
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
   const url = await postgres.createDatabase('tampering');
   const ledger = await openLedgerDatabase(url);
   for (let day = 0; day < 6; day += 1)

@@ -9,7 +9,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { freePort } from '../../../support/free-port.ts';
 import { openDatabase } from '../../../../api/billing/database/open.ts';
-import { asSuperuser, startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
+import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { advanceTo, keys, privateKey, receiptKey } from '../../../support/receipts/record.ts';
 import { Signer } from '../../../../api/accounting/receipts/log/signer.ts';
 import { sampleToolApp, type ToolSample } from '../../../support/tools/sample.ts';
@@ -18,14 +18,14 @@ const root = join(import.meta.dirname, '../../../..');
 const today = new Date().toISOString().slice(0, 10);
 const folder = mkdtempSync(join(tmpdir(), 'moorage-verify-'));
 const file = (name: string): string => join(folder, name);
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let databaseUrl = '';
 let api: ToolSample;
 let server: Server;
 let issuer = '';
 
 beforeAll(async () => {
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
   databaseUrl = await postgres.createDatabase('verify');
   const port = await freePort();
   issuer = `http://127.0.0.1:${port}`;

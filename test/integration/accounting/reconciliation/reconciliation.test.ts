@@ -19,12 +19,12 @@ import type {
 import type { ListPrices } from '../../../../api/accounting/reconciliation/compare/prices.ts';
 import { ReconciliationStore } from '../../../../api/accounting/reconciliation/store.ts';
 import { giveUp } from '../../../support/ledger/model-suite.ts';
-import { asSuperuser, startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
+import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { DayRecords, tamper } from '../../../support/reconciliation/day-records.ts';
 
 const day = '2026-03-02';
 const later = new Date('2026-03-03T00:30:00Z');
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let database: Database;
 let client: Client;
 let records: DayRecords;
@@ -36,7 +36,7 @@ const listPrices: ListPrices = {
 };
 
 beforeAll(async () => {
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
 });
 afterAll(() => postgres.stop());
 

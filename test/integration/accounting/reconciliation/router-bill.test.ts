@@ -8,19 +8,19 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { reconciliation, type Reconciliation } from '../../../../api/accounting/reconciliation/result.ts';
-import { startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { startBilledLiteLlm, type BilledLiteLlm } from '../../../support/models/billed-litellm.ts';
 import { endApis, mocksOfCatalog, post, startApi, type ApiProcess } from '../../../support/models/lab.ts';
 import { startLiteLlm, type LiteLlm } from '../../../support/models/litellm.ts';
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let router: LiteLlm;
 let billed: BilledLiteLlm;
 let api: ApiProcess;
 let databaseUrl: string;
 
 beforeAll(async () => {
-  [postgres, router] = await Promise.all([startPostgres({ durable: false }), startLiteLlm(mocksOfCatalog())]);
+  [postgres, router] = await Promise.all([sharePostgres(), startLiteLlm(mocksOfCatalog())]);
   billed = await startBilledLiteLlm(router);
   databaseUrl = await postgres.createDatabase('bill');
   api = await startApi({ databaseUrl, router: { url: billed.url, key: router.key } });

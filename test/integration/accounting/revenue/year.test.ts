@@ -10,7 +10,7 @@ import { formatMoney, negate, parseMoney, type Money } from '../../../../api/bil
 import { lineFaults } from '../../../../api/accounting/receipts/verify/statement-lines.ts';
 import { postShares } from '../../../../api/accounting/revenue/shares.ts';
 import { readStatement } from '../../../../api/accounting/revenue/statement/read.ts';
-import { asSuperuser, startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
+import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { chooseRepetitions, isDeep } from '../../../support/repetitions.ts';
 import {
   authors,
@@ -22,7 +22,7 @@ import {
   type Year,
 } from '../../../support/revenue/year.ts';
 
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let database: Database;
 let superuser: Database;
 let year: Year;
@@ -30,12 +30,16 @@ const days = isDeep ? everyDay : edgesOfTheYear;
 const ended = new Date('2028-03-01T00:00:00Z');
 
 beforeAll(async () => {
-  postgres = await startPostgres();
+  postgres = await sharePostgres();
   const url = await postgres.createDatabase('year');
   superuser = await openDatabase(asSuperuser(url));
   // A zone with daylight saving: days and months are UTC, whatever the server thinks.
   await superuser.query(
-    { name: 'zone', text: "alter database year set timezone to 'Europe/Berlin'", row: z.unknown() },
+    {
+      name: 'zone',
+      text: `do $$ begin execute format('alter database %I set timezone to %L', current_database(), 'Europe/Berlin'); end $$`,
+      row: z.unknown(),
+    },
     [],
   );
   database = await openLedgerDatabase(url);

@@ -16,7 +16,7 @@ import { z } from 'zod';
 import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
 import type { Database } from '../../../../api/billing/database/database.ts';
 import { asTask, clientOf, collect, lineOf, request, stateOf, versions } from '../../../support/a2a/clients.ts';
-import { startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
+import { sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 
 interface Replica {
   readonly child: ChildProcess;
@@ -30,7 +30,7 @@ interface Notification {
 const folder = mkdtempSync(join(tmpdir(), 'moorage-a2a-'));
 const gate = join(folder, 'open');
 const received: Notification[] = [];
-let postgres: Postgres;
+let postgres: SharedPostgres;
 let database: Database;
 let receiver: Server;
 let hook: URL;
@@ -40,7 +40,7 @@ let replicas: Replica[] = [];
 let answer: (response: ServerResponse) => void;
 
 beforeAll(async () => {
-  postgres = await startPostgres({ durable: false });
+  postgres = await sharePostgres();
   const databaseUrl = await postgres.createDatabase('agent');
   database = await openLedgerDatabase(databaseUrl);
   receiver = createServer((incoming, response) => {

@@ -1,0 +1,39 @@
+// The order of test files: the longest first, so that no worker ends minutes after the others on a machine that has no
+// record of earlier runs.
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Files of more than a minute on a machine of two cores, in the order in which they begin. */
+export const longFiles: readonly string[] = [
+  ...[
+    ...['monitoring/firing-absence', 'pipeline/pipeline', 'tools/render-diagram-browser', 'pipeline/languages'],
+    ...['monitoring/firing-builds', 'operator/resilience', 'api/schemathesis', 'monitoring/firing-processes'],
+    ...['monitoring/firing', 'tools/render-diagram', 'tools/check-grammar-languages', 'operator/sleep'],
+    ...['tools/run-code-python', 'ledger/outages', 'tools/convert-to-pdf', 'models/models', 'models/comparisons'],
+  ].map((name) => `integration/${name}`),
+  ...['attack', 'sleep', 'tools', 'rejections', 'services', 'kinds', 'sandbox', 'app-manifest', 'data'].map(
+    (name) => `e2e/${name}`,
+  ),
+  // What resilience crashes again and again is started later and later, for which absence would wait.
+  ...['rollback', 'absence', 'resilience'].map((name) => `e2e/${name}`),
+];
+
+const ranks = new Map(longFiles.map((name, index) => [`/test/${name}.test.ts`, index]));
+
+/** Projects of one group run at the same time; those of a higher one later. */
+function findGroup({ project }: TestSpecification): number {
+  return project.config.sequence.groupOrder;
+}
+
+function findRank(moduleId: string): number {
+  const at = moduleId.lastIndexOf('/test/');
+  return ranks.get(moduleId.slice(at)) ?? ranks.size;
+}
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    return sorted.toSorted(
+      (one, other) => findGroup(one) - findGroup(other) || findRank(one.moduleId) - findRank(other.moduleId),
+    );
+  }
+}

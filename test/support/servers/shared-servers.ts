@@ -1,0 +1,103 @@
+// Global setup of the integration tests: API servers and one PostgreSQL for all files of a run. An API server is leased
+// to one file at a time, since CRDs, cluster roles and the namespaces of the chart are the same in all of them; between
+// two files it is emptied. The databases of PostgreSQL are each file's own.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { takeBaseline, type Baseline } from '../kubernetes/baseline.ts';
+import { startOwnApiServer, type OwnApiServer } from '../kubernetes/api-server.ts';
+import { startPostgres, type Postgres } from '../ledger/postgres.ts';
+import { requests, socketVariable, type ApiServerLease, type PostgresLease } from './lease.ts';
+
+interface PooledServer {
+  readonly server: OwnApiServer;
+  readonly baseline: Baseline;
+}
+
+const template = 'migrated';
+
+export default async function setup(): Promise<() => Promise<void>> {
+  const folder = await mkdtemp(join(tmpdir(), 'moorage-shared-'));
+  const idle: PooledServer[] = [];
+  const all = new Set<OwnApiServer>();
+  /** Servers that are being emptied or stopped. */
+  const pending = new Set<Promise<void>>();
+  let leases = 0;
+  let postgres: Promise<{ readonly server: Postgres; readonly lease: PostgresLease }> | undefined;
+
+  async function take(): Promise<PooledServer> {
+    // One that is emptied in a moment is there sooner than a new one.
+    if (idle.length === 0 && pending.size > 0) await Promise.race(pending);
+    const free = idle.pop();
+    if (free !== undefined) return free;
+    const server = await startOwnApiServer();
+    all.add(server);
+    return { server, baseline: await takeBaseline(server) };
+  }
+
+  async function giveBack(pooled: PooledServer): Promise<void> {
+    try {
+      await pooled.baseline.restore();
+      idle.push(pooled);
+    } catch (error) {
+      process.stderr.write(`an API server could not be emptied and is given up: ${String(error)}\n`);
+      all.delete(pooled.server);
+      await pooled.server.stop();
+    }
+  }
+
+  async function serve(socket: Socket): Promise<void> {
+    let leased: PooledServer | undefined;
+    const answer = async (line: string): Promise<unknown> => {
+      const { want } = requests.parse(JSON.parse(line));
+      if (want === 'postgres') return (await (postgres ??= startSharedPostgres())).lease;
+      if (want === 'restart') {
+        await leased?.server.restart();
+        return null;
+      }
+      leased ??= await take();
+      const { kubeconfig, server } = leased.server;
+      return { kubeconfig, server, cache: join(folder, `lease-${++leases}`) } satisfies ApiServerLease;
+    };
+    try {
+      for await (const line of createInterface({ input: socket })) {
+        const reply = await answer(line).then(
+          (value) => ({ answer: value }),
+          (error: unknown) => ({ error: error instanceof Error ? error.message : String(error) }),
+        );
+        socket.write(`${JSON.stringify(reply)}\n`);
+      }
+    } finally {
+      if (leased !== undefined) {
+        const work: Promise<void> = giveBack(leased).finally(() => pending.delete(work));
+        pending.add(work);
+      }
+    }
+  }
+
+  const path = join(folder, 'socket');
+  const listener = createServer((socket) => {
+    // A file that is ended from outside resets its connection.
+    socket.on('error', () => undefined);
+    void serve(socket).catch(() => undefined);
+  });
+  await new Promise<void>((resolve) => {
+    listener.listen(path, resolve);
+  });
+  process.env[socketVariable] = path;
+  return async () => {
+    listener.close();
+    await Promise.allSettled(pending);
+    await Promise.all([...all].map((server) => server.stop()));
+    await (await postgres)?.server.stop();
+    await rm(folder, { recursive: true, force: true });
+  };
+}
+
+async function startSharedPostgres(): Promise<{ server: Postgres; lease: PostgresLease }> {
+  const server = await startPostgres({ durable: false, connections: 400 });
+  await server.createDatabase(template);
+  return { server, lease: { adminUrl: server.adminUrl, template } };
+}
