@@ -6,18 +6,20 @@ import type { Money } from '../billing/index.ts';
 import type { Endpoint } from '../http/index.ts';
 import type { Models } from '../models/index.ts';
 import type { Fetcher, Tools } from '../tools/index.ts';
-import { type Bench, startBench } from './bench/index.ts';
-import { type Guides, type SourceGuide, startGuides } from './guides/index.ts';
+import { type Bench, startBench } from './bench/bench.ts';
+import { type Guides, startGuides } from './guides/guides.ts';
+import type { SourceGuide } from './guides/source.ts';
 import { bindAuthor } from '../accounting/index.ts';
-import {
-  forgeRepository,
-  projectEndpoints,
-  Projects,
-  readCatalogApps,
-  startStars,
-  telemetryReader,
-} from './projects/index.ts';
-import { rankEndpoints, Ranking, startRetention, startStability } from './rank/index.ts';
+import { forgeRepository } from './projects/forges.ts';
+import { projectEndpoints } from './projects/endpoints.ts';
+import { Projects } from './projects/projects.ts';
+import { readCatalogApps } from './projects/records.ts';
+import { startStars } from './projects/stars.ts';
+import { telemetryReader } from './projects/telemetry.ts';
+import { rankEndpoints } from './rank/endpoints.ts';
+import { Ranking } from './rank/ranking.ts';
+import { startRetention } from './rank/retention.ts';
+import { startStability } from './rank/stability.ts';
 
 export interface CatalogOptions {
   /** Like https://moorage.localhost, without a slash at the end. */

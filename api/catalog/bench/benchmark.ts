@@ -1,10 +1,9 @@
 // Benchmarks as the API shows them, made from what runs add up to.
 import type { Database } from '../../billing/index.ts';
-import type { Measurements } from './measurements.ts';
-import { type AppRecords, readApp, readIndex } from './store/reading.ts';
-import { type Campaign, errorClasses, type Summary } from './store/shapes.ts';
+import { type Measurements, verdictOf } from './measurements.ts';
+import { type AppRecords, readApp, readIndex } from './store.ts';
+import { type Campaign, errorClasses, type Summary } from './statements.ts';
 import type { BenchmarkManifest } from './tasks/task.ts';
-import { verdictOf } from './verdict.ts';
 import { type BenchmarkDetail, type BenchmarkEntry, benchmarkEntry, type ModelView } from './views.ts';
 
 export interface BenchmarkSource {

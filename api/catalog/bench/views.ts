@@ -1,6 +1,7 @@
-// How benchmarks look in the API: schemas of the index and of the detail.
+// JSON schemas of benchmarks, and the problem that their endpoints return.
 import { z } from 'zod';
-import { errorClasses } from './store/shapes.ts';
+import type { ProblemType } from '../../../lib/problem.ts';
+import { errorClasses } from './statements.ts';
 
 const time = z.iso.datetime();
 const usd = z.number();
@@ -130,3 +131,11 @@ export const benchmarkDetail = z.object({
   campaigns: z.array(campaignView).describe('What was registered, the newest first, at most 20.'),
 });
 export type BenchmarkDetail = z.output<typeof benchmarkDetail>;
+
+export const unknownBenchmark: ProblemType = {
+  slug: 'unknown-benchmark',
+  status: 404,
+  title: 'No benchmark for this app',
+  description:
+    'No benchmark was ever registered for an app of this slug. `nearest` lists similar slugs that have one; GET /api/bench lists all benchmarks.',
+};

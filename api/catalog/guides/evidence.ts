@@ -1,6 +1,6 @@
-// The evidence of a guide: what the benchmark of an app says, as an entry of its record.
-import type { Benchmark, MeasuredModel, Reading } from './benchmark.ts';
-import type { EvidenceEntry } from './record.ts';
+// Reads the benchmarks that a guide rests on, and summarises each as evidence.
+import { Problem } from '../../../lib/problem.ts';
+import type { EvidenceEntry } from './endpoints.ts';
 
 /** `models`: all of this installation, to say which were not measured. */
 export function evidenceOf(slug: string, reading: Reading, models: readonly string[]): EvidenceEntry {
@@ -64,4 +64,87 @@ export function bestValue(benchmark: Benchmark): (PricedModel & { cost_per_succe
 
 function compare(one: string, other: string): number {
   return one < other ? -1 : 1;
+}
+
+/** A share of runs that passed, with its interval. */
+export interface PassRate {
+  readonly passed: number;
+  readonly n: number;
+  readonly rate: number | null;
+  readonly interval: readonly [number, number] | null;
+}
+
+export interface MeasuredModel {
+  readonly model: string;
+  readonly runs: number;
+  /** Without runs in which the upstream was unavailable. */
+  readonly quality: PassRate;
+  readonly cost_per_run_usd: number | null;
+  readonly cost_per_success_usd: number | null;
+  /** `delivered` counts every run of the task. */
+  readonly by_task: readonly { readonly task: string; readonly quality: PassRate; readonly delivered: PassRate }[];
+}
+
+/** Two models by their quality on the same tasks. */
+export interface MeasuredPair {
+  readonly a: string;
+  readonly b: string;
+  /** The better one, where the benchmark decides it. */
+  readonly verdict: 'a' | 'b' | 'tie';
+  /** Of the pass rate of `a` less that of `b`. */
+  readonly interval: readonly [number, number] | null;
+}
+
+export interface Benchmark {
+  readonly slug: string;
+  readonly updated: string;
+  readonly page: string;
+  readonly data_url: string;
+  readonly tasks: readonly unknown[];
+  readonly models: readonly MeasuredModel[];
+  readonly pairs: readonly MeasuredPair[];
+}
+
+/** The benchmark of an app; undefined where there is none. @throws Problem while the store cannot be read */
+export type BenchmarkOf = (slug: string) => Promise<Benchmark | undefined>;
+
+/** `unreadable`: whether there is a benchmark is not known now. */
+export type Reading = Benchmark | 'none' | 'unreadable';
+
+interface Entry {
+  readonly at: number;
+  readonly reading: Promise<Reading>;
+}
+
+/** Reads benchmarks. Agents read many guides in a row, and a benchmark changes by the hour. */
+export class Benchmarks {
+  readonly #benchmarkOf: BenchmarkOf;
+  readonly #keepMs: number;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(benchmarkOf: BenchmarkOf, { keepMs = 5_000 }: { readonly keepMs?: number } = {}) {
+    this.#benchmarkOf = benchmarkOf;
+    this.#keepMs = keepMs;
+  }
+
+  async read(slug: string): Promise<Reading> {
+    const now = Date.now();
+    const kept = this.#entries.get(slug);
+    if (kept !== undefined && now - kept.at < this.#keepMs) return kept.reading;
+    const reading = this.#read(slug);
+    this.#entries.set(slug, { at: now, reading });
+    // A fault is not kept.
+    reading.catch(() => this.#entries.delete(slug));
+    return reading;
+  }
+
+  async #read(slug: string): Promise<Reading> {
+    try {
+      const benchmark = await this.#benchmarkOf(slug);
+      return benchmark?.models.some(({ runs }) => runs > 0) === true ? benchmark : 'none';
+    } catch (error) {
+      if (error instanceof Problem) return 'unreadable';
+      throw error;
+    }
+  }
 }

@@ -4,14 +4,18 @@ import type { Endpoint } from '../../http/index.ts';
 import type { Models } from '../../models/index.ts';
 import type { Tools } from '../../tools/index.ts';
 import { answerOf, type CheckedClaim } from './answer.ts';
-import { type BenchmarkOf, Benchmarks, type Reading } from './benchmark.ts';
-import { guideEndpoints, guidesPath } from './endpoints.ts';
-import { evidenceOf } from './evidence.ts';
-import { factsOf } from './facts.ts';
-import { readGuides, settleGuide } from './load.ts';
-import { type GuideEntry, type GuideRecord, license, method, methodZh } from './record.ts';
-import type { SourceGuide } from './source.ts';
-import { lineOf, type Step, stepOf } from './steps.ts';
+import { type BenchmarkOf, Benchmarks, evidenceOf, type Reading } from './evidence.ts';
+import {
+  guideEndpoints,
+  type GuideEntry,
+  type GuideRecord,
+  guidesPath,
+  license,
+  method,
+  methodZh,
+} from './endpoints.ts';
+import { factsOf, readGuides, settleGuide } from './load.ts';
+import { lineOf, type SourceGuide, type Step, stepOf } from './source.ts';
 
 export interface GuidesOptions {
   /** Like https://moorage.localhost, without a slash at the end. */

@@ -1,13 +1,12 @@
-// Reads the guides at start. A guide that is not valid, or whose calls no tool accepts, stops the start by name.
+// Reads the guides at startup. An invalid guide, or a call that its tool rejects, stops the process with an error that names it.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { Problem } from '../../../lib/problem.ts';
-import { type Tools, ToolReader } from '../../tools/index.ts';
-import { fill, fillAll, type Facts } from './facts.ts';
-import { guideSlugs } from './slugs.ts';
-import { type Call, sourceGuide, type SourceGuide } from './source.ts';
-import { isVariable } from './steps.ts';
+import { formatUsd, type Money } from '../../billing/index.ts';
+import type { Models } from '../../models/index.ts';
+import { ToolReader, type Tools } from '../../tools/index.ts';
+import { type Call, guideSlugs, isVariable, sourceGuide, type SourceGuide } from './source.ts';
 
 const folder = join(import.meta.dirname, '..', '..', '..', 'manifests', 'guides');
 
@@ -104,4 +103,58 @@ function checkArguments(
     if (!(error instanceof Problem)) throw error;
     throw new Error(`${at}: ${name}: ${error.message}`, { cause: error });
   }
+}
+
+export type Facts = ReadonlyMap<string, string>;
+
+export interface FactsOptions {
+  readonly baseUrl: string;
+  readonly freeQuota: Money;
+  readonly catalog: Models['catalog'];
+  readonly toolRegistry: Tools['toolRegistry'];
+}
+
+export function factsOf({ baseUrl, freeQuota, catalog, toolRegistry }: FactsOptions): Facts {
+  const byPrice = catalog.models.toSorted((one, other) => Number(weight(one) - weight(other)));
+  const free = byPrice.filter(({ tier }) => tier === 'free');
+  const prices = toolRegistry.tools.map(({ name, price }) => [`price_${name}`, `$${price}`] as const);
+  return new Map([
+    ['base_url', baseUrl],
+    ['free_quota', formatUsd(freeQuota)],
+    ['tools', String(toolRegistry.tools.length)],
+    ['default_model', catalog.preferred.id],
+    ['cheapest_free_model', (free[0] ?? catalog.preferred).id],
+    ['dearest_free_model', (free.at(-1) ?? catalog.preferred).id],
+    ['dearest_model', (byPrice.at(-1) ?? catalog.preferred).id],
+    ...prices,
+  ]);
+}
+
+/** What an answer of usual shape, three tokens in for one out, costs relative to others; only to order by. */
+function weight({ in_per_m, out_per_m }: Models['catalog']['models'][number]): bigint {
+  return in_per_m * 3n + out_per_m;
+}
+
+/** JSON begins with `{"`, so it is never taken for a fact. */
+const named = /\{([a-z][a-z_]{0,60})\}/g;
+
+/** The text with its facts. @throws Error for one that is not known */
+export function fill(text: string, facts: Facts): string {
+  return text.replaceAll(named, (_, name: string) => {
+    const fact = facts.get(name);
+    if (fact === undefined) throw new Error(`{${name}} is not a known fact; known are ${[...facts.keys()].join(', ')}`);
+    return fact;
+  });
+}
+
+/** A value of JSON with the facts in all of its texts. */
+export function fillAll<Value>(value: Value, facts: Facts): Value {
+  return filled(value, facts) as Value;
+}
+
+function filled(value: unknown, facts: Facts): unknown {
+  if (typeof value === 'string') return fill(value, facts);
+  if (Array.isArray(value)) return value.map((item: unknown) => filled(item, facts));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, filled(item, facts)]));
 }

@@ -1,7 +1,21 @@
-// A guide as it is written in manifests/guides: the text by hand, the calls as data, and what of it evidence has to
-// support.
+// The format of the guides in manifests/guides, and their steps as shell commands and MCP requests.
 import { z } from 'zod';
-import { guideSlugs } from './slugs.ts';
+
+export const guideSlugs = [
+  'compare-llm-cost-for-a-prompt',
+  'reliable-json-models-for-agents',
+  'translate-paper-pdf-without-breaking-equations',
+  'best-model-for-research-agent',
+  'generate-downloadable-pptx-with-mcp',
+  'free-llm-api-for-agents-no-signup',
+  'do-expensive-llms-perform-better',
+  'run-open-source-ai-apps-without-install',
+  'best-llm-for-academic-polishing',
+  'toolbox-for-your-agent-zero-install',
+  'transcribe-audio-url-via-mcp',
+] as const;
+
+export type GuideSlug = (typeof guideSlugs)[number];
 
 const text = z
   .string()
@@ -97,3 +111,59 @@ export const sourceGuide = z
     error: 'needs evidence: name the apps whose benchmark decides them',
   });
 export type SourceGuide = z.output<typeof sourceGuide>;
+
+/** A step in both languages, and what it runs. */
+export interface Step {
+  readonly say: string;
+  readonly say_zh: string;
+  /** A shell command, or the parameters of an MCP request; the same in every language. */
+  readonly command: string;
+}
+
+export function stepOf({ say, say_zh, call }: SourceStep, baseUrl: string): Step {
+  return { say, say_zh, command: commandOf(call, baseUrl) };
+}
+
+/** The line of a record. */
+export function lineOf({ say, command }: Step): string {
+  return `${say}: ${command}`;
+}
+
+/** How the call of an MCP tool begins; its parameters follow as JSON. */
+export const mcpCall = (baseUrl: string): string => `MCP tools/call at ${baseUrl}/mcp with `;
+
+function commandOf(call: Call, baseUrl: string): string {
+  if ('mcp' in call) return `${mcpCall(baseUrl)}${JSON.stringify({ name: call.mcp, arguments: call.arguments })}`;
+  if ('post' in call) {
+    // In double quotes, the shell fills the key in.
+    const key = call.key === true ? ' -H "Authorization: Bearer $ROUTER_KEY"' : '';
+    return `curl ${addressOf({ get: call.post }, baseUrl)}${key} -H 'content-type: application/json' -d ${quoted(JSON.stringify(call.json))}`;
+  }
+  const save = call.save === undefined ? '' : ` -o ${call.save}`;
+  return `curl${save} ${addressOf(call, baseUrl)}`;
+}
+
+const variable = /^\$[A-Z][A-Z_]{0,30}$/;
+
+/** Whether a value is filled in by who runs the step. */
+export function isVariable(value: unknown): boolean {
+  return typeof value === 'string' && variable.test(value);
+}
+
+function addressOf({ get, query = {} }: Extract<Call, { get: string }>, baseUrl: string): string {
+  if (isVariable(get)) return `"${get}"`;
+  const pairs = Object.entries(query).map(
+    ([name, value]) => `${name}=${isVariable(value) ? String(value) : encoded(String(value))}`,
+  );
+  const url = `${baseUrl}${get}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`;
+  return Object.values(query).some(isVariable) ? `"${url}"` : quoted(url);
+}
+
+/** Nothing that a shell reads in double quotes is left as it is. */
+function encoded(text: string): string {
+  return encodeURIComponent(text).replaceAll('!', '%21').replaceAll('%20', '+');
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}

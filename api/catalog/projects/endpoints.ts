@@ -4,11 +4,9 @@ import { catalogSlugs } from '../../../crds/catalog-slugs.ts';
 import { slugPattern } from '../../../crds/names.ts';
 import { conditionalJson, defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { nextLink, pageFields } from '../paging.ts';
-import { orders } from './orders.ts';
-import { unknownProject } from './problems.ts';
-import type { Projects } from './projects.ts';
+import { orders, type Projects } from './projects.ts';
+import { categories, projectDetail, projectList, unknownProject } from './views.ts';
 import { projectStates } from './records.ts';
-import { categories, projectDetail, projectList } from './views.ts';
 
 const listPath = '/api/projects';
 /** Short: an app becomes live at any time. */

@@ -1,8 +1,7 @@
-// What is recorded of the use of an app in the last day, week and month: calls, traffic, and what it took to serve them.
+// Reads how much an app was used in the last day, week and month: calls, traffic, CPU and memory.
+import { z } from 'zod';
 import type { Logger } from '../../../lib/log.ts';
-import { type Database, type LedgerHandle, moneyToNumber } from '../../billing/index.ts';
-import { type Calls, callsOf } from './calls.ts';
-import { type Traffic, trafficOf } from './traffic.ts';
+import { type Database, type LedgerHandle, money, moneyToNumber, type Statement } from '../../billing/index.ts';
 import type { Telemetry, TelemetryWindow, Window } from './views.ts';
 
 const hoursOf: Readonly<Record<Window, number>> = { '24h': 24, '7d': 168, '30d': 720 };
@@ -129,3 +128,86 @@ function unmeasured(reason: string): TelemetryWindow {
     unmeasured: { ...reasons, uptime: unknownUptime },
   };
 }
+
+const calls = z.object({
+  hours: z.number(),
+  requests: z.number(),
+  callers: z.number(),
+  latencies: z.array(z.number().nullable()).nullable(),
+  model_calls: z.number(),
+  model_cost: money,
+  model_costs_pending: z.number(),
+});
+/** Of one window. */
+export type Calls = z.output<typeof calls>;
+
+/**
+ * Of app $1 until $2 (default now), in windows of $3 hours that end then; by the index usage_app alone. The beginning of a
+ * window is no constant of the plan, so that it is planned once for each connection and its days are chosen when it runs.
+ * Percentiles need each latency, and costs may still come: sums by hour have neither.
+ */
+export const callsOf: Statement<Calls> = {
+  name: 'catalog-calls',
+  text: `select w.hours, u.*,
+      (select count(*)::int from catalog.caller c where c.app = $1 and c.last_at >= t.now - w.hours * interval '1 hour') as callers
+    from (select coalesce($2::timestamptz, clock_timestamp()) as now) t
+    cross join unnest($3::int[]) w (hours)
+    cross join lateral (
+      select count(*) filter (where kind = 'app')::int as requests,
+        percentile_disc(array[0.5, 0.95]) within group (order by latency_ms) filter (where kind = 'app') as latencies,
+        count(*) filter (where kind = 'v1')::int as model_calls,
+        coalesce(sum(cost) filter (where kind = 'v1'), 0)::text as model_cost,
+        count(*) filter (where kind = 'v1' and cost_source = 'pending')::int as model_costs_pending
+      from ledger.usage where app = $1 and kind <> 'visit' and at >= t.now - w.hours * interval '1 hour' and at <= t.now) u`,
+  row: calls,
+};
+
+const traffic = z.object({
+  hours: z.number(),
+  is_metered: z.boolean(),
+  is_computed: z.boolean(),
+  visits: z.coerce.number(),
+  answered: z.coerce.number(),
+  failed: z.coerce.number(),
+  cpu_seconds: z.coerce.number(),
+  memory_byte_seconds: z.coerce.number(),
+});
+/** Of one window. `is_metered`: a gateway has sent its access log; `is_computed`: an operator has reported. */
+export type Traffic = z.output<typeof traffic>;
+
+/**
+ * Requests that count for the error rate: uses by visitors and calls that were recorded, which an app has answered, and
+ * any of both that it answered with a server error.
+ */
+export const answeredWell = `((kind = 'visit' and class = 'use') or kind = 'app')`;
+export const answeredWrong = `(kind = 'visit' and class in ('failed', 'call') and status_class = 5)`;
+
+/** Whole days where the window has them, hours at its ends. A window of $3 hours begins with the hour it begins in. */
+export const trafficOf: Statement<Traffic> = {
+  name: 'catalog-traffic',
+  text: `with bounds as (
+      select h as hours, date_trunc('hour', $2::timestamptz - h * interval '1 hour', 'UTC') as since,
+        least(((date_trunc('hour', $2::timestamptz - h * interval '1 hour', 'UTC') at time zone 'utc') + interval '1 day' - interval '1 microsecond')::date,
+          ($2::timestamptz at time zone 'utc')::date) as first_day,
+        ($2::timestamptz at time zone 'utc')::date as today
+      from unnest($3::int[]) as h)
+    select b.hours, exists (select from metering.instance) as is_metered, exists (select from metering.compute_hour) as is_computed,
+      u.*, c.*
+    from bounds b
+    cross join lateral (
+      select coalesce(sum(uses) filter (where kind = 'visit' and class = 'use'), 0)::text as visits,
+        coalesce(sum(uses) filter (where ${answeredWell} or ${answeredWrong}), 0)::text as answered,
+        coalesce(sum(uses) filter (where ${answeredWrong}), 0)::text as failed
+      from (
+        select kind, class, status_class, uses from metering.day where app = $1 and day >= b.first_day and day < b.today
+        union all
+        select kind, class, status_class, uses from metering.hour
+          where app = $1 and hour >= b.since and hour < ledger.day_start(b.first_day)
+        union all
+        select kind, class, status_class, uses from metering.hour
+          where app = $1 and hour >= greatest(b.since, ledger.day_start(b.today)) and hour <= $2) s) u
+    cross join lateral (
+      select coalesce(sum(cpu_seconds), 0)::text as cpu_seconds, coalesce(sum(memory_byte_seconds), 0)::text as memory_byte_seconds
+      from metering.compute_hour where app = $1 and hour >= b.since and hour <= $2) c`,
+  row: traffic,
+};

@@ -1,8 +1,9 @@
-// The shapes of projects as JSON: an entry of the list, and the detail with telemetry and benchmark.
+// JSON schemas of projects, and the problem that their endpoints return.
 import { z } from 'zod';
 import { listing } from '../../../crds/hosted-app.ts';
+import type { ProblemType } from '../../../lib/problem.ts';
 import { idleView } from '../../apps/index.ts';
-import { benchmarkEntry } from '../bench/index.ts';
+import { benchmarkEntry } from '../bench/views.ts';
 import { projectStates } from './records.ts';
 
 export const categories = listing.shape.category.unwrap();
@@ -89,3 +90,11 @@ export const projectDetail = projectEntry.extend({
   benchmark_reason: z.string().nullable().describe('Why `benchmark` is null.'),
 });
 export type ProjectDetail = z.output<typeof projectDetail>;
+
+export const unknownProject: ProblemType = {
+  slug: 'unknown-project',
+  status: 404,
+  title: 'No such app',
+  description:
+    'No app of the catalog and no submitted app has this slug. `nearest` lists similar slugs; /api/projects lists all apps.',
+};

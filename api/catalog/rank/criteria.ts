@@ -1,6 +1,7 @@
-// The criteria by which apps are ranked, and the published formula of each.
-import { visitDays, visitLimitMs } from '../bench/index.ts';
-import { absenceDays, followedDays, stayDays } from './callers.ts';
+// The criteria that apps are ranked by: their published formulas, the weights of a caller, and the JSON schemas.
+import { z } from 'zod';
+import { visitDays, visitLimitMs } from '../bench/store.ts';
+import { absenceDays, followedDays, stayDays } from './retention.ts';
 import { leastDays, leastRequests, steadyDays } from './stability.ts';
 
 export const criteria = ['onboarding', 'quality', 'cost', 'stability', 'retention'] as const;
@@ -90,3 +91,88 @@ export function formulasText(): string {
     )
     .join('\n');
 }
+
+export type Weights = Partial<Record<Criterion, number>>;
+
+const shape = /^([a-z]{1,20}):(\d{1,3}(?:\.\d{1,3})?)$/;
+
+/** Query parameter `weights`. Each criterion once, at least one above 0. */
+export const weightsField = z
+  .string()
+  .max(200)
+  .transform((text, context): Weights => {
+    const weights: Weights = {};
+    for (const part of text.split(',')) {
+      const [, name = '', weight = ''] = shape.exec(part.trim()) ?? [];
+      const criterion = criteria.find((one) => one === name);
+      if (criterion === undefined)
+        return refused(context, `has ${JSON.stringify(part.slice(0, 40))}, which is no criterion with a weight`);
+      if (criterion in weights) return refused(context, `names ${criterion} twice`);
+      weights[criterion] = Number(weight);
+    }
+    return Object.values(weights).some((weight) => weight > 0) ? weights : refused(context, 'has no weight above 0');
+  })
+  .describe(
+    `Weights of the total score, such as quality:2,cost:1. Criteria: ${criteria.join(', ')}; weights from 0 to 999 with up to three decimal places. Without it there is no total score.`,
+  );
+
+function refused(context: z.RefinementCtx<string>, message: string): never {
+  context.addIssue({ code: 'custom', message });
+  return z.NEVER;
+}
+
+export const score = z.object({
+  value: z.number().min(0).max(1).nullable().describe('From 0 to 1, higher is better; null where it is not measured.'),
+  interval: z.tuple([z.number(), z.number()]).nullable().describe('95 % interval, where the formula has one.'),
+  n: z.int().describe('How many observations it is made of.'),
+  detail: z
+    .object({
+      requests: z.int().describe('Requests of a visitor until the answer, the page included.'),
+      seconds: z
+        .object({ p50: z.number().nullable(), p95: z.number().nullable() })
+        .describe('Until the useful answer; null without one.'),
+    })
+    .nullable()
+    .describe('Of onboarding, what a first visit takes; null for other scores and where nothing is measured.'),
+  formula: z.string().describe('URL of the formula.'),
+  reason: z.string().nullable().describe('Why the value is null.'),
+});
+export type Score = z.output<typeof score>;
+
+export const rankedApp = z.object({
+  slug: z.string(),
+  title: z.string(),
+  score: z
+    .number()
+    .nullable()
+    .describe(
+      'Total by the weights that were sent; null without weights, and where one falls on a value that is null.',
+    ),
+  score_reason: z.string().nullable().describe('Why the score is null.'),
+  scores: z.object({ onboarding: score, quality: score, cost: score, stability: score, retention: score }),
+  page: z.string().describe('URL of the page of the app.'),
+  machine_readable: z.string().describe('URL of the app as JSON.'),
+});
+export type RankedApp = z.output<typeof rankedApp>;
+
+export const rankList = z.object({
+  weights: z.partialRecord(z.enum(criteria), z.number()).nullable().describe('The weights that were sent.'),
+  formulas: z.string().describe('URL of the formulas.'),
+  apps: z.array(rankedApp).describe('The highest score first; without weights by title.'),
+  total: z.int().describe('Number of apps on all pages.'),
+  next: z.string().nullable().describe('URL of the next page; null on the last one.'),
+});
+export type RankList = z.output<typeof rankList>;
+
+export const formulaList = z.object({
+  formulas: z.array(
+    z.object({
+      id: z.enum([...criteria, 'score']),
+      title: z.string(),
+      formula: z.string(),
+      data: z.string().describe('What it is computed from.'),
+      interval: z.string().describe('How the interval is made.'),
+      null_when: z.string().describe('When there is no value.'),
+    }),
+  ),
+});

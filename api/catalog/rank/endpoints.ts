@@ -2,10 +2,8 @@
 import { z } from 'zod';
 import { conditionalJson, conditionalResponse, defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { nextLink, pageFields } from '../paging.ts';
-import { formulas, formulasText } from './criteria.ts';
+import { formulaList, formulas, formulasText, rankList, type Weights, weightsField } from './criteria.ts';
 import type { Ranking } from './ranking.ts';
-import { formulaList, rankList } from './views.ts';
-import { type Weights, weightsField } from './weights.ts';
 
 const freshSeconds = 60;
 const plainText = 'text/plain';

@@ -1,13 +1,13 @@
 // The ranking: values of all criteria from recorded data, and a total by the weights that the caller sent.
 import type { Money } from '../../billing/index.ts';
 import { type Page, pageOf, type SortKey } from '../paging.ts';
-import type { Projects, ProjectRecord } from '../projects/index.ts';
-import { criteria, type Criterion } from './criteria.ts';
+import type { Projects } from '../projects/projects.ts';
+import type { ProjectRecord } from '../projects/records.ts';
+import { criteria, type Criterion, type RankedApp, type Score, type Weights } from './criteria.ts';
 import type { Retention, Retentions } from './retention.ts';
 import type { Stabilities, Stability } from './stability.ts';
-import type { RankedApp, Score } from './views.ts';
-import type { BenchmarkFigures, Rate, VisitFigures } from '../bench/index.ts';
-import type { Weights } from './weights.ts';
+import type { BenchmarkFigures, VisitFigures } from '../bench/bench.ts';
+import type { Rate } from '../bench/views.ts';
 
 export type Benchmarks = ReadonlyMap<string, BenchmarkFigures>;
 

@@ -1,8 +1,8 @@
 // How many requests each app answers without a server error: read now and then from the sums by day, kept in memory.
 import { z } from 'zod';
 import type { Database, LedgerHandle, Statement } from '../../billing/index.ts';
-import { type Interval, wilsonInterval } from '../bench/index.ts';
-import { answeredWell, answeredWrong } from '../projects/index.ts';
+import { type Interval, wilsonInterval } from '../bench/statistics.ts';
+import { answeredWell, answeredWrong } from '../projects/telemetry.ts';
 
 /** For how many whole days, today aside. */
 export const steadyDays = 30;

@@ -4,10 +4,15 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
-import { benjaminiHochberg } from '../../../api/catalog/bench/statistics/false-discovery.ts';
-import { clusteredError, pairedDifference, type TaskPair } from '../../../api/catalog/bench/statistics/paired.ts';
-import { criticalT, twoSidedP } from '../../../api/catalog/bench/statistics/student.ts';
-import { wilsonInterval } from '../../../api/catalog/bench/statistics/wilson.ts';
+import {
+  benjaminiHochberg,
+  clusteredError,
+  criticalT,
+  pairedDifference,
+  type TaskPair,
+  twoSidedP,
+  wilsonInterval,
+} from '../../../api/catalog/bench/statistics.ts';
 import { runStatsmodels } from '../../support/bench/statsmodels.ts';
 import { migratedDatabase } from '../../support/ledger/snapshot.ts';
 

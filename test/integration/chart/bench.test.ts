@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { readArguments } from '../../../api/catalog/bench/run/options.ts';
-import { loadBenchmarks } from '../../../api/catalog/bench/tasks/load.ts';
+import { readArguments } from '../../../api/catalog/bench/run/command-line.ts';
+import { loadBenchmarks } from '../../../api/catalog/bench/tasks/task.ts';
 import { named, ofKind, render, required } from '../../support/chart.ts';
 
 const scheduled = {

@@ -8,8 +8,8 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { readGuides } from '../../../api/catalog/guides/load.ts';
-import { guideRecord } from '../../../api/catalog/guides/record.ts';
-import { guideSlugs, type GuideSlug } from '../../../api/catalog/guides/slugs.ts';
+import { guideRecord } from '../../../api/catalog/guides/endpoints.ts';
+import { type GuideSlug, guideSlugs } from '../../../api/catalog/guides/source.ts';
 import { startGuideSite, type GuideSite } from '../../support/catalog/guides.ts';
 
 const sources = new Map(readGuides().map((guide) => [guide.slug, guide]));

@@ -2,9 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { z } from 'zod';
-import type { Grader } from '../../../api/catalog/bench/tasks/task.ts';
-import { instanceOf, type Seeds } from '../../../api/catalog/bench/tasks/instance.ts';
-import type { BenchmarkManifest } from '../../../api/catalog/bench/tasks/task.ts';
+import { type BenchmarkManifest, type Grader, instanceOf, type Seeds } from '../../../api/catalog/bench/tasks/task.ts';
 import type { Values } from '../../../api/catalog/bench/tasks/template.ts';
 
 export interface TestServer {

@@ -1,5 +1,5 @@
 // Benchmarks as a test of guides needs them: two models and their results.
-import type { Benchmark, MeasuredModel, PassRate } from '../../../api/catalog/guides/benchmark.ts';
+import type { Benchmark, MeasuredModel, PassRate } from '../../../api/catalog/guides/evidence.ts';
 
 const rate = (passed: number, n: number, interval: readonly [number, number] | null = null): PassRate => ({
   passed,

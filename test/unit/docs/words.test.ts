@@ -67,7 +67,7 @@ const rules: readonly Rule[] = [
     except: {
       ...glossary,
       'api/tools/svg/png.ts': 'the font Courier',
-      'api/catalog/guides/slugs.ts': 'the interface names a guide so',
+      'api/catalog/guides/source.ts': 'the interface names a guide so',
       'manifests/guides/toolbox-for-your-agent-zero-install.yaml': 'the interface names a guide so',
       'test/unit/api/catalog/guides/': 'the interface names a guide so',
       'test/integration/guides/': 'the interface names a guide so',

@@ -1,10 +1,10 @@
-// Sends a prompt to a hosted app over HTTP, step by step as its transport says, and takes the answer out.
+// Sends a prompt to a hosted app over HTTP, reads the answer, and classifies why a run failed.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Dispatcher, request } from 'undici';
-import { jsonOf, valueAt } from '../tasks/pointer.ts';
+import { Agent, type Dispatcher, request } from 'undici';
+import type { Grade } from '../grade.ts';
+import type { ErrorClass } from '../statements.ts';
 import type { Step } from '../tasks/task.ts';
-import { render, renderText, type Values } from '../tasks/template.ts';
-import { type AppAddress, connect, hostHeader, unreachable } from './reach.ts';
+import { jsonOf, render, renderText, valueAt, type Values } from '../tasks/template.ts';
 
 export interface AppQuestion extends AppAddress {
   readonly steps: readonly Step[];
@@ -127,4 +127,101 @@ function failureOf(error: unknown, signal: AbortSignal, timeoutMs: number): AppF
   if (error instanceof AppFault) return error.failure;
   if (signal.aborted) return { kind: 'timeout', detail: `no whole answer within ${timeoutMs / 1_000} s` };
   return { kind: 'unreachable', detail: unreachable(error) };
+}
+
+export interface Classification {
+  readonly passed: boolean;
+  readonly score: number;
+  readonly error: ErrorClass | undefined;
+  readonly detail: string | undefined;
+}
+
+/** Classes by how the last model call ended, as api/models/v1 notes it. */
+const ofCall: Readonly<Record<string, ErrorClass>> = {
+  unreachable: 'outage',
+  busy: 'outage',
+  credit: 'outage',
+  key: 'outage',
+  model: 'outage',
+  broken: 'outage',
+  interrupted: 'outage',
+  unsent: 'outage',
+  limit: 'limit',
+  request: 'refused',
+  malformed: 'malformed',
+  timeout: 'timeout',
+  cancelled: 'timeout',
+};
+
+/** What statuses of a gateway mean as long as the app has called no model: it did not wake up or was not there. */
+const asleep: ReadonlySet<number> = new Set([502, 503, 504]);
+
+/** `calls`: how the model calls of the run ended, the first one first; null for one in progress. */
+export function classify(reply: AppReply, grade: Grade | undefined, calls: readonly (string | null)[]): Classification {
+  if (grade !== undefined && grade.error === undefined)
+    return { passed: true, score: 1, error: undefined, detail: undefined };
+  const called = ofLastCall(calls);
+  if (called !== undefined) return failed(called.error, `the last model call ended with: ${called.outcome}`);
+  if (reply.failure !== undefined) return failed(ofReply(reply.failure, calls.length), reply.failure.detail);
+  return notPassed(grade);
+}
+
+function ofLastCall(calls: readonly (string | null)[]): { outcome: string; error: ErrorClass } | undefined {
+  const outcome = calls.at(-1) ?? '';
+  const error = Object.hasOwn(ofCall, outcome) ? ofCall[outcome] : undefined;
+  return error === undefined ? undefined : { outcome, error };
+}
+
+/** An answer that did not pass. */
+function notPassed({ score, error = 'grader', detail }: Grade = { score: 0 }): Classification {
+  return { passed: false, score, error, detail: detail?.slice(0, 500) };
+}
+
+function ofReply(failure: AppFailure, calls: number): ErrorClass {
+  switch (failure.kind) {
+    case 'timeout':
+      return 'timeout';
+    case 'unreadable':
+      return 'malformed';
+    case 'unreachable':
+      return calls === 0 ? 'wake' : 'app-5xx';
+    case 'status':
+      return ofStatus(failure.status, calls);
+  }
+}
+
+function ofStatus(status: number, calls: number): ErrorClass {
+  if (status === 429) return 'limit';
+  if (status < 500) return 'refused';
+  return calls === 0 && asleep.has(status) ? 'wake' : 'app-5xx';
+}
+
+function failed(error: ErrorClass, detail: string): Classification {
+  return { passed: false, score: 0, error, detail: detail.slice(0, 500) };
+}
+
+/** Where an app answers. */
+export interface AppAddress {
+  /** Like https://chat.moorage.localhost, without a slash at the end. */
+  readonly url: string;
+  /** The app's own host name, where the URL is that of a gateway. */
+  readonly host?: string | undefined;
+}
+
+/** Connections of one visitor. Who may vouch for the name of a gateway inside the cluster is not what is measured. */
+export function connect({ host }: AppAddress): Agent {
+  return new Agent(host === undefined ? {} : { connect: { servername: host, rejectUnauthorized: false } });
+}
+
+/** The header that names the app at a gateway. */
+export function hostHeader({ url, host }: AppAddress): { host?: string } {
+  if (host === undefined) return {};
+  const { port } = new URL(url);
+  return { host: port === '' ? host : `${host}:${port}` };
+}
+
+/** What went wrong below HTTP, in the words of the system. */
+export function unreachable(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return `the app could not be reached: ${cause instanceof Error ? cause.message : String(cause)}`;
 }

@@ -8,11 +8,10 @@ import { type App, hostedApps } from '../../../apps/index.ts';
 import { openLedger } from '../../../billing/index.ts';
 import { readCatalog, readModelSettings } from '../../../models/index.ts';
 import { readToolSettings, startWorkers } from '../../../tools/index.ts';
-import { sandbox } from '../grade/sandbox.ts';
-import { BenchWriter, type Release } from '../store/writing.ts';
-import { loadBenchmarks } from '../tasks/load.ts';
-import { readArguments } from './options.ts';
-import { endings, reportTo, reportVisitTo } from './report.ts';
+import { sandbox } from '../grade.ts';
+import { BenchWriter, type Release } from '../store.ts';
+import { loadBenchmarks } from '../tasks/task.ts';
+import { endings, readArguments, reportTo, reportVisitTo } from './command-line.ts';
 import { runCampaign } from './runner.ts';
 import { makeVisits } from './visit.ts';
 

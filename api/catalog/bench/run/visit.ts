@@ -1,12 +1,10 @@
 // One first visit of an app: its page, then a question that every model can answer, as somebody who was never there.
 import { request } from 'undici';
-import { grade } from '../grade/grade.ts';
+import { grade } from '../grade.ts';
 import type { Database } from '../../../billing/index.ts';
-import { isMeasured, type Visit, visitLimitMs, writeVisit } from '../store/visits.ts';
-import type { Release } from '../store/writing.ts';
+import { isMeasured, type Release, type Visit, visitLimitMs, writeVisit } from '../store.ts';
 import type { BenchmarkManifest } from '../tasks/task.ts';
-import { askApp } from './ask-app.ts';
-import { type AppAddress, connect, hostHeader, unreachable } from './reach.ts';
+import { type AppAddress, askApp, connect, hostHeader, unreachable } from './ask-app.ts';
 
 const question = 'What is 2 + 2? Answer with the number alone.';
 const grader = { kind: 'number', value: 4, tolerance: 0 } as const;

@@ -1,4 +1,5 @@
-// Templates: {{name}} in the strings of a document is replaced by a value.
+// Fills templates, reads values from JSON by pointer, and hashes JSON documents.
+import { createHash } from 'node:crypto';
 
 export type Values = Readonly<Record<string, unknown>>;
 
@@ -28,4 +29,44 @@ function valueOf(name: string, values: Values): unknown {
   if (!Object.hasOwn(values, name))
     throw new Error(`the template names {{${name}}}; there are: ${Object.keys(values).sort().join(', ')}`);
   return values[name];
+}
+
+/** The value, or undefined where there is none. */
+export function valueAt(document: unknown, pointer: string): unknown {
+  const [outer = '', inner] = pointer.split('#');
+  const found = partAt(document, outer);
+  if (inner === undefined || typeof found !== 'string') return inner === undefined ? found : undefined;
+  return partAt(jsonOf(found), inner);
+}
+
+function partAt(document: unknown, pointer: string): unknown {
+  let part = document;
+  for (const escaped of pointer.split('/').slice(1)) {
+    const name = escaped.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof part !== 'object' || part === null || !Object.hasOwn(part, name)) return undefined;
+    part = (part as Record<string, unknown>)[name];
+  }
+  return part;
+}
+
+/** The value of JSON text, or undefined where it is none. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** JSON with the members of each object in the order of their names. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([one], [other]) => (one < other ? -1 : 1)))
+      : part,
+  );
+}
+
+export function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }

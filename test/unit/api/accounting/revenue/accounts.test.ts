@@ -6,7 +6,7 @@ import { authorshipOf } from '../../../../../api/apps/authors.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../../../api/billing/prices/price-list.ts';
-import { readReport } from '../../../../../api/catalog/projects/stars/forges.ts';
+import { readReport } from '../../../../../api/catalog/projects/forges.ts';
 import { adjust, listFrozen, unfreeze } from '../../../../../api/accounting/revenue/corrections.ts';
 import { bindAuthor, noteAuthors, postDayOf } from '../../../../../api/accounting/revenue/shares.ts';
 import { hashOfKey, newAuthorKey } from '../../../../../lib/author-key.ts';

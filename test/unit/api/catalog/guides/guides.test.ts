@@ -1,10 +1,10 @@
 // Guides with their evidence: nothing measured, measured, contradicted, and not to be read.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import type { BenchmarkOf } from '../../../../../api/catalog/guides/benchmark.ts';
+import type { BenchmarkOf } from '../../../../../api/catalog/guides/evidence.ts';
 import { type Guides, startGuides } from '../../../../../api/catalog/guides/guides.ts';
 import { readGuides } from '../../../../../api/catalog/guides/load.ts';
-import { guideRecord } from '../../../../../api/catalog/guides/record.ts';
+import { guideRecord } from '../../../../../api/catalog/guides/endpoints.ts';
 import type { SourceGuide } from '../../../../../api/catalog/guides/source.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { ledgerUnavailable } from '../../../../../api/billing/problems.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'vitest';
 import { readGuides } from '../../../../../api/catalog/guides/load.ts';
-import { guideSlugs } from '../../../../../api/catalog/guides/slugs.ts';
+import { guideSlugs } from '../../../../../api/catalog/guides/source.ts';
 
 const own = join(import.meta.dirname, '../../../../../manifests/guides');
 const file = 'best-model-for-research-agent.yaml';

@@ -1,11 +1,11 @@
-// Telemetry of an app, from uses in the ledger: what is in a window, exact costs, and why something is null.
+// Telemetry of an app: the windows, exact costs, and the reason for each null.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
 import { readTelemetry, telemetryReader } from '../../../../../api/catalog/projects/telemetry.ts';
 import { type Telemetry, telemetry as schema } from '../../../../../api/catalog/projects/views.ts';
-import { Callers } from '../../../../../api/catalog/rank/callers.ts';
+import { Callers } from '../../../../../api/catalog/rank/retention.ts';
 import { silent } from '../../../../support/api/sample.ts';
 import { addUses, callsOf, type Use } from '../../../../support/catalog/uses.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';

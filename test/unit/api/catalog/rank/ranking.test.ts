@@ -2,16 +2,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
-import type { CatalogApp } from '../../../../../api/catalog/projects/manifests.ts';
+import type { CatalogApp } from '../../../../../api/catalog/projects/records.ts';
 import { Projects } from '../../../../../api/catalog/projects/projects.ts';
-import { StarCounts } from '../../../../../api/catalog/projects/stars/star-counts.ts';
-import type { BenchmarkFigures, VisitFigures } from '../../../../../api/catalog/bench/index.ts';
-import { criteria, formulas } from '../../../../../api/catalog/rank/criteria.ts';
+import { StarCounts } from '../../../../../api/catalog/projects/stars.ts';
+import type { BenchmarkFigures, VisitFigures } from '../../../../../api/catalog/bench/bench.ts';
+import {
+  criteria,
+  formulaList,
+  formulas,
+  type RankedApp,
+  rankList,
+  type RankList,
+} from '../../../../../api/catalog/rank/criteria.ts';
 import { rankEndpoints } from '../../../../../api/catalog/rank/endpoints.ts';
 import { Ranking } from '../../../../../api/catalog/rank/ranking.ts';
 import { Retentions } from '../../../../../api/catalog/rank/retention.ts';
 import { Stabilities } from '../../../../../api/catalog/rank/stability.ts';
-import { formulaList, rankList, type RankedApp, type RankList } from '../../../../../api/catalog/rank/views.ts';
 import { listing } from '../../../../../crds/hosted-app.ts';
 import { appOf } from '../../../../support/api/http-app.ts';
 import { baseUrl, sampleApp, site } from '../../../../support/api/sample.ts';

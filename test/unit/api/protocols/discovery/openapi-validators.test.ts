@@ -7,7 +7,7 @@ import { Registry } from 'prom-client';
 import { test } from 'vitest';
 import { readAppSettings } from '../../../../../api/apps/config.ts';
 import { createApi } from '../../../../../api/create-api.ts';
-import { guideSlugs } from '../../../../../api/catalog/guides/slugs.ts';
+import { guideSlugs } from '../../../../../api/catalog/guides/source.ts';
 import { openApi } from '../../../../../api/protocols/discovery/openapi.ts';
 import { readModelSettings } from '../../../../../api/models/config.ts';
 import { submitEndpoints } from '../../../../../api/apps/submit/endpoints.ts';

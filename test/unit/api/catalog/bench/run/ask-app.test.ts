@@ -1,7 +1,7 @@
-// Asking an app by steps: values go into requests, captured ones into later steps, and every failure is a result.
+// Asking an app in steps: values are filled into requests, captures reach later steps, every failure is a result with a class.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { askApp } from '../../../../../../api/catalog/bench/run/ask-app.ts';
+import { type AppFailure, askApp, classify } from '../../../../../../api/catalog/bench/run/ask-app.ts';
 import type { Step } from '../../../../../../api/catalog/bench/tasks/task.ts';
 import { serve } from '../../../../../support/bench/lab.ts';
 
@@ -65,4 +65,47 @@ test('what goes wrong is a result of its own kind', async () => {
   assert.equal(((await kind('/busy', { repeat })) as { kind: string }).kind, 'timeout');
   await app.close();
   assert.equal(((await kind('/gone')) as { kind: string }).kind, 'unreachable');
+});
+
+const failure = (what: AppFailure, calls: (string | null)[] = []): unknown =>
+  classify({ latencyMs: 1, failure: what }, undefined, calls).error;
+const status = (code: number, calls: (string | null)[] = []): unknown =>
+  failure({ kind: 'status', status: code, detail: 'x' }, calls);
+const answered = { latencyMs: 1, answer: 'a' };
+
+test('an answer that passes is a pass, whatever went wrong on the way', () => {
+  assert.deepEqual(classify(answered, { score: 1 }, ['broken', 'answered']), {
+    passed: true,
+    score: 1,
+    error: undefined,
+    detail: undefined,
+  });
+});
+
+test('an outage is one also where the app shows it as an answer', () => {
+  const wrong = { score: 0, error: 'wrong' } as const;
+  for (const call of ['unreachable', 'busy', 'credit', 'key', 'model', 'broken', 'interrupted', 'unsent'])
+    assert.equal(classify(answered, wrong, [call]).error, 'outage', call);
+  assert.equal(classify(answered, wrong, ['busy', 'answered']).error, 'wrong');
+  assert.equal(classify(answered, wrong, ['limit']).error, 'limit');
+  assert.equal(classify(answered, wrong, ['request']).error, 'refused');
+  assert.equal(status(502, ['malformed']), 'malformed');
+  assert.equal(status(504, ['timeout']), 'timeout');
+});
+
+test('what the app does without a failed model call is its own', () => {
+  assert.equal(status(503), 'wake');
+  assert.equal(status(503, ['answered']), 'app-5xx');
+  assert.equal(status(500), 'app-5xx');
+  assert.equal(status(401), 'refused');
+  assert.equal(status(429), 'limit');
+  assert.equal(failure({ kind: 'unreachable', detail: 'x' }), 'wake');
+  assert.equal(failure({ kind: 'unreachable', detail: 'x' }, ['answered']), 'app-5xx');
+  assert.equal(failure({ kind: 'timeout', detail: 'x' }, [null]), 'timeout');
+  assert.equal(failure({ kind: 'unreadable', detail: 'x' }, ['answered']), 'malformed');
+});
+
+test('a grader that fails is no fault of the answer, and details are bounded', () => {
+  const seen = classify(answered, { score: 0, error: 'grader', detail: 'x'.repeat(900) }, ['answered']);
+  assert.deepEqual([seen.error, seen.detail?.length], ['grader', 500]);
 });

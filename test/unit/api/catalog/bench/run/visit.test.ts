@@ -4,12 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Database } from '../../../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
-import { readVisitFigures } from '../../../../../../api/catalog/bench/figures.ts';
-import { prepareCampaign } from '../../../../../../api/catalog/bench/run/campaign.ts';
+import { readVisitFigures } from '../../../../../../api/catalog/bench/bench.ts';
+import { prepareCampaign } from '../../../../../../api/catalog/bench/run/runner.ts';
 import { makeVisits, visitApp } from '../../../../../../api/catalog/bench/run/visit.ts';
-import { writeVisit } from '../../../../../../api/catalog/bench/store/visits.ts';
-import { BenchWriter } from '../../../../../../api/catalog/bench/store/writing.ts';
-import { loadBenchmarks } from '../../../../../../api/catalog/bench/tasks/load.ts';
+import { BenchWriter, writeVisit } from '../../../../../../api/catalog/bench/store.ts';
+import { loadBenchmarks } from '../../../../../../api/catalog/bench/tasks/task.ts';
 import { serve } from '../../../../../support/bench/lab.ts';
 import { migratedDatabase } from '../../../../../support/ledger/snapshot.ts';
 

@@ -4,14 +4,14 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { canonicalJson } from '../../../../../../api/catalog/bench/tasks/canonical.ts';
-import { generatorNames, generators } from '../../../../../../api/catalog/bench/tasks/generators/index.ts';
-import { inWords } from '../../../../../../api/catalog/bench/tasks/generators/number-words.ts';
-import { instanceOf } from '../../../../../../api/catalog/bench/tasks/instance.ts';
-import { benchFolder, loadBenchmarks } from '../../../../../../api/catalog/bench/tasks/load.ts';
-import { valueAt } from '../../../../../../api/catalog/bench/tasks/pointer.ts';
-import { randomFrom } from '../../../../../../api/catalog/bench/tasks/random.ts';
-import { render, renderText } from '../../../../../../api/catalog/bench/tasks/template.ts';
+import { canonicalJson, render, renderText, valueAt } from '../../../../../../api/catalog/bench/tasks/template.ts';
+import {
+  generatorNames,
+  generators,
+  inWords,
+  randomFrom,
+} from '../../../../../../api/catalog/bench/tasks/generators.ts';
+import { benchFolder, instanceOf, loadBenchmarks } from '../../../../../../api/catalog/bench/tasks/task.ts';
 
 const seeds = { seed: 'one', heldBack: 'two' };
 

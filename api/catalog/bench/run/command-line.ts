@@ -1,0 +1,102 @@
+// Reads the command line of `npm run bench:models`, and prints its progress.
+import type { Writable } from 'node:stream';
+import { readCommandLine, UsageError, wholeNumber } from '../../../../lib/command-line.ts';
+import type { Visit } from '../store.ts';
+import type { CampaignEnd, RunnerEvent } from './runner.ts';
+
+export interface BenchArguments {
+  readonly app: string;
+  readonly models: readonly string[];
+  readonly runs: number;
+  /** First visits before them. */
+  readonly visits: number;
+  readonly seed: string | undefined;
+  readonly url: string | undefined;
+  readonly gateway: string | undefined;
+}
+
+export const usage = `usage: npm run bench:models -- --app SLUG --models ID,ID,… --runs N [--visits N] [--seed TEXT] [--url URL] [--gateway URL]
+
+  --app SLUG       the hosted app, which has a folder in manifests/bench
+  --models IDS     models from GET /api/models, separated by commas
+  --runs N         runs of each model on each task
+  --visits N       first visits before that, with the app's own model (default 5)
+  --seed TEXT      makes the instances of the tasks (default: a random one)
+  --url URL        where the app answers (default: its URL in the cluster)
+  --gateway URL    the gateway inside the cluster, through which that URL is reached
+
+All runs are registered before the first one starts. Started again with the same arguments, it goes on with what has
+not finished. The database, the router and the models are read from the environment, as the API reads them.`;
+
+const options = {
+  app: { type: 'string' },
+  models: { type: 'string' },
+  runs: { type: 'string' },
+  visits: { type: 'string', default: '5' },
+  seed: { type: 'string' },
+  url: { type: 'string' },
+  gateway: { type: 'string' },
+} as const;
+
+export function readArguments(args?: readonly string[]): BenchArguments {
+  return readCommandLine(
+    { usage, options },
+    ({ values }) => ({
+      app: required('--app', values.app),
+      models: required('--models', values.models)
+        .split(',')
+        .map((model) => model.trim())
+        .filter((model) => model !== ''),
+      runs: wholeNumber('--runs', required('--runs', values.runs), { maximum: 1_000 }),
+      visits: wholeNumber('--visits', values.visits, { minimum: 0, maximum: 1_000 }),
+      seed: values.seed,
+      url: originOf('--url', values.url),
+      gateway: originOf('--gateway', values.gateway),
+    }),
+    args,
+  );
+}
+
+function required(option: string, value: string | undefined): string {
+  if (value === undefined || value === '') throw new UsageError(`${option} is missing`);
+  return value;
+}
+
+function originOf(option: string, text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  if (!URL.canParse(text) || !/^https?:/.test(text))
+    throw new UsageError(`${option} must be an http(s) URL, not "${text}"`);
+  return text.replace(/\/+$/, '');
+}
+
+/** What is said at the end. */
+export const endings: Readonly<Record<CampaignEnd, string>> = {
+  finished: 'All runs have finished.',
+  stopped: 'Stopped. Start it again with the same arguments to go on.',
+  limit:
+    'A limit refuses further model calls: the daily budget of the app or the daily limit of the platform. Start it again with the same arguments once it has reset, at 00:00 UTC.',
+  taken: 'Another process has taken this campaign over.',
+  busy: 'Another benchmark uses this app. Try again when it has finished.',
+};
+
+export function reportVisitTo(output: Writable): (visit: Visit) => void {
+  return ({ steps, latencyMs, detail }) => {
+    output.write(`first visit: ${detail ?? 'a useful answer'} (${steps} requests, ${latencyMs} ms)\n`);
+  };
+}
+
+export function reportTo(output: Writable): (event: RunnerEvent) => void {
+  return (event) => {
+    output.write(`${event.kind === 'begun' ? beginning(event) : line(event)}\n`);
+  };
+}
+
+function beginning({ campaign: { id, seeds, resumed, interrupted } }: Extract<RunnerEvent, { kind: 'begun' }>): string {
+  const before = resumed ? `goes on; ${interrupted} interrupted` : 'registered';
+  return `campaign ${id} ${before}, seed ${seeds.seed}`;
+}
+
+function line({ run, result }: Extract<RunnerEvent, { kind: 'run' }>): string {
+  const how = result.passed ? 'passed' : `${result.error ?? 'failed'}: ${result.detail ?? ''}`;
+  return `${run.model} ${run.task} ${run.number}: ${how} (${Math.round(result.latencyMs)} ms)`;
+}

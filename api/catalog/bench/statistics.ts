@@ -1,0 +1,227 @@
+// Statistics of benchmarks: intervals of pass rates, paired differences between models, and costs.
+import { type Money, picoDollars } from '../../billing/index.ts';
+
+/** The bounds of an interval. */
+export type Interval = readonly [low: number, high: number];
+
+/** The 97.5th percentile of the normal distribution: half the width of a 95 % interval, in standard errors. */
+export const normalQuantile = 1.959963984540054;
+
+/** The 95 % interval of `passed` in `n` runs; undefined without a run. */
+export function wilsonInterval(passed: number, n: number): Interval | undefined {
+  if (n === 0) return undefined;
+  const rate = passed / n;
+  const square = normalQuantile ** 2 / n;
+  const middle = (rate + square / 2) / (1 + square);
+  const half = (normalQuantile * Math.sqrt((rate * (1 - rate)) / n + square / (4 * n))) / (1 + square);
+  // At the ends the bound is exact, whatever the arithmetic leaves of it.
+  return [passed === 0 ? 0 : Math.max(0, middle - half), passed === n ? 1 : Math.min(1, middle + half)];
+}
+
+/** Passes of one model on one task. */
+export interface Passes {
+  readonly passed: number;
+  readonly n: number;
+}
+
+/** One task that both models ran. */
+export interface TaskPair {
+  readonly a: Passes;
+  readonly b: Passes;
+}
+
+export interface Difference {
+  /** Mean over the tasks of the rate of a less that of b. */
+  readonly difference: number;
+  readonly tasks: number;
+  /** Undefined for less than two tasks: nothing shows then how much tasks differ. */
+  readonly spread: Spread | undefined;
+}
+
+export interface Spread {
+  readonly standardError: number;
+  /** 95 %, by Student's t with tasks - 1 degrees of freedom. */
+  readonly interval: Interval;
+  /** Two-sided. */
+  readonly p: number;
+}
+
+/** Every task weighs the same, however many runs it has. Undefined where no task was run by both. */
+export function pairedDifference(pairs: readonly TaskPair[]): Difference | undefined {
+  const differences = pairs.map(differenceOf);
+  if (differences.length === 0) return undefined;
+  const difference = mean(differences);
+  return { difference, tasks: pairs.length, spread: spreadOf(difference, differences, pairs) };
+}
+
+/**
+ * The standard error is the larger one of two: clustered by task, and by chance within the tasks. With few tasks the
+ * first can be zero by luck, as where a is one run of five better in each; the second never is.
+ */
+function spreadOf(difference: number, differences: readonly number[], pairs: readonly TaskPair[]): Spread | undefined {
+  const freedom = differences.length - 1;
+  if (freedom === 0) return undefined;
+  const standardError = Math.max(clusteredError(differences), errorWithin(pairs));
+  const half = criticalT(0.05, freedom) * standardError;
+  return {
+    standardError,
+    interval: [Math.max(-1, difference - half), Math.min(1, difference + half)],
+    p: twoSidedP(difference / standardError, freedom),
+  };
+}
+
+/** Cluster-robust standard error of the mean, each task a cluster, with the correction G / (G - 1) for few clusters. */
+export function clusteredError(differences: readonly number[]): number {
+  return Math.sqrt(variance(differences) / differences.length);
+}
+
+/** Standard error of the mean difference from chance within the tasks alone. */
+export function errorWithin(pairs: readonly TaskPair[]): number {
+  const sum = pairs.reduce((total, { a, b }) => total + runVariance(a) / a.n + runVariance(b) / b.n, 0);
+  return Math.sqrt(sum) / pairs.length;
+}
+
+/** Variance of one run; the rate is drawn towards the middle by one pass and one failure, so that it is never zero. */
+export function runVariance({ passed, n }: Passes): number {
+  const rate = (passed + 1) / (n + 2);
+  return rate * (1 - rate);
+}
+
+export function differenceOf({ a, b }: TaskPair): number {
+  return a.passed / a.n - b.passed / b.n;
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0) / values.length;
+}
+
+/** Variance of a sample, by n - 1. */
+export function variance(values: readonly number[]): number {
+  const middle = mean(values);
+  return values.reduce((total, value) => total + (value - middle) ** 2, 0) / (values.length - 1);
+}
+
+/** More than that is no advice. */
+const maximum = 100_000;
+
+/**
+ * Runs of each model on each task after which the 95 % interval would exclude zero. Undefined where no number of runs
+ * would: the models do not differ, or the tasks differ so much that only more tasks would.
+ */
+export function runsToDecide(pairs: readonly TaskPair[]): number | undefined {
+  if (pairs.length < 2) return undefined;
+  const differences = pairs.map(differenceOf);
+  const within = mean(pairs.map(({ a, b }) => runVariance(a) + runVariance(b)));
+  const chance = mean(pairs.map(({ a, b }) => runVariance(a) / a.n + runVariance(b) / b.n));
+  // What of the spread over tasks is left once chance within them is taken out.
+  const between = Math.max(0, variance(differences) - chance);
+  const allowed = pairs.length * (mean(differences) / criticalT(0.05, pairs.length - 1)) ** 2;
+  if (allowed <= between) return undefined;
+  const runs = Math.floor(within / (allowed - between)) + 1;
+  const sofar = Math.min(...pairs.flatMap(({ a, b }) => [a.n, b.n]));
+  return runs > maximum ? undefined : Math.max(runs, sofar + 1);
+}
+
+/**
+ * The adjusted p-values, in the order given: those at most 0.05 are discoveries of which at most 5 % are expected to be
+ * false.
+ */
+export function benjaminiHochberg(pValues: readonly number[]): number[] {
+  const count = pValues.length;
+  const largestFirst = pValues.map((p, index) => ({ p, index })).sort((one, other) => other.p - one.p);
+  const adjusted = new Array<number>(count);
+  let smallest = 1;
+  largestFirst.forEach(({ p, index }, place) => {
+    smallest = Math.min(smallest, (p * count) / (count - place));
+    adjusted[index] = smallest;
+  });
+  return adjusted;
+}
+
+/** What all runs cost, for each of `count`; rounded half up. Undefined for none. */
+export function costEach(total: Money, count: number): Money | undefined {
+  if (count === 0) return undefined;
+  const each = BigInt(count);
+  return picoDollars((2n * total + each) / (2n * each));
+}
+
+export interface CostOfSuccess {
+  /** Cost of all runs, divided by those that passed. Undefined where that is not known. */
+  readonly exact: Money | undefined;
+  /** What a success costs at least, where it is not known: none passed yet, or the cost of some runs is not known. */
+  readonly atLeast: Money | undefined;
+}
+
+/** `total`: what is known to have been billed for all runs; `unknown`: how many runs have a cost that is not known. */
+export function costOfSuccess(total: Money, { passed, unknown }: { passed: number; unknown: number }): CostOfSuccess {
+  const each = costEach(total, Math.max(passed, 1));
+  return passed > 0 && unknown === 0 ? { exact: each, atLeast: undefined } : { exact: undefined, atLeast: each };
+}
+
+/** Lanczos' approximation, g = 7, with nine coefficients: relative error below 1e-14. */
+const lanczos = [
+  0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313, -176.61502916214059,
+  12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6, 1.5056327351493116e-7,
+];
+
+/** Logarithm of the gamma function, for arguments from 0.5. */
+function logGamma(x: number): number {
+  const shifted = x - 1;
+  const base = shifted + 7.5;
+  const sum = lanczos.reduce(
+    (total, coefficient, i) => (i === 0 ? coefficient : total + coefficient / (shifted + i)),
+    0,
+  );
+  return 0.5 * Math.log(2 * Math.PI) + (shifted + 0.5) * Math.log(base) - base + Math.log(sum);
+}
+
+/** A denominator of the continued fraction is kept away from zero by Lentz's method. */
+const kept = (value: number): number => (Math.abs(value) < 1e-300 ? 1e-300 : value);
+
+/** Continued fraction of the incomplete beta function (Lentz's method); converges fast for x < (a + 1) / (a + b + 2). */
+function betaFraction(x: number, a: number, b: number): number {
+  let c = 1;
+  let d = 1 / kept(1 - ((a + b) * x) / (a + 1));
+  let result = d;
+  for (let m = 1; m <= 500; m += 1) {
+    const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
+    d = 1 / kept(1 + even * d);
+    c = kept(1 + even / c);
+    result *= d * c;
+    const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
+    d = 1 / kept(1 + odd * d);
+    c = kept(1 + odd / c);
+    const step = d * c;
+    result *= step;
+    if (Math.abs(step - 1) < 1e-15) break;
+  }
+  return result;
+}
+
+/** The regularized incomplete beta function I_x(a, b); `rest` is 1 - x, given apart so that no digits are lost. */
+function incompleteBeta(x: number, rest: number, a: number, b: number): number {
+  if (x <= 0) return 0;
+  if (rest <= 0) return 1;
+  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(rest));
+  return x < (a + 1) / (a + b + 2) ? (front * betaFraction(x, a, b)) / a : 1 - (front * betaFraction(rest, b, a)) / b;
+}
+
+/** How likely a t of these degrees of freedom is at least as far from zero as `t`: the two-sided p-value. */
+export function twoSidedP(t: number, freedom: number): number {
+  if (!Number.isFinite(t)) return 0;
+  const square = t * t;
+  return incompleteBeta(freedom / (freedom + square), square / (freedom + square), freedom / 2, 0.5);
+}
+
+/** The t that is exceeded in absolute value with probability `p`: 0.05 gives the bound of a 95 % interval. */
+export function criticalT(p: number, freedom: number): number {
+  let low = 0;
+  let high = 1;
+  while (twoSidedP(high, freedom) > p) high *= 2;
+  for (let i = 0; i < 200 && high - low > 1e-14 * high; i += 1) {
+    const middle = (low + high) / 2;
+    if (twoSidedP(middle, freedom) > p) low = middle;
+    else high = middle;
+  }
+  return (low + high) / 2;
+}
