@@ -1,12 +1,11 @@
 // Plans a folder on this machine as the review of a submitted repository would.
 import type { Finding, Plan } from '../../crds/hosted-app.ts';
-import { pipelineInput, type PipelineInput } from '../../controller/pipeline/contract.ts';
+import { pipelineInput, type PipelineInput, Rejected } from '../../controller/pipeline/contract.ts';
 import { readManifest } from '../../controller/pipeline/manifest/read.ts';
-import { Rejected } from '../../controller/pipeline/outcome.ts';
 import { locateApp, planApp } from '../../controller/pipeline/plan/repository.ts';
 import { dockerfile as dockerfileRule } from '../../controller/pipeline/review/rules/dockerfile.ts';
-import { sourcePath } from '../../controller/pipeline/review/rules/source-path.ts';
-import { diskTree, type Tree } from '../../controller/pipeline/tree.ts';
+import { sourcePath } from '../../controller/pipeline/review/rules/files.ts';
+import { readDiskTree, type Tree } from '../../controller/pipeline/tree.ts';
 
 export interface FolderPlan {
   readonly refused: boolean;
@@ -39,7 +38,7 @@ function unset(): PipelineInput {
 
 /** Plans a folder. Never throws for what is in it. */
 export function planFolder(folder: string): FolderPlan {
-  const tree = diskTree(folder, untracked);
+  const tree = readDiskTree(folder, untracked);
   const app = locateApp(unset(), tree);
   const { input } = app;
   const findings = [...readManifest(tree).findings, ...checks(tree, folder, input)];

@@ -1,6 +1,6 @@
 // Prints a plan: for a person, or as one JSON object for a program.
 import type { Finding } from '../../crds/hosted-app.ts';
-import { findingLine } from '../../controller/pipeline/finding-line.ts';
+import { formatFinding } from '../../controller/pipeline/message.ts';
 import type { FolderPlan } from './plan-folder.ts';
 
 /** One JSON object; a refusal has no strategy. */
@@ -11,7 +11,7 @@ export function asJson({ plan, path, findings, dockerfile, file, refused }: Fold
 /** Plan, reasons and warnings, then the Dockerfile. */
 export function asText(planned: FolderPlan): string {
   const { plan, path, findings, dockerfile, file } = planned;
-  const said = findings.map((each: Finding) => findingLine(each));
+  const said = findings.map((each: Finding) => formatFinding(each));
   if (plan === undefined) return ['This cannot be planned.', ...said, ''].join('\n');
   const what = plan.framework === undefined ? plan.strategy : `${plan.strategy}, ${plan.framework}`;
   return [

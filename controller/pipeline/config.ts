@@ -2,7 +2,7 @@
 import { join, posix } from 'node:path';
 import { z } from 'zod';
 import { readConfig } from '../../lib/config.ts';
-import { pipelineInput, workspace, type PipelineInput } from './contract.ts';
+import { pipelineInput, type PipelineInput, workspace } from './contract.ts';
 
 const environment = z.object({
   MOORAGE_PIPELINE: z
@@ -43,12 +43,12 @@ export interface PipelineConfig {
 }
 
 /** Where the termination message goes; /dev/termination-log but in tests. */
-export function terminationLog(variables: NodeJS.ProcessEnv = process.env): string {
+export function getTerminationLog(variables: NodeJS.ProcessEnv = process.env): string {
   return variables['MOORAGE_TERMINATION_LOG'] ?? '/dev/termination-log';
 }
 
 /** Folders of the workspace below a root; both are others only in tests. */
-export function pathsBelow(root: string, builder: string): WorkspacePaths {
+export function toWorkspacePaths(root: string, builder: string): WorkspacePaths {
   const moved = (path: string): string => join(root, path.slice(workspace.root.length));
   return { root, source: moved(workspace.source), notes: moved(workspace.notes), builder };
 }
@@ -57,14 +57,14 @@ export function pathsBelow(root: string, builder: string): WorkspacePaths {
 export function readPipelineConfig(variables: NodeJS.ProcessEnv = process.env): PipelineConfig {
   const read = readConfig(environment, variables);
   return {
-    input: { ...read.MOORAGE_PIPELINE, path: plainPath(read.MOORAGE_PIPELINE.path) },
-    paths: pathsBelow(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT),
+    input: { ...read.MOORAGE_PIPELINE, path: normalizePath(read.MOORAGE_PIPELINE.path) },
+    paths: toWorkspacePaths(read.MOORAGE_WORKSPACE, read.MOORAGE_BUILDKIT_ROOT),
     pushToken: read.MOORAGE_PUSH_TOKEN,
     gitToken: read.MOORAGE_GIT_TOKEN,
   };
 }
 
 /** One spelling of a folder: "./web/" is "web". */
-function plainPath(path: string): string {
+function normalizePath(path: string): string {
   return posix.normalize(path).replace(/(?!^)\/$/, '');
 }

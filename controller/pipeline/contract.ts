@@ -1,9 +1,9 @@
-// What the operator gives a pipeline pod and what each of its containers leaves behind.
+// Defines what the operator gives a pipeline pod, what each container leaves behind, and how a stage can fail.
 import { z } from 'zod';
-import { serviceTypes } from '../../crds/backing-services.ts';
 import { reportedSettings } from '../../crds/app-manifest.ts';
+import { serviceTypes } from '../../crds/backing-services.ts';
 import type { Configured } from '../../crds/effective-settings.ts';
-import { build, finding, plan, review } from '../../crds/hosted-app.ts';
+import { build, finding, type Finding, plan, review } from '../../crds/hosted-app.ts';
 import { imageTag } from '../../crds/image-names.ts';
 
 /** Exit code of a container whose verdict is final; every other failure is tried again by the Job. */
@@ -152,7 +152,6 @@ export const rejection = z.object({
 export type CloneResult = z.infer<typeof cloneResult>;
 export type ReviewResult = z.infer<typeof reviewResult>;
 export type BuildResult = z.infer<typeof buildResult>;
-export type PipelineRejection = z.infer<typeof rejection>;
 
 /**
  * Why a commit is refused whose objects git could not take in within its memory; seen by git's end, or by that of its
@@ -172,3 +171,28 @@ export const fault = z.object({
   doubtful: z.literal(true).optional().describe('The author could have staged it.'),
 });
 export type PipelineFault = z.infer<typeof fault>;
+
+/** The repository cannot be hosted as it is. Final for this commit. `log` is the end of what a tool said. */
+export class Rejected extends Error {
+  override readonly name = 'Rejected';
+  readonly findings: readonly [Finding, ...Finding[]];
+  readonly log: string | undefined;
+  constructor(findings: readonly [Finding, ...Finding[]], log?: string) {
+    super(findings[0].message);
+    this.findings = findings;
+    this.log = log;
+  }
+}
+
+/** Something of the platform or the network failed; the same input may succeed later. */
+export class Fault extends Error {
+  override readonly name = 'Fault';
+}
+
+/** A fault that what the author wrote, or a server of his, could have staged: believed once a commit. */
+export class DoubtfulFault extends Fault {}
+
+/** The stage before this one did not pass, and says why itself. */
+export class NotReached extends Error {
+  override readonly name = 'NotReached';
+}

@@ -1,13 +1,19 @@
 // Entry of every pipeline container: runs one stage, leaves its termination message, exits by the contract.
 import { writeFile } from 'node:fs/promises';
 import { containers, type PipelineContainer } from '../../crds/names.ts';
-import { doubtfulExitCode, rejectedExitCode, type PipelineFault } from './contract.ts';
-import { createPipelineMask, maskMessage, termination, type StageMessage } from './message.ts';
-import { DoubtfulFault, Fault, NotReached, Rejected } from './outcome.ts';
-import { hasPassed, withGate } from './gate.ts';
-import { readPipelineConfig, terminationLog, type PipelineConfig } from './config.ts';
-import { oneLine } from './text.ts';
-import { findingLine } from './finding-line.ts';
+import {
+  doubtfulExitCode,
+  DoubtfulFault,
+  Fault,
+  NotReached,
+  type PipelineFault,
+  Rejected,
+  rejectedExitCode,
+} from './contract.ts';
+import { createPipelineMask, formatFinding, formatTermination, maskMessage, type StageMessage } from './message.ts';
+import { hasPassed, runWithGate } from './handover.ts';
+import { readPipelineConfig, getTerminationLog, type PipelineConfig } from './config.ts';
+import { toOneLine } from './text.ts';
 import { MaskedLines, type SecretMask } from '../../lib/secret-mask.ts';
 
 const faultExitCode = 1;
@@ -42,12 +48,12 @@ async function loadStage(stage: PipelineContainer): Promise<RunStage> {
     case 'clone': {
       const { clone } = await import('./clone/clone.ts');
       return ({ input, paths, gitToken }) =>
-        withGate(paths, 'clone', () => clone(input, paths, { say, gitToken, signal: stop.signal }));
+        runWithGate(paths, 'clone', () => clone(input, paths, { say, gitToken, signal: stop.signal }));
     }
     case 'review': {
       const { review } = await import('./review/review.ts');
       return ({ input, paths }) =>
-        withGate(paths, 'review', async () => {
+        runWithGate(paths, 'review', async () => {
           if (!(await hasPassed(paths, 'clone', stop.signal)))
             throw new NotReached('the clone did not complete, so nothing is reviewed');
           return review(input, paths, say, stop.signal);
@@ -69,9 +75,9 @@ async function loadStage(stage: PipelineContainer): Promise<RunStage> {
 }
 
 /** What a thrown thing means: the message to leave and the code to exit with. */
-function ended(error: unknown): { message: StageMessage; code: number } {
+function toOutcome(error: unknown): { message: StageMessage; code: number } {
   if (error instanceof Rejected) {
-    for (const each of error.findings) say(findingLine(each));
+    for (const each of error.findings) say(formatFinding(each));
     return {
       message: {
         rejected: true,
@@ -82,14 +88,14 @@ function ended(error: unknown): { message: StageMessage; code: number } {
     };
   }
   if (stop.signal.aborted)
-    return { message: faultMessage('the stage was stopped before it completed'), code: stoppedExitCode };
-  const message = faultMessage(oneLine(error instanceof Error ? error.message : String(error)), error);
+    return { message: toFaultMessage('the stage was stopped before it completed'), code: stoppedExitCode };
+  const message = toFaultMessage(toOneLine(error instanceof Error ? error.message : String(error)), error);
   return error instanceof DoubtfulFault
     ? { message: { ...message, doubtful: true }, code: doubtfulExitCode }
     : { message, code: faultExitCode };
 }
 
-function faultMessage(fault: string, error?: unknown): PipelineFault {
+function toFaultMessage(fault: string, error?: unknown): PipelineFault {
   const isUnexpected = error instanceof Error && !(error instanceof Fault);
   process.stderr.write(`fault: ${mask(isUnexpected ? (error.stack ?? fault) : fault)}\n`);
   return { fault };
@@ -101,13 +107,13 @@ async function main(): Promise<number> {
     process.stderr.write(`usage: main.ts ${containers.join(' | ')}\n`);
     return faultExitCode;
   }
-  const { message, code } = await judged(stage);
+  const { message, code } = await runStage(stage);
   lines.end();
-  await writeFile(terminationLog(), termination(maskMessage(message, mask)));
+  await writeFile(getTerminationLog(), formatTermination(maskMessage(message, mask)));
   return code;
 }
 
-async function judged(stage: PipelineContainer): Promise<{ message: StageMessage; code: number }> {
+async function runStage(stage: PipelineContainer): Promise<{ message: StageMessage; code: number }> {
   try {
     const run = await loadStage(stage);
     const config = readPipelineConfig();
@@ -115,7 +121,7 @@ async function judged(stage: PipelineContainer): Promise<{ message: StageMessage
     return { message: await run(config), code: 0 };
   } catch (error) {
     // Whether the pipeline is refused or tried again is for the stage to say that did not pass.
-    return error instanceof NotReached ? { message: { fault: error.message }, code: 0 } : ended(error);
+    return error instanceof NotReached ? { message: { fault: error.message }, code: 0 } : toOutcome(error);
   }
 }
 

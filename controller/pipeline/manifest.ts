@@ -22,7 +22,7 @@ export function parseToml(text: string | undefined): unknown {
 }
 
 /** A nested own field; undefined when any step of the way is missing. */
-export function field(value: unknown, ...names: readonly string[]): unknown {
+export function readField(value: unknown, ...names: readonly string[]): unknown {
   let current = value;
   for (const name of names) {
     if (typeof current !== 'object' || current === null || !Object.hasOwn(current, name)) return undefined;
@@ -32,19 +32,19 @@ export function field(value: unknown, ...names: readonly string[]): unknown {
 }
 
 /** A nested field that is text. */
-export function text(value: unknown, ...names: readonly string[]): string | undefined {
-  const found = field(value, ...names);
+export function readText(value: unknown, ...names: readonly string[]): string | undefined {
+  const found = readField(value, ...names);
   return typeof found === 'string' ? found : undefined;
 }
 
 /** Names of the fields of a nested object. */
-export function keys(value: unknown, ...names: readonly string[]): string[] {
-  const found = field(value, ...names);
+export function readKeys(value: unknown, ...names: readonly string[]): string[] {
+  const found = readField(value, ...names);
   return typeof found === 'object' && found !== null && !Array.isArray(found) ? Object.keys(found) : [];
 }
 
 /** Texts in a nested list. */
-export function texts(value: unknown, ...names: readonly string[]): string[] {
-  const found = field(value, ...names);
+export function readTexts(value: unknown, ...names: readonly string[]): string[] {
+  const found = readField(value, ...names);
   return Array.isArray(found) ? found.filter((each): each is string => typeof each === 'string') : [];
 }

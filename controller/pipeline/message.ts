@@ -1,11 +1,10 @@
-// Makes the termination message of a container: JSON that always fits in what Kubernetes keeps, without the secrets that the
-// container was given. Its log is public, and masked in the same way.
+// Formats what a container reports: log lines, and a termination message that fits in what Kubernetes keeps, without secrets.
 import { z } from 'zod';
 import { finding, type Finding } from '../../crds/hosted-app.ts';
 import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
 import type { PipelineConfig } from './config.ts';
-import { cloneResult, buildResult, fault, rejection, reviewResult, terminationMessageLimit } from './contract.ts';
-import { clean, head, oneLine, tail } from './text.ts';
+import { buildResult, cloneResult, fault, rejection, reviewResult, terminationMessageLimit } from './contract.ts';
+import { clean, keepHead, keepTail, toOneLine } from './text.ts';
 
 export const stageMessage = z.union([rejection, reviewResult, buildResult, cloneResult, fault]);
 export type StageMessage = z.infer<typeof stageMessage>;
@@ -18,9 +17,9 @@ const textBudgets = [2_000, 600, 300, 160, 80, 40] as const;
  * on,
  * errors from the last on (a last finding says how many are missing), then the texts of what is left.
  */
-export function termination(message: StageMessage): string {
+export function formatTermination(message: StageMessage): string {
   const tidied = tidy(message);
-  for (const candidate of shortenings(tidied)) {
+  for (const candidate of listShortenings(tidied)) {
     const text = JSON.stringify(candidate);
     if (Buffer.byteLength(text) <= terminationMessageLimit) return text;
   }
@@ -29,43 +28,43 @@ export function termination(message: StageMessage): string {
 
 function tidy(message: StageMessage): StageMessage {
   const copy = { ...message };
-  if ('fault' in copy) copy.fault = head(oneLine(copy.fault), textBudgets[0]);
-  if ('findings' in copy) copy.findings = errorsFirst(copy.findings.map((each) => shorten(each, textBudgets[0])));
-  if ('log' in copy && copy.log !== undefined) copy.log = tail(clean(copy.log).trimEnd(), logBytes);
+  if ('fault' in copy) copy.fault = keepHead(toOneLine(copy.fault), textBudgets[0]);
+  if ('findings' in copy) copy.findings = sortErrorsFirst(copy.findings.map((each) => shorten(each, textBudgets[0])));
+  if ('log' in copy && copy.log !== undefined) copy.log = keepTail(clean(copy.log).trimEnd(), logBytes);
   return copy;
 }
 
-function* shortenings(message: StageMessage): Generator<StageMessage> {
+function* listShortenings(message: StageMessage): Generator<StageMessage> {
   yield message;
   if ('fault' in message) {
-    for (const budget of textBudgets) yield { ...message, fault: head(message.fault, budget) };
+    for (const budget of textBudgets) yield { ...message, fault: keepHead(message.fault, budget) };
     return;
   }
   if (!('findings' in message)) return;
-  for (const logLimit of [1_500, 800]) yield withLog(message, logLimit);
+  for (const logLimit of [1_500, 800]) yield trimLog(message, logLimit);
   for (let kept = message.findings.length - 1; kept >= 1; kept -= 1)
-    yield withLog({ ...message, findings: first(message.findings, kept) }, 800);
+    yield trimLog({ ...message, findings: takeFirst(message.findings, kept) }, 800);
   for (const budget of textBudgets) {
-    yield withLog(
-      { ...message, findings: first(message.findings, 1).map((each) => shorten(each, budget)) },
+    yield trimLog(
+      { ...message, findings: takeFirst(message.findings, 1).map((each) => shorten(each, budget)) },
       budget === 40 ? 0 : budget / 2,
     );
   }
 }
 
-function withLog<Message extends object>(message: Message, bytes: number): Message {
+function trimLog<Message extends object>(message: Message, bytes: number): Message {
   if (!('log' in message) || typeof message.log !== 'string') return message;
-  return { ...message, log: tail(message.log, bytes) };
+  return { ...message, log: keepTail(message.log, bytes) };
 }
 
-function errorsFirst(findings: readonly Finding[]): Finding[] {
+function sortErrorsFirst(findings: readonly Finding[]): Finding[] {
   return [
     ...findings.filter((each) => each.severity === 'error'),
     ...findings.filter((each) => each.severity === 'warning'),
   ];
 }
 
-function first(findings: readonly Finding[], count: number): Finding[] {
+function takeFirst(findings: readonly Finding[], count: number): Finding[] {
   const left = findings.length - count;
   if (left <= 0) return [...findings];
   const more: Finding = {
@@ -78,14 +77,14 @@ function first(findings: readonly Finding[], count: number): Finding[] {
 }
 
 /** A finding within the bounds of the contract and with texts of at most `budget` bytes. */
-export function shorten(each: Finding, budget: number): Finding {
+function shorten(each: Finding, budget: number): Finding {
   const short: Finding = {
-    rule: head(oneLine(each.rule), 60),
+    rule: keepHead(toOneLine(each.rule), 60),
     severity: each.severity,
-    message: head(clean(each.message).trim(), Math.min(budget, 2_000)),
-    fix: head(clean(each.fix).trim(), Math.min(budget, 600)),
+    message: keepHead(clean(each.message).trim(), Math.min(budget, 2_000)),
+    fix: keepHead(clean(each.fix).trim(), Math.min(budget, 600)),
   };
-  if (each.file !== undefined) short.file = head(oneLine(each.file), Math.min(budget, 300));
+  if (each.file !== undefined) short.file = keepHead(toOneLine(each.file), Math.min(budget, 300));
   if (each.line !== undefined) short.line = each.line;
   return finding.parse(short);
 }
@@ -108,4 +107,9 @@ export function maskMessage(message: StageMessage, mask: SecretMask): StageMessa
   if ('findings' in copy)
     copy.findings = copy.findings.map((each) => ({ ...each, message: mask(each.message), fix: mask(each.fix) }));
   return copy;
+}
+
+export function formatFinding(finding: Finding): string {
+  const where = [finding.file, finding.line].filter((part) => part !== undefined).join(':');
+  return `${finding.severity}: ${finding.rule}${where === '' ? '' : ` at ${where}`}: ${finding.message} ${finding.fix}`;
 }

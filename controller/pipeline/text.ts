@@ -14,33 +14,33 @@ export function clean(text: string): string {
 }
 
 /** Text on one line, for messages. */
-export function oneLine(text: string): string {
+export function toOneLine(text: string): string {
   return clean(text).replace(/\s+/g, ' ').trim();
 }
 
 /** The first `bytes` bytes (UTF-8) of a text, ending in "…" when something was cut. */
-export function head(text: string, bytes: number): string {
+export function keepHead(text: string, bytes: number): string {
   const buffer = Buffer.from(text);
   if (buffer.length <= bytes) return text;
   const room = Math.max(0, bytes - 3);
-  return `${decode(buffer.subarray(0, boundary(buffer, room)))}…`.slice(0, bytes < 3 ? 0 : undefined);
+  return `${decode(buffer.subarray(0, findBoundary(buffer, room)))}…`.slice(0, bytes < 3 ? 0 : undefined);
 }
 
 /**
  * The last `bytes` bytes (UTF-8) of a text, starting with "…" when something was cut, at a line start where one is
  * near.
  */
-export function tail(text: string, bytes: number): string {
+export function keepTail(text: string, bytes: number): string {
   const buffer = Buffer.from(text);
   if (buffer.length <= bytes) return text;
   if (bytes < 3) return '';
-  const rest = decode(buffer.subarray(boundary(buffer, buffer.length - bytes + 3, 1)));
+  const rest = decode(buffer.subarray(findBoundary(buffer, buffer.length - bytes + 3, 1)));
   const newline = rest.indexOf('\n');
   return `…${newline >= 0 && newline < 200 && newline < rest.length - 1 ? rest.slice(newline + 1) : rest}`;
 }
 
 /** Index of a character start at or before (`step` -1) or after (1) an offset. */
-function boundary(buffer: Buffer, offset: number, step: -1 | 1 = -1): number {
+function findBoundary(buffer: Buffer, offset: number, step: -1 | 1 = -1): number {
   let index = offset;
   while (index > 0 && index < buffer.length && ((buffer[index] ?? 0) & 0xc0) === 0x80) index += step;
   return index;
@@ -51,7 +51,7 @@ function decode(buffer: Buffer): string {
 }
 
 /** Bytes for people: 1.5 MiB. */
-export function size(bytes: number): string {
+export function formatBytes(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let value = bytes;
   let unit = 0;

@@ -63,7 +63,7 @@ class IndexedTree implements Tree {
 }
 
 /** Indexes a folder on disk. @param skipped names of files and folders that are left out wherever they are */
-export function diskTree(root: string, skipped: ReadonlySet<string> = new Set()): Tree {
+export function readDiskTree(root: string, skipped: ReadonlySet<string> = new Set()): Tree {
   const entries: TreeEntry[] = [];
   const folders: { path: string; raw: Buffer }[] = [{ path: '', raw: Buffer.from(root) }];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
@@ -83,9 +83,9 @@ export function diskTree(root: string, skipped: ReadonlySet<string> = new Set())
 }
 
 /** A tree in memory: contents by path; `{ linkTo }` is a symbolic link. */
-export function memoryTree(files: Readonly<Record<string, string | { readonly linkTo: string }>>): Tree {
+export function createMemoryTree(files: Readonly<Record<string, string | { readonly linkTo: string }>>): Tree {
   const contents = new Map(Object.entries(files));
-  const folders = new Set([...contents.keys()].flatMap(parents).filter((folder) => !contents.has(folder)));
+  const folders = new Set([...contents.keys()].flatMap(listParents).filter((folder) => !contents.has(folder)));
   const entries = [
     ...[...folders].map((path): TreeEntry => ({ path, kind: 'directory', bytes: 0 })),
     ...[...contents].map(([path, content]): TreeEntry =>
@@ -100,7 +100,7 @@ export function memoryTree(files: Readonly<Record<string, string | { readonly li
   });
 }
 
-function parents(path: string): string[] {
+function listParents(path: string): string[] {
   const parts = path.split('/').slice(0, -1);
   return parts.map((_, index) => parts.slice(0, index + 1).join('/'));
 }
@@ -115,7 +115,7 @@ function describe(raw: Buffer, path: string, name: Buffer): TreeEntry {
 }
 
 /** The first `bytes` of a regular file in a folder, when nothing else of the tree is wanted. */
-export function fileText(root: string, name: string, bytes: number): string | undefined {
+export function readFileText(root: string, name: string, bytes: number): string | undefined {
   const path = join(root, name);
   return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true ? readBounded(path, bytes) : undefined;
 }

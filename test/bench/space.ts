@@ -8,13 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { builds, keepsAll } from './space-options.ts';
 import { collect, isWorthwhile } from '../../localnode/registry/collect.ts';
-import { pathsBelow } from '../../controller/pipeline/config.ts';
+import { toWorkspacePaths } from '../../controller/pipeline/config.ts';
 import { pipelineInput } from '../../controller/pipeline/contract.ts';
-import { clientEnvironment } from '../../controller/pipeline/build/credentials.ts';
-import { buildMetadata, sourcePolicy } from '../../controller/pipeline/build/daemon-config.ts';
-import { startDaemon } from '../../controller/pipeline/build/daemon.ts';
-import { chooseCache } from '../../controller/pipeline/build/layer-cache.ts';
-import { buildArguments } from '../../controller/pipeline/build/solve.ts';
+import { createClientEnvironment } from '../../controller/pipeline/build/build.ts';
+import { buildMetadata, formatSourcePolicy, startDaemon } from '../../controller/pipeline/build/daemon.ts';
+import { buildImageArguments, chooseCache } from '../../controller/pipeline/build/solve.ts';
 import { run } from '../../controller/pipeline/process.ts';
 import { openRepository } from '../../controller/space/registry/repository.ts';
 import { pruneApp } from '../../controller/space/registry/prune.ts';
@@ -56,12 +54,12 @@ const common = {
   mirror: proxy,
   limits,
 };
-const paths = pathsBelow(join(root, 'workspace'), join(root, 'buildkit'));
+const paths = toWorkspacePaths(join(root, 'workspace'), join(root, 'buildkit'));
 for (const folder of [paths.notes, paths.source]) await mkdir(folder, { recursive: true });
 const daemon = await startDaemon(pipelineInput.parse(common), paths);
 const policyFile = join(paths.notes, 'source-policy.json');
-await writeFile(policyFile, sourcePolicy(pipelineInput.parse(common)));
-const environment = await clientEnvironment(proxy, token, join(root, 'client'));
+await writeFile(policyFile, formatSourcePolicy(pipelineInput.parse(common)));
+const environment = await createClientEnvironment(proxy, token, join(root, 'client'));
 
 /** The digest of what was pushed; undefined where the build fails, as every tenth does. */
 async function build(number: number): Promise<string | undefined> {
@@ -77,7 +75,7 @@ async function build(number: number): Promise<string | undefined> {
   const metadataFile = join(paths.notes, 'build-metadata.json');
   const ended = await run(
     'buildctl',
-    buildArguments({
+    buildImageArguments({
       input,
       notes: { plan: { strategy: 'dockerfile', reason: '' }, dockerfile, authored: true, context: paths.source },
       cache: await chooseCache(input, token),

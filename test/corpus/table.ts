@@ -1,7 +1,7 @@
 // Tables in markdown, and lines of JSON.
 import { appendFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { head } from '../../controller/pipeline/text.ts';
+import { keepHead } from '../../controller/pipeline/text.ts';
 
 type Cell = string | number | undefined;
 
@@ -20,7 +20,7 @@ function plain(cell: Cell): string {
 
 /** At most so many characters of a text, on a character's end. */
 export function shorten(text: string, maximum: number): string {
-  return head(text.replaceAll(/\s+/g, ' ').trim(), maximum);
+  return keepHead(text.replaceAll(/\s+/g, ' ').trim(), maximum);
 }
 
 export async function writeText(path: string, text: string): Promise<void> {

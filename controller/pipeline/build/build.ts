@@ -1,27 +1,31 @@
 // Stage 3: checks the Dockerfile, builds the image and pushes it by digest.
-import { readFile, statfs, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, statfs, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { z } from 'zod';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import type { BuildResult, PipelineInput } from '../contract.ts';
-import { readNotes, type PlanNotes } from '../notes.ts';
-import { Fault, NotReached, Rejected } from '../outcome.ts';
-import { run } from '../process.ts';
-import { hasPassed } from '../gate.ts';
-import { findingLine } from '../finding-line.ts';
-import { mergeManifest } from '../manifest/merge.ts';
+import { childEnvironment } from '../../../lib/child-environment.ts';
+import { OutputTail } from '../../../lib/output-tail.ts';
 import type { WorkspacePaths } from '../config.ts';
-import { oneLine, tail } from '../text.ts';
-import { diskTree } from '../tree.ts';
-import { BuildLog } from './build-log.ts';
-import { startDaemon, type Daemon } from './daemon.ts';
-import { clientEnvironment } from './credentials.ts';
-import { buildMetadata, registryHost, sourcePolicy } from './daemon-config.ts';
+import { type BuildResult, Fault, NotReached, type PipelineInput, Rejected } from '../contract.ts';
+import { hasPassed, type PlanNotes, readNotes } from '../handover.ts';
+import { mergeManifest } from '../manifest/merge.ts';
+import { formatFinding } from '../message.ts';
+import { parseReport } from '../plan/build-warnings.ts';
+import { run } from '../process.ts';
+import { keepHead, keepTail, toOneLine } from '../text.ts';
+import { readDiskTree } from '../tree.ts';
+import { buildMetadata, type Daemon, formatSourcePolicy, parseRegistryHost, startDaemon } from './daemon.ts';
 import { judgeFailure } from './failure.ts';
-import { exposedPort, readImageConfig, volumeWarning } from './image-config.ts';
 import { readLint } from './lint.ts';
-import { StepReports } from './reports.ts';
-import { chooseCache, smallerCache } from './layer-cache.ts';
-import { buildArguments, cacheArguments, lintArguments, metadataPath, type Solve } from './solve.ts';
+import {
+  buildCacheArguments,
+  buildImageArguments,
+  buildLintArguments,
+  chooseCache,
+  chooseSmallerCache,
+  type Solve,
+  toMetadataPath,
+} from './solve.ts';
 
 const maximumLogBytes = 8 * 1024 * 1024;
 const dockerfileBytes = 512 * 1024;
@@ -42,9 +46,9 @@ export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: 
   if (!(await hasPassed(paths, 'review', tools.signal)))
     throw new NotReached('the review did not pass, so nothing is built');
   const [{ time }, notes] = [await readNotes(paths.notes, 'clone'), await readNotes(paths.notes, 'plan')];
-  const { input, settings } = mergeManifest(asked, diskTree(paths.source));
+  const { input, settings } = mergeManifest(asked, readDiskTree(paths.source));
   const policyFile = join(paths.notes, 'source-policy.json');
-  await writeFile(policyFile, sourcePolicy(input));
+  await writeFile(policyFile, formatSourcePolicy(input));
   const solve: Solve = {
     input,
     notes,
@@ -52,17 +56,21 @@ export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: 
     cache: await chooseCache(input, tools.pushToken),
     policyFile,
     address: daemon.address,
-    metadataFile: metadataPath(paths.notes),
-    environment: await clientEnvironment(registryHost(input.push), tools.pushToken, join(paths.builder, 'client')),
+    metadataFile: toMetadataPath(paths.notes),
+    environment: await createClientEnvironment(
+      parseRegistryHost(input.push),
+      tools.pushToken,
+      join(paths.builder, 'client'),
+    ),
   };
   const findings = await solveAndLint(solve, paths, tools);
   await fillSmallerCache(solve, tools);
   const metadata = buildMetadata.parse(JSON.parse(await readFile(solve.metadataFile, 'utf8')));
-  const config = notes.authored ? await configOf(daemon, metadata['containerimage.config.digest']) : undefined;
-  const port = notes.authored ? exposedPort(config) : notes.plan.port;
+  const config = notes.authored ? await readBuiltConfig(daemon, metadata['containerimage.config.digest']) : undefined;
+  const port = notes.authored ? findExposedPort(config) : notes.plan.port;
   const disks = new Set((settings?.run?.volumes ?? []).map(({ path }) => path));
-  for (const each of volumeWarning(config, relative(paths.source, notes.dockerfile), disks)) {
-    tools.say(findingLine(each));
+  for (const each of warnAboutVolumes(config, relative(paths.source, notes.dockerfile), disks)) {
+    tools.say(formatFinding(each));
     findings.push(each);
   }
   return {
@@ -79,7 +87,7 @@ export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: 
 async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Promise<Finding[]> {
   const refused = new AbortController();
   const signal = AbortSignal.any([refused.signal, ...(tools.signal === undefined ? [] : [tools.signal])]);
-  const checked = solve.notes.authored ? lint(solve, paths, tools) : Promise.resolve([]);
+  const checked = solve.notes.authored ? lintDockerfile(solve, paths, tools) : Promise.resolve([]);
   checked.catch((error: unknown) => {
     refused.abort(error);
   });
@@ -92,30 +100,30 @@ async function solveAndLint(solve: Solve, paths: WorkspacePaths, tools: BuildToo
   if (built.status === 'rejected') throw built.reason;
   // Anybody can print a marked line; only of the steps that we wrote it is taken for what they mean.
   const reported = solve.notes.authored ? [] : reports.findings;
-  for (const each of reported) tools.say(findingLine(each));
+  for (const each of reported) tools.say(formatFinding(each));
   return [...findings.value, ...reported];
 }
 
 /** A cache that has grown too large is given up for one that takes no space of its own; the build is none the worse. */
 async function fillSmallerCache(solve: Solve, tools: BuildTools): Promise<void> {
-  const smaller = await smallerCache(solve.input, solve.cache, tools.pushToken);
+  const smaller = await chooseSmallerCache(solve.input, solve.cache, tools.pushToken);
   if (smaller === undefined) return;
   tools.say('The cache of all steps is larger than this installation keeps; from now on, the layers of the image are.');
-  await run('buildctl', cacheArguments(solve, smaller), {
+  await run('buildctl', buildCacheArguments(solve, smaller), {
     env: solve.environment,
     ...(tools.signal === undefined ? {} : { signal: tools.signal }),
   });
 }
 
 /** Checks that say an error are final; a check that cannot be made says nothing, for the build decides. */
-async function lint(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Promise<Finding[]> {
-  const checked = await run('buildctl', lintArguments(solve), {
+async function lintDockerfile(solve: Solve, paths: WorkspacePaths, tools: BuildTools): Promise<Finding[]> {
+  const checked = await run('buildctl', buildLintArguments(solve), {
     env: solve.environment,
     ...(tools.signal === undefined ? {} : { signal: tools.signal }),
   });
   if (checked.code !== 0) return [];
   const findings = readLint(checked.stdout, relative(paths.source, solve.notes.dockerfile));
-  for (const each of findings) tools.say(findingLine(each));
+  for (const each of findings) tools.say(formatFinding(each));
   const [first, ...more] = findings.filter((each) => each.severity === 'error');
   // An image that cannot be resolved is judged by the build, which knows a fault from an error.
   if (first !== undefined && !/resolve source metadata|failed to (?:authorize|fetch|do request)/.test(first.message))
@@ -129,7 +137,7 @@ async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools
     log.add(chunk);
     reports.add(chunk);
   };
-  const built = await run('buildctl', buildArguments(solve), {
+  const built = await run('buildctl', buildImageArguments(solve), {
     env: solve.environment,
     onStdout: add,
     onStderr: add,
@@ -139,29 +147,29 @@ async function solveImage(solve: Solve, paths: WorkspacePaths, tools: BuildTools
   const output = log.end();
   if (built.code === 0) return;
   if (built.code === null)
-    throw new Fault(`buildctl was terminated by ${built.signal ?? 'a signal'}: ${oneLine(tail(output, 300))}`);
+    throw new Fault(`buildctl was terminated by ${built.signal ?? 'a signal'}: ${toOneLine(keepTail(output, 300))}`);
   throw judgeFailure({
     output,
     dockerfile: (await readFile(solve.notes.dockerfile, 'utf8')).slice(0, dockerfileBytes),
-    ...authored(solve.notes, paths),
+    ...toAuthored(solve.notes, paths),
     doubted: solve.input.doubted,
-    lacksDisk: await lacksDisk(solve.input, paths),
-    ...((await mirrorAnswers(solve.input)) ? { mirrored: solve.input.mirrorOf } : {}),
+    lacksDisk: await isDiskLow(solve.input, paths),
+    ...((await isMirrorUp(solve.input)) ? { mirrored: solve.input.mirrorOf } : {}),
   });
 }
 
-function authored(notes: PlanNotes, paths: WorkspacePaths): { authored?: string } {
+function toAuthored(notes: PlanNotes, paths: WorkspacePaths): { authored?: string } {
   return notes.authored ? { authored: relative(paths.source, notes.dockerfile) } : {};
 }
 
-async function lacksDisk({ diskBytes }: PipelineInput, { builder }: WorkspacePaths): Promise<boolean> {
+async function isDiskLow({ diskBytes }: PipelineInput, { builder }: WorkspacePaths): Promise<boolean> {
   if (diskBytes === undefined) return false;
   const { bavail, bsize } = await statfs(builder);
   return bavail * bsize < diskBytes;
 }
 
 /** Whether the mirror is there at all: only then a missing image is missing and not out of reach. */
-async function mirrorAnswers(input: PipelineInput): Promise<boolean> {
+async function isMirrorUp(input: PipelineInput): Promise<boolean> {
   if (input.mirror === undefined) return false;
   const protocol = input.plainHosts.includes(input.mirror) ? 'http' : 'https';
   try {
@@ -176,6 +184,153 @@ async function mirrorAnswers(input: PipelineInput): Promise<boolean> {
   }
 }
 
-async function configOf(daemon: Daemon, digest: string | undefined): Promise<unknown> {
+async function readBuiltConfig(daemon: Daemon, digest: string | undefined): Promise<unknown> {
   return digest === undefined ? undefined : readImageConfig(daemon.root, digest);
+}
+
+const imageConfig = z.object({
+  config: z
+    .object({
+      ExposedPorts: z.record(z.string(), z.unknown()).nullish(),
+      Volumes: z.record(z.string(), z.unknown()).nullish(),
+    })
+    .nullish(),
+});
+
+/** Ports that HTTP is most often served on, the likeliest first. */
+const likelyPorts = [8080, 8000, 3000, 80, 5000, 8501, 7860, 8888, 4000, 5173];
+
+/**
+ * The TCP port that an image exposes, the likeliest for HTTP when there are several; undefined when it exposes none.
+ */
+export function findExposedPort(config: unknown): number | undefined {
+  const parsed = imageConfig.safeParse(config);
+  const ports = Object.keys(parsed.data?.config?.ExposedPorts ?? {})
+    .flatMap((each) => {
+      const match = /^(\d{1,5})(?:\/tcp)?$/.exec(each);
+      const port = Number(match?.[1] ?? 0);
+      return port >= 1 && port <= 65_535 ? [port] : [];
+    })
+    .sort((one, other) => one - other);
+  return likelyPorts.find((each) => ports.includes(each)) ?? ports[0];
+}
+
+/**
+ * A warning where an image declares volumes that get no disk: no node makes them, since nothing would bound what is
+ * written there. `disks`: paths at which the app has one.
+ */
+export function warnAboutVolumes(config: unknown, file: string, disks: ReadonlySet<string>): Finding[] {
+  const declared = Object.keys(imageConfig.safeParse(config).data?.config?.Volumes ?? {});
+  const volumes = declared.filter((path) => !disks.has(path.replace(/(?!^)\/+$/, '')));
+  if (volumes.length === 0) return [];
+  const shown = keepHead(toOneLine(volumes.join(', ')), 200);
+  return [
+    {
+      rule: 'dockerfile/volume',
+      severity: 'warning',
+      file,
+      message: `VOLUME (${shown}) has no effect: files written there go to the app's temporary disk, and a folder that is missing in the image is not created.`,
+      fix: 'Create the folder in the Dockerfile (RUN mkdir -p …); for persistent data, add a volume (run.volumes in moorage.yaml).',
+    },
+  ];
+}
+
+/** The configuration of an image in buildkitd's store, by digest. */
+async function readImageConfig(root: string, digest: string): Promise<unknown> {
+  const file = join(root, 'runc-overlayfs', 'content', 'blobs', 'sha256', digest.replace(/^sha256:/, ''));
+  return JSON.parse(await readFile(file, 'utf8')) as unknown;
+}
+
+/** The name that goes with a token; the proxy does not look at it. */
+const registryUser = 'moorage';
+
+/** The environment of buildctl, with a folder of its own for the token. */
+export async function createClientEnvironment(
+  host: string,
+  token: string | undefined,
+  folder: string,
+): Promise<Record<string, string>> {
+  if (token === undefined) return childEnvironment();
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const auth = Buffer.from(`${registryUser}:${token}`).toString('base64');
+  await writeFile(join(folder, 'config.json'), JSON.stringify({ auths: { [host]: { auth } } }), { mode: 0o600 });
+  return { ...childEnvironment(), DOCKER_CONFIG: folder };
+}
+
+/** Progress of transfers, and the cache that a first build does not have yet: nothing that an author can use. */
+const chatter = [
+  /^#\d+ (?:sha256:|extracting sha256:|resolve |transferring |writing |preparing |sending cache|pushing |exporting (?:layers|manifest|config|attestation))/,
+  /^#\d+ (?:\.\.\.$|\[auth\] |importing cache manifest |ERROR: failed to configure registry cache importer)/,
+  /^ > importing cache manifest |^------$/,
+];
+const maximumHeld = 64 * 1024;
+
+export class BuildLog {
+  readonly #write: (chunk: Buffer) => void;
+  readonly #limit: number;
+  readonly #tail = new OutputTail(256 * 1024);
+  #held = Buffer.alloc(0);
+  #passed = 0;
+  #cut = false;
+
+  constructor(write: (chunk: Buffer) => void, limit: number) {
+    this.#write = write;
+    this.#limit = limit;
+  }
+
+  add(chunk: Buffer): void {
+    this.#tail.add(chunk);
+    const text = Buffer.concat([this.#held, chunk]);
+    const end = text.length > maximumHeld ? text.length : text.lastIndexOf('\n') + 1;
+    this.#held = text.subarray(end);
+    this.#pass(text.subarray(0, end));
+  }
+
+  /** Passes on what is left of the last line. @returns the last part of the log, whether passed on or not */
+  end(): string {
+    this.#pass(this.#held);
+    this.#held = Buffer.alloc(0);
+    return this.#tail.text();
+  }
+
+  #pass(lines: Buffer): void {
+    if (lines.length === 0) return;
+    const kept = Buffer.from(
+      lines
+        .toString('latin1')
+        .split(/(?<=\n)/)
+        .filter((line) => !chatter.some((each) => each.test(line.trimEnd())))
+        .join(''),
+      'latin1',
+    );
+    const room = this.#limit - this.#passed;
+    if (room > 0 && kept.length > 0) this.#write(kept.length > room ? kept.subarray(0, room) : kept);
+    this.#passed += Math.min(room, kept.length);
+    if (kept.length <= room || this.#cut) return;
+    this.#cut = true;
+    this.#write(Buffer.from(`\n[the log is longer than ${this.#limit} bytes; the rest is not shown]\n`));
+  }
+}
+
+const maximumLineLength = 4_096;
+const maximumReports = 5;
+
+/** Takes the log piece by piece. Of each report the first is kept. */
+export class StepReports {
+  readonly #found = new Map<string, Finding>();
+  #held = '';
+
+  add(chunk: Buffer): void {
+    const lines = (this.#held + chunk.toString('latin1')).split('\n');
+    this.#held = (lines.pop() ?? '').slice(0, maximumLineLength);
+    for (const line of lines) {
+      const finding = parseReport(line.trimEnd());
+      if (finding !== undefined && this.#found.size < maximumReports && !this.#found.has(finding.rule))
+        this.#found.set(finding.rule, finding);
+    }
+  }
+
+  get findings(): Finding[] {
+    return [...this.#found.values()];
+  }
 }

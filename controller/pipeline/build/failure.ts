@@ -1,74 +1,79 @@
-// Turns what a failed build printed into a verdict on the repository or a fault of the platform.
+// Turns the output of a failed build into a verdict on the repository or a fault of the platform.
+import { posix } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { DoubtfulFault, Fault, Rejected } from '../outcome.ts';
-import { clean, head, oneLine, tail } from '../text.ts';
-import { judgeBaseImage } from './base-image.ts';
-import { excerptAt, type Excerpt } from './excerpt.ts';
-import { positionOf, type FailedBuild } from './failed-build.ts';
-import { suggestFix, registryHiccup } from './fixes.ts';
-import { excerptOf } from './step-log.ts';
+import { DoubtfulFault, Fault, Rejected } from '../contract.ts';
+import { defaultNode, images } from '../plan/recipe.ts';
+import { clean, keepHead, keepTail, toOneLine } from '../text.ts';
+import { parseRegistryHost } from './daemon.ts';
+import { isRegistryHiccup, suggestFix } from './fixes.ts';
+import { type Excerpt, findExcerpt } from './lint.ts';
+import { excerptLog } from './step-log.ts';
 
 const logBytes = 2_500;
-const platform =
+const platformErrors =
   /failed to push|no space left on device|error (?:writing|exporting) (?:layer|cache)|failed to (?:authorize|fetch oauth token|configure registry cache)|exporting to image.*(?:unexpected status|dial tcp)|transport: |code = Unavailable|error reading from server|failed to (?:mount|prepare|create) .*(?:snapshot|overlay)|context (?:canceled|deadline exceeded)|runc did not terminate|unable to start container process: (?!exec:)/i;
 
 /** The verdict. @returns Rejected where the author can fix it, else Fault. */
 export function judgeFailure(build: FailedBuild): Rejected | Fault {
   const output = clean(build.output);
-  const error = oneLine(tail(output.slice(output.lastIndexOf('\nerror: ') + 1), 1_500)).replace(/^error: /, '');
-  const said = failedStep(output);
-  const fault = faultOf(error, said, output) ?? diskFault(error, said, build) ?? stagedFault(error, said, build);
+  const error = toOneLine(keepTail(output.slice(output.lastIndexOf('\nerror: ') + 1), 1_500)).replace(/^error: /, '');
+  const said = readFailedStep(output);
+  const fault =
+    findFault(error, said, output) ?? findDiskFault(error, said, build) ?? findStagedFault(error, said, build);
   if (fault !== undefined) return fault;
   const verdict =
     judgeBaseImage(error, build) ??
     judgeGitSource(error, build) ??
-    judgeDockerfile(error, build, excerptAt(output)) ??
-    judgeStep(error, said, build, excerptAt(output));
+    judgeDockerfile(error, build, findExcerpt(output)) ??
+    judgeStep(error, said, build, findExcerpt(output));
   return verdict instanceof Fault
     ? verdict
-    : new Rejected([verdict], excerptOf(said === '' ? error : `${said}\n${error}`, logBytes));
+    : new Rejected([verdict], excerptLog(said === '' ? error : `${said}\n${error}`, logBytes));
 }
 
-const inStep = (error: string): boolean => error.includes('did not complete successfully');
+const isStepError = (error: string): boolean => error.includes('did not complete successfully');
 
 /** Why this is nobody's fault here; undefined when the author can fix it. */
-function faultOf(error: string, said: string, output: string): Fault | undefined {
+function findFault(error: string, said: string, output: string): Fault | undefined {
   if (!/failed to solve|dockerfile parse error/i.test(error))
-    return new Fault(`the builder failed: ${oneLine(tail(error === '' ? output : error, 500))}`);
-  return !inStep(error) && platform.test(error) ? new Fault(`the builder failed: ${head(error, 600)}`) : undefined;
+    return new Fault(`the builder failed: ${toOneLine(keepTail(error === '' ? output : error, 500))}`);
+  return !isStepError(error) && platformErrors.test(error)
+    ? new Fault(`the builder failed: ${keepHead(error, 600)}`)
+    : undefined;
 }
 
 /**
  * A build beyond its limit is evicted, never out of space by itself: a step that is, on a node that could not give it
  * all of its disk, has found the node full. What it prints could be staged, but not what the node has.
  */
-function diskFault(error: string, said: string, build: FailedBuild): Fault | undefined {
-  if (build.lacksDisk !== true || !inStep(error) || !/no space left on device|ENOSPC/i.test(said)) return undefined;
-  return new Fault(`the disk of the node is full: ${oneLine(tail(said, 300))}`);
+function findDiskFault(error: string, said: string, build: FailedBuild): Fault | undefined {
+  if (build.lacksDisk !== true || !isStepError(error) || !/no space left on device|ENOSPC/i.test(said))
+    return undefined;
+  return new Fault(`the disk of the node is full: ${toOneLine(keepTail(said, 300))}`);
 }
 
 /**
  * What a step printed proves nothing: any step can print it. So it is believed once, and of steps that we planned; an
  * author's Dockerfile can say what it likes.
  */
-function stagedFault(error: string, said: string, build: FailedBuild): Fault | undefined {
+function findStagedFault(error: string, said: string, build: FailedBuild): Fault | undefined {
   const isBelieved = build.authored === undefined && build.doubted !== true;
-  if (!isBelieved || !inStep(error) || !registryHiccup(said)) return undefined;
-  return new DoubtfulFault(`a package registry failed during the build: ${oneLine(tail(said, 400))}`);
+  if (!isBelieved || !isStepError(error) || !isRegistryHiccup(said)) return undefined;
+  return new DoubtfulFault(`a package registry failed during the build: ${toOneLine(keepTail(said, 400))}`);
 }
 
 /** Lines of the step that failed, without the progress prefix. */
-function failedStep(output: string): string {
+function readFailedStep(output: string): string {
   const number = [...output.matchAll(/^#(\d+) ERROR: (?!failed to configure \w+ cache)/gm)].at(-1)?.[1];
   if (number === undefined) return '';
-  return linesOf(output, number)
+  return listStepLines(output, number)
     .map((line) => line.replace(/^\d+\.\d+ /, ''))
     .filter((line) => !/^(?:DONE|CACHED|\.\.\.$)/.test(line))
     .join('\n');
 }
 
 /** What the step printed. A progress bar returns to the beginning of its line: what it prints then bears no number. */
-function linesOf(output: string, number: string): string[] {
+function listStepLines(output: string, number: string): string[] {
   const lines: string[] = [];
   let current = '';
   for (const line of output.split('\n')) {
@@ -88,8 +93,8 @@ function judgeGitSource(error: string, build: FailedBuild): Finding | undefined 
   return {
     rule: 'build/git-source',
     severity: 'error',
-    ...positionOf(build, line < 0 ? undefined : line + 1),
-    message: `The Dockerfile adds the git repository ${head(url, 200)}, which is not supported here.`,
+    ...toPosition(build, line < 0 ? undefined : line + 1),
+    message: `The Dockerfile adds the git repository ${keepHead(url, 200)}, which is not supported here.`,
     fix: 'Fetch it in a step instead (RUN git clone --depth 1 URL, with git installed before), or ADD an archive of it by https.',
   };
 }
@@ -101,7 +106,7 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
     return {
       rule: 'dockerfile/invalid',
       severity: 'error',
-      ...positionOf(build, Number(parse[1])),
+      ...toPosition(build, Number(parse[1])),
       message: `The Dockerfile cannot be parsed: ${parse[2] ?? ''}`,
       fix: 'Fix this line; see https://docs.docker.com/reference/dockerfile/ for all instructions.',
     };
@@ -112,8 +117,8 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
     : {
         rule: 'build/file-missing',
         severity: 'error',
-        ...positionOf(build, at?.line),
-        ...plannedFile(build, at),
+        ...toPosition(build, at?.line),
+        ...toPlannedFile(build, at),
         message: `The build copies ${missing}, but it does not exist.`,
         fix: 'Commit the file, correct its path (relative to source.path, case-sensitive), or remove it from .dockerignore. Use --from to copy files from another stage.',
       };
@@ -122,13 +127,14 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
 /** A step that ran and failed. */
 function judgeStep(error: string, said: string, build: FailedBuild, at: Excerpt | undefined): Finding {
   const guess = suggestFix(`${said}\n${error}`);
-  const step = nameOfStep(build, at);
+  const step = formatStepName(build, at);
   const code = /exit code: (\d+)/.exec(error)?.[1];
   const how =
     code === undefined
-      ? `: ${head(error.replace(/^.*failed to solve: /, '').replace(/\.$/, ''), 400)}`
+      ? `: ${keepHead(error.replace(/^.*failed to solve: /, '').replace(/\.$/, ''), 400)}`
       : ` with exit code ${code}`;
-  const evidence = guess.line === undefined || error.includes(guess.line) ? '' : `: ${head(oneLine(guess.line), 300)}`;
+  const evidence =
+    guess.line === undefined || error.includes(guess.line) ? '' : `: ${keepHead(toOneLine(guess.line), 300)}`;
   const message =
     guess.message === undefined
       ? `${step} failed${how}${evidence}`.replace(/\.?$/, '.')
@@ -136,28 +142,146 @@ function judgeStep(error: string, said: string, build: FailedBuild, at: Excerpt 
   return {
     rule: guess.rule,
     severity: 'error',
-    ...positionOf(build, at?.line),
-    ...plannedFile(build, at),
+    ...toPosition(build, at?.line),
+    ...toPlannedFile(build, at),
     message,
     fix: guess.fix,
   };
 }
 
 /** The step as its author knows it: the instruction, or what the planner wanted with it. */
-function nameOfStep(build: FailedBuild, at: Excerpt | undefined): string {
-  const planned = build.authored === undefined ? note(build.dockerfile, at)?.what : undefined;
-  const what = planned ?? oneLine(at?.text ?? '');
-  return what === '' ? 'A step of the build' : `The step "${head(what, 200)}"`;
+function formatStepName(build: FailedBuild, at: Excerpt | undefined): string {
+  const planned = build.authored === undefined ? findStepNote(build.dockerfile, at)?.what : undefined;
+  const what = planned ?? toOneLine(at?.text ?? '');
+  return what === '' ? 'A step of the build' : `The step "${keepHead(what, 200)}"`;
 }
 
 /** What the planner noted about the step that the excerpt points at. */
-function note(dockerfile: string, at: Excerpt | undefined): { file: string; what: string } | undefined {
+function findStepNote(dockerfile: string, at: Excerpt | undefined): { file: string; what: string } | undefined {
   const above = dockerfile.split('\n').slice(0, Math.max(0, (at?.line ?? 1) - 1));
   const match = /^# step: ([^|]+) \| (.*)$/.exec(above.at(-1) ?? '');
   return match === null ? undefined : { file: match[1] ?? '', what: match[2] ?? '' };
 }
 
-function plannedFile(build: FailedBuild, at: Excerpt | undefined): Pick<Finding, 'file'> {
-  const file = build.authored === undefined ? note(build.dockerfile, at)?.file : undefined;
+function toPlannedFile(build: FailedBuild, at: Excerpt | undefined): Pick<Finding, 'file'> {
+  const file = build.authored === undefined ? findStepNote(build.dockerfile, at)?.file : undefined;
   return file === undefined || file === 'plan' ? {} : { file };
+}
+
+const unresolvedImage =
+  /(?:failed to resolve source metadata for|source docker-image:\/\/) ?([^\s:"]+(?::\d+\/[^\s:"]+)?(?::[^\s:"]+)?(?:@sha256:[0-9a-f]{64})?)"?:? (.*)$/;
+const networkErrors =
+  /dial tcp|i\/o timeout|no such host|connection re(?:fused|set)|TLS handshake|EOF|unexpected status[^\n]{0,200}: 5\d\d|too many ?requests|429/i;
+const absentErrors =
+  /not found|pull access denied|insufficient_scope|authorization failed|unauthorized|not a valid|no match for platform|manifest unknown|failed to authorize/i;
+
+/** Images that are always there, by the name that is asked for. */
+const alwaysThere: Readonly<Record<string, readonly string[]>> = {
+  python: images.python.slice(0, 2).map((each) => each.image),
+  node: [defaultNode],
+  nginx: [images.nginx],
+};
+
+/** What the author can do in its place. */
+function suggestAlternative(name: string): string {
+  const repository = /^docker\.io\/library\/([^:@/]{1,100})/.exec(name)?.[1] ?? '';
+  const alike = (Object.hasOwn(alwaysThere, repository) ? alwaysThere[repository] : undefined) ?? [images.debian];
+  const named = alike.length === 1 ? `${alike.join('')} is` : `${alike.join(' and ')} are`;
+  return `${named} always available. For a language that Moorage plans, build.strategy in moorage.yaml (such as python or node) builds the image without this Dockerfile.`;
+}
+
+/** An image named in FROM that cannot be had. @returns undefined when that is not what stopped the build. */
+function judgeBaseImage(error: string, build: FailedBuild): Finding | Fault | undefined {
+  const [, name, why] = unresolvedImage.exec(error) ?? [];
+  if (name === undefined || why === undefined) return undefined;
+  const rule = {
+    rule: 'build/base-image',
+    severity: 'error',
+    ...toPosition(build, findImageLine(build, name)),
+  } as const;
+  const isMirrored = build.mirrored?.includes(parseRegistryHost(name)) === true;
+  const closed = judgeClosedImage(name, isMirrored ? '' : why, error);
+  if (closed !== undefined) return { ...rule, ...closed };
+  if (isMirrored || absentErrors.test(why)) return { ...rule, ...describeAbsentImage(name, isMirrored) };
+  return networkErrors.test(why) ? judgeUnavailableImage(build, name, why, rule) : undefined;
+}
+
+function describeAbsentImage(name: string, isMirrored: boolean): Pick<Finding, 'message' | 'fix'> {
+  return {
+    message: `The base image ${name} cannot be found${isMirrored ? describeMirrorMiss(parseRegistryHost(name)) : ''}.`,
+    fix: `Check the name and tag in FROM: the image must be public and available for this CPU architecture. ${suggestAlternative(name)}`,
+  };
+}
+
+function describeMirrorMiss(host: string): string {
+  const registry = host === 'docker.io' ? 'Docker Hub' : host;
+  return `: neither this installation's mirror of ${registry} nor ${registry} itself, as far as it can be reached from here, has it`;
+}
+
+/** A registry of the author's can be out of reach whenever he likes; Docker Hub and those of our plans cannot. */
+function judgeUnavailableImage(
+  build: FailedBuild,
+  name: string,
+  why: string,
+  rule: Pick<Finding, 'rule' | 'severity'>,
+): Finding | Fault {
+  const fault = `the base image ${name} could not be fetched: ${keepHead(why, 300)}`;
+  if (build.authored === undefined || name.startsWith('docker.io/')) return new Fault(fault);
+  if (build.doubted !== true) return new DoubtfulFault(fault);
+  return {
+    ...rule,
+    message: `The base image ${name} could not be fetched, also when tried again: ${keepHead(why, 300)}`,
+    fix: `Wait until its registry can be reached and submit the repository again, or use another image in FROM. ${suggestAlternative(name)}`,
+  };
+}
+
+/**
+ * Images that no other try brings: of other apps, or of a registry whose name has no address, which is misspelt or
+ * closed off here for good.
+ */
+function judgeClosedImage(name: string, why: string, error: string): Pick<Finding, 'message' | 'fix'> | undefined {
+  if (/denied by policy|not allowed by policy|source "?docker-image.*denied/i.test(error)) {
+    return {
+      message: `The base image ${name} cannot be used.`,
+      fix: 'Use a public base image; images of other apps are not accessible.',
+    };
+  }
+  const host = parseRegistryHost(name);
+  if (host === 'docker.io' || !why.includes('no such host')) return undefined;
+  return {
+    message: `The base image ${name} cannot be pulled: no registry was found at ${host}.`,
+    fix: `Check the registry in FROM. If it is correct, this installation cannot reach it; only the operator of this installation can change that. ${suggestAlternative(name)}`,
+  };
+}
+
+function findImageLine(build: FailedBuild, name: string): number | undefined {
+  const short = name
+    .replace(/^docker\.io\/(?:library\/)?/, '')
+    .replace(/@sha256:.*$/, '')
+    .replace(/:latest$/, '');
+  const index = build.dockerfile
+    .split('\n')
+    .findIndex((line) => /^\s*(?:FROM|COPY|RUN)\b/i.test(line) && line.includes(short));
+  return index < 0 ? undefined : index + 1;
+}
+
+export interface FailedBuild {
+  /** The plain progress and the error that buildctl printed at its end. */
+  readonly output: string;
+  /** Path of the author's Dockerfile in the repository; absent when Moorage planned it. */
+  readonly authored?: string | undefined;
+  /** Text of the Dockerfile that was built. */
+  readonly dockerfile: string;
+  /** A fault that the author could have staged was believed for this commit before. */
+  readonly doubted?: boolean;
+  /** The node has less disk free than the build may take. */
+  readonly lacksDisk?: boolean;
+  /** Registry hosts that a mirror stands in for, which answers. */
+  readonly mirrored?: readonly string[];
+}
+
+/** Path and line in the author's Dockerfile; nothing where Moorage planned it. */
+function toPosition(build: FailedBuild, line: number | undefined): Pick<Finding, 'file' | 'line'> {
+  if (build.authored === undefined) return {};
+  return { file: posix.normalize(build.authored), ...(line === undefined ? {} : { line }) };
 }

@@ -1,10 +1,46 @@
-// What an author can do about a failed build step, guessed from what the step said.
-import { missingProgram } from './missing-program.ts';
-import { networkFault, type NetworkFault } from './network.ts';
-import { rubyPatterns } from './ruby-fixes.ts';
-import { errorLine } from './step-log.ts';
+// Suggests how an author can fix a failed build step, based on what the step printed.
+import { images } from '../plan/recipe.ts';
+import { findErrorLine, findMissingProgram, findNetworkFault, type NetworkFault } from './step-log.ts';
 
-export interface Fix {
+const versions = images.ruby.map(({ version }) => version).join(' and ');
+
+/** The more specific ones come first. */
+const rubyPatterns: readonly Pattern[] = [
+  {
+    pattern:
+      /Your Ruby version is \S{1,20}, but your Gemfile specified|requires ruby version .{1,80} incompatible with the current version|because current Ruby version is/i,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: `The Gemfile or a gem requires another version of Ruby; ${versions} are available. Ask for one of them in .ruby-version and the Gemfile, run bundle update for the gems that the log names, and commit Gemfile.lock; or add a Dockerfile.`,
+  },
+  {
+    pattern:
+      /Could not find gem '|Could not find \S{1,100} in (?:any of the sources|rubygems repository|locally installed gems)|Could not find compatible versions|Your bundle is locked to \S{1,100} .{1,80}, but that version/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'A gem or the version of it that is asked for is not in its source, or is private. Correct it in the Gemfile, run bundle install, and commit Gemfile.lock.',
+  },
+  {
+    pattern: /Could not find a JavaScript runtime|ExecJS::RuntimeUnavailable/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'A gem runs JavaScript, and the image has no Node. Commit Gemfile.lock, by which the plan sees that and adds it, or add the gem mini_racer.',
+  },
+  {
+    pattern: /Missing encryption key to decrypt|EncryptedFile::MissingKeyError|MessageEncryptor::InvalidMessage/,
+    isCertain: true,
+    rule: 'build/failed',
+    fix: 'Rails decrypts config/credentials.yml.enc, and its key (config/master.key) is not in the repository. Remove config.require_master_key, and read what the app needs from variables with a default for the build.',
+  },
+  {
+    pattern:
+      /Failed to build gem native extension|mkmf\.rb can't find header files|^An error occurred while installing \S{1,100} \(/,
+    rule: 'build/failed',
+    fix: 'A gem did not compile: the log names the library or header that it misses. Libraries of well-known gems are installed; for another one use a version of the gem with binaries for x86_64-linux, or add a Dockerfile that installs its Debian package (such as libpq-dev).',
+  },
+];
+
+interface Fix {
   readonly rule: string;
   readonly message?: string;
   readonly fix: string;
@@ -12,7 +48,7 @@ export interface Fix {
   readonly line?: string;
 }
 
-export interface Pattern extends Fix {
+interface Pattern extends Fix {
   readonly pattern: RegExp;
   /** It says for sure what is wrong, when it stands before any other fault. */
   readonly isCertain?: true;
@@ -199,11 +235,11 @@ const strongest = ['build/disk', 'build/memory'];
 /** A guess at the fix; never undefined. A package that could not be fetched is the cause of all that a step says after. */
 export function suggestFix(log: string): Fix {
   const lines = log.split('\n').map((line) => line.slice(0, 2_000));
-  const found = firstPattern(lines);
+  const found = findPattern(lines);
   if (found !== undefined && strongest.includes(found.rule)) return found;
-  const network = networkFault(lines);
-  if (network !== undefined && !isEarlier(found, lines, network)) return networkFix(network);
-  return missingFix(lines) ?? found ?? withLine(errorLine(log));
+  const network = findNetworkFault(lines);
+  if (network !== undefined && !isEarlier(found, lines, network)) return toNetworkFix(network);
+  return toMissingProgramFix(lines) ?? found ?? toFallback(findErrorLine(log));
 }
 
 /** What is certain and was said before is not for want of an address. */
@@ -211,13 +247,13 @@ function isEarlier(found: Match | undefined, lines: readonly string[], network: 
   return found?.isCertain === true && lines.indexOf(found.line) < network.index;
 }
 
-function withLine(line: string | undefined): Fix {
+function toFallback(line: string | undefined): Fix {
   return line === undefined ? fallback : { ...fallback, line };
 }
 
 type Match = Fix & { readonly line: string; readonly isCertain?: boolean };
 
-function firstPattern(lines: readonly string[]): Match | undefined {
+function findPattern(lines: readonly string[]): Match | undefined {
   for (const { pattern, ...fix } of patterns) {
     const line = lines.find((each) => pattern.test(each));
     if (line !== undefined) return { ...fix, line };
@@ -225,7 +261,7 @@ function firstPattern(lines: readonly string[]): Match | undefined {
   return undefined;
 }
 
-function networkFix(fault: NetworkFault): Fix {
+function toNetworkFix(fault: NetworkFault): Fix {
   if (fault.isLocal)
     return {
       rule: 'build/failed',
@@ -243,11 +279,11 @@ function networkFix(fault: NetworkFault): Fix {
   };
 }
 
-function missingFix(lines: readonly string[]): Fix | undefined {
-  const found = missingProgram(lines);
+function toMissingProgramFix(lines: readonly string[]): Fix | undefined {
+  const found = findMissingProgram(lines);
   if (found === undefined) return undefined;
   const { program, package: brought, caller, line } = found;
-  const message = `${caller === undefined ? 'The step' : upper(caller)} calls ${program}, which is not installed.`;
+  const message = `${caller === undefined ? 'The step' : capitalize(caller)} calls ${program}, which is not installed.`;
   return {
     rule: 'build/failed',
     line,
@@ -259,7 +295,7 @@ function missingFix(lines: readonly string[]): Fix | undefined {
   };
 }
 
-function upper(text: string): string {
+function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
@@ -269,7 +305,7 @@ const hiccups =
   /\b50[0234]\b (?:Server Error|Bad Gateway|Service|Internal)|Temporary failure in name resolution|Temporary failure resolving|EAI_AGAIN|ECONNRESET|ETIMEDOUT|Connection timed out|Read timed out|Connection reset by peer|dns error|socket hang up/i;
 
 /** Did a public package registry fail, which is nobody's fault here and may pass? */
-export function registryHiccup(log: string): boolean {
+export function isRegistryHiccup(log: string): boolean {
   return log
     .split('\n')
     .some(

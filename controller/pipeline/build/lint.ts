@@ -1,13 +1,12 @@
-// Reads the findings of BuildKit's own Dockerfile checks from the text in which buildctl prints them.
+// Reads the findings of BuildKit's Dockerfile checks from the text that buildctl prints.
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { oneLine } from '../text.ts';
-import { excerptAt } from './excerpt.ts';
+import { toOneLine } from '../text.ts';
 
 const maximumFindings = 15;
 const manual = 'https://docs.docker.com/reference/build-checks/';
 
 /** What to change, for the checks that come up most. Others point to the manual. */
-const fixes: Readonly<Record<string, string>> = {
+const lintFixes: Readonly<Record<string, string>> = {
   SecretsUsedInArgOrEnv:
     'Remove it from ARG and ENV, which anyone who has the image can read; provide it to the app at run time with run.secrets.',
   JSONArgsRecommended:
@@ -28,8 +27,8 @@ export function readLint(text: string, file: string): Finding[] {
   const found = warnings
     .split(/^WARNING: /m)
     .slice(1, maximumFindings + 1)
-    .map((block) => warning(block, file));
-  return [...rest.flatMap((error) => invalid(error, file)), ...found];
+    .map((block) => toWarning(block, file));
+  return [...rest.flatMap((error) => toInvalidFindings(error, file)), ...found];
 }
 
 /** The error, if there is one, follows the warnings, and no warning follows it. */
@@ -38,26 +37,26 @@ function splitErrors(text: string): string[] {
   return [blocks[0] ?? '', ...blocks.slice(1).filter((block) => block.trim() !== '')];
 }
 
-function warning(block: string, file: string): Finding {
+function toWarning(block: string, file: string): Finding {
   const [title = '', ...lines] = block.split('\n');
   const rule = /^\w+/.exec(title)?.[0] ?? 'check';
-  const at = excerptAt(block);
+  const at = findExcerpt(block);
   const before = lines.findIndex((line) => /:\d+$/.test(line));
-  const message = oneLine((before < 0 ? lines : lines.slice(0, before)).join(' '));
+  const message = toOneLine((before < 0 ? lines : lines.slice(0, before)).join(' '));
   const slug = rule.replace(/([a-z0-9])([A-Z])|([A-Z]+)([A-Z][a-z])/g, '$1$3-$2$4').toLowerCase();
   return {
     rule: `dockerfile/${rule}`,
     severity: 'warning',
     file,
     ...(at === undefined ? {} : { line: at.line }),
-    message: message === '' ? oneLine(title) : message,
-    fix: fixes[rule] ?? `See ${manual}${slug}/.`,
+    message: message === '' ? toOneLine(title) : message,
+    fix: lintFixes[rule] ?? `See ${manual}${slug}/.`,
   };
 }
 
-function invalid(block: string, file: string): Finding[] {
-  const message = oneLine(block.split('\n')[0] ?? '');
-  const at = excerptAt(block);
+function toInvalidFindings(block: string, file: string): Finding[] {
+  const message = toOneLine(block.split('\n')[0] ?? '');
+  const at = findExcerpt(block);
   return message === ''
     ? []
     : [
@@ -70,4 +69,24 @@ function invalid(block: string, file: string): Finding[] {
           fix: 'Fix this line; see https://docs.docker.com/reference/dockerfile/ for all instructions.',
         },
       ];
+}
+
+export interface Excerpt {
+  readonly file: string;
+  readonly line: number;
+  /** The lines meant, as they stand in the file. */
+  readonly text: string;
+}
+
+/** The last excerpt in a text; undefined when there is none. */
+export function findExcerpt(text: string): Excerpt | undefined {
+  const matches = [...text.matchAll(/^([^\n:]{1,300}):(\d{1,7})\n-{20}\n((?: +\d{1,7} \|[^\n]*\n?)+)/gm)];
+  const last = matches.at(-1);
+  if (last === undefined) return undefined;
+  const meant = [...(last[3] ?? '').matchAll(/^ +(\d+) \| >>> ?(.*)$/gm)];
+  return {
+    file: last[1] ?? '',
+    line: Number(meant[0]?.[1] ?? last[2]),
+    text: meant.map((match) => match[2] ?? '').join('\n'),
+  };
 }

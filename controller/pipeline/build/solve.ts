@@ -1,8 +1,10 @@
-// The arguments of buildctl: one way to ask for checks, one to build and push.
+// Builds the arguments of buildctl, and chooses the layer cache that a build uses and refills.
 import { basename, dirname, join } from 'node:path';
+import { z } from 'zod';
+import { cacheTags } from '../../../crds/image-names.ts';
 import type { PipelineInput } from '../contract.ts';
-import type { PlanNotes } from '../notes.ts';
-import type { LayerCache } from './layer-cache.ts';
+import type { PlanNotes } from '../handover.ts';
+import { parseRegistryHost } from './daemon.ts';
 
 export interface Solve {
   readonly input: PipelineInput;
@@ -18,7 +20,7 @@ export interface Solve {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-function common({ input, notes, address, time, policyFile }: Solve): string[] {
+function buildCommonArguments({ input, notes, address, time, policyFile }: Solve): string[] {
   const given = new Map(
     [...input.build.args, ...(notes.authored ? [] : input.build.env)].map((each) => [each.name, each.value]),
   );
@@ -50,12 +52,12 @@ function common({ input, notes, address, time, policyFile }: Solve): string[] {
 }
 
 /** Asks for the checks of the Dockerfile only. */
-export function lintArguments(solve: Solve): string[] {
-  return [...common(solve), '--opt', 'requestid=frontend.lint'];
+export function buildLintArguments(solve: Solve): string[] {
+  return [...buildCommonArguments(solve), '--opt', 'requestid=frontend.lint'];
 }
 
 /** Builds, pushes and, where a cache is named, uses and refills it. */
-export function buildArguments(solve: Solve): string[] {
+export function buildImageArguments(solve: Solve): string[] {
   const { input, cache, metadataFile } = solve;
   const output = [
     'type=image',
@@ -67,21 +69,78 @@ export function buildArguments(solve: Solve): string[] {
     'compression-level=3',
     'store=true',
   ];
-  const imported = cache === undefined ? [] : ['--import-cache', `type=registry,ref=${cache.ref}`, ...exporting(cache)];
-  return [...common(solve), '--output', output.join(','), '--metadata-file', metadataFile, ...imported];
+  const imported =
+    cache === undefined ? [] : ['--import-cache', `type=registry,ref=${cache.ref}`, ...buildExportArguments(cache)];
+  return [...buildCommonArguments(solve), '--output', output.join(','), '--metadata-file', metadataFile, ...imported];
 }
 
 /** Fills a cache with what the daemon has built just now. */
-export function cacheArguments(solve: Solve, cache: LayerCache): string[] {
-  return [...common(solve), ...exporting(cache)];
+export function buildCacheArguments(solve: Solve, cache: LayerCache): string[] {
+  return [...buildCommonArguments(solve), ...buildExportArguments(cache)];
 }
 
-function exporting({ ref, mode }: LayerCache): string[] {
+function buildExportArguments({ ref, mode }: LayerCache): string[] {
   const options = 'image-manifest=true,oci-mediatypes=true,compression=zstd,ignore-error=true';
   return ['--export-cache', `type=registry,ref=${ref},mode=${mode},${options}`];
 }
 
 /** Where buildctl leaves the digest. */
-export function metadataPath(folder: string): string {
+export function toMetadataPath(folder: string): string {
   return join(folder, 'build-metadata.json');
+}
+
+interface LayerCache {
+  /** Name with its tag, at the registry proxy. */
+  readonly ref: string;
+  /** As BuildKit calls the two. */
+  readonly mode: 'max' | 'min';
+}
+
+const cacheManifest = z.object({ layers: z.array(z.object({ size: z.int().min(0) })) });
+const requestMilliseconds = 30_000;
+
+/** The cache of this build; undefined where the installation keeps none. */
+export async function chooseCache(input: PipelineInput, token: string | undefined): Promise<LayerCache | undefined> {
+  if (input.cache === undefined) return undefined;
+  const isSmall = (await readCacheSize(input, cacheTags.image, token)) !== undefined;
+  return isSmall
+    ? { ref: `${input.cache}:${cacheTags.image}`, mode: 'min' }
+    : { ref: `${input.cache}:${cacheTags.all}`, mode: 'max' };
+}
+
+/** The cache to fill as well, once that of all steps has turned out larger than it may be: the next builds use it alone. */
+export async function chooseSmallerCache(
+  input: PipelineInput,
+  used: LayerCache | undefined,
+  token: string | undefined,
+): Promise<LayerCache | undefined> {
+  if (input.cache === undefined || input.cacheBytes === undefined || used?.mode !== 'max') return undefined;
+  const size = await readCacheSize(input, cacheTags.all, token);
+  const isOver = size !== undefined && size > input.cacheBytes;
+  return isOver ? { ref: `${input.cache}:${cacheTags.image}`, mode: 'min' } : undefined;
+}
+
+/** Bytes of the layers of a cache; undefined where there is none, or the registry does not say. */
+async function readCacheSize(
+  { cache = '', plainHosts }: PipelineInput,
+  tag: string,
+  token: string | undefined,
+): Promise<number | undefined> {
+  const host = parseRegistryHost(cache);
+  const url = `${plainHosts.includes(host) ? 'http' : 'https'}://${host}/v2/${cache.slice(host.length + 1)}/manifests/${tag}`;
+  const authorization = `Basic ${Buffer.from(`moorage:${token ?? ''}`).toString('base64')}`;
+  try {
+    const answer = await fetch(url, {
+      headers: {
+        accept: 'application/vnd.oci.image.manifest.v1+json',
+        ...(token === undefined ? {} : { authorization }),
+      },
+      signal: AbortSignal.timeout(requestMilliseconds),
+    });
+    if (answer.ok) return cacheManifest.parse(await answer.json()).layers.reduce((bytes, { size }) => bytes + size, 0);
+    await answer.body?.cancel();
+    return undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,5 +1,5 @@
-// What of a failed step's log an author needs to see: the first error and what stands around it, not the usage at the end.
-import { head, tail } from '../text.ts';
+// Extracts what matters from a failed step's log: the first error, an address out of reach, a missing program.
+import { keepHead, keepTail } from '../text.ts';
 
 /** Help, advertisements and progress of package managers. */
 const noise: readonly RegExp[] = [
@@ -10,12 +10,12 @@ const noise: readonly RegExp[] = [
   /^debconf: (?:unable to initialize frontend|falling back to frontend|\()/,
   /^(?:Progress: resolved|Downloading |Collecting |Get:\d|Selecting previously|Preparing to unpack|Unpacking |Setting up |Reading database)/,
 ];
-const errors =
+const errorWords =
   /^E: \S|(?:^|[\s[])(?:[\w.]{0,60}(?:error|exception)|err!|fatal|failed|failure|cannot|can't|could not|unable to|missing|not found|undefined reference|traceback|panic|✘|ELIFECYCLE|ERR_\w{1,60})(?=$|[\s:!,.([\]])/i;
 const harmless = /\bwarn(?:ing)?\b|\b0 errors?\b|deprecat|no errors?\b/i;
 
 /** The lines that say something. */
-export function withoutNoise(log: string): string {
+export function removeNoise(log: string): string {
   return log
     .split('\n')
     .filter((line) => !noise.some((each) => each.test(line.slice(0, 300))))
@@ -23,24 +23,172 @@ export function withoutNoise(log: string): string {
 }
 
 /** Index of the first line that reports an error; -1 when none does. */
-function firstError(lines: readonly string[]): number {
-  return lines.findIndex((line) => errors.test(line.slice(0, 500)) && !harmless.test(line.slice(0, 500)));
+function findFirstError(lines: readonly string[]): number {
+  return lines.findIndex((line) => errorWords.test(line.slice(0, 500)) && !harmless.test(line.slice(0, 500)));
 }
 
 /** The first line that reports an error. */
-export function errorLine(log: string): string | undefined {
-  const lines = withoutNoise(log).split('\n');
-  return lines[firstError(lines)]?.trim();
+export function findErrorLine(log: string): string | undefined {
+  const lines = removeNoise(log).split('\n');
+  return lines[findFirstError(lines)]?.trim();
 }
 
 /** A log of at most `bytes`: whole, or the first error with what follows it, and the end. */
-export function excerptOf(log: string, bytes: number): string {
-  const text = withoutNoise(log);
+export function excerptLog(log: string, bytes: number): string {
+  const text = removeNoise(log);
   if (Buffer.byteLength(text) <= bytes) return text;
   const lines = text.split('\n');
-  const from = Math.max(0, firstError(lines) - 3);
+  const from = Math.max(0, findFirstError(lines) - 3);
   const rest = lines.slice(from).join('\n');
   const start = from === 0 ? '' : '…\n';
   if (Buffer.byteLength(rest) <= bytes - 4) return `${start}${rest}`;
-  return `${start}${head(rest, (bytes * 2) / 3 - 10)}\n${tail(rest, bytes / 3 - 10)}`;
+  return `${start}${keepHead(rest, (bytes * 2) / 3 - 10)}\n${keepTail(rest, bytes / 3 - 10)}`;
 }
+
+const googleFonts = /Failed to fetch (?:font )?`[^`]{1,100}` from Google Fonts/;
+
+/** What package managers and programs print when a name has no address, or nobody answers there. */
+const unreachableErrors: readonly RegExp[] = [
+  /Could not resolve host|Temporary failure (?:in name resolution|resolving)|Name or service not known|nodename nor servname/i,
+  /getaddrinfo|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|socket hang up/,
+  /Network is unreachable|Connection (?:refused|timed out|reset by peer)|No route to host/i,
+  /Failed to establish a new connection|error sending request|dns error|failed to lookup address|client error \(Connect\)/i,
+  // Poetry; Cargo; Go; uv; curl and wget; Yarn; pnpm; Maven and Gradle.
+  /All attempts to connect to \S{1,200} failed|failed to download from `|spurious network error|dial tcp\b|i\/o timeout|no such host/i,
+  /Failed to fetch: `http|curl: \((?:6|7|28|35|56)\)|unable to resolve host address|There appears to be trouble with your network/i,
+  // Next.js, which does not name the host.
+  googleFonts,
+  // Bundler and RubyGems, which break a sentence where a terminal ends.
+  /Could not fetch specs from |Could not reach host |Bundler::HTTPError|Gem::RemoteFetcher::FetchError/,
+  // NuGet; Mix and Hex, which name the cause in the words of Erlang.
+  /Unable to load the service index for source|:failed_connect\b|:nxdomain\b|Could not install (?:Hex|Rebar) because Mix could not download|Failed to fetch record for/i,
+  /ERR_PNPM_META_FETCH_FAIL|UnknownHostException|Unknown host|TLS handshake timeout|SSL_ERROR_SYSCALL|operation timed out/i,
+];
+const addresses: readonly RegExp[] = [
+  /:to_address, \{~?c?["']([A-Za-z0-9][A-Za-z0-9.-]{1,250}\.[A-Za-z]{2,30})/,
+  /\bhttps?:\/\/(?:[^\s/@"'`]{1,100}@)?([A-Za-z0-9][A-Za-z0-9.-]{1,250}\.[A-Za-z]{2,30})/,
+  /(?:host(?:name)?(?: address)?|lookup|ENOTFOUND|EAI_AGAIN|connect to|host=|resolving)[ :='"‘]{1,4}([A-Za-z0-9][A-Za-z0-9.-]{1,250}\.[A-Za-z]{2,30})/i,
+];
+/** Lines in which such words are no fault: a warning that another try follows. */
+const retryNotice = /\b(?:will retry|retrying|attempt \d+ of)\b/i;
+
+const localAddress = /\b(?:127\.0\.0\.1|localhost)\b|::1\b/;
+
+export interface NetworkFault {
+  readonly line: string;
+  /** Host that was not reached; undefined when no line names it. */
+  readonly host: string | undefined;
+  /** Its number among the lines. */
+  readonly index: number;
+  /** The address is the machine's own. */
+  readonly isLocal: boolean;
+}
+
+/** The first line that says so, with the host of that line or of one beside it. */
+export function findNetworkFault(lines: readonly string[]): NetworkFault | undefined {
+  const matching = lines.flatMap((line, index) => (unreachableErrors.some((each) => each.test(line)) ? [index] : []));
+  const index = matching.find((each) => !retryNotice.test(lines[each] ?? '')) ?? matching[0];
+  if (index === undefined) return findSilentFault(lines);
+  const line = lines[index] ?? '';
+  const near = [line, ...lines.slice(Math.max(0, index - 3), index + 4)];
+  return {
+    line: line.trim(),
+    host: near.map(findHost).find((host) => host !== undefined),
+    index,
+    isLocal: localAddress.test(line),
+  };
+}
+
+const endedStep = /process "(.{1,8000})" did not complete successfully: exit code: (\d{1,3})\b/;
+/** Codes by which curl and wget end when they reach nobody; with --silent they print nothing. */
+const silentPrograms: readonly { readonly program: RegExp; readonly codes: readonly string[] }[] = [
+  { program: /\bcurl\b/, codes: ['6', '7', '28', '35', '56'] },
+  { program: /\bwget\b/, codes: ['4'] },
+];
+
+/** A step that ended as curl or wget does without a network, with the first address that it names. */
+function findSilentFault(lines: readonly string[]): NetworkFault | undefined {
+  const index = lines.findIndex((line) => endedStep.test(line));
+  const [, command = '', code = ''] = endedStep.exec(lines[index] ?? '') ?? [];
+  if (!silentPrograms.some(({ program, codes }) => program.test(command) && codes.includes(code))) return undefined;
+  return { line: lines[index] ?? '', host: findHost(command), index, isLocal: localAddress.test(command) };
+}
+
+function findHost(line: string): string | undefined {
+  if (googleFonts.test(line)) return 'fonts.googleapis.com';
+  return addresses.map((each) => each.exec(line)?.[1]).find((host) => host !== undefined);
+}
+
+/** Programs of npm whose package has another name. */
+const npmPackages: Readonly<Record<string, string>> = {
+  tsc: 'typescript',
+  nest: '@nestjs/cli',
+  ng: '@angular/cli',
+  'vue-cli-service': '@vue/cli-service',
+  'run-s': 'npm-run-all',
+  'run-p': 'npm-run-all',
+  webpack: 'webpack-cli',
+  nuxi: 'nuxt',
+  'svelte-kit': '@sveltejs/kit',
+  tailwindcss: '@tailwindcss/cli',
+  sass: 'sass',
+  remix: '@remix-run/dev',
+  'react-router': '@react-router/dev',
+  docusaurus: '@docusaurus/core',
+  eleventy: '@11ty/eleventy',
+  babel: '@babel/cli',
+  swc: '@swc/cli',
+  lingui: '@lingui/cli',
+  'graphql-codegen': '@graphql-codegen/cli',
+  changeset: '@changesets/cli',
+};
+/** Programs of npm whose package has the same name. */
+const sameName =
+  /^(?:vite|next|astro|gatsby|tsx|ts-node|tsup|rimraf|cross-env|prisma|turbo|nx|husky|patch-package|concurrently|esbuild|rollup|react-scripts|nodemon|rspack|rsbuild|shx|dotenv|drizzle-kit|eslint|prettier|lerna|vitest|only-allow|parcel|serve|pm2|unbuild|wrangler|contentlayer|velite|simple-git-hooks|lefthook|electron-builder|craco|react-app-rewired|typedoc|panda|pnpm|yarn|bun)$/;
+const notFoundLines: readonly RegExp[] = [
+  /^(?:\/?\S{0,40}\/)?(?:sh|bash|dash|ash): (?:(?:line )?\d{1,5}: )?([\w.@/+-]{1,80}): (?:command )?not found$/,
+  /\bcommand not found: ([\w.@/+-]{1,80})$/,
+  /^(?:\/?\S{0,40}\/)?env: [‘'"]?([\w.@/+-]{1,80})[’'"]?: No such file or directory$/,
+];
+
+interface MissingProgram {
+  readonly line: string;
+  readonly program: string;
+  /** npm package that brings it; undefined when none is known. */
+  readonly package: string | undefined;
+  /** The script that called it, in words: script "build" of the package web. */
+  readonly caller: string | undefined;
+}
+
+/** The program that was not found; undefined when the log names none. */
+export function findMissingProgram(lines: readonly string[]): MissingProgram | undefined {
+  for (const [index, line] of lines.entries()) {
+    const program = notFoundLines.map((each) => each.exec(line.trim())?.[1]).find((found) => found !== undefined);
+    if (program === undefined) continue;
+    const brought = Object.hasOwn(npmPackages, program) ? npmPackages[program] : undefined;
+    return {
+      line: line.trim(),
+      program,
+      package: brought ?? (sameName.test(program) ? program : undefined),
+      caller: findCaller(lines, index),
+    };
+  }
+  return undefined;
+}
+
+/** npm and pnpm print "> name@version script" before a script, and the folder of a package whose install script failed. */
+function findCaller(lines: readonly string[], index: number): string | undefined {
+  const folder = lines
+    .slice(index - 12 < 0 ? 0 : index - 12, index + 12)
+    .map(
+      (line) =>
+        /^npm (?:ERR!|error) path \S{0,300}\/node_modules\/((?:@[\w.-]{1,80}\/)?[\w.-]{1,80})$/.exec(line.trim())?.[1],
+    )
+    .find((found) => found !== undefined);
+  if (folder !== undefined) return `the install script of the package ${folder}`;
+  const script = lines.slice(0, index).findLast((line) => scriptHeader.test(line.trim()));
+  const [, name, word] = scriptHeader.exec(script?.trim() ?? '') ?? [];
+  return name === undefined || word === undefined ? undefined : `the script "${word}" of the package ${name}`;
+}
+
+const scriptHeader = /^> ((?:@[\w.-]{1,80}\/)?[\w.-]{1,80})@\S{0,60} ([\w:.-]{1,60})(?: \/\S{0,300})?$/;

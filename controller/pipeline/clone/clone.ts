@@ -1,17 +1,16 @@
 // Stage 1: brings the files of one commit into the workspace, and nothing else of the repository.
-import { mkdir, rm } from 'node:fs/promises';
+import { lutimes, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { CloneResult, PipelineInput } from '../contract.ts';
-import { writeNotes } from '../notes.ts';
-import type { WorkspacePaths } from '../config.ts';
-import { size } from '../text.ts';
-import { checkOut } from './check-out.ts';
-import { fetchCommit } from './fetch.ts';
+import { keyHashesIn } from '../../../lib/author-key.ts';
 import { createGit, type Git, type GitOptions } from '../../../lib/git/index.ts';
-import { LimitCounter } from '../review/rules/limits.ts';
-import { listCommit } from './listing.ts';
-import { normalise } from './normalise.ts';
-import { ownershipOf } from './ownership.ts';
+import { maximumOwnershipBytes, ownershipFile, tokensIn } from '../../../lib/ownership-token.ts';
+import type { WorkspacePaths } from '../config.ts';
+import type { CloneResult, PipelineInput } from '../contract.ts';
+import { writeNotes } from '../handover.ts';
+import { LimitCounter } from '../review/rules/files.ts';
+import { formatBytes } from '../text.ts';
+import { readFileText } from '../tree.ts';
+import { checkOut, fetchCommit, listCommit } from './fetch.ts';
 import { fetchSubmodules, removeStores } from './submodules.ts';
 
 const latestTime = 4_102_444_800;
@@ -42,7 +41,7 @@ export async function clone(
   await fetchCommit(git, gitFolder, input, signal);
   const counter = new LimitCounter(input.limits);
   const { gitlinks } = await listCommit(git, { ...input, counter }, signal);
-  say(`checking out ${counter.files} files, ${size(counter.bytes)}`);
+  say(`checking out ${counter.files} files, ${formatBytes(counter.bytes)}`);
   await checkOut(git, { target: paths.source, commit: input.commit, fileBytes: input.limits.fileBytes }, signal);
   const time = await commitTime(git, input.commit);
   const submodules = await fetchSubmodules(
@@ -51,10 +50,10 @@ export async function clone(
   );
   await removeStores(paths.notes);
   await rm(gitFolder, { recursive: true, force: true });
-  await normalise(paths.source, time);
+  await setTreeTimes(paths.source, time);
   await writeNotes(paths.notes, 'clone', { commit: input.commit, time, submodules });
   const { files, bytes } = counter;
-  return { commit: input.commit, files, bytes, ...ownershipOf(paths.source) };
+  return { commit: input.commit, files, bytes, ...readOwnership(paths.source) };
 }
 
 /** Seconds since 1970. An author may write any time into a commit; what no file system holds is taken as 1970. */
@@ -62,4 +61,34 @@ async function commitTime(git: Git, commit: string): Promise<number> {
   const shown = await git(['show', '--no-patch', '--format=%ct', commit]);
   const seconds = Number(shown.stdout.trim());
   return Number.isInteger(seconds) && seconds > 0 && seconds < latestTime ? seconds : 0;
+}
+
+/**
+ * Sets the times of a tree to `seconds`. The time of the commit, not a constant: web servers make ETags of time and
+ * size,
+ * and a constant would have browsers keep a file that changed without changing its length.
+ */
+async function setTreeTimes(root: string, seconds: number): Promise<void> {
+  const folders = [Buffer.from(root)];
+  // Names are bytes: one that is not UTF-8 must not be missed. Folders come last, since touching their files touches
+  // them.
+  for (let index = 0; index < folders.length; index += 1) {
+    const folder = folders[index] ?? Buffer.from(root);
+    for (const entry of await readdir(folder, { withFileTypes: true, encoding: 'buffer' })) {
+      const path = Buffer.concat([folder, Buffer.from('/'), entry.name]);
+      if (entry.isDirectory()) folders.push(path);
+      else await lutimes(path, seconds, seconds);
+    }
+  }
+  for (const folder of folders.toReversed()) await lutimes(folder, seconds, seconds);
+}
+
+/** Nothing where the file is missing, or is no regular file. */
+export function readOwnership(source: string): { ownership?: string[]; authorKeys?: string[] } {
+  const text = readFileText(source, ownershipFile, maximumOwnershipBytes) ?? '';
+  const [ownership, authorKeys] = [tokensIn(text), keyHashesIn(text)];
+  return {
+    ...(ownership.length === 0 ? {} : { ownership }),
+    ...(authorKeys.length === 0 ? {} : { authorKeys }),
+  };
 }

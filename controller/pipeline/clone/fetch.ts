@@ -1,12 +1,11 @@
-// Fetches exactly one commit, and cuts off whatever is larger than a repository may be.
+// Fetches exactly one commit, lists it within the limits of a repository, and checks it out.
 import { readdir, stat } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Git, GitResult } from '../../../lib/git/index.ts';
-import { tooLargeSource, type PipelineInput } from '../contract.ts';
-import { Fault, Rejected } from '../outcome.ts';
-import { oneLine, size, tail } from '../text.ts';
-import { followRedirect } from './redirect.ts';
+import { Fault, type PipelineInput, Rejected, tooLargeSource } from '../contract.ts';
+import { LimitCounter } from '../review/rules/files.ts';
+import { formatBytes, keepTail, toOneLine } from '../text.ts';
 
 /** Room for a pack beyond the bytes of the tree: commit and tree objects, and headers of what does not compress. */
 const packSlackBytes = 8 * 1024 * 1024;
@@ -20,7 +19,7 @@ type FetchInput = Pick<PipelineInput, 'repo' | 'commit' | 'limits'>;
 export async function fetchCommit(git: Git, folder: string, input: FetchInput, signal?: AbortSignal): Promise<void> {
   const format = input.commit.length === 64 ? 'sha256' : 'sha1';
   const made = await git(['init', '--quiet', '--bare', '--template=', `--object-format=${format}`]);
-  if (made.code !== 0) throw new Fault(`git could not create an object store: ${said(made)}`);
+  if (made.code !== 0) throw new Fault(`git could not create an object store: ${formatGitError(made)}`);
   const fetch = (url: string, references: readonly string[], depth: readonly string[]): Promise<GitResult> =>
     git(
       [
@@ -34,7 +33,7 @@ export async function fetchCommit(git: Git, folder: string, input: FetchInput, s
         url,
         ...references,
       ],
-      { fileBytes: maximumPackBytes(input), signal },
+      { fileBytes: computeMaximumPackBytes(input), signal },
     );
   let url = input.repo;
   let fetched = await fetch(url, [input.commit], ['--depth=1']);
@@ -49,50 +48,53 @@ export async function fetchCommit(git: Git, folder: string, input: FetchInput, s
   ) {
     fetched = await fetch(url, ['+refs/heads/*:refs/fetched/heads/*', '+refs/tags/*:refs/fetched/tags/*'], []);
   }
-  if (fetched.code !== 0) throw await verdict(fetched, folder, input);
+  if (fetched.code !== 0) throw await toFetchError(fetched, folder, input);
   const found = await git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${input.commit}^{commit}`]);
   if (found.stdout.trim() !== input.commit) {
     throw new Fault(`commit ${input.commit} is no longer in the repository; a force push may have replaced it`);
   }
 }
 
-function maximumPackBytes(input: FetchInput): number {
+function computeMaximumPackBytes(input: FetchInput): number {
   return input.limits.repositoryBytes + packSlackBytes;
 }
 
 /** Did the kernel end git for the size of its pack? git itself does not say so; what it left behind does. */
-async function cutOff(folder: string, input: FetchInput): Promise<boolean> {
+async function isCutOff(folder: string, input: FetchInput): Promise<boolean> {
   const packs = join(folder, 'objects', 'pack');
   for (const name of await readdir(packs))
-    if ((await stat(join(packs, name))).size >= maximumPackBytes(input)) return true;
+    if ((await stat(join(packs, name))).size >= computeMaximumPackBytes(input)) return true;
   return false;
 }
 
 /** Exit code of a program that SIGKILL ended. */
-const killed = 128 + constants.signals.SIGKILL;
+const killedExitCode = 128 + constants.signals.SIGKILL;
 
 /**
  * Ended by the kernel for its memory, or out of it: git itself, or the program it started to read the pack. The
  * server's own trouble is not ours.
  */
 function isOutOfMemory({ code, stderr }: GitResult): boolean {
-  return code === killed || /^(?!remote:).*(?:died of signal 9\b|out of memory|cannot allocate memory)/im.test(stderr);
+  return (
+    code === killedExitCode ||
+    /^(?!remote:).*(?:died of signal 9\b|out of memory|cannot allocate memory)/im.test(stderr)
+  );
 }
 
 /** What a git that failed means: the commit is too large for it, or `doing` may go well another time. */
-export function gitFailure(doing: string, result: GitResult): Rejected | Fault {
+export function toGitFailure(doing: string, result: GitResult): Rejected | Fault {
   return isOutOfMemory(result)
     ? new Rejected([{ ...tooLargeSource, severity: 'error' }])
-    : new Fault(`${doing}: ${said(result)}`);
+    : new Fault(`${doing}: ${formatGitError(result)}`);
 }
 
-async function verdict(result: GitResult, folder: string, input: FetchInput): Promise<Error> {
-  if (await cutOff(folder, input)) {
+async function toFetchError(result: GitResult, folder: string, input: FetchInput): Promise<Error> {
+  if (await isCutOff(folder, input)) {
     return new Rejected([
       {
         rule: 'limits/repository-bytes',
         severity: 'error',
-        message: `The repository is larger than ${size(input.limits.repositoryBytes)}, so the fetch was stopped.`,
+        message: `The repository is larger than ${formatBytes(input.limits.repositoryBytes)}, so the fetch was stopped.`,
         fix: 'Keep models, datasets and media out of the repository; download them when the app starts, or store them on a volume.',
       },
     ]);
@@ -102,17 +104,138 @@ async function verdict(result: GitResult, folder: string, input: FetchInput): Pr
       {
         rule: 'git/damaged',
         severity: 'error',
-        message: `git rejected an object of this commit: ${said(result)}`,
+        message: `git rejected an object of this commit: ${formatGitError(result)}`,
         fix: 'Run "git fsck --strict" in a fresh clone, fix what it reports, and push a new commit.',
       },
     ]);
   }
-  return gitFailure('the repository could not be fetched', result);
+  return toGitFailure('the repository could not be fetched', result);
 }
 
 /** What git said, on one short line. */
-export function said(result: GitResult): string {
-  const text = oneLine(tail(result.stderr, 600));
+function formatGitError(result: GitResult): string {
+  const text = toOneLine(keepTail(result.stderr, 600));
   if (text !== '') return text;
   return `exit code ${result.code}`;
+}
+
+const probe = '/info/refs?service=git-upload-pack';
+const maximumHops = 3;
+
+/** The address that a repository has now. @throws Fault when it leads elsewhere or nowhere. */
+async function followRedirect(repo: string, signal?: AbortSignal): Promise<string> {
+  let address = repo.replace(/\/$/, '');
+  for (let hop = 0; hop < maximumHops; hop += 1) {
+    const answer = await fetch(`${address}${probe}`, {
+      redirect: 'manual',
+      ...(signal === undefined ? {} : { signal }),
+    });
+    await answer.body?.cancel();
+    const location = answer.headers.get('location');
+    if (answer.status < 300 || answer.status >= 400 || location === null) return address;
+    address = toNextAddress(address, location);
+  }
+  throw new Fault(`the repository redirects more than ${maximumHops} times`);
+}
+
+/** One hop. @throws Fault when it leaves the host or the protocol. */
+export function toNextAddress(address: string, location: string): string {
+  const target = URL.canParse(location, `${address}${probe}`) ? new URL(location, `${address}${probe}`) : undefined;
+  if (
+    target === undefined ||
+    target.origin !== new URL(address).origin ||
+    target.username !== '' ||
+    target.password !== ''
+  ) {
+    throw new Fault(
+      `the repository redirects to another host (${target?.host ?? 'no valid address'}); submit it under its new address`,
+    );
+  }
+  if (!target.pathname.endsWith('/info/refs'))
+    throw new Fault('the repository redirects to something that is not a git repository');
+  return `${target.origin}${target.pathname.slice(0, -'/info/refs'.length)}`;
+}
+
+/** Where a commit points into another repository. */
+export interface Gitlink {
+  readonly path: string;
+  readonly commit: string;
+}
+
+interface Listing {
+  readonly gitlinks: readonly Gitlink[];
+}
+
+interface ListInput extends Pick<PipelineInput, 'commit' | 'limits'> {
+  /** Counts on, where the files are part of a larger tree. */
+  readonly counter?: LimitCounter;
+  /** Folder that they are in, with its slash. */
+  readonly prefix?: string;
+}
+
+const longestRecordBytes = 64 * 1024;
+
+/** Collects the records of `git ls-tree -r -l -z`. @throws Rejected at the first limit that is passed. */
+export class ListingReader {
+  readonly gitlinks: Gitlink[] = [];
+  readonly counter: LimitCounter;
+  readonly #prefix: string;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(
+    limits: PipelineInput['limits'],
+    { counter = new LimitCounter(limits), prefix = '' }: Partial<ListInput> = {},
+  ) {
+    this.counter = counter;
+    this.#prefix = prefix;
+  }
+
+  read(chunk: Buffer): void {
+    let buffer = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    for (let end = buffer.indexOf(0); end >= 0; end = buffer.indexOf(0)) {
+      this.#record(buffer.subarray(0, end).toString('utf8'));
+      buffer = buffer.subarray(end + 1);
+    }
+    if (buffer.length > longestRecordBytes) throw new Fault('git listed a path that is too long to be true');
+    this.#rest = Buffer.from(buffer);
+  }
+
+  #record(record: string): void {
+    const tab = record.indexOf('\t');
+    const [mode = '', , object = '', bytes = ''] = record.slice(0, tab).split(/ +/);
+    const path = record.slice(tab + 1);
+    if (mode === '160000') this.gitlinks.push({ path, commit: object });
+    const passed = this.counter.add(`${this.#prefix}${path}`, /^\d+$/.test(bytes) ? Number(bytes) : 0);
+    if (passed !== undefined) throw new Rejected([passed]);
+  }
+}
+
+/** Lists the files of a commit within the limits. @throws Rejected when it has more. */
+export async function listCommit(git: Git, input: ListInput, signal?: AbortSignal): Promise<Listing> {
+  const reader = new ListingReader(input.limits, input);
+  const listed = await git(['ls-tree', '-r', '-l', '-z', '--full-tree', input.commit], {
+    onStdout: (chunk) => {
+      reader.read(chunk);
+    },
+    keepBytes: 4096,
+    signal,
+  });
+  if (listed.code !== 0) throw toGitFailure('git could not list the commit', listed);
+  return { gitlinks: reader.gitlinks };
+}
+
+interface CheckOut {
+  readonly target: string;
+  readonly commit: string;
+  /** Maximum size of a file of the repository. */
+  readonly fileBytes: number;
+}
+
+/** @throws Rejected or Fault */
+export async function checkOut(git: Git, { target, commit, fileBytes }: CheckOut, signal?: AbortSignal): Promise<void> {
+  const checkedOut = await git(
+    [`--work-tree=${target}`, 'checkout', '--quiet', '--force', '--detach', '--no-recurse-submodules', commit],
+    { fileBytes: 2 * fileBytes + 64 * 1024 * 1024, signal },
+  );
+  if (checkedOut.code !== 0) throw toGitFailure('git could not check out the commit', checkedOut);
 }

@@ -1,17 +1,15 @@
 // Fetches the submodules of a commit: the exact commits, from allowed git servers, within the limits of the repository.
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isAbsolute } from 'node:path/posix';
 import type { createGit, Git } from '../../../lib/git/index.ts';
-import type { PipelineInput } from '../contract.ts';
-import type { Submodule } from '../notes.ts';
-import { Fault, Rejected } from '../outcome.ts';
-import type { LimitCounter } from '../review/rules/limits.ts';
-import { size } from '../text.ts';
-import { checkOut } from './check-out.ts';
-import { fetchCommit } from './fetch.ts';
-import { readDeclarations, submoduleRepository, type Declarations } from './gitmodules.ts';
-import { listCommit, type Gitlink } from './listing.ts';
+import { type GitHosts, readRepository, type Repository, RepositoryError } from '../../../lib/repository.ts';
 import { timeLimit } from '../../../lib/time-limit.ts';
+import { Fault, type PipelineInput, Rejected } from '../contract.ts';
+import type { Submodule } from '../handover.ts';
+import type { LimitCounter } from '../review/rules/files.ts';
+import { formatBytes, keepHead, toOneLine } from '../text.ts';
+import { checkOut, fetchCommit, type Gitlink, listCommit } from './fetch.ts';
 
 const maximumDepth = 3;
 const maximumModules = 20;
@@ -29,7 +27,7 @@ interface Parent {
   readonly depth: number;
 }
 
-export interface SubmoduleWork {
+interface SubmoduleWork {
   readonly input: PipelineInput;
   readonly source: string;
   /** Folder for object stores, outside the tree. */
@@ -41,7 +39,7 @@ export interface SubmoduleWork {
   readonly signal?: AbortSignal | undefined;
 }
 
-interface Running extends SubmoduleWork {
+interface RunningWork extends SubmoduleWork {
   /** Git hosts that could not be reached: they are not asked again, since each try may take minutes. */
   readonly unreachable: Set<string>;
 }
@@ -53,19 +51,19 @@ export async function fetchSubmodules(
 ): Promise<Submodule[]> {
   const done: Submodule[] = [];
   const deadline = timeLimit(maximumSeconds * 1000);
-  const within: Running = {
+  const within: RunningWork = {
     ...work,
     unreachable: new Set(),
     signal: work.signal === undefined ? deadline : AbortSignal.any([work.signal, deadline]),
   };
   const waiting: Parent[] = [{ ...top, prefix: '', depth: 1 }];
   for (let parent = waiting.shift(); parent !== undefined; parent = waiting.shift()) {
-    const declared = parent.gitlinks.length === 0 ? new Map<string, string[]>() : await declarations(parent);
+    const declared = parent.gitlinks.length === 0 ? new Map<string, string[]>() : await readGitmodules(parent);
     for (const link of parent.gitlinks) {
-      const tooMany = limitOf(parent, done);
+      const tooMany = findExceededLimit(parent, done);
       const found =
-        tooMany === undefined ? await one(link, parent, declared, within, deadline) : missing(link, tooMany);
-      done.push(named(found, parent.prefix));
+        tooMany === undefined ? await fetchOne(link, parent, declared, within, deadline) : toMissing(link, tooMany);
+      done.push(toSubmodule(found, parent.prefix));
       const below = 'below' in found ? found.below : undefined;
       if (below !== undefined) waiting.push(below);
       if (found.problem !== undefined)
@@ -77,7 +75,7 @@ export async function fetchSubmodules(
 
 type Result = Submodule & { readonly below?: Parent };
 
-function named({ path, commit, problem, passing }: Result, prefix: string): Submodule {
+function toSubmodule({ path, commit, problem, passing }: Result, prefix: string): Submodule {
   return {
     path: `${prefix}${path}`,
     commit,
@@ -86,40 +84,40 @@ function named({ path, commit, problem, passing }: Result, prefix: string): Subm
   };
 }
 
-function missing({ path, commit }: Gitlink, problem: string, passing?: true): Result {
+function toMissing({ path, commit }: Gitlink, problem: string, passing?: true): Result {
   return { path, commit, problem, ...(passing === undefined ? {} : { passing }) };
 }
 
-function limitOf({ depth }: Parent, done: readonly Submodule[]): string | undefined {
+function findExceededLimit({ depth }: Parent, done: readonly Submodule[]): string | undefined {
   if (depth > maximumDepth) return `submodules are fetched to a depth of ${maximumDepth}`;
   return done.length >= maximumModules ? `at most ${maximumModules} submodules are fetched` : undefined;
 }
 
 /** git reads its own file, from the commit and not from the disk: no link is followed. */
-async function declarations({ git, commit }: Parent): Promise<Declarations> {
+async function readGitmodules({ git, commit }: Parent): Promise<Declarations> {
   const listed = await git(['config', '--null', '--list', '--no-includes', `--blob=${commit}:.gitmodules`], {
     keepBytes: maximumFileBytes,
   });
   return listed.code === 0 ? readDeclarations(listed.stdout) : new Map();
 }
 
-async function one(
+async function fetchOne(
   link: Gitlink,
   parent: Parent,
   declared: Declarations,
-  work: Running,
+  work: RunningWork,
   deadline: AbortSignal,
 ): Promise<Result> {
-  const repository = submoduleRepository(declared, link.path, parent.repo, work.input.gitHosts);
-  if (typeof repository === 'string') return missing(link, repository);
+  const repository = resolveSubmodule(declared, link.path, parent.repo, work.input.gitHosts);
+  if (typeof repository === 'string') return toMissing(link, repository);
   if (work.unreachable.has(repository.host))
-    return missing(link, `the git host ${repository.host} could not be reached`, true);
+    return toMissing(link, `the git host ${repository.host} could not be reached`, true);
   const target = join(work.source, parent.prefix, link.path);
   if (!(await isEmptyFolder(work.source, `${parent.prefix}${link.path}`)))
-    return missing(link, 'its path is not an empty folder of the repository');
+    return toMissing(link, 'its path is not an empty folder of the repository');
   const gitFolder = await mkdtemp(join(work.notes, storePrefix));
   try {
-    return await fetched(
+    return await fetchSubmodule(
       link,
       parent,
       { url: repository.cloneUrl, insecure: repository.insecure, target, gitFolder },
@@ -127,29 +125,34 @@ async function one(
     );
   } catch (error) {
     await rm(gitFolder, { recursive: true, force: true });
-    if (deadline.aborted) return missing(link, `fetching submodules took more than ${maximumSeconds} s`, true);
-    const result = missingFor(link, error, work.signal);
+    if (deadline.aborted) return toMissing(link, `fetching submodules took more than ${maximumSeconds} s`, true);
+    const result = toMissingOrThrow(link, error, work.signal);
     if (result.passing === true) work.unreachable.add(repository.host);
     return result;
   }
 }
 
 /** A submodule that is too large or damaged is missing like one that is gone; the review says what that means. */
-function missingFor(link: Gitlink, error: unknown, signal: AbortSignal | undefined): Result {
+function toMissingOrThrow(link: Gitlink, error: unknown, signal: AbortSignal | undefined): Result {
   if (signal?.aborted === true) throw error;
-  if (error instanceof Rejected) return missing(link, error.message.replace(/\.$/, ''));
+  if (error instanceof Rejected) return toMissing(link, error.message.replace(/\.$/, ''));
   if (!(error instanceof Fault)) throw error;
-  return missing(link, error.message, isPassing(error.message) ? true : undefined);
+  return toMissing(link, error.message, isTemporary(error.message) ? true : undefined);
 }
 
-interface Place {
+interface SubmoduleTarget {
   readonly url: string;
   readonly insecure: boolean;
   readonly target: string;
   readonly gitFolder: string;
 }
 
-async function fetched(link: Gitlink, parent: Parent, place: Place, work: SubmoduleWork): Promise<Result> {
+async function fetchSubmodule(
+  link: Gitlink,
+  parent: Parent,
+  place: SubmoduleTarget,
+  work: SubmoduleWork,
+): Promise<Result> {
   const { input, counter, say, signal } = work;
   // Each has an object store of its own, since one repository must not hand objects to another.
   const { url, insecure, target, gitFolder } = place;
@@ -166,7 +169,7 @@ async function fetched(link: Gitlink, parent: Parent, place: Place, work: Submod
   const listing = await listCommit(git, { commit: link.commit, limits: input.limits, counter: total, prefix }, signal);
   await checkOut(git, { target, commit: link.commit, fileBytes: input.limits.fileBytes }, signal);
   const [files, bytes] = [total.files - counter.files, total.bytes - counter.bytes];
-  say(`submodule ${parent.prefix}${link.path}: ${files} files, ${size(bytes)} of ${url} at ${link.commit}`);
+  say(`submodule ${parent.prefix}${link.path}: ${files} files, ${formatBytes(bytes)} of ${url} at ${link.commit}`);
   counter.take(total);
   return {
     ...link,
@@ -193,8 +196,67 @@ async function isEmptyFolder(source: string, path: string): Promise<boolean> {
 }
 
 /** Trouble of the network or the server, which may be gone another time; not a repository that is private or gone. */
-function isPassing(message: string): boolean {
+function isTemporary(message: string): boolean {
   return !/could not read Username|askpass|Authentication failed|terminal prompts disabled|not found|returned error: 40\d|not our ref|no longer in the repository|redirects/i.test(
     message,
   );
+}
+
+const maximumEntries = 5_000;
+
+/** Addresses by path, as `git config --null --list` prints the file. */
+type Declarations = ReadonlyMap<string, readonly string[]>;
+
+/** Reads `key\nvalue\0`. Of a key that is given twice both values count, so that two tools cannot read it differently. */
+export function readDeclarations(listed: string): Declarations {
+  const paths = new Lists();
+  const urls = new Lists();
+  for (const entry of listed.split('\0').slice(0, maximumEntries)) {
+    const match = /^submodule\.([^\n]{1,500})\.(path|url)\n(.*)$/s.exec(entry);
+    if (match === null) continue;
+    const [, name = '', key = '', value = ''] = match;
+    (key === 'path' ? paths : urls).add(name, [value]);
+  }
+  const declared = new Lists();
+  for (const [name, values] of paths) for (const path of values) declared.add(path, urls.get(name) ?? []);
+  return declared;
+}
+
+class Lists extends Map<string, readonly string[]> {
+  add(key: string, values: readonly string[]): void {
+    this.set(key, [...(this.get(key) ?? []), ...values]);
+  }
+}
+
+/** The repository of a submodule, or why it is not fetched. `parent` is the address of the repository that names it. */
+export function resolveSubmodule(
+  declared: Declarations,
+  path: string,
+  parent: string,
+  hosts: GitHosts,
+): Repository | string {
+  const urls = new Set(declared.get(path));
+  const [url] = urls;
+  if (url === undefined) return '.gitmodules gives no address for it';
+  if (urls.size > 1) return '.gitmodules gives several addresses for it';
+  const address = toAbsoluteUrl(url, parent);
+  if (address === undefined) return `its address ${keepHead(toOneLine(url), 120)} is not one of a git server`;
+  const found = readRepository(address, hosts);
+  return found instanceof RepositoryError ? found.message : found;
+}
+
+/** A relative address is resolved against the repository; those for SSH and git are read as what they serve by https. */
+function toAbsoluteUrl(url: string, parent: string): string | undefined {
+  if (/^\.{1,2}\//.test(url)) return resolveRelativeUrl(url, parent);
+  if (/^https?:\/\//i.test(url)) return url;
+  const [, host, path = ''] =
+    /^(?:ssh:\/\/)?git@([A-Za-z0-9.-]{1,253})[:/]([^:]{1,300})$/.exec(url) ??
+    /^git:\/\/([A-Za-z0-9.-]{1,253})\/([^:]{1,300})$/.exec(url) ??
+    [];
+  return host === undefined || isAbsolute(path) ? undefined : `https://${host}/${path}`;
+}
+
+function resolveRelativeUrl(url: string, parent: string): string | undefined {
+  const base = `${parent.replace(/\/+$/, '')}/`;
+  return URL.canParse(url, base) ? new URL(url, base).href : undefined;
 }

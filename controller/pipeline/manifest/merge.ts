@@ -1,13 +1,12 @@
-// What a stage works with: what the operator gave it, and beneath that what the author's moorage.yaml says.
+// Merges the operator's input with the settings of the author's moorage.yaml, and rejects services that are not offered.
 import { posix } from 'node:path';
 import { manifestFile, type ReportedSettings } from '../../../crds/app-manifest.ts';
 import { resolveSpec } from '../../../crds/effective-settings.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { toConfigured, type PipelineInput } from '../contract.ts';
+import { type PipelineInput, toConfigured } from '../contract.ts';
 import { withPlatforms } from '../plan/platforms/settings.ts';
 import type { Rule } from '../review/rule.ts';
 import type { Tree } from '../tree.ts';
-import { offeredFindings } from './offered.ts';
 import { readManifest } from './read.ts';
 
 export interface MergedInput {
@@ -22,7 +21,7 @@ export interface MergedInput {
 export function mergeManifest(asked: PipelineInput, tree: Tree): MergedInput {
   const { settings: own } = readManifest(tree);
   const { settings, findings: said } = withPlatforms(tree, own, asked);
-  const findings = [...said, ...offeredFindings(asked, settings)];
+  const findings = [...said, ...checkOfferedServices(asked, settings)];
   if (settings === undefined) return { input: asked, settings, findings };
   const { source, build, run } = resolveSpec(toConfigured(asked), settings);
   const path = posix.normalize(source.path).replace(/(?!^)\/$/, '');
@@ -54,3 +53,42 @@ export const manifestRule: Rule = {
   name: 'settings',
   check: ({ tree }) => readManifest(tree).findings,
 };
+
+/** Errors about the services of the HostedApp, or else of the repository. */
+function checkOfferedServices(
+  { services, offered, pinned }: Pick<PipelineInput, 'services' | 'offered' | 'pinned'>,
+  settings: ReportedSettings | undefined,
+): Finding[] {
+  if (offered === undefined) return [];
+  const isSet = services.length > 0 || pinned.includes('services');
+  const asked = isSet ? services : (settings?.services ?? []);
+  const where = isSet ? {} : { file: nameSettingsFile(settings) };
+  const types = [...new Set(offered.types.map((type) => type.split('-')[0] ?? type))].sort();
+  const missing = asked.filter(({ type }) => !types.includes(type));
+  if (missing.length > 0) return [{ ...where, ...toUnavailable(missing, types) }];
+  if (asked.length <= offered.count) return [];
+  return [
+    {
+      rule: 'services/too-many',
+      severity: 'error',
+      ...where,
+      message: `The app needs ${asked.length} services; this installation runs at most ${offered.count} for an app.`,
+      fix: 'Set services in moorage.yaml to those that the app cannot do without.',
+    },
+  ];
+}
+
+function nameSettingsFile(settings: ReportedSettings | undefined): string {
+  const { platform } = settings ?? {};
+  return platform?.fields.includes('services') === true ? platform.file : manifestFile;
+}
+
+function toUnavailable(missing: readonly { name: string; type: string }[], types: readonly string[]): Finding {
+  const offered = types.length === 0 ? 'are none' : `is: ${types.join(', ')}`;
+  return {
+    rule: 'services/unavailable',
+    severity: 'error',
+    message: `The app needs ${missing.map(({ name, type }) => `${name} (${type})`).join(', ')}, for which this installation has no image.`,
+    fix: `Set services in moorage.yaml to those that the app cannot do without; here there ${offered}. Or ask the operator of this installation to set services.images.`,
+  };
+}

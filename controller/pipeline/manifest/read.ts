@@ -1,13 +1,24 @@
-// Reads moorage.yaml as its author wrote it: bounded, without aliases, and with the line of all that is wrong in it.
-import { isAlias, isCollection, isNode, isScalar, LineCounter, parseDocument, visit, type Document } from 'yaml';
-import { appManifest, maximumManifestBytes, manifestFile, type AppManifest } from '../../../crds/app-manifest.ts';
-import type { Finding } from '../../../crds/hosted-app.ts';
-import { head, oneLine } from '../text.ts';
+// Reads moorage.yaml within bounds and without aliases, and reports the field and line of every problem.
+import {
+  type Document,
+  isAlias,
+  isCollection,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  visit,
+} from 'yaml';
+import type { z } from 'zod';
+import { appManifest, type AppManifest, manifestFile, maximumManifestBytes } from '../../../crds/app-manifest.ts';
+import { author, build, type Finding, listing, models, run, source, spec } from '../../../crds/hosted-app.ts';
+import { keepHead, toOneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
-import { problemsOf } from './problems.ts';
 
 /** What the file says; with an error among the findings, nothing. */
-export interface ManifestResult {
+interface ManifestResult {
   readonly settings?: AppManifest;
   readonly findings: readonly Finding[];
 }
@@ -18,30 +29,30 @@ const deepest = 12;
 /** The tree is that of the repository. */
 export function readManifest(tree: Tree): ManifestResult {
   const entry = tree.entry(manifestFile);
-  if (entry === undefined) return { findings: misnamed(tree) };
+  if (entry === undefined) return { findings: findMisnamed(tree) };
   if (entry.kind !== 'file')
-    return refused('This is not a regular file.', 'Commit the file itself at this path, not a link or a folder.');
+    return rejectFile('This is not a regular file.', 'Commit the file itself at this path, not a link or a folder.');
   if (entry.bytes > maximumBytes)
-    return refused(
+    return rejectFile(
       'This file is larger than 16 KiB.',
       'Keep only settings for this platform in it; put what the app itself reads into other files.',
     );
   const lines = new LineCounter();
-  const document = parsed(tree.text(manifestFile, maximumBytes) ?? '', lines);
-  return document instanceof Error ? notYaml(document.message) : judged(document, lines);
+  const document = parseSettings(tree.text(manifestFile, maximumBytes) ?? '', lines);
+  return document instanceof Error ? rejectYaml(document.message) : validateSettings(document, lines);
 }
 
-function judged(document: Document.Parsed, lines: LineCounter): ManifestResult {
+function validateSettings(document: Document.Parsed, lines: LineCounter): ManifestResult {
   const [wrong] = [...document.errors, ...document.warnings];
-  if (wrong !== undefined) return notYaml(wrong.message.split('\n')[0] ?? '', lines.linePos(wrong.pos[0]).line);
-  const odd = oddNode(document);
-  if (odd !== undefined) return refused(odd.what, odd.fix, lines.linePos(odd.at).line);
+  if (wrong !== undefined) return rejectYaml(wrong.message.split('\n')[0] ?? '', lines.linePos(wrong.pos[0]).line);
+  const odd = findOddNode(document);
+  if (odd !== undefined) return rejectFile(odd.what, odd.fix, lines.linePos(odd.at).line);
   const value: unknown = document.toJS({ maxAliasCount: 0 });
   const read = appManifest.safeParse(value ?? {});
-  if (!read.success) return { findings: problemsOf(read.error, document, lines) };
+  if (!read.success) return { findings: toFindings(read.error, document, lines) };
   const bytes = Buffer.byteLength(JSON.stringify(read.data));
   if (bytes > maximumManifestBytes)
-    return refused(
+    return rejectFile(
       `The settings take ${bytes} bytes as JSON; the maximum is ${maximumManifestBytes}.`,
       'Shorten run.env, build.env or build.args, or read long values from a file in the repository.',
     );
@@ -49,7 +60,7 @@ function judged(document: Document.Parsed, lines: LineCounter): ManifestResult {
 }
 
 /** YAML as far as it can be read; text nested so deep that reading it fails is refused too. */
-function parsed(text: string, lines: LineCounter): Document.Parsed | Error {
+function parseSettings(text: string, lines: LineCounter): Document.Parsed | Error {
   try {
     return parseDocument(text.replace(/^\ufeff/, ''), {
       lineCounter: lines,
@@ -64,7 +75,7 @@ function parsed(text: string, lines: LineCounter): Document.Parsed | Error {
   }
 }
 
-function oddNode(document: Document.Parsed): { what: string; fix: string; at: number } | undefined {
+function findOddNode(document: Document.Parsed): { what: string; fix: string; at: number } | undefined {
   let odd: { what: string; fix: string; at: number } | undefined;
   visit(document, (_key, node, path) => {
     const at = isNode(node) ? (node.range?.[0] ?? 0) : 0;
@@ -77,7 +88,7 @@ function oddNode(document: Document.Parsed): { what: string; fix: string; at: nu
   return odd;
 }
 
-function misnamed(tree: Tree): Finding[] {
+function findMisnamed(tree: Tree): Finding[] {
   const file = ['moorage.yml', '.moorage.yaml', '.moorage.yml'].find((name) => tree.has(name));
   if (file === undefined) return [];
   return [
@@ -91,15 +102,15 @@ function misnamed(tree: Tree): Finding[] {
   ];
 }
 
-function notYaml(message: string, line?: number): ManifestResult {
-  return refused(
-    `This is not valid YAML: ${head(oneLine(message), 300)}.`.replace(/\.\.$/, '.'),
+function rejectYaml(message: string, line?: number): ManifestResult {
+  return rejectFile(
+    `This is not valid YAML: ${keepHead(toOneLine(message), 300)}.`.replace(/\.\.$/, '.'),
     'Correct the syntax: each setting is a line like "port: 8000" under its section ("run:"), indented by two spaces.',
     line,
   );
 }
 
-function refused(message: string, fix: string, line?: number): ManifestResult {
+function rejectFile(message: string, fix: string, line?: number): ManifestResult {
   return {
     findings: [
       {
@@ -112,4 +123,139 @@ function refused(message: string, fix: string, line?: number): ManifestResult {
       },
     ],
   };
+}
+
+const maximumProblems = 10;
+type Path = readonly PropertyKey[];
+type Issue = z.core.$ZodIssue;
+
+/** The findings of a file that is YAML, but not good settings. */
+function toFindings(error: z.ZodError, document: Document.Parsed, lines: LineCounter): Finding[] {
+  return error.issues
+    .flatMap(toProblems)
+    .slice(0, maximumProblems)
+    .map(({ path, message, fix }) => ({
+      rule: 'settings/invalid',
+      severity: 'error',
+      file: manifestFile,
+      line: findLine(document, lines, path),
+      message: keepHead(toOneLine(message), 400),
+      fix: keepHead(toOneLine(fix), 590),
+    }));
+}
+
+interface SettingProblem {
+  readonly path: Path;
+  readonly message: string;
+  readonly fix: string;
+}
+
+function toProblems(issue: Issue): SettingProblem[] {
+  const field = formatField(issue.path);
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => toUnknownField([...issue.path, key]));
+  const expected =
+    issue.code === 'invalid_type'
+      ? `${field} must be ${kinds[issue.expected] ?? issue.expected}`
+      : `${field}: ${issue.message}`;
+  const hint =
+    issue.code === 'invalid_type' && issue.expected === 'string'
+      ? ' Put a number or true and false in quotes where text is wanted, like "1".'
+      : '';
+  return [
+    {
+      path: issue.path,
+      message: `${expected}.`.replace(/\.\.$/, '.'),
+      fix: `Correct ${field} in ${manifestFile}.${hint}`,
+    },
+  ];
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  string: 'text',
+  int: 'a whole number',
+  number: 'a number',
+  array: 'a list',
+  object: 'a section with fields of its own',
+};
+
+/** A field that an author cannot set: because there is none, or because it is not his to set. */
+function toUnknownField(path: Path): SettingProblem {
+  const field = formatField(path);
+  const above = path.slice(0, -1);
+  const known = installationFields.has(field);
+  const offered = listFields(above);
+  const where = above.length === 0 ? 'at the top' : `in ${formatField(above)}`;
+  const choice = offered.length === 0 ? '' : ` There are ${where}: ${offered.join(', ')}.`;
+  return known
+    ? {
+        path,
+        message: `${field} cannot be set in ${manifestFile}.`,
+        fix: `Remove ${field}: only the operator of this installation can set it.${field === 'run.secrets' ? ' Never commit a secret.' : ''}`,
+      }
+    : { path, message: `Unknown setting ${field}.`, fix: `Remove ${field}, or correct its name.${choice}` };
+}
+
+/** Fields of HostedApp. Those that appManifest takes never come here. */
+const installationFields: ReadonlySet<string> = new Set([
+  ...Object.keys(spec.shape),
+  ...Object.entries({ source, build, run, listing, author, models }).flatMap(([section, schema]) =>
+    Object.keys(schema.shape).map((name) => `${section}.${name}`),
+  ),
+]);
+
+function listFields(path: Path): string[] {
+  let schema: unknown = appManifest;
+  for (const name of path) schema = unwrap((readShape(schema) ?? {})[String(name)]);
+  return Object.keys(readShape(schema) ?? {});
+}
+
+function unwrap(schema: unknown): unknown {
+  return typeof schema === 'object' && schema !== null && 'unwrap' in schema
+    ? (schema as { unwrap: () => unknown }).unwrap()
+    : schema;
+}
+
+function readShape(schema: unknown): Record<string, unknown> | undefined {
+  return typeof schema === 'object' && schema !== null && 'shape' in schema
+    ? (schema.shape as Record<string, unknown>)
+    : undefined;
+}
+
+/** run.env[0].value */
+function formatField(path: Path): string {
+  if (path.length === 0) return 'the file';
+  return path
+    .map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index === 0 ? '' : '.'}${String(part)}`))
+    .join('');
+}
+
+/** The line of the deepest part of `path` that the file has. */
+function findLine(document: Document.Parsed, lines: LineCounter, path: Path): number {
+  let position: NodePosition = { node: document.contents, at: document.contents?.range[0] ?? 0 };
+  for (const part of path) {
+    const next = findBelow(position.node, part);
+    if (next === undefined) break;
+    position = { node: next.node, at: next.at ?? position.at };
+  }
+  return lines.linePos(position.at ?? 0).line;
+}
+
+interface NodePosition {
+  readonly node: unknown;
+  readonly at: number | undefined;
+}
+
+/** A field of a section begins at its name, an item of a list at itself. */
+function findBelow(node: unknown, part: PropertyKey): NodePosition | undefined {
+  if (isMap(node)) {
+    const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(part));
+    return pair === undefined ? undefined : { node: pair.value, at: readStart(pair.key) };
+  }
+  return isSeq(node) && typeof part === 'number'
+    ? { node: node.items[part], at: readStart(node.items[part]) }
+    : undefined;
+}
+
+function readStart(node: unknown): number | undefined {
+  return isNode(node) ? node.range?.[0] : undefined;
 }

@@ -78,14 +78,14 @@ const reports = {
 export type BuildReport = keyof typeof reports;
 
 /** A shell command that reports. */
-export function report(what: BuildReport, file: string): string {
+export function formatReport(what: BuildReport, file: string): string {
   return `echo "${mark} ${what} ${file}"`;
 }
 
 const line = /^#\d{1,6} [\d.]{1,20} moorage-warning: ([a-z-]{1,40}) ([\w.-]{1,60})$/;
 
 /** The warning that a line of a build log makes; undefined when it makes none. */
-export function warningOf(text: string): Finding | undefined {
+export function parseReport(text: string): Finding | undefined {
   const [, what = '', file = ''] = line.exec(text) ?? [];
   const found: Report | undefined = Object.hasOwn(reports, what) ? reports[what as BuildReport] : undefined;
   return found === undefined

@@ -1,7 +1,7 @@
 // Finds the folder of the app in a repository that keeps it below its top, and never serves half of an app in silence.
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { field, parseJson } from '../manifest.ts';
-import { Rejected } from '../outcome.ts';
+import { readField, parseJson } from '../manifest.ts';
+import { Rejected } from '../contract.ts';
 import type { Tree } from '../tree.ts';
 import { appFolders } from './below.ts';
 import { markersOf } from './markers.ts';
@@ -171,5 +171,5 @@ function attempt(tree: Tree, input: PlanInput): Recipe | string {
 
 /** Packages of a workspace are installed from its top, so none of them is an app by itself. */
 function isWorkspace(tree: Tree): boolean {
-  return tree.has('pnpm-workspace.yaml') || field(parseJson(tree.text('package.json')), 'workspaces') !== undefined;
+  return tree.has('pnpm-workspace.yaml') || readField(parseJson(tree.text('package.json')), 'workspaces') !== undefined;
 }

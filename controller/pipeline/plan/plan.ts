@@ -1,7 +1,7 @@
 // Chooses how the image is made: the author's Dockerfile, else the language that the files speak.
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { Rejected } from '../outcome.ts';
-import { head, oneLine } from '../text.ts';
+import { Rejected } from '../contract.ts';
+import { keepHead, toOneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
 import { authoredDockerfile } from './authored.ts';
 import { appFolders } from './below.ts';
@@ -135,7 +135,7 @@ function hint(tree: Tree): string {
 }
 
 function bounded(recipe: Recipe): Recipe {
-  return { ...recipe, plan: { ...recipe.plan, reason: head(oneLine(recipe.plan.reason), 390) } };
+  return { ...recipe, plan: { ...recipe.plan, reason: keepHead(toOneLine(recipe.plan.reason), 390) } };
 }
 
 function article(language: string): string {

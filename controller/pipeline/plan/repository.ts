@@ -1,10 +1,9 @@
 // Plans a whole repository: what its moorage.yaml says, where in it the app is, and how that is built.
 import type { ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import type { PipelineInput } from '../contract.ts';
+import { type PipelineInput, Rejected } from '../contract.ts';
 import { mergeManifest } from '../manifest/merge.ts';
-import { Rejected } from '../outcome.ts';
-import { head } from '../text.ts';
+import { keepHead } from '../text.ts';
 import type { Tree } from '../tree.ts';
 import { findDockerfile, type FoundDockerfile } from './dockerfile/find.ts';
 import { appFolder } from './folder.ts';
@@ -47,7 +46,7 @@ export function locateApp(asked: PipelineInput, tree: Tree): LocatedApp {
 export function planApp(tree: Tree, { input, note, problem, warnings }: LocatedApp): Recipe {
   if (problem !== undefined) throw new Rejected([problem]);
   const recipe = makePlan(tree.below(input.path), input);
-  const reason = note === undefined ? recipe.plan.reason : head(`${note} ${recipe.plan.reason}`, 390);
+  const reason = note === undefined ? recipe.plan.reason : keepHead(`${note} ${recipe.plan.reason}`, 390);
   return { ...recipe, plan: { ...recipe.plan, reason }, findings: [...warnings, ...recipe.findings] };
 }
 

@@ -2,9 +2,9 @@
 import { mkdir, realpath, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { PipelineInput } from '../contract.ts';
-import { writeNotes } from '../notes.ts';
+import { writeNotes } from '../handover.ts';
 import type { WorkspacePaths } from '../config.ts';
-import { diskTree } from '../tree.ts';
+import { readDiskTree } from '../tree.ts';
 import type { Recipe } from './recipe.ts';
 
 /** Writes plan.json and, for planned images, Dockerfile and Dockerfile.dockerignore into the notes. */
@@ -27,7 +27,7 @@ export async function writePlan(
   const dockerfile = join(paths.notes, 'Dockerfile');
   await mkdir(paths.notes, { recursive: true });
   await writeFile(dockerfile, recipe.dockerfile);
-  const authored = diskTree(context).text('.dockerignore') ?? '';
+  const authored = readDiskTree(context).text('.dockerignore') ?? '';
   await writeFile(`${dockerfile}.dockerignore`, ignoreText(recipe, authored));
   await writeNotes(paths.notes, 'plan', { plan: recipe.plan, authored: false, context, dockerfile });
 }

@@ -1,17 +1,20 @@
-// Stage 2: judges the author's files by every rule, then plans the image.
-import type { Finding } from '../../../crds/hosted-app.ts';
-import { approvalRule, type PipelineInput, type ReviewResult } from '../contract.ts';
-import { readNotes } from '../notes.ts';
-import { Rejected } from '../outcome.ts';
+// Stage 2: checks the author's files against every rule, then plans the image.
+import type { Finding, Waiver } from '../../../crds/hosted-app.ts';
+import type { WorkspacePaths } from '../config.ts';
+import { approvalRule, type PipelineInput, Rejected, type ReviewResult } from '../contract.ts';
+import { readNotes } from '../handover.ts';
+import { describeManifest, manifestRule } from '../manifest/merge.ts';
+import { formatFinding } from '../message.ts';
 import { locateApp, planApp } from '../plan/repository.ts';
 import { writePlan } from '../plan/write.ts';
-import { describeManifest } from '../manifest/merge.ts';
-import type { WorkspacePaths } from '../config.ts';
-import { diskTree } from '../tree.ts';
-import type { ReviewContext } from './rule.ts';
-import { rules } from './rules/all.ts';
-import { applyWaivers } from './waivers.ts';
-import { findingLine } from '../finding-line.ts';
+import { keepHead, toOneLine } from '../text.ts';
+import { readDiskTree } from '../tree.ts';
+import type { ReviewContext, Rule } from './rule.ts';
+import { dockerfile } from './rules/dockerfile.ts';
+import { largeFiles, limits, names, sourcePath, symlinks } from './rules/files.ts';
+import { license } from './rules/license/license.ts';
+import { secrets } from './rules/secrets/secrets.ts';
+import { submodules } from './rules/submodules.ts';
 
 const maximumFindings = 50;
 
@@ -23,7 +26,7 @@ export async function review(
   signal?: AbortSignal,
 ): Promise<ReviewResult> {
   const { submodules } = await readNotes(paths.notes, 'clone');
-  const tree = diskTree(paths.source);
+  const tree = readDiskTree(paths.source);
   const app = locateApp(asked, tree);
   const { input, settings, platform } = app;
   for (const text of describeManifest(settings)) say(text);
@@ -35,15 +38,15 @@ export async function review(
     submodules,
     ...(signal === undefined ? {} : { signal }),
   };
-  const findings = applyWaivers([...(await check(context)), ...platform], input.waivers);
-  const [first, ...more] = byUrgency(findings.filter((each) => each.severity === 'error'));
+  const findings = applyWaivers([...(await checkRules(context)), ...platform], input.waivers);
+  const [first, ...more] = sortByUrgency(findings.filter((each) => each.severity === 'error'));
   if (first !== undefined)
     throw new Rejected([first, ...more, ...findings.filter((each) => each.severity === 'warning')]);
-  for (const each of findings) say(findingLine(each));
+  for (const each of findings) say(formatFinding(each));
   const recipe = planApp(tree, app);
   await writePlan(recipe, input, paths);
   say(`plan: ${recipe.plan.strategy}. ${recipe.plan.reason}`);
-  for (const each of recipe.findings) say(findingLine(each));
+  for (const each of recipe.findings) say(formatFinding(each));
   return {
     findings: [...findings, ...recipe.findings].slice(0, maximumFindings),
     plan: recipe.plan,
@@ -52,12 +55,57 @@ export async function review(
 }
 
 /** What the author has to fix comes before what the operator of the installation has to allow. */
-function byUrgency(errors: readonly Finding[]): Finding[] {
+function sortByUrgency(errors: readonly Finding[]): Finding[] {
   return errors.toSorted((one, other) => Number(one.rule === approvalRule) - Number(other.rule === approvalRule));
 }
 
 /** Findings of all rules. Every rule is asked, so that an author sees all there is to fix at once. */
-export async function check(context: ReviewContext): Promise<Finding[]> {
+export async function checkRules(context: ReviewContext): Promise<Finding[]> {
   const found = await Promise.all(rules.map(async (rule) => rule.check(context)));
   return found.flat();
+}
+
+const rules: readonly Rule[] = [
+  limits,
+  names,
+  symlinks,
+  submodules,
+  manifestRule,
+  sourcePath,
+  secrets,
+  license,
+  dockerfile,
+  largeFiles,
+];
+
+const fixWaived =
+  'The operator of this installation waived this for the app; the reason is theirs. No change is needed.';
+
+/** The findings with these waivers applied. A waiver that matches none is said, since it may name the wrong file. */
+export function applyWaivers(findings: readonly Finding[], waivers: readonly Waiver[]): Finding[] {
+  const waived = findings.map((finding) => {
+    const found = waivers.find((waiver) => isMatch(waiver, finding));
+    return found === undefined ? finding : soften(finding, found);
+  });
+  const unused = waivers.filter((waiver) => !findings.some((finding) => isMatch(waiver, finding)));
+  return [...waived, ...unused.map(toUnusedFinding)];
+}
+
+function isMatch({ rule, file }: Waiver, finding: Finding): boolean {
+  return rule === finding.rule && (file === undefined || file === finding.file);
+}
+
+function soften(finding: Finding, { reason }: Waiver): Finding {
+  const message = `Waived: ${keepHead(toOneLine(reason), 600)} (${finding.message})`;
+  return { ...finding, severity: 'warning', message, fix: fixWaived };
+}
+
+function toUnusedFinding({ rule, file }: Waiver): Finding {
+  const where = file === undefined ? '' : ` in ${keepHead(toOneLine(file), 300)}`;
+  return {
+    rule: 'waivers/unused',
+    severity: 'warning',
+    message: `The waiver of ${rule}${where} matches no finding of this commit.`,
+    fix: 'The operator of this installation can remove it from spec.review.waivers, or correct its rule and file.',
+  };
 }

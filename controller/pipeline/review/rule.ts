@@ -1,7 +1,7 @@
 // What a review rule is: a pure look at the author's tree that gives findings.
 import type { Finding } from '../../../crds/hosted-app.ts';
 import type { PipelineInput } from '../contract.ts';
-import type { Submodule } from '../notes.ts';
+import type { Submodule } from '../handover.ts';
 import type { Tree } from '../tree.ts';
 
 export interface ReviewContext {

@@ -4,7 +4,7 @@ import { parseDuration } from '../../../lib/duration.ts';
 import { cacheRepository, imageRepository, imageTag } from '../../../crds/image-names.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
+import { doubtfulExitCode, type PipelineInput, rejectedExitCode, workspace } from '../../pipeline/contract.ts';
 import { credentialFor } from '../../../lib/git/index.ts';
 import { pushToken } from '../../../lib/push-token.ts';
 import type { Repository } from '../../../lib/repository.ts';

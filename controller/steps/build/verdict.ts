@@ -5,6 +5,7 @@ import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts
 import { annotations, type PipelineContainer } from '../../../crds/names.ts';
 import {
   buildResult,
+  type BuildResult,
   cloneResult,
   doubtfulExitCode,
   fault,
@@ -12,7 +13,6 @@ import {
   rejection as rejectionSchema,
   reviewResult,
   terminationMessageLimit,
-  type BuildResult,
 } from '../../pipeline/contract.ts';
 import {
   conditionOf,

@@ -2,7 +2,7 @@
 import { isCommitId, listReferences, type References } from '../../../lib/git/index.ts';
 import type { Repository, RepositoryError } from '../../../lib/repository.ts';
 import type { ReasonOf } from '../../reconcile/reasons.ts';
-import { oneLine } from '../../pipeline/text.ts';
+import { toOneLine } from '../../pipeline/text.ts';
 
 export interface RevisionQuery {
   readonly repository: Repository;
@@ -132,7 +132,7 @@ function explain(output: string): RevisionFailure {
 function lastLine(output: string): string {
   const lines = output
     .split('\n')
-    .map(oneLine)
+    .map(toOneLine)
     .filter((line) => line !== '');
   return (lines.findLast((line) => line.startsWith('fatal:')) ?? lines.at(-1) ?? 'no response')
     .replace(/^fatal: /, '')

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import licenses from 'spdx-license-list/full.js';
 import { test } from 'vitest';
-import { kindOf } from '../../../controller/pipeline/review/rules/license/expression.ts';
+import { classifyLicense } from '../../../controller/pipeline/review/rules/license/expression.ts';
 import { judgeText } from '../../../controller/pipeline/review/rules/license/text.ts';
 
 const terms = { allow: [], deny: [] };
@@ -10,7 +10,7 @@ const terms = { allow: [], deny: [] };
 test('every text of the SPDX list is what its licence is: none that limits use passes for an open one', () => {
   const judged = Object.entries(licenses).map(([id, { licenseText }]) => ({
     id,
-    expected: kindOf(id, terms),
+    expected: classifyLicense(id, terms),
     found: judgeText(licenseText, terms)?.kind,
   }));
   assert.ok(judged.length > 700, `${judged.length} texts`);

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { randomBytes } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, test } from 'vitest';
-import { cloneResult, reviewResult, type PipelineInput } from '../../../controller/pipeline/contract.ts';
+import { cloneResult, type PipelineInput, reviewResult } from '../../../controller/pipeline/contract.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { sealContact } from '../../../lib/ownership-token.ts';
 import { limits, makePod, type Pod, type StageEnd } from '../../support/pipeline/lab.ts';

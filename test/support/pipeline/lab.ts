@@ -7,12 +7,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startDaemon } from '../../../controller/pipeline/build/daemon.ts';
-import { pipelineInput, terminationMessageLimit, type PipelineInput } from '../../../controller/pipeline/contract.ts';
+import { pipelineInput, type PipelineInput, terminationMessageLimit } from '../../../controller/pipeline/contract.ts';
 import { imageRepository } from '../../../crds/image-names.ts';
 import type { PipelineContainer } from '../../../crds/names.ts';
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { run } from '../../../controller/pipeline/process.ts';
-import { pathsBelow } from '../../../controller/pipeline/config.ts';
+import { toWorkspacePaths } from '../../../controller/pipeline/config.ts';
 import { fillRegistry, ordinaryImages, programsOnPath, startRegistry, type TestRegistry } from './registry.ts';
 import { serveRepositories, type Repositories, type Repository, type RepositoryContent } from './repositories.ts';
 
@@ -128,7 +128,7 @@ export async function startLab(): Promise<Lab> {
   const registry = await startRegistry();
   const repositories = await serveRepositories();
   const root = await mkdtemp(join(tmpdir(), 'moorage-lab-'));
-  const paths = pathsBelow(join(root, 'workspace'), join(root, 'buildkit'));
+  const paths = toWorkspacePaths(join(root, 'workspace'), join(root, 'buildkit'));
   const input = pipelineInput.parse({
     app: 'lab',
     repo: 'http://none.invalid/a/b',

@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipelineInput, type PipelineInput } from '../../../controller/pipeline/contract.ts';
 import type { ReviewContext, Rule } from '../../../controller/pipeline/review/rule.ts';
-import type { Submodule } from '../../../controller/pipeline/notes.ts';
-import { memoryTree } from '../../../controller/pipeline/tree.ts';
+import type { Submodule } from '../../../controller/pipeline/handover.ts';
+import { createMemoryTree } from '../../../controller/pipeline/tree.ts';
 
 export const mit = readFileSync(join(import.meta.dirname, '..', '..', 'fixtures', 'static', 'LICENSE'), 'utf8');
 
@@ -27,12 +27,12 @@ export function sampleInput(
 }
 
 export function sampleContext(
-  files: Parameters<typeof memoryTree>[0],
+  files: Parameters<typeof createMemoryTree>[0],
   changes: Parameters<typeof sampleInput>[0] = {},
   submodules: readonly Submodule[] = [],
 ): ReviewContext {
   return {
-    tree: memoryTree(files),
+    tree: createMemoryTree(files),
     source: '/nowhere/source',
     notes: '/nowhere/notes',
     input: sampleInput(changes),

@@ -1,6 +1,6 @@
 // Finds how a Deno app is started: by a task, or by its main file.
 import type { Tree } from '../../tree.ts';
-import { field, keys, text } from '../../manifest.ts';
+import { readField, readKeys, readText } from '../../manifest.ts';
 import { shellWord } from '../dockerfile-text.ts';
 import { portOfCommand, portOfFile } from '../port-literal.ts';
 
@@ -31,7 +31,7 @@ export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
   const code = entry === undefined ? '' : (tree.text(entry) ?? '');
   const start = task === undefined ? ofFile(entry, code) : ofTask(task, code);
   if (start === undefined) return undefined;
-  const build = keys(config, 'tasks').includes('build');
+  const build = readKeys(config, 'tasks').includes('build');
   return {
     ...start,
     entry,
@@ -64,10 +64,10 @@ interface Task {
 
 /** A watcher, or the development server, is no way to serve. */
 function findTask(config: unknown): Task | undefined {
-  const names = keys(config, 'tasks');
+  const names = readKeys(config, 'tasks');
   const name = ['start', 'serve', 'preview', 'prod', 'production'].find((each) => names.includes(each));
   if (name === undefined) return undefined;
-  const line = text(config, 'tasks', name) ?? text(field(config, 'tasks', name), 'command') ?? '';
+  const line = readText(config, 'tasks', name) ?? readText(readField(config, 'tasks', name), 'command') ?? '';
   return /--watch|\bdev\b/.test(line) ? undefined : { name, line };
 }
 
@@ -85,6 +85,6 @@ function portOf(code: string): number | undefined {
 }
 
 function isFresh(tree: Tree, config: unknown): boolean {
-  const imports = keys(config, 'imports');
+  const imports = readKeys(config, 'imports');
   return tree.has('fresh.gen.ts') || imports.some((name) => /^(?:\$?fresh\b|@fresh\/core$)/.test(name));
 }

@@ -1,6 +1,6 @@
 // What the packages and settings of a .NET app say of its data: a database beside it, or a file of SQLite on a volume.
 import { posix } from 'node:path';
-import { field, keys, parseJson, text } from '../../manifest.ts';
+import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration, DeclaredVariable } from '../platforms/declaration.ts';
 import { chooseProject } from './choose.ts';
@@ -38,10 +38,10 @@ function connectionsOf(tree: Tree, { folder }: DotnetProject): Connection[] {
   const settings = ['appsettings.json', 'appsettings.Production.json'].map((name) =>
     parseJson(withoutComments(tree.text(posix.join(folder, name), 64 * 1024))),
   );
-  const names = new Set(settings.flatMap((each) => keys(each, 'ConnectionStrings')));
+  const names = new Set(settings.flatMap((each) => readKeys(each, 'ConnectionStrings')));
   return [...names].flatMap((name) => {
     const value = settings
-      .map((each) => text(field(each, 'ConnectionStrings'), name))
+      .map((each) => readText(readField(each, 'ConnectionStrings'), name))
       .findLast((each) => each !== undefined);
     return value === undefined ? [] : [{ variable: `ConnectionStrings__${name}`, value }];
   });

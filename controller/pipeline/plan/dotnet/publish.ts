@@ -1,7 +1,7 @@
 // The stage that publishes a .NET project: its packages, what its pages need of Node, and one folder that comes out.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { report } from '../build-warnings.ts';
+import { formatReport } from '../build-warnings.ts';
 import { declaredArguments, shellWord, step } from '../dockerfile-text.ts';
 import { defaultNode, type PlanInput } from '../recipe.ts';
 import type { DotnetProject } from './project.ts';
@@ -75,6 +75,6 @@ function lockLines(tree: Tree, { path, folder }: DotnetProject, options: string)
   return step(
     file,
     'installing the packages',
-    `RUN ${cache} ${restore} --locked-mode || { ${report('nuget-lock', 'packages.lock.json')}; ${restore} --force-evaluate; }`,
+    `RUN ${cache} ${restore} --locked-mode || { ${formatReport('nuget-lock', 'packages.lock.json')}; ${restore} --force-evaluate; }`,
   );
 }

@@ -1,5 +1,5 @@
 // Chooses the .NET that an app is built by and runs on: its own where there is one, else the next that takes it.
-import { field, parseJson, text } from '../../manifest.ts';
+import { readField, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { images, type PlanInput } from '../recipe.ts';
 import type { DotnetProject } from './project.ts';
@@ -64,14 +64,14 @@ function versionOf(target: string): number {
 }
 
 function pinnedMajor(tree: Tree): number {
-  const version = text(parseJson(tree.text('global.json')), 'sdk', 'version') ?? '';
+  const version = readText(parseJson(tree.text('global.json')), 'sdk', 'version') ?? '';
   return Number(/^\d{1,2}/.exec(version)?.[0] ?? 0);
 }
 
 /** global.json without the exact version that it pins, which images of a later patch do not have; undefined where it pins none. */
 export function unpinned(tree: Tree): string | undefined {
   const parsed = parseJson(tree.text('global.json'));
-  const sdk = field(parsed, 'sdk');
+  const sdk = readField(parsed, 'sdk');
   if (typeof parsed !== 'object' || parsed === null || sdk === undefined) return undefined;
   return JSON.stringify({ ...parsed, sdk: undefined });
 }

@@ -1,7 +1,7 @@
 // Chooses the package manager of a Node project and its version, and says how it is called.
 import type { Tree } from '../../tree.ts';
-import { parseJson, texts } from '../../manifest.ts';
-import { report } from '../build-warnings.ts';
+import { parseJson, readTexts } from '../../manifest.ts';
+import { formatReport } from '../build-warnings.ts';
 
 export type Manager = 'npm' | 'pnpm' | 'yarn' | 'berry' | 'bun';
 
@@ -111,7 +111,7 @@ function pnpmVersion(tree: Tree): string {
   const workspace = tree.text('pnpm-workspace.yaml', 64 * 1024);
   const settings =
     workspace !== undefined && (!/^packages:/m.test(workspace) || /^\w*[bB]uil[dt]\w*:/m.test(workspace));
-  const listed = texts(parseJson(tree.text('package.json')), 'pnpm', 'onlyBuiltDependencies').length > 0;
+  const listed = readTexts(parseJson(tree.text('package.json')), 'pnpm', 'onlyBuiltDependencies').length > 0;
   return settings || listed ? versions.pnpm : '9.15.9';
 }
 
@@ -141,11 +141,11 @@ export function installCommand(manager: Manager, lock: string | undefined): stri
   if (lock === undefined) return without;
   // pnpm reads a lock file that lacks some of its own entries only when it is asked to fix it.
   const corrected = manager === 'pnpm' ? `${without} || pnpm install --fix-lockfile` : without;
-  return `${exact} || { ${report('lockfile', lock)}; ${corrected}; }`;
+  return `${exact} || { ${formatReport('lockfile', lock)}; ${corrected}; }`;
 }
 
 function orLegacyPeers(install: string): string {
-  return `${install} || { ${report('peer-dependencies', 'package.json')}; ${install} --legacy-peer-deps; }`;
+  return `${install} || { ${formatReport('peer-dependencies', 'package.json')}; ${install} --legacy-peer-deps; }`;
 }
 
 const installs: Readonly<Record<Manager, readonly [string, string]>> = {

@@ -1,5 +1,5 @@
 // Reads what package.json and its neighbours say about a Node project.
-import { field, keys, parseJson, text } from '../../manifest.ts';
+import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { namesMirror } from './mirrors.ts';
 import { chooseManager, findLock, type ChosenManager, type Manager } from './manager.ts';
@@ -54,38 +54,38 @@ export function readProject(tree: Tree): NodeProject | undefined {
   if (typeof manifest !== 'object' || manifest === null) return undefined;
   const scripts = textsOf(manifest, 'scripts');
   const lock = findLock(tree, scripts);
-  const chosen = chooseManager(tree, text(manifest, 'packageManager'), lock, scripts);
+  const chosen = chooseManager(tree, readText(manifest, 'packageManager'), lock, scripts);
   const own = lock?.manager === chosen.manager ? lock.file : undefined;
   const locked = own === undefined ? undefined : tree.text(own, lockBytes);
   const ranges = { ...textsOf(manifest, 'devDependencies'), ...textsOf(manifest, 'dependencies') };
-  const dependencies = new Set([...keys(manifest, 'dependencies'), ...keys(manifest, 'devDependencies')]);
+  const dependencies = new Set([...readKeys(manifest, 'dependencies'), ...readKeys(manifest, 'devDependencies')]);
   return {
     ...chosen,
     scripts,
     dependencies,
-    runtime: new Set(keys(manifest, 'dependencies')),
+    runtime: new Set(readKeys(manifest, 'dependencies')),
     ranges,
     locked: own !== undefined,
     file: own ?? 'package.json',
-    name: text(manifest, 'name'),
+    name: readText(manifest, 'name'),
     main: mainOf(manifest, chosen.manager),
     needsTree: needsTree(tree, manifest, scripts),
     compiles: compiles(locked, dependencies),
     fetchesByGit: [...Object.values(ranges), locked ?? ''].some((each) => byGit.test(each) || lockedByGit.test(each)),
     mirrored: namesMirror(locked ?? ''),
-    isWorkspace: field(manifest, 'workspaces') !== undefined || hasPackages(tree),
+    isWorkspace: readField(manifest, 'workspaces') !== undefined || hasPackages(tree),
   };
 }
 
 /** What Bun makes of a new project names its file only as a module. */
 function mainOf(manifest: unknown, manager: Manager): string | undefined {
-  return text(manifest, 'main') ?? (manager === 'bun' ? text(manifest, 'module') : undefined);
+  return readText(manifest, 'main') ?? (manager === 'bun' ? readText(manifest, 'module') : undefined);
 }
 
 function textsOf(manifest: unknown, section: string): Record<string, string> {
   return Object.fromEntries(
-    keys(manifest, section).flatMap((name) => {
-      const value = text(manifest, section, name);
+    readKeys(manifest, section).flatMap((name) => {
+      const value = readText(manifest, section, name);
       return value === undefined ? [] : [[name, value] as const];
     }),
   );
@@ -98,15 +98,15 @@ function hasPackages(tree: Tree): boolean {
 
 function needsTree(tree: Tree, manifest: unknown, scripts: Readonly<Record<string, string>>): boolean {
   const local = ['dependencies', 'devDependencies'].some((kind) =>
-    keys(manifest, kind).some((name) =>
-      /^(?:file|link|workspace|portal|patch):/.test(text(manifest, kind, name) ?? ''),
+    readKeys(manifest, kind).some((name) =>
+      /^(?:file|link|workspace|portal|patch):/.test(readText(manifest, kind, name) ?? ''),
     ),
   );
   return (
     local ||
     // Its own install script makes the client from the schema.
-    keys(manifest, 'dependencies').includes('@prisma/client') ||
-    field(manifest, 'workspaces') !== undefined ||
+    readKeys(manifest, 'dependencies').includes('@prisma/client') ||
+    readField(manifest, 'workspaces') !== undefined ||
     installScripts.some((name) => name in scripts) ||
     tree.has('pnpm-workspace.yaml') ||
     ['patches', '.yarn'].some((folder) => tree.entry(folder)?.kind === 'directory')

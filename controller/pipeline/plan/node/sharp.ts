@@ -1,7 +1,7 @@
 // Sharp for the versions of Next.js that do not bring it. Without it they scale pictures in JavaScript: that takes a
 // minute and half a gigabyte for one photo, and a limit of memory ends it without a word.
 import semver from 'semver';
-import { report } from '../build-warnings.ts';
+import { formatReport } from '../build-warnings.ts';
 import { copy, step } from '../dockerfile-text.ts';
 import type { NodeProject } from './project.ts';
 
@@ -24,7 +24,7 @@ export function installSharp(cache: string): string[] {
   return step(
     'package.json',
     'installing sharp, by which Next.js scales pictures',
-    `RUN ${cache} ${install} || { rm -rf ${folder} && mkdir ${folder} && ${report('sharp', 'package.json')}; }`,
+    `RUN ${cache} ${install} || { rm -rf ${folder} && mkdir ${folder} && ${formatReport('sharp', 'package.json')}; }`,
   );
 }
 

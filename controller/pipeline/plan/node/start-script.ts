@@ -1,5 +1,5 @@
 // Follows a start script that only calls another one, here or in a folder below.
-import { keys, parseJson, text } from '../../manifest.ts';
+import { readKeys, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 
 const calls = /^(?:npm|pnpm|yarn|bun|cd)\s/;
@@ -12,9 +12,9 @@ export function finalStart(tree: Tree, scripts: Readonly<Record<string, string>>
   if (start === undefined || !calls.test(start)) return start;
   const folder = inFolder.exec(start)?.[1];
   const manifest = folder === undefined ? { scripts } : parseJson(tree.text(`${folder}/package.json`));
-  const names = keys(manifest, 'scripts');
+  const names = readKeys(manifest, 'scripts');
   const own = start.split(/\s+/).find((word, index) => index > 0 && names.includes(word) && isOther(word, folder));
-  const called = own === undefined ? undefined : text(manifest, 'scripts', own);
+  const called = own === undefined ? undefined : readText(manifest, 'scripts', own);
   return (called ?? start).replace(installsFirst, '');
 }
 

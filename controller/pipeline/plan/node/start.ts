@@ -1,6 +1,6 @@
 // Finds what a Node project is: a site that is built to files, or a server and how it starts.
 import type { Tree } from '../../tree.ts';
-import { field, keys, parseJson, text } from '../../manifest.ts';
+import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import { shellWord } from '../dockerfile-text.ts';
 import { portOfStarted, startScript, type NodeApp } from './app.ts';
 import { findFramework, hasPages } from './framework.ts';
@@ -86,12 +86,13 @@ function hasPage(tree: Tree, isWorkspace: boolean): boolean {
 
 /** Where angular.json has the pages; since version 17 they are in a folder of their own. */
 function angularFolder(tree: Tree): string {
-  const projects = field(parseJson(tree.text('angular.json')), 'projects');
-  const [name = 'app'] = keys({ projects }, 'projects');
-  const build = field(projects, name, 'architect', 'build');
-  const path = text(build, 'options', 'outputPath') ?? text(build, 'options', 'outputPath', 'base') ?? `dist/${name}`;
+  const projects = readField(parseJson(tree.text('angular.json')), 'projects');
+  const [name = 'app'] = readKeys({ projects }, 'projects');
+  const build = readField(projects, name, 'architect', 'build');
+  const path =
+    readText(build, 'options', 'outputPath') ?? readText(build, 'options', 'outputPath', 'base') ?? `dist/${name}`;
   const plain = /^[\w./-]{1,100}$/.test(path) && !path.includes('..') ? path.replace(/\/+$/, '') : 'dist';
-  return /:application$/.test(text(build, 'builder') ?? '') ? `${plain}/browser` : plain;
+  return /:application$/.test(readText(build, 'builder') ?? '') ? `${plain}/browser` : plain;
 }
 
 function outputFolder(tree: Tree): string | undefined {

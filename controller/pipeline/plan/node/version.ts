@@ -2,7 +2,7 @@
 import semver from 'semver';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { keys, parseJson, text } from '../../manifest.ts';
+import { readKeys, parseJson, readText } from '../../manifest.ts';
 import { defaultNode, images } from '../recipe.ts';
 
 export interface NodeChoice {
@@ -85,8 +85,8 @@ function single(file: string, version: string): VersionRequest | undefined {
 /** `volta.node`, then the range of `engines.node`. */
 function ofManifest(tree: Tree): VersionRequest | undefined {
   const manifest = parseJson(tree.text('package.json'));
-  const pinned = single('package.json', text(manifest, 'volta', 'node') ?? '');
-  const range = text(manifest, 'engines', 'node');
+  const pinned = single('package.json', readText(manifest, 'volta', 'node') ?? '');
+  const range = readText(manifest, 'engines', 'node');
   if (pinned !== undefined || range === undefined) return pinned;
   if (range.length > 200 || semver.validRange(range) === null) return undefined;
   return { file: 'package.json', words: range, fits: (major) => semver.intersects(range, `${major}.x`) };
@@ -97,7 +97,9 @@ const legacyOption = '--openssl-legacy-provider';
 /** Scripts that bring back an algorithm for an old bundler: before Node 17 there is no such option, and no need. */
 function ofScripts(tree: Tree): VersionRequest | undefined {
   const manifest = parseJson(tree.text('package.json'));
-  const asks = keys(manifest, 'scripts').some((name) => text(manifest, 'scripts', name)?.includes(legacyOption));
+  const asks = readKeys(manifest, 'scripts').some((name) =>
+    readText(manifest, 'scripts', name)?.includes(legacyOption),
+  );
   return asks
     ? { file: 'package.json', words: `18 by ${legacyOption}`, major: 18, fits: (each) => each >= 17 }
     : undefined;

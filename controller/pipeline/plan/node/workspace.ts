@@ -2,7 +2,7 @@
 import { posix } from 'node:path';
 import { parse } from 'yaml';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import { field, parseJson, texts } from '../../manifest.ts';
+import { readField, parseJson, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Problem } from '../recipe.ts';
 import type { NodeApp } from './app.ts';
@@ -162,15 +162,15 @@ function packagesOf(tree: Tree): Package[] {
 
 function patternsOf(tree: Tree): string[] {
   const manifest = parseJson(tree.text('package.json'));
-  const own = [...texts(manifest, 'workspaces'), ...texts(manifest, 'workspaces', 'packages')];
-  const listed = own.length > 0 ? own : texts(yaml(tree.text('pnpm-workspace.yaml', 64 * 1024)), 'packages');
+  const own = [...readTexts(manifest, 'workspaces'), ...readTexts(manifest, 'workspaces', 'packages')];
+  const listed = own.length > 0 ? own : readTexts(yaml(tree.text('pnpm-workspace.yaml', 64 * 1024)), 'packages');
   return listed.slice(0, 50).filter((each) => each.length <= 200);
 }
 
 function yaml(text: string | undefined): unknown {
   try {
     const read: unknown = text === undefined ? undefined : parse(text, { maxAliasCount: 0 });
-    return field({ read }, 'read');
+    return readField({ read }, 'read');
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
 // Plans PHP apps: Composer's packages and the pages' scripts, served by PHP's own server from the public folder.
-import { keys, parseJson } from '../../manifest.ts';
+import { readKeys, parseJson } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { report } from '../build-warnings.ts';
+import { formatReport } from '../build-warnings.ts';
 import { missingImage } from '../common/missing-image.ts';
 import { frontendStage, findFrontend, type Frontend } from '../common/frontend.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
@@ -94,14 +94,14 @@ function install(tree: Tree): string[] {
   return step(
     file,
     'installing the packages',
-    `RUN ${composerInstall} || { ${report('platform', file)}; ${composerInstall} --ignore-platform-req=php; }`,
+    `RUN ${composerInstall} || { ${formatReport('platform', file)}; ${composerInstall} --ignore-platform-req=php; }`,
   );
 }
 
 /** Composer itself, and extensions, where the image has none of its own: Docker Hub's has not. */
 function missingExtensions(tree: Tree): string[] {
   const manifest = parseJson(tree.text('composer.json'));
-  const wanted = keys(manifest, 'require')
+  const wanted = readKeys(manifest, 'require')
     .filter((name) => extensions.test(name))
     .map((name) => name.slice(4));
   const modules = [...new Set([...wanted, ...(tree.has('artisan') ? ['pdo_mysql', 'zip'] : [])])];

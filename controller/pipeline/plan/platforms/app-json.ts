@@ -1,6 +1,6 @@
 // Reads app.json of Heroku: defaults of variables, secrets that it generates, and databases as add-ons.
 import { askedSecret } from '../../../../crds/generated-secret.ts';
-import { field, keys, parseJson, text, texts } from '../../manifest.ts';
+import { readField, readKeys, parseJson, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration, DeclaredVariable } from './declaration.ts';
 
@@ -18,16 +18,17 @@ export function appJsonDeclaration(tree: Tree): Declaration | undefined {
   const file = 'app.json';
   const parsed = parseJson(tree.text(file));
   // Expo has a file of this name too, with the field expo alone.
-  if (parsed === undefined || field(parsed, 'expo') !== undefined) return undefined;
-  const env = keys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
-    if (text(parsed, 'env', name, 'generator') === 'secret' && ofCode.test(name)) return [{ name, value: askedSecret }];
-    const value = text(parsed, 'env', name) ?? text(parsed, 'env', name, 'value');
+  if (parsed === undefined || readField(parsed, 'expo') !== undefined) return undefined;
+  const env = readKeys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
+    if (readText(parsed, 'env', name, 'generator') === 'secret' && ofCode.test(name))
+      return [{ name, value: askedSecret }];
+    const value = readText(parsed, 'env', name) ?? readText(parsed, 'env', name, 'value');
     return value === undefined || value === '' ? [] : [{ name, value }];
   });
-  const given = field(parsed, 'addons');
+  const given = readField(parsed, 'addons');
   const plans = [
-    ...texts(parsed, 'addons'),
-    ...(Array.isArray(given) ? given.flatMap((each) => text(each, 'plan') ?? []) : []),
+    ...readTexts(parsed, 'addons'),
+    ...(Array.isArray(given) ? given.flatMap((each) => readText(each, 'plan') ?? []) : []),
   ];
   const services = addons.flatMap(([pattern, service]) => (plans.some((plan) => pattern.test(plan)) ? [service] : []));
   if (env.length === 0 && services.length === 0) return undefined;

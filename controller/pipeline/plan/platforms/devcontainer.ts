@@ -1,5 +1,5 @@
 // Reads the ports that a devcontainer forwards: a weak hint at the port of the app.
-import { field, parseJson } from '../../manifest.ts';
+import { readField, parseJson } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 
 /** The only port that is forwarded. */
@@ -10,7 +10,7 @@ export function forwardedPort(tree: Tree): { file: string; port: number } | unde
   const plain = (tree.text(file, 64 * 1024) ?? '')
     .replaceAll(/^[ \t]{0,40}\/\/.*$/gm, '')
     .replaceAll(/,(\s{0,100}[}\]])/g, '$1');
-  const ports = field(parseJson(plain), 'forwardPorts');
+  const ports = readField(parseJson(plain), 'forwardPorts');
   const port: unknown = Array.isArray(ports) && ports.length === 1 ? ports[0] : undefined;
   return typeof port === 'number' && port > 0 && port <= 65_535 ? { file, port } : undefined;
 }

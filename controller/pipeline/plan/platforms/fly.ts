@@ -1,6 +1,6 @@
 // Reads fly.toml: process, port, variables, disks, the Dockerfile, and what runs at a release.
 import { present } from '../../../../lib/present.ts';
-import { field, keys, parseToml, text } from '../../manifest.ts';
+import { readField, readKeys, parseToml, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration, DeclaredBuild, DeclaredVariable, DeclaredVolume } from './declaration.ts';
 
@@ -10,11 +10,11 @@ export function flyDeclaration(tree: Tree): Declaration | undefined {
   if (parsed === undefined) return undefined;
   return present({
     file,
-    start: text(parsed, 'processes', 'app') ?? text(parsed, 'processes', 'web'),
-    release: text(parsed, 'deploy', 'release_command'),
+    start: readText(parsed, 'processes', 'app') ?? readText(parsed, 'processes', 'web'),
+    release: readText(parsed, 'deploy', 'release_command'),
     port: portOf(parsed),
-    env: keys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
-      const value = field(parsed, 'env', name);
+    env: readKeys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
+      const value = readField(parsed, 'env', name);
       return ['string', 'number', 'boolean'].includes(typeof value) ? [{ name, value: String(value) }] : [];
     }),
     volumes: disksOf(parsed),
@@ -23,26 +23,27 @@ export function flyDeclaration(tree: Tree): Declaration | undefined {
 }
 
 function portOf(parsed: unknown): number | undefined {
-  const port = field(parsed, 'http_service', 'internal_port') ?? field(first(parsed, 'services'), 'internal_port');
+  const port =
+    readField(parsed, 'http_service', 'internal_port') ?? readField(first(parsed, 'services'), 'internal_port');
   return typeof port === 'number' && Number.isInteger(port) && port > 0 && port <= 65_535 ? port : undefined;
 }
 
 function buildOf(parsed: unknown, tree: Tree): DeclaredBuild | undefined {
-  const dockerfile = text(parsed, 'build', 'dockerfile')?.replace(/^(?:\.?\/)+/, '');
+  const dockerfile = readText(parsed, 'build', 'dockerfile')?.replace(/^(?:\.?\/)+/, '');
   if (dockerfile === undefined || !tree.has(dockerfile)) return undefined;
-  return present({ path: '.', dockerfile, target: text(parsed, 'build', 'build-target') });
+  return present({ path: '.', dockerfile, target: readText(parsed, 'build', 'build-target') });
 }
 
 function disksOf(parsed: unknown): DeclaredVolume[] {
-  const given = field(parsed, 'mounts') ?? field(parsed, 'mount');
+  const given = readField(parsed, 'mounts') ?? readField(parsed, 'mount');
   const each: unknown[] = Array.isArray(given) ? given : [given];
   return each.flatMap((mount) => {
-    const path = text(mount, 'destination');
+    const path = readText(mount, 'destination');
     return path === undefined ? [] : [{ name: 'data', path }];
   });
 }
 
 function first(parsed: unknown, name: string): unknown {
-  const given = field(parsed, name);
+  const given = readField(parsed, name);
   return Array.isArray(given) ? (given[0] as unknown) : given;
 }

@@ -1,6 +1,6 @@
 // Reads railway.json and railway.toml: start, what runs before it, health, and the Dockerfile.
 import { present } from '../../../../lib/present.ts';
-import { parseJson, parseToml, text } from '../../manifest.ts';
+import { parseJson, parseToml, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration } from './declaration.ts';
 
@@ -11,7 +11,7 @@ export function railwayDeclaration(tree: Tree): Declaration | undefined {
   const parsed = file.endsWith('.json') ? parseJson(content) : parseToml(content);
   const said = (section: string, pattern: RegExp, ...names: readonly string[]): string | undefined =>
     names
-      .map((name) => text(parsed, section, name)?.trim())
+      .map((name) => readText(parsed, section, name)?.trim())
       .find((value) => value !== undefined && pattern.test(value));
   const dockerfile = said('build', /./, 'dockerfilePath')?.replace(/^(?:\.?\/)+/, '');
   return present({

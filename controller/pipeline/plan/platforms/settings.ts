@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import type { AppManifest, ReportedSettings } from '../../../../crds/app-manifest.ts';
 import { resolveSpec } from '../../../../crds/effective-settings.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import { toConfigured, type PipelineInput } from '../../contract.ts';
+import { type PipelineInput, toConfigured } from '../../contract.ts';
 import type { Tree } from '../../tree.ts';
 import { appJsonDeclaration } from './app-json.ts';
 import { composeDeclaration } from './compose/compose.ts';

@@ -1,5 +1,5 @@
 // Reads vercel.json and netlify.toml: the folder of a built site, and whether every path answers with its page.
-import { field, parseJson, parseToml, text } from '../../manifest.ts';
+import { readField, parseJson, parseToml, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { warning, type Declaration } from './declaration.ts';
@@ -17,15 +17,15 @@ const noFunctions = (file: string, folder: string): Finding[] => [
 export function vercelDeclaration(tree: Tree): Declaration | undefined {
   const file = 'vercel.json';
   const parsed = parseJson(tree.text(file));
-  const folder = folderIn(text(parsed, 'outputDirectory'));
+  const folder = folderIn(readText(parsed, 'outputDirectory'));
   const hasFunctions = tree.entries.some(
     ({ kind, path }) => kind === 'file' && /^api\/[^/]{1,100}\.(?:js|ts|py|go)$/.test(path),
   );
   if (parsed === undefined || (folder === undefined && !hasFunctions)) return undefined;
   const rewrites = list(parsed, 'rewrites').some(
     (each) =>
-      /^\/\(?\.\*|^\/\(\.\*\)|^\/:path\*/.test(text(each, 'source') ?? '') &&
-      /^\/(?:index\.html)?$/.test(text(each, 'destination') ?? ''),
+      /^\/\(?\.\*|^\/\(\.\*\)|^\/:path\*/.test(readText(each, 'source') ?? '') &&
+      /^\/(?:index\.html)?$/.test(readText(each, 'destination') ?? ''),
   );
   return {
     file,
@@ -39,13 +39,16 @@ export function vercelDeclaration(tree: Tree): Declaration | undefined {
 export function netlifyDeclaration(tree: Tree): Declaration | undefined {
   const file = 'netlify.toml';
   const parsed = parseToml(tree.text(file));
-  const folder = folderIn(text(parsed, 'build', 'publish'));
-  if (parsed === undefined || folder === undefined || text(parsed, 'build', 'base') !== undefined) return undefined;
-  const functions = text(parsed, 'build', 'functions') ?? text(parsed, 'functions', 'directory');
-  const plugin = list(parsed, 'plugins').some((each) => /nextjs|nuxt|remix|gatsby/.test(text(each, 'package') ?? ''));
+  const folder = folderIn(readText(parsed, 'build', 'publish'));
+  if (parsed === undefined || folder === undefined || readText(parsed, 'build', 'base') !== undefined) return undefined;
+  const functions = readText(parsed, 'build', 'functions') ?? readText(parsed, 'functions', 'directory');
+  const plugin = list(parsed, 'plugins').some((each) =>
+    /nextjs|nuxt|remix|gatsby/.test(readText(each, 'package') ?? ''),
+  );
   if (plugin || folder === '.next') return undefined;
   const fallback = list(parsed, 'redirects').some(
-    (each) => text(each, 'from') === '/*' && text(each, 'to') === '/index.html' && field(each, 'status') === 200,
+    (each) =>
+      readText(each, 'from') === '/*' && readText(each, 'to') === '/index.html' && readField(each, 'status') === 200,
   );
   return {
     file,
@@ -65,6 +68,6 @@ function folderIn(given: string | undefined): string | undefined {
 }
 
 function list(parsed: unknown, name: string): unknown[] {
-  const found = field(parsed, name);
+  const found = readField(parsed, name);
   return Array.isArray(found) ? found.slice(0, 100) : [];
 }

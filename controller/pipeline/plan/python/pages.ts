@@ -1,7 +1,7 @@
 // The pages of a Python app: whether it has any, and those that a package.json beside it builds first, in a stage of
 // Node.
 import type { Tree } from '../../tree.ts';
-import { report } from '../build-warnings.ts';
+import { formatReport } from '../build-warnings.ts';
 import { frontendStage } from '../common/frontend.ts';
 import { copy, step } from '../dockerfile-text.ts';
 import { findFramework } from '../node/framework.ts';
@@ -36,7 +36,7 @@ export function buildsPages(tree: Tree): boolean {
 export function pagesStage(tree: Tree, { missingImages }: Pick<PlanInput, 'missingImages'>): string[] {
   const frontend = { folder: '.', script: 'build', output: '.' };
   return [
-    ...frontendStage(tree, frontend, { target: '.', missingImages, otherwise: report('pages', 'package.json') }),
+    ...frontendStage(tree, frontend, { target: '.', missingImages, otherwise: formatReport('pages', 'package.json') }),
     ...step('package.json', 'removing the packages of the pages', 'RUN rm -rf node_modules'),
     '',
   ];

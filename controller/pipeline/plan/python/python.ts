@@ -1,7 +1,7 @@
 // Plans Python apps: packages by uv into a virtual environment, then a small image without any build tool.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { report } from '../build-warnings.ts';
+import { formatReport } from '../build-warnings.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
@@ -201,7 +201,7 @@ function ownProject(tree: Tree, packages: PythonPackages | undefined, start: Pyt
   const scripted = /^\[(?:project|tool\.poetry)\.scripts\]/m.test(content);
   if (start?.ofProject !== true && !(scripted && /^\[build-system\]/m.test(content))) return [];
   const install = `SETUPTOOLS_SCM_PRETEND_VERSION=0.0.0 PDM_BUILD_SCM_VERSION=0.0.0 POETRY_DYNAMIC_VERSIONING_BYPASS=0.0.0 ${uv} pip install --python /opt/venv/bin/python --no-deps .`;
-  const otherwise = start?.ofProject === true ? '' : ` || ${report('own-project', 'pyproject.toml')}`;
+  const otherwise = start?.ofProject === true ? '' : ` || ${formatReport('own-project', 'pyproject.toml')}`;
   return [
     'COPY . .',
     ...step('pyproject.toml', 'installing the project itself', `RUN ${cache} ${install}${otherwise}`),
@@ -254,7 +254,7 @@ function staticFiles(tree: Tree, hasPages: boolean): string[] {
     ...step(
       posix.join(folder, 'manage.py'),
       'collecting static files',
-      `RUN ${enter}SECRET_KEY=none DJANGO_SECRET_KEY=none /opt/venv/bin/python manage.py collectstatic --noinput || ${report('static-files', 'manage.py')}`,
+      `RUN ${enter}SECRET_KEY=none DJANGO_SECRET_KEY=none /opt/venv/bin/python manage.py collectstatic --noinput || ${formatReport('static-files', 'manage.py')}`,
     ),
   ];
 }

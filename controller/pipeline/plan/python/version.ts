@@ -1,5 +1,5 @@
 // Chooses among the Python images by what a project asks for.
-import { field, parseToml, text } from '../../manifest.ts';
+import { readField, parseToml, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { images, type PlanInput } from '../recipe.ts';
 import { readConda } from './packages/conda.ts';
@@ -74,7 +74,10 @@ function askedVersion(tree: Tree): AskedPython | undefined {
     ['.python-version', plainVersion(tree, '.python-version')],
     ['runtime.txt', plainVersion(tree, 'runtime.txt')],
     ['.tool-versions', /^python[ \t]{1,9}(\d\S{0,20})/m.exec(tree.text('.tool-versions', 4096) ?? '')?.[1]],
-    ['Pipfile', text(pipfile, 'requires', 'python_version') ?? text(pipfile, 'requires', 'python_full_version')],
+    [
+      'Pipfile',
+      readText(pipfile, 'requires', 'python_version') ?? readText(pipfile, 'requires', 'python_full_version'),
+    ],
     [conda?.file ?? '', conda?.python],
   ];
   return candidates.flatMap(([file, version]) => {
@@ -90,9 +93,9 @@ function plainVersion(tree: Tree, file: string): string | undefined {
 function askedRange(tree: Tree): AskedPython | undefined {
   const project = parseToml(tree.text('pyproject.toml'));
   const asked =
-    text(project, 'project', 'requires-python') ??
-    text(project, 'tool', 'poetry', 'dependencies', 'python') ??
-    text(field(project, 'tool', 'poetry', 'dependencies', 'python'), 'version');
+    readText(project, 'project', 'requires-python') ??
+    readText(project, 'tool', 'poetry', 'dependencies', 'python') ??
+    readText(readField(project, 'tool', 'poetry', 'dependencies', 'python'), 'version');
   if (asked !== undefined) return asked.length > 100 ? undefined : { file: 'pyproject.toml', asked };
   for (const file of ['setup.cfg', 'setup.py']) {
     const required = /^\s{0,20}python_requires\s{0,9}=\s{0,9}["']?([^"'\n#]{1,100})/m.exec(tree.text(file) ?? '')?.[1];

@@ -1,5 +1,5 @@
 // Knows the database of a Ruby app: by config/database.yml of Rails (or its sample), else by its gems.
-import { field, keys, text } from '../../manifest.ts';
+import { readField, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { parseYaml } from '../platforms/yaml.ts';
 import type { Bundle } from './bundle.ts';
@@ -80,13 +80,13 @@ function variablesOf(production: string): Database['variables'] {
 function othersOf(yaml: string): string[] {
   const plain = yaml.replace(/<%=[^\n]{0,300}?%>/g, 'erb').replace(/^[ \t]{0,40}<%.{0,300}$/gm, '');
   const parsed = parseYaml(plain);
-  const names = keys(parsed, 'production');
-  if (names.some((name) => typeof field(parsed, 'production', name) !== 'object')) return [];
+  const names = readKeys(parsed, 'production');
+  if (names.some((name) => typeof readField(parsed, 'production', name) !== 'object')) return [];
   return names.filter(
     (name) =>
       name !== 'primary' &&
       /^[a-z_]{1,30}$/.test(name) &&
-      text(parsed, 'production', name, 'adapter') !== 'sqlite3' &&
-      field(parsed, 'production', name, 'replica') !== true,
+      readText(parsed, 'production', name, 'adapter') !== 'sqlite3' &&
+      readField(parsed, 'production', name, 'replica') !== true,
   );
 }

@@ -1,6 +1,6 @@
 // Installs the gems of an app: by its lock, and where that fails without it.
 import type { Tree } from '../../tree.ts';
-import { report } from '../build-warnings.ts';
+import { formatReport } from '../build-warnings.ts';
 import { step } from '../dockerfile-text.ts';
 import type { Bundle } from './bundle.ts';
 import { sampleSettings } from './database.ts';
@@ -60,5 +60,5 @@ function installCommand(tree: Tree, { isLocked, isForLinux }: Bundle, adds: read
   const exact = vendored
     ? '{ BUNDLE_FROZEN=true bundle install --local || BUNDLE_FROZEN=true bundle install; }'
     : 'BUNDLE_FROZEN=true bundle install';
-  return `${exact} || { ${report('gems', 'Gemfile.lock')}; ${free}; }`;
+  return `${exact} || { ${formatReport('gems', 'Gemfile.lock')}; ${free}; }`;
 }

@@ -1,5 +1,5 @@
 // Plans sites that a gem builds: Jekyll, Middleman, nanoc. Their files are served, and no Ruby runs.
-import { text } from '../../manifest.ts';
+import { readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { declaredArguments, dockerfileText, shellWord, step } from '../dockerfile-text.ts';
 import { parseYaml } from '../platforms/yaml.ts';
@@ -38,7 +38,7 @@ function jekyllSite(tree: Tree, bundle: Bundle): RubySite | undefined {
     ? tree.entries.some((each) => /^_(?:layouts|posts|includes)\/./.test(each.path))
     : bundle.has('jekyll', 'github-pages');
   if (file === undefined || !isJekyll) return undefined;
-  const destination = text(parseYaml(tree.text(file)), 'destination')?.replace(/^(?:\.?\/)+|\/+$/g, '') ?? '_site';
+  const destination = readText(parseYaml(tree.text(file)), 'destination')?.replace(/^(?:\.?\/)+|\/+$/g, '') ?? '_site';
   const output =
     /^[\w.-]{1,60}(?:\/[\w.-]{1,60}){0,3}$/.test(destination) && !destination.includes('..') ? destination : '_site';
   // The site stands at the top of its own address, wherever it stands elsewhere.

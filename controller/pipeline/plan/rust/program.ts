@@ -1,6 +1,6 @@
 // Finds the program of a Cargo package or workspace.
 import { posix } from 'node:path';
-import { field, parseToml, text, texts } from '../../manifest.ts';
+import { readField, parseToml, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 
 export interface Program {
@@ -20,10 +20,10 @@ export function findProgram(tree: Tree): Program | undefined {
     ...members(tree, manifest).flatMap((folder) => programsOf(tree, folder)),
   ];
   const names = [...new Set(found)].filter((name) => plainName.test(name));
-  const wanted = text(manifest, 'package', 'default-run');
+  const wanted = readText(manifest, 'package', 'default-run');
   const name =
     names.find((each) => each === wanted) ??
-    names.find((each) => each === text(manifest, 'package', 'name')) ??
+    names.find((each) => each === readText(manifest, 'package', 'name')) ??
     names.find((each) => /(?:^|[-_])(?:server|web|api|app|backend)$/.test(each)) ??
     names[0];
   if (name === undefined) return undefined;
@@ -35,9 +35,9 @@ function programsOf(
   folder: string,
   manifest: unknown = parseToml(tree.text(posix.join(folder, 'Cargo.toml'))),
 ): string[] {
-  const name = text(manifest, 'package', 'name');
-  const listed = field(manifest, 'bin');
-  const named = Array.isArray(listed) ? listed.flatMap((each) => text(each, 'name') ?? []) : [];
+  const name = readText(manifest, 'package', 'name');
+  const listed = readField(manifest, 'bin');
+  const named = Array.isArray(listed) ? listed.flatMap((each) => readText(each, 'name') ?? []) : [];
   const files = tree.entries.flatMap((each) => {
     const match = each.path.startsWith(folder === '.' ? '' : `${folder}/`)
       ? /^src\/bin\/([\w-]{1,80})(?:\.rs|\/main\.rs)$/.exec(
@@ -52,7 +52,7 @@ function programsOf(
 
 /** Folders of the members of a workspace; the last part may be "*". */
 function members(tree: Tree, manifest: unknown): string[] {
-  return texts(manifest, 'workspace', 'members')
+  return readTexts(manifest, 'workspace', 'members')
     .slice(0, 50)
     .flatMap((member) =>
       member.endsWith('/*')
@@ -65,8 +65,8 @@ function members(tree: Tree, manifest: unknown): string[] {
 
 /** A program of several databases is built for the one that needs no server. */
 function databaseFeature(manifest: unknown): string {
-  const features = field(manifest, 'features');
-  const has = (name: string): boolean => field(features, name) !== undefined;
-  const standard = texts(features, 'default');
+  const features = readField(manifest, 'features');
+  const has = (name: string): boolean => readField(features, name) !== undefined;
+  const standard = readTexts(features, 'default');
   return has('sqlite') && has('postgresql') && standard.length === 0 ? ' --features sqlite' : '';
 }

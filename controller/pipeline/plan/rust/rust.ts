@@ -1,6 +1,6 @@
 // Plans Rust apps: one program of the package or workspace, with the files that it reads beside it.
 import type { Tree } from '../../tree.ts';
-import { report } from '../build-warnings.ts';
+import { formatReport } from '../build-warnings.ts';
 import { missingImage } from '../common/missing-image.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
 import { buildScriptTools, calledByBuildScript } from './build-script.ts';
@@ -106,7 +106,7 @@ function buildStage(tree: Tree, input: PlanInput, { name, features }: Program): 
 function compile(what: string, locked: string): string {
   const build = `cargo build --release${locked}${what}`;
   if (locked === '') return build;
-  return `{ bash -o pipefail -c ${shellWord(`${build} 2>&1 | tee /tmp/cargo.log`)} || { grep -q 'could not compile .time.' /tmp/cargo.log && ${report('lockfile', 'Cargo.lock')} && cargo update --package time --recursive && cargo build --release${what}; }; }`;
+  return `{ bash -o pipefail -c ${shellWord(`${build} 2>&1 | tee /tmp/cargo.log`)} || { grep -q 'could not compile .time.' /tmp/cargo.log && ${formatReport('lockfile', 'Cargo.lock')} && cargo update --package time --recursive && cargo build --release${what}; }; }`;
 }
 
 function runStage(tree: Tree, port: number, command: string): string[] {

@@ -2,7 +2,7 @@
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { authoredDockerfile } from '../../plan/authored.ts';
-import { head, oneLine } from '../../text.ts';
+import { keepHead, toOneLine } from '../../text.ts';
 import type { Tree, TreeEntry } from '../../tree.ts';
 import type { Rule } from '../rule.ts';
 
@@ -13,7 +13,7 @@ export const dockerfile: Rule = {
   check({ tree, input }) {
     const { strategy, dockerfile: name } = input.build;
     const file = posix.join(input.path, name);
-    const entry = resolved(tree, file);
+    const entry = resolveEntry(tree, file);
     if (strategy === 'dockerfile' && entry === undefined) {
       return [
         {
@@ -37,12 +37,12 @@ export const dockerfile: Rule = {
         },
       ];
     }
-    return syntax(file, tree.text(entry.path) ?? '');
+    return checkSyntax(file, tree.text(entry.path) ?? '');
   },
 };
 
 /** The file itself, or the one in the repository that it is a link to. */
-function resolved(tree: Tree, file: string): TreeEntry | undefined {
+function resolveEntry(tree: Tree, file: string): TreeEntry | undefined {
   const entry = tree.entry(file);
   if (entry?.kind !== 'symlink') return entry;
   const target = posix.join(posix.dirname(file), entry.target ?? '');
@@ -51,7 +51,7 @@ function resolved(tree: Tree, file: string): TreeEntry | undefined {
 }
 
 /** The first comment lines may name the program that reads the rest; only Docker's own is built in. */
-function syntax(file: string, text: string): Finding[] {
+function checkSyntax(file: string, text: string): Finding[] {
   for (const [index, line] of text
     .replace(/^\ufeff/, '')
     .split('\n', 50)
@@ -67,7 +67,7 @@ function syntax(file: string, text: string): Finding[] {
         severity: 'error',
         file,
         line: index + 1,
-        message: `The Dockerfile requests the frontend ${head(oneLine(image), 120)}; only docker/dockerfile is available.`,
+        message: `The Dockerfile requests the frontend ${keepHead(toOneLine(image), 120)}; only docker/dockerfile is available.`,
         fix: 'Use "# syntax=docker/dockerfile:1", or remove the line, and use only standard Dockerfile instructions.',
       },
     ];

@@ -1,12 +1,12 @@
-// Rule: submodules that were not fetched are said, and refused only where the build needs them; addresses that are an old
-// way to make git run or read something else are refused.
+// Rule: reports submodules that were not fetched, and rejects those that the build needs and unsafe addresses.
+import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import { Fault } from '../../outcome.ts';
-import type { Submodule } from '../../notes.ts';
+import { Fault } from '../../contract.ts';
+import type { Submodule } from '../../handover.ts';
 import { authoredDockerfile } from '../../plan/authored.ts';
-import { head, oneLine } from '../../text.ts';
+import { keepHead, toOneLine } from '../../text.ts';
+import type { Tree } from '../../tree.ts';
 import type { ReviewContext, Rule } from '../rule.ts';
-import { usesOf } from './submodule-uses.ts';
 
 const fixMissing =
   'If the app needs it, use an https address of a public repository on a git host that this installation allows, copy what you need into the repository (git subtree), or install it as a package during the build. Otherwise, no change is needed.';
@@ -15,7 +15,7 @@ const fixNeeded =
 const maximumFindings = 10;
 
 /** Keys by which git was made to run commands, take options or read local paths. */
-const odd: readonly RegExp[] = [
+const oddKeys: readonly RegExp[] = [
   /^\s*url\s*=\s*["']?\s*(?:[a-z][a-z0-9+.-]{0,30}::|file:|-|!|\/)/i,
   /^\s*path\s*=\s*["']?\s*(?:-|!|\/|(?:[^"'\s]{0,200}\/)?\.\.(?:\/|["'\s]|$))/i,
   /^\s*(?:update|command)\s*=\s*["']?\s*(?:!|-|\/|\.{1,2}\/)/i,
@@ -26,14 +26,14 @@ export const submodules: Rule = {
   name: 'git',
   check(context) {
     const missing = context.submodules.filter(({ problem }) => problem !== undefined).slice(0, maximumFindings);
-    const findings = missing.map((each) => judge(each, context));
-    for (const file of ['.gitmodules', '.gitconfig']) findings.push(...oddLines(file, context.tree.text(file)));
+    const findings = missing.map((each) => judgeSubmodule(each, context));
+    for (const file of ['.gitmodules', '.gitconfig']) findings.push(...findOddLines(file, context.tree.text(file)));
     return findings;
   },
 };
 
-function judge({ path, problem = '', passing }: Submodule, context: ReviewContext): Finding {
-  const use = neededBy(path, context);
+function judgeSubmodule({ path, problem = '', passing }: Submodule, context: ReviewContext): Finding {
+  const use = findNeed(path, context);
   const why = problem.replace(/[.\s]+$/, '');
   if (use !== undefined && passing === true)
     throw new Fault(`the submodule ${path}, which ${use}, could not be fetched: ${why}`);
@@ -47,30 +47,69 @@ function judge({ path, problem = '', passing }: Submodule, context: ReviewContex
 }
 
 /** What needs the folder, as the end of a sentence. */
-function neededBy(path: string, { tree, input }: ReviewContext): string | undefined {
+function findNeed(path: string, { tree, input }: ReviewContext): string | undefined {
   if (input.path === path || input.path.startsWith(`${path}/`)) return 'contains source.path';
   const app = tree.below(input.path);
   const dockerfile = authoredDockerfile(app, input.build) ? input.build.dockerfile : undefined;
-  return usesOf(app, input.path, dockerfile, path);
+  return findUse(app, input.path, dockerfile, path);
 }
 
 /** Lines that point git at a local path, a command or an option instead of a server. */
-function oddLines(file: string, text: string | undefined): Finding[] {
+function findOddLines(file: string, text: string | undefined): Finding[] {
   const lines = (text ?? '').split('\n');
   return lines
     .flatMap((line, index): Finding[] =>
-      odd.some((pattern) => pattern.test(line.slice(0, 500)))
+      oddKeys.some((pattern) => pattern.test(line.slice(0, 500)))
         ? [
             {
               rule: 'git/unsafe-address',
               severity: 'error',
               file,
               line: index + 1,
-              message: `This makes git run a command, take an option or read a local path: ${head(oneLine(line), 120)}`,
+              message: `This makes git run a command, take an option or read a local path: ${keepHead(toOneLine(line), 120)}`,
               fix: `Remove the line, or the whole file ${file}.`,
             },
           ]
         : [],
     )
     .slice(0, maximumFindings);
+}
+
+/** Manifests that can name a package in a folder. */
+const manifests =
+  /^(?:requirements[\w.-]{0,40}\.(?:txt|in)|pyproject\.toml|setup\.(?:py|cfg)|Pipfile|package\.json|pnpm-workspace\.yaml|Cargo\.toml|go\.(?:mod|work)|CMakeLists\.txt|[\w.-]{1,80}\.csproj)$/;
+
+/**
+ * Which file of the app names the folder `path` (of the repository), as the end of a sentence: "is copied by line 3 of
+ * Dockerfile". With a Dockerfile that alone decides.
+ */
+function findUse(app: Tree, appPath: string, dockerfile: string | undefined, path: string): string | undefined {
+  const folder = posix.relative(appPath, path);
+  if (folder.startsWith('..')) return undefined;
+  const files =
+    dockerfile === undefined
+      ? app.entries.map((each) => each.path).filter((each) => manifests.test(each))
+      : [dockerfile];
+  for (const file of files) {
+    const line = findLineNaming(app.text(file) ?? '', folder);
+    if (line !== undefined) return `is named in line ${line} of ${file}`;
+  }
+  return undefined;
+}
+
+/** Number of the first line, comments left out, in which the folder or something in it stands as a path. */
+function findLineNaming(text: string, folder: string): number | undefined {
+  const found = text
+    .split('\n')
+    .findIndex((line) => !/^\s*(?:#|\/\/)/.test(line) && isNamedIn(line.slice(0, 4_000), folder));
+  return found < 0 ? undefined : found + 1;
+}
+
+function isNamedIn(line: string, folder: string): boolean {
+  for (let at = line.indexOf(folder); at >= 0; at = line.indexOf(folder, at + 1)) {
+    const before = line.slice(0, at);
+    const after = line.charAt(at + folder.length);
+    if (/(?:^|[\s"'=:,[(])(?:\.\/)?$/.test(before.slice(-3)) && /^(?:$|[\s"'/\\,\])*])/.test(after)) return true;
+  }
+  return false;
 }

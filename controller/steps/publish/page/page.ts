@@ -1,5 +1,5 @@
 // Looks at the page of an app that has just gone live: its status, its own assets, and whether what it calls is there.
-import { oneLine } from '../../../pipeline/text.ts';
+import { toOneLine } from '../../../pipeline/text.ts';
 import type { PageView } from '../../../reconcile/snapshot.ts';
 import { type GatewayAccess, askThroughGateway, bodyOf } from '../gateway.ts';
 import { assetsOf, callsIn, type Asset } from './parts.ts';
@@ -135,12 +135,12 @@ function callFaults(calls: readonly string[], unanswered: readonly string[]): st
 }
 
 function shortened(path: string): string {
-  const line = oneLine(path);
+  const line = toOneLine(path);
   return line.length > 60 ? `${line.slice(0, 59)}…` : line;
 }
 
 function said(error: unknown): string {
-  return oneLine(error instanceof Error ? error.message : String(error)).slice(0, 100);
+  return toOneLine(error instanceof Error ? error.message : String(error)).slice(0, 100);
 }
 
 async function inTurns<Item, Result>(items: readonly Item[], run: (item: Item) => Promise<Result>): Promise<Result[]> {

@@ -5,13 +5,13 @@ import { test } from 'vitest';
 import { terminationMessageLimit } from '../../../../controller/pipeline/contract.ts';
 import {
   createPipelineMask,
+  formatTermination,
   maskMessage,
   stageMessage,
-  termination,
   type StageMessage,
 } from '../../../../controller/pipeline/message.ts';
 import { MaskedLines } from '../../../../lib/secret-mask.ts';
-import { clean, head, tail } from '../../../../controller/pipeline/text.ts';
+import { clean, keepHead, keepTail } from '../../../../controller/pipeline/text.ts';
 
 const anyText = fc.oneof(
   fc.string({ maxLength: 6000, unit: 'binary' }),
@@ -53,7 +53,7 @@ const anyMessage: fc.Arbitrary<StageMessage> = fc.oneof(
 test('property: it fits, parses, keeps its kind and its first error', () => {
   fc.assert(
     fc.property(anyMessage, (message) => {
-      const text = termination(message);
+      const text = formatTermination(message);
       assert.ok(Buffer.byteLength(text) <= terminationMessageLimit, `${Buffer.byteLength(text)}`);
       const parsed = stageMessage.parse(JSON.parse(text));
       assert.equal('fault' in parsed, 'fault' in message);
@@ -78,7 +78,7 @@ test('what is left out is counted, and the log keeps its end', () => {
     fix: 'x'.repeat(150),
   }));
   const parsed = stageMessage.parse(
-    JSON.parse(termination({ rejected: true, findings, log: `start${'l\n'.repeat(5000)}the end` })),
+    JSON.parse(formatTermination({ rejected: true, findings, log: `start${'l\n'.repeat(5000)}the end` })),
   );
   assert.ok('rejected' in parsed);
   const last = parsed.findings.at(-1);
@@ -91,7 +91,7 @@ test('property: text is cut by bytes, never inside a character', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 500 }), fc.nat(600), (raw, bytes) => {
       const text = clean(raw);
-      for (const cut of [head(text, bytes), tail(text, bytes)]) {
+      for (const cut of [keepHead(text, bytes), keepTail(text, bytes)]) {
         assert.ok(Buffer.byteLength(cut) <= Math.max(bytes, 0));
         assert.ok((cut.isWellFormed() && !cut.includes('\ufffd')) || text.includes('\ufffd'));
       }

@@ -1,6 +1,6 @@
 // Which versions of a package the author's files ask for, and whether any of them is new enough.
 import semver from 'semver';
-import { field, keys, parseJson, parseToml, text, texts } from '../../../manifest.ts';
+import { readField, readKeys, parseJson, parseToml, readText, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { readConda } from './conda.ts';
 import { normalise, requirementName } from './names.ts';
@@ -19,9 +19,9 @@ function read(tree: Tree, file: string, name: string): string | undefined {
     case 'poetry.lock':
       return locked(tree.text(file, lockBytes) ?? '', name);
     case 'Pipfile.lock':
-      return ofTable(field(parseJson(tree.text(file, lockBytes)), 'default'), name);
+      return ofTable(readField(parseJson(tree.text(file, lockBytes)), 'default'), name);
     case 'Pipfile':
-      return ofTable(field(parseToml(tree.text(file)), 'packages'), name);
+      return ofTable(readField(parseToml(tree.text(file)), 'packages'), name);
     case 'pyproject.toml':
       return ofProject(parseToml(tree.text(file)), name);
     default:
@@ -35,14 +35,14 @@ function locked(content: string, name: string): string | undefined {
 }
 
 function ofTable(table: unknown, name: string): string | undefined {
-  const own = keys(table).find((each) => normalise(each) === name);
-  return own === undefined ? undefined : (text(table, own) ?? text(table, own, 'version'));
+  const own = readKeys(table).find((each) => normalise(each) === name);
+  return own === undefined ? undefined : (readText(table, own) ?? readText(table, own, 'version'));
 }
 
 function ofProject(parsed: unknown, name: string): string | undefined {
   return (
-    ofLines(texts(parsed, 'project', 'dependencies'), name) ??
-    ofTable(field(parsed, 'tool', 'poetry', 'dependencies'), name)
+    ofLines(readTexts(parsed, 'project', 'dependencies'), name) ??
+    ofTable(readField(parsed, 'tool', 'poetry', 'dependencies'), name)
   );
 }
 

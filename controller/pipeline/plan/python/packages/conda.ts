@@ -1,6 +1,6 @@
 // Reads a conda environment: its pip part, and the names of conda that PyPI has as well.
 import { parse } from 'yaml';
-import { field } from '../../../manifest.ts';
+import { readField } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { copy, step } from '../../dockerfile-text.ts';
 import type { PythonPackages } from './find.ts';
@@ -58,7 +58,7 @@ export function readConda(tree: Tree): CondaEnvironment | undefined {
   if (file === undefined || !Array.isArray(dependencies)) return undefined;
   const named = dependencies.filter((each): each is string => typeof each === 'string').map(condaSpec);
   const pip = dependencies.flatMap((each) => {
-    const listed = field(each, 'pip');
+    const listed = readField(each, 'pip');
     return Array.isArray(listed) ? listed.filter((line): line is string => typeof line === 'string') : [];
   });
   const python = named.find(({ name }) => name === 'python')?.version;
@@ -88,7 +88,7 @@ export function conda(tree: Tree): PythonPackages | undefined {
 
 function dependenciesOf(text: string | undefined): unknown {
   try {
-    return field(parse(text ?? '', { maxAliasCount: 10 }), 'dependencies');
+    return readField(parse(text ?? '', { maxAliasCount: 10 }), 'dependencies');
   } catch {
     return undefined;
   }

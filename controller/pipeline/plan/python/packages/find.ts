@@ -1,7 +1,7 @@
 // Finds which packages a Python project wants, and how they are installed.
-import { keys, parseToml, text } from '../../../manifest.ts';
+import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
-import { report } from '../../build-warnings.ts';
+import { formatReport } from '../../build-warnings.ts';
 import { copy, step } from '../../dockerfile-text.ts';
 import { conda } from './conda.ts';
 import { cache, exportedInstall, extras, pipInstall, uv } from './install.ts';
@@ -34,7 +34,7 @@ export function findPackages(tree: Tree): PythonPackages | undefined {
 
 /** A project may name itself, for its own extras. */
 function withoutItself(tree: Tree, names: ReadonlySet<string>): ReadonlySet<string> {
-  const own = text(parseToml(tree.text('pyproject.toml')), 'project', 'name');
+  const own = readText(parseToml(tree.text('pyproject.toml')), 'project', 'name');
   return own === undefined ? names : new Set([...names].filter((name) => name !== normalise(own)));
 }
 
@@ -65,7 +65,7 @@ function poetry(tree: Tree): PythonPackages | undefined {
   const program = '/root/.local/bin/poetry';
   const exported = `${program} export --only main --without-hashes --format requirements.txt`;
   // A lock that does not fit its manifest any more is made anew. Older ones know only authorities of their own.
-  const renewed = `REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt ${program} lock --no-interaction --no-ansi 1>&2 && ${exported} && ${report('poetry-lock', 'poetry.lock')} 1>&2`;
+  const renewed = `REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt ${program} lock --no-interaction --no-ansi 1>&2 && ${exported} && ${formatReport('poetry-lock', 'poetry.lock')} 1>&2`;
   return {
     file: 'poetry.lock',
     names,
@@ -137,9 +137,9 @@ function cpuPins(file: string): string[] {
 
 function project(tree: Tree): PythonPackages | undefined {
   const parsed = parseToml(tree.text('pyproject.toml'));
-  if (keys(parsed, 'project').length === 0 && keys(parsed, 'tool', 'poetry').length === 0) return undefined;
+  if (readKeys(parsed, 'project').length === 0 && readKeys(parsed, 'tool', 'poetry').length === 0) return undefined;
   const names = new Set(projectNames(tree));
-  if (keys(parsed, 'project').length > 0) {
+  if (readKeys(parsed, 'project').length > 0) {
     // Only the dependencies: an app seldom is a well-formed package itself.
     return {
       file: 'pyproject.toml',

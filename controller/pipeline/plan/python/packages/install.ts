@@ -1,5 +1,5 @@
 // Writes the steps that install packages into /opt/venv, and what is tried when the first try fails.
-import { report } from '../../build-warnings.ts';
+import { formatReport } from '../../build-warnings.ts';
 import { step } from '../../dockerfile-text.ts';
 
 export const cache = '--mount=type=cache,target=/root/.cache';
@@ -31,7 +31,7 @@ case $day in 2000-*) exit 1;; esac
 echo "trying the versions of $day"
 # What failed first is what its author reads.
 attempt --exclude-newer "$day" "$@" > /tmp/second 2>&1 || { echo "the versions of $day do not fit either"; exit 1; }
-${report('packages-of-the-day', '${list##*/}')}
+${formatReport('packages-of-the-day', '${list##*/}')}
 `;
 
 /** Lines that put the script into the build stage. */

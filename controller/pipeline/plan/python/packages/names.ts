@@ -1,5 +1,5 @@
 // Names of packages as Python's own rules have them, and the lines that requirements files are made of.
-import { keys, parseJson, parseToml, texts } from '../../../manifest.ts';
+import { readKeys, parseJson, parseToml, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 
 const lockBytes = 8 * 1024 * 1024;
@@ -19,8 +19,8 @@ export function requirementName(requirement: string): string[] {
 export function projectNames(tree: Tree): string[] {
   const parsed = parseToml(tree.text('pyproject.toml'));
   return [
-    ...texts(parsed, 'project', 'dependencies').flatMap(requirementName),
-    ...keys(parsed, 'tool', 'poetry', 'dependencies').map(normalise),
+    ...readTexts(parsed, 'project', 'dependencies').flatMap(requirementName),
+    ...readKeys(parsed, 'tool', 'poetry', 'dependencies').map(normalise),
   ];
 }
 
@@ -33,5 +33,5 @@ export function lockedNames(tree: Tree, file: string): string[] {
 
 /** Every package of Pipfile.lock. */
 export function pipfileLockNames(tree: Tree): string[] {
-  return keys(parseJson(tree.text('Pipfile.lock', lockBytes)), 'default').map(normalise);
+  return readKeys(parseJson(tree.text('Pipfile.lock', lockBytes)), 'default').map(normalise);
 }

@@ -1,5 +1,5 @@
 // Reads the packages of Pipenv: Pipfile.lock where there is one, else Pipfile.
-import { field, keys, parseJson, parseToml, text, texts } from '../../../manifest.ts';
+import { readField, readKeys, parseJson, parseToml, readText, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { copy, step } from '../../dockerfile-text.ts';
 import type { PythonPackages } from './find.ts';
@@ -10,13 +10,13 @@ const lockBytes = 8 * 1024 * 1024;
 const list = '/opt/requirements.txt';
 
 export function pipfile(tree: Tree): PythonPackages | undefined {
-  const locked = field(parseJson(tree.text('Pipfile.lock', lockBytes)), 'default');
+  const locked = readField(parseJson(tree.text('Pipfile.lock', lockBytes)), 'default');
   const parsed = parseToml(tree.text('Pipfile'));
   const file = locked === undefined ? 'Pipfile' : 'Pipfile.lock';
-  const packages = locked ?? field(parsed, 'packages');
+  const packages = locked ?? readField(parsed, 'packages');
   if (packages === undefined) return undefined;
-  const names = keys(packages);
-  const lines = names.flatMap((name) => requirement(name, field(packages, name)));
+  const names = readKeys(packages);
+  const lines = names.flatMap((name) => requirement(name, readField(packages, name)));
   return {
     file,
     names: new Set(names.map(normalise)),
@@ -35,21 +35,21 @@ export function pipfile(tree: Tree): PythonPackages | undefined {
 
 /** One package as a line of requirements; none for what names files of the author. */
 function requirement(name: string, value: unknown): string[] {
-  if (field(value, 'path') !== undefined || field(value, 'file') !== undefined) return [];
-  const extra = texts(value, 'extras').join(',');
+  if (readField(value, 'path') !== undefined || readField(value, 'file') !== undefined) return [];
+  const extra = readTexts(value, 'extras').join(',');
   const whole = `${name}${extra === '' ? '' : `[${extra}]`}`;
   const line = `${whole}${repositoryOf(value) ?? versionOf(value)}`;
   return isLine(line) ? [line] : [];
 }
 
 function repositoryOf(value: unknown): string | undefined {
-  const [git, ref] = [text(value, 'git'), text(value, 'ref')];
+  const [git, ref] = [readText(value, 'git'), readText(value, 'ref')];
   return git === undefined ? undefined : ` @ git+${git}${ref === undefined ? '' : `@${ref}`}`;
 }
 
 function versionOf(value: unknown): string {
-  const version = typeof value === 'string' ? value : (text(value, 'version') ?? '*');
-  const marker = text(value, 'markers');
+  const version = typeof value === 'string' ? value : (readText(value, 'version') ?? '*');
+  const marker = readText(value, 'markers');
   return `${version === '*' ? '' : version}${marker === undefined ? '' : ` ; ${marker}`}`;
 }
 

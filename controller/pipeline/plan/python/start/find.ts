@@ -1,5 +1,5 @@
 // Finds how a Python app is started: by its Procfile, its framework, its own command, or its main file.
-import { keys, parseToml, text } from '../../../manifest.ts';
+import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { shellWord } from '../../dockerfile-text.ts';
 import { portOfFile } from '../../port-literal.ts';
@@ -127,16 +127,17 @@ function plain(tree: Tree, sources: readonly Source[]): PythonStart | undefined 
 /** A command of [project.scripts]. */
 function projectScript(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
   const parsed = parseToml(tree.text('pyproject.toml'));
-  const table = keys(parsed, 'project', 'scripts').length > 0 ? ['project', 'scripts'] : ['tool', 'poetry', 'scripts'];
-  const scripts = keys(parsed, ...table).filter((each) => /^[\w.-]{1,80}$/.test(each));
-  const name = likeServer(scripts, text(parsed, 'project', 'name') ?? text(parsed, 'tool', 'poetry', 'name'));
+  const table =
+    readKeys(parsed, 'project', 'scripts').length > 0 ? ['project', 'scripts'] : ['tool', 'poetry', 'scripts'];
+  const scripts = readKeys(parsed, ...table).filter((each) => /^[\w.-]{1,80}$/.test(each));
+  const name = likeServer(scripts, readText(parsed, 'project', 'name') ?? readText(parsed, 'tool', 'poetry', 'name'));
   if (name === undefined) return undefined;
   return {
     command: `exec ${name}`,
     because: `pyproject.toml has the command ${name} of the project itself.`,
     needs: [],
     environment: { HOST: '0.0.0.0' },
-    port: portOfFile(moduleText(sources, text(parsed, ...table, name) ?? '')),
+    port: portOfFile(moduleText(sources, readText(parsed, ...table, name) ?? '')),
     ofProject: true,
   };
 }

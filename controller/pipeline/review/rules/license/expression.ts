@@ -1,4 +1,4 @@
-// Judges SPDX licence expressions: open source, terms of their own, or limits on use; alone and combined.
+// Classifies licences by SPDX expression or by name: open source, custom terms, or limits on use.
 import parse from 'spdx-expression-parse';
 import licenses from 'spdx-license-list';
 import type { LicensePolicy } from '../../../contract.ts';
@@ -25,7 +25,7 @@ const openBeyondOsi: ReadonlySet<string> = new Set(
 const restricting = /^(?:CC-BY-NC|BUSL|SSPL|Elastic|PolyForm|Prosperity|Aladdin|NCGL|FSL|FCL|SUL)\b/;
 
 /** Is this SPDX id an open-source licence? */
-export function openLicense(id: string): boolean {
+export function isOpenLicense(id: string): boolean {
   const plain = id.replace(/-(?:only|or-later)$|\+$/, '');
   // Families whose variants have one text.
   if (/^(?:GFDL|OFL)-1\.\d/.test(id)) return true;
@@ -33,38 +33,100 @@ export function openLicense(id: string): boolean {
 }
 
 /** What a licence of the SPDX list is to this installation. */
-export function kindOf(id: string, { allow, deny }: Terms): Kind {
+export function classifyLicense(id: string, { allow, deny }: Terms): Kind {
   const plain = id.replace(/-(?:only|or-later)$|\+$/, '');
   const names = [id, plain, `${plain}-only`, `${plain}-or-later`];
   if (names.some((name) => deny.includes(name))) return 'restricted';
-  if (names.some((name) => allow.includes(name)) || openLicense(id)) return 'open';
+  if (names.some((name) => allow.includes(name)) || isOpenLicense(id)) return 'open';
   return restricting.test(id) ? 'restricted' : 'custom';
 }
 
 const byLowerCase = new Map(Object.keys(licenses).map((id) => [id.toLowerCase(), id]));
 
 /** The SPDX id that is spelled like this, in whatever case. */
-export function spdxId(text: string): string | undefined {
+function findSpdxId(text: string): string | undefined {
   return byLowerCase.get(text.trim().toLowerCase());
 }
 
 /** "A OR B" is as good as its better side, "A AND B" as its worse one; undefined when this is no SPDX expression. */
-export function kindOfExpression(expression: string, terms: Terms): Kind | undefined {
+export function classifyExpression(expression: string, terms: Terms): Kind | undefined {
   if (expression.length > 500) return undefined;
   try {
-    return kindOfNode(parse(expression.trim()), terms);
+    return classifyNode(parse(expression.trim()), terms);
   } catch {
-    const id = spdxId(expression);
-    return id === undefined ? undefined : kindOf(id, terms);
+    const id = findSpdxId(expression);
+    return id === undefined ? undefined : classifyLicense(id, terms);
   }
 }
 
 type Node = ReturnType<typeof parse>;
 
-function kindOfNode(node: Node, terms: Terms): Kind {
+function classifyNode(node: Node, terms: Terms): Kind {
   if ('conjunction' in node) {
-    const [left, right] = [kinds.indexOf(kindOfNode(node.left, terms)), kinds.indexOf(kindOfNode(node.right, terms))];
+    const [left, right] = [
+      kinds.indexOf(classifyNode(node.left, terms)),
+      kinds.indexOf(classifyNode(node.right, terms)),
+    ];
     return kinds[node.conjunction === 'or' ? Math.min(left, right) : Math.max(left, right)] ?? 'restricted';
   }
-  return 'license' in node ? kindOf(node.license, terms) : 'custom';
+  return 'license' in node ? classifyLicense(node.license, terms) : 'custom';
+}
+
+type Form = readonly [RegExp, string];
+
+/** The first that fits counts, so what is more exact comes first. Hyphens and underscores are read as spaces. */
+const shortForms: readonly Form[] = [
+  [/\bsspl\b|server side public/, 'SSPL-1.0'],
+  [/\bbusl\b|business source/, 'BUSL-1.1'],
+  [/elastic license/, 'Elastic-2.0'],
+  [/(?:cc|creative ?commons|licenses\/)[ /]?by[ /-]?nc(?:[ /-]?(?:sa|nd))?|noncommercial/, 'CC-BY-NC-4.0'],
+  [/(?:cc|licenses\/)[ /]?by[ /]?nd\b/, 'CC-BY-ND-4.0'],
+  [/\ba(?:ffero )?gpl ?(?:v|version )?3|affero general public license|\bagpl\b|licenses\/agpl/, 'AGPL-3.0-or-later'],
+  [/\blgpl ?(?:v|version )?2\.1/, 'LGPL-2.1-or-later'],
+  [/\blgpl ?(?:v|version )?2/, 'LGPL-2.0-or-later'],
+  [/\blgpl\b|\blgplv?3|lesser general public license/, 'LGPL-3.0-or-later'],
+  [
+    /\bgpl ?(?:v|version )?2|general public license,? (?:v|version )2|licenses\/(?:old licenses\/)?gpl 2/,
+    'GPL-2.0-or-later',
+  ],
+  [/\bgpl ?(?:v|version )?3|general public license|\bgnu gpl\b|\bgpl\b|licenses\/gpl/, 'GPL-3.0-or-later'],
+  [/apache(?: software)?(?: license)?,? ?(?:v|version )?\.? ?1\.1/, 'Apache-1.1'],
+  [/apache ?2|apache(?: software)? license|licenses\/license 2\.0|\basl ?2|\bapache\b/, 'Apache-2.0'],
+  [/\bmpl ?(?:v|version )?1\.1/, 'MPL-1.1'],
+  [/mozilla public license|\bmpl\b/, 'MPL-2.0'],
+  [/\beupl\b|european union public/, 'EUPL-1.2'],
+  [/eclipse public license ?(?:v|version )?1|\bepl ?1/, 'EPL-1.0'],
+  [/eclipse public license|\bepl\b/, 'EPL-2.0'],
+  [/\bbsd ?(?:0|zero)|\b0 ?bsd\b|zero clause bsd/, '0BSD'],
+  [/\bbsd ?2|2 clause bsd|simplified bsd|freebsd/, 'BSD-2-Clause'],
+  [/\bbsd ?4|4 clause bsd|original bsd/, 'BSD-4-Clause'],
+  [/\bbsd\b/, 'BSD-3-Clause'],
+  [/\bisc\b/, 'ISC'],
+  [/\bunlicense\b(?!d)|public domain/, 'Unlicense'],
+  [/\bcc ?0\b|publicdomain\/zero/, 'CC0-1.0'],
+  [/(?:cc|creative ?commons attribution|licenses\/)[ /]?(?:by[ /]?sa|share ?alike)/, 'CC-BY-SA-4.0'],
+  [/(?:\bcc|licenses\/)[ /]?by\b|creative ?commons attribution/, 'CC-BY-4.0'],
+  [/\bwtfpl\b/, 'WTFPL'],
+  [/\bzlib\b/, 'Zlib'],
+  [/boost software license|\bbsl 1\.0\b/, 'BSL-1.0'],
+  [/artistic license ?2|\bartistic 2/, 'Artistic-2.0'],
+  [/\bpython software foundation|\bpsf/, 'PSF-2.0'],
+  [/\bmulan psl/, 'MulanPSL-2.0'],
+  [/\bmit\b|\bexpat\b/, 'MIT'],
+];
+
+const maximumNameLength = 600;
+
+/** The SPDX id of the licence that a short text names. */
+export function parseLicenseName(text: string): string | undefined {
+  const short = text.slice(0, maximumNameLength);
+  const whole = findSpdxId(short);
+  if (whole !== undefined) return whole;
+  const plain = short
+    .toLowerCase()
+    .replace(/licence/g, 'license')
+    .replace(/non[-\s]commercial/g, 'noncommercial')
+    .replace(/[-_()"'`*[\]<>]/g, ' ')
+    .replace(/\s+/g, ' ');
+  return shortForms.find(([pattern]) => pattern.test(plain))?.[1];
 }

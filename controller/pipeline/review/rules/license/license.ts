@@ -1,23 +1,21 @@
-// Rule: the repository says, in a way that can be recognised, under which licence it may be hosted; the installation
-// decides what becomes of one with terms of its own, one that limits use, and none.
-import { approvalRule, type LicensePolicy, type PolicyVerdict } from '../../../contract.ts';
+// Rule: the repository states a recognizable licence. The installation decides about custom, restrictive and missing licences.
+import { parse } from 'yaml';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
-import { head, oneLine } from '../../../text.ts';
+import { approvalRule, type LicensePolicy, type PolicyVerdict } from '../../../contract.ts';
+import { parseJson, parseToml, readField, readKeys, readText, readTexts } from '../../../manifest.ts';
+import { keepHead, toOneLine } from '../../../text.ts';
 import type { Tree } from '../../../tree.ts';
 import type { Rule } from '../../rule.ts';
-import { declaredLicenses, type Declaration } from './declared.ts';
-import { kinds, kindOf, kindOfExpression, type Kind } from './expression.ts';
-import { headerLicenses, readmeLicenses } from './mentioned.ts';
-import { namedLicense } from './short-forms.ts';
+import { classifyExpression, classifyLicense, type Kind, kinds, parseLicenseName } from './expression.ts';
 import { judgeText } from './text.ts';
 
 const plainName = /^(?:un)?li[cs]en[cs]e(?:\.(?:md|markdown|txt|rst|adoc|html))?$|^copying(?:\.(?:md|txt))?$/i;
 const fileName = /^(?:.+[-_.])?(?:li[cs]en[cs]e|copying|unlicense)(?:[-_.].+)?$/i;
 /** Licences of what is used, not of this. */
-const ofOthers = /third[-_. ]?part|3rd|depend|vendor|notice|font|model[-_. ]?li/i;
+const thirdPartyName = /third[-_. ]?part|3rd|depend|vendor|notice|font|model[-_. ]?li/i;
 const textExtension = /\.(?:md|markdown|txt|rst|adoc|html)$/i;
 const codeExtension = /\.[a-z0-9]{1,4}$/i;
-const maximumFiles = 20;
+const maximumLicenseFiles = 20;
 
 const fixMissing =
   'Add a LICENSE file with the full text of an open-source licence (MIT, Apache-2.0, GPL-3.0, …; see choosealicense.com), or set its SPDX identifier in package.json or pyproject.toml.';
@@ -34,7 +32,7 @@ export const license: Rule = {
   check({ tree, input }) {
     const folders = input.path === '.' ? ['.'] : [input.path, '.'];
     const policy = input.licenses;
-    for (const read of [licenseTexts, (below: Tree) => spoken(below, policy)]) {
+    for (const read of [judgeLicenseFiles, (below: Tree) => judgeDeclarations(below, policy)]) {
       const found = folders.flatMap((folder) =>
         read(tree.below(folder), policy).map((each) => ({
           ...each,
@@ -42,13 +40,13 @@ export const license: Rule = {
         })),
       );
       const [best] = found.toSorted((one, other) => kinds.indexOf(one.kind) - kinds.indexOf(other.kind));
-      if (best !== undefined) return best.kind === 'open' ? [] : [judged(best, policy)];
+      if (best !== undefined) return best.kind === 'open' ? [] : [toFinding(best, policy)];
     }
-    return [missing(policy)];
+    return [toMissingFinding(policy)];
   },
 };
 
-function judged({ kind, file, reason }: LicenseSource, policy: LicensePolicy): Finding {
+function toFinding({ kind, file, reason }: LicenseSource, policy: LicensePolicy): Finding {
   const isCustom = kind === 'custom';
   const verdict = isCustom ? policy.custom : policy.restricted;
   if (verdict === 'reject')
@@ -59,7 +57,7 @@ function judged({ kind, file, reason }: LicenseSource, policy: LicensePolicy): F
     : { rule: 'license/restricted', severity: 'warning', file, message: reason, fix: fixTerms };
 }
 
-function missing({ missing: verdict }: LicensePolicy): Finding {
+function toMissingFinding({ missing: verdict }: LicensePolicy): Finding {
   const message = 'No licence was found, so only the author has the right to run this code.';
   const severities: Record<PolicyVerdict, Finding['severity']> = { reject: 'error', ask: 'error', warn: 'warning' };
   return verdict === 'ask'
@@ -68,14 +66,14 @@ function missing({ missing: verdict }: LicensePolicy): Finding {
 }
 
 /** What the licence files say. One by the plain name counts before those with a suffix. A text outweighs a manifest. */
-function licenseTexts(tree: Tree, policy: LicensePolicy): LicenseSource[] {
-  const files = licenseFiles(tree);
+function judgeLicenseFiles(tree: Tree, policy: LicensePolicy): LicenseSource[] {
+  const files = listLicenseFiles(tree);
   const plain = files.filter((file) => plainName.test(file));
-  const found = texts(tree, plain, policy);
-  return found.length > 0 ? found : texts(tree, files, policy);
+  const found = judgeFiles(tree, plain, policy);
+  return found.length > 0 ? found : judgeFiles(tree, files, policy);
 }
 
-function texts(tree: Tree, files: readonly string[], policy: LicensePolicy): LicenseSource[] {
+function judgeFiles(tree: Tree, files: readonly string[], policy: LicensePolicy): LicenseSource[] {
   return files.flatMap((file) => {
     const judgement = judgeText(tree.text(file, 256 * 1024) ?? '', policy);
     if (judgement === undefined) return [];
@@ -83,14 +81,15 @@ function texts(tree: Tree, files: readonly string[], policy: LicensePolicy): Lic
   });
 }
 
-function licenseFiles(tree: Tree): string[] {
+function listLicenseFiles(tree: Tree): string[] {
   return tree.entries
     .filter((each) => each.kind === 'file' && (!each.path.includes('/') || /^LICENSES\/[^/]+$/.test(each.path)))
     .map((each) => each.path)
     .filter(
-      (path) => path.startsWith('LICENSES/') || (fileName.test(path) && looksLikeText(path) && !ofOthers.test(path)),
+      (path) =>
+        path.startsWith('LICENSES/') || (fileName.test(path) && looksLikeText(path) && !thirdPartyName.test(path)),
     )
-    .slice(0, maximumFiles);
+    .slice(0, maximumLicenseFiles);
 }
 
 function looksLikeText(path: string): boolean {
@@ -98,29 +97,175 @@ function looksLikeText(path: string): boolean {
 }
 
 /** What manifests say, else the README, else the headers of the files. */
-function spoken(tree: Tree, policy: LicensePolicy): LicenseSource[] {
-  for (const read of [declaredLicenses, readmeLicenses, headerLicenses]) {
-    const found = read(tree).flatMap((each) => judgeSaid(each, policy) ?? []);
+function judgeDeclarations(tree: Tree, policy: LicensePolicy): LicenseSource[] {
+  for (const read of [readDeclaredLicenses, readReadmeLicenses, readHeaderLicenses]) {
+    const found = read(tree).flatMap((each) => judgeDeclaration(each, policy) ?? []);
     if (found.length > 0) return found;
   }
   return [];
 }
 
-function judgeSaid([file, said]: Declaration, policy: LicensePolicy): LicenseSource | undefined {
-  const shown = head(oneLine(said), 80);
-  const kind = kindOfExpression(said, policy) ?? kindOfName(said, policy);
+function judgeDeclaration([file, said]: Declaration, policy: LicensePolicy): LicenseSource | undefined {
+  const shown = keepHead(toOneLine(said), 80);
+  const kind = classifyExpression(said, policy) ?? classifyName(said, policy);
   // A file that says where the licence stands, and it does not stand there, says nothing.
   if (kind === undefined) return undefined;
   return { kind, file, reason: `"${shown}" is not the name of an open-source licence.` };
 }
 
-function kindOfName(said: string, policy: LicensePolicy): Kind | undefined {
+function classifyName(said: string, policy: LicensePolicy): Kind | undefined {
   if (/\b(?:unlicensed|proprietary|all rights reserved|non[- ]?commercial)\b/i.test(said)) return 'restricted';
-  const id = namedLicense(said);
-  if (id !== undefined) return kindOf(id, policy);
+  const id = parseLicenseName(said);
+  if (id !== undefined) return classifyLicense(id, policy);
   return /^(?:other|custom|(?:big-?|open-?)?(?:science-)?(?:bloom-)?(?:rail|openrail)\S{0,20}|llama\S{0,20}|gemma|LicenseRef-\S{1,60})$/i.test(
     said.trim(),
   )
     ? 'custom'
     : undefined;
+}
+
+/** Where it stands, and what it says: an SPDX expression or a name. */
+type Declaration = readonly [file: string, said: string];
+
+const maximumDeclarationLength = 200;
+
+/** What the manifests in a folder declare, in the order in which they count. */
+function readDeclaredLicenses(tree: Tree): Declaration[] {
+  return readers
+    .flatMap(([file, read]) => {
+      const content = tree.text(file);
+      return content === undefined
+        ? []
+        : read(content).map((said): Declaration => [file, said.trim().slice(0, maximumDeclarationLength)]);
+    })
+    .filter(([, said]) => said !== '');
+}
+
+type Reader = (content: string) => readonly string[];
+
+const readers: readonly (readonly [string, Reader])[] = [
+  ['package.json', (content) => readNpm(parseJson(content))],
+  ['deno.json', (content) => toList(readText(parseJson(content), 'license'))],
+  ['pyproject.toml', (content) => readPython(parseToml(content))],
+  ['setup.cfg', (content) => [...matchAll(content, /^license\s*=\s*(.{1,200})$/gm), ...readClassifiers(content)]],
+  [
+    'setup.py',
+    (content) => [...matchAll(content, /\blicense\s*=\s*["']([^"'\n]{1,200})["']/g), ...readClassifiers(content)],
+  ],
+  ['Cargo.toml', (content) => readCargo(parseToml(content))],
+  ['composer.json', (content) => readNpm(parseJson(content))],
+  ['pom.xml', (content) => matchAll(content, /<license>\s*<name>\s*([^<]{1,200})<\/name>/g)],
+  ['mix.exs', (content) => matchAll(content, /\blicenses:\s*\[\s*"([^"\n]{1,100})"/g)],
+  ['CITATION.cff', (content) => matchAll(content, /^license:\s*["']?([^"'\n]{1,100})/gm)],
+];
+
+function toList(value: string | undefined): string[] {
+  return value === undefined ? [] : [value];
+}
+
+function matchAll(content: string, pattern: RegExp): string[] {
+  return [...content.matchAll(pattern)].slice(0, 5).map((match) => match[1] ?? '');
+}
+
+/** `license` as text, as an object with a type, as a list of both; composer has a list of which one may be chosen. */
+function readNpm(manifest: unknown): string[] {
+  const license = readField(manifest, 'license');
+  const listed = [readField(manifest, 'licenses'), license].find((each) => Array.isArray(each));
+  const single = toList(typeof license === 'string' ? license : readText(license, 'type'));
+  const several = (listed ?? []).flatMap((each: unknown) =>
+    toList(typeof each === 'string' ? each : readText(each, 'type')),
+  );
+  return [...single, ...several];
+}
+
+function readPython(manifest: unknown): string[] {
+  const license = readField(manifest, 'project', 'license');
+  const said = typeof license === 'string' ? license : readText(license, 'text');
+  const found = [
+    ...toList(said),
+    ...readTexts(manifest, 'project', 'classifiers').flatMap(parseClassifier),
+    ...toList(readText(manifest, 'tool', 'poetry', 'license')),
+    ...readTexts(manifest, 'tool', 'poetry', 'classifiers').flatMap(parseClassifier),
+  ];
+  return found.map((each) => each.split('\n').slice(0, 3).join(' '));
+}
+
+function readCargo(manifest: unknown): string[] {
+  const said = readText(manifest, 'package', 'license') ?? readText(manifest, 'workspace', 'package', 'license');
+  // "MIT/Apache-2.0" is how it was written before SPDX.
+  return readKeys(manifest).length === 0 || said === undefined ? [] : [said.replaceAll('/', ' OR ')];
+}
+
+function readClassifiers(content: string): string[] {
+  return matchAll(content, /(License :: [^"'\n]{1,150})/g).flatMap(parseClassifier);
+}
+
+/** "License :: OSI Approved :: MIT License": the last part names it. "License :: OSI Approved" alone does not. */
+function parseClassifier(classifier: string): string[] {
+  const parts = classifier.split('::').map((part) => part.trim());
+  const last = parts.at(-1);
+  return parts[0] === 'License' && parts.length > 1 && last !== undefined && last !== 'OSI Approved' ? [last] : [];
+}
+
+const readmeName = /^readme(?:\.(?:md|markdown|rst|txt|adoc))?$/i;
+const heading =
+  /^(?:#{1,6}\s*|={1,6}\s*|\*\*)?[^\w\n]{0,10}(?:\d{1,2}[.)]\s*)?(?:the\s+)?(?:licen[cs]e|licensing|许可|开源协议|ライセンス|라이선스)/iu;
+const badge = /img\.shields\.io\/[^\s)]{0,80}licen[cs]e-([A-Za-z0-9._]{2,40}(?:--[A-Za-z0-9._]{1,20}){0,4})-/i;
+const sectionBytes = 500;
+const readmeBytes = 512 * 1024;
+
+const sourceFile = /\.(?:py|js|mjs|cjs|ts|tsx|jsx|go|rs|java|kt|rb|php|c|cc|cpp|h|cs|ex|sh|css|html)$/;
+const maximumHeaderFiles = 40;
+const headerBytes = 2_048;
+
+/** By the README: its front matter (as Hugging Face has it), its section on the licence, its badge. */
+function readReadmeLicenses(tree: Tree): Declaration[] {
+  const file = tree.entries.find((each) => each.kind === 'file' && readmeName.test(each.path))?.path;
+  const content = file === undefined ? undefined : tree.text(file, readmeBytes);
+  if (file === undefined || content === undefined) return [];
+  return [readFrontMatter(content), readSection(content), badge.exec(content)?.[1]?.replaceAll('--', '-')]
+    .filter((said) => said !== undefined && said.trim() !== '')
+    .map((said): Declaration => [file, said ?? '']);
+}
+
+function readFrontMatter(content: string): string | undefined {
+  const block = /^---\r?\n([\s\S]{0,8000}?)\r?\n---/.exec(content)?.[1];
+  if (block === undefined) return undefined;
+  try {
+    return readText(parse(block), 'license');
+  } catch {
+    return undefined;
+  }
+}
+
+function readSection(content: string): string | undefined {
+  const lines = content.split('\n');
+  const start = lines.findIndex(
+    (line, index) => line.length < 80 && heading.test(line) && isHeading(line, lines[index + 1]),
+  );
+  if (start < 0) return undefined;
+  const rest = lines.slice(start + 1).filter((line) => !/^\s*[-=~^]{3,}\s*$/.test(line));
+  const end = rest.findIndex((line) => /^#{1,6}\s/.test(line));
+  return rest
+    .slice(0, end < 0 ? undefined : end)
+    .join('\n')
+    .trim()
+    .slice(0, sectionBytes);
+}
+
+function isHeading(line: string, next: string | undefined): boolean {
+  return /^[#=*]/.test(line) || /^\s*[-=~^]{3,}\s*$/.test(next ?? '');
+}
+
+/** By SPDX headers, where all files that have one say the same. */
+function readHeaderLicenses(tree: Tree): Declaration[] {
+  const said = new Map<string, string>();
+  const files = tree.entries
+    .filter((each) => each.kind === 'file' && sourceFile.test(each.path))
+    .slice(0, maximumHeaderFiles);
+  for (const { path } of files) {
+    const tag = /SPDX-License-Identifier:\s*([A-Za-z0-9.+() -]{2,100})/.exec(tree.text(path, headerBytes) ?? '')?.[1];
+    if (tag !== undefined && !said.has(tag.trim())) said.set(tag.trim(), path);
+  }
+  return said.size === 1 ? [...said].map(([tag, path]): Declaration => [path, tag]) : [];
 }

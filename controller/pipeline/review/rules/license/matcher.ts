@@ -1,6 +1,6 @@
 // Compares a text with every licence of the SPDX list: which one it holds, and what it says besides.
 import licenses from 'spdx-license-list/full.js';
-import { openLicense } from './expression.ts';
+import { isOpenLicense } from './expression.ts';
 
 export interface Match {
   readonly id: string;
@@ -14,7 +14,7 @@ export interface Match {
  * Share of a licence's three-word runs that a file must hold. Long ones are often copied without their appendix; in
  * short ones every word counts.
  */
-function enough(template: ReadonlySet<string>): number {
+function computeThreshold(template: ReadonlySet<string>): number {
   return template.size < 400 ? 0.93 : 0.8;
 }
 
@@ -35,81 +35,84 @@ const shortestRun = 4;
 const known = new Map<string, KnownLicense>();
 
 /** The licence that a text (normalised) holds. */
-export function closest(plain: string): Match | undefined {
-  const words = wordsOf(plain);
-  const shingles = new Set(shingle(words));
-  const [first] = resembling(common, shingles);
-  const found = first !== undefined && first.likeness >= sure ? first.each : nearest(shingles);
+export function findClosest(plain: string): Match | undefined {
+  const words = splitWords(plain);
+  const shingles = new Set(toShingles(words));
+  const [first] = listResembling(common, shingles);
+  const found = first !== undefined && first.likeness >= sure ? first.each : findNearest(shingles);
   if (found === undefined) return undefined;
   // A file may hold the licences of what it uses as well.
-  const held = [found, ...resembling(common, shingles).map(({ each }) => each)];
-  return { id: found.id, template: found.text, added: added(words, held) };
+  const held = [found, ...listResembling(common, shingles).map(({ each }) => each)];
+  return { id: found.id, template: found.text, added: findAdditions(words, held) };
 }
 
 /** What a text says beyond the words of common licences, such as the notices by which they ask to be named. */
-export function beyondCommon(plain: string): string {
-  return added(
-    wordsOf(plain),
-    common.map((id) => read(id)),
+export function removeCommon(plain: string): string {
+  return findAdditions(
+    splitWords(plain),
+    common.map((id) => readLicense(id)),
   );
 }
 
 /** Number of words that a text has to compare. */
-export function shingleCount(plain: string): number {
-  return new Set(shingle(wordsOf(plain))).size;
+export function countShingles(plain: string): number {
+  return new Set(toShingles(splitWords(plain))).size;
 }
 
 /**
  * Among the licences that the text holds, the one that it resembles most: many are another one and a clause. One that is
  * not open has to be there with what sets it apart from the nearest open one.
  */
-function nearest(shingles: ReadonlySet<string>): KnownLicense | undefined {
-  const [best, ...others] = resembling(Object.keys(licenses), shingles);
-  if (best === undefined || openLicense(best.each.id)) return best?.each;
-  const open = others.find(({ each }) => openLicense(each.id));
+function findNearest(shingles: ReadonlySet<string>): KnownLicense | undefined {
+  const [best, ...others] = listResembling(Object.keys(licenses), shingles);
+  if (best === undefined || isOpenLicense(best.each.id)) return best?.each;
+  const open = others.find(({ each }) => isOpenLicense(each.id));
   if (open === undefined) return best.each;
   const apart = new Set([...best.each.shingles].filter((each) => !open.each.shingles.has(each)));
-  return overlap(apart, shingles) > apart.size / 2 ? best.each : open.each;
+  return countOverlap(apart, shingles) > apart.size / 2 ? best.each : open.each;
 }
 
 /** The common licence that a text was made from, where it was changed too much to hold it, and what is new in it. */
-export function changedFrom(plain: string): Pick<Match, 'id' | 'added'> | undefined {
-  const words = wordsOf(plain);
-  const shingles = new Set(shingle(words));
+export function findOrigin(plain: string): Pick<Match, 'id' | 'added'> | undefined {
+  const words = splitWords(plain);
+  const shingles = new Set(toShingles(words));
   const near = common
-    .map((id) => read(id))
-    .map((each) => ({ each, share: overlap(each.shingles, shingles) / each.shingles.size }))
+    .map((id) => readLicense(id))
+    .map((each) => ({ each, share: countOverlap(each.shingles, shingles) / each.shingles.size }))
     .filter(({ share }) => share >= changedShare)
     .toSorted((one, other) => other.share - one.share)[0]?.each;
-  return near === undefined ? undefined : { id: near.id, added: added(words, [near]) };
+  return near === undefined ? undefined : { id: near.id, added: findAdditions(words, [near]) };
 }
 
-function resembling(ids: readonly string[], shingles: ReadonlySet<string>): { each: KnownLicense; likeness: number }[] {
+function listResembling(
+  ids: readonly string[],
+  shingles: ReadonlySet<string>,
+): { each: KnownLicense; likeness: number }[] {
   const candidates = ids
-    .map((id) => read(id))
-    .filter((each) => shingles.size >= enough(each.shingles) * each.shingles.size)
-    .map((each) => ({ each, held: overlap(each.shingles, shingles) }));
+    .map((id) => readLicense(id))
+    .filter((each) => shingles.size >= computeThreshold(each.shingles) * each.shingles.size)
+    .map((each) => ({ each, held: countOverlap(each.shingles, shingles) }));
   const holding = candidates.filter(
-    ({ each, held }) => each.shingles.size >= 5 && held / each.shingles.size >= enough(each.shingles),
+    ({ each, held }) => each.shingles.size >= 5 && held / each.shingles.size >= computeThreshold(each.shingles),
   );
   return holding
     .map(({ each, held }) => ({ each, likeness: (2 * held) / (each.shingles.size + shingles.size) }))
     .toSorted((one, other) => other.likeness - one.likeness);
 }
 
-function read(id: string): KnownLicense {
+function readLicense(id: string): KnownLicense {
   const present = known.get(id);
   if (present !== undefined) return present;
   const text = normalise(licenses[id]?.licenseText ?? '');
-  const made = { id, text, shingles: new Set(shingle(wordsOf(text))) };
+  const made = { id, text, shingles: new Set(toShingles(splitWords(text))) };
   known.set(id, made);
   return made;
 }
 
-function added(words: readonly string[], licensesHeld: readonly KnownLicense[]): string {
+function findAdditions(words: readonly string[], licensesHeld: readonly KnownLicense[]): string {
   const templates = licensesHeld.map((each) => each.shingles);
   const covered = new Set<number>();
-  shingle(words).forEach((each, index) => {
+  toShingles(words).forEach((each, index) => {
     if (templates.some((template) => template.has(each))) for (const step of [0, 1, 2]) covered.add(index + step);
   });
   const runs: string[][] = [[]];
@@ -136,15 +139,15 @@ export function normalise(text: string): string {
     .replace(/ +/g, ' ');
 }
 
-function wordsOf(plain: string): string[] {
+function splitWords(plain: string): string[] {
   return plain.split(' ').filter((word) => word !== '' && word !== '.');
 }
 
-function shingle(words: readonly string[]): string[] {
+function toShingles(words: readonly string[]): string[] {
   return words.slice(0, -2).map((word, index) => `${word} ${words[index + 1] ?? ''} ${words[index + 2] ?? ''}`);
 }
 
-function overlap(template: ReadonlySet<string>, text: ReadonlySet<string>): number {
+function countOverlap(template: ReadonlySet<string>, text: ReadonlySet<string>): number {
   let held = 0;
   for (const each of template) if (text.has(each)) held += 1;
   return held;

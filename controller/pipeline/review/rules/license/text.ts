@@ -1,11 +1,9 @@
-// Judges the text of a licence file: which licence it holds, names or gives notice of, and what it adds.
-import { kindOf, kindOfExpression, type Kind, type Terms } from './expression.ts';
-import { beyondCommon, changedFrom, closest, normalise, shingleCount } from './matcher.ts';
-import { namedLicense } from './short-forms.ts';
-import { clauseIn, conditions, prohibitions, restrictions } from './terms.ts';
+// Judges the text of a licence file: which licence it contains, names or refers to, and what it adds.
+import { classifyExpression, classifyLicense, type Kind, parseLicenseName, type Terms } from './expression.ts';
+import { countShingles, findClosest, findOrigin, normalise, removeCommon } from './matcher.ts';
 
 /** `reason` says in a sentence why it is not open; `id` is the licence, where it is one of the SPDX list. */
-export type Judgement =
+type Judgement =
   | { readonly kind: 'open'; readonly id: string }
   | { readonly kind: Exclude<Kind, 'open'>; readonly reason: string; readonly id?: string };
 
@@ -36,7 +34,7 @@ const nameWords = 60;
 /** Judges the text of a licence file; undefined when it says nothing. */
 export function judgeText(text: string, terms: Terms): Judgement | undefined {
   const tag = /SPDX-License-Identifier:\s*([^\n*]{1,200})/.exec(text)?.[1]?.trim();
-  const kind = tag === undefined ? undefined : kindOfExpression(tag, terms);
+  const kind = tag === undefined ? undefined : classifyExpression(tag, terms);
   return tag !== undefined && kind !== undefined ? judgeTagged(tag, kind, text, terms) : judgePlain(text, terms);
 }
 
@@ -45,26 +43,26 @@ function judgeTagged(tag: string, kind: Kind, text: string, terms: Terms): Judge
   const rest = text.replace(/SPDX-(?:License-Identifier|FileCopyrightText|FileContributor):[^\n]*/g, ' ');
   const plain = normalise(rest);
   const isOwnText = plain.split(' ').filter((word) => /[a-z]/.test(word)).length > nameWords;
-  if (kind !== 'open') return { kind, id: tag, reason: `The licence file is tagged ${short(tag)}.` };
+  if (kind !== 'open') return { kind, id: tag, reason: `The licence file is tagged ${shortenTag(tag)}.` };
   const found = judgePlain(rest, terms);
   if (found?.kind === 'open') return { kind: 'open', id: tag };
-  const against = clauseIn(prohibitions, `${plain} ${reserved(rest)}`);
+  const against = findClause(prohibitions, `${plain} ${findReservation(rest)}`);
   if (against !== undefined)
     return {
       kind: 'restricted',
-      reason: `The licence file is tagged ${short(tag)} but its text adds ${against}, so it is not an open-source licence.`,
+      reason: `The licence file is tagged ${shortenTag(tag)} but its text adds ${against}, so it is not an open-source licence.`,
     };
   return isOwnText && found !== undefined ? found : { kind: 'open', id: tag };
 }
 
 /** A reservation of all rights stands in a line with a copyright, which is not compared with a licence. */
-function reserved(text: string): string {
+function findReservation(text: string): string {
   return /all rights reserved/i.test(text) && !/licen[cs]ed? (?:under|as|by)|permission is hereby granted/i.test(text)
     ? 'all rights reserved'
     : '';
 }
 
-function short(tag: string): string {
+function shortenTag(tag: string): string {
   return tag.slice(0, 60);
 }
 
@@ -76,13 +74,13 @@ function judgePlain(text: string, terms: Terms): Judgement | undefined {
     plain.includes('incorporates the terms and conditions of version 3 of the gnu general public license')
   )
     return { kind: 'open', id: 'LGPL-3.0-or-later' };
-  const best = shingleCount(plain) < 5 ? undefined : closest(plain);
+  const best = countShingles(plain) < 5 ? undefined : findClosest(plain);
   if (best === undefined) return judgeUnknown(text, plain, terms);
-  const kind = kindOf(best.id, terms);
+  const kind = classifyLicense(best.id, terms);
   if (kind !== 'open')
     return { kind, id: best.id, reason: `The licence is ${best.id}, which is not an open-source licence.` };
-  const limit = clauseIn(restrictions, plain, best.template);
-  const condition = limit ?? clauseIn(conditions, best.added);
+  const limit = findClause(restrictions, plain, best.template);
+  const condition = limit ?? findClause(conditions, best.added);
   if (condition === undefined) return { kind: 'open', id: best.id };
   return {
     kind: limit === undefined ? 'custom' : 'restricted',
@@ -93,10 +91,10 @@ function judgePlain(text: string, terms: Terms): Judgement | undefined {
 /** Judges a text that holds no licence: some only name one, or give notice of one. */
 function judgeUnknown(text: string, plain: string, terms: Terms): Judgement | undefined {
   const words = plain.split(' ').filter((word) => /[a-z]/.test(word)).length;
-  const limit = clauseIn(restrictions, plain);
-  const id = limit === undefined ? (noticed(plain) ?? named(text, plain, words)) : undefined;
+  const limit = findClause(restrictions, plain);
+  const id = limit === undefined ? (findNotice(plain) ?? findName(text, plain, words)) : undefined;
   if (id !== undefined) {
-    const kind = kindOf(id, terms);
+    const kind = classifyLicense(id, terms);
     return kind === 'open' ? { kind, id } : { kind, id, reason: `The licence file names ${id}.` };
   }
   return judgeOwn(text, plain, limit, words);
@@ -104,12 +102,12 @@ function judgeUnknown(text: string, plain: string, terms: Terms): Judgement | un
 
 /** Judges what somebody wrote himself, or made of a licence. */
 function judgeOwn(text: string, plain: string, limit: string | undefined, words: number): Judgement | undefined {
-  const changed = changedFrom(plain);
+  const changed = findOrigin(plain);
   const own = (changed?.added ?? plain).replace(
     /you may not use [a-z ]{0,40}except in compliance with the license/g,
     ' ',
   );
-  const forbids = limit ?? clauseIn(prohibitions, `${own} ${reserved(text)}`);
+  const forbids = limit ?? findClause(prohibitions, `${own} ${findReservation(text)}`);
   if (forbids !== undefined)
     return { kind: 'restricted', reason: `The licence file has ${forbids}, so it is not an open-source licence.` };
   const origin = changed === undefined ? '' : `; it is ${changed.id} with changes`;
@@ -118,8 +116,8 @@ function judgeOwn(text: string, plain: string, limit: string | undefined, words:
     : { kind: 'custom', reason: `The text of the licence file does not match any licence on the SPDX list${origin}.` };
 }
 
-function noticed(plain: string): string | undefined {
-  if (plain.split(' ').length > noticeWords || clauseIn(conditions, beyondCommon(plain)) !== undefined)
+function findNotice(plain: string): string | undefined {
+  if (plain.split(' ').length > noticeWords || findClause(conditions, removeCommon(plain)) !== undefined)
     return undefined;
   const words = plain.replace(/ \. /g, ' ');
   const [id] = notices.flatMap(([pattern, idOf]) => [...words.matchAll(pattern)].map((match) => idOf(match[1] ?? '')));
@@ -127,8 +125,77 @@ function noticed(plain: string): string | undefined {
 }
 
 /** A short text that forbids nothing may just name its licence. */
-function named(text: string, plain: string, words: number): string | undefined {
+function findName(text: string, plain: string, words: number): string | undefined {
   if (words > nameWords) return undefined;
-  const id = namedLicense(text);
-  return id === undefined || clauseIn(prohibitions, `${plain} ${reserved(text)}`) === undefined ? id : undefined;
+  const id = parseLicenseName(text);
+  return id === undefined || findClause(prohibitions, `${plain} ${findReservation(text)}`) === undefined
+    ? id
+    : undefined;
+}
+
+type Clause = readonly [RegExp, string];
+
+/** They deny what a host needs: commercial use (authors earn here), use by others, or any use. */
+const restrictions: readonly Clause[] = [
+  [/commons clause/, 'the Commons Clause'],
+  [
+    /(?<!\bcommercial (?:or|and|as well as) )noncommercial(?! (?:and|or) commercial)|not for commercial|no commercial use/,
+    'a limit to non-commercial use',
+  ],
+  [
+    /(?:may|shall|must) not (?:be used|use|sell|host|offer|provide)[^.]{0,120}\b(?:commercial|competing|saas|hosted|managed service|third part(?:y|ies) as a)/,
+    'a limit on commercial or hosted use',
+  ],
+  [/multi tenant/, 'a limit on hosting for several customers'],
+  [/\b(?:competing use|compet(?:es?|ing|itive) (?:with|product|service|offering)s?)\b/, 'a limit on competing use'],
+  [/research (?:purposes|use) only/, 'a limit to research'],
+  [/business source license/, 'the Business Source License'],
+  [/server side public license/, 'the Server Side Public License'],
+  [
+    /sustainable use license|fair core license|functional source license|fair source license/,
+    'a source-available licence',
+  ],
+  [
+    /\b(?:only|solely|exclusively) (?:for|to)\b[^.]{0,60}\b(?:internal|personal|private|evaluation|research|educational|academic|non ?production)\b[^.]{0,40}\b(?:use|purposes?)\b/,
+    'a limit of the purpose',
+  ],
+  [
+    /(?:may|must|shall) not (?:use|run|copy|host|deploy)(?: or \w+)? (?:this|the|our) (?:software|code|program|repository|project)\b(?! (?:except|unless|to|in) )/,
+    'a prohibition of use',
+  ],
+];
+
+/** Further words that forbid use. They count in texts that are no known licence: what people write themselves. */
+const prohibitions: readonly Clause[] = [
+  ...restrictions,
+  [
+    /\b(?:may|must|shall|can|do|are|is)(?: ?not|nt) (?:\w+ ){0,4}(?:use|used|run|copy|copied|modify|modified|distribute|distributed|redistribute|redistributed|host|hosted|deploy|deployed|publish|published|permitted|allowed|licensed|granted)\b/,
+    'a prohibition of use',
+  ],
+  [/\b(?:prohibited|forbidden|proprietary|confidential|unlicensed)\b/, 'a prohibition of use'],
+  [/\bno (?:\w+ ){0,3}(?:license|permission|rights?|use)\b(?: \w+){0,4}(?: granted| given)?/, 'a refusal of rights'],
+  [
+    /\b(?:personal|internal|private|educational|academic|evaluation|research|non ?production)(?: and \w+)? (?:use|purposes?)\b/,
+    'a limit of the purpose',
+  ],
+  [/\b(?:prior|written|explicit|express) (?:written )?(?:permission|consent|approval)\b/, 'a reservation of consent'],
+  [/all rights reserved/, 'a reservation of all rights'],
+];
+
+/** Conditions that a text has besides a licence that is known. They count only in what it adds. */
+const conditions: readonly Clause[] = [
+  [/\b(?:brand|branding|logo|logos)\b/, 'conditions on a brand'],
+  [/\bcommercial license\b|\bcommercial use\b/, 'conditions on commercial use'],
+  [/\badditional (?:terms|conditions|restrictions|requirements)\b/, 'conditions of its own'],
+  [
+    /\b(?:may|must|shall|can)(?: ?not|nt)\b|\b(?:prohibited|forbidden)\b|\bnot (?:permitted|allowed)\b/,
+    'conditions of its own',
+  ],
+  [/\b(?:prior|written|explicit|express) (?:written )?(?:permission|consent|approval)\b/, 'conditions of its own'],
+  [/\b(?:only|except|unless|exclusively|provided that|must|shall be used)\b/, 'conditions of its own'],
+];
+
+/** The first clause that a text has, by its name. */
+function findClause(clauses: readonly Clause[], text: string, unless = ''): string | undefined {
+  return clauses.find(([pattern]) => pattern.test(text) && !pattern.test(unless))?.[1];
 }

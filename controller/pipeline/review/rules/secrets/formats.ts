@@ -1,8 +1,9 @@
-// Which secrets have a form that can be checked, and which of those that have it are known to be placeholders.
-import { onlyPublicTokens } from './json-web-token.ts';
+// Decides whether a finding is a real secret: by its format, its path, and what the value opens.
+import { createHmac } from 'node:crypto';
+import { parseJson, readField } from '../../../manifest.ts';
 
 /** By the ID of gitleaks's rule: what a real one looks like. */
-const formats: readonly (readonly [RegExp, RegExp])[] = [
+const secretFormats: readonly (readonly [RegExp, RegExp])[] = [
   [/^aws-access-token$/, /^(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}$/],
   [/^github-(?:pat|oauth|app-token|refresh-token)$/, /^gh[pousr]_[0-9A-Za-z]{36,255}$/],
   [/^github-fine-grained-pat$/, /^github_pat_\w{82}$/],
@@ -26,19 +27,19 @@ const placeholder =
   /example|sample|placeholder|your[-_]?|change[-_]?me|replace|dummy|fake|foobar|insert|redacted|xxxx|0{6}|1{6}|a{6}|\*{3}|\.{3}|…|<[^>]{1,60}>|\$\{|\{\{|1234567|7654321|abcdefg|qwerty|deadbeef|(?:^|[-_])test(?:[-_]|$)/i;
 
 /** Below this many bits a character, a token is not random. Half of a key of its length would be repeated. */
-const leastEntropy = 2.8;
+const minimumEntropy = 2.8;
 
 /** Is it in the form of a real secret of its kind, and no known sample? */
 export function isCheckedSecret(rule: string, secret: string, now: number): boolean {
-  const format = formats.find(([name]) => name.test(rule))?.[1];
+  const format = secretFormats.find(([name]) => name.test(rule))?.[1];
   const trimmed = secret.trim();
   if (format?.test(trimmed) !== true) return false;
-  if (rule.startsWith('jwt')) return !onlyPublicTokens(decoded(rule, trimmed), now);
+  if (rule.startsWith('jwt')) return !hasOnlyPublicTokens(decodeToken(rule, trimmed), now);
   if (rule === 'private-key') return isWholeKey(trimmed);
-  return !placeholder.test(trimmed) && entropy(trimmed) >= leastEntropy && !isSeries(trimmed);
+  return !placeholder.test(trimmed) && computeEntropy(trimmed) >= minimumEntropy && !isSeries(trimmed);
 }
 
-function decoded(rule: string, secret: string): string {
+function decodeToken(rule: string, secret: string): string {
   return rule === 'jwt-base64' ? Buffer.from(secret, 'base64').toString('utf8') : secret;
 }
 
@@ -49,12 +50,12 @@ function isWholeKey(secret: string): boolean {
     body.length >= 100 &&
     /^[A-Za-z0-9/=:.,-]+$/.test(body.replaceAll('+', '')) &&
     !placeholder.test(body) &&
-    entropy(body) > 4
+    computeEntropy(body) > 4
   );
 }
 
 /** Bits of a character, as Shannon counts them. */
-function entropy(text: string): number {
+function computeEntropy(text: string): number {
   const counts = new Map<string, number>();
   for (const sign of text) counts.set(sign, (counts.get(sign) ?? 0) + 1);
   return [...counts.values()].reduce((sum, count) => sum - (count / text.length) * Math.log2(count / text.length), 0);
@@ -66,4 +67,107 @@ function isSeries(text: string): boolean {
   for (let index = 1; index < text.length; index += 1)
     if (text.charCodeAt(index) - text.charCodeAt(index - 1) === 1) steps += 1;
   return steps > text.length / 2;
+}
+
+const jsonWebToken = /(eyJ[\w-]{5,4000})\.(eyJ[\w-]{5,8000})\.([\w-]{0,2000})/g;
+
+/** Secrets that manuals sign their samples with. */
+const knownSecrets = [
+  'secret',
+  'your-256-bit-secret',
+  'your-384-bit-secret',
+  'your-512-bit-secret',
+  'a-string-secret-at-least-256-bits-long',
+  'super-secret-jwt-token-with-at-least-32-characters-long',
+  'your-super-secret-jwt-token-with-at-least-32-characters-long',
+  'changeme',
+  'password',
+  'test',
+];
+const hashes: Readonly<Record<string, string>> = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' };
+
+/**
+ * Is every token in the text one that may be public: made for browsers (the anonymous role of Supabase), known to
+ * everybody (the keys of a local Supabase, the sample of jwt.io, a signature by a known secret), or past its time?
+ * False when there is none.
+ * @param now seconds since 1970
+ */
+export function hasOnlyPublicTokens(text: string, now: number): boolean {
+  const found = [...text.matchAll(jsonWebToken)];
+  return found.length > 0 && found.every((match) => isPublicToken(match, now));
+}
+
+function isPublicToken([, header = '', payload = '', signature = '']: RegExpMatchArray, now: number): boolean {
+  const claims = readTokenPart(payload);
+  const expires = readField(claims, 'exp');
+  return (
+    readField(claims, 'role') === 'anon' ||
+    readField(claims, 'iss') === 'supabase-demo' ||
+    (readField(claims, 'sub') === '1234567890' && readField(claims, 'name') === 'John Doe') ||
+    (typeof expires === 'number' && expires < now) ||
+    isSignedByKnown(header, payload, signature)
+  );
+}
+
+function readTokenPart(part: string): unknown {
+  return parseJson(Buffer.from(part, 'base64url').toString('utf8'));
+}
+
+function isSignedByKnown(header: string, payload: string, signature: string): boolean {
+  const algorithm = readField(readTokenPart(header), 'alg');
+  if (algorithm === 'none') return true;
+  const hash = typeof algorithm === 'string' ? hashes[algorithm] : undefined;
+  if (hash === undefined) return false;
+  return knownSecrets.some(
+    (secret) => createHmac(hash, secret).update(`${header}.${payload}`).digest('base64url') === signature,
+  );
+}
+
+const serverApi = /gemini|gen_?ai\b|generative|vertex|palm|google_api_key|googleapikey|speech|vision/i;
+/** Firebase, maps and the like: their keys are in every page that uses them, and say which app asks, not who. */
+const browserApi = /authDomain|firebase|messagingSenderId|\bmaps?\b|_maps?_|youtube|innertube|recaptcha|analytics/i;
+
+const contextLines = 4;
+const longestLine = 2_000;
+
+/** Do the lines around a key name an API that is called by servers, and none that is called by pages? */
+export function isServerKey(text: string, line: number): boolean {
+  const near = text
+    .split('\n')
+    .slice(Math.max(0, line - 1 - contextLines), line + contextLines)
+    .map((each) => each.slice(0, longestLine))
+    .join('\n');
+  return serverApi.test(near) && !browserApi.test(near);
+}
+
+/** Folders of things that are shown or tested, not run. */
+const sampleFolder =
+  /(?:^|\/)(?:tests?|__tests?__|testing|testdata|test[-_]data|spec|specs|e2e|cypress|playwright|fixtures?|__fixtures__|mocks?|__mocks__|stubs|snapshots|__snapshots__|cassettes|examples?|samples?|demos?|tutorials?|cookbook|playground|docs?|documentation|wiki|website|notebooks?|benchmarks?|evals?|\.github|\.gitlab|\.circleci|\.devcontainer|\.vscode|\.idea)\//i;
+
+const sampleFile: readonly RegExp[] = [
+  // Manuals, notebooks and records.
+  /\.(?:md|mdx|markdown|rst|adoc|txt|ipynb|log|har|pdf|po|pot|csv|tsv|jsonl)$/i,
+  // Tests.
+  /(?:^|\/)(?:test_[^/]{1,200}|[^/]{1,200}_test|[^/]{1,200}[._-](?:test|spec|stories|mock|fixture)|conftest)\.[a-z]{1,5}$/i,
+  // Examples and templates.
+  /(?:^|[/._-])(?:example|examples|sample|template|tmpl|tpl|dist|dummy|demo|placeholder)(?:[._-][^/]{0,60})?$/i,
+  // Environments of tests.
+  /(?:^|\/)\.env\.(?:test|testing|ci|e2e)$/i,
+  // Compose and CI.
+  /(?:^|\/)(?:docker-)?compose[^/]{0,60}\.ya?ml$/i,
+  /(?:^|\/)\.(?:gitlab-ci|travis|drone|woodpecker)\.ya?ml$/i,
+  // Defaults that people are to replace.
+  /(?:^|\/)(?:config|configs|configuration|defaults?|default[._-]config|config[._-]default)\.(?:py|js|mjs|cjs|ts|json|json5|jsonc|toml|ya?ml|ini|cfg|conf|properties|php|rb|go)$/i,
+];
+
+/** Firebase and Google give these files to every visitor of an app. */
+const publicFile = /(?:^|\/)(?:google-services\.json|GoogleService-Info\.plist|firebase[\w.-]{0,40}\.(?:js|ts|json))$/i;
+
+/** Is this a path at which samples stand? Relative to the folder of the app where the file is in it. */
+export function isSamplePath(path: string): boolean {
+  return sampleFolder.test(path) || sampleFile.some((pattern) => pattern.test(path));
+}
+
+export function isPublicPath(path: string): boolean {
+  return publicFile.test(path);
 }

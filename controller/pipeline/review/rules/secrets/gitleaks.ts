@@ -1,13 +1,16 @@
-// Runs gitleaks on a folder with a configuration of ours, and reads its report.
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+// Runs gitleaks, and removes the findings that the repository itself allows.
+import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { stringify } from 'smol-toml';
 import { z } from 'zod';
 import { childEnvironment } from '../../../../../lib/child-environment.ts';
-import { Fault } from '../../../outcome.ts';
+import { Fault } from '../../../contract.ts';
+import { parseToml, readField, readText, readTexts } from '../../../manifest.ts';
 import { run } from '../../../process.ts';
-import { oneLine, tail } from '../../../text.ts';
+import { keepTail, toOneLine } from '../../../text.ts';
+import type { ReviewContext } from '../../rule.ts';
 
-const report = z.array(
+const leakReport = z.array(
   z.object({
     RuleID: z.string(),
     Description: z.string(),
@@ -18,12 +21,12 @@ const report = z.array(
     Secret: z.string(),
   }),
 );
-export type Leak = z.infer<typeof report>[number];
+export type Leak = z.infer<typeof leakReport>[number];
 
-const leaksFound = 3;
+const leaksFoundExitCode = 3;
 const timeoutSeconds = 300;
 
-export interface Scan {
+interface Scan {
   /** The folder that is scanned; paths in the report begin with it as it is written. */
   readonly folder: string;
   /** Where gitleaks runs. */
@@ -41,7 +44,7 @@ export interface Scan {
  * us.
  * @throws Fault
  */
-export async function gitleaks({ folder, cwd, notes, config, signal }: Scan): Promise<Leak[]> {
+export async function runGitleaks({ folder, cwd, notes, config, signal }: Scan): Promise<Leak[]> {
   await mkdir(notes, { recursive: true });
   const [settings, output] = [join(notes, 'gitleaks.toml'), join(notes, 'report.json')];
   await writeFile(settings, config);
@@ -50,7 +53,7 @@ export async function gitleaks({ folder, cwd, notes, config, signal }: Scan): Pr
     '--gitleaks-ignore-path': join(notes, 'none'),
     '--report-format': 'json',
     '--report-path': output,
-    '--exit-code': String(leaksFound),
+    '--exit-code': String(leaksFoundExitCode),
     '--log-level': 'error',
     '--timeout': String(timeoutSeconds),
   };
@@ -61,10 +64,146 @@ export async function gitleaks({ folder, cwd, notes, config, signal }: Scan): Pr
       cwd,
       ...(signal === undefined ? {} : { signal }),
     });
-    if (result.code !== 0 && result.code !== leaksFound)
-      throw new Fault(`gitleaks failed: ${oneLine(tail(result.stderr, 500))}`);
-    return report.parse(JSON.parse(await readFile(output, 'utf8')));
+    if (result.code !== 0 && result.code !== leaksFoundExitCode)
+      throw new Fault(`gitleaks failed: ${toOneLine(keepTail(result.stderr, 500))}`);
+    return leakReport.parse(JSON.parse(await readFile(output, 'utf8')));
   } finally {
     await rm(notes, { recursive: true, force: true });
   }
+}
+
+const ignoreFile = '.gitleaksignore';
+const maximumIgnoreBytes = 256 * 1024;
+const allowComment = 'gitleaks:allow';
+
+/** What allows findings, and how many; `broken` when .gitleaks.toml cannot be read by gitleaks. */
+export interface AllowedLeaks {
+  readonly left: readonly Leak[];
+  readonly counts: ReadonlyMap<string, number>;
+  readonly broken: boolean;
+}
+
+/** Takes out what the repository allows. Paths of the leaks are relative to the tree. */
+export async function removeAllowed(leaks: readonly Leak[], context: ReviewContext): Promise<AllowedLeaks> {
+  const counts = new Map<string, number>();
+  const ignored = readFingerprints(context.tree.text(ignoreFile, maximumIgnoreBytes));
+  const after = (by: string, kept: (leak: Leak) => boolean, from: readonly Leak[]): Leak[] => {
+    const left = from.filter(kept);
+    if (left.length < from.length) counts.set(by, from.length - left.length);
+    return left;
+  };
+  const first = after(ignoreFile, (leak) => !ignored.has(toFingerprint(leak)), leaks);
+  const second = after(`${allowComment} comments`, (leak) => !hasComment(leak, context), first);
+  const stillFound = await scanAgain(second, context);
+  if (stillFound === 'broken') return { left: second, counts, broken: true };
+  const left = after(configFile, (leak) => stillFound?.has(toFingerprint(leak)) !== false, second);
+  return { left, counts, broken: false };
+}
+
+function toFingerprint({ File, RuleID, StartLine }: Leak): string {
+  return `${File}:${RuleID}:${StartLine}`;
+}
+
+/** Lines are `file:rule:line`, with the commit in front where they come from a scan of the history. */
+function readFingerprints(file: string | undefined): ReadonlySet<string> {
+  const lines = (file ?? '').split('\n').map((line) => line.trim());
+  return new Set(
+    lines.filter((line) => line !== '' && !line.startsWith('#')).map((line) => line.replace(/^[0-9a-f]{40}:/, '')),
+  );
+}
+
+function hasComment({ File, StartLine, EndLine }: Leak, { tree }: ReviewContext): boolean {
+  const lines = tree.text(File, 16 * 1024 * 1024)?.split('\n') ?? [];
+  return lines.slice(StartLine - 1, Math.max(StartLine, EndLine)).some((line) => line.includes(allowComment));
+}
+
+/**
+ * Scans the files with findings once more with the repository's allowlists. They are copied, since its patterns are
+ * written for paths from its top. Undefined: it has no allowlists.
+ */
+async function scanAgain(
+  leaks: readonly Leak[],
+  { tree, source, notes, signal }: ReviewContext,
+): Promise<ReadonlySet<string> | 'broken' | undefined> {
+  const config =
+    leaks.length === 0
+      ? undefined
+      : buildAllowlistConfig(
+          tree.text(configFile, maximumConfigBytes) ?? '',
+          new Set(leaks.map((leak) => leak.RuleID)),
+        );
+  if (config === undefined) return undefined;
+  const copies = join(notes, 'leaks');
+  try {
+    for (const file of new Set(leaks.map((leak) => leak.File))) {
+      // gitleaks takes this one wherever it scans.
+      if (file === ignoreFile) continue;
+      await mkdir(join(copies, dirname(file)), { recursive: true });
+      await copyFile(join(source, file), join(copies, file));
+    }
+    const again = await runGitleaks({ folder: '.', cwd: copies, notes: join(notes, 'gitleaks-again'), config, signal });
+    const found = new Set(again.map(toFingerprint));
+    for (const leak of leaks) if (leak.File === ignoreFile) found.add(toFingerprint(leak));
+    return found;
+  } catch (error) {
+    if (error instanceof Fault) return 'broken';
+    throw error;
+  } finally {
+    await rm(copies, { recursive: true, force: true });
+  }
+}
+
+export const configFile = '.gitleaks.toml';
+const maximumConfigBytes = 64 * 1024;
+
+const maximumLists = 50;
+const maximumPatterns = 200;
+const maximumPatternLength = 1_000;
+const regexTargets = ['secret', 'match', 'line'];
+
+type Allowlist = Readonly<Record<string, string | string[]>>;
+
+/**
+ * A configuration with the rules of gitleaks itself and the allowlists of the repository; undefined when it has none.
+ * The patterns are RE2, which takes linear time; their number and length are bounded. `found` are the rules with
+ * findings: gitleaks refuses lists for rules that it does not know.
+ */
+export function buildAllowlistConfig(file: string, found: ReadonlySet<string>): string | undefined {
+  const parsed = parseToml(file);
+  const lists = [readField(parsed, 'allowlist'), ...toArray(readField(parsed, 'allowlists'))]
+    .slice(0, maximumLists)
+    .map((list) => readList(list, found))
+    .filter((list) => list !== undefined);
+  return lists.length === 0 ? undefined : stringify({ extend: { useDefault: true }, allowlists: lists });
+}
+
+function toArray(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? (value as unknown[]) : [];
+}
+
+function readList(list: unknown, found: ReadonlySet<string>): Allowlist | undefined {
+  const named = Object.fromEntries(
+    ['paths', 'regexes', 'stopwords']
+      .map((name) => [name, readPatterns(list, name)] as const)
+      .filter(([, each]) => each.length > 0),
+  );
+  const asked = readTexts(list, 'targetRules');
+  const targetRules = asked.filter((rule) => found.has(rule));
+  if (Object.keys(named).length === 0 || (asked.length > 0 && targetRules.length === 0)) return undefined;
+  return { ...named, ...(targetRules.length === 0 ? {} : { targetRules }), ...readModes(list) };
+}
+
+/** What the patterns are compared with, and whether all kinds of them have to fit. */
+function readModes(list: unknown): Allowlist {
+  const target = readText(list, 'regexTarget')?.toLowerCase() ?? '';
+  return {
+    ...(regexTargets.includes(target) ? { regexTarget: target } : {}),
+    ...(readText(list, 'condition')?.toUpperCase() === 'AND' ? { condition: 'AND' } : {}),
+  };
+}
+
+function readPatterns(list: unknown, name: string): string[] {
+  return readTexts(list, name)
+    .filter((each) => each !== '' && each.length <= maximumPatternLength)
+    .slice(0, maximumPatterns);
 }

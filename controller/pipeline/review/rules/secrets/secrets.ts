@@ -1,14 +1,10 @@
 // Rule: no live credentials in the files that are used. gitleaks looks for them; what the repository allows is said.
 import { dirname, join, posix, relative } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
-import { oneLine } from '../../../text.ts';
+import { toOneLine } from '../../../text.ts';
 import type { ReviewContext, Rule } from '../../rule.ts';
-import { withoutAllowed, type Allowed } from './allowed.ts';
-import { configFile } from './allowlists.ts';
-import { isCheckedSecret } from './formats.ts';
-import { isServerKey } from './google-keys.ts';
-import { gitleaks, type Leak } from './gitleaks.ts';
-import { isPublicPath, isSamplePath } from './paths.ts';
+import { type AllowedLeaks, configFile, type Leak, removeAllowed, runGitleaks } from './gitleaks.ts';
+import { isCheckedSecret, isPublicPath, isSamplePath, isServerKey } from './formats.ts';
 
 const fixError =
   'Revoke this credential now: it is public. Then remove it from the files and the history (git filter-repo), push, and provide it to the app at run time with run.secrets. If it is no credential, say so with a gitleaks:allow comment in its line.';
@@ -21,18 +17,18 @@ export const secrets: Rule = {
   name: 'secrets',
   async check(context) {
     const leaks = await scan(context);
-    const allowed = await withoutAllowed(leaks, context);
-    const findings = allowed.left.map((leak) => describe(leak, context));
-    return [...briefly(unique(findings)), ...said(allowed)];
+    const allowed = await removeAllowed(leaks, context);
+    const findings = allowed.left.map((leak) => toFinding(leak, context));
+    return [...limitWarnings(removeDuplicates(findings)), ...reportAllowed(allowed)];
   },
 };
 
-function unique(findings: readonly Finding[]): Finding[] {
+function removeDuplicates(findings: readonly Finding[]): Finding[] {
   return [...new Map(findings.map((each) => [`${each.rule}\n${each.file ?? ''}\n${each.line ?? ''}`, each])).values()];
 }
 
 /** Of many warnings of a kind the first few, so that the others of the review are seen. */
-function briefly(findings: readonly Finding[]): Finding[] {
+function limitWarnings(findings: readonly Finding[]): Finding[] {
   const warnings = new Map<string, number>();
   const shown = findings.filter(({ rule, severity }) => {
     const count = (warnings.get(rule) ?? 0) + 1;
@@ -55,7 +51,7 @@ function briefly(findings: readonly Finding[]): Finding[] {
 
 /** Scans the folder that holds the tree, since gitleaks takes a .gitleaksignore from the one that it is given. */
 async function scan({ source, notes, signal }: ReviewContext): Promise<Leak[]> {
-  const leaks = await gitleaks({
+  const leaks = await runGitleaks({
     folder: dirname(source),
     cwd: notes,
     notes: join(notes, 'gitleaks'),
@@ -68,7 +64,7 @@ async function scan({ source, notes, signal }: ReviewContext): Promise<Leak[]> {
 }
 
 /** Makes a finding that says where and what kind, never the secret itself. */
-function describe(leak: Leak, context: ReviewContext): Finding {
+function toFinding(leak: Leak, context: ReviewContext): Finding {
   const isError =
     isCheckedSecret(leak.RuleID, leak.Secret, Date.now() / 1000) &&
     isUsed(leak, context) &&
@@ -78,7 +74,7 @@ function describe(leak: Leak, context: ReviewContext): Finding {
     severity: isError ? 'error' : 'warning',
     file: leak.File,
     line: leak.StartLine,
-    message: `${oneLine(leak.Description).replace(/\.$/, '')}.`,
+    message: `${toOneLine(leak.Description).replace(/\.$/, '')}.`,
     fix: isError ? fixError : fixWarning,
   };
 }
@@ -94,7 +90,7 @@ function isForBrowsers({ RuleID, File, StartLine }: Leak, { tree }: ReviewContex
 }
 
 /** What the repository allows is no error, and no secret either: it is said. */
-function said({ counts, broken }: Allowed): Finding[] {
+function reportAllowed({ counts, broken }: AllowedLeaks): Finding[] {
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   const parts = [...counts].map(([by, count]) => `${count} by ${by}`);
   const findings: Finding[] = [];

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { suggestFix } from '../../../../../controller/pipeline/build/fixes.ts';
-import { missingProgram } from '../../../../../controller/pipeline/build/missing-program.ts';
+import { findMissingProgram } from '../../../../../controller/pipeline/build/step-log.ts';
 
 interface Cause {
   readonly name: string;
@@ -321,7 +321,7 @@ test('property: any log is read, quickly', () => {
   fc.assert(
     fc.property(fc.array(word, { maxLength: 300 }), (words) => {
       assert.ok(suggestFix(words.join('')).fix.length > 0);
-      missingProgram(words.join('').split('\n'));
+      findMissingProgram(words.join('').split('\n'));
     }),
   );
 });

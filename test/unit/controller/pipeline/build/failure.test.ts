@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import type { FailedBuild } from '../../../../../controller/pipeline/build/failed-build.ts';
-import { judgeFailure } from '../../../../../controller/pipeline/build/failure.ts';
-import { suggestFix, registryHiccup } from '../../../../../controller/pipeline/build/fixes.ts';
-import { DoubtfulFault, Fault, Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { type FailedBuild, judgeFailure } from '../../../../../controller/pipeline/build/failure.ts';
+import { isRegistryHiccup, suggestFix } from '../../../../../controller/pipeline/build/fixes.ts';
+import { DoubtfulFault, Fault, Rejected } from '../../../../../controller/pipeline/contract.ts';
 
 const dockerfile = 'FROM python:3.11\nCOPY x /\nRUN make all\n';
 const excerpt = (line: number): string =>
@@ -355,8 +354,8 @@ test('property: any output gets a verdict, quickly', () => {
 test('a guess is always there, and only registries have hiccups', () => {
   assert.match(suggestFix('').fix, /docker build/);
   assert.equal(
-    registryHiccup('npm error network request to https://registry.npmjs.org/x failed, reason: ECONNRESET'),
+    isRegistryHiccup('npm error network request to https://registry.npmjs.org/x failed, reason: ECONNRESET'),
     true,
   );
-  assert.equal(registryHiccup('fetch https://models.example: ECONNRESET'), false);
+  assert.equal(isRegistryHiccup('fetch https://models.example: ECONNRESET'), false);
 });

@@ -3,17 +3,19 @@ import assert from 'node:assert/strict';
 import { fileURLToPath } from 'node:url';
 import { parse } from 'smol-toml';
 import { test } from 'vitest';
-import { BuildLog } from '../../../../../controller/pipeline/build/build-log.ts';
-import { daemonConfig, registryHost, sourcePolicy } from '../../../../../controller/pipeline/build/daemon-config.ts';
-import { exposedPort, volumeWarning } from '../../../../../controller/pipeline/build/image-config.ts';
+import { BuildLog, findExposedPort, warnAboutVolumes } from '../../../../../controller/pipeline/build/build.ts';
+import {
+  formatDaemonConfig,
+  formatSourcePolicy,
+  parseRegistryHost,
+} from '../../../../../controller/pipeline/build/daemon.ts';
 import { readLint } from '../../../../../controller/pipeline/build/lint.ts';
-import { buildArguments } from '../../../../../controller/pipeline/build/solve.ts';
-import { nextAddress } from '../../../../../controller/pipeline/clone/redirect.ts';
-import { ListingReader } from '../../../../../controller/pipeline/clone/listing.ts';
-import { Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { buildImageArguments } from '../../../../../controller/pipeline/build/solve.ts';
+import { ListingReader, toNextAddress } from '../../../../../controller/pipeline/clone/fetch.ts';
+import { Rejected } from '../../../../../controller/pipeline/contract.ts';
 import { choosePython, satisfies } from '../../../../../controller/pipeline/plan/python/version.ts';
-import { onlyPublicTokens } from '../../../../../controller/pipeline/review/rules/secrets/json-web-token.ts';
-import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import { hasOnlyPublicTokens } from '../../../../../controller/pipeline/review/rules/secrets/formats.ts';
+import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
 
 test('the daemon runs no foreign frontend, gives no privilege, and knows the mirror', () => {
@@ -22,7 +24,7 @@ test('the daemon runs no foreign frontend, gives no privilege, and knows the mir
     mirror: 'registry.example:5000',
   });
   assert.deepEqual(
-    JSON.parse(JSON.stringify(parse(daemonConfig(input, { root: '/var/lib/b', socket: '/run/b.sock' }, 2)))),
+    JSON.parse(JSON.stringify(parse(formatDaemonConfig(input, { root: '/var/lib/b', socket: '/run/b.sock' }, 2)))),
     {
       root: '/var/lib/b',
       'insecure-entitlements': [],
@@ -55,20 +57,20 @@ test('the daemon runs no foreign frontend, gives no privilege, and knows the mir
 
 test('volumes of an image that get no disk are warned of, whatever they are called', () => {
   const none = new Set<string>();
-  assert.deepEqual(volumeWarning({ config: { Volumes: null } }, 'Dockerfile', none), []);
-  assert.deepEqual(volumeWarning(undefined, 'Dockerfile', none), []);
-  const [warning] = volumeWarning(
+  assert.deepEqual(warnAboutVolumes({ config: { Volumes: null } }, 'Dockerfile', none), []);
+  assert.deepEqual(warnAboutVolumes(undefined, 'Dockerfile', none), []);
+  const [warning] = warnAboutVolumes(
     { config: { Volumes: { '/data': {}, [`/\u001b[2J${'x'.repeat(9_000)}`]: {} } } },
     'Dockerfile',
     none,
   );
   assert.deepEqual([warning?.rule, warning?.severity, warning?.file], ['dockerfile/volume', 'warning', 'Dockerfile']);
   assert.match(warning?.message ?? '', /^VOLUME \(\/data, \/x+…\) has no effect/);
-  assert.deepEqual(volumeWarning({ config: { Volumes: { '/data/': {} } } }, 'Dockerfile', new Set(['/data'])), []);
+  assert.deepEqual(warnAboutVolumes({ config: { Volumes: { '/data/': {} } } }, 'Dockerfile', new Set(['/data'])), []);
 });
 
 test('an image names its registry, or it is on Docker Hub', () => {
-  assert.deepEqual(['a/b', 'a/b/c', 'localhost/b', 'r.example/b', 'r:5000/a/b'].map(registryHost), [
+  assert.deepEqual(['a/b', 'a/b/c', 'localhost/b', 'r.example/b', 'r:5000/a/b'].map(parseRegistryHost), [
     'docker.io',
     'docker.io',
     'localhost',
@@ -78,8 +80,8 @@ test('an image names its registry, or it is on Docker Hub', () => {
 });
 
 test('what the platform keeps in its registry is no source for a build, and neither is git', () => {
-  const denied = (input: Parameters<typeof sourcePolicy>[0]): string[] =>
-    [...sourcePolicy(input).matchAll(/"DENY","selector":\{"identifier":"([^"]+)","matchType":"WILDCARD"/g)].map(
+  const denied = (input: Parameters<typeof formatSourcePolicy>[0]): string[] =>
+    [...formatSourcePolicy(input).matchAll(/"DENY","selector":\{"identifier":"([^"]+)","matchType":"WILDCARD"/g)].map(
       (match) => match[1] ?? '',
     );
   const folders = ['apps', 'cache', 'moorage'];
@@ -101,7 +103,7 @@ test('what the platform keeps in its registry is no source for a build, and neit
 
 test('an author sets build arguments, but not those of Moorage', () => {
   const input = sampleInput();
-  const args = buildArguments({
+  const args = buildImageArguments({
     input: {
       ...input,
       build: { ...input.build, args: [{ name: 'A', value: 'b c' }], env: [{ name: 'E', value: 'f' }] },
@@ -144,13 +146,13 @@ test('checks are read with rule, line and fix', () => {
 
 test('the port is the likeliest of those exposed', () => {
   const port = (...ports: string[]): number | undefined =>
-    exposedPort({ config: { ExposedPorts: Object.fromEntries(ports.map((each) => [each, {}])) } });
+    findExposedPort({ config: { ExposedPorts: Object.fromEntries(ports.map((each) => [each, {}])) } });
   assert.equal(port('9000/tcp', '3000/tcp', '53/udp'), 3000);
   assert.equal(port('9000/tcp', '4433/tcp'), 4433);
   assert.equal(port('53/udp'), undefined);
   assert.equal(port('0/tcp', '99999/tcp'), undefined);
-  assert.equal(exposedPort({ config: { ExposedPorts: null } }), undefined);
-  assert.equal(exposedPort('nonsense'), undefined);
+  assert.equal(findExposedPort({ config: { ExposedPorts: null } }), undefined);
+  assert.equal(findExposedPort('nonsense'), undefined);
 });
 
 test('the log is passed on up to its limit and kept at its end', () => {
@@ -185,18 +187,18 @@ test('tokens that may be public', () => {
   const token = (claims: object): string =>
     `eyJhbGciOiJIUzI1NiJ9.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2lnbmF0dXJl`;
   const anonymous = token({ iss: 'supabase', ref: 'abc', role: 'anon', exp: 2_000 });
-  assert.equal(onlyPublicTokens(`KEY=${anonymous}`, 1_000), true);
-  assert.equal(onlyPublicTokens(`KEY='${token({ iss: 'supabase-demo', role: 'service_role' })}';`, 1_000), true);
-  assert.equal(onlyPublicTokens(token({ sub: 'x', exp: 999 }), 1_000), true);
-  assert.equal(onlyPublicTokens(token({ sub: 'x', exp: 1_001 }), 1_000), false);
-  assert.equal(onlyPublicTokens(token({ role: 'service_role' }), 1_000), false);
-  assert.equal(onlyPublicTokens(`${anonymous} ${token({ role: 'service_role' })}`, 1_000), false);
-  assert.equal(onlyPublicTokens('none', 1_000), false);
+  assert.equal(hasOnlyPublicTokens(`KEY=${anonymous}`, 1_000), true);
+  assert.equal(hasOnlyPublicTokens(`KEY='${token({ iss: 'supabase-demo', role: 'service_role' })}';`, 1_000), true);
+  assert.equal(hasOnlyPublicTokens(token({ sub: 'x', exp: 999 }), 1_000), true);
+  assert.equal(hasOnlyPublicTokens(token({ sub: 'x', exp: 1_001 }), 1_000), false);
+  assert.equal(hasOnlyPublicTokens(token({ role: 'service_role' }), 1_000), false);
+  assert.equal(hasOnlyPublicTokens(`${anonymous} ${token({ role: 'service_role' })}`, 1_000), false);
+  assert.equal(hasOnlyPublicTokens('none', 1_000), false);
 });
 
 test('redirects stay on their host', () => {
   assert.equal(
-    nextAddress('https://a.example/o/n', '/o/m.git/info/refs?service=git-upload-pack'),
+    toNextAddress('https://a.example/o/n', '/o/m.git/info/refs?service=git-upload-pack'),
     'https://a.example/o/m.git',
   );
   for (const location of [
@@ -208,7 +210,7 @@ test('redirects stay on their host', () => {
     'file:///etc/info/refs',
     '//b.example/info/refs',
   ]) {
-    assert.throws(() => nextAddress('https://a.example/o/n', location), /redirects/, location);
+    assert.throws(() => toNextAddress('https://a.example/o/n', location), /redirects/, location);
   }
 });
 
@@ -260,7 +262,7 @@ test('ranges of Python versions', () => {
     ['*', true, true],
   ];
   for (const [range, older, newer] of table) assert.deepEqual(holds(range), [older, newer], range);
-  assert.deepEqual(choosePython(memoryTree({ 'pyproject.toml': '[project]\nrequires-python = "<3"\n' })), {
+  assert.deepEqual(choosePython(createMemoryTree({ 'pyproject.toml': '[project]\nrequires-python = "<3"\n' })), {
     file: 'pyproject.toml',
     asked: '<3',
   });

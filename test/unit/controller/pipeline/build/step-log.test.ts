@@ -1,7 +1,7 @@
 // What of a long log is shown: the first error and what follows, without help and progress.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { errorLine, excerptOf, withoutNoise } from '../../../../../controller/pipeline/build/step-log.ts';
+import { excerptLog, findErrorLine, removeNoise } from '../../../../../controller/pipeline/build/step-log.ts';
 
 const usage = [
   'npm error code EUSAGE',
@@ -25,7 +25,7 @@ const usage = [
 ].join('\n');
 
 test('the usage of npm is left out, and the package that is wrong is not', () => {
-  const shown = withoutNoise(usage);
+  const shown = removeNoise(usage);
   assert.match(shown, /Missing: left-pad@1\.3\.0/);
   assert.doesNotMatch(shown, /Usage|Options|--omit|aliases|complete log/);
 });
@@ -36,25 +36,28 @@ test('a crate that is called like an error is none', () => {
     '   Compiling this_error v1.0.0',
     'error[E0282]: type needed',
   ];
-  assert.equal(errorLine(log.join('\n')), 'error[E0282]: type needed');
+  assert.equal(findErrorLine(log.join('\n')), 'error[E0282]: type needed');
 });
 
 test('debconf without a terminal is no error, and a line of apt that begins with E is one', () => {
   const log = ['debconf: unable to initialize frontend: Dialog', 'Setting up a (1)', 'E: Sub-process dpkg returned 1'];
-  assert.equal(errorLine(log.join('\n')), 'E: Sub-process dpkg returned 1');
+  assert.equal(findErrorLine(log.join('\n')), 'E: Sub-process dpkg returned 1');
 });
 
 test('a long log is cut around its first error', () => {
   const before = Array.from({ length: 300 }, (_, index) => `compiled ${index}`).join('\n');
   const after = Array.from({ length: 300 }, (_, index) => `    at frame ${index}`).join('\n');
-  const shown = excerptOf(`${before}\nsrc/a.ts: error TS1: no\n${after}\nthe end`, 1_000);
+  const shown = excerptLog(`${before}\nsrc/a.ts: error TS1: no\n${after}\nthe end`, 1_000);
   assert.ok(Buffer.byteLength(shown) <= 1_000);
   assert.match(shown, /^…\ncompiled 297\n[\s\S]*error TS1: no\n {4}at frame 0/);
   assert.match(shown, /the end$/);
 });
 
 test('warnings are no error, and a log without one keeps its end', () => {
-  assert.equal(errorLine('npm warn deprecated a@1: error\nwarning: x failed\n0 errors\nError: here'), 'Error: here');
-  assert.equal(errorLine('one\ntwo'), undefined);
-  assert.match(excerptOf(`${'x\n'.repeat(2_000)}last`, 300), /last$/);
+  assert.equal(
+    findErrorLine('npm warn deprecated a@1: error\nwarning: x failed\n0 errors\nError: here'),
+    'Error: here',
+  );
+  assert.equal(findErrorLine('one\ntwo'), undefined);
+  assert.match(excerptLog(`${'x\n'.repeat(2_000)}last`, 300), /last$/);
 });

@@ -4,12 +4,13 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { readManifest } from '../../../../../controller/pipeline/manifest/read.ts';
 import { mergeManifest } from '../../../../../controller/pipeline/manifest/merge.ts';
-import { termination } from '../../../../../controller/pipeline/message.ts';
+import { formatTermination } from '../../../../../controller/pipeline/message.ts';
 import { reviewResult } from '../../../../../controller/pipeline/contract.ts';
-import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
 
-const read = (text: string): ReturnType<typeof readManifest> => readManifest(memoryTree({ 'moorage.yaml': text }));
+const read = (text: string): ReturnType<typeof readManifest> =>
+  readManifest(createMemoryTree({ 'moorage.yaml': text }));
 
 test('what an author may set is read', () => {
   const { settings, findings } = read(
@@ -32,7 +33,7 @@ test('what an author may set is read', () => {
 });
 
 test('no file and an empty one set nothing', () => {
-  assert.deepEqual(readManifest(memoryTree({ a: '' })), { findings: [] });
+  assert.deepEqual(readManifest(createMemoryTree({ a: '' })), { findings: [] });
   for (const empty of ['', '# nothing yet\n', '\ufeff{}'])
     assert.deepEqual(read(empty), { settings: {}, findings: [] });
 });
@@ -113,10 +114,10 @@ test('an alias bomb costs nothing', () => {
 
 test('a link in its place, and a name that is not read', () => {
   assert.match(
-    readManifest(memoryTree({ 'moorage.yaml': { linkTo: '/etc/passwd' } })).findings[0]?.message ?? '',
+    readManifest(createMemoryTree({ 'moorage.yaml': { linkTo: '/etc/passwd' } })).findings[0]?.message ?? '',
     /not a regular file/,
   );
-  const [misnamed] = readManifest(memoryTree({ 'moorage.yml': 'run: {}' })).findings;
+  const [misnamed] = readManifest(createMemoryTree({ 'moorage.yml': 'run: {}' })).findings;
   assert.deepEqual([misnamed?.severity, misnamed?.file], ['warning', 'moorage.yml']);
 });
 
@@ -140,7 +141,7 @@ test('whatever is written, reading it ends in settings or in a finding', () => {
 });
 
 test('the stages work with the file where the operator gives nothing, and with the operator where it does', () => {
-  const tree = memoryTree({
+  const tree = createMemoryTree({
     'moorage.yaml':
       'source: {path: ./web/}\nbuild: {strategy: node, env: [{name: A, value: file}, {name: B, value: file}]}\nrun: {port: 3000, command: [a]}\n',
   });
@@ -161,7 +162,7 @@ test('the stages work with the file where the operator gives nothing, and with t
 });
 
 test('what the HostedApp sets to its default wins over the file', () => {
-  const tree = memoryTree({
+  const tree = createMemoryTree({
     'moorage.yaml':
       'source: {path: web}\nbuild: {strategy: node}\nrun: {command: [a]}\nservices: [{name: db, type: postgres}]\n',
   });
@@ -176,7 +177,7 @@ test('the largest settings still fit into a termination message beside findings'
   const { settings } = read(`run:\n  env: [{name: A, value: "${'x'.repeat(1_900)}"}]\n`);
   assert.ok(settings !== undefined);
   const finding = { rule: 'r/r', severity: 'warning' as const, message: 'm'.repeat(900), fix: 'n'.repeat(500) };
-  const text = termination({
+  const text = formatTermination({
     findings: Array.from({ length: 20 }, () => finding),
     plan: { strategy: 'node', reason: 'r'.repeat(390) },
     settings,

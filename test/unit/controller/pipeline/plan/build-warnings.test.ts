@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'vitest';
-import { report, warningOf } from '../../../../../controller/pipeline/plan/build-warnings.ts';
+import { formatReport, parseReport } from '../../../../../controller/pipeline/plan/build-warnings.ts';
 
 test('a failed install of sharp is a warning that says what it costs', () => {
-  const printed = execFileSync('sh', ['-c', `false || { ${report('sharp', 'package.json')}; }`], { encoding: 'utf8' });
-  const { rule, severity, file, message, fix } = warningOf(`#12 3.4 ${printed.trimEnd()}`) ?? {};
+  const printed = execFileSync('sh', ['-c', `false || { ${formatReport('sharp', 'package.json')}; }`], {
+    encoding: 'utf8',
+  });
+  const { rule, severity, file, message, fix } = parseReport(`#12 3.4 ${printed.trimEnd()}`) ?? {};
   assert.deepEqual({ rule, severity, file }, { rule: 'build/sharp', severity: 'warning', file: 'package.json' });
   assert.match(message ?? '', /scales pictures in JavaScript/);
   assert.match(fix ?? '', /npm install sharp/);

@@ -1,10 +1,10 @@
 // Where in a repository the app is, and that half of one is never served in silence.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { Rejected } from '../../../../../controller/pipeline/contract.ts';
 import { locateApp, planApp } from '../../../../../controller/pipeline/plan/repository.ts';
 import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
-import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
 import { flask, json, type Changes, type Files } from './plan.cases.ts';
 
@@ -22,7 +22,7 @@ const express: Files = {
 const python: Files = { 'requirements.txt': 'flask', 'app.py': flask };
 
 function plan(files: Files, changes: Changes = {}): Recipe & { readonly path: string } {
-  const tree = memoryTree(files);
+  const tree = createMemoryTree(files);
   const app = locateApp(sampleInput(changes), tree);
   return { ...planApp(tree, app), path: app.input.path };
 }

@@ -1,10 +1,10 @@
 // What is planned for Go, Deno, Rust, Java and PHP, and what is refused.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { Rejected } from '../../../../../controller/pipeline/contract.ts';
 import { appFolder } from '../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../controller/pipeline/plan/plan.ts';
-import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
 import type { Changes, Files } from './plan.cases.ts';
 
@@ -218,7 +218,7 @@ const cases: readonly Case[] = [
 
 for (const { name, files, strategy, framework, port, reason = /./, lines = [] } of cases) {
   test(`planned: ${name}`, () => {
-    const recipe = makePlan(memoryTree(files), sampleInput());
+    const recipe = makePlan(createMemoryTree(files), sampleInput());
     assert.equal(recipe.plan.strategy, strategy);
     assert.equal(recipe.plan.framework, framework);
     assert.match(recipe.plan.reason, reason);
@@ -233,7 +233,7 @@ test('a port that is written with an address of IPv6, after one of mail', () => 
     'main.go': main,
     'config.go': 'package main\n\nvar (\n\tSMTPListen = "[::]:1025"\n\tHTTPListen = "[::]:8025"\n)\n',
   };
-  assert.equal(makePlan(memoryTree(files), sampleInput()).plan.port, 8025);
+  assert.equal(makePlan(createMemoryTree(files), sampleInput()).plan.port, 8025);
 });
 
 test('styles that a build script makes for a Python app are built first, and their packages left out', () => {
@@ -242,13 +242,13 @@ test('styles that a build script makes for a Python app are built first, and the
     'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
     'package.json': json({ scripts: { build: 'rollup -c' }, devDependencies: { rollup: '4' } }),
   };
-  const { plan, dockerfile = '' } = makePlan(memoryTree(files), sampleInput());
+  const { plan, dockerfile = '' } = makePlan(createMemoryTree(files), sampleInput());
   assert.equal(plan.strategy, 'python');
   assert.match(dockerfile, /^RUN npm run build \|\| echo "moorage-warning: pages package\.json"$/m);
   assert.match(dockerfile, /^RUN rm -rf node_modules$/m);
   assert.match(dockerfile, /^COPY --from=frontend --chown=1000:1000 \["\/app\/","\.\/"\]$/m);
   const { 'package.json': _, ...plain } = files;
-  assert.doesNotMatch(makePlan(memoryTree(plain), sampleInput()).dockerfile ?? '', /frontend/);
+  assert.doesNotMatch(makePlan(createMemoryTree(plain), sampleInput()).dockerfile ?? '', /frontend/);
 });
 
 test('the only list of packages, in a folder for such things', () => {
@@ -256,7 +256,7 @@ test('the only list of packages, in a folder for such things', () => {
     'environment/requirements.txt': 'flask\n',
     'app.py': 'from flask import Flask\napp = Flask(__name__)\n',
   };
-  assert.match(makePlan(memoryTree(files), sampleInput()).dockerfile ?? '', /-r environment\/requirements\.txt/);
+  assert.match(makePlan(createMemoryTree(files), sampleInput()).dockerfile ?? '', /-r environment\/requirements\.txt/);
 });
 
 const refusals: readonly { name: string; files: Files; changes?: Changes; rule: string; message: RegExp }[] = [
@@ -328,14 +328,14 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
 
 test('pages that the program embeds are not reported as left out', () => {
   const [pages] = cases.filter(({ name }) => name.startsWith('Go whose pages have'));
-  const tree = memoryTree(pages?.files ?? {});
+  const tree = createMemoryTree(pages?.files ?? {});
   assert.deepEqual(appFolder(tree, sampleInput()).warnings, []);
 });
 
 for (const { name, files, changes, rule, message } of refusals) {
   test(`refused: ${name}`, () => {
     assert.throws(
-      () => makePlan(memoryTree(files), sampleInput(changes)),
+      () => makePlan(createMemoryTree(files), sampleInput(changes)),
       (error) =>
         error instanceof Rejected && error.findings[0].rule === rule && message.test(error.findings[0].message),
     );

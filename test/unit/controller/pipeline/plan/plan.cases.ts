@@ -1,8 +1,8 @@
 // Trees of files, and what the planner makes of them or why it refuses.
-import type { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import type { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
 import type { sampleInput } from '../../../../support/pipeline/sample.ts';
 
-export type Files = Parameters<typeof memoryTree>[0];
+export type Files = Parameters<typeof createMemoryTree>[0];
 
 export type Changes = Parameters<typeof sampleInput>[0];
 

@@ -3,17 +3,17 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { plan as planSchema } from '../../../../../crds/hosted-app.ts';
-import { Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { Rejected } from '../../../../../controller/pipeline/contract.ts';
 import { appFolder } from '../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../controller/pipeline/plan/plan.ts';
 import { portOfCommand, portOfFile } from '../../../../../controller/pipeline/plan/port-literal.ts';
 import { locateApp, planApp } from '../../../../../controller/pipeline/plan/repository.ts';
 import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
-import { memoryTree } from '../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
 import { type Files, type Changes, fastapi, flask, json, cases, refusals } from './plan.cases.ts';
 
-const plan = (files: Files, changes: Changes = {}): Recipe => makePlan(memoryTree(files), sampleInput(changes));
+const plan = (files: Files, changes: Changes = {}): Recipe => makePlan(createMemoryTree(files), sampleInput(changes));
 
 for (const { name, files, changes, strategy, framework, reason, lines = [], port } of cases) {
   test(`planned: ${name}`, () => {
@@ -66,7 +66,7 @@ test('the app is looked for below a top that has none, and taken where it is the
   const below = (folder: string): Files =>
     Object.fromEntries(Object.entries(app).map(([path, text]) => [`${folder}/${path}`, text]));
   const folder = (files: Files, changes: Changes = {}): string =>
-    appFolder(memoryTree(files), sampleInput(changes)).path;
+    appFolder(createMemoryTree(files), sampleInput(changes)).path;
   assert.equal(folder({ 'README.md': '', ...below('project') }), 'project');
   assert.equal(
     folder({ ...below('services/web'), ...below('examples/one'), 'lib/package.json': '{}', 'pages/index.html': '' }),
@@ -129,7 +129,7 @@ test('a key given for the build needs no stand-in', () => {
     'package.json': json({ scripts: { build: 'next build' }, dependencies: { next: '16', openai: '6' } }),
     'app/page.tsx': '',
   };
-  const recipe = makePlan(memoryTree(files), {
+  const recipe = makePlan(createMemoryTree(files), {
     ...input,
     build: { ...input.build, env: [{ name: 'OPENAI_API_KEY', value: 'x' }] },
   });
@@ -138,7 +138,7 @@ test('a key given for the build needs no stand-in', () => {
 
 test('values of build.env never stand in the Dockerfile, their names are declared', () => {
   const input = sampleInput();
-  const recipe = makePlan(memoryTree({ 'requirements.txt': 'flask', 'app.py': flask }), {
+  const recipe = makePlan(createMemoryTree({ 'requirements.txt': 'flask', 'app.py': flask }), {
     ...input,
     build: { ...input.build, env: [{ name: 'KEY', value: 'value"\n$x' }] },
   });
@@ -222,7 +222,7 @@ test('property: a planner never throws anything but a verdict, and its Dockerfil
       fc.constantFrom('auto' as const, 'python' as const, 'node' as const, 'static' as const),
       (files, hasCommand, strategy) => {
         try {
-          const tree = memoryTree(files);
+          const tree = createMemoryTree(files);
           const recipe = planApp(tree, locateApp(sampleInput({ hasCommand, strategy }), tree));
           planSchema.parse(recipe.plan);
           const outside = (recipe.dockerfile ?? '')

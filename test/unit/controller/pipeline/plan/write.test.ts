@@ -6,13 +6,13 @@ import { join } from 'node:path';
 import { onTestFinished, test } from 'vitest';
 import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
 import { writePlan } from '../../../../../controller/pipeline/plan/write.ts';
-import { pathsBelow } from '../../../../../controller/pipeline/config.ts';
+import { toWorkspacePaths } from '../../../../../controller/pipeline/config.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
 
 async function ignored(recipe: Partial<Recipe>, authored?: string): Promise<string[]> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-plan-'));
   onTestFinished(() => rm(root, { recursive: true, force: true }));
-  const paths = pathsBelow(root, join(root, 'builder'));
+  const paths = toWorkspacePaths(root, join(root, 'builder'));
   await mkdir(paths.source, { recursive: true });
   if (authored !== undefined) await writeFile(join(paths.source, '.dockerignore'), authored);
   const plan: Recipe = {

@@ -2,13 +2,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { dockerfile } from '../../../../../controller/pipeline/review/rules/dockerfile.ts';
-import { largeFiles } from '../../../../../controller/pipeline/review/rules/large-files.ts';
-import { limits } from '../../../../../controller/pipeline/review/rules/limits.ts';
-import { names } from '../../../../../controller/pipeline/review/rules/names.ts';
+import {
+  largeFiles,
+  limits,
+  names,
+  sourcePath,
+  symlinks,
+} from '../../../../../controller/pipeline/review/rules/files.ts';
 import type { ReviewContext, Rule } from '../../../../../controller/pipeline/review/rule.ts';
-import { sourcePath } from '../../../../../controller/pipeline/review/rules/source-path.ts';
 import { submodules } from '../../../../../controller/pipeline/review/rules/submodules.ts';
-import { symlinks } from '../../../../../controller/pipeline/review/rules/symlinks.ts';
 import { foundBy, sampleContext } from '../../../../support/pipeline/sample.ts';
 
 /** A finding as `severity rule file:line`. */

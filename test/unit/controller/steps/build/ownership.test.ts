@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { ownershipOf } from '../../../../../controller/pipeline/clone/ownership.ts';
+import { readOwnership } from '../../../../../controller/pipeline/clone/clone.ts';
 import { cloneResult, terminationMessageLimit } from '../../../../../controller/pipeline/contract.ts';
-import { termination } from '../../../../../controller/pipeline/message.ts';
+import { formatTermination } from '../../../../../controller/pipeline/message.ts';
 import type { Draft } from '../../../../../controller/reconcile/outcome.ts';
 import { recordOwnership } from '../../../../../controller/steps/build/ownership.ts';
 import { ownershipFile, sealContact } from '../../../../../lib/ownership-token.ts';
@@ -66,21 +66,21 @@ test('the clone reads the file itself, never through a link, and what it reports
   const folder = mkdtempSync(join(tmpdir(), 'moorage-ownership-'));
   try {
     const file = join(folder, ownershipFile);
-    assert.deepEqual(ownershipOf(folder), {});
+    assert.deepEqual(readOwnership(folder), {});
     const longest = sealContact(`https://${'€'.repeat(192)}`, repo, secret);
     writeFileSync(file, [longest, longest, longest, ours].join('\n'));
-    const { ownership = [] } = ownershipOf(folder);
+    const { ownership = [] } = readOwnership(folder);
     assert.equal(ownership.length, 3);
-    const message = termination({ commit: 'a'.repeat(64), files: 1e9, bytes: 1e15, ownership });
+    const message = formatTermination({ commit: 'a'.repeat(64), files: 1e9, bytes: 1e15, ownership });
     assert.ok(Buffer.byteLength(message) <= terminationMessageLimit);
     assert.deepEqual(cloneResult.parse(JSON.parse(message)).ownership, ownership);
     writeFileSync(join(folder, 'elsewhere'), ours);
     rmSync(file);
     symlinkSync('elsewhere', file);
-    assert.deepEqual(ownershipOf(folder), {});
+    assert.deepEqual(readOwnership(folder), {});
     rmSync(file);
     mkdirSync(file);
-    assert.deepEqual(ownershipOf(folder), {});
+    assert.deepEqual(readOwnership(folder), {});
   } finally {
     rmSync(folder, { recursive: true });
   }

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { findDockerfile } from '../../../../../../controller/pipeline/plan/dockerfile/find.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 
-type Files = Parameters<typeof memoryTree>[0];
+type Files = Parameters<typeof createMemoryTree>[0];
 const good = 'FROM debian:bookworm\nCOPY . .\nCMD ["sh"]\n';
-const find = (files: Files): string | undefined => findDockerfile(memoryTree(files))?.path;
+const find = (files: Files): string | undefined => findDockerfile(createMemoryTree(files))?.path;
 
 const cases: readonly (readonly [string, Files, string | undefined])[] = [
   ['docker/Dockerfile', { 'docker/Dockerfile': good }, 'docker/Dockerfile'],
@@ -71,7 +71,7 @@ for (const [name, files, path] of cases) {
 }
 
 test('the others are named', () => {
-  const found = findDockerfile(memoryTree({ 'docker/Dockerfile': good, 'docker/Dockerfile.alpine': good }));
+  const found = findDockerfile(createMemoryTree({ 'docker/Dockerfile': good, 'docker/Dockerfile.alpine': good }));
   assert.deepEqual(found, { path: 'docker/Dockerfile', others: ['docker/Dockerfile.alpine'], certain: true });
 });
 

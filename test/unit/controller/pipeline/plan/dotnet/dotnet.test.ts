@@ -1,11 +1,11 @@
 // What is planned for repositories of .NET, and what is refused by name.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { Rejected } from '../../../../../../controller/pipeline/outcome.ts';
+import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { appFolder } from '../../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
 import { withPlatforms } from '../../../../../../controller/pipeline/plan/platforms/settings.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import type { Changes, Files } from '../plan.cases.ts';
 
@@ -194,7 +194,7 @@ for (const {
   warning,
 } of cases) {
   test(`planned: ${name}`, () => {
-    const recipe = makePlan(memoryTree(files), sampleInput(changes));
+    const recipe = makePlan(createMemoryTree(files), sampleInput(changes));
     assert.equal(recipe.plan.strategy, 'dotnet');
     assert.equal(recipe.plan.framework, framework);
     assert.match(recipe.plan.reason, reason);
@@ -300,7 +300,7 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
 for (const { name, files, changes, rule, message } of refusals) {
   test(`refused: ${name}`, () => {
     assert.throws(
-      () => makePlan(memoryTree(files), sampleInput(changes)),
+      () => makePlan(createMemoryTree(files), sampleInput(changes)),
       (error) => {
         assert.ok(error instanceof Rejected);
         assert.equal(error.findings[0].rule, rule);
@@ -313,7 +313,7 @@ for (const { name, files, changes, rule, message } of refusals) {
 
 test('a worker of .NET beside apps of other languages is one of several, and projects of one solution are none', () => {
   const worker = project({ sdk: 'Microsoft.NET.Sdk', target: 'net8.0', properties: '<OutputType>Exe</OutputType>' });
-  const mixed = memoryTree({
+  const mixed = createMemoryTree({
     'worker/Worker.csproj': worker,
     'vote/requirements.txt': 'flask',
     'vote/app.py': 'from flask import Flask\napp = Flask(__name__)\n',
@@ -322,14 +322,14 @@ test('a worker of .NET beside apps of other languages is one of several, and pro
     appFolder(mixed, sampleInput()).problem?.message ?? '',
     /vote \(Python, Flask\), worker \(\.NET, by Worker\.csproj\)/,
   );
-  const one = memoryTree(cases.find(({ name }) => name === 'Blazor WebAssembly alone')?.files ?? {});
+  const one = createMemoryTree(cases.find(({ name }) => name === 'Blazor WebAssembly alone')?.files ?? {});
   assert.deepEqual(appFolder(one, sampleInput()), { path: '.', warnings: [] });
 });
 
 test('tools of .NET below a site or a program of Python change nothing', () => {
   const tool = project({ sdk: 'Microsoft.NET.Sdk', target: 'net8.0', properties: '<OutputType>Exe</OutputType>' });
   const plan = (files: Files): string =>
-    makePlan(memoryTree({ ...files, 'tools/Tool/Tool.csproj': tool }), sampleInput()).plan.strategy;
+    makePlan(createMemoryTree({ ...files, 'tools/Tool/Tool.csproj': tool }), sampleInput()).plan.strategy;
   assert.equal(plan({ 'index.html': '<p>' }), 'static');
   assert.equal(plan({ 'docs/index.html': '<p>' }), 'static');
   assert.equal(
@@ -342,7 +342,7 @@ test('connection strings become a database beside the app, or a file on a volume
   const settings = (connection: string): string =>
     `{ // comment\n  // "x": 1\n"ConnectionStrings": {"Shop": "${connection}"}}`.replace('// comment', '');
   const read = (files: Files): unknown => {
-    const { services, run } = withPlatforms(memoryTree(files), undefined, sampleInput()).settings ?? {};
+    const { services, run } = withPlatforms(createMemoryTree(files), undefined, sampleInput()).settings ?? {};
     return {
       services: services?.map(({ type }) => type),
       env: run?.env,

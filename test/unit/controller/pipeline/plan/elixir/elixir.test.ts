@@ -1,10 +1,10 @@
 // What is planned for projects of Elixir, and what is refused by name.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { Rejected } from '../../../../../../controller/pipeline/outcome.ts';
+import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
 import { withPlatforms } from '../../../../../../controller/pipeline/plan/platforms/settings.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import type { Changes, Files } from '../plan.cases.ts';
 
@@ -141,7 +141,7 @@ const cases: readonly Case[] = [
 
 for (const { name, files, changes, framework, port, reason = /./, lines = [], without, warnings = [] } of cases) {
   test(`planned: ${name}`, () => {
-    const recipe = makePlan(memoryTree(files), sampleInput(changes));
+    const recipe = makePlan(createMemoryTree(files), sampleInput(changes));
     assert.equal(recipe.plan.strategy, 'elixir');
     assert.equal(recipe.plan.framework, framework);
     assert.match(recipe.plan.reason, reason);
@@ -202,7 +202,7 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
 for (const { name, files, changes, rule, message } of refusals) {
   test(`refused: ${name}`, () => {
     assert.throws(
-      () => makePlan(memoryTree(files), sampleInput(changes)),
+      () => makePlan(createMemoryTree(files), sampleInput(changes)),
       (error) => {
         assert.ok(error instanceof Rejected);
         assert.equal(error.findings[0].rule, rule);
@@ -215,7 +215,11 @@ for (const { name, files, changes, rule, message } of refusals) {
 
 test('a package for a database brings the database, and one for SQLite a volume', () => {
   const read = (deps: string, more: Files = {}): unknown => {
-    const { settings } = withPlatforms(memoryTree({ 'mix.exs': mix({ deps }), ...more }), undefined, sampleInput());
+    const { settings } = withPlatforms(
+      createMemoryTree({ 'mix.exs': mix({ deps }), ...more }),
+      undefined,
+      sampleInput(),
+    );
     return [
       settings?.services?.map(({ name, type }) => `${name}: ${type}`),
       settings?.run?.env,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { readProject } from '../../../../../../controller/pipeline/plan/node/project.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import { json, type Files } from '../plan.cases.ts';
 
@@ -97,13 +97,13 @@ const cases: readonly (readonly [string, unknown, Files, string, string, boolean
 
 for (const [name, manifest, files, manager, version, locked] of cases) {
   test(name, () => {
-    const project = readProject(memoryTree({ ...files, 'package.json': json(manifest) }));
+    const project = readProject(createMemoryTree({ ...files, 'package.json': json(manifest) }));
     assert.deepEqual([project?.manager, project?.version, project?.locked], [manager, version, locked]);
   });
 }
 
 function dockerfile(manifest: unknown, files: Files): string {
-  return makePlan(memoryTree({ ...files, 'package.json': json(manifest) }), sampleInput()).dockerfile ?? '';
+  return makePlan(createMemoryTree({ ...files, 'package.json': json(manifest) }), sampleInput()).dockerfile ?? '';
 }
 
 test('an install by the lock file falls back to one without, and says so', () => {

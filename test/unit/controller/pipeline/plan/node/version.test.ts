@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { chooseNode } from '../../../../../../controller/pipeline/plan/node/version.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { json, type Files } from '../plan.cases.ts';
 
 const cases: readonly (readonly [string, Files, number, RegExp | undefined])[] = [
@@ -23,7 +23,7 @@ const cases: readonly (readonly [string, Files, number, RegExp | undefined])[] =
 
 for (const [name, files, major, warning] of cases) {
   test(name, () => {
-    const choice = chooseNode(memoryTree(files), {});
+    const choice = chooseNode(createMemoryTree(files), {});
     assert.equal(choice.image, `node:${major}-bookworm-slim`);
     if (warning === undefined) assert.deepEqual(choice.findings, []);
     else assert.match(choice.findings[0]?.message ?? '', warning);
@@ -32,16 +32,16 @@ for (const [name, files, major, warning] of cases) {
 
 test('scripts that bring back the old algorithm need a Node that has the option', () => {
   const scripts = { build: 'NODE_OPTIONS=--openssl-legacy-provider nuxt build' };
-  const choice = chooseNode(memoryTree({ 'package.json': json({ scripts }) }), { nuxt: '^2.15.7' });
+  const choice = chooseNode(createMemoryTree({ 'package.json': json({ scripts }) }), { nuxt: '^2.15.7' });
   assert.equal(choice.image, 'node:18-bookworm-slim');
   assert.match(choice.because ?? '', /Node 18 by --openssl-legacy-provider/);
 });
 
 test('bundlers of before Node 17 get the last that runs them, unless a version is asked for', () => {
   assert.match(
-    chooseNode(memoryTree({}), { 'react-scripts': '^4.0.3' }).because ?? '',
+    chooseNode(createMemoryTree({}), { 'react-scripts': '^4.0.3' }).because ?? '',
     /Node 16 by its react-scripts \^4\.0\.3/,
   );
-  assert.equal(chooseNode(memoryTree({}), { 'react-scripts': '5.0.1' }).image, 'node:24-bookworm-slim');
-  assert.equal(chooseNode(memoryTree({ '.nvmrc': '18' }), { webpack: '4.46.0' }).image, 'node:18-bookworm-slim');
+  assert.equal(chooseNode(createMemoryTree({}), { 'react-scripts': '5.0.1' }).image, 'node:24-bookworm-slim');
+  assert.equal(chooseNode(createMemoryTree({ '.nvmrc': '18' }), { webpack: '4.46.0' }).image, 'node:18-bookworm-slim');
 });

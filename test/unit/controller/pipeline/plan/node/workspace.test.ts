@@ -1,14 +1,14 @@
 // Which package of a workspace is the app, and how it is built from the top.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { Rejected } from '../../../../../../controller/pipeline/outcome.ts';
+import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
 import type { Recipe } from '../../../../../../controller/pipeline/plan/recipe.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import { json, type Files } from '../plan.cases.ts';
 
-const plan = (files: Files): Recipe => makePlan(memoryTree(files), sampleInput());
+const plan = (files: Files): Recipe => makePlan(createMemoryTree(files), sampleInput());
 const library = json({ name: '@a/lib', main: 'dist/index.js', scripts: { build: 'tsc' } });
 const next = json({
   name: 'web',

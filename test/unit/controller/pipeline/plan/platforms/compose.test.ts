@@ -2,17 +2,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { PipelineInput } from '../../../../../../controller/pipeline/contract.ts';
-import { mergeManifest, type MergedInput } from '../../../../../../controller/pipeline/manifest/merge.ts';
+import { type MergedInput, mergeManifest } from '../../../../../../controller/pipeline/manifest/merge.ts';
 import { interpolate, parseEnv } from '../../../../../../controller/pipeline/plan/platforms/compose/interpolate.ts';
 import { knownImage } from '../../../../../../controller/pipeline/plan/platforms/compose/known-images.ts';
 import { words } from '../../../../../../controller/pipeline/plan/platforms/compose/words.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 
-type Files = Parameters<typeof memoryTree>[0];
+type Files = Parameters<typeof createMemoryTree>[0];
 const offered = { types: ['postgres', 'redis'], count: 4 };
 const merge = (files: Files, changes: Partial<PipelineInput> = {}): MergedInput =>
-  mergeManifest({ ...sampleInput(), repo: 'https://example.org/a/shop', offered, ...changes }, memoryTree(files));
+  mergeManifest({ ...sampleInput(), repo: 'https://example.org/a/shop', offered, ...changes }, createMemoryTree(files));
 const rules = ({ findings }: MergedInput): string[] => findings.map(({ rule, severity }) => `${severity} ${rule}`);
 const env = ({ settings }: MergedInput): Record<string, string> =>
   Object.fromEntries((settings?.run?.env ?? []).map(({ name, value }) => [name, value]));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { gemfileDeclaration } from '../../../../../../controller/pipeline/plan/platforms/gemfile.ts';
 import { locateApp } from '../../../../../../controller/pipeline/plan/repository.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import type { Files } from '../plan.cases.ts';
 
@@ -12,7 +12,7 @@ const rails = (gems: readonly string[]): Files => ({
   'config/application.rb': 'class Application < Rails::Application',
   'bin/rails': '',
 });
-const declared = (files: Files): ReturnType<typeof gemfileDeclaration> => gemfileDeclaration(memoryTree(files));
+const declared = (files: Files): ReturnType<typeof gemfileDeclaration> => gemfileDeclaration(createMemoryTree(files));
 const names = (files: Files): string[] => (declared(files)?.services ?? []).map(({ name, type }) => `${name}: ${type}`);
 
 test('PostgreSQL and Redis by gems, with the variables that the settings read', () => {
@@ -81,7 +81,7 @@ test('a Gemfile that starts nothing declares nothing, and a compose file is beli
   assert.equal(declared({ 'package.json': '{}' }), undefined);
   const compose = 'services:\n  web: {build: ., ports: ["3000:3000"]}\n  cache: {image: "redis:7"}\n';
   const settled = (files: Files): readonly string[] =>
-    (locateApp(sampleInput(), memoryTree(files)).settings?.services ?? []).map(({ name }) => name);
+    (locateApp(sampleInput(), createMemoryTree(files)).settings?.services ?? []).map(({ name }) => name);
   assert.deepEqual(settled({ ...rails(['pg']), 'compose.yaml': compose }), ['cache']);
   assert.deepEqual(settled(rails(['pg', 'redis'])), ['db', 'redis']);
 });

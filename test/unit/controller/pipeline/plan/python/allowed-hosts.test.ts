@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { allowedHosts } from '../../../../../../controller/pipeline/plan/python/allowed-hosts.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 
 const cases: readonly (readonly [string, string | undefined])[] = [
   ['ALLOWED_HOSTS = envsplit("ALLOWED_HOSTS", "localhost")', 'ALLOWED_HOSTS'],
@@ -18,9 +18,9 @@ const cases: readonly (readonly [string, string | undefined])[] = [
 test('only settings that read their host names from a variable get it', () => {
   for (const [line, name] of cases)
     assert.deepEqual(
-      allowedHosts(memoryTree({ 'config/settings/base.py': `DEBUG = False\n${line}\n` })),
+      allowedHosts(createMemoryTree({ 'config/settings/base.py': `DEBUG = False\n${line}\n` })),
       name === undefined ? {} : { [name]: '*' },
       line,
     );
-  assert.deepEqual(allowedHosts(memoryTree({ 'app.py': 'ALLOWED_HOSTS = env("ALLOWED_HOSTS")' })), {});
+  assert.deepEqual(allowedHosts(createMemoryTree({ 'app.py': 'ALLOWED_HOSTS = env("ALLOWED_HOSTS")' })), {});
 });

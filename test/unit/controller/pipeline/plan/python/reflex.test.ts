@@ -1,11 +1,11 @@
 // The image of a Reflex app: its pages are compiled in the build, and what runs has no Node.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { Rejected } from '../../../../../../controller/pipeline/outcome.ts';
+import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
 import { firstReflex } from '../../../../../../controller/pipeline/plan/python/start/reflex.ts';
 import type { PlanInput, Recipe } from '../../../../../../controller/pipeline/plan/recipe.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 
 const files = {
@@ -16,7 +16,7 @@ const files = {
     'import os\nimport reflex as rx\nif not os.getenv("VENDOR_API_KEY"):\n    raise Exception("key")\napp = rx.App()\n',
 };
 const plan = (changed: Record<string, string> = {}, input: Partial<PlanInput> = {}): Recipe =>
-  makePlan(memoryTree({ ...files, ...changed }), { ...sampleInput(), ...input });
+  makePlan(createMemoryTree({ ...files, ...changed }), { ...sampleInput(), ...input });
 
 function refusal(changed: Record<string, string>, input: Partial<PlanInput> = {}): Rejected['findings'][0] {
   try {
@@ -77,7 +77,7 @@ test('without the image of Node the refusal names it', () => {
 test('without a list of packages the refusal says what is missing', () => {
   const { 'requirements.txt': _, ...rest } = files;
   assert.throws(
-    () => makePlan(memoryTree(rest), sampleInput()),
+    () => makePlan(createMemoryTree(rest), sampleInput()),
     (error: unknown) => error instanceof Rejected && error.findings[0].rule === 'plan/no-packages',
   );
 });

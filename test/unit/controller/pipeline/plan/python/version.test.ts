@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { choosePython } from '../../../../../../controller/pipeline/plan/python/version.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 
 const matrix = (line: string): string => `jobs:\n  test:\n    strategy:\n      matrix:\n        ${line}\n`;
 const step = 'with:\n          python-version: ${{ matrix.python-version }}\n';
 
 const chosen = (files: Readonly<Record<string, string>>): unknown => {
-  const choice = choosePython(memoryTree(files));
+  const choice = choosePython(createMemoryTree(files));
   return 'version' in choice ? [choice.version, choice.because] : choice;
 };
 
@@ -23,7 +23,7 @@ test('a project that is tested with newer versions alone gets the lowest of them
     '.github/workflows/tests.yml tests with Python 3.13 and no older one.',
   ]);
   const image = 'python:3.12-slim';
-  const there = choosePython(memoryTree({ '.github/workflows/a.yaml': matrix('python: 3.12') }), {
+  const there = choosePython(createMemoryTree({ '.github/workflows/a.yaml': matrix('python: 3.12') }), {
     missingImages: [image],
   });
   assert.deepEqual('version' in there && [there.version, there.instead], ['3.13', undefined]);

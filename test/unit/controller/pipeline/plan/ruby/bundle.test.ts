@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { readBundle } from '../../../../../../controller/pipeline/plan/ruby/bundle.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 
 const gemfile = `source "https://rubygems.org"
 git_source(:github) { |repo| "https://github.com/#{repo}.git" }
@@ -28,7 +28,7 @@ gem "sqlite3", group: :development
 `;
 
 test('gems of development and test are none of the app, wherever that is said', () => {
-  const bundle = readBundle(memoryTree({ Gemfile: gemfile }));
+  const bundle = readBundle(createMemoryTree({ Gemfile: gemfile }));
   assert.deepEqual([...bundle.declared], ['rails', 'pg', 'rack', 'skylight', 'listen']);
   assert.equal(bundle.version('rails'), '7.1.2');
   assert.equal(bundle.version('pg'), '');
@@ -58,7 +58,7 @@ BUNDLED WITH
 
 test('a lock says versions, its Bundler, and for which platforms it is', () => {
   const bundle = readBundle(
-    memoryTree({ Gemfile: gemfile, 'Gemfile.lock': lock('  arm64-darwin-23\n').replaceAll('\n', '\r\n') }),
+    createMemoryTree({ Gemfile: gemfile, 'Gemfile.lock': lock('  arm64-darwin-23\n').replaceAll('\n', '\r\n') }),
   );
   assert.ok(bundle.isLocked && !bundle.isForLinux);
   assert.equal(bundle.bundler, '2.4.10');
@@ -73,5 +73,5 @@ test('a lock says versions, its Bundler, and for which platforms it is', () => {
     '  x86_64-linux-gnu\n',
     '  arm64-darwin-23\n  aarch64-linux\n',
   ])
-    assert.ok(readBundle(memoryTree({ 'Gemfile.lock': lock(platform) })).isForLinux, platform);
+    assert.ok(readBundle(createMemoryTree({ 'Gemfile.lock': lock(platform) })).isForLinux, platform);
 });

@@ -1,10 +1,10 @@
 // What is planned for Ruby, and what is refused.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { Rejected } from '../../../../../../controller/pipeline/outcome.ts';
+import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
 import { secretNames } from '../../../../../../controller/pipeline/plan/ruby/secrets.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import type { Changes, Files } from '../plan.cases.ts';
 
@@ -212,7 +212,7 @@ const cases: readonly Case[] = [
 
 for (const { name, files, framework, port, reason = /./, lines = [], without = [], warnings = [] } of cases) {
   test(`planned: ${name}`, () => {
-    const { plan, dockerfile = '', findings } = makePlan(memoryTree(files), sampleInput());
+    const { plan, dockerfile = '', findings } = makePlan(createMemoryTree(files), sampleInput());
     assert.equal(plan.strategy, 'ruby');
     assert.equal(plan.framework, framework);
     assert.match(plan.reason, reason);
@@ -259,7 +259,7 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
 for (const { name, files, changes, rule, message } of refusals) {
   test(`refused: ${name}`, () => {
     assert.throws(
-      () => makePlan(memoryTree(files), sampleInput(changes)),
+      () => makePlan(createMemoryTree(files), sampleInput(changes)),
       (error) =>
         error instanceof Rejected && error.findings[0].rule === rule && message.test(error.findings[0].message),
     );
@@ -268,13 +268,13 @@ for (const { name, files, changes, rule, message } of refusals) {
 
 test('a server of Node beside a Gemfile for tools is planned as Node', () => {
   const files = { Gemfile: 'gem "fastlane"\n', 'package.json': json({ scripts: { start: 'node a.js' } }), 'a.js': '' };
-  assert.equal(makePlan(memoryTree(files), sampleInput()).plan.strategy, 'node');
+  assert.equal(makePlan(createMemoryTree(files), sampleInput()).plan.strategy, 'node');
   const web = { ...files, Procfile: 'web: node a.js\n' };
-  assert.equal(makePlan(memoryTree(web), sampleInput()).plan.strategy, 'node');
+  assert.equal(makePlan(createMemoryTree(web), sampleInput()).plan.strategy, 'node');
 });
 
 test('secrets of sessions that the code reads are known', () => {
-  const tree = memoryTree({
+  const tree = createMemoryTree({
     'app.rb': "set :session_secret, ENV.fetch('MY_SESSION_SECRET')",
     'lib/x.rb': '"SESSION_SECRET"',
   });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { readBundle } from '../../../../../../controller/pipeline/plan/ruby/bundle.ts';
 import { before, chooseRuby } from '../../../../../../controller/pipeline/plan/ruby/version.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import type { Files } from '../plan.cases.ts';
 
 const lock = (...lines: readonly string[]): string => ['GEM', '  specs:', ...lines, ''].join('\n');
@@ -42,7 +42,7 @@ const cases: readonly (readonly [name: string, Files, version: string, warned?: 
 
 for (const [name, files, version, warned] of cases) {
   test(`Ruby by ${name}`, () => {
-    const tree = memoryTree(files);
+    const tree = createMemoryTree(files);
     const { image, findings } = chooseRuby(tree, readBundle(tree), {});
     assert.equal(image.version, version);
     assert.deepEqual(
@@ -53,7 +53,7 @@ for (const [name, files, version, warned] of cases) {
 }
 
 test('an image that is not on the installation is not chosen where there is another', () => {
-  const tree = memoryTree({ '.ruby-version': '3.3.4' });
+  const tree = createMemoryTree({ '.ruby-version': '3.3.4' });
   const { image } = chooseRuby(tree, readBundle(tree), { missingImages: ['ruby:3.3-slim-trixie'] });
   assert.equal(image.version, '3.1');
 });

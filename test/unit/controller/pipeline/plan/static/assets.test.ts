@@ -1,10 +1,10 @@
 // Pages that a browser can load as they stand, and pages that have to be built first.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { Rejected } from '../../../../../../controller/pipeline/outcome.ts';
+import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
 import { missingAsset } from '../../../../../../controller/pipeline/plan/static/assets.ts';
-import { memoryTree } from '../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import { json, type Files } from '../plan.cases.ts';
 
@@ -50,13 +50,13 @@ const cases: readonly (readonly [string, Files, string | undefined])[] = [
 
 for (const [name, files, missing] of cases) {
   test(`assets: ${name}`, () => {
-    assert.equal(missingAsset(memoryTree(files)), missing);
+    assert.equal(missingAsset(createMemoryTree(files)), missing);
   });
 }
 
 function outcome(files: Files, strategy: 'auto' | 'static' = 'auto'): string {
   try {
-    return makePlan(memoryTree(files), sampleInput({ strategy })).plan.strategy;
+    return makePlan(createMemoryTree(files), sampleInput({ strategy })).plan.strategy;
   } catch (error) {
     assert.ok(error instanceof Rejected);
     return error.findings[0].rule;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { findPackages } from '../../../../../../../controller/pipeline/plan/python/packages/find.ts';
-import { memoryTree } from '../../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../../controller/pipeline/tree.ts';
 import type { Files } from '../../plan.cases.ts';
 
 const conda = `name: x
@@ -19,8 +19,8 @@ dependencies:
     - git+https://git.example/x
 `;
 
-const installs = (files: Files): string => findPackages(memoryTree(files))?.install([]).join('\n') ?? '';
-const names = (files: Files): string[] => [...(findPackages(memoryTree(files))?.names ?? [])];
+const installs = (files: Files): string => findPackages(createMemoryTree(files))?.install([]).join('\n') ?? '';
+const names = (files: Files): string[] => [...(findPackages(createMemoryTree(files))?.names ?? [])];
 
 test('Pipfile.lock gives its exact versions, and Pipfile its own', () => {
   const lock = JSON.stringify({

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { findStart } from '../../../../../../../controller/pipeline/plan/python/start/find.ts';
-import { memoryTree } from '../../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../../controller/pipeline/tree.ts';
 import { fastapi, flask, type Files } from '../../plan.cases.ts';
 
 const launch = 'import gradio as gr\nwith gr.Blocks() as demo:\n  pass\n';
@@ -229,7 +229,7 @@ const cases: readonly {
 
 for (const { name, files, names = [], command, framework, port, needs, because = /./ } of cases) {
   test(`started: ${name}`, () => {
-    const start = findStart(memoryTree(files), new Set(names));
+    const start = findStart(createMemoryTree(files), new Set(names));
     assert.ok(start !== undefined);
     assert.match(start.command, command);
     assert.equal(start.framework, framework);
@@ -240,5 +240,8 @@ for (const { name, files, names = [], command, framework, port, needs, because =
 }
 
 test('files that only help start nothing', () => {
-  assert.equal(findStart(memoryTree({ 'util.py': 'x = 1\n', 'tests/test_a.py': script('x') }), new Set()), undefined);
+  assert.equal(
+    findStart(createMemoryTree({ 'util.py': 'x = 1\n', 'tests/test_a.py': script('x') }), new Set()),
+    undefined,
+  );
 });

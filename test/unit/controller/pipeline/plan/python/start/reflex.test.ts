@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { findStart } from '../../../../../../../controller/pipeline/plan/python/start/find.ts';
 import { firstReflex } from '../../../../../../../controller/pipeline/plan/python/start/reflex.ts';
-import { memoryTree } from '../../../../../../../controller/pipeline/tree.ts';
+import { createMemoryTree } from '../../../../../../../controller/pipeline/tree.ts';
 import { fastapi, type Files } from '../../plan.cases.ts';
 
 const config = 'import reflex as rx\n\nconfig = rx.Config(\n    app_name="chat",\n)\n';
 const start = (files: Files, ...names: string[]): ReturnType<typeof findStart> =>
-  findStart(memoryTree(files), new Set(names));
+  findStart(createMemoryTree(files), new Set(names));
 
 test('rxconfig.py names the app, whatever else its files look like', () => {
   const found = start({ 'rxconfig.py': config, 'chat/chat.py': 'import reflex as rx\n', 'main.py': fastapi }, 'reflex');

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import licenses from 'spdx-license-list/full.js';
 import { test } from 'vitest';
-import { kindOf } from '../../../../../../../controller/pipeline/review/rules/license/expression.ts';
+import { classifyLicense } from '../../../../../../../controller/pipeline/review/rules/license/expression.ts';
 import { judgeText } from '../../../../../../../controller/pipeline/review/rules/license/text.ts';
 import { mit } from '../../../../../../support/pipeline/sample.ts';
 import { customLicenses } from '../../../../../../support/pipeline/custom-licenses.ts';
@@ -17,7 +17,7 @@ const textOf = (id: string): string => licenses[id]?.licenseText ?? '';
 
 test('near relatives are kept apart', () => {
   for (const id of ['SSPL-1.0', 'AGPL-3.0-only', 'JSON', 'BUSL-1.1', 'Elastic-2.0', 'CC-BY-NC-4.0', 'CC-BY-4.0'])
-    assert.match(judge(textOf(id)), new RegExp(`^${kindOf(id, terms)} ${id.replace('-only', '')}`));
+    assert.match(judge(textOf(id)), new RegExp(`^${classifyLicense(id, terms)} ${id.replace('-only', '')}`));
   assert.equal(judge(textOf('SSPL-1.0').replaceAll('MongoDB, Inc.', 'Another, Inc.')), 'restricted SSPL-1.0');
   assert.equal(
     judge(`${textOf('GPL-3.0-only')}\nYou may not offer this program as a hosted service.\n`),

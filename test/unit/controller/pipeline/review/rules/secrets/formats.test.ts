@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { test } from 'vitest';
-import { isCheckedSecret } from '../../../../../../../controller/pipeline/review/rules/secrets/formats.ts';
-import { isSamplePath } from '../../../../../../../controller/pipeline/review/rules/secrets/paths.ts';
+import {
+  isCheckedSecret,
+  isSamplePath,
+} from '../../../../../../../controller/pipeline/review/rules/secrets/formats.ts';
 
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const alphanumeric = `${letters}0123456789`;

@@ -1,7 +1,7 @@
 // Which keys of Google are for servers: by the lines around them, since the keys look alike.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { isServerKey } from '../../../../../../../controller/pipeline/review/rules/secrets/google-keys.ts';
+import { isServerKey } from '../../../../../../../controller/pipeline/review/rules/secrets/formats.ts';
 
 test('a key is for servers where the lines around it say so, and for pages otherwise', () => {
   assert.ok(isServerKey('import os\nos.environ["GOOGLE_API_KEY"] = "AIza"\n', 2));

@@ -1,12 +1,12 @@
 // Which repository a submodule is, by what .gitmodules says of it.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { readDeclarations, submoduleRepository } from '../../../../../controller/pipeline/clone/gitmodules.ts';
+import { readDeclarations, resolveSubmodule } from '../../../../../controller/pipeline/clone/submodules.ts';
 
 const hosts = { allowed: ['github.com', 'git.test:8080'], insecure: ['git.test:8080'] };
 const parent = 'https://github.com/owner/name';
 const of = (url: string, from = parent): string => {
-  const found = submoduleRepository(
+  const found = resolveSubmodule(
     readDeclarations(`submodule.a.path\nlib\0submodule.a.url\n${url}\0`),
     'lib',
     from,
@@ -56,6 +56,6 @@ test('two addresses for one path are none, and names and broken entries are left
   const declared = readDeclarations(
     'submodule.../../x.path\nlib\0submodule.../../x.url\nhttps://github.com/a/b\0submodule.b.path\nlib\0submodule.b.url\nhttps://github.com/a/c\0core.hookspath\n/x\0broken',
   );
-  assert.equal(submoduleRepository(declared, 'lib', parent, hosts), '.gitmodules gives several addresses for it');
-  assert.equal(submoduleRepository(declared, 'other', parent, hosts), '.gitmodules gives no address for it');
+  assert.equal(resolveSubmodule(declared, 'lib', parent, hosts), '.gitmodules gives several addresses for it');
+  assert.equal(resolveSubmodule(declared, 'other', parent, hosts), '.gitmodules gives no address for it');
 });

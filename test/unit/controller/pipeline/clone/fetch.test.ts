@@ -1,8 +1,8 @@
 // A git that the kernel ends for its memory refuses the commit; any other failure may pass and is a fault.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { gitFailure } from '../../../../../controller/pipeline/clone/fetch.ts';
-import { Fault, Rejected } from '../../../../../controller/pipeline/outcome.ts';
+import { toGitFailure } from '../../../../../controller/pipeline/clone/fetch.ts';
+import { Fault, Rejected } from '../../../../../controller/pipeline/contract.ts';
 import type { GitResult } from '../../../../../lib/git/index.ts';
 
 const ended = (rest: Partial<GitResult>): GitResult => ({ code: 128, stdout: '', stderr: '', ...rest });
@@ -13,7 +13,7 @@ test('killed itself, killed in its helper, or refused memory: the source is too 
     ended({ stderr: 'error: index-pack died of signal 9\nfatal: could not finish' }),
     ended({ stderr: 'fatal: Out of memory, malloc failed (tried to allocate 1 bytes)' }),
   ]) {
-    const error = gitFailure('fetching', result);
+    const error = toGitFailure('fetching', result);
     assert.ok(error instanceof Rejected, error.message);
     assert.equal(error.findings[0].rule, 'source/too-large');
     assert.ok(error.findings[0].fix.length > 20);
@@ -27,7 +27,7 @@ test('whatever else git says is a fault, which is tried again', () => {
     ended({ stderr: 'remote: fatal: Out of memory, malloc failed' }),
     ended({ stderr: 'error: index-pack died of signal 13' }),
   ]) {
-    const error = gitFailure('the repository could not be fetched', result);
+    const error = toGitFailure('the repository could not be fetched', result);
     assert.ok(error instanceof Fault);
     assert.match(error.message, /^the repository could not be fetched: /);
   }

@@ -6,13 +6,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'vitest';
-import { hasPassed, withGate } from '../../../../controller/pipeline/gate.ts';
-import { pathsBelow, type WorkspacePaths } from '../../../../controller/pipeline/config.ts';
+import { hasPassed, runWithGate } from '../../../../controller/pipeline/handover.ts';
+import { toWorkspacePaths, type WorkspacePaths } from '../../../../controller/pipeline/config.ts';
 
 async function workspace(t: TestContext): Promise<WorkspacePaths> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-gate-'));
   t.onTestFinished(() => rm(root, { recursive: true, force: true }));
-  return pathsBelow(root, root);
+  return toWorkspacePaths(root, root);
 }
 
 test('the build that comes first waits, and goes on once the review has passed', async (t) => {
@@ -23,7 +23,7 @@ test('the build that comes first waits, and goes on once the review has passed',
     return passed;
   });
   const review = Promise.withResolvers<string>();
-  const reviewing = withGate(paths, 'review', () => review.promise);
+  const reviewing = runWithGate(paths, 'review', () => review.promise);
   await new Promise((resolve) => {
     setTimeout(resolve, 100);
   });
@@ -36,7 +36,7 @@ test('the build that comes first waits, and goes on once the review has passed',
 
 test('a review that passed long ago lets the build through', async (t) => {
   const paths = await workspace(t);
-  await withGate(paths, 'review', () => Promise.resolve());
+  await runWithGate(paths, 'review', () => Promise.resolve());
   assert.equal(await hasPassed(paths, 'review'), true);
 });
 
@@ -44,7 +44,7 @@ test('a review that refuses keeps the build from starting, whichever of the two 
   const paths = await workspace(t);
   const refused = Promise.withResolvers<never>();
   const refusal = assert.rejects(
-    withGate(paths, 'review', () => refused.promise),
+    runWithGate(paths, 'review', () => refused.promise),
     /no licence/,
   );
   refused.promise.catch(() => undefined);
@@ -57,8 +57,8 @@ test('a review that refuses keeps the build from starting, whichever of the two 
 
 test('a review that is killed keeps the build from starting', async (t) => {
   const paths = await workspace(t);
-  const gate = join(import.meta.dirname, '../../../../controller/pipeline/gate.ts');
-  const program = `import { withGate } from ${JSON.stringify(gate)}; await withGate(${JSON.stringify(paths)}, 'review', () => new Promise(() => { process.stdout.write('at work'); setInterval(() => undefined, 1000); }));`;
+  const gate = join(import.meta.dirname, '../../../../controller/pipeline/handover.ts');
+  const program = `import { runWithGate } from ${JSON.stringify(gate)}; await runWithGate(${JSON.stringify(paths)}, 'review', () => new Promise(() => { process.stdout.write('at work'); setInterval(() => undefined, 1000); }));`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -79,7 +79,7 @@ test('the wait can be called off', async (t) => {
 
 test('a clone that passed says nothing of the review', async (t) => {
   const paths = await workspace(t);
-  await withGate(paths, 'clone', () => Promise.resolve());
+  await runWithGate(paths, 'clone', () => Promise.resolve());
   assert.equal(await hasPassed(paths, 'clone'), true);
   const stop = new AbortController();
   const waiting = hasPassed(paths, 'review', stop.signal);

@@ -1,7 +1,7 @@
 // What the operator of an installation waives, and that a waiver of nothing is said.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { applyWaivers } from '../../../../../controller/pipeline/review/waivers.ts';
+import { applyWaivers } from '../../../../../controller/pipeline/review/review.ts';
 import { review, type Finding } from '../../../../../crds/hosted-app.ts';
 
 const finding = (rule: string, file?: string): Finding => ({

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { parse } from 'smol-toml';
 import { test } from 'vitest';
-import { configWithAllowlists } from '../../../../../../../controller/pipeline/review/rules/secrets/allowlists.ts';
+import { buildAllowlistConfig } from '../../../../../../../controller/pipeline/review/rules/secrets/gitleaks.ts';
 
 const found = new Set(['jwt']);
 const read = (text: string): unknown => {
-  const config = configWithAllowlists(text, found);
+  const config = buildAllowlistConfig(text, found);
   return config === undefined ? undefined : JSON.parse(JSON.stringify(parse(config)));
 };
 
@@ -52,6 +52,6 @@ test('nothing is taken where there is none, and no more than the bounds', () => 
   ])
     assert.equal(read(text), undefined, text);
   assert.equal(read(`[allowlist]\nregexes = ["${'a'.repeat(2_000)}"]`), undefined);
-  const many = configWithAllowlists(`[allowlist]\nregexes = [${'"a",'.repeat(5_000)}]`, found) ?? '';
+  const many = buildAllowlistConfig(`[allowlist]\nregexes = [${'"a",'.repeat(5_000)}]`, found) ?? '';
   assert.equal(many.match(/"a"/g)?.length, 200);
 });

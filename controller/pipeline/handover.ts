@@ -1,0 +1,149 @@
+// Passes work from stage to stage: notes as JSON files, and a gate that the next stage waits for in its own container.
+import { once } from 'node:events';
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { connect, createServer, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { z } from 'zod';
+import { plan } from '../../crds/hosted-app.ts';
+import type { WorkspacePaths } from './config.ts';
+import { Fault } from './contract.ts';
+
+const longestStart = 120_000;
+const pollMs = 20;
+
+/** A stage that another one waits for. */
+type Gate = 'clone' | 'review';
+
+const toSocketPath = (paths: WorkspacePaths, stage: Gate): string => join(paths.notes, `${stage}.sock`);
+const toPassedPath = (paths: WorkspacePaths, stage: Gate): string => join(paths.notes, `${stage}.passed`);
+
+/** Runs a stage while it holds the socket. Only a stage that returns is noted as passed, however it ends otherwise. */
+export async function runWithGate<Result>(
+  paths: WorkspacePaths,
+  stage: Gate,
+  run: () => Promise<Result>,
+): Promise<Result> {
+  await mkdir(paths.notes, { recursive: true });
+  await rm(toPassedPath(paths, stage), { force: true });
+  const release = await hold(toSocketPath(paths, stage));
+  try {
+    const result = await run();
+    await writeFile(toPassedPath(paths, stage), '');
+    return result;
+  } finally {
+    await release();
+  }
+}
+
+/** Waits for the end of a stage. True when it passed. @throws Fault when it does not begin */
+export async function hasPassed(paths: WorkspacePaths, stage: Gate, signal?: AbortSignal): Promise<boolean> {
+  const deadline = Date.now() + longestStart;
+  for (;;) {
+    signal?.throwIfAborted();
+    if (await exists(toPassedPath(paths, stage))) return true;
+    const found = await waitUntilReleased(toSocketPath(paths, stage), signal);
+    // It may have passed between the two looks.
+    if (found === 'released') return exists(toPassedPath(paths, stage));
+    if (Date.now() > deadline) throw new Fault(`the ${stage} did not begin within ${longestStart / 1000} s`);
+    await delay(pollMs, undefined, signal === undefined ? {} : { signal });
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function hold(path: string): Promise<() => Promise<void>> {
+  const held = new Set<Socket>();
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    held.add(socket);
+  });
+  // Takes its name once it listens: a socket that has its name and does not answer is one whose holder is gone.
+  const draft = `${path}.draft`;
+  await rm(draft, { force: true });
+  server.listen({ path: draft, readableAll: true, writableAll: true });
+  await once(server, 'listening');
+  await rename(draft, path);
+  return async () => {
+    const closed = once(server, 'close');
+    server.close();
+    for (const socket of held) socket.destroy();
+    await closed;
+  };
+}
+
+/**
+ * Waits as long as somebody holds the socket. `absent`: nobody has yet. A socket that refuses was left by a holder who
+ * is gone.
+ */
+async function waitUntilReleased(path: string, signal?: AbortSignal): Promise<'absent' | 'released'> {
+  const socket = connect(path);
+  const abort = (): void => {
+    socket.destroy();
+  };
+  signal?.addEventListener('abort', abort);
+  try {
+    return await new Promise((resolve) => {
+      socket.once('error', (error: NodeJS.ErrnoException) => {
+        resolve(error.code === 'ENOENT' ? 'absent' : 'released');
+      });
+      socket.once('close', () => {
+        resolve('released');
+      });
+      socket.resume();
+    });
+  } finally {
+    signal?.removeEventListener('abort', abort);
+    socket.destroy();
+  }
+}
+
+const submodule = z.object({
+  path: z.string(),
+  commit: z.string(),
+  problem: z.string().optional().describe('Why it was not fetched; absent: its files are in the tree.'),
+  passing: z.boolean().optional().describe('Another try may fetch it.'),
+});
+/** A place at which a commit points into another repository. */
+export type Submodule = z.infer<typeof submodule>;
+
+const cloneNotes = z.object({
+  commit: z.string(),
+  time: z.int().describe('Time of the commit, seconds since 1970.'),
+  submodules: z.array(submodule).describe('Where the commit points into other repositories.'),
+});
+
+const planNotes = z.object({
+  plan,
+  dockerfile: z.string().describe('Absolute path of the Dockerfile to build.'),
+  authored: z.boolean().describe("The Dockerfile is the author's own."),
+  context: z.string().describe('Absolute path of the build context.'),
+});
+export type PlanNotes = z.infer<typeof planNotes>;
+
+const noteFiles = { clone: 'clone.json', plan: 'plan.json' } as const;
+const noteSchemas = { clone: cloneNotes, plan: planNotes } as const;
+type NoteKind = keyof typeof noteFiles;
+
+export async function writeNotes<K extends NoteKind>(
+  folder: string,
+  kind: K,
+  value: z.infer<(typeof noteSchemas)[K]>,
+): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, noteFiles[kind]), `${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** @throws Error when the earlier stage left none. */
+export async function readNotes<K extends NoteKind>(
+  folder: string,
+  kind: K,
+): Promise<z.infer<(typeof noteSchemas)[K]>> {
+  const parsed: unknown = noteSchemas[kind].parse(JSON.parse(await readFile(join(folder, noteFiles[kind]), 'utf8')));
+  return parsed as z.infer<(typeof noteSchemas)[K]>;
+}
