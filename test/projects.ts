@@ -4,6 +4,8 @@ import { createVitest, type InlineConfig, type Reporter } from 'vitest/node';
 import { nothing, sum, TallyReporter, tallyOf, type Tally } from './tally.ts';
 
 export interface ProjectsRun {
+  /** Only the files that import, directly or not, what changed since the last commit. */
+  readonly onlyRelated?: boolean;
   readonly projects: readonly string[];
   /** Only the files whose path has one of these in it; without any, all. */
   readonly patterns: readonly string[];
@@ -20,6 +22,7 @@ const stopMs = 10_000;
 export async function runProjects({
   projects,
   patterns,
+  onlyRelated = false,
   limitMs,
   options = {},
   reporters = [],
@@ -28,10 +31,11 @@ export async function runProjects({
   const vitest = await createVitest({
     project: [...projects],
     watch: false,
+    ...(onlyRelated ? { changed: true } : {}),
     reporters: ['default', reporter, ...reporters],
     ...options,
   });
-  if ((await vitest.globTestSpecifications([...patterns])).length === 0) {
+  if ((await vitest.getRelevantTestSpecifications([...patterns])).length === 0) {
     await vitest.close();
     return nothing;
   }

@@ -14,6 +14,9 @@ export interface TestStage {
   readonly name: string;
   /** Of vitest.config.ts. */
   readonly projects: readonly string[];
+  /** Only the files whose path has one of these in it. */
+  readonly patterns?: readonly string[];
+  readonly onlyRelated?: boolean;
   readonly limitMs: number;
   readonly gate: boolean;
 }
@@ -32,7 +35,7 @@ function onChanged(name: string, command: readonly string[]): string[] {
   const files = 'git diff --name-only --diff-filter=d HEAD; git ls-files --others --exclude-standard';
   return ['sh', '-c', `(${files}) | grep -E '${name}' | xargs -r ${command.join(' ')}`];
 }
-/** What is said of a file alone is said of changed files; `npm test` looks at all. */
+/** `npm run check` takes what changed since the last commit; `npm test` takes everything. */
 const changedSources: ToolStage = {
   ...sources,
   commands: [
@@ -44,6 +47,16 @@ const changedSources: ToolStage = {
 
 const minutes = 60_000;
 const unit: TestStage = { kind: 'tests', name: 'unit', projects: ['unit'], limitMs: 15 * minutes, gate: true };
+const relatedUnit: TestStage = { ...unit, name: 'unit tests of what changed', onlyRelated: true };
+/** They read files of the tree, so no import says which change concerns them. */
+const treeUnit: TestStage = {
+  ...unit,
+  name: 'unit tests of the tree',
+  patterns: [
+    ...['docs/', 'charts/', 'crds/', 'requirements', 'sequence'],
+    ...['api/protocols/discovery/problem-types', 'api/pages/pages', 'controller/reconcile/reasons'],
+  ].map((path) => `test/unit/${path}`),
+};
 /** Real binaries on loopback: API server and etcd, registry, BuildKit, network namespaces. */
 const integration: TestStage = {
   kind: 'tests',
@@ -71,7 +84,7 @@ const last: TestStage = { kind: 'tests', name: 'teardown', projects: ['teardown'
 
 /** Those of one group run side by side. */
 const sets: Readonly<Record<string, readonly (readonly Stage[])[]>> = {
-  check: [[changedSources, unit]],
+  check: [[changedSources, relatedUnit], [treeUnit]],
   unit: [[unit]],
   integration: [[integration]],
   e2e: [[cluster], [e2e]],
