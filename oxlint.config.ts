@@ -1,4 +1,4 @@
-// Lint rules: strict, typed, no floating promises, small functions and small files.
+// Lint rules: strict, typed, no floating promises, limits on complexity and on the length of a file.
 import { defineConfig } from 'oxlint';
 import { boundaries } from './oxlint.boundaries.ts';
 import { errors, typed } from './oxlint.rules.ts';
@@ -14,8 +14,8 @@ export default defineConfig({
   ignorePatterns: ['node_modules', '.moorage', 'test/fixtures', 'manifests'],
   rules: {
     ...errors,
-    complexity: ['error', 10],
-    'max-lines': lines(300),
+    complexity: ['error', 12],
+    'max-lines': lines(500),
     'no-console': 'error',
     'typescript/ban-ts-comment': ['error', { minimumDescriptionLength: 10 }],
     'typescript/restrict-plus-operands': [
@@ -42,8 +42,6 @@ export default defineConfig({
         'typescript/restrict-plus-operands': 'off',
       },
     },
-    // Tests; and one definition each, of which everything else is derived: rather long than in pieces.
-    { files: ['test/**/*.ts', 'crds/hosted-app.ts', 'charts/values.ts'], rules: { 'max-lines': lines(500) } },
     // Tables of data.
     { files: ['test/**/*.cases.ts'], rules: { 'max-lines': 'off' } },
   ],

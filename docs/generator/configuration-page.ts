@@ -5,10 +5,9 @@ import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { environment as apps } from '../../api/apps/config.ts';
 import { aloneEnvironment as alone, environment as api } from '../../api/config.ts';
-import { environment as revenue } from '../../api/accounting/revenue/config.ts';
-import { environment as metering } from '../../api/accounting/metering/config.ts';
+import { environment as revenue } from '../../api/accounting/revenue/shares.ts';
+import { environment as metering, shipperEnvironment as shipper } from '../../api/accounting/metering/config.ts';
 import { environment as receipts } from '../../api/accounting/receipts/config.ts';
-import { environment as shipper } from '../../api/accounting/metering/shipper/config.ts';
 import { environment as database } from '../../api/billing/database/prepare.ts';
 import { environment as models } from '../../api/models/config.ts';
 import { environment as tools } from '../../api/tools/config.ts';
@@ -68,9 +67,8 @@ export const configuration: Page = {
     'activator/config.ts',
     'api/config.ts',
     'api/accounting/metering/config.ts',
-    'api/accounting/metering/shipper/config.ts',
     'api/accounting/receipts/config.ts',
-    'api/accounting/revenue/config.ts',
+    'api/accounting/revenue/shares.ts',
     'api/models/config.ts',
     'api/billing/database/prepare.ts',
     'api/tools/config.ts',

@@ -11,7 +11,7 @@ import { createApi } from '../../api/create-api.ts';
 import { explainedProblems } from '../../api/protocols/index.ts';
 import type { Endpoint } from '../../api/http/index.ts';
 import { readModelSettings } from '../../api/models/config.ts';
-import { shipperMetrics } from '../../api/accounting/metering/shipper/metrics.ts';
+import { createShipperMetrics } from '../../api/accounting/metering/shipper/ship.ts';
 import { modelMetrics } from '../../api/models/metrics.ts';
 import { submitEndpoints } from '../../api/apps/submit/endpoints.ts';
 import { submitMetrics } from '../../api/apps/submit/metrics.ts';
@@ -100,7 +100,7 @@ function assemble(): Product {
 
 function shipperRegistry(): Registry {
   const registry = new Registry();
-  shipperMetrics(registry);
+  createShipperMetrics(registry);
   return registry;
 }
 

@@ -1,6 +1,6 @@
 // What the benchmark of the catalog loads into its database: uses of apps, and runs of benchmarks.
 import { z } from 'zod';
-import { rollUp } from '../../api/accounting/metering/store/statements.ts';
+import { rollUp } from '../../api/accounting/metering/usage-store.ts';
 import type { Database, Statement } from '../../api/billing/database/database.ts';
 
 const statement = (name: string, text: string): Statement<unknown> => ({

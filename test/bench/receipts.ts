@@ -5,8 +5,8 @@ import { callerAccount, platformAccount } from '../../api/billing/ledger/account
 import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
-import { advanceLog } from '../../api/accounting/receipts/log/log.ts';
-import { proofsOf } from '../../api/accounting/receipts/log/proofs.ts';
+import { advanceLog } from '../../api/accounting/receipts/ledger-log.ts';
+import { readProofs } from '../../api/accounting/receipts/receipts.ts';
 import { verifyRecord } from '../../api/accounting/receipts/verify/record.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { asSuperuser, startPostgres } from '../support/ledger/postgres.ts';
@@ -91,7 +91,9 @@ print(
   `a backlog of ${backlog}: ${(backlog / linkTime).toFixed(0)} links/s, ${((await one("select pg_total_relation_size('receipts.link')")) - size) / backlog} bytes a link with indexes`,
 );
 const id = String(await one('select max(id) from ledger.transaction'));
-print(`a proof in a day of ${backlog}: ${((await timed(async () => proofsOf(database, [id]))) * 1000).toFixed(1)} ms`);
+print(
+  `a proof in a day of ${backlog}: ${((await timed(async () => readProofs(database, [id]))) * 1000).toFixed(1)} ms`,
+);
 const links = await one('select count(*)::int from receipts.link');
 let findings = 0;
 const verifyTime = await timed(async () => {

@@ -1,4 +1,4 @@
-// Configuration of metering, read from the environment.
+// Reads the configuration of metering, in the API and in the shipper, from the environment.
 import { z } from 'zod';
 import { count, readConfig } from '../../../lib/config.ts';
 
@@ -29,4 +29,46 @@ export const environment = z.object({
 export function readMeteringSettings(variables: NodeJS.ProcessEnv = process.env): MeteringSettings {
   const read = readConfig(environment, variables);
   return { token: read.MOORAGE_METERING_TOKEN, graceMs: read.MOORAGE_METERING_GRACE_SECONDS * 1000 };
+}
+
+export interface ShipperConfig {
+  readonly log: string;
+  readonly receiver: string;
+  readonly tokenFile: string;
+  readonly limitBytes: number;
+  readonly port: number;
+}
+
+/** Every variable of the shipper. */
+export const shipperEnvironment = z.object({
+  MOORAGE_ACCESS_LOG: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .describe('File into which the gateway writes its access log as JSON. The shipper keeps its position beside it.'),
+  MOORAGE_RECEIVER_URL: z
+    .url({ protocol: /^https?$/, error: 'must be a URL such as http://moorage-api-internal:9090/v1/logs' })
+    .describe('Where access logs are received.'),
+  MOORAGE_METERING_TOKEN_FILE: z
+    .string()
+    .describe(
+      'File with the metering token. It is read again at each batch, and waited for where it is not there yet.',
+    ),
+  MOORAGE_ACCESS_LOG_LIMIT_MIB: count
+    .default(512)
+    .describe(
+      'Mebibytes of records that may wait while they cannot be sent. Beyond that the oldest are dropped, and reported as lost.',
+    ),
+  MOORAGE_SHIPPER_PORT: count.max(65_535).default(9091).describe('Port of /healthz, /readyz and /metrics.'),
+});
+
+/** Reads the configuration. @throws Error that names every variable that is wrong. */
+export function readShipperConfig(variables: NodeJS.ProcessEnv = process.env): ShipperConfig {
+  const read = readConfig(shipperEnvironment, variables);
+  return {
+    log: read.MOORAGE_ACCESS_LOG,
+    receiver: read.MOORAGE_RECEIVER_URL,
+    tokenFile: read.MOORAGE_METERING_TOKEN_FILE,
+    limitBytes: read.MOORAGE_ACCESS_LOG_LIMIT_MIB * 1_048_576,
+    port: read.MOORAGE_SHIPPER_PORT,
+  };
 }

@@ -3,13 +3,10 @@ import { z } from 'zod';
 import { isUnguessable, type LedgerHandle, ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import { defineEndpoint, type Endpoint, invalid } from '../../http/index.ts';
 import { modelProblems, type PayerFor } from '../../models/index.ts';
-import { dayText, provenLine } from './format/documents.ts';
-import { chargedIn, postedTo } from './format/leaf.ts';
+import { dayText, provenLine, sumCharged, sumPostedTo } from './format/documents.ts';
 import { signature } from './format/signature.ts';
-import type { LinkedTransaction } from './log/proofs.ts';
-import { chargesOf, range } from './log/statements.ts';
-import { receiptsUnconfigured } from './problems.ts';
-import type { Receipts } from './receipts.ts';
+import { type LinkedTransaction, type Receipts, receiptsUnconfigured } from './receipts.ts';
+import { chargesByCaller, range } from './ledger-log-queries.ts';
 
 export interface ChargesOptions {
   readonly receipts: Receipts;
@@ -57,7 +54,7 @@ const charges = z.object({
   signature,
 });
 
-type ChargeRow = z.output<typeof chargesOf.row>;
+type ChargeRow = z.output<typeof chargesByCaller.row>;
 
 const query = z.strictObject({
   day: dayText.describe('UTC day, like 2026-11-23.'),
@@ -72,7 +69,7 @@ const query = z.strictObject({
   after: z.string().max(120).optional().describe('Where to go on: part of `next` of the page before.'),
 });
 
-export function chargesEndpoint({ receipts, ledger, payerFor, baseUrl }: ChargesOptions): Endpoint {
+export function createChargesEndpoint({ receipts, ledger, payerFor, baseUrl }: ChargesOptions): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -95,15 +92,15 @@ export function chargesEndpoint({ receipts, ledger, payerFor, baseUrl }: Charges
       // Read first: a day that is sealed meanwhile has proofs below.
       const [sealed] = await database.query(range, []);
       const [afterTime, afterId] = after === undefined ? ['-infinity', ''] : readCursor(after);
-      const rows = await database.query(chargesOf, [owner, day, afterTime, afterId, limit + 1, request ?? null]);
+      const rows = await database.query(chargesByCaller, [owner, day, afterTime, afterId, limit + 1, request ?? null]);
       const page = rows.slice(0, limit);
       const transactions = page.flatMap(({ transaction }) => (transaction === null ? [] : [transaction]));
-      const proofs = await receipts.proofsOf(transactions);
+      const proofs = await receipts.readProofs(transactions);
       const last = rows.length > limit ? page.at(-1) : undefined;
       const isSealed = sealed?.last != null && day <= sealed.last;
       const lines = page.map((row) => {
         const linked = row.transaction === null ? undefined : proofs.get(row.transaction);
-        return isSealed ? toProvenLine(row, linked) : lineOf(row, linked);
+        return isSealed ? toProvenLine(row, linked) : toLine(row, linked);
       });
       return receipts.sign({
         type: lines.some(({ leaf }) => leaf !== null && leaf.call === undefined)
@@ -141,20 +138,20 @@ function assertRequest(request: string | undefined): void {
 /** Of a sealed day nothing is claimed that cannot be proven: what was settled later waits for its own day to be sealed. */
 function toProvenLine(row: ChargeRow, linked: LinkedTransaction | undefined): z.output<typeof charge> {
   return linked?.proof === undefined
-    ? lineOf({ ...row, cost: null, source: 'pending' }, undefined)
-    : lineOf(row, linked);
+    ? toLine({ ...row, cost: null, source: 'pending' }, undefined)
+    : toLine(row, linked);
 }
 
-function lineOf(row: ChargeRow, linked: LinkedTransaction | undefined): z.output<typeof charge> {
+function toLine(row: ChargeRow, linked: LinkedTransaction | undefined): z.output<typeof charge> {
   const { kind, tool, app, model } = row;
   const call = { hold: row.id, at: row.at, kind, tool, app, model, cost_source: row.source };
   if (linked === undefined)
     return { ...call, cost_usd: row.cost, charged_usd: null, account: null, amount: null, leaf: null, proof: null };
   const { leaf, proof = null } = linked;
-  const amount = postedTo(leaf, row.account) ?? null;
+  const amount = sumPostedTo(leaf, row.account) ?? null;
   // As it was linked, whatever the use says by now.
   const { caller: _caller, ...recorded } = leaf.call ?? { ...call, caller: null };
-  return { ...recorded, cost_usd: amount, charged_usd: chargedIn(leaf), account: row.account, amount, leaf, proof };
+  return { ...recorded, cost_usd: amount, charged_usd: sumCharged(leaf), account: row.account, amount, leaf, proof };
 }
 
 const cursorTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;

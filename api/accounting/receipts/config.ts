@@ -2,7 +2,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { readConfig } from '../../../lib/config.ts';
-import { type KeySet, publicKeyOf } from './format/keys.ts';
+import { type KeySet, toPublicKey } from './format/signature.ts';
 
 export interface ReceiptSettings {
   /** Signs; without it, nothing is signed. */
@@ -67,7 +67,7 @@ export const environment = z.object({
 export function readReceiptSettings(variables: NodeJS.ProcessEnv = process.env): ReceiptSettings {
   const read = readConfig(environment, variables);
   const key = read.MOORAGE_RECEIPT_KEY;
-  const all = [...(key === undefined ? [] : [key]), ...(read.MOORAGE_RECEIPT_PUBLIC_KEYS ?? [])].map(publicKeyOf);
+  const all = [...(key === undefined ? [] : [key]), ...(read.MOORAGE_RECEIPT_PUBLIC_KEYS ?? [])].map(toPublicKey);
   const byName = new Map(all.map((one) => [one.kid, one]));
   return { key, keys: { keys: [...byName.values()] } };
 }

@@ -4,10 +4,9 @@ import { Problem } from '../../../lib/problem.ts';
 import { type LedgerHandle, ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { checkpoint, dayText, ledgerDay } from './format/documents.ts';
-import { keySet } from './format/keys.ts';
-import * as statements from './log/statements.ts';
-import { noCheckpoint, receiptsUnconfigured, unknownDay } from './problems.ts';
-import type { Receipts } from './receipts.ts';
+import { keySet } from './format/signature.ts';
+import * as statements from './ledger-log-queries.ts';
+import { noCheckpoint, type Receipts, receiptsUnconfigured, unknownDay } from './receipts.ts';
 
 export interface EndpointsOptions {
   readonly receipts: Receipts;
@@ -20,11 +19,16 @@ const tag = 'ledger';
 const unavailable = [receiptsUnconfigured, ledgerUnavailable, ledgerUnconfigured];
 const dayField = dayText.describe('UTC day, like 2026-11-23.');
 
-export function recordEndpoints(options: EndpointsOptions): Endpoint[] {
-  return [daysEndpoint(options), dayEndpoint(options), checkpointEndpoint(options), keysEndpoint(options)];
+export function createRecordEndpoints(options: EndpointsOptions): Endpoint[] {
+  return [
+    createDaysEndpoint(options),
+    createDayEndpoint(options),
+    createCheckpointEndpoint(options),
+    createKeysEndpoint(options),
+  ];
 }
 
-function daysEndpoint({ receipts, ledger, baseUrl }: EndpointsOptions): Endpoint {
+function createDaysEndpoint({ receipts, ledger, baseUrl }: EndpointsOptions): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -63,7 +67,7 @@ function daysEndpoint({ receipts, ledger, baseUrl }: EndpointsOptions): Endpoint
   });
 }
 
-function dayEndpoint({ receipts, ledger }: EndpointsOptions): Endpoint {
+function createDayEndpoint({ receipts, ledger }: EndpointsOptions): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -88,7 +92,7 @@ function dayEndpoint({ receipts, ledger }: EndpointsOptions): Endpoint {
   });
 }
 
-function checkpointEndpoint({ receipts, ledger }: EndpointsOptions): Endpoint {
+function createCheckpointEndpoint({ receipts, ledger }: EndpointsOptions): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -110,7 +114,7 @@ function checkpointEndpoint({ receipts, ledger }: EndpointsOptions): Endpoint {
   });
 }
 
-function keysEndpoint({ receipts }: EndpointsOptions): Endpoint {
+function createKeysEndpoint({ receipts }: EndpointsOptions): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',

@@ -1,11 +1,12 @@
-// What other rooms use to make documents that can be checked: signatures, and proofs of transactions.
-import { Problem } from '../../../lib/problem.ts';
-import type { LedgerHandle } from '../../billing/index.ts';
+// Signs documents for other rooms, and proves that transactions are in the sealed ledger.
+import { Problem, type ProblemType } from '../../../lib/problem.ts';
+import type { Database, LedgerHandle } from '../../billing/index.ts';
 import type { ReceiptSettings } from './config.ts';
+import type { Leaf, Proof } from './format/documents.ts';
+import { computePath, tileSize } from './format/hashes.ts';
 import type { Signed } from './format/signature.ts';
-import { type LinkedTransaction, proofsOf } from './log/proofs.ts';
-import { Signer } from './log/signer.ts';
-import { receiptsUnconfigured } from './problems.ts';
+import { hashes, linksByTransaction, tilesByDay } from './ledger-log-queries.ts';
+import { Signer } from './ledger-log.ts';
 
 export interface ReceiptsOptions {
   readonly settings: ReceiptSettings;
@@ -50,7 +51,72 @@ export class Receipts {
    * Transactions as they are in the record, by number; with a proof where their day is sealed. Those that are not linked
    * yet (some seconds) are missing. @throws Problem (ledger-unconfigured, ledger-unavailable)
    */
-  async proofsOf(transactions: readonly string[]): Promise<Map<string, LinkedTransaction>> {
-    return proofsOf(this.#options.ledger.get().database, transactions);
+  async readProofs(transactions: readonly string[]): Promise<Map<string, LinkedTransaction>> {
+    return readProofs(this.#options.ledger.get().database, transactions);
   }
 }
+
+/** A transaction as it was linked; without a proof while its day is not sealed. */
+export interface LinkedTransaction {
+  readonly leaf: Leaf;
+  readonly proof: Proof | undefined;
+}
+
+/** By number of the transaction; those that are not linked yet are missing. */
+export async function readProofs(
+  database: Pick<Database, 'query'>,
+  transactions: readonly string[],
+): Promise<Map<string, LinkedTransaction>> {
+  const links = await database.query(linksByTransaction, [[...new Set(transactions)]]);
+  const days = [...new Set(links.filter(({ sealed }) => sealed).map(({ day }) => day))];
+  const rows = days.length === 0 ? [] : await database.query(tilesByDay, [days]);
+  const tiles = new Map(rows.map((row) => [row.day, splitHashes(row.tiles)]));
+  const proofs = new Map<string, LinkedTransaction>();
+  const leaves = new Map<string, Buffer[]>();
+  for (const { leaf, day, position } of links) {
+    const dayTiles = tiles.get(day);
+    const tile = Math.floor(position / tileSize);
+    const key = `${day} ${tile}`;
+    let tileLeaves = leaves.get(key);
+    if (dayTiles !== undefined && tileLeaves === undefined) {
+      tileLeaves = (await database.query(hashes, [day, tile * tileSize, tileSize])).map(({ hash }) => hash);
+      leaves.set(key, tileLeaves);
+    }
+    const path =
+      dayTiles === undefined || tileLeaves === undefined
+        ? undefined
+        : [...computePath(position % tileSize, tileLeaves), ...computePath(tile, dayTiles)];
+    proofs.set(leaf.id, {
+      leaf,
+      proof: path === undefined ? undefined : { day, position, path: path.map((hash) => hash.toString('hex')) },
+    });
+  }
+  return proofs;
+}
+
+function splitHashes(bytes: Buffer): Buffer[] {
+  return Array.from({ length: bytes.length / 32 }, (_, index) => bytes.subarray(index * 32, index * 32 + 32));
+}
+
+export const receiptsUnconfigured: ProblemType = {
+  slug: 'receipts-unconfigured',
+  status: 503,
+  title: 'Receipts are not signed here',
+  description:
+    'Days of the ledger, charges and statements are signed with a key, and this installation has none. `detail` names the missing setting. Calls are made and charged all the same.',
+};
+
+export const unknownDay: ProblemType = {
+  slug: 'unknown-day',
+  status: 404,
+  title: 'No sealed day',
+  description:
+    'A UTC day of the ledger is sealed a few minutes after it ends, from the first day with a transaction on. `first` and `last` are the sealed days that there are; null while there is none.',
+};
+
+export const noCheckpoint: ProblemType = {
+  slug: 'no-checkpoint',
+  status: 404,
+  title: 'No checkpoint yet',
+  description: 'The first checkpoint is signed once the ledger has a transaction. Ask again later.',
+};

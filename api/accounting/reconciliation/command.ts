@@ -3,10 +3,10 @@
 import { readCommandLine, UsageError } from '../../../lib/command-line.ts';
 import { openLedgerDatabase } from '../../billing/index.ts';
 import { readCatalog, readModelSettings, RouterClient } from '../../models/index.ts';
-import { dayAt, dayOf } from './day.ts';
-import { reconcileDay } from './reconcile-day.ts';
-import { ReconciliationStore } from './store.ts';
-import { tableOf } from './table.ts';
+import { parseDay, formatDay } from './comparison.ts';
+import { reconcileDay } from './start-reconciliation.ts';
+import { ReconciliationStore } from './reconciliation-store.ts';
+import { formatReconciliation } from './table.ts';
 
 const usage = `usage: node api/accounting/reconciliation/command.ts [--day YYYY-MM-DD] [--explain TEXT] [--json]
 
@@ -26,7 +26,7 @@ const chosen = readCommandLine(
   ({ values: { day, explain, json } }) => {
     if (explain?.trim() === '' || (explain?.length ?? 0) > 500)
       throw new UsageError('--explain must be a text of 1 to 500 characters');
-    return { day: readDay(day ?? dayOf(now)), explain: explain?.trim(), json };
+    return { day: readDay(day ?? formatDay(now)), explain: explain?.trim(), json };
   },
 );
 const settings = readModelSettings();
@@ -54,16 +54,16 @@ try {
   if (chosen.explain !== undefined && explained === undefined)
     process.stderr.write('nothing of this day is unexplained, so there is nothing to explain\n');
   const kept = explained ?? written;
-  process.stdout.write(chosen.json ? `${JSON.stringify(kept, undefined, 2)}\n` : tableOf(kept));
+  process.stdout.write(chosen.json ? `${JSON.stringify(kept, undefined, 2)}\n` : formatReconciliation(kept));
   process.exitCode = kept.unexplained.events > 0 && kept.explanation === null ? 1 : 0;
 } finally {
   await client?.close();
   await database.close();
 }
 
-function readDay(text: string): ReturnType<typeof dayAt> {
+function readDay(text: string): ReturnType<typeof parseDay> {
   try {
-    return dayAt(text, now);
+    return parseDay(text, now);
   } catch (error) {
     if (error instanceof RangeError) throw new UsageError(`--day: ${error.message}`);
     throw error;

@@ -1,5 +1,13 @@
-// One comparison: lines with two sides, the differences between them by cause, and the check that these add up.
-import { formatMoney, type Money, negate, sumMoney, zero } from '../../billing/index.ts';
+// Builds a comparison: lines with two sides and the differences by cause, and checks that these add up.
+import {
+  type Database,
+  formatMoney,
+  type Money,
+  negate,
+  sumMoney,
+  type Transaction,
+  zero,
+} from '../../billing/index.ts';
 import {
   type ApartKind,
   type ComparisonName,
@@ -41,47 +49,56 @@ export interface Comparison {
 }
 
 /** The most that is listed of one comparison. */
-const listed = 100;
+const maxListed = 100;
 
-export const nothing: Sum = { events: 0, usd: zero };
+export const zeroSum: Sum = { events: 0, usd: zero };
 
 /** How many, of what has no cost. */
-export function counted(events: number): Sum {
+export function toCount(events: number): Sum {
   return { events, usd: zero };
 }
 
 /** Closes a comparison: what its differences do not account for is one more, so nothing can hide between them. */
-export function concluded({ name, lines, differences: found, apart = [], notKnown }: Comparison): ComparisonResult {
-  const rest = less(less(total(lines.map(({ left }) => left)), total(lines.map(({ right }) => right))), total(found));
+export function concludeComparison({
+  name,
+  lines,
+  differences: found,
+  apart = [],
+  notKnown,
+}: Comparison): ComparisonResult {
+  const rest = subtract(
+    subtract(addSums(lines.map(({ left }) => left)), addSums(lines.map(({ right }) => right))),
+    addSums(found),
+  );
   const differences: readonly Difference[] =
     rest.events === 0 && rest.usd === zero ? found : [...found, { kind: 'unaccounted', ...rest }];
   const unexplained = differences.filter((difference) => !isExplained(difference));
   const explained = differences.filter(isExplained);
   return {
     name,
-    outcome: outcomeOf(unexplained.length, explained.length, notKnown !== undefined),
+    outcome: decideOutcome(unexplained.length, explained.length, notKnown !== undefined),
     reason: notKnown ?? null,
     lines: lines.map(({ name: line, of, left, right }) => ({
       name: line,
       of: of ?? null,
-      left: written(left),
-      right: written(right),
+      left: formatSum(left),
+      right: formatSum(right),
     })),
-    differences: [...unexplained, ...explained].slice(0, listed).map((difference) => ({
+    differences: [...unexplained, ...explained].slice(0, maxListed).map((difference) => ({
       kind: difference.kind,
       explained: isExplained(difference),
       subject: difference.subject ?? null,
       detail: difference.detail ?? null,
-      ...written(difference),
+      ...formatSum(difference),
     })),
-    left_off: Math.max(0, differences.length - listed),
-    apart: apart.filter(({ events }) => events > 0).map(({ kind, ...sum }) => ({ kind, ...written(sum) })),
-    explained: written(sizeOf(explained)),
-    unexplained: written(sizeOf(unexplained)),
+    left_off: Math.max(0, differences.length - maxListed),
+    apart: apart.filter(({ events }) => events > 0).map(({ kind, ...sum }) => ({ kind, ...formatSum(sum) })),
+    explained: formatSum(computeSize(explained)),
+    unexplained: formatSum(computeSize(unexplained)),
   };
 }
 
-function outcomeOf(unexplained: number, explained: number, isNotKnown: boolean): ComparisonResult['outcome'] {
+function decideOutcome(unexplained: number, explained: number, isNotKnown: boolean): ComparisonResult['outcome'] {
   if (unexplained > 0) return 'different';
   if (isNotKnown) return 'not_known';
   return explained > 0 ? 'explained' : 'equal';
@@ -91,25 +108,25 @@ function isExplained({ kind }: Difference): boolean {
   return differenceKinds[kind] === 'explained';
 }
 
-export function total(sums: readonly Sum[]): Sum {
+export function addSums(sums: readonly Sum[]): Sum {
   return {
     events: sums.reduce((events, one) => events + one.events, 0),
     usd: sumMoney(sums.map(({ usd }) => usd)),
   };
 }
 
-export function less(left: Sum, right: Sum): Sum {
+export function subtract(left: Sum, right: Sum): Sum {
   return { events: left.events - right.events, usd: sumMoney([left.usd, negate(right.usd)]) };
 }
 
 /** The other way round: what only the right side has. */
-export function minus({ events, usd }: Sum): Sum {
+export function negateSum({ events, usd }: Sum): Sum {
   return { events: -events, usd: negate(usd) };
 }
 
 /** Absolute figures, so that two faults cannot cancel out. One that changes neither number nor money still counts as one. */
-function sizeOf(differences: readonly Difference[]): Sum {
-  return total(
+function computeSize(differences: readonly Difference[]): Sum {
+  return addSums(
     differences.map(({ events, usd }) => ({
       events: events === 0 && usd === zero ? 1 : Math.abs(events),
       usd: usd < zero ? negate(usd) : usd,
@@ -117,6 +134,43 @@ function sizeOf(differences: readonly Difference[]): Sum {
   );
 }
 
-function written({ events, usd }: Sum): { events: number; usd: string } {
+function formatSum({ events, usd }: Sum): { events: number; usd: string } {
   return { events, usd: formatMoney(usd) };
+}
+
+export interface Day {
+  /** Like 2026-11-23. */
+  readonly day: string;
+  /** Its beginning, and its end or now. */
+  readonly from: Date;
+  readonly to: Date;
+  readonly isComplete: boolean;
+}
+
+const dayMs = 86_400_000;
+
+/** A day as it is at a time. @throws RangeError for what is no day, or has not begun */
+export function parseDay(day: string, now: Date): Day {
+  const from = new Date(`${day}T00:00:00.000Z`);
+  if (!/^\d{4}-\d\d-\d\d$/.test(day) || Number.isNaN(from.getTime()) || !from.toISOString().startsWith(day))
+    throw new RangeError(`"${day}" is not a day: write it as 2026-11-23`);
+  if (from > now) throw new RangeError(`${day} has not begun yet (UTC)`);
+  const end = new Date(from.getTime() + dayMs);
+  return { day, from, to: end < now ? end : now, isComplete: end <= now };
+}
+
+/** The day (UTC) of a time. */
+export function formatDay(time: Date): string {
+  return time.toISOString().slice(0, 10);
+}
+
+/** A day of uses is read for longer than other statements may last. */
+export function runInSnapshot<T>(database: Database, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  return database.transaction(
+    async (transaction) => {
+      await transaction.script('set transaction isolation level repeatable read; set local statement_timeout = 0');
+      return work(transaction);
+    },
+    { lasting: true },
+  );
 }

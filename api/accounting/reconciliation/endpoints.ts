@@ -4,14 +4,14 @@ import { Problem } from '../../../lib/problem.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import { defineEndpoint, type Endpoint, notFound } from '../../http/index.ts';
 import { reconciliation, reconciliationList } from './result.ts';
-import type { ReconciliationStore } from './store.ts';
+import type { ReconciliationStore } from './reconciliation-store.ts';
 
 const freshSeconds = 60;
 const dayField = z.iso.date('must be a day (UTC), like 2026-11-23');
 const problems = [ledgerUnavailable, ledgerUnconfigured];
 
-export function reconciliationEndpoints(store: () => ReconciliationStore, baseUrl: string): Endpoint[] {
-  const urlOf = (day: string): string => `${baseUrl}/api/reconciliation/${day}`;
+export function createReconciliationEndpoints(store: () => ReconciliationStore, baseUrl: string): Endpoint[] {
+  const buildUrl = (day: string): string => `${baseUrl}/api/reconciliation/${day}`;
   return [
     defineEndpoint({
       method: 'GET',
@@ -34,7 +34,7 @@ export function reconciliationEndpoints(store: () => ReconciliationStore, baseUr
         const days = await store().list(before, limit);
         const last = days.length === limit ? days.at(-1)?.day : undefined;
         return {
-          days: days.map((day) => ({ ...day, url: urlOf(day.day) })),
+          days: days.map((day) => ({ ...day, url: buildUrl(day.day) })),
           next: last === undefined ? null : `${baseUrl}/api/reconciliation?before=${last}&limit=${limit}`,
         };
       },

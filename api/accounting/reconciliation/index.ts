@@ -7,5 +7,5 @@ export {
   type ReconciliationSummary,
   reconciliationList,
 } from './result.ts';
-export { startReconciliation } from './start.ts';
-export { apartTitles, causes, comparisonTitles, lineTitles } from './words.ts';
+export { startReconciliation } from './start-reconciliation.ts';
+export { apartTitles, causes, comparisonTitles, lineTitles } from './table.ts';

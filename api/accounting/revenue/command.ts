@@ -2,8 +2,8 @@
 // a pod of the API.
 import { readCommandLine, UsageError } from '../../../lib/command-line.ts';
 import { type Database, formatUsd, openLedgerDatabase, PriceList } from '../../billing/index.ts';
-import { lineFaults } from '../receipts/index.ts';
-import { readRevenueSettings } from './config.ts';
+import { findLineFaults } from '../receipts/index.ts';
+import { postAppDay, readRevenueSettings } from './shares.ts';
 import {
   type Adjustment,
   adjust,
@@ -11,11 +11,10 @@ import {
   listFrozen,
   listOwed,
   refund,
-  resolve,
+  answerDispute,
   unfreeze,
 } from './corrections.ts';
-import { recordedPrices } from './prices.ts';
-import { postDayOf } from './shares.ts';
+import { readRecordedPrices } from './prices.ts';
 
 const usage = `usage: node api/accounting/revenue/command.ts COMMAND
   owed                                                        what is owed to each author
@@ -47,7 +46,7 @@ const options = {
 } as const;
 type Values = Partial<Record<keyof typeof options, string>>;
 
-function need(values: Values, name: keyof typeof options): string {
+function requireValue(values: Values, name: keyof typeof options): string {
   const value = values[name];
   if (value === undefined || value === '') throw new UsageError(`--${name} is missing`);
   return value;
@@ -62,28 +61,29 @@ const commands: Readonly<Record<string, (database: Database, values: Values) => 
       : rows.map(({ author, amount }) => `${author}\t${formatUsd(amount)}`).join('\n');
   },
   payout: async (database, values) =>
-    posted(
+    describePosting(
       await adjust(database, {
         kind: 'payout',
-        author: need(values, 'author'),
-        amount: `-${need(values, 'amount')}`,
-        id: need(values, 'reference'),
-        reason: need(values, 'reference'),
+        author: requireValue(values, 'author'),
+        amount: `-${requireValue(values, 'amount')}`,
+        id: requireValue(values, 'reference'),
+        reason: requireValue(values, 'reference'),
       }),
     ),
-  refund: async (database, values) => posted(await refund(database, need(values, 'event'), need(values, 'reason'))),
+  refund: async (database, values) =>
+    describePosting(await refund(database, requireValue(values, 'event'), requireValue(values, 'reason'))),
   correct: async (database, values) => {
     const { month, event } = values;
     const adjustment: Adjustment = {
       kind: 'correction',
-      author: need(values, 'author'),
-      amount: need(values, 'amount'),
-      id: need(values, 'id'),
-      reason: need(values, 'reason'),
+      author: requireValue(values, 'author'),
+      amount: requireValue(values, 'amount'),
+      id: requireValue(values, 'id'),
+      reason: requireValue(values, 'reason'),
       month,
       event,
     };
-    return posted(await adjust(database, adjustment));
+    return describePosting(await adjust(database, adjustment));
   },
   disputes: async (database) => {
     const rows = await listDisputes(database);
@@ -97,17 +97,22 @@ const commands: Readonly<Record<string, (database: Database, values: Values) => 
           .join('\n');
   },
   resolve: async (database, values) =>
-    posted(
-      await resolve(database, {
-        dispute: need(values, 'dispute'),
-        answer: need(values, 'answer'),
+    describePosting(
+      await answerDispute(database, {
+        dispute: requireValue(values, 'dispute'),
+        answer: requireValue(values, 'answer'),
         amount: values.amount,
       }),
     ),
   post: async (database, values) => {
-    const prices = new PriceList(await recordedPrices(database));
+    const prices = new PriceList(await readRecordedPrices(database));
     const { promotionBudget: budget } = readRevenueSettings();
-    const lines = await postDayOf(database, { app: need(values, 'app'), day: need(values, 'day'), prices, budget });
+    const lines = await postAppDay(database, {
+      app: requireValue(values, 'app'),
+      day: requireValue(values, 'day'),
+      prices,
+      budget,
+    });
     return lines === 0 ? 'nothing was missing' : `posted ${lines} ${lines === 1 ? 'line' : 'lines'}`;
   },
   frozen: async (database) => {
@@ -119,7 +124,7 @@ const commands: Readonly<Record<string, (database: Database, values: Values) => 
           .join('\n');
   },
   unfreeze: async (database, values) => {
-    const [author, account] = [need(values, 'author'), need(values, 'account')];
+    const [author, account] = [requireValue(values, 'author'), requireValue(values, 'account')];
     await unfreeze(database, author, account);
     return `${author} is ${account}; its shares are posted within the hour`;
   },
@@ -127,7 +132,7 @@ const commands: Readonly<Record<string, (database: Database, values: Values) => 
     const faults = await database.transaction(
       async (transaction) => {
         await transaction.script('set local statement_timeout = 0');
-        return lineFaults(transaction);
+        return findLineFaults(transaction);
       },
       { lasting: true },
     );
@@ -136,7 +141,7 @@ const commands: Readonly<Record<string, (database: Database, values: Values) => 
   },
 };
 
-function posted(line: string | undefined): string {
+function describePosting(line: string | undefined): string {
   return line === undefined ? 'nothing was posted' : `posted line ${line}`;
 }
 

@@ -10,8 +10,8 @@ import {
   type Transaction,
   zero,
 } from '../../billing/index.ts';
-import { firstDay, monthField, monthOf } from './statement/month.ts';
-import * as statements from './store/statements.ts';
+import { getFirstDay, monthField, formatMonth } from './statement.ts';
+import * as statements from './revenue-queries.ts';
 
 /** A correction or payout that cannot be posted; the message says why. */
 export class CorrectionError extends Error {
@@ -39,18 +39,18 @@ export async function adjust(
   { kind, author, amount, id, reason, month, event }: Adjustment,
   now: Date | null = null,
 ): Promise<string | undefined> {
-  const value = signed(amount);
-  checkMonth(month);
+  const value = parseSignedMoney(amount);
+  assertMonth(month);
   return database.transaction(async (transaction) => {
     // Two payouts at once must not pay the same money.
     await transaction.query(statements.lockPosting, []);
-    if (kind === 'payout') await refuseMore(transaction, author, id, negate(value));
+    if (kind === 'payout') await assertOwed(transaction, author, id, negate(value));
     const [clock] = await transaction.query(statements.readClock, [now]);
     const [row] = await transaction.query(statements.adjust, [
-      keyOf(kind, author, id),
+      toLineKey(kind, author, id),
       kind,
       author,
-      firstDay(month ?? monthOf(clock?.now ?? new Date())),
+      getFirstDay(month ?? formatMonth(clock?.now ?? new Date())),
       formatMoney(value),
       event ?? null,
       reason,
@@ -60,26 +60,26 @@ export async function adjust(
   });
 }
 
-function checkMonth(month: string | undefined): void {
+function assertMonth(month: string | undefined): void {
   if (month !== undefined && !monthField.safeParse(month).success)
     throw new CorrectionError(`${month} is not a month like 2026-11`);
 }
 
 /** Of a payout that is new. @throws CorrectionError */
-async function refuseMore(transaction: Transaction, author: string, id: string, amount: Money): Promise<void> {
-  const [held] = await transaction.query(statements.frozen, [author]);
+async function assertOwed(transaction: Transaction, author: string, id: string, amount: Money): Promise<void> {
+  const [held] = await transaction.query(statements.frozenAuthors, [author]);
   if (held !== undefined)
     throw new CorrectionError(
       `${author} is frozen: it was ${held.account} and is ${held.found} now. Decide with \`unfreeze\` whose it is`,
     );
-  const [known] = await transaction.query(statements.lineByKey, [keyOf('payout', author, id)]);
-  const [row] = await transaction.query(statements.owed, [author]);
+  const [known] = await transaction.query(statements.lineByKey, [toLineKey('payout', author, id)]);
+  const [row] = await transaction.query(statements.owedAmount, [author]);
   const owed = row?.amount ?? zero;
   if (known === undefined && amount > owed)
     throw new CorrectionError(`${author} is owed ${formatUsd(owed)}, less than ${formatUsd(amount)}`);
 }
 
-function keyOf(kind: Adjustment['kind'], author: string, id: string): string {
+function toLineKey(kind: Adjustment['kind'], author: string, id: string): string {
   return `${kind}:${author}:${id}`;
 }
 
@@ -103,13 +103,13 @@ export async function refund(
 }
 
 /** Answers a dispute. @returns the line, where an amount is given. @throws MoneyError, CorrectionError */
-export async function resolve(
+export async function answerDispute(
   database: Database,
   { dispute, answer, amount }: { dispute: string; answer: string; amount?: string | undefined },
   now: Date | null = null,
 ): Promise<string | undefined> {
-  if (amount !== undefined) signed(amount);
-  const [row] = await database.query(statements.disputeOf, [dispute]);
+  if (amount !== undefined) parseSignedMoney(amount);
+  const [row] = await database.query(statements.disputeById, [dispute]);
   if (row === undefined) throw new CorrectionError(`there is no dispute ${dispute}`);
   const { author, month } = row;
   // The line first: killed in between, the same command posts nothing twice and goes on.
@@ -130,7 +130,7 @@ export async function resolve(
 export async function listFrozen(
   database: Database,
 ): Promise<{ author: string; account: string; found: string; frozen_at: Date }[]> {
-  return database.query(statements.frozen, [null]);
+  return database.query(statements.frozenAuthors, [null]);
 }
 
 /** Decides which account an author is. @throws CorrectionError where they are not frozen, or are neither */
@@ -150,7 +150,7 @@ export async function listDisputes(
 }
 
 /** Reads an amount with or without a minus sign. @throws MoneyError */
-function signed(text: string): Money {
+function parseSignedMoney(text: string): Money {
   const value = text.startsWith('-') ? negate(parseMoney(text.slice(1))) : parseMoney(text);
   if (value === 0n) throw new MoneyError('the amount is 0');
   return value;

@@ -1,6 +1,15 @@
-// Posts the share that authors accrue: a line a day for the uses of each app, and one more for those that came late.
-import { type Database, formatMoney, type Money, type PriceList, type PriceVersion } from '../../billing/index.ts';
+// Posts what authors accrue: one line per app and day, and another for uses that arrived late. Reads the settings of revenue.
+import { z } from 'zod';
+import { count, readConfig } from '../../../lib/config.ts';
 import type { Authorship } from '../../apps/index.ts';
+import {
+  type Database,
+  formatMoney,
+  type Money,
+  moneyField,
+  type PriceList,
+  type PriceVersion,
+} from '../../billing/index.ts';
 import {
   daysToPost,
   frozenHost,
@@ -10,7 +19,7 @@ import {
   noteHosted,
   postDay,
   readClock,
-} from './store/statements.ts';
+} from './revenue-queries.ts';
 
 /** Notes whose the apps are. @returns how many changed */
 export async function noteAuthors(
@@ -62,13 +71,13 @@ export async function postShares(database: Database, rules: AccrualRules, now: D
     { lasting: true },
   );
   let lines = 0;
-  for (const { app, day } of days) lines += await postDayOf(database, { app, day, ...rules, now });
+  for (const { app, day } of days) lines += await postAppDay(database, { app, day, ...rules, now });
   await database.query(markPosted, [clock?.now ?? null, now]);
   return lines;
 }
 
 /** Posts what is missing of one day of an app; also of today, as far as it is over. @returns how many lines */
-export async function postDayOf(
+export async function postAppDay(
   database: Database,
   { app, day, prices, budget, now = null }: AccrualRules & { app: string; day: string; now?: Date | null },
 ): Promise<number> {
@@ -79,7 +88,7 @@ export async function postDayOf(
       await transaction.query(lockPosting, []);
       const [held] = await transaction.query(frozenHost, [app, day]);
       if (held !== undefined) return 0;
-      const version = versionOn(prices, day);
+      const version = findVersion(prices, day);
       const [row] = await transaction.query(postDay, [
         ...[app, day, version.version, ...toCountingTerms(version)],
         ...[version.usesPerApp, formatMoney(budget), now],
@@ -91,7 +100,7 @@ export async function postDayOf(
 }
 
 /** A version is in effect for whole days. */
-export function versionOn(prices: PriceList, day: string): PriceVersion {
+export function findVersion(prices: PriceList, day: string): PriceVersion {
   return prices.at(new Date(`${day}T00:00:00Z`));
 }
 
@@ -99,4 +108,30 @@ export function versionOn(prices: PriceList, day: string): PriceVersion {
 export function toCountingTerms(version: PriceVersion): [string, number, number, boolean, boolean] {
   const { use, usesPerVisitor, usesPerNetwork, accrues } = version;
   return [formatMoney(use), usesPerVisitor, usesPerNetwork, accrues.includes('use'), accrues.includes('call')];
+}
+
+export interface RevenueSettings {
+  /** Days after the end of a month in which its statement can be disputed. */
+  readonly disputeDays: number;
+  /** What all authors together may accrue for the visits of a day, which the platform pays. */
+  readonly promotionBudget: Money;
+}
+
+/** Every variable of statements. */
+export const environment = z.object({
+  MOORAGE_DISPUTE_DAYS: count
+    .max(180)
+    .default(14)
+    .describe('Days after the end of a month in which its author can dispute a statement; then it is final.'),
+  MOORAGE_PROMOTION_BUDGET: moneyField
+    .prefault('0')
+    .describe(
+      'What all authors together may accrue for the uses of visitors in a day (UTC), USD. Visitors pay nothing, so the platform does. With 0, visits accrue nothing.',
+    ),
+});
+
+/** Reads the settings. @throws Error that names every variable that is wrong. */
+export function readRevenueSettings(variables: NodeJS.ProcessEnv = process.env): RevenueSettings {
+  const read = readConfig(environment, variables);
+  return { disputeDays: read.MOORAGE_DISPUTE_DAYS, promotionBudget: read.MOORAGE_PROMOTION_BUDGET };
 }

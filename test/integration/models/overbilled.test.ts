@@ -12,8 +12,8 @@ import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, moneyToNumber } from '../../../api/billing/ledger/money.ts';
 import { overrunMetrics } from '../../../api/billing/metrics.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
-import { reconcileDay } from '../../../api/accounting/reconciliation/reconcile-day.ts';
-import { dayAt, dayOf } from '../../../api/accounting/reconciliation/day.ts';
+import { reconcileDay } from '../../../api/accounting/reconciliation/start-reconciliation.ts';
+import { parseDay, formatDay } from '../../../api/accounting/reconciliation/comparison.ts';
 import { endApis, post, startApi, type ApiProcess } from '../../support/models/lab.ts';
 import { listen } from '../../support/free-port.ts';
 import { asMigrator, sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
@@ -165,7 +165,7 @@ for (const [replicas, path] of [
         prices: readCatalog(),
         now,
       },
-      dayAt(dayOf(now), now),
+      parseDay(formatDay(now), now),
     );
     const shown = comparisons.find(({ name }) => name === 'ledger');
     assert.equal(shown?.outcome, 'different');

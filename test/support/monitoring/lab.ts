@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { contentTypes, writeRequest } from '../../../api/accounting/metering/otlp/messages.ts';
+import { contentTypes, writeRequest } from '../../../api/accounting/metering/otlp.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { environmentOf, render, required } from '../chart.ts';
 import { freePort } from '../free-port.ts';

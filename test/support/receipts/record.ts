@@ -2,15 +2,14 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { z } from 'zod';
 import type { Database } from '../../../api/billing/index.ts';
-import { publicKeyOf } from '../../../api/accounting/receipts/format/keys.ts';
-import { advanceLog, type LogOptions, type LogStep } from '../../../api/accounting/receipts/log/log.ts';
-import { Signer } from '../../../api/accounting/receipts/log/signer.ts';
+import { toPublicKey } from '../../../api/accounting/receipts/format/signature.ts';
+import { advanceLog, type LogOptions, type LogStep, Signer } from '../../../api/accounting/receipts/ledger-log.ts';
 
 export const issuer = 'https://moorage.localhost';
 export const { privateKey } = generateKeyPairSync('ed25519');
 /** As an environment variable has it. */
 export const receiptKey = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
-export const keys = { keys: [publicKeyOf(privateKey)] };
+export const keys = { keys: [toPublicKey(privateKey)] };
 export const signer = new Signer(issuer, privateKey, keys);
 
 const post = {

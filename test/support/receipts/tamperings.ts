@@ -1,11 +1,15 @@
 // Ways to change a ledger and its signed record by hand, as somebody with all rights in the database and without the key.
 import { randomInt } from 'node:crypto';
 import type { Client } from 'pg';
-import { canonical } from '../../../api/accounting/receipts/format/canonical.ts';
-import { chainNext, chainStart } from '../../../api/accounting/receipts/format/chain.ts';
-import { leaf } from '../../../api/accounting/receipts/format/leaf.ts';
-import { hashLeaf, TreeBuilder } from '../../../api/accounting/receipts/format/merkle.ts';
-import { leafOf } from '../../../api/accounting/receipts/log/statements.ts';
+import {
+  extendChain,
+  hashLeafText,
+  startChain,
+  toCanonicalJson,
+  TreeBuilder,
+} from '../../../api/accounting/receipts/format/hashes.ts';
+import { leaf } from '../../../api/accounting/receipts/format/documents.ts';
+import { selectLeaf } from '../../../api/accounting/receipts/ledger-log-queries.ts';
 
 export interface Tampering {
   readonly name: string;
@@ -36,11 +40,11 @@ export async function rechain(client: Client, day: string): Promise<void> {
     'select transaction_id::text as id, leaf from receipts.link where day = $1 order by position',
     [day],
   );
-  let chain = chainStart(day);
+  let chain = startChain(day);
   const tree = new TreeBuilder();
   const links = rows.map((row) => {
-    const hash = hashLeaf(row.leaf);
-    chain = chainNext(chain, hash);
+    const hash = hashLeafText(row.leaf);
+    chain = extendChain(chain, hash);
     tree.add(hash);
     return [row.id, hash.toString('hex'), chain.toString('hex')] as const;
   });
@@ -57,8 +61,8 @@ export async function rechain(client: Client, day: string): Promise<void> {
 
 /** Makes the link of a transaction anew, as if it had always been what it is now. */
 async function relink(client: Client, id: string): Promise<void> {
-  const { rows } = await client.query<{ leaf: unknown }>(`select ${leafOf('$1')} as leaf`, [id]);
-  const text = canonical(leaf.parse(rows[0]?.leaf));
+  const { rows } = await client.query<{ leaf: unknown }>(`select ${selectLeaf('$1')} as leaf`, [id]);
+  const text = toCanonicalJson(leaf.parse(rows[0]?.leaf));
   const day = await one(client, 'update receipts.link set leaf = $2 where transaction_id = $1 returning day::text', [
     id,
     text,

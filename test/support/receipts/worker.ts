@@ -1,8 +1,7 @@
 // A process of its own that brings the record up to date in small steps until it is killed: node worker.ts DATABASE_URL NOW
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { readReceiptSettings } from '../../../api/accounting/receipts/config.ts';
-import { advanceLog } from '../../../api/accounting/receipts/log/log.ts';
-import { Signer } from '../../../api/accounting/receipts/log/signer.ts';
+import { advanceLog, Signer } from '../../../api/accounting/receipts/ledger-log.ts';
 
 const [url = '', now = ''] = process.argv.slice(2);
 const { key, keys } = readReceiptSettings();

@@ -4,13 +4,13 @@ import type { App } from '../../../api/apps/hosted-apps.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { readPriceList } from '../../../api/billing/prices/price-list.ts';
-import { noteAuthors, postDayOf } from '../../../api/accounting/revenue/shares.ts';
+import { noteAuthors, postAppDay } from '../../../api/accounting/revenue/shares.ts';
 
 /** `prices`: MOORAGE_PRICES of the sample. @returns how many lines */
 export async function postToday(database: Database, app: App, prices: string): Promise<number> {
   await noteAuthors(database, [authorshipOf(app)]);
   const day = new Date().toISOString().slice(0, 10);
-  return postDayOf(database, {
+  return postAppDay(database, {
     app: app.metadata.name,
     day,
     prices: readPriceList(prices, 0),

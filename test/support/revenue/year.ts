@@ -6,10 +6,10 @@ import { keyAccount, promotionAccount, revenueAccount } from '../../../api/billi
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { type PriceList, readPriceList } from '../../../api/billing/prices/price-list.ts';
-import { adjust, refund, resolve } from '../../../api/accounting/revenue/corrections.ts';
-import { noteAuthors, postShares, versionOn } from '../../../api/accounting/revenue/shares.ts';
-import { firstDay } from '../../../api/accounting/revenue/statement/month.ts';
-import { closeMonths, openDispute } from '../../../api/accounting/revenue/store/statements.ts';
+import { adjust, refund, answerDispute } from '../../../api/accounting/revenue/corrections.ts';
+import { noteAuthors, postShares, findVersion } from '../../../api/accounting/revenue/shares.ts';
+import { getFirstDay } from '../../../api/accounting/revenue/statement.ts';
+import { closeMonths, openDispute } from '../../../api/accounting/revenue/revenue-queries.ts';
 
 const nothing = z.unknown();
 const insertVisits = {
@@ -233,7 +233,7 @@ async function call(
 ): Promise<void> {
   const time = new Date(begin + Math.floor(chance() * dayMs));
   at(time);
-  const version = versionOn(prices, time.toISOString().slice(0, 10));
+  const version = findVersion(prices, time.toISOString().slice(0, 10));
   const [id, kind] = [randomUUID(), chance()];
   const caller = kind < 0.2 ? `submitter-of-${app}` : `reader-${Math.floor(chance() * 3)}`;
   const account =
@@ -267,7 +267,14 @@ async function refundOne(database: Database, now: Date): Promise<number> {
 async function dispute(database: Database, open: string[], now: Date, chance: () => number): Promise<number> {
   const author = authors[Math.floor(chance() * authors.length)] ?? '';
   const month = new Date(now.getTime() - Math.floor(chance() * 30) * dayMs).toISOString().slice(0, 7);
-  const [opened] = await database.query(openDispute, [randomUUID(), author, firstDay(month), null, 'too little', now]);
+  const [opened] = await database.query(openDispute, [
+    randomUUID(),
+    author,
+    getFirstDay(month),
+    null,
+    'too little',
+    now,
+  ]);
   if (opened === undefined) return 0;
   open.push(opened.id);
   return 1;
@@ -277,7 +284,7 @@ async function answer(database: Database, open: string[], now: Date, chance: () 
   const id = open.shift();
   if (id === undefined) return;
   const amount = ['0.01', '-0.005', undefined][Math.floor(chance() * 3)];
-  await resolve(database, { dispute: id, answer: 'looked at', ...(amount === undefined ? {} : { amount }) }, now);
+  await answerDispute(database, { dispute: id, answer: 'looked at', ...(amount === undefined ? {} : { amount }) }, now);
 }
 
 async function payOut(database: Database, now: Date, id: string): Promise<number> {

@@ -1,10 +1,14 @@
-// The log of the gateway as a file: read from a position, freed behind it, followed through a rotation.
+// Reads the access log: opens it at a position, parses whole lines, frees the disk behind them, and follows a rotation.
 import { execFile } from 'node:child_process';
-import { open, readdir, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { z } from 'zod';
+import { attributeNames, removeQuery } from '../gateway-record.ts';
+import type { Attributes } from '../otlp.ts';
 
-const run = promisify(execFile);
+const runCommand = promisify(execFile);
 const blockBytes = 4_096;
 
 /** An open file of the log. */
@@ -43,7 +47,7 @@ export class LogFile {
     const until = offset - (offset % blockBytes);
     if (until <= this.#freed) return;
     const file = `/proc/${process.pid}/fd/${this.#handle.fd}`;
-    await run('fallocate', ['--punch-hole', '--offset', '0', '--length', String(until), file]);
+    await runCommand('fallocate', ['--punch-hole', '--offset', '0', '--length', String(until), file]);
     this.#freed = until;
   }
 
@@ -63,16 +67,105 @@ export async function findLog(path: string, inode: string | null): Promise<LogFi
   const folder = dirname(path);
   const names = (await readdir(folder)).filter((name) => name.startsWith(basename(path)));
   for (const name of names) {
-    const found = await inodeOf(join(folder, name));
+    const found = await readInode(join(folder, name));
     if (found !== undefined && found === inode) return LogFile.open(join(folder, name));
   }
   return LogFile.open(path);
 }
 
 /** The inode of a path; undefined where there is nothing. */
-export async function inodeOf(path: string): Promise<string | undefined> {
+export async function readInode(path: string): Promise<string | undefined> {
   return stat(path).then(
     ({ ino }) => String(ino),
     () => undefined,
   );
+}
+
+const newline = 0x0a;
+const lineSchema = z.record(z.string(), z.unknown());
+
+export interface Chunk {
+  /** Records of the whole lines. */
+  readonly records: Attributes[];
+  /** Lines that are none. */
+  readonly unreadable: number;
+  /** Bytes of the whole lines. */
+  readonly bytes: number;
+}
+
+/** Reads the first whole lines, at most so many. */
+export function readLines(bytes: Buffer, limit: number): Chunk {
+  const records: Attributes[] = [];
+  let [from, unreadable] = [0, 0];
+  for (let lines = 0; lines < limit; lines += 1) {
+    const end = bytes.indexOf(newline, from);
+    if (end === -1) break;
+    const record = parseRecord(bytes.toString('utf8', from, end));
+    if (record === undefined) unreadable += 1;
+    else records.push(record);
+    from = end + 1;
+  }
+  return { records, unreadable, bytes: from };
+}
+
+/** Only what the receiver reads: addresses of backends, ports and ciphers stay here, and so does a query, which may hold keys. */
+function parseRecord(text: string): Attributes | undefined {
+  const attributes = parseLine(text);
+  if (attributes === undefined) return undefined;
+  return Object.fromEntries(
+    attributeNames.flatMap((name): [string, string | number][] => {
+      const value = attributes[name];
+      if (typeof value === 'string') return [[name, name === 'RequestPath' ? removeQuery(value) : value]];
+      return typeof value === 'number' ? [[name, value]] : [];
+    }),
+  );
+}
+
+function parseLine(text: string): z.output<typeof lineSchema> | undefined {
+  try {
+    return lineSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+const markSchema = z.object({ counter: z.string(), startNs: z.string(), endNs: z.string() });
+
+const positionSchema = z.object({
+  /** Names this log for good, so that its records have the same ids whichever pod sends them. */
+  gateway: z.string(),
+  /** The file that is being read, and the bytes of it that need not be read again. */
+  inode: z.string().nullable(),
+  offset: z.number(),
+  /** The newest record of each run of which records were dropped and the receiver does not know yet. */
+  dropped: z.array(markSchema),
+});
+
+/** The newest record of those that were dropped, numbers as text. */
+export type Mark = z.output<typeof markSchema>;
+export type Position = z.output<typeof positionSchema>;
+
+/** Reads the position, or makes one that begins at the first record. @throws Error when the file cannot be read */
+export async function readPosition(file: string): Promise<Position> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (text !== undefined) return positionSchema.parse(JSON.parse(text));
+  const first: Position = { gateway: randomUUID(), inode: null, offset: 0, dropped: [] };
+  await writePosition(file, first);
+  return first;
+}
+
+export async function writePosition(file: string, value: Position): Promise<void> {
+  const draft = `${file}.draft`;
+  const handle = await open(draft, 'w', 0o644);
+  try {
+    await handle.writeFile(JSON.stringify(value));
+    // Without it, a crash of the machine could leave an empty file under the name: another gateway, all sent twice.
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(draft, file);
 }

@@ -3,10 +3,9 @@ import { setPriority } from 'node:os';
 import { listenForShutdown, startHealthServer, stopOnShutdown } from '../../../../lib/kubernetes/index.ts';
 import { createLog } from '../../../../lib/log.ts';
 import { createRegistry } from '../../../../lib/metrics.ts';
-import { readShipperConfig } from './config.ts';
-import { shipperMetrics } from './metrics.ts';
+import { readShipperConfig } from '../config.ts';
+import { createShipperMetrics, ship } from './ship.ts';
 import { createSender } from './sender.ts';
-import { ship } from './ship.ts';
 
 /** After SIGTERM the gateway is gone: what it wrote is sent for so long, and the next shipper sends the rest. */
 const drainMs = 15_000;
@@ -26,7 +25,7 @@ const shipping = ship({
   log: config.log,
   limitBytes: config.limitBytes,
   send: createSender({ url: config.receiver, tokenFile: config.tokenFile, log: logger }),
-  metrics: shipperMetrics(registry),
+  metrics: createShipperMetrics(registry),
   logger,
   signal: ending.signal,
   draining: draining.signal,

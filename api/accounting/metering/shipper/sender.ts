@@ -4,11 +4,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Logger } from '../../../../lib/log.ts';
-import { contentTypes, readResponse, type SentLogs, writeRequest } from '../otlp/messages.ts';
+import { contentTypes, readResponse, type SentLogs, writeRequest } from '../otlp.ts';
 
-const pack = promisify<Buffer | Uint8Array, { level: number }, Buffer>(gzip);
+const gzipAsync = promisify<Buffer | Uint8Array, { level: number }, Buffer>(gzip);
 const timeoutMs = 15_000;
-const longestWaitMs = 5_000;
+const maxWaitMs = 5_000;
 
 export interface SenderOptions {
   readonly url: string;
@@ -24,10 +24,10 @@ export type Send = (logs: SentLogs, signal: AbortSignal) => Promise<Delivery>;
 /** Tries again for as long as it takes. @throws the reason of the signal */
 export function createSender({ url, tokenFile, log }: SenderOptions): Send {
   return async (logs, signal) => {
-    const body = await pack(writeRequest(logs), { level: 1 });
-    for (let wait = 100; ; wait = Math.min(wait * 2, longestWaitMs)) {
+    const body = await gzipAsync(writeRequest(logs), { level: 1 });
+    for (let wait = 100; ; wait = Math.min(wait * 2, maxWaitMs)) {
       signal.throwIfAborted();
-      const failure = await attempt(body).catch((error: unknown) => describe(error));
+      const failure = await attempt(body).catch((error: unknown) => describeError(error));
       if (failure === undefined) return 'acknowledged';
       if (failure === 'too large') return failure;
       log.warn({ failure, wait_ms: wait }, 'access log not sent, trying again');
@@ -58,7 +58,7 @@ export function createSender({ url, tokenFile, log }: SenderOptions): Send {
   }
 }
 
-function describe(error: unknown): string {
+function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }

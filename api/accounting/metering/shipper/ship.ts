@@ -1,13 +1,20 @@
-// Follows the log and sends it: read, send, move the position, free the disk, in this order and one batch at a time.
+// Ships the access log: reads, sends, moves the position and frees the disk, in this order and one batch at a time.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Logger } from '../../../../lib/log.ts';
-import type { Attributes } from '../otlp/messages.ts';
-import { type GatewayRecord, readRecord } from '../records/record.ts';
-import { assignRuns, type Run } from '../store/runs.ts';
-import { readLines } from './lines.ts';
-import { findLog, inodeOf, type LogFile } from './log-file.ts';
-import type { ShipperMetrics } from './metrics.ts';
-import { type Mark, type Position, readPosition, writePosition } from './position.ts';
+import { type GatewayRecord, readRecord } from '../gateway-record.ts';
+import { assignRuns, type Run } from '../gateway-runs.ts';
+import type { Attributes } from '../otlp.ts';
+import {
+  findLog,
+  type LogFile,
+  type Mark,
+  type Position,
+  readInode,
+  readLines,
+  readPosition,
+  writePosition,
+} from './log-file.ts';
 import type { Send } from './sender.ts';
 
 export interface ShipOptions {
@@ -51,7 +58,7 @@ class Shipper {
     const { log, signal, draining } = this.#options;
     for (;;) {
       signal.throwIfAborted();
-      const file = await findLog(log, this.#position.inode).catch(missing);
+      const file = await findLog(log, this.#position.inode).catch(ignoreMissing);
       if (file === undefined) {
         if (draining.aborted) return;
         await this.#pause();
@@ -69,13 +76,13 @@ class Shipper {
     await this.#begin(file);
     for (let empty = 0; ;) {
       signal.throwIfAborted();
-      const isRotated = (await inodeOf(log)) !== file.inode;
-      const sent = await this.#advance(file);
-      if (sent === 'batch') {
+      const isRotated = (await readInode(log)) !== file.inode;
+      const outcome = await this.#advance(file);
+      if (outcome === 'batch') {
         empty = 0;
         continue;
       }
-      if (sent === 'rest') empty = 0;
+      if (outcome === 'rest') empty = 0;
       else if (draining.aborted) return false;
       else empty += isRotated ? 1 : 0;
       if (empty > quietPolls) return true;
@@ -86,9 +93,10 @@ class Shipper {
 
   async #begin(file: LogFile): Promise<void> {
     const { inode, offset } = this.#position;
-    const isCut = inode === file.inode && (await file.size()) < offset;
-    if (isCut) this.#options.logger.error({ offset }, 'the log is shorter than what was sent of it, reading it anew');
-    if (inode !== file.inode || isCut) await this.#move({ inode: file.inode, offset: 0 });
+    const isTruncated = inode === file.inode && (await file.size()) < offset;
+    if (isTruncated)
+      this.#options.logger.error({ offset }, 'the log is shorter than what was sent of it, reading it anew');
+    if (inode !== file.inode || isTruncated) await this.#move({ inode: file.inode, offset: 0 });
     this.#freedAt = 0;
   }
 
@@ -118,7 +126,7 @@ class Shipper {
   async #send(records: readonly Attributes[]): Promise<boolean> {
     const { send, signal, logger } = this.#options;
     const resource = { 'service.name': 'gateway', 'service.instance.id': this.#position.gateway };
-    const all = [...this.#position.dropped.map(lossOf), ...records];
+    const all = [...this.#position.dropped.map(toLossRecord), ...records];
     const sent = all.length === 0 ? 'acknowledged' : await send({ resource, records: all }, signal);
     if (sent === 'too large' && this.#lines === 1) {
       logger.error('a record is too large for the receiver, passing over it');
@@ -137,13 +145,13 @@ class Shipper {
     const bytes = await file.read(this.#position.offset, chunkBytes);
     const chunk = readLines(bytes, batchLines);
     const records = chunk.records.map(readRecord).filter((record): record is GatewayRecord => !('wrong' in record));
-    const dropped = assignRuns(this.#position.dropped.map(runOf), records);
-    const kept = this.#position.dropped.slice(0, this.#position.dropped.length - knownRuns(dropped));
+    const dropped = assignRuns(this.#position.dropped.map(toRun), records);
+    const kept = this.#position.dropped.slice(0, this.#position.dropped.length - countKnownRuns(dropped));
     metrics.dropped.inc(chunk.records.length);
     logger.error({ records: chunk.records.length, limit: limitBytes }, 'too many records wait, dropping the oldest');
     await this.#move({
       offset: this.#position.offset + (chunk.bytes === 0 ? bytes.length : chunk.bytes),
-      dropped: [...kept, ...dropped.map(({ after }) => markOf(after))],
+      dropped: [...kept, ...dropped.map(({ after }) => toMark(after))],
     });
     await this.#free(file);
     await this.#dropOldest(file);
@@ -178,21 +186,21 @@ class Shipper {
 }
 
 /** How many of the runs were known before the batch: those are the last ones, since records come in order. */
-function knownRuns(batches: readonly { readonly before: unknown }[]): number {
+function countKnownRuns(batches: readonly { readonly before: unknown }[]): number {
   return batches.filter(({ before }) => before !== undefined).length;
 }
 
-function runOf({ counter, startNs, endNs }: Mark): Run {
+function toRun({ counter, startNs, endNs }: Mark): Run {
   const end = BigInt(endNs);
   return { id: undefined, newest: BigInt(counter), newestStartNs: BigInt(startNs), newestEndNs: end, lastEndNs: end };
 }
 
-function markOf({ newest, newestStartNs, lastEndNs }: Run): Mark {
+function toMark({ newest, newestStartNs, lastEndNs }: Run): Mark {
   return { counter: newest.toString(), startNs: newestStartNs.toString(), endNs: lastEndNs.toString() };
 }
 
 /** Says that this number was given out, and that it and those before it that did not come are lost. */
-function lossOf({ counter, startNs, endNs }: Mark): Attributes {
+function toLossRecord({ counter, startNs, endNs }: Mark): Attributes {
   return {
     RequestCount: BigInt(counter),
     StartUTC: BigInt(startNs),
@@ -202,7 +210,40 @@ function lossOf({ counter, startNs, endNs }: Mark): Attributes {
   };
 }
 
-function missing(error: unknown): undefined {
+function ignoreMissing(error: unknown): undefined {
   if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
   throw error;
+}
+
+export interface ShipperMetrics {
+  readonly shipped: Counter;
+  readonly dropped: Counter;
+  readonly unreadable: Counter;
+  readonly waiting: Gauge;
+}
+
+export function createShipperMetrics(registry: Registry): ShipperMetrics {
+  const registers = [registry];
+  return {
+    shipped: new Counter({
+      name: 'moorage_shipper_records_total',
+      help: 'Records of the access log that the receiver has acknowledged.',
+      registers,
+    }),
+    dropped: new Counter({
+      name: 'moorage_shipper_dropped_total',
+      help: 'Records that were dropped because too many waited; the receiver reports them as lost.',
+      registers,
+    }),
+    unreadable: new Counter({
+      name: 'moorage_shipper_unreadable_total',
+      help: 'Lines of the access log that are no records.',
+      registers,
+    }),
+    waiting: new Gauge({
+      name: 'moorage_shipper_waiting_bytes',
+      help: 'Bytes of the access log that are not sent yet.',
+      registers,
+    }),
+  };
 }

@@ -1,9 +1,8 @@
-// Signatures of documents: a detached JSON Web Signature (RFC 7515, appendix F) over the canonical form of the rest.
-import type { KeyObject } from 'node:crypto';
+// Signs documents with Ed25519: a detached JSON Web Signature (RFC 7515, appendix F), with keys published as a JSON Web Key Set.
+import { createPublicKey, type KeyObject } from 'node:crypto';
 import { FlattenedSign, flattenedVerify } from 'jose';
 import { z } from 'zod';
-import { canonical } from './canonical.ts';
-import { type KeySet, keyNamed, publicKeyOf } from './keys.ts';
+import { computeDigest, toCanonicalJson } from './hashes.ts';
 
 export const signature = z.strictObject({
   protected: z.string().describe('The protected header, in base64url: alg EdDSA and the kid of the key.'),
@@ -19,8 +18,8 @@ export async function signDocument<Document extends object>(
   document: Document,
   key: KeyObject,
 ): Promise<Signed<Document>> {
-  const { kid } = publicKeyOf(key);
-  const signed = await new FlattenedSign(Buffer.from(canonical(document)))
+  const { kid } = toPublicKey(key);
+  const signed = await new FlattenedSign(Buffer.from(toCanonicalJson(document)))
     .setProtectedHeader({ alg: 'EdDSA', kid })
     .sign(key);
   return { ...document, signature: { protected: signed.protected ?? '', signature: signed.signature } };
@@ -32,30 +31,36 @@ export type SignedReading<T> = { readonly value: T; readonly fault?: never } | {
 /** Reads a document that has to be signed by one of these keys. */
 export async function readSigned<T>(schema: z.ZodType<T>, document: unknown, keys: KeySet): Promise<SignedReading<T>> {
   const read = schema.safeParse(document);
-  const fault = (await signatureFault(document, keys)) ?? (read.success ? undefined : shapeFault(read.error));
+  const fault =
+    (await findSignatureFault(document, keys)) ?? (read.success ? undefined : describeShapeFault(read.error));
   if (fault !== undefined || !read.success) return { fault: fault ?? 'it is not readable' };
   return { value: read.data };
 }
 
-export function shapeFault(error: z.ZodError): string {
+export function describeShapeFault(error: z.ZodError): string {
   const [issue] = error.issues;
   return `it is not as it should be: ${issue?.path.join('.') ?? ''} ${issue?.message ?? ''}`;
 }
 
 /** What is wrong with the signature of a document; undefined where it is right. */
-export async function signatureFault(document: unknown, keys: KeySet): Promise<string | undefined> {
+export async function findSignatureFault(document: unknown, keys: KeySet): Promise<string | undefined> {
   const read = z.looseObject({ signature }).safeParse(document);
   if (!read.success) return 'it has no signature';
-  const { signature: given, ...rest } = read.data;
-  if (!isBase64url(given.protected) || !isBase64url(given.signature)) return 'its signature is not base64url';
-  const named = headerOf(given.protected);
-  if (named === undefined) return 'its signature has another header than alg EdDSA and kid';
-  const key = keyNamed(keys, named.kid);
-  if (key === undefined) return `it is signed by the key ${named.kid}, which is not among the known ones`;
+  const { signature: signatureMember, ...rest } = read.data;
+  if (!isBase64url(signatureMember.protected) || !isBase64url(signatureMember.signature))
+    return 'its signature is not base64url';
+  const parsedHeader = parseHeader(signatureMember.protected);
+  if (parsedHeader === undefined) return 'its signature has another header than alg EdDSA and kid';
+  const key = findKey(keys, parsedHeader.kid);
+  if (key === undefined) return `it is signed by the key ${parsedHeader.kid}, which is not among the known ones`;
   try {
-    await flattenedVerify({ ...given, payload: Buffer.from(canonical(rest)).toString('base64url') }, key, {
-      algorithms: ['EdDSA'],
-    });
+    await flattenedVerify(
+      { ...signatureMember, payload: Buffer.from(toCanonicalJson(rest)).toString('base64url') },
+      key,
+      {
+        algorithms: ['EdDSA'],
+      },
+    );
     return undefined;
   } catch {
     return 'its signature is not of this content: something in it was changed';
@@ -67,10 +72,40 @@ function isBase64url(text: string): boolean {
   return Buffer.from(text, 'base64url').toString('base64url') === text;
 }
 
-function headerOf(text: string): z.output<typeof header> | undefined {
+function parseHeader(text: string): z.output<typeof header> | undefined {
   try {
     return header.parse(JSON.parse(Buffer.from(text, 'base64url').toString('utf8')));
   } catch {
     return undefined;
   }
+}
+
+const publicKey = z.looseObject({
+  kty: z.literal('OKP'),
+  crv: z.literal('Ed25519'),
+  x: z.string().describe('The public key, in base64url.'),
+  kid: z.string().describe('Its RFC 7638 thumbprint, by which signatures name it.'),
+  alg: z.literal('EdDSA'),
+  use: z.literal('sig'),
+});
+export type PublicKey = z.output<typeof publicKey>;
+
+export const keySet = z.object({ keys: z.array(publicKey) });
+export type KeySet = z.output<typeof keySet>;
+
+/** The public half of a key, as it is published. @throws TypeError for a key that is not Ed25519 */
+export function toPublicKey(key: KeyObject): PublicKey {
+  const { x } = (key.type === 'private' ? createPublicKey(key) : key).export({ format: 'jwk' });
+  if (key.asymmetricKeyType !== 'ed25519' || x === undefined) throw new TypeError('the key is not an Ed25519 key');
+  return { kty: 'OKP', crv: 'Ed25519', x, kid: computeThumbprint(x), alg: 'EdDSA', use: 'sig' };
+}
+
+/** RFC 7638 hashes the required members in the order of their names, which is the canonical form. */
+function computeThumbprint(x: string): string {
+  return Buffer.from(computeDigest({ crv: 'Ed25519', kty: 'OKP', x }), 'hex').toString('base64url');
+}
+
+/** The key of this name; undefined where there is none, or one that only says so. */
+export function findKey(keys: KeySet, kid: string): PublicKey | undefined {
+  return keys.keys.find((key) => key.kid === kid && computeThumbprint(key.x) === kid);
 }

@@ -3,10 +3,9 @@ import { readFileSync } from 'node:fs';
 import { lookup } from 'node:dns';
 import { Agent, fetch } from 'undici';
 import { z } from 'zod';
-import { parseJson } from '../format/canonical.ts';
+import { parseJson } from '../format/hashes.ts';
 import { ledgerDay, type LedgerDay } from '../format/documents.ts';
-import { type KeySet, keySet } from '../format/keys.ts';
-import { readSigned } from '../format/signature.ts';
+import { type KeySet, keySet, readSigned } from '../format/signature.ts';
 import { type Evidence, verifyDocument } from '../format/verify-document.ts';
 
 /** What keeps documents from being checked at all. */
@@ -19,7 +18,7 @@ export function readJson(file: string): unknown {
   try {
     return parseJson(new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file)));
   } catch (error) {
-    throw new EvidenceError(`${file} cannot be read: ${messageOf(error)}`);
+    throw new EvidenceError(`${file} cannot be read: ${describeError(error)}`);
   }
 }
 
@@ -31,15 +30,17 @@ export async function readKeys(file: string | undefined, issuer: string): Promis
   throw new EvidenceError(`${from} is no set of Ed25519 keys`);
 }
 
-const named = z.object({ lines: z.array(z.object({ proof: z.object({ day: z.string() }).nullable().catch(null) })) });
+const documentDays = z.object({
+  lines: z.array(z.object({ proof: z.object({ day: z.string() }).nullable().catch(null) })),
+});
 
 /** The sealed days that a document names, and the newest; those of the file are all checked. @throws EvidenceError */
 export async function readDays(
   document: unknown,
   { file, issuer, keys }: { file: string | undefined; issuer: string; keys: KeySet },
 ): Promise<Evidence['days']> {
-  if (file !== undefined) return daysOfFile(file, keys);
-  const lines = named.safeParse(document).data?.lines ?? [];
+  if (file !== undefined) return readDaysFile(file, keys);
+  const lines = documentDays.safeParse(document).data?.lines ?? [];
   const wanted = [...new Set(lines.flatMap(({ proof }) => (proof === null ? [] : [proof.day])))];
   const address = `${issuer}/api/ledger/days`;
   const [newest, ...days] = await Promise.all([
@@ -50,12 +51,12 @@ export async function readDays(
 }
 
 /** The last day that must be sealed by now: days are sealed some minutes after they end. */
-export function lastDueDay(now = Date.now()): string {
+export function computeLastDueDay(now = Date.now()): string {
   const [hour, day] = [3_600_000, 86_400_000];
   return new Date(now - hour - day).toISOString().slice(0, 10);
 }
 
-async function daysOfFile(file: string, keys: KeySet): Promise<Evidence['days']> {
+async function readDaysFile(file: string, keys: KeySet): Promise<Evidence['days']> {
   const document = readJson(file);
   const { findings } = await verifyDocument(document, { keys, days: new Map() });
   const [first] = findings;
@@ -94,11 +95,11 @@ async function fetchJson(address: string): Promise<unknown> {
     if (!response.ok) throw new Error(`status ${response.status}`);
     return parseJson(await response.text());
   } catch (error) {
-    throw new EvidenceError(`${address} cannot be read: ${messageOf(error)}`);
+    throw new EvidenceError(`${address} cannot be read: ${describeError(error)}`);
   }
 }
 
-function messageOf(error: unknown): string {
+function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
 }

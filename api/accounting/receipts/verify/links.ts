@@ -1,11 +1,8 @@
-// Walks all links: each has to be of its leaf, follow the one before, and have its transaction in the ledger unchanged.
+// Verifies every link: it matches its leaf, follows the previous link, and its transaction is unchanged in the ledger.
 import type { Transaction } from '../../../billing/index.ts';
-import { canonical } from '../format/canonical.ts';
-import { chainNext, chainStart } from '../format/chain.ts';
-import { leaf, type Leaf } from '../format/leaf.ts';
-import { hashLeaf, rootOf, TreeBuilder } from '../format/merkle.ts';
-import { differences } from './differences.ts';
-import { type LinkRow, links } from './statements.ts';
+import { leaf, type Leaf } from '../format/documents.ts';
+import { computeRoot, extendChain, hashLeafText, startChain, toCanonicalJson, TreeBuilder } from '../format/hashes.ts';
+import { type LinkRow, links } from './verify-queries.ts';
 
 /** What the links of a day come to. */
 export interface DayFigures {
@@ -36,60 +33,109 @@ export async function walkLinks(
     const rows = await transaction.query(links, from);
     for (const row of rows) {
       if (walk?.day !== row.day) {
-        if (walk !== undefined) figures.set(walk.day, figuresOf(walk));
-        walk = { day: row.day, tree: new TreeBuilder(), next: 0, chain: chainStart(row.day) };
+        if (walk !== undefined) figures.set(walk.day, computeFigures(walk));
+        walk = { day: row.day, tree: new TreeBuilder(), next: 0, chain: startChain(row.day) };
       }
-      step(walk, row, found);
+      checkLink(walk, row, found);
     }
     const last = rows.at(-1);
     if (last === undefined) break;
     from = [last.day, last.position];
   }
-  if (walk !== undefined) figures.set(walk.day, figuresOf(walk));
+  if (walk !== undefined) figures.set(walk.day, computeFigures(walk));
   return figures;
 }
 
-export function figuresOf({ tree, next, chain }: Omit<Walk, 'day'>): DayFigures {
+export function computeFigures({ tree, next, chain }: Omit<Walk, 'day'>): DayFigures {
   const tiles = tree.tiles();
   return {
     count: next,
     head: chain.toString('hex'),
-    root: rootOf(tiles).toString('hex'),
+    root: computeRoot(tiles).toString('hex'),
     tiles: Buffer.concat(tiles).toString('hex'),
   };
 }
 
-function step(walk: Walk, row: LinkRow, found: (finding: string) => void): void {
+function checkLink(walk: Walk, row: LinkRow, found: (finding: string) => void): void {
   const say = (what: string): void => {
     found(`${row.day}, transaction ${row.id}: ${what}`);
   };
   if (row.position !== walk.next)
     found(`${row.day}: ${row.position - walk.next} links before position ${row.position} were deleted or moved`);
   const hash = Buffer.from(row.hash, 'hex');
-  if (!hashLeaf(row.leaf).equals(hash)) say('the leaf or the hash of its link was changed');
-  const chain = chainNext(walk.chain, hash);
+  if (!hashLeafText(row.leaf).equals(hash)) say('the leaf or the hash of its link was changed');
+  const chain = extendChain(walk.chain, hash);
   if (chain.toString('hex') !== row.chain)
     say('its link does not follow the one before: links were changed, or put in another order');
   walk.tree.add(hash);
   walk.next = row.position + 1;
   // From here on as it is stored, so that each break is named once.
   walk.chain = Buffer.from(row.chain, 'hex');
-  compare(row, say);
+  compareLeaf(row, say);
 }
 
-function compare(row: LinkRow, say: (what: string) => void): void {
+function compareLeaf(row: LinkRow, say: (what: string) => void): void {
   const linked = readLeaf(row.leaf);
   if (linked === undefined) say('the leaf of its link is not readable');
   else if (linked.id !== row.id) say(`its link has the leaf of transaction ${linked.id}`);
-  else for (const difference of differences(linked, row.ledger, row.uses_from)) say(difference);
+  else for (const difference of findDifferences(linked, row.ledger, row.uses_from)) say(difference);
 }
 
 /** undefined for a text that is not the canonical form of a leaf. */
 function readLeaf(text: string): Leaf | undefined {
   try {
     const read = leaf.parse(JSON.parse(text));
-    return canonical(read) === text ? read : undefined;
+    return toCanonicalJson(read) === text ? read : undefined;
   } catch {
     return undefined;
   }
+}
+
+type Entry = Leaf['entries'][number];
+
+/**
+ * `now`: the transaction as the ledger has it, null where it has none. `usesFrom`: the first day of which uses are kept;
+ * older ones are dropped, and their calls with them.
+ */
+export function findDifferences(then: Leaf, now: unknown, usesFrom: string): string[] {
+  if (now === null) return [`it was deleted; it was ${toCanonicalJson(then)}`];
+  const read = leaf.safeParse(now);
+  if (!read.success) return ['it was changed: an entry has no account, or a value is none'];
+  const changed = (['reference', 'kind', 'at'] as const)
+    .filter((field) => read.data[field] !== then[field])
+    .map((field) => `its ${field} is ${quote(read.data[field])}, it was ${quote(then[field])}`);
+  return [
+    ...changed,
+    ...findEntryDifferences(then.entries, read.data.entries),
+    ...findCallDifferences(then.call, read.data.call, usesFrom),
+  ];
+}
+
+/** Transactions that were linked without their call are compared without it. */
+function findCallDifferences(was: Leaf['call'], is: Leaf['call'], usesFrom: string): string[] {
+  if (was === undefined) return [];
+  if (is === undefined) return was.at.slice(0, 10) < usesFrom ? [] : [`the use of its call ${was.hold} was deleted`];
+  return Object.entries(was).flatMap(([field, value]) => {
+    const now = is[field as keyof typeof was];
+    return now === value ? [] : [`the ${field} of its call is ${quote(now)}, it was ${quote(value)}`];
+  });
+}
+
+function findEntryDifferences(then: readonly Entry[], now: readonly Entry[]): string[] {
+  const lines = [...new Set([...then, ...now].map(({ line }) => line))].sort((a, b) => a - b);
+  return lines.flatMap((line) => {
+    const [was, is] = [then, now].map((entries) => entries.find((entry) => entry.line === line));
+    if (was === undefined) return [`entry ${line} was inserted: ${toCanonicalJson(is)}`];
+    if (is === undefined) return [`entry ${line} was deleted: it was ${toCanonicalJson(was)}`];
+    return [
+      ...(was.amount === is.amount ? [] : [`entry ${line} has amount ${is.amount}, it was ${was.amount}`]),
+      ...(toCanonicalJson(was.account) === toCanonicalJson(is.account)
+        ? []
+        : [`entry ${line} is on account ${toCanonicalJson(is.account)}, it was on ${toCanonicalJson(was.account)}`]),
+    ];
+  });
+}
+
+function quote(text: string | null): string {
+  return JSON.stringify(text);
 }

@@ -1,15 +1,36 @@
-// `npm run verify`: checks signed documents, and the database that they come from. Wiring only.
+// `npm run verify`: verifies signed documents, and the database that they come from.
+import { resolve } from 'node:path';
 import { z } from 'zod';
+import { readCommandLine, UsageError } from '../../../../lib/command-line.ts';
 import { openDatabase } from '../../../billing/index.ts';
 import { readReceiptSettings } from '../config.ts';
-import type { KeySet } from '../format/keys.ts';
+import type { KeySet } from '../format/signature.ts';
 import { verifyDocument } from '../format/verify-document.ts';
-import { EvidenceError, lastDueDay, readDays, readJson, readKeys } from './evidence.ts';
-import { readArguments, type VerifyOptions } from './options.ts';
+import { EvidenceError, computeLastDueDay, readDays, readJson, readKeys } from './evidence.ts';
 import { verifyRecord } from './record.ts';
-import { audit } from './statements.ts';
+import { audit } from './verify-queries.ts';
 
-/** Of a record in disorder the first findings say enough. */
+const usage = `usage: npm run verify -- FILE… [--keys FILE] [--days FILE] [--issuer URL]
+       npm run verify -- --database URL [FILE…] (--keys FILE | --issuer URL)
+
+  FILE            a signed document: charges, a statement, days, a checkpoint
+  --keys FILE     the public keys, as /.well-known/jwks.json has them; fetched from the issuer if left out
+  --days FILE     the sealed days, as /api/ledger/days has them; fetched from the issuer if left out
+  --issuer URL    address of the installation: a document of another one is refused
+  --database URL  check every link, day and signature in this PostgreSQL (or pglite:FOLDER). Days and checkpoints among
+                  the files are what it has to have grown out of. Keys: --keys, --issuer, or MOORAGE_RECEIPT_KEY
+
+exit codes: 0 all is right, 1 something is not, 64 wrong usage`;
+
+interface VerifyOptions {
+  readonly files: readonly string[];
+  readonly keys: string | undefined;
+  readonly days: string | undefined;
+  readonly issuer: string | undefined;
+  readonly database: string | undefined;
+}
+
+/** If a record is corrupt, the first findings are enough. */
 const maxFindings = 200;
 
 const options = readArguments();
@@ -46,7 +67,7 @@ async function checkFile(file: string, from: Pick<VerifyOptions, 'keys' | 'days'
   }
   const keys = await readKeys(from.keys, issuer);
   const days = await readDays(document, { file: from.days, issuer, keys });
-  const { findings, lines, proven, unbound } = await verifyDocument(document, { keys, days, due: lastDueDay() });
+  const { findings, lines, proven, unbound } = await verifyDocument(document, { keys, days, due: computeLastDueDay() });
   report(findings.map((finding) => `${file}: ${finding}`));
   const earlier =
     unbound === 0 ? '' : `; ${unbound} have only their amounts in the ledger, as was usual before charges-2`;
@@ -92,4 +113,25 @@ function report(findings: readonly string[]): void {
 
 function say(line: string): void {
   process.stdout.write(`${line}\n`);
+}
+
+function readArguments(): VerifyOptions {
+  const text = { type: 'string' } as const;
+  const options = { keys: text, days: text, issuer: text, database: text };
+  return readCommandLine({ usage, options, positionals: 1_000 }, ({ values, positionals }) => {
+    if (positionals.length === 0 && values.database === undefined)
+      throw new UsageError('a file to verify or --database is required');
+    return {
+      files: positionals.map(resolvePath),
+      keys: values.keys === undefined ? undefined : resolvePath(values.keys),
+      days: values.days === undefined ? undefined : resolvePath(values.days),
+      issuer: values.issuer?.replace(/\/+$/, ''),
+      database: values.database,
+    };
+  });
+}
+
+/** Npm runs scripts in the project's root; a relative path starts at the folder in which npm was called. */
+function resolvePath(file: string): string {
+  return resolve(process.env['INIT_CWD'] ?? '.', file);
 }

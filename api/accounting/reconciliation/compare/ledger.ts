@@ -1,8 +1,17 @@
 // Uses of metered calls against what the ledger has settled for them, kind by kind and call by call.
 import { z } from 'zod';
 import { formatMoney, money, type Statement, type Transaction, zero } from '../../../billing/index.ts';
-import { type Comparison, type Difference, less, type Line, minus, nothing, type Sum, total } from '../comparison.ts';
-import type { Day } from '../day.ts';
+import {
+  addSums,
+  type Comparison,
+  type Day,
+  type Difference,
+  type Line,
+  negateSum,
+  subtract,
+  type Sum,
+  zeroSum,
+} from '../comparison.ts';
 import { type ApartKind, type LineName } from '../result.ts';
 
 const kinds = ['ask', 'compare', 'v1', 'tool', 'app', 'model'] as const satisfies readonly LineName[];
@@ -10,7 +19,7 @@ const bigint = z.coerce.number().int();
 const kind = z.enum(kinds);
 
 /** What a call is, in one word: as it should be, apart, or what is wrong with it. */
-const judged = `select *, case
+const callVerdicts = `select *, case
     when state in ('open', 'pending', 'expired') and use_cost is null then case state when 'open' then 'open' else 'pending' end
     when state = 'abandoned' and use_cost is null then 'abandoned'
     when booked is null and use_cost is null then 'none'
@@ -40,7 +49,7 @@ const sumsByKind: Statement<{
 const apartSums: Statement<{ kind: ApartKind; events: number; usd: z.output<typeof money> }> = {
   name: 'reconciliation-apart',
   text: `select verdict as kind, count(*)::text as events, coalesce(sum(held), 0)::text as usd
-    from (${judged}) c where verdict in ('open', 'pending', 'abandoned') group by 1 order by 1`,
+    from (${callVerdicts}) c where verdict in ('open', 'pending', 'abandoned') group by 1 order by 1`,
   row: z.object({ kind: z.enum(['open', 'pending', 'abandoned']), events: bigint, usd: money }),
 };
 
@@ -52,7 +61,7 @@ const faults: Statement<{
   booked: z.output<typeof money> | null;
 }> = {
   name: 'reconciliation-call-faults',
-  text: `select id, verdict, use_cost::text as used, booked::text from (${judged}) c
+  text: `select id, verdict, use_cost::text as used, booked::text from (${callVerdicts}) c
     where verdict in (${faultKinds.map((name) => `'${name}'`).join(', ')}) order by id`,
   row: z.object({ id: z.string(), verdict: z.enum(faultKinds), used: money.nullable(), booked: money.nullable() }),
 };
@@ -79,7 +88,7 @@ const overruns: Statement<{
   row: z.object({ id: z.string(), held: money, cost: money, model: z.string().nullable() }),
 };
 
-const kept: Statement<{ is_kept: boolean }> = {
+const retention: Statement<{ is_kept: boolean }> = {
   name: 'reconciliation-kept',
   // One more day than uses: holds go hour by hour, and what was settled early in a day was held on the day before.
   text: "select ($1::timestamptz at time zone 'utc')::date > kept_from + 1 as is_kept from metering.progress",
@@ -87,7 +96,7 @@ const kept: Statement<{ is_kept: boolean }> = {
 };
 
 export async function compareLedger(transaction: Transaction, { from, to }: Day): Promise<Comparison> {
-  const [isKept] = await transaction.query(kept, [from]);
+  const [isKept] = await transaction.query(retention, [from]);
   if (isKept?.is_kept !== true)
     return {
       name: 'ledger',
@@ -96,11 +105,11 @@ export async function compareLedger(transaction: Transaction, { from, to }: Day)
       notKnown: 'The single uses and holds of this day are no longer kept.',
     };
   const byKind = await transaction.query(sumsByKind, [from, to]);
-  const gone = await transaction.query(orphans, [from, to]);
-  const above = (await transaction.query(overruns, [from, to])).map(({ id, held, cost, model }): Difference => ({
+  const orphaned = await transaction.query(orphans, [from, to]);
+  const aboveHold = (await transaction.query(overruns, [from, to])).map(({ id, held, cost, model }): Difference => ({
     kind: 'above_hold',
     subject: id,
-    ...nothing,
+    ...zeroSum,
     detail: `${model ?? 'a model'}: cost ${formatMoney(cost)} USD, ${formatMoney(held)} reserved`,
   }));
   const lines = kinds.flatMap((name): Line[] => {
@@ -113,29 +122,29 @@ export async function compareLedger(transaction: Transaction, { from, to }: Day)
   const found = (await transaction.query(faults, [from, to])).map(({ id, verdict, used, booked }): Difference => ({
     kind: verdict,
     subject: id,
-    ...less(sumOf(used), sumOf(booked)),
+    ...subtract(toSum(used), toSum(booked)),
   }));
   return {
     name: 'ledger',
-    lines: [...lines, ...lineOf(gone.map(({ amount }) => sumOf(amount)))],
+    lines: [...lines, ...toOrphanLines(orphaned.map(({ amount }) => toSum(amount)))],
     differences: [
       ...found,
-      ...above,
-      ...gone.map(({ reference, amount }): Difference => ({
+      ...aboveHold,
+      ...orphaned.map(({ reference, amount }): Difference => ({
         kind: 'no_hold',
         subject: reference,
-        ...minus(sumOf(amount)),
+        ...negateSum(toSum(amount)),
       })),
     ],
     apart: await transaction.query(apartSums, [from, to]),
   };
 }
 
-function sumOf(amount: z.output<typeof money> | null): Sum {
+function toSum(amount: z.output<typeof money> | null): Sum {
   return { events: amount === null ? 0 : 1, usd: amount ?? zero };
 }
 
 /** Settlements of which no kind is known any more. */
-function lineOf(settled: readonly Sum[]): Line[] {
-  return settled.length === 0 ? [] : [{ name: 'model', of: 'without a hold', left: nothing, right: total(settled) }];
+function toOrphanLines(settled: readonly Sum[]): Line[] {
+  return settled.length === 0 ? [] : [{ name: 'model', of: 'without a hold', left: zeroSum, right: addSums(settled) }];
 }

@@ -12,8 +12,7 @@ import {
   type Transaction,
   zero,
 } from '../../../billing/index.ts';
-import { type Comparison, type Difference, less, type Line } from '../comparison.ts';
-import type { Day } from '../day.ts';
+import { type Comparison, type Day, type Difference, type Line, subtract } from '../comparison.ts';
 
 /** Models and embedding models with their list prices. */
 export interface ListPrices {
@@ -22,7 +21,7 @@ export interface ListPrices {
 }
 
 const bigint = z.coerce.number().int();
-const row = z.object({
+const modelSumsRow = z.object({
   model: z.string(),
   calls: bigint,
   usd: money,
@@ -32,7 +31,7 @@ const row = z.object({
   free_tokens_in: bigint,
   free_tokens_out: bigint,
 });
-type ModelSums = z.output<typeof row>;
+type ModelSums = z.output<typeof modelSumsRow>;
 
 const modelSums: Statement<ModelSums> = {
   name: 'reconciliation-prices',
@@ -41,7 +40,7 @@ const modelSums: Statement<ModelSums> = {
       coalesce(sum(tokens_out) filter (where cost = 0), 0)::text as free_tokens_out
     from ledger.usage where at >= $1 and at < $2 and model is not null and tokens_in is not null
       and cost_source in ('billed', 'router_computed', 'router_record') group by model order by model`,
-  row,
+  row: modelSumsRow,
 };
 
 /** Routers round each call, and a list is not always as exact as a bill. */
@@ -67,8 +66,8 @@ export async function comparePrices(
 function compareModel(sums: ModelSums, prices: Prices): { line: Line; differences: readonly Difference[] } {
   const { model, calls, usd, free_calls } = sums;
   const left = { events: calls, usd };
-  const right = { events: calls, usd: listPrice(prices, sums.tokens_in, sums.tokens_out) };
-  const missing = listPrice(prices, sums.free_tokens_in, sums.free_tokens_out);
+  const right = { events: calls, usd: computeListPrice(prices, sums.tokens_in, sums.tokens_out) };
+  const missing = computeListPrice(prices, sums.free_tokens_in, sums.free_tokens_out);
   const differences: Difference[] = [];
   if (missing > zero)
     differences.push({
@@ -78,7 +77,7 @@ function compareModel(sums: ModelSums, prices: Prices): { line: Line; difference
       events: 0,
       usd: negate(missing),
     });
-  const rest = sumMoney([less(left, right).usd, missing]);
+  const rest = sumMoney([subtract(left, right).usd, missing]);
   if (rest !== zero)
     differences.push({
       kind: rest * toleratedShare > right.usd ? 'above_list' : 'off_list',
@@ -89,6 +88,6 @@ function compareModel(sums: ModelSums, prices: Prices): { line: Line; difference
   return { line: { name: 'list', of: model, left, right }, differences };
 }
 
-function listPrice({ in_per_m, out_per_m = zero }: Prices, tokensIn: number, tokensOut: number): Money {
+function computeListPrice({ in_per_m, out_per_m = zero }: Prices, tokensIn: number, tokensOut: number): Money {
   return sumMoney([priceOf(tokensIn, in_per_m), priceOf(tokensOut, out_per_m)]);
 }

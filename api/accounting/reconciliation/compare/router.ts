@@ -1,5 +1,5 @@
-// What the ledger owes the router for the calls of a day against what the router's own records say that it billed: call
-// by call where they carry the ids of our holds, else by the sum.
+// Compares what the ledger owes the router for the calls of a day with the router's own records: call by call if they carry
+// the ids of our holds, otherwise by the sum.
 import { z } from 'zod';
 import {
   type BilledCall,
@@ -14,11 +14,19 @@ import {
   type Transaction,
   zero,
 } from '../../../billing/index.ts';
-import { type Comparison, type Difference, less, type Line, minus, type Sum, total } from '../comparison.ts';
-import type { Day } from '../day.ts';
-import { type ApartKind } from '../result.ts';
-import { inSnapshot } from '../snapshot.ts';
-import { bookedOf, ledgerCall, type LedgerCall, matchCalls, matchOwn } from './router-calls.ts';
+import {
+  addSums,
+  type Comparison,
+  type Day,
+  type Difference,
+  type Line,
+  negateSum,
+  runInSnapshot,
+  subtract,
+  type Sum,
+  zeroSum,
+} from '../comparison.ts';
+import type { ApartKind } from '../result.ts';
 
 /** A router's own records, and its name in the ledger. The models of this API implement it. */
 export interface RouterRecords {
@@ -28,6 +36,19 @@ export interface RouterRecords {
 
 /** Clocks differ, and a call may begin before midnight and reach the router after it. */
 const marginMs = 1_800_000;
+
+/** A call as the ledger has it. */
+export const ledgerCall = z.object({
+  id: z.string(),
+  state: z.enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned']),
+  booked: money.nullable(),
+  held: money,
+  closed_at: z.date().nullable(),
+  creditor: z.enum(['platform', 'own-key-router']),
+  /** Settled at list prices, since the router had no record of it. */
+  is_estimated: z.boolean(),
+});
+export type LedgerCall = z.output<typeof ledgerCall>;
 
 const calls: Statement<LedgerCall> = {
   name: 'reconciliation-router-calls',
@@ -72,17 +93,19 @@ export async function compareRouter(
   const { from, to } = day;
   const bill = await router.billOf({ from, to });
   // Asked for last, so that each call of the bill has its hold by now.
-  const { ours, owed, ended } = await inSnapshot(database, (transaction) => ledgerSide(transaction, router.name, day));
+  const { ours, owed, ended } = await runInSnapshot(database, (transaction) =>
+    readLedgerSide(transaction, router.name, day),
+  );
   const platform = ours.filter(({ creditor }) => creditor === 'platform');
   const own = ours.filter(({ creditor }) => creditor === 'own-key-router');
-  const settled = total(platform.map(bookedOf));
+  const settled = addSums(platform.map(toBookedSum));
   const accounts = compareAccount(owed, settled);
   if (bill.outcome === 'not known')
     return {
       name: 'router',
       lines: [accounts.line],
       differences: accounts.differences,
-      apart: apartOf(platform, total(own.map(bookedOf))),
+      apart: listApart(platform, addSums(own.map(toBookedSum))),
       notKnown: `${bill.why}.`,
     };
   if (bill.outcome === 'totals') {
@@ -90,32 +113,32 @@ export async function compareRouter(
     return {
       name: 'router',
       lines: [{ name: 'platform', left: settled, right }, accounts.line],
-      differences: [...totalDifferences(settled, right, ended, platform), ...accounts.differences],
-      apart: apartOf(platform, total(own.map(bookedOf))),
+      differences: [...compareTotals(settled, right, ended, platform), ...accounts.differences],
+      apart: listApart(platform, addSums(own.map(toBookedSum))),
     };
   }
-  const wide = await aroundOf(router, bill, day);
+  const wide = await readWideBill(router, bill, day);
   const matched = matchCalls(platform, wide, now);
-  const others = await strangersOf(database, wide, ours, day);
-  const ownMatched = matchOwn(own, wide);
+  const others = await findStrangers(database, wide, ours, day);
+  const ownMatched = matchOwnKeyCalls(own, wide);
   return {
     name: 'router',
     lines: [
-      { name: 'platform', left: settled, right: total([matched.right, ...others.unknown.map(({ sum }) => sum)]) },
+      { name: 'platform', left: settled, right: addSums([matched.right, ...others.unknown.map(({ sum }) => sum)]) },
       ...(ownMatched.line === undefined ? [] : [ownMatched.line]),
       accounts.line,
     ],
     differences: [
       ...matched.differences,
-      ...others.unknown.map(({ subject, sum }): Difference => ({ kind: 'not_in_ledger', subject, ...minus(sum) })),
+      ...others.unknown.map(({ subject, sum }): Difference => ({ kind: 'not_in_ledger', subject, ...negateSum(sum) })),
       ...ownMatched.differences,
       ...accounts.differences,
     ],
-    apart: [...apartOf(platform, ownMatched.unseen), { kind: 'other_callers', ...others.foreign }],
+    apart: [...listApart(platform, ownMatched.unseen), { kind: 'other_callers', ...others.foreign }],
   };
 }
 
-async function ledgerSide(
+async function readLedgerSide(
   transaction: Transaction,
   name: string,
   { day, from, to }: Day,
@@ -130,7 +153,7 @@ async function ledgerSide(
 }
 
 /** The bill with the time around the day: asked for only where there is a call that it could explain. */
-async function aroundOf(
+async function readWideBill(
   router: RouterRecords,
   bill: Extract<RouterBill, { outcome: 'calls' }>,
   { from, to, isComplete }: Day,
@@ -142,7 +165,7 @@ async function aroundOf(
 }
 
 /** Calls of the day that the router has and that are none of ours: paid by the platform's key, or by somebody else's. */
-async function strangersOf(
+async function findStrangers(
   database: Database,
   bill: readonly BilledCall[],
   ours: readonly LedgerCall[],
@@ -150,23 +173,23 @@ async function strangersOf(
 ): Promise<{ unknown: readonly { subject: string; sum: Sum }[]; foreign: Sum }> {
   const ids = new Set(ours.map(({ id }) => id));
   const rest = bill.filter(({ hold, at }) => at >= from && at < to && !(hold !== undefined && ids.has(hold)));
-  const asked = rest.flatMap(({ hold }) => (hold !== undefined && uuid.test(hold) ? [hold] : []));
+  const holdIds = rest.flatMap(({ hold }) => (hold !== undefined && uuid.test(hold) ? [hold] : []));
   // Of another day, on which they are compared.
-  const known = new Set((await database.query(knownHolds, [asked])).map(({ id }) => id));
-  const strange = rest.filter(({ hold, amount }) => amount !== zero && !(hold !== undefined && known.has(hold)));
+  const known = new Set((await database.query(knownHolds, [holdIds])).map(({ id }) => id));
+  const strangers = rest.filter(({ hold, amount }) => amount !== zero && !(hold !== undefined && known.has(hold)));
   return {
-    unknown: strange
+    unknown: strangers
       .filter(({ isPlatform }) => isPlatform !== false)
       .map(({ reference, amount }) => ({ subject: reference, sum: { events: 1, usd: amount } })),
-    foreign: total(
-      strange.filter(({ isPlatform }) => isPlatform === false).map(({ amount }) => ({ events: 1, usd: amount })),
+    foreign: addSums(
+      strangers.filter(({ isPlatform }) => isPlatform === false).map(({ amount }) => ({ events: 1, usd: amount })),
     ),
   };
 }
 
 /** Of a router that reports sums alone. A day counts the calls that began in it, or those that ended. */
-function totalDifferences(left: Sum, right: Sum, ended: Money, ours: readonly LedgerCall[]): Difference[] {
-  const { events, usd } = less(left, right);
+function compareTotals(left: Sum, right: Sum, ended: Money, ours: readonly LedgerCall[]): Difference[] {
+  const { events, usd } = subtract(left, right);
   // Routers count requests that failed, too.
   const number: Difference[] = events === 0 ? [] : [{ kind: 'count_differs', events, usd: zero }];
   if (usd === zero) return number;
@@ -185,14 +208,102 @@ function compareAccount(owed: Money, settled: Sum): { line: Line; differences: D
   };
 }
 
-function apartOf(ours: readonly LedgerCall[], ownKeys: Sum): (Sum & { kind: ApartKind })[] {
+function listApart(ours: readonly LedgerCall[], ownKeys: Sum): (Sum & { kind: ApartKind })[] {
   const states = ['open', 'pending', 'abandoned'] as const;
   return [
     ...states.map((kind) => ({
       kind,
-      ...total(ours.filter(({ state }) => state === kind).map(({ held }) => ({ events: 1, usd: held }))),
+      ...addSums(ours.filter(({ state }) => state === kind).map(({ held }) => ({ events: 1, usd: held }))),
     })),
-    { kind: 'estimated', ...total(ours.filter(({ is_estimated }) => is_estimated).map(bookedOf)) },
+    { kind: 'estimated', ...addSums(ours.filter(({ is_estimated }) => is_estimated).map(toBookedSum)) },
     { kind: 'own_key_unseen', ...ownKeys },
   ];
+}
+
+/** Routers write their records with a delay. */
+const delayMs = 600_000;
+
+export interface Matched {
+  /** What the router has of these calls. */
+  readonly right: Sum;
+  readonly differences: readonly Difference[];
+}
+
+/** Each call of ours beside what the router has of it. */
+export function matchCalls(ours: readonly LedgerCall[], bill: readonly BilledCall[], now: Date): Matched {
+  const byHold = groupByHold(bill);
+  const sides = ours.map((one) => {
+    const billed = byHold.get(one.id);
+    const left = toBookedSum(one);
+    // A record of nothing, of a call that was given back.
+    const right =
+      billed === undefined || (billed === zero && one.booked === null) ? zeroSum : { events: 1, usd: billed };
+    return { one, left, right, kind: findCause(one, billed, now) };
+  });
+  return {
+    right: addSums(sides.map(({ right }) => right)),
+    differences: sides.flatMap(({ one, left, right, kind }): Difference[] =>
+      kind === undefined ? [] : [{ kind, subject: one.id, ...subtract(left, right) }],
+    ),
+  };
+}
+
+function findCause(call: LedgerCall, billed: Money | undefined, now: Date): Difference['kind'] | undefined {
+  const { state, booked } = call;
+  if (booked !== null) return findBookedCause({ ...call, booked }, billed, now);
+  if (billed === undefined || billed === zero) return undefined;
+  if (state === 'abandoned') return 'abandoned';
+  return state === 'open' || state === 'pending' ? 'pending' : 'released';
+}
+
+function findBookedCause(
+  { booked, closed_at, is_estimated }: LedgerCall & { readonly booked: Money },
+  billed: Money | undefined,
+  now: Date,
+): Difference['kind'] | undefined {
+  if (is_estimated) return billed === booked ? undefined : 'estimated';
+  const agoMs = now.getTime() - (closed_at?.getTime() ?? 0);
+  if (billed === undefined) return agoMs < delayMs ? 'not_yet_billed' : 'not_in_bill';
+  return billed === booked ? undefined : 'amount_differs';
+}
+
+/** Calls with callers' own keys: a router that does not show them to the platform's key is no difference. */
+export function matchOwnKeyCalls(
+  own: readonly LedgerCall[],
+  bill: readonly BilledCall[],
+): { line: Line | undefined; differences: readonly Difference[]; unseen: Sum } {
+  const byHold = groupByHold(bill);
+  const seen = own.filter(({ id, booked }) => booked !== null && byHold.has(id));
+  const unseen = addSums(own.filter(({ id }) => !byHold.has(id)).map(toBookedSum));
+  if (seen.length === 0) return { line: undefined, differences: [], unseen };
+  const sides = seen.map((one) => ({
+    one,
+    left: toBookedSum(one),
+    right: { events: 1, usd: byHold.get(one.id) ?? zero },
+  }));
+  return {
+    line: {
+      name: 'own_key',
+      left: addSums(sides.map(({ left }) => left)),
+      right: addSums(sides.map(({ right }) => right)),
+    },
+    differences: sides.flatMap(({ one, left, right }): Difference[] =>
+      left.usd === right.usd
+        ? []
+        : [{ kind: one.is_estimated ? 'estimated' : 'amount_differs', subject: one.id, ...subtract(left, right) }],
+    ),
+    unseen,
+  };
+}
+
+export function toBookedSum({ booked }: LedgerCall): Sum {
+  return { events: booked === null ? 0 : 1, usd: booked ?? zero };
+}
+
+/** What the router has of each hold; a call that it made twice has two records. */
+function groupByHold(bill: readonly BilledCall[]): ReadonlyMap<string, Money> {
+  const amounts = new Map<string, Money>();
+  for (const { hold, amount } of bill)
+    if (hold !== undefined) amounts.set(hold, sumMoney([amounts.get(hold) ?? zero, amount]));
+  return amounts;
 }

@@ -10,9 +10,8 @@ import { parseMoney } from '../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../../api/billing/prices/price-list.ts';
 import { Receipts } from '../../../../api/accounting/receipts/receipts.ts';
-import { noteAuthors, postDayOf } from '../../../../api/accounting/revenue/shares.ts';
-import { proven } from '../../../../api/accounting/revenue/statement/proven.ts';
-import { readStatement } from '../../../../api/accounting/revenue/statement/read.ts';
+import { noteAuthors, postAppDay } from '../../../../api/accounting/revenue/shares.ts';
+import { addProofs, readStatement } from '../../../../api/accounting/revenue/statement.ts';
 import { baseUrl } from '../../../support/api/sample.ts';
 import { migratedDatabase } from '../../../support/ledger/snapshot.ts';
 import {
@@ -24,7 +23,7 @@ import {
   statementForgeries,
 } from '../../../support/receipts/forgeries.ts';
 import { advanceTo, keys, privateKey, receiptKey } from '../../../support/receipts/record.ts';
-import { Signer } from '../../../../api/accounting/receipts/log/signer.ts';
+import { Signer } from '../../../../api/accounting/receipts/ledger-log.ts';
 import { sampleToolApp, type ToolSample } from '../../../support/tools/sample.ts';
 
 const root = join(import.meta.dirname, '../../../..');
@@ -60,7 +59,7 @@ beforeAll(async () => {
       at: new Date(`${today}T00:00:00Z`),
     })),
   );
-  await postDayOf(database, {
+  await postAppDay(database, {
     app: 'mine',
     day: today,
     prices: readPriceList(undefined, 0),
@@ -87,7 +86,7 @@ beforeAll(async () => {
   genuine = {
     charges: await charges('203.0.113.7'),
     otherCharges: await charges('198.51.100.7'),
-    statement: (await proven(statement, receipts)) as JsonObject,
+    statement: (await addProofs(statement, receipts)) as JsonObject,
     day: today,
   };
   const write = (name: string, content: unknown): void => {

@@ -9,7 +9,7 @@ import { Client } from 'pg';
 import type { Database } from '../../../../api/billing/index.ts';
 import { migrate, readMigrations } from '../../../../api/billing/database/migrate.ts';
 import { migrationsFolder, openDatabase, openLedgerDatabase } from '../../../../api/billing/database/open.ts';
-import { advanceLog } from '../../../../api/accounting/receipts/log/log.ts';
+import { advanceLog } from '../../../../api/accounting/receipts/ledger-log.ts';
 import { verifyRecord } from '../../../../api/accounting/receipts/verify/record.ts';
 import { asSuperuser, startPostgres, type Postgres } from '../../../support/ledger/postgres.ts';
 import { advanceTo, keys, postAt, receiptKey, signer } from '../../../support/receipts/record.ts';

@@ -11,7 +11,7 @@ import { freePort } from '../../../support/free-port.ts';
 import { openDatabase } from '../../../../api/billing/database/open.ts';
 import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { advanceTo, keys, privateKey, receiptKey } from '../../../support/receipts/record.ts';
-import { Signer } from '../../../../api/accounting/receipts/log/signer.ts';
+import { Signer } from '../../../../api/accounting/receipts/ledger-log.ts';
 import { sampleToolApp, type ToolSample } from '../../../support/tools/sample.ts';
 
 const root = join(import.meta.dirname, '../../../..');

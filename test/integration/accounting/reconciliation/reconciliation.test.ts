@@ -7,17 +7,16 @@ import type { Database } from '../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
 import { callerAccount, platformAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { negate, parseMoney } from '../../../../api/billing/ledger/money.ts';
-import { recordBatch } from '../../../../api/accounting/metering/store/store.ts';
-import { rollUp } from '../../../../api/accounting/metering/store/statements.ts';
-import { dayAt } from '../../../../api/accounting/reconciliation/day.ts';
-import { reconcileDay } from '../../../../api/accounting/reconciliation/reconcile-day.ts';
+import { recordBatch, rollUp } from '../../../../api/accounting/metering/usage-store.ts';
+import { parseDay } from '../../../../api/accounting/reconciliation/comparison.ts';
+import { reconcileDay } from '../../../../api/accounting/reconciliation/start-reconciliation.ts';
 import type {
   ComparisonName,
   ComparisonResult,
   Reconciliation,
 } from '../../../../api/accounting/reconciliation/result.ts';
 import type { ListPrices } from '../../../../api/accounting/reconciliation/compare/prices.ts';
-import { ReconciliationStore } from '../../../../api/accounting/reconciliation/store.ts';
+import { ReconciliationStore } from '../../../../api/accounting/reconciliation/reconciliation-store.ts';
 import { giveUp } from '../../../support/ledger/model-suite.ts';
 import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { DayRecords, tamper } from '../../../support/reconciliation/day-records.ts';
@@ -53,7 +52,7 @@ beforeEach(async () => {
 });
 
 async function reconciled(now = later, of = day): Promise<Omit<Reconciliation, 'explanation'>> {
-  return reconcileDay({ database, router: records.router, prices: listPrices, now }, dayAt(of, now));
+  return reconcileDay({ database, router: records.router, prices: listPrices, now }, parseDay(of, now));
 }
 
 function named(made: Omit<Reconciliation, 'explanation'>, name: ComparisonName): ComparisonResult {

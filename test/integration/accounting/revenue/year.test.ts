@@ -7,9 +7,9 @@ import { openDatabase, openLedgerDatabase } from '../../../../api/billing/databa
 import { authorAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, type Money } from '../../../../api/billing/ledger/money.ts';
-import { lineFaults } from '../../../../api/accounting/receipts/verify/statement-lines.ts';
+import { findLineFaults } from '../../../../api/accounting/receipts/verify/verify-queries.ts';
 import { postShares } from '../../../../api/accounting/revenue/shares.ts';
-import { readStatement } from '../../../../api/accounting/revenue/statement/read.ts';
+import { readStatement } from '../../../../api/accounting/revenue/statement.ts';
 import { asSuperuser, sharePostgres, type SharedPostgres } from '../../../support/ledger/postgres.ts';
 import { chooseRepetitions, isDeep } from '../../../support/repetitions.ts';
 import {
@@ -132,7 +132,7 @@ test('the ledger balances, and each line is as it was posted', async () => {
   const { faults, imbalance } = await new Ledger(database).auditAtLength();
   assert.deepEqual(faults, []);
   assert.equal(imbalance, 0n);
-  assert.deepEqual(await database.transaction((transaction) => lineFaults(transaction)), []);
+  assert.deepEqual(await database.transaction((transaction) => findLineFaults(transaction)), []);
 });
 
 test('what was final has not changed since', async () => {
@@ -172,12 +172,12 @@ test('attack: a line that is changed or deleted in the database is found', async
         : `update revenue.line set ${change} where id = ${at}`;
     const attacked = superuser.transaction(async (transaction) => {
       await transaction.script(`set local session_replication_role = replica; ${sql}`);
-      assert.equal((await lineFaults(transaction)).length, 1, sql);
+      assert.equal((await findLineFaults(transaction)).length, 1, sql);
       throw new Undo();
     });
     await assert.rejects(attacked, Undo);
   }
-  assert.deepEqual(await database.transaction((transaction) => lineFaults(transaction)), []);
+  assert.deepEqual(await database.transaction((transaction) => findLineFaults(transaction)), []);
 });
 
 test('all of it run again posts nothing', async () => {

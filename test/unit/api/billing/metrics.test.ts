@@ -7,9 +7,9 @@ import { DatabaseUnavailable } from '../../../../api/billing/database/failures.t
 import { platformAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
 import { billingMetrics, dailyLimitMetrics, databaseMetrics, overrunMetrics } from '../../../../api/billing/metrics.ts';
-import { meteringMetrics } from '../../../../api/accounting/metering/metrics.ts';
-import { receiptMetrics } from '../../../../api/accounting/receipts/metrics.ts';
-import { reconciliationMetrics } from '../../../../api/accounting/reconciliation/metrics.ts';
+import { createMeteringMetrics } from '../../../../api/accounting/metering/metering-metrics.ts';
+import { createReceiptMetrics } from '../../../../api/accounting/receipts/start-receipts.ts';
+import { createReconciliationMetrics } from '../../../../api/accounting/reconciliation/start-reconciliation.ts';
 
 /** The samples of a scrape. */
 async function samples(registry: Registry): Promise<string[]> {
@@ -83,9 +83,9 @@ test('a scrape ends although the database never answers', async () => {
   const never = (): Promise<never> => new Promise(() => undefined);
   billingMetrics(registry, { holds: never, oldestPendingSeconds: never });
   databaseMetrics(registry, never);
-  meteringMetrics(registry, never);
-  receiptMetrics(registry, never);
-  reconciliationMetrics(registry, never);
+  createMeteringMetrics(registry, never);
+  createReceiptMetrics(registry, never);
+  createReconciliationMetrics(registry, never);
   const read = (await samples(registry)).filter((line) =>
     /^moorage_(database|ledger|receipts_.*behind|reconciliation|metering_requests_unaccounted)/.test(line),
   );

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { type Checkpoint, type LedgerDay, ledgerDay } from '../../../../../api/accounting/receipts/format/documents.ts';
-import { keySet } from '../../../../../api/accounting/receipts/format/keys.ts';
+import { keySet } from '../../../../../api/accounting/receipts/format/signature.ts';
 import { verifyDocument } from '../../../../../api/accounting/receipts/format/verify-document.ts';
 import { baseUrl } from '../../../../support/api/sample.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { advanceTo, keys, privateKey, receiptKey } from '../../../../support/receipts/record.ts';
-import { Signer } from '../../../../../api/accounting/receipts/log/signer.ts';
+import { Signer } from '../../../../../api/accounting/receipts/ledger-log.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
 
 const signer = new Signer(baseUrl, privateKey, keys);

@@ -1,10 +1,10 @@
 // The table that the program prints: both sides, each difference with its cause, and what it comes to.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { tableOf } from '../../../../../api/accounting/reconciliation/table.ts';
+import { formatReconciliation } from '../../../../../api/accounting/reconciliation/table.ts';
 import { reconciliations } from '../../../../support/pages/reconciliations.ts';
 
-const [untilNow, different, equal] = reconciliations.map(tableOf);
+const [untilNow, different, equal] = reconciliations.map(formatReconciliation);
 
 test('a day on which all is equal', () => {
   assert.ok(equal !== undefined);

@@ -8,7 +8,7 @@ import { recordUses } from '../../../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../../../api/billing/prices/price-list.ts';
 import { readReport } from '../../../../../api/catalog/projects/forges.ts';
 import { adjust, listFrozen, unfreeze } from '../../../../../api/accounting/revenue/corrections.ts';
-import { bindAuthor, noteAuthors, postDayOf } from '../../../../../api/accounting/revenue/shares.ts';
+import { bindAuthor, noteAuthors, postAppDay } from '../../../../../api/accounting/revenue/shares.ts';
 import { hashOfKey, newAuthorKey } from '../../../../../lib/author-key.ts';
 import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
 
@@ -31,7 +31,7 @@ afterAll(() => sample.stop());
 async function visit(id: string): Promise<number> {
   const { database } = sample.models.ledger.get();
   await recordUses(database, [{ id, kind: 'visit', app: 'mine', caller: id, at: `${day}T00:00:00Z`, class: 'use' }]);
-  return postDayOf(database, { app: 'mine', day, ...rules });
+  return postAppDay(database, { app: 'mine', day, ...rules });
 }
 const read = (path: string): Promise<Response> =>
   sample.request(`/api/authors/octo/${path}`, { headers: { authorization: `Bearer ${key}` } });

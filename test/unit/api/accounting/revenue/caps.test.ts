@@ -5,17 +5,15 @@ import { z } from 'zod';
 import { type Database, openDatabase, parseMoney } from '../../../../../api/billing/index.ts';
 import { recordUses, type UsageEvent } from '../../../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../../../api/billing/prices/price-list.ts';
-import { visitorNames } from '../../../../../api/accounting/metering/records/visitors.ts';
-import { readRevenueSettings } from '../../../../../api/accounting/revenue/config.ts';
-import { noteAuthors, postDayOf } from '../../../../../api/accounting/revenue/shares.ts';
-import { readStatement } from '../../../../../api/accounting/revenue/statement/read.ts';
-import type { StatementView } from '../../../../../api/accounting/revenue/statement/view.ts';
+import { createVisitorResolver } from '../../../../../api/accounting/metering/request-class.ts';
+import { noteAuthors, postAppDay, readRevenueSettings } from '../../../../../api/accounting/revenue/shares.ts';
+import { readStatement, type StatementView } from '../../../../../api/accounting/revenue/statement.ts';
 import { blockList } from '../../../../../lib/subnets.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 const day = '2027-03-01';
 const prices = readPriceList(undefined, 0);
-const visitorOf = visitorNames({ salt: 'salt', trustedProxies: blockList([]) });
+const visitorOf = createVisitorResolver({ salt: 'salt', trustedProxies: blockList([]) });
 let database: Database;
 let visits = 0;
 
@@ -59,7 +57,7 @@ async function visit(app: string, addresses: readonly string[], each: number): P
 }
 
 async function accrue(app: string, budget: string | undefined): Promise<StatementView> {
-  await postDayOf(database, {
+  await postAppDay(database, {
     app,
     day,
     prices,

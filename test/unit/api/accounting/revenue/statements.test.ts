@@ -8,10 +8,10 @@ import type { Database } from '../../../../../api/billing/database/database.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../../../api/billing/prices/price-list.ts';
-import { adjust, CorrectionError, refund, resolve } from '../../../../../api/accounting/revenue/corrections.ts';
-import { noteAuthors, postDayOf } from '../../../../../api/accounting/revenue/shares.ts';
-import { statementView } from '../../../../../api/accounting/revenue/statement/view.ts';
-import { closeMonths } from '../../../../../api/accounting/revenue/store/statements.ts';
+import { adjust, CorrectionError, refund, answerDispute } from '../../../../../api/accounting/revenue/corrections.ts';
+import { noteAuthors, postAppDay } from '../../../../../api/accounting/revenue/shares.ts';
+import { statementView } from '../../../../../api/accounting/revenue/statement.ts';
+import { closeMonths } from '../../../../../api/accounting/revenue/revenue-queries.ts';
 import { hashOfKey, keyHashesIn, newAuthorKey } from '../../../../../lib/author-key.ts';
 import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
 
@@ -43,7 +43,7 @@ beforeAll(async () => {
       class: id === 'c' ? 'asset' : 'use',
     })),
   );
-  await postDayOf(database, { app: 'mine', day: today, prices, budget: parseMoney('1000') });
+  await postAppDay(database, { app: 'mine', day: today, prices, budget: parseMoney('1000') });
 });
 afterAll(() => sample.stop());
 
@@ -220,10 +220,10 @@ test('a dispute keeps a statement open until it is answered; what comes of it is
   assert.equal((await statement()).state, 'disputed');
   await database.query(closeMonths, [14, new Date(Date.now() + 90 * 86_400_000)]);
   assert.equal((await statement()).state, 'disputed', 'an open dispute keeps it from being final');
-  const line = await resolve(database, { dispute: id, answer: 'You are right.', amount: '0.00007' });
+  const line = await answerDispute(database, { dispute: id, answer: 'You are right.', amount: '0.00007' });
   assert.ok(line !== undefined);
   assert.equal(
-    await resolve(database, { dispute: id, answer: 'You are right.', amount: '0.00007' }),
+    await answerDispute(database, { dispute: id, answer: 'You are right.', amount: '0.00007' }),
     undefined,
     'once',
   );

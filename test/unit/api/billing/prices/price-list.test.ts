@@ -7,7 +7,7 @@ import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts'
 import { formatMoney, parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { chargedOf, marginLines, marginOf } from '../../../../../api/billing/prices/charge.ts';
 import { type PriceList, readPriceList, toolPrice } from '../../../../../api/billing/prices/price-list.ts';
-import { keepPrices } from '../../../../../api/accounting/revenue/prices.ts';
+import { recordPrices } from '../../../../../api/accounting/revenue/prices.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 const first = { version: 'a', from: '2026-01-01', announced: '2025-12-01' };
@@ -71,7 +71,7 @@ test('a version that was recorded stays as it was announced, and a new one keeps
   const log = pino({}, { write: (line: string) => void faults.push(line) });
   const keep = async (list: PriceList, day: string): Promise<string[]> => {
     faults.length = 0;
-    await keepPrices(database, list, { noticeDays: 14, log, now: new Date(`${day}T12:00:00Z`) });
+    await recordPrices(database, list, { noticeDays: 14, log, now: new Date(`${day}T12:00:00Z`) });
     return list.versions.map(({ version, use }) => `${version} ${formatMoney(use)}`);
   };
   assert.deepEqual(await keep(read(first), '2026-01-10'), ['a 0.0001']);

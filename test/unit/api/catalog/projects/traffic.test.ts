@@ -8,9 +8,8 @@ import { recordUses, type UsageEvent } from '../../../../../api/billing/ledger/u
 import { readTelemetry } from '../../../../../api/catalog/projects/telemetry.ts';
 import { telemetry as schema } from '../../../../../api/catalog/projects/views.ts';
 import { readStabilities, Stabilities } from '../../../../../api/catalog/rank/stability.ts';
-import { addSamples } from '../../../../../api/accounting/metering/compute/store.ts';
-import { recordBatch } from '../../../../../api/accounting/metering/store/store.ts';
-import { rollUp } from '../../../../../api/accounting/metering/store/statements.ts';
+import { addSamples } from '../../../../../api/accounting/metering/compute-receiver.ts';
+import { recordBatch, rollUp } from '../../../../../api/accounting/metering/usage-store.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 const hourMs = 3_600_000;

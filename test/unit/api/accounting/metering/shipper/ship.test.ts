@@ -15,10 +15,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Registry } from 'prom-client';
 import { afterAll, test } from 'vitest';
-import type { SentLogs } from '../../../../../../api/accounting/metering/otlp/messages.ts';
-import { shipperMetrics } from '../../../../../../api/accounting/metering/shipper/metrics.ts';
+import type { SentLogs } from '../../../../../../api/accounting/metering/otlp.ts';
+import { createShipperMetrics, ship } from '../../../../../../api/accounting/metering/shipper/ship.ts';
 import type { Delivery } from '../../../../../../api/accounting/metering/shipper/sender.ts';
-import { ship } from '../../../../../../api/accounting/metering/shipper/ship.ts';
 import { silent } from '../../../../../support/api/sample.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'moorage-shipper-'));
@@ -58,7 +57,7 @@ function start(
       }
       return Promise.resolve(answer);
     },
-    metrics: shipperMetrics(new Registry()),
+    metrics: createShipperMetrics(new Registry()),
     logger: silent,
     signal: ending.signal,
     draining: draining.signal,

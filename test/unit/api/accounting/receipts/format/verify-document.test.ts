@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
 import { type Database, openDatabase } from '../../../../../../api/billing/index.ts';
-import { canonical } from '../../../../../../api/accounting/receipts/format/canonical.ts';
+import { toCanonicalJson } from '../../../../../../api/accounting/receipts/format/hashes.ts';
 import type { LedgerDay } from '../../../../../../api/accounting/receipts/format/documents.ts';
 import { signDocument } from '../../../../../../api/accounting/receipts/format/signature.ts';
 import { verifyDocument } from '../../../../../../api/accounting/receipts/format/verify-document.ts';
-import { proofsOf } from '../../../../../../api/accounting/receipts/log/proofs.ts';
-import { days as daysStatement } from '../../../../../../api/accounting/receipts/log/statements.ts';
+import { readProofs } from '../../../../../../api/accounting/receipts/receipts.ts';
+import { days as daysStatement } from '../../../../../../api/accounting/receipts/ledger-log-queries.ts';
 import { migratedDatabase } from '../../../../../support/ledger/snapshot.ts';
 import { advanceTo, issuer, keys, postAt, privateKey } from '../../../../../support/receipts/record.ts';
 
@@ -32,7 +32,7 @@ beforeAll(async () => {
   await advanceTo(database, '2026-03-05T12:00:00Z');
   ids.push(await postAt(database, { reference: 'settle:open', at: '2026-03-05T12:30:00Z', amount: '0.5' }));
   await advanceTo(database, '2026-03-05T13:00:00Z');
-  const proofs = await proofsOf(database, ids);
+  const proofs = await readProofs(database, ids);
   days = new Map((await database.query(daysStatement, [null, 100])).map(({ document }) => [document.day, document]));
   lines = ids.map((id) => {
     const { leaf, proof = null } = proofs.get(id) ?? assert.fail();
@@ -182,7 +182,7 @@ test('a thousand random edits of a signed document are all found', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(places.length - 1), fc.nat(changes.length - 1), fc.nat(10_000), async (place, kind, by) => {
       const edited = edit(document, places[place] ?? [], (value) => changes[kind]?.(value, by)) ?? null;
-      fc.pre(JSON.stringify(edited).includes('\\ud800') || canonical(edited) !== canonical(document));
+      fc.pre(JSON.stringify(edited).includes('\\ud800') || toCanonicalJson(edited) !== toCanonicalJson(document));
       edits += 1;
       assert.notDeepEqual((await verify(edited)).findings, []);
     }),

@@ -1,0 +1,129 @@
+// Receives what apps use of CPU and memory from the operator (POST /compute). A response of 204 means that it is counted.
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import getRawBody from 'raw-body';
+import { z } from 'zod';
+import { computeReport, type ComputeSample } from '../../../crds/compute-report.ts';
+import type { Logger } from '../../../lib/log.ts';
+import { Problem, problemBody, problemMediaType, type ProblemType } from '../../../lib/problem.ts';
+import { type Database, ledgerUnavailable, type Statement } from '../../billing/index.ts';
+import { bodyTooLarge, invalidRequest, methodNotAllowed, readPart } from '../../http/index.ts';
+import { hasToken } from './log-receiver.ts';
+import type { ComputeMetrics } from './metering-metrics.ts';
+
+export interface ComputeReceiverOptions {
+  /** What the operator shows: Authorization: Bearer <token>. */
+  readonly token: string;
+  readonly baseUrl: string;
+  readonly count: (samples: readonly ComputeSample[]) => Promise<ComputeCounts>;
+  readonly metrics: ComputeMetrics;
+  readonly log: Logger;
+}
+
+/** A full report has about 1 MB. */
+const maxBodyBytes = 4 * 1_048_576;
+
+/** Answers reports. */
+export function createComputeReceiver(options: ComputeReceiverOptions): RequestListener {
+  return (request, response) => {
+    acceptReport(request, options)
+      .then(
+        () => response.writeHead(204).end(),
+        (error: unknown) => {
+          sendProblem(request, response, toProblem(error, options.log), options.baseUrl);
+        },
+      )
+      .catch((error: unknown) => {
+        options.log.error({ err: error }, 'the receiver of compute could not answer');
+        response.destroy();
+      });
+  };
+}
+
+async function acceptReport(
+  request: IncomingMessage,
+  { token, count, metrics, log }: ComputeReceiverOptions,
+): Promise<void> {
+  if (!hasToken(request, token))
+    throw new Problem(meteringToken, 'Send the metering token: Authorization: Bearer <token>.');
+  if (request.method !== 'POST') throw new Problem(methodNotAllowed, 'Use POST.', { headers: { allow: 'POST' } });
+  const { samples } = readPart('body', computeReport, await readJson(request));
+  const counts = await count(samples);
+  for (const result of ['counted', 'ignored', 'refused'] as const) metrics.samples.inc({ result }, counts[result]);
+  metrics.cpuSeconds.inc(counts.cpu_seconds);
+  metrics.memoryByteSeconds.inc(counts.memory_byte_seconds);
+  if (counts.refused > 0)
+    log.warn({ samples: counts.refused }, 'samples of apps are ahead of the clock: set the clocks of the nodes');
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const body = await getRawBody(request, { limit: maxBodyBytes, encoding: 'utf8' }).catch((error: unknown) => {
+    if (!(error instanceof Error && 'type' in error && error.type === 'entity.too.large')) throw error;
+    const detail = `The body has more than ${maxBodyBytes} bytes. Send fewer samples at once.`;
+    throw new Problem(bodyTooLarge, detail, { members: { limit_bytes: maxBodyBytes } });
+  });
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw new Problem(invalidRequest, 'The body is not JSON. Send {"samples": [...]}.');
+  }
+}
+
+/** Whatever is not the sender's fault is tried again: what was counted is not counted twice. */
+function toProblem(error: unknown, log: Logger): Problem {
+  if (error instanceof Problem) return error;
+  log.warn({ err: error }, 'samples of apps were not counted, the operator is asked to send them again');
+  return new Problem(ledgerUnavailable, 'The samples could not be counted. Send them again.', {
+    headers: { 'retry-after': '1' },
+  });
+}
+
+function sendProblem({ url = '' }: IncomingMessage, response: ServerResponse, problem: Problem, baseUrl: string): void {
+  const body = JSON.stringify(problemBody(problem, baseUrl, url, randomUUID()));
+  // What is left of a body that was not read would be taken for the next request.
+  const headers = { ...problem.headers, 'content-type': problemMediaType, connection: 'close' };
+  response.writeHead(problem.type.status, headers).end(body);
+}
+
+const computeCounts = z.object({
+  counted: z.number(),
+  ignored: z.number(),
+  refused: z.number(),
+  cpu_seconds: z.coerce.number(),
+  memory_byte_seconds: z.coerce.number(),
+});
+/** Samples by what became of them, and the seconds of CPU and byte-seconds of memory that they added. */
+export type ComputeCounts = z.output<typeof computeCounts>;
+
+export const addCompute: Statement<ComputeCounts> = {
+  name: 'metering-add-compute',
+  text: 'select counted, ignored, refused, cpu_seconds::text, memory_byte_seconds::text from metering.add_compute($1::jsonb, $2)',
+  row: computeCounts,
+};
+
+export const forgetContainers: Statement<{ count: number }> = {
+  name: 'metering-forget-containers',
+  text: 'select metering.forget_containers() as count',
+  row: z.object({ count: z.number() }),
+};
+
+/** Once it returns, the samples are counted. @throws the driver's error; then they may be sent again */
+export async function addSamples(
+  database: Database,
+  samples: readonly ComputeSample[],
+  now: Date | null = null,
+): Promise<ComputeCounts> {
+  const [row] = await database.replay(addCompute, [JSON.stringify(samples), now]);
+  if (row === undefined) throw new Error('the database returned no row');
+  return row;
+}
+
+export const meteringToken: ProblemType = {
+  slug: 'metering-token',
+  status: 401,
+  title: 'The metering token is missing or wrong',
+  description: 'Only gateways and the operator may report uses. They show MOORAGE_METERING_TOKEN as a bearer token.',
+};
+
+/** No document lists the endpoints of that port, so these are named here to have their pages. */
+export const internalProblems: readonly ProblemType[] = [meteringToken];

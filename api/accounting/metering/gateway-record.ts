@@ -1,0 +1,207 @@
+// Parses a gateway record: one request, from the attributes of Traefik's access log.
+import { createHash } from 'node:crypto';
+import type { Attributes, AttributeValue } from './otlp.ts';
+
+/** One request, as its gateway reports it. */
+export interface GatewayRecord {
+  /** Number of the request since the gateway process started; the first is 1. */
+  readonly counter: bigint;
+  /** When it began and ended, in nanoseconds since 1970. */
+  readonly startNs: bigint;
+  readonly endNs: bigint;
+  readonly host: string;
+  /** Without its query, which may hold anything. */
+  readonly path: string;
+  readonly method: string;
+  readonly status: number;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** Address of the client, or what proxies in front say of it. */
+  readonly client: string;
+  readonly userAgent: string;
+  /** What the browser wants it for (Sec-Fetch-Dest): document, script, image, … */
+  readonly destination: string;
+  /** Who answered in place of the app: the page of an app that is being woken. */
+  readonly wake: string;
+  /** No record, but the word of its sender that it and those before it were dropped. */
+  readonly isLost: boolean;
+}
+
+const nanosecond = 1_000_000n;
+const instant = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
+/** The last second that was read: many records are of one. */
+let lastSecond = { second: '', ms: Number.NaN };
+
+/** An RFC 3339 time to the nanosecond, as in Traefik's JSON; undefined for anything else. */
+export function parseNanoseconds(text: string): bigint | undefined {
+  const [, seconds, fraction = '', zone = ''] = instant.exec(text) ?? [];
+  if (seconds === undefined) return undefined;
+  const second = `${seconds}${zone}`;
+  if (lastSecond.second !== second) lastSecond = { second, ms: Date.parse(second) };
+  return Number.isNaN(lastSecond.ms) ? undefined : BigInt(lastSecond.ms) * nanosecond + BigInt(fraction.padEnd(9, '0'));
+}
+
+/** Longest text that is kept of each attribute; the rest is cut off. */
+const textLimits = {
+  RequestHost: 253,
+  RequestPath: 2_000,
+  RequestMethod: 20,
+  ClientHost: 1_000,
+  'request_User-Agent': 300,
+  'request_Sec-Fetch-Dest': 40,
+  'downstream_Moorage-Activator': 40,
+} as const;
+const sizeAttributes = ['RequestContentSize', 'DownstreamContentSize'] as const;
+const lostAttribute = 'moorage.lost';
+
+/**
+ * The attributes that are read; a sender needs to give no others. Names as in Traefik's access log; StartUTC is a text in
+ * its JSON, nanoseconds where it exports OTLP itself.
+ */
+export const attributeNames: readonly string[] = [
+  'RequestCount',
+  'StartUTC',
+  'Duration',
+  'DownstreamStatus',
+  ...Object.keys(textLimits),
+  ...sizeAttributes,
+  lostAttribute,
+];
+
+/**
+ * Reads a record. A schema would take ten times as long, for each of thousands of records a second: each field is checked
+ * by hand. @returns the names of the attributes that are missing or wrong where it is none
+ */
+export function readRecord(given: Attributes): GatewayRecord | { readonly wrong: readonly string[] } {
+  const counter = toWhole(given['RequestCount']);
+  const startNs = toStart(given['StartUTC']);
+  const duration = toWhole(given['Duration']);
+  const status = toStatus(given['DownstreamStatus']);
+  const isCounted = counter !== undefined && counter > 0n;
+  if (
+    !isCounted ||
+    startNs === undefined ||
+    duration === undefined ||
+    status === undefined ||
+    !hasValidOptionals(given)
+  )
+    return { wrong: findInvalidAttributes(given) };
+  return {
+    counter,
+    startNs,
+    endNs: startNs + duration,
+    host: readText(given, 'RequestHost').toLowerCase(),
+    path: removeQuery(readText(given, 'RequestPath')),
+    method: readText(given, 'RequestMethod').toUpperCase(),
+    status,
+    bytesIn: readSize(given, 'RequestContentSize'),
+    bytesOut: readSize(given, 'DownstreamContentSize'),
+    client: readText(given, 'ClientHost'),
+    userAgent: readText(given, 'request_User-Agent'),
+    destination: readText(given, 'request_Sec-Fetch-Dest'),
+    wake: readText(given, 'downstream_Moorage-Activator'),
+    isLost: given[lostAttribute] !== undefined,
+  };
+}
+
+/** Whether what may be left out is as it should be where it is there. */
+function hasValidOptionals(given: Attributes): boolean {
+  return (
+    Object.keys(textLimits).every((name) => isText(given[name])) &&
+    sizeAttributes.every((name) => isSize(given[name])) &&
+    isMark(given[lostAttribute])
+  );
+}
+
+/** By name, in the order of the attributes. */
+function findInvalidAttributes(given: Attributes): string[] {
+  const counter = toWhole(given['RequestCount']);
+  const checks: readonly (readonly [name: string, isWell: boolean])[] = [
+    ['RequestCount', counter !== undefined && counter > 0n],
+    ['StartUTC', toStart(given['StartUTC']) !== undefined],
+    ['Duration', toWhole(given['Duration']) !== undefined],
+    ['DownstreamStatus', toStatus(given['DownstreamStatus']) !== undefined],
+    ...Object.keys(textLimits).map((name) => [name, isText(given[name])] as const),
+    ...sizeAttributes.map((name) => [name, isSize(given[name])] as const),
+    [lostAttribute, isMark(given[lostAttribute])],
+  ];
+  return checks.filter(([, isRight]) => !isRight).map(([name]) => name);
+}
+
+type Attribute = AttributeValue | undefined;
+
+function toWhole(given: Attribute): bigint | undefined {
+  if (typeof given === 'number') return Number.isSafeInteger(given) && given >= 0 ? BigInt(given) : undefined;
+  return typeof given === 'bigint' && given >= 0n ? given : undefined;
+}
+
+function toStart(given: Attribute): bigint | undefined {
+  return typeof given === 'string' ? parseNanoseconds(given) : toWhole(given);
+}
+
+function toStatus(given: Attribute): number | undefined {
+  return typeof given === 'number' && Number.isInteger(given) && given >= 0 && given <= 999 ? given : undefined;
+}
+
+function isText(given: Attribute): boolean {
+  return given === undefined || typeof given === 'string';
+}
+
+function isSize(given: Attribute): boolean {
+  return given === undefined || (typeof given === 'number' && Number.isSafeInteger(given) && given >= 0);
+}
+
+function isMark(given: Attribute): boolean {
+  return given === undefined || given === 'true';
+}
+
+function readText(given: Attributes, name: keyof typeof textLimits): string {
+  const text = given[name];
+  return typeof text === 'string' ? text.slice(0, textLimits[name]) : '';
+}
+
+function readSize(given: Attributes, name: (typeof sizeAttributes)[number]): number {
+  const size = given[name];
+  return typeof size === 'number' ? size : 0;
+}
+
+/** A path without the query, which may hold anything. */
+export function removeQuery(path: string): string {
+  const end = path.search(/[?#]/);
+  return end === -1 ? path : path.slice(0, end);
+}
+
+/** Resource attributes that name a gateway, the surest first. */
+const gatewayAttributes = ['service.instance.id', 'k8s.pod.uid', 'container.id', 'host.name', 'service.name'] as const;
+
+/** Which gateway a sender is: by the first of the attributes that name one. */
+export function identifyGateway(resource: Attributes): string {
+  const named = gatewayAttributes.find((name) => resource[name] !== undefined && resource[name] !== '');
+  return named === undefined ? 'unknown' : String(resource[named]).slice(0, 200);
+}
+
+/**
+ * The id of the event that a record becomes: made of what the gateway said of it alone, so that a record which comes
+ * twice is one event. A number comes again in another run of the gateway, but not at the same nanosecond.
+ */
+export function createEventId(gateway: string, { counter, startNs }: GatewayRecord): string {
+  return `${getGatewayKey(gateway)}-${counter.toString()}-${startNs.toString(36)}`;
+}
+
+const keys = new Map<string, string>();
+
+function getGatewayKey(gateway: string): string {
+  const known = keys.get(gateway);
+  if (known !== undefined) return known;
+  const key = createHash('sha256').update(gateway).digest('hex').slice(0, 16);
+  if (keys.size >= 1_000) keys.clear();
+  keys.set(gateway, key);
+  return key;
+}
+
+/** A time as PostgreSQL keeps it: microseconds, rounded down. */
+export function formatTimestamp(ns: bigint): string {
+  const ms = Number(ns / nanosecond);
+  const micros = String((ns % nanosecond) / 1000n).padStart(3, '0');
+  return `${new Date(ms).toISOString().slice(0, -1)}${micros}Z`;
+}

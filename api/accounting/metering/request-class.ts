@@ -1,0 +1,235 @@
+// Decides what kind of request a record is, which separates uses from requests that earn an author nothing.
+import { BlockList, isIP } from 'node:net';
+import { RE2JS } from 're2js';
+import { appHost, type AppsSite } from '../../../crds/app-url.ts';
+import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
+import type { FreeRequests } from '../../../crds/metering.ts';
+import { labels } from '../../../crds/names.ts';
+import type { App } from '../../apps/index.ts';
+import { addressPrefix, anonymousHash, clientAddress, keyedHash, networkPrefix } from '../../http/index.ts';
+import type { GatewayRecord } from './gateway-record.ts';
+
+/**
+ * The classes, in the order in which they are tried; the first that holds is the record's.
+ * - `refused`: the host is not that of an app.
+ * - `platform`: the host is that of the API, which meters its calls itself.
+ * - `wake`: the page that is shown while an app wakes answered, not the app.
+ * - `probe`: this installation looked at the app: a user agent of ours, from an address inside.
+ * - `call`: the API called for an agent; that is metered there.
+ * - `free`: the author says so (`metering.free`).
+ * - `health`: GET or HEAD of the app's own health path.
+ * - `preflight`: OPTIONS, by which a browser asks what it may send.
+ * - `failed`: a status of 500 and above, or none: nobody got what he came for.
+ * - `asset`: GET or HEAD of what a page is made of: the browser says so (Sec-Fetch-Dest), or the name of the file, where
+ *   it does not say; or a status of 304, for which nothing was sent.
+ * - `own`: the visitor's address is that from which the app was submitted without a key. Nobody earns by using what is his.
+ * - `use`: anything else.
+ */
+export const classes = [
+  'refused',
+  'platform',
+  'wake',
+  'probe',
+  'call',
+  'free',
+  'health',
+  'preflight',
+  'failed',
+  'asset',
+  'own',
+  'use',
+] as const;
+export type RequestClass = (typeof classes)[number];
+
+/** What the rule knows of the host. */
+export type HostKind = { readonly kind: 'app'; readonly app: HostApp } | { readonly kind: 'platform' | 'unknown' };
+
+/** What the rule knows of an app. */
+export interface HostApp {
+  readonly slug: string;
+  readonly healthPath: string | undefined;
+  /** Hash of who submitted it; undefined where the operator of the installation made it. */
+  readonly submitter: string | undefined;
+  /** Whether the author gives it away. */
+  readonly isFree: (path: string, status: number) => boolean;
+}
+
+/** User agents of this installation. */
+const platformAgents: ReadonlyMap<string, RequestClass> = new Map([
+  ['moorage-operator', 'probe'],
+  ['moorage-bench', 'probe'],
+  ['moorage-api', 'call'],
+]);
+const assetDestinations: ReadonlySet<string> = new Set([
+  'audio',
+  'audioworklet',
+  'font',
+  'image',
+  'manifest',
+  'paintworklet',
+  'script',
+  'serviceworker',
+  'sharedworker',
+  'style',
+  'track',
+  'video',
+  'worker',
+  'xslt',
+]);
+const assetExtension =
+  /\.(?:avif|bmp|css|eot|gif|ico|jpe?g|js|map|mjs|mp3|mp4|ogg|otf|png|svg|ttf|wasm|webm|webmanifest|webp|woff2?)$/i;
+
+export function classify(
+  record: GatewayRecord,
+  host: HostKind,
+  visitor: Pick<Visitor, 'submitter' | 'isInside'>,
+): RequestClass {
+  if (host.kind !== 'app') return host.kind === 'platform' ? 'platform' : 'refused';
+  const { app } = host;
+  return (
+    classifyPlatform(record, visitor.isInside) ??
+    (app.isFree(record.path, record.status) ? 'free' : undefined) ??
+    classifyRequest(record, app.healthPath) ??
+    (app.submitter === visitor.submitter ? 'own' : 'use')
+  );
+}
+
+function classifyPlatform({ wake, userAgent }: GatewayRecord, isInside: boolean): RequestClass | undefined {
+  if (wake !== '') return 'wake';
+  return isInside ? platformAgents.get(userAgent) : undefined;
+}
+
+function classifyRequest(record: GatewayRecord, healthPath: string | undefined): RequestClass | undefined {
+  const { method, path, status } = record;
+  const isRead = method === 'GET' || method === 'HEAD';
+  if (isRead && path === healthPath) return 'health';
+  if (method === 'OPTIONS') return 'preflight';
+  if (status === 0 || status >= 500) return 'failed';
+  return isRead && isAsset(record) ? 'asset' : undefined;
+}
+
+function isAsset({ destination, path, status }: GatewayRecord): boolean {
+  if (status === 304) return true;
+  return destination === '' ? assetExtension.test(path) : assetDestinations.has(destination);
+}
+
+export interface HostsOptions {
+  readonly apps: { get(name: string): App | undefined };
+  readonly site: AppsSite;
+  /** Host of the API. */
+  readonly platformHost: string;
+}
+
+/** Finds the app of a host. An app is read again once it has changed. */
+export function createHostIndex({ apps, site, platformHost }: HostsOptions): (host: string) => HostKind {
+  const hostApps = new WeakMap<App, HostApp>();
+  const suffix = appHost('', site);
+  return (host) => {
+    if (host === platformHost) return { kind: 'platform' };
+    const app = host.endsWith(suffix) ? apps.get(host.slice(0, -suffix.length)) : undefined;
+    if (app === undefined) return { kind: 'unknown' };
+    const read = hostApps.get(app) ?? toHostApp(app);
+    hostApps.set(app, read);
+    return { kind: 'app', app: read };
+  };
+}
+
+function toHostApp(app: App): HostApp {
+  const { metadata, status } = app;
+  const { run, metering } = resolveSpec(app, readSettings(status?.settings?.values));
+  return {
+    slug: metadata.name,
+    healthPath: run.healthPath,
+    submitter: metadata.labels?.[labels.caller],
+    isFree: compileFreeRule(metering.free),
+  };
+}
+
+/** Whether one of the rules holds for a path and a status. */
+export function compileFreeRule(rules: FreeRequests): (path: string, status: number) => boolean {
+  const compiled = rules.map(({ path, statuses = [] }) => ({
+    path: path === undefined ? undefined : RE2JS.compile(toPattern(path)),
+    statuses: new Set(statuses),
+  }));
+  return (given, status) =>
+    compiled.some(
+      ({ path, statuses }) =>
+        (path === undefined || path.matches(given)) &&
+        (statuses.size === 0 || statuses.has(String(status)) || statuses.has(`${Math.floor(status / 100)}xx`)),
+    );
+}
+
+/** `*` stands for anything within a segment, `**` for anything. A visitor chooses the path: the engine is a linear one. */
+function toPattern(glob: string): string {
+  return glob
+    .split(/(\*{1,2})/)
+    .map((part) => ({ '*': '[^/]*', '**': '.*' })[part] ?? RE2JS.quote(part))
+    .join('');
+}
+
+export interface VisitorRules {
+  readonly salt: string;
+  /** Proxies in front of the gateway whose word on the client is believed. */
+  readonly trustedProxies: BlockList;
+}
+
+export interface Visitor {
+  readonly hash: string;
+  /** Of the /24 or /48 that the visitor is in, which somebody may have to himself. */
+  readonly network: string;
+  /** The hash that apps which the visitor submits without a key are marked with. It is compared, and never stored with a visit. */
+  readonly submitter: string;
+  /** Whether the address is one of this cluster or machine. */
+  readonly isInside: boolean;
+}
+
+const maxVisitors = 16_384;
+
+/** Names visitors. `day` is the UTC day of the request, as YYYY-MM-DD. */
+export function createVisitorResolver({
+  salt,
+  trustedProxies,
+}: VisitorRules): (client: string, day: string) => Visitor {
+  const visitors = new Map<string, Visitor>();
+  const salts = new Map<string, string>();
+  const getSalt = (day: string): string => {
+    const today = salts.get(day) ?? keyedHash(`visitors:${day}`, salt);
+    if (salts.size > 64) salts.clear();
+    salts.set(day, today);
+    return today;
+  };
+  return (client, day) => {
+    const named = `${day} ${client}`;
+    const cached = visitors.get(named);
+    if (cached !== undefined) return cached;
+    const hops = client.split(',');
+    const address = clientAddress(hops.at(-1)?.trim(), hops.slice(0, -1).join(','), trustedProxies);
+    const visitor = {
+      hash: keyedHash(`address:${addressPrefix(address)}`, getSalt(day)),
+      network: keyedHash(`network:${networkPrefix(address)}`, getSalt(day)),
+      submitter: anonymousHash(address, salt),
+      isInside: isInside(address),
+    };
+    if (visitors.size >= maxVisitors) visitors.clear();
+    visitors.set(named, visitor);
+    return visitor;
+  };
+}
+
+/** Addresses that nobody has on the public internet. */
+const insideAddresses = new BlockList();
+for (const [address, bits] of [
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['127.0.0.0', 8],
+  ['100.64.0.0', 10],
+] as const)
+  insideAddresses.addSubnet(address, bits, 'ipv4');
+insideAddresses.addSubnet('fc00::', 7, 'ipv6');
+insideAddresses.addAddress('::1', 'ipv6');
+
+function isInside(address: string): boolean {
+  const version = isIP(address);
+  return version !== 0 && insideAddresses.check(address, version === 6 ? 'ipv6' : 'ipv4');
+}

@@ -1,0 +1,165 @@
+// Writes a batch of records of one gateway in one transaction: its events, its runs and the missing numbers.
+import { z } from 'zod';
+import {
+  type Database,
+  recordUses,
+  runAsTask,
+  type Statement,
+  type Transaction,
+  type UsageEvent,
+} from '../../billing/index.ts';
+import { formatTimestamp, type GatewayRecord } from './gateway-record.ts';
+import { assignRuns, findGaps, formatCounters, formatMultirange, type Run, type RunBatch } from './gateway-runs.ts';
+
+/** A record with the event that it becomes; without one where it is refused for its time, or lost. */
+export interface Entry extends Pick<GatewayRecord, 'counter' | 'startNs' | 'endNs' | 'isLost'> {
+  readonly event: Omit<UsageEvent, 'instance'> | undefined;
+}
+
+export interface BatchResult {
+  /** Events that were not known before. */
+  readonly added: number;
+  /** Requests that had been declared lost, and came after all. */
+  readonly withdrawn: number;
+  /** Runs of the gateway that were not known before. */
+  readonly runs: number;
+}
+
+/** Once it returns, the batch is kept; a batch that is sent again changes nothing. @throws the driver's error */
+export function recordBatch(database: Database, gateway: string, entries: readonly Entry[]): Promise<BatchResult> {
+  return runAsTask(() =>
+    database.transaction(async (transaction) => {
+      await transaction.query(lockGateway, [gateway]);
+      const first = entries.reduce((min, { startNs }) => (startNs < min ? startNs : min), entries[0]?.startNs ?? 0n);
+      const knownRuns = await transaction.query(runs, [gateway, first.toString()]);
+      const batches = assignRuns<Entry>(knownRuns, entries);
+      const ids: bigint[] = [];
+      for (const { after } of batches) ids.push(await ensureRun(transaction, gateway, after));
+      const events = batches.flatMap(({ records }, index) =>
+        records.flatMap(({ event }) => (event === undefined ? [] : [{ ...event, instance: ids[index] ?? 0n }])),
+      );
+      const added = await recordUses(transaction, events);
+      let withdrawn = 0;
+      for (const [index, batch] of batches.entries()) {
+        const id = ids[index] ?? 0n;
+        withdrawn += await updateRun(transaction, id, batch, added.get(id) ?? 0);
+      }
+      return {
+        added: [...added.values()].reduce((sum, count) => sum + count, 0),
+        withdrawn,
+        runs: batches.filter(({ before }) => before === undefined).length,
+      };
+    }),
+  );
+}
+
+async function ensureRun(transaction: Transaction, gateway: string, run: Run): Promise<bigint> {
+  if (run.id !== undefined) return run.id;
+  const [row] = await transaction.query(addRun, [gateway, ...toRunFields(run)]);
+  if (row === undefined) throw new Error('the database returned no row');
+  return row.id;
+}
+
+function toRunFields({ newest, newestStartNs, newestEndNs, lastEndNs }: Run): string[] {
+  return [newest, newestStartNs, newestEndNs, lastEndNs].map(String);
+}
+
+/** @returns how many numbers came back that had been declared lost */
+async function updateRun(transaction: Transaction, id: bigint, batch: RunBatch<Entry>, added: number): Promise<number> {
+  const { before, after, records } = batch;
+  const counters = formatCounters(records);
+  const refused = formatCounters(records.filter(({ event }) => event === undefined));
+  await transaction.query(saveRun, [id.toString(), ...toRunFields(after), counters, refused, added]);
+  const gaps = findGaps(batch);
+  if (gaps.length > 0)
+    await transaction.query(addGaps, [
+      id.toString(),
+      gaps.map((gap) => formatMultirange([gap.counters])),
+      gaps.map(({ afterNs }) => (afterNs === undefined ? null : formatTimestamp(afterNs))),
+      gaps.map(({ beforeNs }) => formatTimestamp(beforeNs)),
+    ]);
+  const isLate = records.some(({ counter }) => counter <= (before?.newest ?? 0n));
+  if (!isLate) return 0;
+  const [row] = await transaction.query(fillGaps, [id.toString(), counters]);
+  return row?.count ?? 0;
+}
+
+function defineStatement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
+  return { name: `metering-${name}`, text, row };
+}
+
+const bigintText = z.string().transform(BigInt);
+const countRow = z.object({ count: z.coerce.number() });
+
+/** Batches of one gateway one after the other. On its own, so that the next statement sees what the one before wrote. */
+export const lockGateway = defineStatement(
+  'lock',
+  "select pg_advisory_xact_lock(hashtextextended('metering ' || $1, 0)) is null as locked",
+  z.unknown(),
+);
+
+/** The newest run, and those that ended after $2. */
+export const runs = defineStatement(
+  'runs',
+  `select id::text, newest::text, newest_start_ns::text, newest_end_ns::text, last_end_ns::text from metering.instance
+    where gateway = $1 and (last_end_ns >= $2 or id = (select max(id) from metering.instance where gateway = $1)) order by id`,
+  z
+    .object({
+      id: bigintText,
+      newest: bigintText,
+      newest_start_ns: bigintText,
+      newest_end_ns: bigintText,
+      last_end_ns: bigintText,
+    })
+    .transform((row) => ({
+      id: row.id,
+      newest: row.newest,
+      newestStartNs: row.newest_start_ns,
+      newestEndNs: row.newest_end_ns,
+      lastEndNs: row.last_end_ns,
+    })),
+);
+
+export const addRun = defineStatement(
+  'add-run',
+  'insert into metering.instance (gateway, newest, newest_start_ns, newest_end_ns, last_end_ns) values ($1, $2, $3, $4, $5) returning id::text',
+  z.object({ id: bigintText }),
+);
+
+export const saveRun = defineStatement(
+  'update-run',
+  `update metering.instance set newest = $2, newest_start_ns = $3, newest_end_ns = $4, last_end_ns = $5,
+      counters = counters + $6::int8multirange, refused = refused + $7::int8multirange, events = events + $8, last_received_at = clock_timestamp()
+    where id = $1`,
+  z.unknown(),
+);
+
+export const fillGaps = defineStatement(
+  'fill',
+  'select metering.fill($1, $2::int8multirange)::text as count',
+  countRow,
+);
+
+export const addGaps = defineStatement(
+  'add-gaps',
+  `insert into metering.gap (instance, counters, after_at, before_at)
+    select $1, c::int8multirange, a, b from unnest($2::text[], $3::timestamptz[], $4::timestamptz[]) as g (c, a, b)`,
+  z.unknown(),
+);
+
+export const declareLosses = defineStatement('losses', 'select metering.declare_losses($1)::text as count', countRow);
+
+export const rollUp = defineStatement('roll-up', 'select metering.roll_up_new() as count', countRow);
+
+/** What the metrics show. */
+export const requestTotals = defineStatement(
+  'standing',
+  `select coalesce(sum(missing), 0)::text as missing, coalesce(sum(lost), 0)::text as lost, coalesce(sum(abs(difference)), 0)::text as difference
+    from metering.reconciliation`,
+  z.object({ missing: z.coerce.number(), lost: z.coerce.number(), difference: z.coerce.number() }),
+);
+
+/** Within a transaction of the caller, which may take longer than a statement may otherwise. */
+export async function rollUpUses(transaction: Transaction): Promise<void> {
+  await transaction.query(rollUp, []);
+}

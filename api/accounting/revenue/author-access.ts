@@ -1,0 +1,144 @@
+// Decides who may read the statements of an author: holders of a key whose hash is in one of the repositories.
+import { hashOfKey, isAuthorKey, lineOfKey, newAuthorKey, unboundHashOfKey } from '../../../lib/author-key.ts';
+import { ownershipFile } from '../../../lib/ownership-token.ts';
+import { Problem, type ProblemType } from '../../../lib/problem.ts';
+import { type AppIndex, type Authorship, authorshipOf } from '../../apps/index.ts';
+import type { Database } from '../../billing/index.ts';
+import { frozenAuthors } from './revenue-queries.ts';
+
+export interface Author {
+  /** Git host and owner. */
+  readonly author: string;
+  readonly handle: string;
+  readonly apps: readonly Authorship[];
+}
+
+/** The author with this handle, of the host that is named or the only one. @throws Problem (unknown-author) */
+export function findAuthor(apps: Pick<AppIndex, 'all'>, handle: string, host: string | undefined): Author {
+  const wanted = handle.toLowerCase();
+  const own = apps
+    .all()
+    .map(authorshipOf)
+    .filter(({ author }) => author.slice(author.indexOf('/') + 1) === wanted);
+  const hosts = [...new Set(own.map(({ author }) => author.slice(0, author.indexOf('/'))))];
+  const chosen = host?.toLowerCase() ?? hosts[0];
+  const found = own.filter(({ author }) => author === `${String(chosen)}/${wanted}`);
+  if (found.length === 0)
+    throw new Problem(
+      unknownAuthor,
+      `No app from a repository of ${handle} is hosted here${host === undefined ? '' : ` from ${host}`}. The handle is the owner of the repository, such as octo of github.com/octo/hello.`,
+    );
+  if (host === undefined && hosts.length > 1)
+    throw new Problem(
+      unknownAuthor,
+      `${handle} has repositories on ${hosts.join(' and ')}. Add host=${hosts[0] ?? ''} to say which one you mean.`,
+    );
+  return { author: `${String(chosen)}/${wanted}`, handle: wanted, apps: found };
+}
+
+/** Refuses to show what an author earned whose account changed. @throws Problem (author-frozen), the driver's error */
+export async function assertNotFrozen(database: Database, { author, handle }: Author): Promise<void> {
+  const [held] = await database.query(frozenAuthors, [author]);
+  if (held === undefined) return;
+  throw new Problem(
+    authorFrozen,
+    `The account behind ${handle} changed at the git forge. Statements, shares and payouts of ${author} are frozen since ${held.frozen_at.toISOString()}. Contact the operator of this installation.`,
+  );
+}
+
+/** Refuses a request without a key of the author. @throws Problem (author-key-required) */
+export function assertAuthorKey(headers: Headers, { handle, apps }: Author): void {
+  const authorization = headers.get('authorization');
+  if (authorization === null) throw createRefusal(handle, 'This is only for the author.');
+  const key = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1] ?? '';
+  if (!isAuthorKey(key))
+    throw createRefusal(handle, 'The Authorization header must have the form `Bearer moorage-author-…`.');
+  // Hashes are compared, so how long that takes says nothing of the key.
+  if (apps.some(({ keys, repository }) => keys.includes(hashOfKey(key, repository)))) return;
+  const earlier = apps.find(({ keys }) => keys.includes(unboundHashOfKey(key)));
+  if (earlier !== undefined)
+    throw createRefusal(
+      handle,
+      `The line of this key in ${ownershipFile} of ${earlier.repository} is of an earlier form that names no repository, so that a fork or a template would carry it into repositories of others. Your key stays valid: replace that line by \`${lineOfKey(key, earlier.repository)}\`, push, and wait for the review to end.`,
+    );
+  throw createRefusal(
+    handle,
+    `No reviewed commit of a repository of ${handle} has the line of this key in ${ownershipFile}. If you have just pushed it, wait for the review to end.`,
+  );
+}
+
+/** The line of a key for one repository. */
+interface RepositoryLine {
+  readonly repository: string;
+  readonly line: string;
+}
+
+/** A new key and what to do with it. Each repository has a line of its own; one is enough. */
+export function issueKey({ handle, apps }: Author): {
+  key: string;
+  file: string;
+  line: string;
+  lines: RepositoryLine[];
+  message: string;
+} {
+  const key = newAuthorKey();
+  const repositories = [...new Set(apps.map(({ repository }) => repository))];
+  const lines = repositories.map((repository) => ({ repository, line: lineOfKey(key, repository) }));
+  const [first] = lines;
+  return {
+    key,
+    file: ownershipFile,
+    line: first?.line ?? '',
+    lines,
+    message: `Commit the line to ${ownershipFile} at the top of the default branch of ${first?.repository ?? handle}${lines.length > 1 ? ', or another one of `lines` to its repository' : ''}, and keep the key: it is not stored. Once the commit was reviewed, the key opens your statements.`,
+  };
+}
+
+function createRefusal(handle: string, why: string): Problem {
+  return new Problem(
+    authorKeyRequired,
+    `${why} POST /api/authors/${encodeURIComponent(handle)}/keys gives you a key and says where to commit its line.`,
+    { headers: { 'www-authenticate': 'Bearer realm="moorage author"' } },
+  );
+}
+
+export const unknownAuthor: ProblemType = {
+  slug: 'unknown-author',
+  status: 404,
+  title: 'Author not found',
+  description:
+    'No app of this owner is hosted. The handle is the owner of the repositories, such as octo of github.com/octo/hello; where repositories are on several git hosts, `host` names the one that is meant.',
+};
+
+export const authorKeyRequired: ProblemType = {
+  slug: 'author-key-required',
+  status: 401,
+  title: 'Author key required',
+  description:
+    'A statement is for whoever owns the repository. POST /api/authors/{handle}/keys gives you a key and a line of text. Commit the line to the file .moorage-owner at the top of the default branch, wait until the commit was reviewed, and send the key as `Authorization: Bearer moorage-author-…`. Nothing is stored until you commit it, and taking the line out of the file ends the key.',
+};
+
+export const authorFrozen: ProblemType = {
+  slug: 'author-frozen',
+  status: 409,
+  title: 'Author is frozen',
+  description:
+    'The account behind the owner name changed at the git forge, as it does when a name is given to somebody else. Nothing is shown, accrues or is paid out until the operator of this installation has decided whose it is.',
+};
+
+export const unknownLine: ProblemType = {
+  slug: 'unknown-line',
+  status: 404,
+  title: 'Line not found',
+  description: 'The statements of this author have no line with this id. Ids of lines are in the statement.',
+};
+
+export const statementFinal: ProblemType = {
+  slug: 'statement-final',
+  status: 409,
+  title: 'Statement is final',
+  description:
+    'The time for disputes of this month is over, so nothing is added to its statement. Contact the operator of this installation; a correction stands in the statement of the current month.',
+};
+
+export const revenueProblems = [unknownAuthor, authorKeyRequired, authorFrozen, unknownLine, statementFinal];
