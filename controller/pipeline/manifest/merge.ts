@@ -4,7 +4,7 @@ import { manifestFile, type ReportedSettings } from '../../../crds/app-manifest.
 import { resolveSpec } from '../../../crds/effective-settings.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
 import { type PipelineInput, toConfigured } from '../contract.ts';
-import { withPlatforms } from '../plan/platforms/settings.ts';
+import { mergePlatforms } from '../plan/platforms/settings.ts';
 import type { Rule } from '../review/rule.ts';
 import type { Tree } from '../tree.ts';
 import { readManifest } from './read.ts';
@@ -20,7 +20,7 @@ export interface MergedInput {
 /** The input of a stage that looks at this tree. A file that is refused changes nothing. */
 export function mergeManifest(asked: PipelineInput, tree: Tree): MergedInput {
   const { settings: own } = readManifest(tree);
-  const { settings, findings: said } = withPlatforms(tree, own, asked);
+  const { settings, findings: said } = mergePlatforms(tree, own, asked);
   const findings = [...said, ...checkOfferedServices(asked, settings)];
   if (settings === undefined) return { input: asked, settings, findings };
   const { source, build, run } = resolveSpec(toConfigured(asked), settings);

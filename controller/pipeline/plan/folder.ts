@@ -1,17 +1,17 @@
-// Finds the folder of the app in a repository that keeps it below its top, and never serves half of an app in silence.
+// Finds the folder of the app in a repository that keeps it below its top, and rejects half an app.
+import { posix } from 'node:path';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { readField, parseJson } from '../manifest.ts';
 import { Rejected } from '../contract.ts';
+import { parseJson, readField } from '../manifest.ts';
 import type { Tree } from '../tree.ts';
-import { appFolders } from './below.ts';
-import { markersOf } from './markers.ts';
+import { isMarker, markersOf } from './markers.ts';
 import { makePlan } from './plan.ts';
 import type { PlanInput, Recipe } from './recipe.ts';
 
 const maximumTried = 20;
 const maximumNamed = 6;
 
-export interface AppFolder {
+interface AppFolder {
   readonly path: string;
   /** Why none was chosen. */
   readonly problem?: Finding;
@@ -172,4 +172,22 @@ function attempt(tree: Tree, input: PlanInput): Recipe | string {
 /** Packages of a workspace are installed from its top, so none of them is an app by itself. */
 function isWorkspace(tree: Tree): boolean {
   return tree.has('pnpm-workspace.yaml') || readField(parseJson(tree.text('package.json')), 'workspaces') !== undefined;
+}
+
+const manifest =
+  /^(?:Dockerfile|package\.json|requirements\.txt|pyproject\.toml|Pipfile|setup\.py|environment\.ya?ml)$/;
+/** What stands beside an app, and is none. */
+const aside =
+  /(?:^|\/)(?:tests?|e2e|docs?|documentation|website|examples?|samples?|templates?|fixtures?|playgrounds?|scripts?|tools|benchmarks?|infra|(?:cloud-)?deploy(?:ment)?s?|db|database|postgres(?:ql)?|mysql|mongo(?:db)?|redis|nginx|traefik|caddy|docker|dockerfiles?|containers?|packaging|k8s|kubernetes|helm|storybook|landing(?:-page)?|(?:chrome-|browser-|vscode-)?extensions?|mobile|android|ios|desktop|electron|src-tauri|sdks?|cli|node_modules|vendor|third[_-]party|\.[^/]+)(?:\/|$)/i;
+
+/** Folders with a manifest of their own, at most two levels down; none within another. */
+export function appFolders(tree: Tree): string[] {
+  const found = tree.entries.flatMap((each) => {
+    const folder = posix.dirname(each.path);
+    const name = posix.basename(each.path);
+    const known = manifest.test(name) || isMarker(name);
+    return each.kind === 'file' && known && folder !== '.' && folder.split('/').length <= 2 ? [folder] : [];
+  });
+  const folders = [...new Set(found)].filter((folder) => !aside.test(folder));
+  return folders.filter((folder) => !folders.some((other) => folder.startsWith(`${other}/`)));
 }

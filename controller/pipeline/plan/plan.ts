@@ -3,8 +3,8 @@ import type { Finding } from '../../../crds/hosted-app.ts';
 import { Rejected } from '../contract.ts';
 import { keepHead, toOneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
-import { authoredDockerfile } from './authored.ts';
-import { appFolders } from './below.ts';
+import { isAuthoredDockerfile } from './dockerfile/text.ts';
+import { appFolders } from './folder.ts';
 import { deno } from './deno/deno.ts';
 import { dotnet } from './dotnet/dotnet.ts';
 import { elixir } from './elixir/elixir.ts';
@@ -29,14 +29,14 @@ const understood =
  * @throws Rejected, rule plan/unknown when no language fits, or what the language misses.
  */
 export function makePlan(tree: Tree, input: PlanInput): Recipe {
-  return bounded(choose(tree, input));
+  return boundReason(choose(tree, input));
 }
 
 function choose(tree: Tree, input: PlanInput): Recipe {
-  return authoredDockerfile(tree, input.build) ? authored(input) : planned(tree, input);
+  return isAuthoredDockerfile(tree, input.build) ? toAuthoredRecipe(input) : planLanguage(tree, input);
 }
 
-function authored({ build: { strategy, dockerfile }, port }: PlanInput): Recipe {
+function toAuthoredRecipe({ build: { strategy, dockerfile }, port }: PlanInput): Recipe {
   const reason =
     strategy === 'dockerfile'
       ? `build.strategy asks for ${dockerfile}.`
@@ -44,22 +44,24 @@ function authored({ build: { strategy, dockerfile }, port }: PlanInput): Recipe 
   return { plan: { strategy: 'dockerfile', reason, ...(port === undefined ? {} : { port }) }, findings: [] };
 }
 
-function planned(tree: Tree, input: PlanInput): Recipe {
+function planLanguage(tree: Tree, input: PlanInput): Recipe {
   const isAuto = input.build.strategy === 'auto';
-  const { recipes, problems } = ask(tree, input);
+  const { recipes, problems } = collectAnswers(tree, input);
   const markers = isAuto ? markersOf(tree) : [];
   // Files beside a server that cannot be planned are half of an app.
   const isHalf =
     isAuto &&
-    (markers.some((each) => !isSiteOf(each, recipes)) || problems.some(({ language }) => language !== 'static'));
+    (markers.some((each) => !isSiteBuiltFrom(each, recipes)) || problems.some(({ language }) => language !== 'static'));
   const whole = recipes.filter((recipe) => !isHalf || recipe.filesOnly !== true);
-  const best = whole.toSorted((one, other) => rank(one) - rank(other))[0];
-  if (best !== undefined) return mention(best, recipes);
-  throw new Rejected([foreign(markers, recipes) ?? incomplete(tree, problems[0]?.problem) ?? unknown(tree, input)]);
+  const best = whole.toSorted((one, other) => rankRecipe(one) - rankRecipe(other))[0];
+  if (best !== undefined) return mentionOther(best, recipes);
+  throw new Rejected([
+    rejectUnplanned(markers, recipes) ?? addHint(tree, problems[0]?.problem) ?? rejectUnknown(tree, input),
+  ]);
 }
 
 /** The files are what this language makes: they are the whole of it. */
-function isSiteOf({ language }: FoundMarker, recipes: readonly Recipe[]): boolean {
+function isSiteBuiltFrom({ language }: FoundMarker, recipes: readonly Recipe[]): boolean {
   const strategy = language === '.NET' ? 'dotnet' : language.toLowerCase();
   return recipes.some(({ filesOnly, plan }) => filesOnly === true && plan.strategy === strategy);
 }
@@ -70,7 +72,7 @@ interface Answers {
 }
 
 /** Asks every language that the author leaves to choose from. */
-function ask(tree: Tree, input: PlanInput): Answers {
+function collectAnswers(tree: Tree, input: PlanInput): Answers {
   const { strategy } = input.build;
   const asked = languages.filter(({ name }) => strategy === 'auto' || name === strategy);
   const answers = asked.map((each) => ({ language: each.name, answer: each.plan(tree, input) }));
@@ -82,12 +84,12 @@ function ask(tree: Tree, input: PlanInput): Answers {
   };
 }
 
-function incomplete(tree: Tree, problem: Finding | undefined): Finding | undefined {
-  return problem === undefined ? undefined : { ...problem, fix: `${problem.fix}${hint(tree)}` };
+function addHint(tree: Tree, problem: Finding | undefined): Finding | undefined {
+  return problem === undefined ? undefined : { ...problem, fix: `${problem.fix}${suggestFolders(tree)}` };
 }
 
 /** A Python web framework says most; a package.json beside another language is often only for styles. */
-function rank(recipe: Recipe): number {
+function rankRecipe(recipe: Recipe): number {
   const { strategy, framework } = recipe.plan;
   if (strategy === 'static') return 5;
   if (recipe.filesOnly === true) return 4;
@@ -96,7 +98,7 @@ function rank(recipe: Recipe): number {
 }
 
 /** The refusal of a language that is known and not planned. */
-function foreign(markers: readonly FoundMarker[], recipes: readonly Recipe[]): Finding | undefined {
+function rejectUnplanned(markers: readonly FoundMarker[], recipes: readonly Recipe[]): Finding | undefined {
   const marker = markers.find((each) => !each.planned);
   if (marker === undefined) return undefined;
   const files = recipes.find((recipe) => recipe.filesOnly === true)?.plan.strategy;
@@ -104,40 +106,40 @@ function foreign(markers: readonly FoundMarker[], recipes: readonly Recipe[]): F
     rule: 'plan/unknown',
     severity: 'error',
     file: marker.file,
-    message: `${marker.file} makes this ${article(marker.language)} ${marker.language} app, which Moorage cannot plan yet.`,
+    message: `${marker.file} makes this ${chooseArticle(marker.language)} ${marker.language} app, which Moorage cannot plan yet.`,
     fix: `Add a Dockerfile at the top level that builds it and starts it on 0.0.0.0 and $PORT.${files === undefined ? '' : ` If its files alone are to be served, set build.strategy: ${files} in moorage.yaml.`}`,
   };
 }
 
-function mention(best: Recipe, recipes: readonly Recipe[]): Recipe {
+function mentionOther(best: Recipe, recipes: readonly Recipe[]): Recipe {
   const other = recipes.find((each) => each !== best && each.plan.strategy !== 'static');
   if (other === undefined || other.plan.strategy === best.plan.strategy) return best;
   const reason = `${best.plan.reason} It could also be built as ${other.plan.strategy}: set build.strategy in moorage.yaml to choose that.`;
   return { ...best, plan: { ...best.plan, reason } };
 }
 
-function unknown(tree: Tree, input: PlanInput): Finding {
+function rejectUnknown(tree: Tree, input: PlanInput): Finding {
   const where = input.path === '.' ? 'the repository' : `folder ${input.path}`;
   const what = input.build.strategy === 'auto' ? 'Nothing' : `Nothing for build.strategy ${input.build.strategy}`;
   return {
     rule: 'plan/unknown',
     severity: 'error',
     message: `${what} that can be built was found at the top level of ${where}.`,
-    fix: `Add one of: ${understood}.${hint(tree)}`,
+    fix: `Add one of: ${understood}.${suggestFolders(tree)}`,
   };
 }
 
-function hint(tree: Tree): string {
+function suggestFolders(tree: Tree): string {
   const folders = appFolders(tree);
   return folders.length === 0
     ? ''
     : ` There is something to build in ${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', …' : ''}: put source.path with that folder in moorage.yaml.`;
 }
 
-function bounded(recipe: Recipe): Recipe {
+function boundReason(recipe: Recipe): Recipe {
   return { ...recipe, plan: { ...recipe.plan, reason: keepHead(toOneLine(recipe.plan.reason), 390) } };
 }
 
-function article(language: string): string {
+function chooseArticle(language: string): string {
   return language === 'R' || /^[AEIO]/.test(language) ? 'an' : 'a';
 }

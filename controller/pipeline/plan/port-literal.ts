@@ -22,29 +22,29 @@ const elsewhere: ReadonlySet<number> = new Set([
 const clients = /\b(?:redis|psql|mysql|mongo|clickhouse)/;
 
 /** Port written as a number in a start file; undefined when there is none, or the environment has a say. */
-export function portOfFile(text: string | undefined): number | undefined {
+export function findPortInFile(text: string | undefined): number | undefined {
   const code = (text ?? '').replace(/^[ \t]*(?:#|\/\/).*$/gm, '');
   if (asks.test(code)) return undefined;
-  return numbers(code, listened).find(usable) ?? portByName(code);
+  return findNumbers(code, listened).find(isUsablePort) ?? findNamedPort(code);
 }
 
 /** `const PORT = 8123` counts where that name is then listened on, whatever else is usually on that port. */
-function portByName(code: string): number | undefined {
+function findNamedPort(code: string): number | undefined {
   const isListened = /\.listen\(\s{0,9}port\b|\bport\s{0,3}=\s{0,3}port\b/i.test(code);
-  return numbers(code, named).find((port) => usable(port) && (isListened || !elsewhere.has(port)));
+  return findNumbers(code, named).find((port) => isUsablePort(port) && (isListened || !elsewhere.has(port)));
 }
 
-function numbers(code: string, patterns: readonly RegExp[]): number[] {
+function findNumbers(code: string, patterns: readonly RegExp[]): number[] {
   return patterns.flatMap((each) => [...code.matchAll(each)].map((match) => Number(match[1])));
 }
 
 /** Port written as a number in a start command; undefined when there is none, or $PORT is in it. */
-export function portOfCommand(command: string): number | undefined {
+export function findPortInCommand(command: string): number | undefined {
   if (/\bPORT\b/.test(command)) return undefined;
   const port = Number(inCommand.exec(command)?.[1]);
-  return usable(port) && !(elsewhere.has(port) && clients.test(command)) ? port : undefined;
+  return isUsablePort(port) && !(elsewhere.has(port) && clients.test(command)) ? port : undefined;
 }
 
-function usable(port: number): boolean {
+function isUsablePort(port: number): boolean {
   return port >= 1024 && port <= 65_535;
 }

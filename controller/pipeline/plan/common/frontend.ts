@@ -3,8 +3,9 @@ import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { shellWord, step } from '../dockerfile-text.ts';
 import { installCommand, managerEnvironment, managerPackage } from '../node/manager.ts';
-import { readProject, type NodeProject } from '../node/project.ts';
+import { type NodeProject, readProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';
+import type { PlanInput, Problem } from '../recipe.ts';
 
 export interface Frontend {
   /** Folder of its package.json. */
@@ -46,7 +47,7 @@ function outputsOf(tree: Tree, folder: string): Frontend[] {
   });
 }
 
-export interface FrontendStage {
+interface FrontendStage {
   /** Folder in which the pages are left. */
   readonly target: string;
   readonly missingImages: readonly string[] | undefined;
@@ -97,4 +98,36 @@ function install(project: NodeProject): string {
   const manager = managerPackage(project);
   const command = installCommand(project.manager, project.locked ? project.file : undefined);
   return manager === undefined ? command : `npm install --global --force ${manager} && ${command}`;
+}
+
+export function missingImage(
+  { missingImages = [] }: PlanInput,
+  needed: readonly string[],
+  language: string,
+  file: string,
+): Problem | undefined {
+  const missing = needed.find((image) => missingImages.includes(image));
+  if (missing === undefined) return undefined;
+  return {
+    problem: {
+      rule: 'plan/base-image',
+      severity: 'error',
+      file,
+      message: `This is a ${language} app, and the image ${missing}, from which it would be built, is not on this installation.`,
+      fix: 'Add a Dockerfile that starts from an image that is there, or ask the operator of this installation to add the base images (npm run up -- --base-images).',
+    },
+  };
+}
+
+const dockerfile = /(?:^|\/)(?:[\w.-]{1,60}\.)?(?:Dockerfile|Containerfile)(?:\.[\w-]{1,40})?$/i;
+
+/** The only port that the Dockerfiles of the tree expose; undefined when there is none or they differ. */
+export function exposedPort(tree: Tree): number | undefined {
+  const ports = tree.entries
+    .filter((each) => each.kind === 'file' && dockerfile.test(each.path) && each.path.split('/').length <= 3)
+    .slice(0, 10)
+    .flatMap((each) => [...(tree.text(each.path, 64 * 1024) ?? '').matchAll(/^\s{0,9}EXPOSE\s{1,9}(\d{4,5})\b/gim)])
+    .map((match) => Number(match[1]));
+  const [first, ...more] = new Set(ports);
+  return more.length === 0 ? first : undefined;
 }

@@ -1,10 +1,9 @@
 // Plans Deno apps: the dependencies are cached in the image, and a task or the main file starts it.
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/missing-image.ts';
+import { missingImage } from '../common/frontend.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
-import { parseJsonc } from './jsonc.ts';
-import { findStart, mains, type DenoStart } from './start.ts';
+import { type DenoStart, findStart, mains, parseJsonc } from './start.ts';
 
 const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
 

@@ -1,8 +1,8 @@
 // Finds how a Deno app is started: by a task, or by its main file.
+import { parseJson, readField, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { readField, readKeys, readText } from '../../manifest.ts';
 import { shellWord } from '../dockerfile-text.ts';
-import { portOfCommand, portOfFile } from '../port-literal.ts';
+import { findPortInCommand, findPortInFile } from '../port-literal.ts';
 
 export interface DenoStart {
   readonly command: string;
@@ -44,7 +44,7 @@ export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
 type StartCommand = Pick<DenoStart, 'command' | 'because' | 'port'>;
 
 function ofTask({ name, line }: Task, code: string): StartCommand {
-  const port = portOfCommand(line) ?? portOf(code);
+  const port = findPortInCommand(line) ?? portOf(code);
   return { command: `exec deno task ${name}`, because: `Its task ${name} starts it.`, port };
 }
 
@@ -79,7 +79,7 @@ function findEntry(tree: Tree, line: string): string | undefined {
 
 /** undefined where the environment has a say, or it cannot be seen. */
 function portOf(code: string): number | undefined {
-  const literal = portOfFile(code);
+  const literal = findPortInFile(code);
   if (literal !== undefined || /["']PORT["']|\bPORT\b/.test(code)) return literal;
   return /\bDeno\.serve\(|\.listen\(\s{0,9}\)|\bserve\(/.test(code) ? denoPort : undefined;
 }
@@ -87,4 +87,17 @@ function portOf(code: string): number | undefined {
 function isFresh(tree: Tree, config: unknown): boolean {
   const imports = readKeys(config, 'imports');
   return tree.has('fresh.gen.ts') || imports.some((name) => /^(?:\$?fresh\b|@fresh\/core$)/.test(name));
+}
+
+/** undefined when absent or malformed. */
+export function parseJsonc(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  // Strings are matched first, so that what looks like a comment in them stays.
+  const plain = text.replace(
+    /("(?:[^"\\\n]|\\.){0,5000}")|\/\/[^\n]*|\/\*[\s\S]*?\*\//g,
+    (_, quoted: string | undefined) => quoted ?? '',
+  );
+  return parseJson(
+    plain.replace(/("(?:[^"\\\n]|\\.){0,5000}")|,(?=\s{0,200}[}\]])/g, (_, quoted: string | undefined) => quoted ?? ''),
+  );
 }

@@ -1,7 +1,7 @@
 // Finds the author's Dockerfile where it does not stand at the top: docker/Dockerfile, web.Dockerfile, Dockerfile.prod.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { readStages, startsApp, type Stage } from './text.ts';
+import { readStages, type Stage, startsApp } from './text.ts';
 
 export interface FoundDockerfile {
   /** Path from the top, which stays the build context. */

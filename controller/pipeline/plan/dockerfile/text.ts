@@ -1,4 +1,6 @@
-// Reads a Dockerfile far enough to know whether it makes an app: its stages, what they copy, and what starts.
+// Reads a Dockerfile far enough to know whether it makes an app, and decides whether the author's own is built.
+import type { Tree } from '../../tree.ts';
+import type { PlanInput } from '../recipe.ts';
 
 export interface Stage {
   /** What FROM names: an image, or an earlier stage. */
@@ -74,4 +76,10 @@ function copied(rest: string): string[] {
   const list = /\[(.*)\]/.exec(rest)?.[1];
   const all = list === undefined ? words(rest) : [...list.matchAll(/"([^"]{0,300})"/g)].map((match) => match[1] ?? '');
   return all.slice(0, -1).filter((each) => !/^(?:https?|git):|\$/.test(each));
+}
+
+/** True when the author asks for it, or gives one and asks for nothing else. The tree is that of source.path. */
+export function isAuthoredDockerfile(tree: Tree, build: PlanInput['build']): boolean {
+  if (build.strategy === 'dockerfile') return true;
+  return build.strategy === 'auto' && (tree.entry(build.dockerfile) !== undefined || build.dockerfile !== 'Dockerfile');
 }

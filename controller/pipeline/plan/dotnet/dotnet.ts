@@ -2,15 +2,14 @@
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/missing-image.ts';
+import { missingImage } from '../common/frontend.ts';
 import { dockerfileText, shellCommand, shellWord } from '../dockerfile-text.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { serveFiles } from '../static/server.ts';
 import { chooseProject, type ChosenProject } from './choose.ts';
 import { databaseOf } from './database.ts';
-import { otherHalf } from './pages.ts';
+import { otherHalf, publishStage } from './publish.ts';
 import { isDotnet, isMarked, readProjects, type DotnetProject } from './project.ts';
-import { publishStage } from './publish.ts';
 import { chooseDotnet, type DotnetChoice } from './version.ts';
 
 const ignore = ['.git', '**/bin', '**/obj', '**/.vs', '**/node_modules', '**/.DS_Store'];

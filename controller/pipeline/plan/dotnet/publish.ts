@@ -1,11 +1,12 @@
-// The stage that publishes a .NET project: its packages, what its pages need of Node, and one folder that comes out.
+// Builds the stage that publishes a .NET project, and finds pages of Node that no project builds.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { declaredArguments, shellWord, step } from '../dockerfile-text.ts';
-import { defaultNode, type PlanInput } from '../recipe.ts';
+import { readProject } from '../node/project.ts';
+import { defaultNode, type PlanInput, type Problem } from '../recipe.ts';
 import type { DotnetProject } from './project.ts';
-import { unpinned, type DotnetChoice } from './version.ts';
+import { type DotnetChoice, unpinned } from './version.ts';
 
 const cache = '--mount=type=cache,target=/root/.nuget/packages';
 /** Properties by which a publication is no set of assemblies that `dotnet` starts. */
@@ -77,4 +78,27 @@ function lockLines(tree: Tree, { path, folder }: DotnetProject, options: string)
     'installing the packages',
     `RUN ${cache} ${restore} --locked-mode || { ${formatReport('nuget-lock', 'packages.lock.json')}; ${restore} --force-evaluate; }`,
   );
+}
+
+const frameworks = ['@angular/core', 'react-dom', 'vue', 'svelte', 'preact', 'solid-js'];
+const manifest = /^(?:[^/]+\/){1,3}package\.json$/;
+const aside = /(?:^|\/)(?:tests?|e2e|docs?|website|examples?|samples?|node_modules|\.[^/]+)\//i;
+
+/** Half of an app is not served in silence. */
+export function otherHalf(tree: Tree, server: DotnetProject): Problem | undefined {
+  const folder = tree.entries
+    .filter(({ kind, path }) => kind === 'file' && manifest.test(path) && !aside.test(path))
+    .slice(0, 20)
+    .map(({ path }) => posix.dirname(path))
+    .find((each) => frameworks.some((name) => readProject(tree.below(each))?.dependencies.has(name) === true));
+  if (folder === undefined) return undefined;
+  return {
+    problem: {
+      rule: 'plan/half-app',
+      severity: 'error',
+      file: server.path,
+      message: `${server.path} answers calls and has no pages; those in ${folder} are built by no project of .NET. Started alone, it is half of the app.`,
+      fix: `Let the project build them when it is published (SpaRoot, or a reference to an .esproj), commit them in its wwwroot, or add a Dockerfile that does both.`,
+    },
+  };
 }

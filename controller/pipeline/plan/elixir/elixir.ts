@@ -1,14 +1,13 @@
 // Plans Elixir apps: Phoenix, Plug and others, compiled by Mix for production and started by it.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/missing-image.ts';
+import { missingImage } from '../common/frontend.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
-import { declaredStart } from '../platforms/start.ts';
+import { findDeclaredStart } from '../platforms/start.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { assetLines } from './assets.ts';
-import { configLines } from './config.ts';
+import { configLines, portOf, startCommand } from './start.ts';
 import { readElixir, type ElixirApp, type ElixirProject } from './project.ts';
-import { portOf, startCommand } from './start.ts';
 import { chooseElixir, type AskedElixir, type ElixirChoice } from './version.ts';
 
 const ignore = ['.git', '**/_build', '**/deps', '**/node_modules', '**/.elixir_ls', '**/.DS_Store'];
@@ -40,7 +39,7 @@ function serverOf(tree: Tree, { apps, isUmbrella, mix }: ElixirProject): ElixirA
   const [only, ...more] = servers;
   if (only === undefined) return noServer(apps, mix);
   if (!isUmbrella || more.length === 0) return only;
-  const command = declaredStart(tree)?.command ?? '';
+  const command = findDeclaredStart(tree)?.command ?? '';
   const named = servers.find(({ folder }) => command.includes(folder));
   return named ?? severalServers(servers);
 }
@@ -118,7 +117,7 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   const literal = portOf(tree, server);
   const port = input.port ?? literal ?? defaultPort;
   const isPhoenix = project.packages.has('phoenix') && server.endpoints.length > 0;
-  const reason = reasonOf(parts, literal, declaredStart(tree)?.because);
+  const reason = reasonOf(parts, literal, findDeclaredStart(tree)?.because);
   return {
     plan: { strategy: 'elixir', reason, port, ...(isPhoenix ? { framework: 'Phoenix' } : {}) },
     dockerfile: dockerfileText(reason, [

@@ -1,15 +1,17 @@
-// Starts an Elixir app: the migrations, then Phoenix or whatever the app starts by itself.
+// Starts an Elixir app, and adds the settings and database that Phoenix needs.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { declaredStart } from '../platforms/start.ts';
-import { portOfFile } from '../port-literal.ts';
-import type { ElixirApp, ElixirProject } from './project.ts';
+import { shellWord, step } from '../dockerfile-text.ts';
+import type { Declaration } from '../platforms/declaration.ts';
+import { findDeclaredStart } from '../platforms/start.ts';
+import { findPortInFile } from '../port-literal.ts';
+import { type ElixirApp, type ElixirProject, readElixir } from './project.ts';
 
 const configs = ['config/runtime.exs', 'config/releases.exs', 'config/prod.exs', 'config/config.exs'];
 
 /** Shell command, $PORT not yet expanded. */
 export function startCommand(tree: Tree, project: ElixirProject, server: ElixirApp): string {
-  const own = declaredStart(tree)?.command;
+  const own = findDeclaredStart(tree)?.command;
   // A line for a release of Mix names files that are not made here.
   return own !== undefined && /\bmix\s/.test(own)
     ? `${/\becto\.|\bmigrat/.test(own) ? '' : migrate(tree, project)}${own}`
@@ -40,7 +42,7 @@ function sources(tree: Tree, folder: string): number | undefined {
     .slice(0, 100)
     .map(({ path }) => (tree.text(path, 64 * 1024) ?? '').replace(/^[ \t]{0,80}#.*$/gm, ''));
   if (texts.some((text) => /get_env\(\s{0,9}"PORT"|fetch_env!?\(\s{0,9}"PORT"/.test(text))) return undefined;
-  return texts.map((text) => portOfFile(text)).find((port) => port !== undefined);
+  return texts.map((text) => findPortInFile(text)).find((port) => port !== undefined);
 }
 
 function configText(tree: Tree): string {
@@ -50,4 +52,60 @@ function configText(tree: Tree): string {
 function usable(text: string | undefined): number | undefined {
   const port = Number(text);
   return port >= 1024 && port <= 65_535 ? port : undefined;
+}
+
+const runtime = 'config/runtime.exs';
+/** Only a release of Mix reads it. */
+const ofReleases = 'config/releases.exs';
+const settings = ['config/config.exs', 'config/prod.exs', runtime, ofReleases];
+
+/** Nothing where the author says it himself. */
+export function configLines(tree: Tree, project: ElixirProject): string[] {
+  const copied = !tree.has(runtime) && tree.has(ofReleases);
+  const text = isSaid(tree) ? undefined : origins(project, !tree.has(runtime) && !copied);
+  const commands = [
+    ...(copied ? [`cp ${ofReleases} ${runtime}`] : []),
+    ...(text === undefined ? [] : [`mkdir -p config && printf '%b' ${shellWord(text)} >> ${runtime}`]),
+  ];
+  return commands.length === 0
+    ? []
+    : step(runtime, 'adding the settings of this platform', `RUN ${commands.join(' && ')}`);
+}
+
+function isSaid(tree: Tree): boolean {
+  return settings.some((file) => /^[^#\n]{0,200}\bcheck_origin:/m.test(tree.text(file, 64 * 1024) ?? ''));
+}
+
+/** With line breaks as printf writes them. */
+function origins({ apps }: ElixirProject, isNew: boolean): string | undefined {
+  const lines = apps.flatMap(({ name, endpoints }) =>
+    endpoints.map(
+      (module) => String.raw`  config :${name}, ${module}, check_origin: ["//" <> System.get_env("PHX_HOST")]\n`,
+    ),
+  );
+  if (lines.length === 0) return undefined;
+  const condition = String.raw`if config_env() == :prod and System.get_env("PHX_HOST", "") != "" do\n`;
+  return `${isNew ? String.raw`import Config\n` : String.raw`\n`}${condition}${lines.join('')}end${String.raw`\n`}`;
+}
+
+const databases = [
+  ['postgrex', { name: 'db', type: 'postgres' }],
+  ['myxql', { name: 'db', type: 'mysql' }],
+] as const;
+
+/** The settings that Phoenix generates read PHX_HOST, and DATABASE_URL, which the service gives, or DATABASE_PATH. */
+export function elixirDeclaration(tree: Tree): Declaration | undefined {
+  const packages = readElixir(tree)?.packages;
+  if (packages === undefined) return undefined;
+  const service = databases.find(([name]) => packages.has(name))?.[1];
+  const isFile = service === undefined && packages.has('ecto_sqlite3');
+  return {
+    file: 'mix.exs',
+    ...(service === undefined ? {} : { services: [service] }),
+    ...(isFile ? { volumes: [{ name: 'data', path: '/data' }] } : {}),
+    env: [
+      ...(packages.has('phoenix') ? [{ name: 'PHX_HOST', value: '${{app.host}}' }] : []),
+      ...(isFile ? [{ name: 'DATABASE_PATH', value: '/data/app.db' }] : []),
+    ],
+  };
 }

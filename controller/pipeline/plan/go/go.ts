@@ -1,13 +1,10 @@
 // Plans Go apps: the pages that they embed first, then one program in a small image.
 import type { Tree } from '../../tree.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
-import { findFrontend, frontendStage, type Frontend } from '../common/frontend.ts';
-import { missingImage } from '../common/missing-image.ts';
-import { declaredStart } from '../platforms/start.ts';
+import { findFrontend, type Frontend, frontendStage, missingImage } from '../common/frontend.ts';
+import { findDeclaredStart } from '../platforms/start.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
-import { missingEmbeds } from './embed.ts';
-import { findMain, type MainPackage } from './main-package.ts';
-import { findServing, type Serving } from './serving.ts';
+import { findMain, findServing, type MainPackage, missingEmbeds, type Serving } from './main-package.ts';
 
 const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
 const program = '/usr/local/bin/server';
@@ -64,7 +61,7 @@ function noMain(): Problem {
 
 function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   const { serving, pages } = parts;
-  const web = declaredStart(tree)?.command;
+  const web = findDeclaredStart(tree)?.command;
   const literal = web === undefined ? serving.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
   const reason = reasonOf(parts, literal);

@@ -1,10 +1,9 @@
 // Plans Java apps of Maven and Gradle: the jar that the build makes, on a runtime without the build tools.
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/missing-image.ts';
+import { missingImage } from '../common/frontend.ts';
 import { declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
-import { declaredStart } from '../platforms/start.ts';
+import { findDeclaredStart } from '../platforms/start.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
-import { javaVersion } from './version.ts';
 
 const ignore = ['.git', '**/target', '**/build', '**/.gradle', '**/node_modules', '**/.DS_Store'];
 const gradleFiles = ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'];
@@ -100,7 +99,7 @@ function recipe(tree: Tree, input: PlanInput, build: Build, image: (typeof image
 
 /** A Procfile names files of the build; only one that starts a jar of it is of use here. */
 function ownCommand(tree: Tree): string | undefined {
-  const web = declaredStart(tree)?.command;
+  const web = findDeclaredStart(tree)?.command;
   return web !== undefined && /\s-jar\s/.test(web)
     ? web.replace(/(?:\S{0,200}\/)?\S{1,100}\.jar\b/, 'app.jar')
     : undefined;
@@ -141,4 +140,27 @@ function buildStage(tree: Tree, input: PlanInput, build: Build, image: string): 
       `RUN ${cache} ${wrapper ? `sed -i 's/\\r$//' ${wrapperOf(build)} && ` : ''}${build.tool === 'Maven' ? maven : gradle} && ${collect}`,
     ),
   ];
+}
+
+const asked: readonly RegExp[] = [
+  /<(?:java\.version|maven\.compiler\.(?:release|target|source)|release|jdk\.version)>\s{0,9}(?:1\.)?(\d{1,2})\s{0,9}</,
+  /JavaLanguageVersion\.of\(\s{0,9}(\d{1,2})/,
+  /(?:sourceCompatibility|targetCompatibility)\s{0,9}=?\s{0,9}(?:JavaVersion\.VERSION_)?["']?(?:1[._])?(\d{1,2})/,
+  /jvmToolchain\(\s{0,9}(\d{1,2})/,
+];
+const oldest = 17;
+
+const files: readonly (readonly [file: string, pattern: RegExp])[] = [
+  ['system.properties', /^java\.runtime\.version\s{0,9}=\s{0,9}(?:1\.)?(\d{1,2})/m],
+  ['.tool-versions', /^java\s{1,9}(?:[a-z]{1,20}-)?(\d{1,2})/m],
+  ['.sdkmanrc', /^java=(\d{1,2})/m],
+];
+
+/** The version that the files name, 17 where they name none or an older one: newer Java compiles for older. */
+function javaVersion(tree: Tree, build: string): number {
+  const named = [
+    ...asked.map((pattern) => pattern.exec(build)),
+    ...files.map(([file, pattern]) => pattern.exec(tree.text(file, 4096) ?? '')),
+  ].find((match) => match !== null);
+  return Math.max(oldest, Number(named?.[1] ?? oldest));
 }

@@ -1,6 +1,8 @@
-// What a Node project can be, and how its start script is called.
+// Describes what a Node project can be, and follows its start script.
+import { parseJson, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { portOfCommand, portOfFile } from '../port-literal.ts';
+import { findPortInCommand, findPortInFile } from '../port-literal.ts';
+import type { NodeProject } from './project.ts';
 
 export type NodeApp =
   | {
@@ -13,7 +15,7 @@ export type NodeApp =
   | { readonly kind: 'standalone'; readonly framework: string; readonly because: string }
   | NodeServer;
 
-export interface NodeServer {
+interface NodeServer {
   readonly kind: 'server';
   readonly framework?: string;
   readonly command: string;
@@ -36,7 +38,7 @@ export function startScript(tree: Tree, text: string, name = 'start'): Pick<Node
   // The image holds what the build script left; to build at every start would only take time and memory.
   const script = text.replace(buildsFirst, '');
   const file = /^node (?:-\S+ )*(?:\.\/)?([\w./-]+)/.exec(script)?.[1];
-  const port = portOfCommand(script) ?? portOfStarted(tree, file);
+  const port = findPortInCommand(script) ?? portOfStarted(tree, file);
   if (/^node (?:[\w./=@:-]+ ?)+$/.test(script)) return { command: `exec ${script}`, prune: true, port };
   return { command: name === 'start' ? 'exec npm start' : `exec npm run ${name}`, prune: false, port };
 }
@@ -44,7 +46,7 @@ export function startScript(tree: Tree, text: string, name = 'start'): Pick<Node
 /** The port that a file started by node listens on by its own code. */
 export function portOfStarted(tree: Tree, file: string | undefined): number | undefined {
   const path = sourcesOf(file?.replace(/^\.\//, '') ?? '').find((each) => tree.has(each));
-  return path === undefined ? undefined : portOfFile(tree.text(path));
+  return path === undefined ? undefined : findPortInFile(tree.text(path));
 }
 
 /** Node takes "x" for x.js and x/index.js too, and what a build leaves in dist comes from src as a rule. */
@@ -52,4 +54,45 @@ function sourcesOf(name: string): string[] {
   const built = /^(?:dist|build|out|lib)\/(?:src\/)?([\w./-]{1,100}?)(?:\.[cm]?js)?$/.exec(name)?.[1];
   const sources = built === undefined ? [] : [`src/${built}.ts`, `src/${built}.js`, `${built}.ts`];
   return name === '' ? [] : [name, `${name}.js`, `${name}/index.js`, ...sources];
+}
+
+const calls = /^(?:npm|pnpm|yarn|bun|cd)\s/;
+const inFolder = /(?:--cwd|--prefix|-w|--workspace|--filter|-C|^cd)[ =](?:\.\/)?([\w@./-]{1,100})/;
+const installsFirst = /^(?:yarn(?: install)?|npm (?:i|ci|install)|pnpm (?:i|install)|bun (?:i|install)) && /;
+
+/** The command that a start script comes to; undefined when there is no start script. */
+export function finalStart(tree: Tree, scripts: Readonly<Record<string, string>>): string | undefined {
+  const start = scripts['start'];
+  if (start === undefined || !calls.test(start)) return start;
+  const folder = inFolder.exec(start)?.[1];
+  const manifest = folder === undefined ? { scripts } : parseJson(tree.text(`${folder}/package.json`));
+  const names = readKeys(manifest, 'scripts');
+  const own = start.split(/\s+/).find((word, index) => index > 0 && names.includes(word) && isOther(word, folder));
+  const called = own === undefined ? undefined : readText(manifest, 'scripts', own);
+  return (called ?? start).replace(installsFirst, '');
+}
+
+/** A script that calls itself is not followed; one of the same name in a folder is another. */
+function isOther(name: string, folder: string | undefined): boolean {
+  return folder !== undefined || name !== 'start';
+}
+
+const servers = ['express', 'fastify', 'koa', 'hono', '@nestjs/core', '@hapi/hapi', 'polka'];
+
+/** The library of a server that is among these packages. */
+export function serverLibrary(names: ReadonlySet<string>): string | undefined {
+  return servers.find((each) => names.has(each));
+}
+
+/** What says that there is a server, in words; undefined when nothing does. */
+export function unstartedServer(tree: Tree, { runtime, scripts }: NodeProject): string | undefined {
+  const library = serverLibrary(runtime);
+  if (library !== undefined) return `${library} is among its packages`;
+  const script = Object.keys(scripts).find((name) => /(?:^|:)(?:server|api|backend)$/.test(name));
+  if (script !== undefined) return `the script "${script}" starts one for its developer`;
+  const isFunction = (path: string): boolean =>
+    /^(?:api|netlify\/functions)\/(?:[\w[\].-]{1,80}\/){0,3}[\w[\].-]{1,80}\.(?:[cm]?[jt]s|py|go)$/.test(path);
+  if (['package.json', 'requirements.txt', 'pyproject.toml'].some((file) => tree.has(`api/${file}`))) return undefined;
+  const called = tree.entries.find((each) => each.kind === 'file' && isFunction(each.path))?.path;
+  return called === undefined ? undefined : `${called} is a function that another platform calls`;
 }

@@ -1,9 +1,7 @@
-// Finds the Node frameworks that draw pages on a server: Next.js, Nuxt, SvelteKit, Astro.
+// Finds the Node frameworks that render pages on a server, and what SvelteKit and Astro build for.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { astroAdapter, svelteAdapter, type Adapter } from './adapter.ts';
-import { startScript, type NodeApp } from './app.ts';
-import { readNextConfig } from './next-config.ts';
+import { type NodeApp, startScript } from './app.ts';
 import type { NodeProject } from './project.ts';
 
 /** What a framework makes of the project; undefined when there is none, or it builds plain files. */
@@ -117,4 +115,63 @@ function astro(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | un
     because: '@astrojs/node is its adapter.',
     prune: true,
   };
+}
+
+/**
+ * `node`: a server in the folder build or dist; `auto`: SvelteKit asks where it is; `foreign`: nothing that can be run
+ * here.
+ */
+type Adapter =
+  | { readonly target: 'node' | 'files' | 'auto' }
+  | { readonly target: 'foreign'; readonly package: string; readonly file: string };
+
+const configs = {
+  svelte: ['svelte.config.js', 'svelte.config.ts', 'svelte.config.mjs'],
+  astro: ['astro.config.mjs', 'astro.config.ts', 'astro.config.js', 'astro.config.cjs'],
+} as const;
+const foreign =
+  /["'](@sveltejs\/adapter-(?:vercel|netlify|cloudflare)[\w-]{0,20}|@astrojs\/(?:vercel|netlify|cloudflare))(?:\/[\w/-]{1,40})?["']/;
+
+/** What a SvelteKit project is built for. */
+function svelteAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter {
+  const { file, text } = read(tree, 'svelte');
+  const uses = (name: string): boolean => (file === undefined ? dependencies.has(name) : text.includes(name));
+  if (uses('@sveltejs/adapter-node')) return { target: 'node' };
+  if (uses('@sveltejs/adapter-static')) return { target: 'files' };
+  return elsewhere(file, text) ?? { target: 'auto' };
+}
+
+/** What an Astro project is built for: files, unless its configuration names an adapter. */
+function astroAdapter(tree: Tree): Adapter {
+  const { file, text } = read(tree, 'astro');
+  if (text.includes('@astrojs/node')) return { target: 'node' };
+  // Since Astro 5 a page is drawn by a server only where it says so; with an adapter for a platform some do.
+  return elsewhere(file, text) ?? { target: 'files' };
+}
+
+function elsewhere(file: string | undefined, text: string): Adapter | undefined {
+  const found = foreign.exec(text)?.[1];
+  return found === undefined || file === undefined ? undefined : { target: 'foreign', package: found, file };
+}
+
+function read(tree: Tree, framework: keyof typeof configs): { file: string | undefined; text: string } {
+  const file = configs[framework].find((each) => tree.has(each));
+  return { file, text: (file === undefined ? undefined : tree.text(file)) ?? '' };
+}
+
+interface NextConfig {
+  readonly output: 'standalone' | 'export' | undefined;
+  /** Names of packages, without the path within them. */
+  readonly imports: readonly string[];
+}
+
+const files = ['next.config.js', 'next.config.mjs', 'next.config.ts', 'next.config.cjs'];
+
+function readNextConfig(tree: Tree): NextConfig {
+  const file = files.find((each) => tree.has(each));
+  const text = file === undefined ? '' : (tree.text(file) ?? '');
+  const output = /\boutput\s{0,9}:\s{0,9}["'](standalone|export)["']/.exec(text)?.[1];
+  const imported = /\b(?:from|import|require)\s{0,9}\(?\s{0,9}["']((?:@[\w.-]{1,100}\/)?[\w.-]{1,100})/g;
+  const imports = [...text.matchAll(imported)].flatMap(([, name = '']) => (name.startsWith('.') ? [] : [name]));
+  return { output: output === 'standalone' || output === 'export' ? output : undefined, imports };
 }

@@ -1,7 +1,8 @@
-// Chooses the package manager of a Node project and its version, and says how it is called.
-import type { Tree } from '../../tree.ts';
+// Chooses the package manager of a Node project and its version, and builds its commands.
 import { parseJson, readTexts } from '../../manifest.ts';
+import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
+import { step } from '../dockerfile-text.ts';
 
 export type Manager = 'npm' | 'pnpm' | 'yarn' | 'berry' | 'bun';
 
@@ -11,7 +12,7 @@ export interface ChosenManager {
   readonly version: string;
 }
 
-export interface Lock {
+interface Lock {
   readonly file: string;
   readonly manager: Manager;
 }
@@ -41,7 +42,7 @@ export function findLock(tree: Tree, scripts: Readonly<Record<string, string>>):
   return found?.file === 'yarn.lock' && isBerryLock(tree) ? { ...found, manager: 'berry' } : found;
 }
 
-export function callsBun(script: string): boolean {
+function callsBun(script: string): boolean {
   return /(?:^|[\s;&|])bunx?\s/.test(script);
 }
 
@@ -176,4 +177,32 @@ export function pruneCommand(manager: Manager): string | undefined {
     case 'bun':
       return undefined;
   }
+}
+
+/** Mirrors with the paths of the registry, by host and folder. Builders may not reach them, and one of them is gone. */
+const mirrors = [
+  'registry.npmmirror.com',
+  'registry.npm.taobao.org',
+  'mirrors.huaweicloud.com/repository/npm',
+  'mirrors.cloud.tencent.com/npm',
+  'mirrors.tencent.com/npm',
+];
+const name = '[A-Za-z0-9._~-]{1,214}';
+/** As JavaScript and sed read it; the path in the registry is the second group. */
+const mirrored = `https?://(${mirrors.join('|').replaceAll('.', '[.]')})/((@${name}/)?${name}/-/)`;
+const inLock = new RegExp(mirrored);
+
+/** Whether a lock file names one. */
+export function namesMirror(lock: string): boolean {
+  return inLock.test(lock);
+}
+
+/** The command that rewrites a lock file. Its checksums stay, so what is installed is what was locked. */
+export function rewriteCommand(file: string): string {
+  return `sed -E -i 's#${mirrored}#https://registry.npmjs.org/\\2#g' ${file}`;
+}
+
+/** Lines that run it in the image. */
+export function withoutMirrors(file: string): string[] {
+  return step(file, 'reading packages from the npm registry, not from its mirrors', `RUN ${rewriteCommand(file)}`);
 }

@@ -2,16 +2,15 @@
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { dockerfileText } from '../dockerfile-text.ts';
-import type { NodeApp } from './app.ts';
+import { type NodeApp, unstartedServer } from './app.ts';
 import { foreignAdapter } from './framework.ts';
 import { readProject, type NodeProject } from './project.ts';
-import { buildStage, ownBuild, runStage, type NodeImage } from './stages.ts';
+import { buildStage, type NodeImage, ownBuild, runStage } from './stages.ts';
 import { findApp } from './start.ts';
-import { unstartedServer } from './unstarted.ts';
 import { systemPackages } from './system-packages.ts';
 import { chooseNode, type NodeChoice } from './version.ts';
 import { findWorkspaceApp } from './workspace.ts';
-import { loadsAsIs } from '../static/assets.ts';
+import { loadsAsIs } from '../static/static.ts';
 import { defaultPort, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 
 const ignore = ['.git', '**/node_modules', '.next', '.nuxt', '.output', '**/.DS_Store'];

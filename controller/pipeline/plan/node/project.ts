@@ -1,8 +1,7 @@
 // Reads what package.json and its neighbours say about a Node project.
 import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { namesMirror } from './mirrors.ts';
-import { chooseManager, findLock, type ChosenManager, type Manager } from './manager.ts';
+import { chooseManager, type ChosenManager, findLock, type Manager, namesMirror } from './manager.ts';
 
 export interface NodeProject extends ChosenManager {
   /** Lock file, or package.json where there is none. */

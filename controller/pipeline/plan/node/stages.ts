@@ -1,15 +1,49 @@
 // Writes the two stages of a Node image: one that installs and builds, and one with what serves the app.
+import semver from 'semver';
 import type { Tree } from '../../tree.ts';
+import { formatReport } from '../build-warnings.ts';
 import { copy, declaredArguments, shellCommand, shellWord, step } from '../dockerfile-text.ts';
 import type { PlanInput } from '../recipe.ts';
 import { serveFiles } from '../static/server.ts';
 import type { NodeApp } from './app.ts';
-import { installCommand, managerEnvironment, managerPackage, pruneCommand, runScript } from './manager.ts';
+import {
+  installCommand,
+  managerEnvironment,
+  managerPackage,
+  pruneCommand,
+  runScript,
+  withoutMirrors,
+} from './manager.ts';
 import { keysToStandInFor, placeholder } from './placeholders.ts';
-import { withoutMirrors } from './mirrors.ts';
 import type { NodeProject } from './project.ts';
-import { copySharp, installSharp, wantsSharp } from './sharp.ts';
 import type { SystemPackages } from './system-packages.ts';
+
+const version = '0.33.5';
+const folder = '/opt/sharp';
+/** Next.js has scaled pictures since 10, and brings sharp since 15. */
+const needed = { from: 10, until: 15 };
+
+/** True for a server of Next.js that has no sharp of its own, where there is one for its Node. */
+function wantsSharp({ ranges, dependencies }: NodeProject, image: string): boolean {
+  const range = ranges['next'] ?? '';
+  if (dependencies.has('sharp') || image.startsWith('node:16') || semver.validRange(range) === null) return false;
+  const major = semver.minVersion(range)?.major ?? 0;
+  return major >= needed.from && major < needed.until;
+}
+
+/** The app runs without it too, so that a failure is a warning; the folder is there for the next stage in any case. */
+function installSharp(cache: string): string[] {
+  const install = `npm install --prefix ${folder} sharp@${version}`;
+  return step(
+    'package.json',
+    'installing sharp, by which Next.js scales pictures',
+    `RUN ${cache} ${install} || { rm -rf ${folder} && mkdir ${folder} && ${formatReport('sharp', 'package.json')}; }`,
+  );
+}
+
+function copySharp(): string[] {
+  return [copy([`${folder}/`], `${folder}/`, '--from=build'), `ENV NEXT_SHARP_PATH=${folder}/node_modules/sharp`];
+}
 
 export interface NodeImage {
   /** Base image of both stages. */

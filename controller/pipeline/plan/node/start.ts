@@ -2,12 +2,10 @@
 import type { Tree } from '../../tree.ts';
 import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
 import { shellWord } from '../dockerfile-text.ts';
-import { portOfStarted, startScript, type NodeApp } from './app.ts';
+import { finalStart, type NodeApp, portOfStarted, serverLibrary, startScript, unstartedServer } from './app.ts';
 import { findFramework, hasPages } from './framework.ts';
 import type { NodeProject } from './project.ts';
-import { declaredSite, declaredStart } from '../platforms/start.ts';
-import { finalStart } from './start-script.ts';
-import { serverLibrary, unstartedServer } from './unstarted.ts';
+import { findDeclaredSite, findDeclaredStart } from '../platforms/start.ts';
 
 const bundlers: readonly {
   readonly package: string;
@@ -39,7 +37,7 @@ const otherLanguage =
 
 /** What the project is; undefined when nothing says so. */
 export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
-  const declared = declaredStart(tree);
+  const declared = findDeclaredStart(tree);
   if (declared !== undefined && declared.framework === undefined && !otherLanguage.test(declared.command))
     return { kind: 'server', command: declared.command, because: declared.because, prune: false, port: declared.port };
   const framework = findFramework(tree, project);
@@ -50,7 +48,7 @@ export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
 function bundled(tree: Tree, project: NodeProject): NodeApp | undefined {
   const bundler = bundlers.find((each) => project.dependencies.has(each.package));
   if (bundler === undefined || !isSite(tree, project, bundler.package)) return undefined;
-  const site = declaredSite(tree);
+  const site = findDeclaredSite(tree);
   const built = bundler.package === '@angular/cli' ? angularFolder(tree) : (outputFolder(tree) ?? bundler.folder);
   const folder = site?.folder ?? built;
   return {

@@ -2,8 +2,7 @@
 import { readKeys, parseJson } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { missingImage } from '../common/missing-image.ts';
-import { frontendStage, findFrontend, type Frontend } from '../common/frontend.ts';
+import { findFrontend, type Frontend, frontendStage, missingImage } from '../common/frontend.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 

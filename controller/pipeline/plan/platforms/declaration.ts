@@ -48,6 +48,6 @@ export interface Declaration {
 }
 
 /** A warning about such a file. */
-export function warning(rule: string, file: string, message: string, fix: string): Finding {
+export function createWarning(rule: string, file: string, message: string, fix: string): Finding {
   return { rule, severity: 'warning', file, message, fix };
 }

@@ -4,7 +4,7 @@ import { readField, readKeys, parseToml, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration, DeclaredBuild, DeclaredVariable, DeclaredVolume } from './declaration.ts';
 
-export function flyDeclaration(tree: Tree): Declaration | undefined {
+export function readFly(tree: Tree): Declaration | undefined {
   const file = 'fly.toml';
   const parsed = parseToml(tree.text(file));
   if (parsed === undefined) return undefined;
@@ -12,29 +12,29 @@ export function flyDeclaration(tree: Tree): Declaration | undefined {
     file,
     start: readText(parsed, 'processes', 'app') ?? readText(parsed, 'processes', 'web'),
     release: readText(parsed, 'deploy', 'release_command'),
-    port: portOf(parsed),
+    port: readPort(parsed),
     env: readKeys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
       const value = readField(parsed, 'env', name);
       return ['string', 'number', 'boolean'].includes(typeof value) ? [{ name, value: String(value) }] : [];
     }),
-    volumes: disksOf(parsed),
-    build: buildOf(parsed, tree),
+    volumes: readDisks(parsed),
+    build: readBuild(parsed, tree),
   });
 }
 
-function portOf(parsed: unknown): number | undefined {
+function readPort(parsed: unknown): number | undefined {
   const port =
-    readField(parsed, 'http_service', 'internal_port') ?? readField(first(parsed, 'services'), 'internal_port');
+    readField(parsed, 'http_service', 'internal_port') ?? readField(readFirst(parsed, 'services'), 'internal_port');
   return typeof port === 'number' && Number.isInteger(port) && port > 0 && port <= 65_535 ? port : undefined;
 }
 
-function buildOf(parsed: unknown, tree: Tree): DeclaredBuild | undefined {
+function readBuild(parsed: unknown, tree: Tree): DeclaredBuild | undefined {
   const dockerfile = readText(parsed, 'build', 'dockerfile')?.replace(/^(?:\.?\/)+/, '');
   if (dockerfile === undefined || !tree.has(dockerfile)) return undefined;
   return present({ path: '.', dockerfile, target: readText(parsed, 'build', 'build-target') });
 }
 
-function disksOf(parsed: unknown): DeclaredVolume[] {
+function readDisks(parsed: unknown): DeclaredVolume[] {
   const given = readField(parsed, 'mounts') ?? readField(parsed, 'mount');
   const each: unknown[] = Array.isArray(given) ? given : [given];
   return each.flatMap((mount) => {
@@ -43,7 +43,7 @@ function disksOf(parsed: unknown): DeclaredVolume[] {
   });
 }
 
-function first(parsed: unknown, name: string): unknown {
+function readFirst(parsed: unknown, name: string): unknown {
   const given = readField(parsed, name);
   return Array.isArray(given) ? (given[0] as unknown) : given;
 }

@@ -1,10 +1,9 @@
 // Says which databases a Ruby app needs beside it, and which folder has to last: by its gems and config/database.yml.
 import { askedSecret } from '../../../../crds/generated-secret.ts';
 import type { Tree } from '../../tree.ts';
-import { readBundle, type Bundle } from '../ruby/bundle.ts';
+import { type Bundle, readBundle } from '../ruby/bundle.ts';
 import { findDatabase, type Database, type DatabaseField } from '../ruby/database.ts';
-import { storage, storesFiles } from '../ruby/rails.ts';
-import { secretNames } from '../ruby/secrets.ts';
+import { findSecretNames, storage, storesFiles } from '../ruby/rails.ts';
 import { findStart } from '../ruby/start.ts';
 import type { Declaration, DeclaredVariable, DeclaredVolume } from './declaration.ts';
 
@@ -21,36 +20,36 @@ const mongo: Service = { name: 'mongo', type: 'mongo' };
 /** What a service sets by itself. */
 const usual = /^(?:DATABASE_URL|(?:POSTGRES|MYSQL)_\w{1,30}|PG[A-Z]{4,10})$/;
 
-export function gemfileDeclaration(tree: Tree): Declaration | undefined {
+export function readGemfile(tree: Tree): Declaration | undefined {
   if (!tree.has('Gemfile')) return undefined;
   const bundle = readBundle(tree);
   const start = findStart(tree, bundle);
   if (start === undefined) return undefined;
   const database = findDatabase(tree, bundle);
-  const server = serverOf(database);
+  const server = findServer(database);
   return {
     file: database?.file ?? 'Gemfile',
-    services: [...(server === undefined ? [] : [server]), ...stores(bundle)],
+    services: [...(server === undefined ? [] : [server]), ...listStores(bundle)],
     env: [
-      ...(database === undefined || server === undefined ? [] : variables(database, server.name)),
-      ...secretNames(tree).map((name) => ({ name, value: askedSecret })),
+      ...(database === undefined || server === undefined ? [] : listVariables(database, server.name)),
+      ...findSecretNames(tree).map((name) => ({ name, value: askedSecret })),
     ],
-    volumes: start.isRails ? volumes(tree, database) : [],
+    volumes: start.isRails ? listVolumes(tree, database) : [],
   };
 }
 
-function stores(bundle: Bundle): Service[] {
+function listStores(bundle: Bundle): Service[] {
   return [
     ...(bundle.has('redis', 'sidekiq', 'resque', 'kredis') ? [redis] : []),
     ...(bundle.has('mongoid', 'mongo') ? [mongo] : []),
   ];
 }
 
-function serverOf(database: Database | undefined): Service | undefined {
+function findServer(database: Database | undefined): Service | undefined {
   return database === undefined || database.adapter === 'sqlite3' ? undefined : servers[database.adapter];
 }
 
-function variables(database: Database, service: string): DeclaredVariable[] {
+function listVariables(database: Database, service: string): DeclaredVariable[] {
   const of = (field: DatabaseField): string => `\${{services.${service}.${field}}}`;
   const address = (name: string): string =>
     `${database.adapter}://${of('user')}:${of('password')}@${of('host')}:${of('port')}/${name}`;
@@ -66,7 +65,7 @@ function variables(database: Database, service: string): DeclaredVariable[] {
 }
 
 /** A Dockerfile of the author's may work in another folder than a plan does. */
-function volumes(tree: Tree, database: Database | undefined): DeclaredVolume[] {
+function listVolumes(tree: Tree, database: Database | undefined): DeclaredVolume[] {
   if (database?.adapter !== 'sqlite3' && !storesFiles(tree)) return [];
   const folder = [
     ...(tree.text('Dockerfile', 64 * 1024) ?? '').matchAll(/^WORKDIR\s{1,9}["']?(\/[\w./-]{1,100})/gim),

@@ -29,8 +29,8 @@ export function isOwnSecret(variable: string): boolean {
   return own.test(variable) || always.test(variable);
 }
 
-export function ownSecretsDeclaration(tree: Tree): Declaration | undefined {
-  const found = [...sampled(tree), ...ofDjango(tree), ...ofFrameworks(tree)];
+export function readOwnSecrets(tree: Tree): Declaration | undefined {
+  const found = [...findInSamples(tree), ...findInDjango(tree), ...findByFramework(tree)];
   const first = found[0];
   if (first === undefined) return undefined;
   const names = [...new Set(found.map(({ name }) => name))];
@@ -42,7 +42,7 @@ interface OwnSecret {
   readonly name: string;
 }
 
-function sampled(tree: Tree): OwnSecret[] {
+function findInSamples(tree: Tree): OwnSecret[] {
   return samples.flatMap((file) =>
     [...parseEnv(tree.text(file, 64 * 1024) ?? '').keys()].filter(isOwnSecret).map((name) => ({ file, name })),
   );
@@ -50,7 +50,7 @@ function sampled(tree: Tree): OwnSecret[] {
 
 const ofSettings = /^\s*SECRET_KEY\b[^\n]{0,80}(?:[Ee]nv|config|[Ss]ecret)[^\n]{0,40}["']([A-Z][A-Z0-9_]{0,60})["']/m;
 
-function ofDjango(tree: Tree): OwnSecret[] {
+function findInDjango(tree: Tree): OwnSecret[] {
   return settingsFiles(tree).flatMap((file) => {
     const name = ofSettings.exec(tree.text(file) ?? '')?.[1];
     return name !== undefined && /SECRET|KEY/.test(name) ? [{ file, name }] : [];
@@ -64,6 +64,6 @@ const frameworks = [
   { file: 'config/runtime.exs', pattern: /"SECRET_KEY_BASE"/, name: 'SECRET_KEY_BASE' },
 ];
 
-function ofFrameworks(tree: Tree): OwnSecret[] {
+function findByFramework(tree: Tree): OwnSecret[] {
   return frameworks.flatMap(({ file, pattern, name }) => (pattern.test(tree.text(file) ?? '') ? [{ file, name }] : []));
 }

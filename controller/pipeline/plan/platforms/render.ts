@@ -42,7 +42,7 @@ const properties: Readonly<Record<string, string>> = {
   database: 'database',
 };
 
-export function renderDeclaration(tree: Tree): Declaration | undefined {
+export function readRender(tree: Tree): Declaration | undefined {
   const file = ['render.yaml', 'render.yml'].find((name) => tree.has(name));
   const parsed = blueprint.safeParse(parseYaml(file === undefined ? undefined : tree.text(file)));
   if (file === undefined || !parsed.success) return undefined;
@@ -51,14 +51,14 @@ export function renderDeclaration(tree: Tree): Declaration | undefined {
   if (web === undefined) return undefined;
   return {
     file,
-    ...startOf(web),
-    env: (web.envVars ?? []).flatMap((each) => variablesOf(variable.safeParse(each).data)),
+    ...toStart(web),
+    env: (web.envVars ?? []).flatMap((each) => toVariables(variable.safeParse(each).data)),
     volumes: web.disk === undefined ? [] : [{ name: 'data', path: web.disk.mountPath }],
-    services: beside(parsed.data.databases ?? [], services),
+    services: toServices(parsed.data.databases ?? [], services),
   };
 }
 
-function beside(
+function toServices(
   databases: readonly unknown[],
   services: readonly { readonly type: string }[],
 ): NonNullable<Declaration['services']> {
@@ -70,7 +70,7 @@ function beside(
 
 const ofRedis = /^(?:redis|keyvalue)$/;
 
-function startOf(web: z.infer<typeof service>): Partial<Declaration> {
+function toStart(web: z.infer<typeof service>): Partial<Declaration> {
   const { startCommand: start, preDeployCommand: release, staticPublishPath: folder, healthCheckPath } = web;
   const fallback = (web.routes ?? []).some((route) => route.type === 'rewrite' && route.source === '/*');
   return present({
@@ -81,21 +81,22 @@ function startOf(web: z.infer<typeof service>): Partial<Declaration> {
   });
 }
 
-function variablesOf(given: z.infer<typeof variable> | undefined): DeclaredVariable[] {
+function toVariables(given: z.infer<typeof variable> | undefined): DeclaredVariable[] {
   if (given === undefined) return [];
   const { key: name, value, generateValue } = given;
   if (generateValue === true) return [{ name, value: askedSecret }];
-  const said = value ?? placeholder('db', given.fromDatabase) ?? placeholder('redis', keyValue(given.fromService));
+  const said =
+    value ?? toPlaceholder('db', given.fromDatabase) ?? toPlaceholder('redis', selectRedis(given.fromService));
   return said === undefined || said === '' ? [] : [{ name, value: said }];
 }
 
 type Source = { readonly type?: string | undefined; readonly property?: string | undefined } | undefined;
 
-function keyValue(source: Source): Source {
+function selectRedis(source: Source): Source {
   return ofRedis.test(source?.type ?? '') ? source : undefined;
 }
 
-function placeholder(service: string, source: Source): string | undefined {
+function toPlaceholder(service: string, source: Source): string | undefined {
   const part = properties[source?.property ?? ''];
   return part === undefined ? undefined : `\${{services.${service}.${part}}}`;
 }

@@ -1,66 +1,60 @@
-// The settings of an app that files for other platforms give, beneath those of moorage.yaml and of the HostedApp.
+// Merges the settings that files for other platforms declare beneath those of moorage.yaml and of the HostedApp.
 import { posix } from 'node:path';
-import type { AppManifest, ReportedSettings } from '../../../../crds/app-manifest.ts';
+import { type AppManifest, authorLimits, type ReportedSettings } from '../../../../crds/app-manifest.ts';
 import { resolveSpec } from '../../../../crds/effective-settings.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { type PipelineInput, toConfigured } from '../../contract.ts';
+import { parseJson, readField } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { appJsonDeclaration } from './app-json.ts';
-import { composeDeclaration } from './compose/compose.ts';
-import { dotnetDatabase } from '../dotnet/database.ts';
-import { elixirDeclaration } from '../elixir/declaration.ts';
-import { combine, disks } from './combine.ts';
-import type { Declaration, DeclaredBuild } from './declaration.ts';
 import { findDockerfile } from '../dockerfile/find.ts';
-import { forwardedPort } from './devcontainer.ts';
-import { dockerfileVolumes } from './dockerfile-volumes.ts';
-import { flyDeclaration } from './fly.ts';
-import { gemfileDeclaration } from './gemfile.ts';
-import { huggingFaceDeclaration } from './hugging-face.ts';
-import { lastingFindings } from './lasting.ts';
-import { ownSecretsDeclaration } from './own-secrets.ts';
-import { procfileDeclaration } from './procfile.ts';
-import { railwayDeclaration } from './railway.ts';
-import { renderDeclaration } from './render.ts';
-import { bounded, settle } from './settle.ts';
-import { netlifyDeclaration, vercelDeclaration } from './sites.ts';
+import { dotnetDatabase } from '../dotnet/database.ts';
+import { elixirDeclaration } from '../elixir/start.ts';
+import { declareCompose } from './compose/compose.ts';
+import { isDataFolder, toVolumeName } from './compose/volumes.ts';
+import type { Declaration, DeclaredBuild, DeclaredVariable, DeclaredVolume } from './declaration.ts';
+import { readFly } from './fly.ts';
+import { readGemfile } from './gemfile.ts';
+import { readAppJson, readHuggingFace, readNetlify, readProcfile, readRailway, readVercel } from './hosts.ts';
+import { readOwnSecrets } from './own-secrets.ts';
+import { readRender } from './render.ts';
+import { boundSettings, layerSettings } from './settle.ts';
 
-export interface PlatformSettings {
+interface PlatformSettings {
   /** Those of moorage.yaml with what the other files add; undefined when nobody says anything. */
   readonly settings: ReportedSettings | undefined;
   readonly findings: readonly Finding[];
 }
 
 /** The tree is that of the repository; `own` is what moorage.yaml says. */
-export function withPlatforms(tree: Tree, own: AppManifest | undefined, asked: PipelineInput): PlatformSettings {
+export function mergePlatforms(tree: Tree, own: AppManifest | undefined, asked: PipelineInput): PlatformSettings {
   const chosen = findChoice(own, asked);
-  const said = declarationsOf(tree, { path: chosen?.path, repository: nameOf(asked.repo) });
+  const said = readDeclarations(tree, { path: chosen?.path, repository: toRepositoryName(asked.repo) });
   const merged = combine(said);
-  const { build, dockerfile } = builtFrom(tree, chosen, merged.build);
-  const volumes = disks(merged.volumes, dockerfileVolumes(tree.text(dockerfile)));
-  const hint = merged.port === undefined ? hintedPort(tree, dockerfile) : undefined;
-  const given = bounded({ ...merged, build, volumes: volumes.kept, port: hint?.port ?? merged.port }, own);
+  const { build, dockerfile } = resolveBuild(tree, chosen, merged.build);
+  const volumes = limitDisks(merged.volumes, readDockerfileVolumes(tree.text(dockerfile)));
+  const hint = merged.port === undefined ? findHintedPort(tree, dockerfile) : undefined;
+  const given = boundSettings({ ...merged, build, volumes: volumes.kept, port: hint?.port ?? merged.port }, own);
   const ofImage = merged.volumes.length === 0 && volumes.kept.length > 0 ? [dockerfile] : [];
-  const files = sources(said, [...ofImage, ...(hint === undefined ? [] : [hint.file])]);
-  const settings = settle(own, given.settings, files);
+  const files = listSources(said, [...ofImage, ...(hint === undefined ? [] : [hint.file])]);
+  const settings = layerSettings(own, given.settings, files);
   return {
     settings,
     findings: [
       ...said.flatMap(({ findings = [] }) => findings),
       ...volumes.findings,
       ...given.findings,
-      ...notLasting(settings),
+      ...findNotLasting(settings),
     ],
   };
 }
 
-function notLasting(settings: ReportedSettings | undefined): Finding[] {
+function findNotLasting(settings: ReportedSettings | undefined): Finding[] {
   const { env = [], volumes = [] } = settings?.run ?? {};
-  return lastingFindings(env, volumes);
+  return checkLasting(env, volumes);
 }
 
 /** What the files give of the build, and the Dockerfile that is built in the end. */
-function builtFrom(
+function resolveBuild(
   tree: Tree,
   chosen: { readonly path: string; readonly dockerfile: string } | undefined,
   declared: DeclaredBuild | undefined,
@@ -73,12 +67,12 @@ function builtFrom(
 }
 
 /** A devcontainer says on which port its developer looks at the app, which matters where no Dockerfile does. */
-function hintedPort(tree: Tree, dockerfile: string): ReturnType<typeof forwardedPort> {
-  return tree.has(dockerfile) ? undefined : forwardedPort(tree);
+function findHintedPort(tree: Tree, dockerfile: string): ReturnType<typeof readForwardedPort> {
+  return tree.has(dockerfile) ? undefined : readForwardedPort(tree);
 }
 
 /** The files that gave something, as the status names them. */
-function sources(said: readonly Declaration[], more: readonly string[]): string {
+function listSources(said: readonly Declaration[], more: readonly string[]): string {
   const files = said
     .filter(({ env = [], volumes = [], services = [], ...rest }) => {
       const { build, port, command, healthPath } = rest;
@@ -108,27 +102,158 @@ function findChoice(
   return isUsual ? undefined : { path: folder, dockerfile };
 }
 
-function nameOf(repo: string): string {
+function toRepositoryName(repo: string): string {
   return posix.basename(repo).replace(/\.git$/, '');
 }
 
 /** In the order in which they are believed. */
-function declarationsOf(tree: Tree, options: { path: string | undefined; repository: string }): Declaration[] {
+function readDeclarations(tree: Tree, options: { path: string | undefined; repository: string }): Declaration[] {
   return [
-    composeDeclaration(tree, options),
+    declareCompose(tree, options),
     ...[
-      procfileDeclaration,
-      railwayDeclaration,
-      renderDeclaration,
-      flyDeclaration,
-      huggingFaceDeclaration,
-      appJsonDeclaration,
-      vercelDeclaration,
-      netlifyDeclaration,
-      ownSecretsDeclaration,
-      gemfileDeclaration,
+      readProcfile,
+      readRailway,
+      readRender,
+      readFly,
+      readHuggingFace,
+      readAppJson,
+      readVercel,
+      readNetlify,
+      readOwnSecrets,
+      readGemfile,
     ].map((read) => read(tree)),
     // What its packages say counts where no file says more.
     ...[dotnetDatabase, elixirDeclaration].map((read) => read(tree.below(options.path ?? '.'))),
   ].filter((each) => each !== undefined);
+}
+
+export interface Combined {
+  readonly build: Declaration['build'] | undefined;
+  readonly command: readonly string[] | undefined;
+  readonly port: number | undefined;
+  readonly healthPath: string | undefined;
+  readonly env: readonly DeclaredVariable[];
+  readonly volumes: readonly DeclaredVolume[];
+  readonly services: NonNullable<Declaration['services']>;
+}
+
+/** The app's own address at another platform. */
+const otherPlatform = /\.(?:onrender\.com|fly\.dev|herokuapp\.com|railway\.app|vercel\.app|netlify\.app|hf\.space)\b/i;
+
+function combine(said: readonly Declaration[]): Combined {
+  const first = <Value>(of: (declaration: Declaration) => Value | undefined): Value | undefined =>
+    said.map(of).find((value) => value !== undefined && !(Array.isArray(value) && value.length === 0));
+  const services = first((each) => each.services) ?? [];
+  return {
+    build: first((each) => each.build),
+    command: first((each) => each.command),
+    port: first((each) => each.port),
+    healthPath: first((each) => each.healthPath),
+    volumes: first((each) => each.volumes) ?? [],
+    env: combineVariables(said, new Set(services.map(({ name }) => name))),
+    services,
+  };
+}
+
+/** Of all files; the first that names a variable says its value. */
+function combineVariables(said: readonly Declaration[], services: ReadonlySet<string>): DeclaredVariable[] {
+  const env = new Map<string, DeclaredVariable>();
+  for (const each of said.flatMap((declaration) => declaration.env ?? []))
+    if (!env.has(each.name) && namesOnlyServices(each.value, services) && !otherPlatform.test(each.value))
+      env.set(each.name, each);
+  return [...env.values()];
+}
+
+/** Whether every service that a value names is there. */
+function namesOnlyServices(value: string, names: ReadonlySet<string>): boolean {
+  return [...value.matchAll(/\$\{\{services\.([-a-z0-9]{1,30})\./g)].every(([, name = '']) => names.has(name));
+}
+
+/** As many disks as an author may have: those that a platform file asks for, then those of the image. */
+function limitDisks(
+  declared: readonly DeclaredVolume[],
+  ofImage: readonly DeclaredVolume[],
+): { kept: DeclaredVolume[]; findings: Finding[] } {
+  const all = [...declared, ...ofImage].filter(
+    ({ name, path }, index, list) =>
+      list.findIndex((each) => each.path === path || each.name === name) === index &&
+      !list.some((each) => each.path !== path && path.startsWith(`${each.path}/`)),
+  );
+  const kept = all.slice(0, authorLimits.volumes.count);
+  const left = all.slice(authorLimits.volumes.count).map(({ path }) => path);
+  if (left.length === 0) return { kept, findings: [] };
+  const what = `The app declares ${all.length} volumes; ${kept.length} get a disk. What is written to ${left.slice(0, 5).join(', ')} does not last.`;
+  return {
+    kept,
+    findings: [
+      {
+        rule: 'data/too-many-volumes',
+        severity: 'warning',
+        message: what,
+        fix: 'Choose the folders that have to last with run.volumes in moorage.yaml.',
+      },
+    ],
+  };
+}
+
+const databaseUrl = /^(?:sqlite(?:\+[a-z]{1,20})?:\/\/\/|file:)(\/?[^?\s]{1,300})/i;
+const databaseFile = /(?:^|\/)[^/\s]{1,100}\.(?:db|sqlite3?|sqlite-journal)$/i;
+
+/** One for each variable that names a file of SQLite outside of every volume. */
+function checkLasting(env: readonly DeclaredVariable[], volumes: readonly { readonly path: string }[]): Finding[] {
+  return env.flatMap(({ name, value }) => {
+    const path = readDatabasePath(value);
+    if (path === undefined || volumes.some((volume) => isBelow(path, volume.path))) return [];
+    return [
+      {
+        rule: 'data/not-lasting',
+        severity: 'warning',
+        message: `${name} keeps a database in ${path.slice(0, 150)}, which is on no volume: it is lost whenever the app is restarted or a new commit comes.`,
+        fix: 'Add a volume at its folder (run.volumes in moorage.yaml), or a database (services in moorage.yaml, like type: postgres).',
+      },
+    ];
+  });
+}
+
+function readDatabasePath(value: string): string | undefined {
+  const path =
+    databaseUrl.exec(value)?.[1] ?? (databaseFile.test(value) && !/\s|:\/\//.test(value) ? value : undefined);
+  return path === undefined || path.startsWith(':memory:') ? undefined : posix.normalize(path);
+}
+
+/** A relative path is below the working folder, which nobody knows: a volume that ends like its folder is taken for it. */
+function isBelow(path: string, folder: string): boolean {
+  if (path.startsWith('/')) return path.startsWith(`${folder}/`);
+  const first = path.replace(/^\.\//, '').split('/')[0] ?? '';
+  return path.includes('/') && folder.endsWith(`/${first}`);
+}
+
+/** The only port that is forwarded. */
+function readForwardedPort(tree: Tree): { file: string; port: number } | undefined {
+  const file = ['.devcontainer/devcontainer.json', '.devcontainer.json'].find((name) => tree.has(name));
+  if (file === undefined) return undefined;
+  // Comments are usual there; one in a text with // would only lose the hint.
+  const plain = (tree.text(file, 64 * 1024) ?? '')
+    .replaceAll(/^[ \t]{0,40}\/\/.*$/gm, '')
+    .replaceAll(/,(\s{0,100}[}\]])/g, '$1');
+  const ports = readField(parseJson(plain), 'forwardPorts');
+  const port: unknown = Array.isArray(ports) && ports.length === 1 ? ports[0] : undefined;
+  return typeof port === 'number' && port > 0 && port <= 65_535 ? { file, port } : undefined;
+}
+
+const maximumVolumes = 20;
+
+function readDockerfileVolumes(text: string | undefined): DeclaredVolume[] {
+  const joined = (text ?? '').slice(0, 256 * 1024).replaceAll(/\\\r?\n/g, ' ');
+  const stage = joined.split(/^[ \t]{0,20}FROM[ \t]/im).at(-1) ?? '';
+  const paths = [...stage.matchAll(/^[ \t]{0,20}VOLUME[ \t]{1,20}([^\n#]{1,500})/gim)]
+    .flatMap(([, given = '']) => splitVolumes(given.trim()))
+    .map((path) => posix.normalize(path).replace(/(?!^)\/+$/, ''))
+    .filter((path) => isDataFolder(path) && !/[$\s:]/.test(path));
+  return [...new Set(paths)].slice(0, maximumVolumes).map((path) => ({ name: toVolumeName(path), path }));
+}
+
+function splitVolumes(given: string): string[] {
+  if (!given.startsWith('[')) return given.split(/\s{1,20}/);
+  return [...given.matchAll(/"([^"]{1,200})"/g)].map(([, path = '']) => path);
 }

@@ -7,45 +7,48 @@ import {
 } from '../../../../crds/app-manifest.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { present } from '../../../../lib/present.ts';
-import type { Combined } from './combine.ts';
+import type { Combined } from './settings.ts';
 import type { DeclaredBuild } from './declaration.ts';
 
 /** Room of what stands around the settings in a report. */
 const noteBytes = 300;
 
 /** What of it is good as settings; the rest is left out, and of variables it is said. */
-export function bounded(given: Combined, own: AppManifest | undefined): { settings: AppManifest; findings: Finding[] } {
-  const base = partsOf(given, own).reduce<AppManifest>((settings, part) => added(settings, part), {});
-  const room = maximumManifestBytes - bytesOf(own ?? {}) - noteBytes;
+export function boundSettings(
+  given: Combined,
+  own: AppManifest | undefined,
+): { settings: AppManifest; findings: Finding[] } {
+  const base = toParts(given, own).reduce<AppManifest>((settings, part) => addPart(settings, part), {});
+  const room = maximumManifestBytes - countBytes(own ?? {}) - noteBytes;
   const taken = new Set(['PORT', ...(own?.run?.env ?? []).map(({ name }) => name)]);
   const left: string[] = [];
   const settings = given.env
     .filter(({ name }) => !taken.has(name))
-    .toSorted((one, other) => weight(one.value) - weight(other.value))
+    .toSorted((one, other) => weighVariable(one.value) - weighVariable(other.value))
     .reduce<AppManifest>((current, variable) => {
-      const next = added(current, { run: { env: [...(current.run?.env ?? []), variable] } });
-      if (next !== current && bytesOf(next) <= room) return next;
+      const next = addPart(current, { run: { env: [...(current.run?.env ?? []), variable] } });
+      if (next !== current && countBytes(next) <= room) return next;
       left.push(variable.name);
       return current;
     }, base);
-  return { settings, findings: left.length === 0 ? [] : [tooMany(left)] };
+  return { settings, findings: left.length === 0 ? [] : [reportTooMany(left)] };
 }
 
 type Part = { readonly run?: object; readonly [name: string]: unknown };
 
 /** What is said besides variables, in parts that are good or left out each by itself. */
-function partsOf(given: Combined, own: AppManifest | undefined): Part[] {
+function toParts(given: Combined, own: AppManifest | undefined): Part[] {
   const { port, healthPath, command, services, volumes } = given;
   const run = { port, healthPath, command, volumes: volumes.length === 0 ? undefined : volumes };
   return [
-    ...buildOf(given.build),
+    ...toBuildParts(given.build),
     ...(own?.services === undefined && services.length > 0 ? [{ services }] : []),
     ...Object.entries(run).flatMap(([name, value]) => (value === undefined ? [] : [{ run: { [name]: value } }])),
   ];
 }
 
 /** Path, Dockerfile and how it is built, of which one that is at its default need not be said. */
-function buildOf(build: DeclaredBuild | undefined): Part[] {
+function toBuildParts(build: DeclaredBuild | undefined): Part[] {
   if (build === undefined) return [];
   const { path, dockerfile, target, args } = build;
   const said = {
@@ -60,7 +63,7 @@ function buildOf(build: DeclaredBuild | undefined): Part[] {
 }
 
 /** The settings with that part, if they are still good then. */
-function added(settings: AppManifest, part: Part): AppManifest {
+function addPart(settings: AppManifest, part: Part): AppManifest {
   const together = {
     ...settings,
     ...part,
@@ -71,15 +74,15 @@ function added(settings: AppManifest, part: Part): AppManifest {
 }
 
 /** Addresses of services first; long texts last. */
-function weight(value: string): number {
+function weighVariable(value: string): number {
   return /:\/\/|\$\{\{services\./.test(value) ? 0 : value.length;
 }
 
-function bytesOf(settings: AppManifest): number {
+function countBytes(settings: AppManifest): number {
   return Buffer.byteLength(JSON.stringify(settings));
 }
 
-function tooMany(names: readonly string[]): Finding {
+function reportTooMany(names: readonly string[]): Finding {
   return {
     rule: 'platform/variables',
     severity: 'warning',
@@ -89,44 +92,48 @@ function tooMany(names: readonly string[]): Finding {
 }
 
 /** moorage.yaml over the others. */
-export function settle(own: AppManifest | undefined, given: AppManifest, file: string): ReportedSettings | undefined {
+export function layerSettings(
+  own: AppManifest | undefined,
+  given: AppManifest,
+  file: string,
+): ReportedSettings | undefined {
   if (file === '' || Object.keys(given).length === 0) return own;
-  return over(own ?? {}, given, file);
+  return layerOver(own ?? {}, given, file);
 }
 
-function over(own: AppManifest, given: AppManifest, file: string): ReportedSettings {
-  const filed = new Set(leaves(own));
-  const env = variables(own, given);
+function layerOver(own: AppManifest, given: AppManifest, file: string): ReportedSettings {
+  const filed = new Set(listLeaves(own));
+  const env = mergeVariables(own, given);
   return {
     ...given,
     ...own,
-    ...section('build', { ...given.build, ...own.build }),
-    ...section('run', { ...given.run, ...own.run, ...present({ env: env.length === 0 ? undefined : env }) }),
+    ...toSection('build', { ...given.build, ...own.build }),
+    ...toSection('run', { ...given.run, ...own.run, ...present({ env: env.length === 0 ? undefined : env }) }),
     platform: {
       file,
-      fields: leaves(given)
+      fields: listLeaves(given)
         .filter((field) => !filed.has(field))
         .slice(0, 32),
     },
   };
 }
 
-function section<Name extends 'build' | 'run'>(
+function toSection<Name extends 'build' | 'run'>(
   name: Name,
   fields: NonNullable<AppManifest[Name]>,
 ): Pick<AppManifest, Name> | object {
   return Object.keys(fields).length === 0 ? {} : { [name]: fields };
 }
 
-function variables(own: AppManifest | undefined, given: AppManifest): { name: string; value: string }[] {
+function mergeVariables(own: AppManifest | undefined, given: AppManifest): { name: string; value: string }[] {
   const filed = own?.run?.env ?? [];
   return [...filed, ...(given.run?.env ?? []).filter((each) => !filed.some(({ name }) => name === each.name))];
 }
 
-function leaves(value: object, path = ''): string[] {
+function listLeaves(value: object, path = ''): string[] {
   return Object.entries(value).flatMap(([name, inner]: [string, unknown]) => {
     if (inner === undefined) return [];
     const field = path === '' ? name : `${path}.${name}`;
-    return typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? leaves(inner, field) : [field];
+    return typeof inner === 'object' && inner !== null && !Array.isArray(inner) ? listLeaves(inner, field) : [field];
   });
 }

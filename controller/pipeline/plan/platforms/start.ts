@@ -1,14 +1,11 @@
 // How an app starts by what files for other platforms say. An explicit word beats what is found in the code.
 import type { Tree } from '../../tree.ts';
 import { shellWord } from '../dockerfile-text.ts';
-import { portOfCommand } from '../port-literal.ts';
+import { findPortInCommand } from '../port-literal.ts';
 import type { Declaration } from './declaration.ts';
-import { flyDeclaration } from './fly.ts';
-import { huggingFaceDeclaration } from './hugging-face.ts';
-import { procfileDeclaration } from './procfile.ts';
-import { railwayDeclaration } from './railway.ts';
-import { renderDeclaration } from './render.ts';
-import { netlifyDeclaration, vercelDeclaration } from './sites.ts';
+import { readFly } from './fly.ts';
+import { readHuggingFace, readNetlify, readProcfile, readRailway, readVercel } from './hosts.ts';
+import { readRender } from './render.ts';
 
 export interface DeclaredStart {
   /** Shell command, $PORT not yet expanded. */
@@ -23,37 +20,37 @@ export interface DeclaredStart {
 
 /** The first that says how the app starts is believed. */
 const starts: readonly ((tree: Tree) => Declaration | undefined)[] = [
-  procfileDeclaration,
-  railwayDeclaration,
-  renderDeclaration,
-  flyDeclaration,
-  huggingFaceDeclaration,
+  readProcfile,
+  readRailway,
+  readRender,
+  readFly,
+  readHuggingFace,
 ];
 
-export function declaredStart(tree: Tree): DeclaredStart | undefined {
+export function findDeclaredStart(tree: Tree): DeclaredStart | undefined {
   for (const read of starts) {
     const said = read(tree);
-    if (said?.start !== undefined) return { ...commandOf(said, said.start), port: portOfCommand(said.start) };
-    if (said?.space !== undefined) return spaceStart(said.file, said.space);
+    if (said?.start !== undefined) return { ...toCommand(said, said.start), port: findPortInCommand(said.start) };
+    if (said?.space !== undefined) return toSpaceStart(said.file, said.space);
   }
   return undefined;
 }
 
-function commandOf({ file, release }: Declaration, start: string): Omit<DeclaredStart, 'port'> {
+function toCommand({ file, release }: Declaration, start: string): Omit<DeclaredStart, 'port'> {
   const first = release === undefined ? '' : `( ${release} ) && `;
   return {
-    command: `${first}${executed(start)}`,
+    command: `${first}${prefixExec(start)}`,
     because: `${file} defines how it starts${release === undefined ? '' : ', and what runs before each start'}.`,
     needs: [],
   };
 }
 
 /** exec makes the app the one that gets the signals; a line of several commands keeps its shell. */
-function executed(command: string): string {
+function prefixExec(command: string): string {
   return /[;&|<>()`]|^(?:exec|cd|export)\b|^\w+=/.test(command) ? command : `exec ${command}`;
 }
 
-function spaceStart(file: string, { sdk, file: script, version }: NonNullable<Declaration['space']>): DeclaredStart {
+function toSpaceStart(file: string, { sdk, file: script, version }: NonNullable<Declaration['space']>): DeclaredStart {
   const because = `${file} makes it a Space of ${sdk === 'gradio' ? 'Gradio' : 'Streamlit'} that starts with ${script}.`;
   const needs = [version === undefined ? sdk : `${sdk}==${version}`];
   return sdk === 'gradio'
@@ -73,8 +70,8 @@ function spaceStart(file: string, { sdk, file: script, version }: NonNullable<De
 }
 
 /** The folder of built files that a file for a host of sites names, and which file that is. */
-export function declaredSite(tree: Tree): { file: string; folder: string; fallback: boolean } | undefined {
-  for (const read of [netlifyDeclaration, vercelDeclaration, renderDeclaration]) {
+export function findDeclaredSite(tree: Tree): { file: string; folder: string; fallback: boolean } | undefined {
+  for (const read of [readNetlify, readVercel, readRender]) {
     const said = read(tree);
     const folder = said?.site?.folder.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
     if (said?.site !== undefined && folder !== undefined && folder !== '' && !folder.includes('..'))

@@ -6,7 +6,7 @@ import { frontendStage } from '../common/frontend.ts';
 import { copy, step } from '../dockerfile-text.ts';
 import { findFramework } from '../node/framework.ts';
 import { readProject } from '../node/project.ts';
-import { serverLibrary } from '../node/unstarted.ts';
+import { serverLibrary } from '../node/app.ts';
 import type { PlanInput } from '../recipe.ts';
 import { pythonSources } from './start/sources.ts';
 

@@ -7,15 +7,14 @@ import type { Finding } from '../../../../crds/hosted-app.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
 import { cache, extras, installer, uv } from './packages/install.ts';
 import { answersCallsOnly, buildsPages, copyBuilt, pagesStage } from './pages.ts';
-import { bringsTorch } from './packages/torch.ts';
+import { bringsTorch } from './packages/names.ts';
 import { djangoFolder } from './start/django.ts';
 import { findStart, type PythonStart } from './start/find.ts';
 import { misfitOf, noPackages } from './problems.ts';
 import { compilePages, isReflex, nodeStage, reflexProblem } from './reflex.ts';
-import { allowedHosts } from './allowed-hosts.ts';
-import { settingsFiles } from './settings.ts';
+import { allowedHosts, settingsFiles } from './settings.ts';
 import { systemPackages } from './system-packages.ts';
-import { choosePython, type AskedPython, type PythonChoice } from './version.ts';
+import { type AskedPython, choosePython, type PythonChoice } from './version.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 
 const uvVersion = '0.13.8';

@@ -1,6 +1,6 @@
 // The pages of a Reflex app: compiled when the image is built, by Node beside Python. What runs them needs no Node.
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/missing-image.ts';
+import { missingImage } from '../common/frontend.ts';
 import { step } from '../dockerfile-text.ts';
 import { keysToStandInFor, placeholder } from '../node/placeholders.ts';
 import { defaultNode, type PlanInput, type Problem } from '../recipe.ts';

@@ -1,9 +1,8 @@
-// Chooses among the Python images by what a project asks for.
-import { readField, parseToml, readText } from '../../manifest.ts';
+// Chooses the Python image by what a project and its workflows ask for.
+import { parseToml, readField, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { images, type PlanInput } from '../recipe.ts';
 import { readConda } from './packages/conda.ts';
-import { testedPythons } from './workflows.ts';
 
 export interface PythonChoice {
   readonly version: string;
@@ -160,3 +159,27 @@ const judges: Readonly<Record<string, Judge>> = {
   '^': (difference, { sameMajor }) => sameMajor && difference >= 0,
   '~': (difference, { minorGiven, sameMajor }) => (minorGiven ? difference === 0 : sameMajor),
 };
+
+const workflow = /^\.github\/workflows\/[^/]{1,100}\.ya?ml$/;
+const maximumFiles = 10;
+const fileBytes = 64 * 1024;
+
+/** The lowest of each workflow that names any, such as "3.12"; matrices are lists in one line or one item a line. */
+function testedPythons(tree: Tree): readonly { readonly file: string; readonly lowest: string }[] {
+  return tree.entries
+    .filter(({ kind, path }) => kind === 'file' && workflow.test(path))
+    .slice(0, maximumFiles)
+    .flatMap(({ path }) => {
+      const minors = named(tree.text(path, fileBytes) ?? '');
+      return minors.length === 0 ? [] : [{ file: path, lowest: `3.${Math.min(...minors)}` }];
+    });
+}
+
+function named(text: string): number[] {
+  const values = text.matchAll(
+    /^[ \t-]{0,60}python(?:-version|_version)?:[ \t]{0,9}([^\n]{0,300}(?:\n[ \t]{1,60}- [^\n:]{1,40})*)/gm,
+  );
+  return [...values].flatMap(([, value = '']) =>
+    [...value.matchAll(/\b3\.(\d{1,2})\b/g)].map(([, minor]) => Number(minor)),
+  );
+}

@@ -1,4 +1,4 @@
-// What a Rails app needs besides its gems: variables, its assets, its database before it starts.
+// Finds what a Rails app needs besides its gems: variables, assets, secrets, and its database before it starts.
 import type { Tree } from '../../tree.ts';
 import { shellWord, step } from '../dockerfile-text.ts';
 import type { Bundle } from './bundle.ts';
@@ -113,4 +113,17 @@ export function storesFiles(tree: Tree): boolean {
       (file) => tree.text(file)?.includes('active_storage_attachments') === true,
     )
   );
+}
+
+const asked = /["']((?:[A-Z]\w{0,30}_)?(?:SESSION_SECRET|SECRET_KEY_BASE|SECRET_TOKEN|COOKIE_SECRET))["']/g;
+const code = /^(?:[\w-]{1,60}\.r[bu]|config\/(?:[\w-]{1,60}\/)?[\w-]{1,60}\.(?:rb|yml))$/;
+const maximumSecretFiles = 60;
+const maximumNames = 10;
+
+export function findSecretNames(tree: Tree): string[] {
+  const found = tree.entries
+    .filter((each) => each.kind === 'file' && code.test(each.path))
+    .slice(0, maximumSecretFiles)
+    .flatMap((each) => [...(tree.text(each.path, 64 * 1024) ?? '').matchAll(asked)].map(([, name = '']) => name));
+  return [...new Set(found)].slice(0, maximumNames);
 }

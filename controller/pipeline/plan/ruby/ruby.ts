@@ -1,10 +1,10 @@
 // Plans Ruby apps: Rails, what a config.ru describes, a file that serves by itself, and sites that a gem builds.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/missing-image.ts';
+import { missingImage } from '../common/frontend.ts';
 import { dockerfileText } from '../dockerfile-text.ts';
 import { defaultPort, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
-import { readBundle, type Bundle } from './bundle.ts';
+import { type Bundle, readBundle } from './bundle.ts';
 import { findDatabase } from './database.ts';
 import { findPages } from './pages.ts';
 import { findSite, siteRecipe } from './sites.ts';

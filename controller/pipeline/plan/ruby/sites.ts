@@ -5,8 +5,7 @@ import { declaredArguments, dockerfileText, shellWord, step } from '../dockerfil
 import { parseYaml } from '../platforms/yaml.ts';
 import { defaultPort, type PlanInput, type Recipe } from '../recipe.ts';
 import { serveFiles } from '../static/server.ts';
-import type { Bundle } from './bundle.ts';
-import { bundleEnvironment, installGems } from './install.ts';
+import { type Bundle, bundleEnvironment, installGems } from './bundle.ts';
 import { systemPackages } from './system-packages.ts';
 import type { RubyChoice } from './version.ts';
 

@@ -2,9 +2,8 @@
 import type { Tree } from '../../tree.ts';
 import { copy, declaredArguments, shellCommand, step } from '../dockerfile-text.ts';
 import type { PlanInput } from '../recipe.ts';
-import type { Bundle } from './bundle.ts';
+import { type Bundle, bundleEnvironment, installGems } from './bundle.ts';
 import type { Database } from './database.ts';
-import { bundleEnvironment, installGems } from './install.ts';
 import { pagesRuntime, pagesTools, type RubyPages } from './pages.ts';
 import { migrate, prepareDatabase, railsAssets, railsEnvironment } from './rails.ts';
 import type { RubyStart } from './start.ts';

@@ -1,8 +1,8 @@
 // Finds what starts a Ruby app: the word of a Procfile, Rails, Hanami, config.ru, or a file that serves by itself.
 import type { Tree } from '../../tree.ts';
 import { shellWord } from '../dockerfile-text.ts';
-import { declaredStart } from '../platforms/start.ts';
-import { portOfFile } from '../port-literal.ts';
+import { findDeclaredStart } from '../platforms/start.ts';
+import { findPortInFile } from '../port-literal.ts';
 import type { Bundle } from './bundle.ts';
 
 export interface RubyStart {
@@ -38,7 +38,7 @@ const ofRuby =
 
 export function findStart(tree: Tree, bundle: Bundle): RubyStart | undefined {
   const isRails = usesRails(tree, bundle);
-  const declared = declaredStart(tree);
+  const declared = findDeclaredStart(tree);
   const word = declared !== undefined && ofRuby.test(declared.command) ? declared : undefined;
   const found = word === undefined ? ofFiles(tree, bundle, isRails) : { ...word, adds: [] };
   if (found === undefined) return undefined;
@@ -111,7 +111,7 @@ function script(tree: Tree, bundle: Bundle): StartCommand | undefined {
   const text = tree.text(file) ?? '';
   // One that requires all of Sinatra reads its arguments.
   const isClassic = /\brequire\s?\(?\s?["']sinatra["']/.test(text);
-  const port = isClassic ? undefined : portOfFile(text.replace(/:Port\s?=>/g, 'port:'));
+  const port = isClassic ? undefined : findPortInFile(text.replace(/:Port\s?=>/g, 'port:'));
   const isBare = bundle.has('sinatra') && !bundle.has(...servers);
   return {
     command: `exec bundle exec ruby ${shellWord(file)}${isClassic ? ' -o 0.0.0.0 -p $PORT' : ''}`,

@@ -1,7 +1,12 @@
-// Finds the program of a Cargo package or workspace.
+// Finds the program of a Cargo package or workspace, its port, and what its build script needs.
 import { posix } from 'node:path';
-import { readField, parseToml, readText, readTexts } from '../../manifest.ts';
+import { parseToml, readField, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
+import { exposedPort } from '../common/frontend.ts';
+import { step } from '../dockerfile-text.ts';
+import { installCommand, managerPackage } from '../node/manager.ts';
+import { readProject } from '../node/project.ts';
+import { defaultNode, type Problem } from '../recipe.ts';
 
 export interface Program {
   readonly name: string;
@@ -69,4 +74,93 @@ function databaseFeature(manifest: unknown): string {
   const has = (name: string): boolean => readField(features, name) !== undefined;
   const standard = readTexts(features, 'default');
   return has('sqlite') && has('postgresql') && standard.length === 0 ? ' --features sqlite' : '';
+}
+
+const literals: readonly RegExp[] = [
+  /(?:\.bind|TcpListener::bind|SocketAddr::from|\.run|\.parse)[^\n;]{0,60}?(?:"[\w.[\]]{0,40}:|\]\s{0,9},\s{0,9})(\d{4,5})\b/,
+  /"(?:0\.0\.0\.0|127\.0\.0\.1|localhost|\[::\]):(\d{4,5})"/,
+  /\b(?:default_value(?:_t)?)\s{0,9}=\s{0,9}"?[\w.[\]:]{0,30}?(\d{4,5})\b/,
+  /\b\w{0,20}port\w{0,10}\b[^\n]{0,40}?[=(,]\s{0,9}(\d{4,5})(?:u16)?\b/i,
+  /\.bind\(\s{0,9}\(\s{0,9}"[\w.]{1,40}"\s{0,9},\s{0,9}(\d{4,5})\s{0,9}\)/,
+];
+const aside = /(?:^|\/)(?:tests?|benches|examples|target)\//;
+
+/** undefined when there is none, or the environment has a say. Rocket reads ROCKET_PORT. */
+export function findRustPort(tree: Tree): number | undefined {
+  const files = tree.entries
+    .filter((each) => each.kind === 'file' && each.path.endsWith('.rs') && !aside.test(each.path))
+    .slice(0, 300)
+    .map((each) => (tree.text(each.path, 64 * 1024) ?? '').replace(/^[ \t]*\/\/.*$/gm, ''));
+  if (
+    files.some((text) =>
+      /(?:env::var|env::var_os|dotenv::var|var|env)\(\s{0,9}"PORT"|env\s{0,3}=\s{0,3}"PORT"|#\[launch\]|rocket::build/.test(
+        text,
+      ),
+    )
+  )
+    return undefined;
+  for (const pattern of literals)
+    for (const text of files) {
+      const port = Number(pattern.exec(text)?.[1]);
+      if (port >= 1024 && port <= 65_535 && ![3306, 5432, 6379, 6333, 11_434, 27_017].includes(port)) return port;
+    }
+  return exposedPort(tree);
+}
+
+const calls = /Command::new\(\s{0,20}"(bunx?|npm|npx|node|yarn|pnpm)"/;
+
+/** The program of Node or Bun that build.rs calls first; undefined when it calls none. */
+export function calledByBuildScript(tree: Tree): string | undefined {
+  return calls.exec(tree.text('build.rs') ?? '')?.[1];
+}
+
+/** Lines that go before the compiler, with the repository in place: Node, the package manager, and the packages. */
+export function buildScriptTools(tree: Tree, called: string): string[] {
+  const project = readProject(tree);
+  // Bun also runs where the lock is another's.
+  const managers = [
+    project === undefined ? undefined : managerPackage(project),
+    called.startsWith('bun') && project?.manager !== 'bun' ? 'bun@1' : undefined,
+  ].filter((each) => each !== undefined);
+  const commands = [
+    ...(managers.length === 0 ? [] : [`npm install --global --force ${managers.join(' ')}`]),
+    ...(project === undefined
+      ? []
+      : [`{ ${installCommand(project.manager, project.locked ? project.file : undefined)}; }`]),
+  ];
+  return [
+    `COPY --from=${defaultNode} /usr/local/bin/ /usr/local/bin/`,
+    `COPY --from=${defaultNode} /usr/local/lib/node_modules/ /usr/local/lib/node_modules/`,
+    ...(commands.length === 0
+      ? []
+      : step(
+          'build.rs',
+          `installing what it calls (${called})`,
+          // Node has its own list of authorities; the image's has those of the installation's mirror too.
+          `RUN --mount=type=cache,target=/root/.npm export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ${commands.join(' && ')}`,
+        )),
+  ];
+}
+
+const config = /^(?:[^/]{1,60}\/)?tauri\.conf\.json5?$/;
+const servers =
+  /^\s{0,9}"?(?:actix-web|axum|rocket|warp|hyper|tide|poem|salvo|gotham|ntex|tonic)"?(?:\.workspace)?\s{0,9}=/m;
+
+/** A refusal by name; undefined when it serves, or opens no window. */
+export function desktopApp(tree: Tree): Problem | undefined {
+  const file = tree.entries.find((each) => each.kind === 'file' && config.test(each.path))?.path;
+  if (file === undefined) return undefined;
+  const manifests = tree.entries.filter(
+    (each) => each.kind === 'file' && /^(?:[^/]{1,60}\/){0,2}Cargo\.toml$/.test(each.path),
+  );
+  if (manifests.some((each) => servers.test(tree.text(each.path) ?? ''))) return undefined;
+  return {
+    problem: {
+      rule: 'plan/desktop-app',
+      severity: 'error',
+      file,
+      message: 'This is a desktop app (Tauri): it opens a window on its own machine and answers no HTTP.',
+      fix: 'Only apps that answer HTTP are hosted. If its pages work in a browser alone, set build.strategy: node in moorage.yaml.',
+    },
+  };
 }

@@ -1,14 +1,18 @@
 // Plans Rust apps: one program of the package or workspace, with the files that it reads beside it.
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { missingImage } from '../common/missing-image.ts';
+import { missingImage } from '../common/frontend.ts';
 import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
-import { buildScriptTools, calledByBuildScript } from './build-script.ts';
-import { desktopApp } from './desktop.ts';
-import { declaredStart } from '../platforms/start.ts';
+import {
+  buildScriptTools,
+  calledByBuildScript,
+  desktopApp,
+  findProgram,
+  findRustPort,
+  type Program,
+} from './program.ts';
+import { findDeclaredStart } from '../platforms/start.ts';
 import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
-import { findProgram, type Program } from './program.ts';
-import { findRustPort } from './port.ts';
 
 const ignore = ['.git', '**/target', '**/node_modules', '**/.DS_Store'];
 const cache = '--mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/usr/local/cargo/git';
@@ -47,7 +51,7 @@ function noProgram(): Problem {
 }
 
 function recipe(tree: Tree, input: PlanInput, program: Program): Recipe {
-  const web = declaredStart(tree)?.command;
+  const web = findDeclaredStart(tree)?.command;
   const literal = web === undefined ? findRustPort(tree) : undefined;
   const port = input.port ?? literal ?? defaultPort;
   const reason = `Cargo.toml makes this a Rust app. ${program.name} is its program.${program.others.length === 0 ? '' : ` There are others, which are not started: ${program.others.slice(0, 4).join(', ')}.`}${literal === undefined ? '' : ` Its code listens on port ${literal}.`}`;

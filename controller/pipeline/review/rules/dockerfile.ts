@@ -1,7 +1,7 @@
 // Rule: the Dockerfile to build is a plain file that asks for no other builder.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import { authoredDockerfile } from '../../plan/authored.ts';
+import { isAuthoredDockerfile } from '../../plan/dockerfile/text.ts';
 import { keepHead, toOneLine } from '../../text.ts';
 import type { Tree, TreeEntry } from '../../tree.ts';
 import type { Rule } from '../rule.ts';
@@ -25,7 +25,7 @@ export const dockerfile: Rule = {
         },
       ];
     }
-    if (!authoredDockerfile(tree.below(input.path), input.build) && strategy !== 'dockerfile') return [];
+    if (!isAuthoredDockerfile(tree.below(input.path), input.build) && strategy !== 'dockerfile') return [];
     if (entry?.kind !== 'file' || entry.bytes > maximumBytes) {
       return [
         {

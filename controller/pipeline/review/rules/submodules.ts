@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { Fault } from '../../contract.ts';
 import type { Submodule } from '../../handover.ts';
-import { authoredDockerfile } from '../../plan/authored.ts';
+import { isAuthoredDockerfile } from '../../plan/dockerfile/text.ts';
 import { keepHead, toOneLine } from '../../text.ts';
 import type { Tree } from '../../tree.ts';
 import type { ReviewContext, Rule } from '../rule.ts';
@@ -50,7 +50,7 @@ function judgeSubmodule({ path, problem = '', passing }: Submodule, context: Rev
 function findNeed(path: string, { tree, input }: ReviewContext): string | undefined {
   if (input.path === path || input.path.startsWith(`${path}/`)) return 'contains source.path';
   const app = tree.below(input.path);
-  const dockerfile = authoredDockerfile(app, input.build) ? input.build.dockerfile : undefined;
+  const dockerfile = isAuthoredDockerfile(app, input.build) ? input.build.dockerfile : undefined;
   return findUse(app, input.path, dockerfile, path);
 }
 

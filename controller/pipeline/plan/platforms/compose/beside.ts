@@ -3,11 +3,9 @@ import type { z } from 'zod';
 import type { services } from '../../../../../crds/backing-services.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import { present } from '../../../../../lib/present.ts';
-import { warning } from '../declaration.ts';
-import { interpolate, onlyVariable, type Lookup } from './interpolate.ts';
-import { knownImage } from './known-images.ts';
-import type { ComposeService } from './read.ts';
-import { words } from './words.ts';
+import { createWarning } from '../declaration.ts';
+import { interpolate, type Lookup, readOnlyVariable, splitWords } from './interpolate.ts';
+import { type ComposeService, findKnownImage } from './read.ts';
 
 type Service = z.input<typeof services>[number];
 
@@ -32,24 +30,24 @@ const read: Readonly<Record<Service['type'], { readonly pattern: RegExp; readonl
   meilisearch: { pattern: /^MEILI_(?:MASTER_KEY|ENV)$/, open: 'MEILI_MASTER_KEY' },
 };
 
-export function besideOf(file: string, given: readonly ComposeService[], lookup: Lookup): BesideResult {
+export function toBackingServices(file: string, given: readonly ComposeService[], lookup: Lookup): BesideResult {
   const hosts = new Map<string, string>();
   const logins = new Map<string, string>();
   const made = given.flatMap((each) => {
-    const service = serviceOf(each, lookup, logins);
+    const service = toService(each, lookup, logins);
     if (service === undefined) return [];
     for (const alias of [each.name, each.container_name ?? each.name])
       if (alias !== service.name) hosts.set(alias, service.name);
     return [service];
   });
-  return { services: made, hosts, logins, findings: given.flatMap((each) => scripts(file, each)) };
+  return { services: made, hosts, logins, findings: given.flatMap((each) => warnAboutScripts(file, each)) };
 }
 
-function serviceOf(given: ComposeService, lookup: Lookup, logins: Map<string, string>): Service | undefined {
-  const known = knownImage(interpolate(given.image ?? '', lookup) ?? given.image ?? '');
+function toService(given: ComposeService, lookup: Lookup, logins: Map<string, string>): Service | undefined {
+  const known = findKnownImage(interpolate(given.image ?? '', lookup) ?? given.image ?? '');
   if (known === undefined) return undefined;
-  const name = hostName(given.name);
-  const env = environmentOf(given, known.type, lookup, (variable, field) => {
+  const name = toHostName(given.name);
+  const env = readServiceEnvironment(given, known.type, lookup, (variable, field) => {
     logins.set(variable, `\${{services.${name}.${field}}}`);
   });
   return present({
@@ -60,7 +58,7 @@ function serviceOf(given: ComposeService, lookup: Lookup, logins: Map<string, st
 }
 
 /** `onNobodys` learns of variables that nobody gives: the platform makes their values. */
-function environmentOf(
+function readServiceEnvironment(
   given: ComposeService,
   type: Service['type'],
   lookup: Lookup,
@@ -70,37 +68,37 @@ function environmentOf(
   const take = (variable: string, text: string): void => {
     const value = interpolate(text, lookup);
     if (value !== undefined) env.set(variable, value);
-    const nobodys = value === undefined ? onlyVariable(text) : undefined;
-    if (nobodys !== undefined) onNobodys(nobodys, fieldOf(variable));
+    const nobodys = value === undefined ? readOnlyVariable(text) : undefined;
+    if (nobodys !== undefined) onNobodys(nobodys, toLoginField(variable));
   };
   const { pattern, open } = read[type];
   for (const [variable, text] of given.environment ?? [])
     if (pattern.test(variable)) take(variable, text ?? `\${${variable}}`);
-  const required = passwordIn(given);
+  const required = findPassword(given);
   if (required !== undefined) take('REDIS_PASSWORD', required);
   // Without a password in the file, the app gives none either.
-  if (open !== undefined && !env.has(open) && !asksFor(given, open)) env.set(open, '');
+  if (open !== undefined && !env.has(open) && !requiresPassword(given, open)) env.set(open, '');
   return env;
 }
 
 /** The file sets it, with a value that nobody gives: one is generated. */
-function asksFor({ environment = [], command }: ComposeService, name: string): boolean {
+function requiresPassword({ environment = [], command }: ComposeService, name: string): boolean {
   return environment.some(([key]) => key === name) || String(command ?? '').includes('--requirepass');
 }
 
-function fieldOf(variable: string): 'user' | 'password' | 'database' {
+function toLoginField(variable: string): 'user' | 'password' | 'database' {
   if (/PASSWORD|KEY/.test(variable) && variable !== 'MINIO_ACCESS_KEY') return 'password';
   return /DB$|DATABASE$/.test(variable) ? 'database' : 'user';
 }
 
 /** redis-server --requirepass secret */
-function passwordIn({ command }: ComposeService): string | undefined {
-  const each = typeof command === 'string' ? (words(command) ?? []) : (command ?? []);
+function findPassword({ command }: ComposeService): string | undefined {
+  const each = typeof command === 'string' ? (splitWords(command) ?? []) : (command ?? []);
   return each.includes('--requirepass') ? each[each.indexOf('--requirepass') + 1] : undefined;
 }
 
 /** A host name of at most 30 characters, as Kubernetes writes it. */
-function hostName(name: string): string {
+function toHostName(name: string): string {
   const label = name
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
@@ -110,10 +108,10 @@ function hostName(name: string): string {
   return label === '' || label === 'localhost' ? 'service' : label;
 }
 
-function scripts(file: string, { name, volumes = [] }: ComposeService): Finding[] {
+function warnAboutScripts(file: string, { name, volumes = [] }: ComposeService): Finding[] {
   if (!volumes.some(({ target }) => target.includes('docker-entrypoint-initdb.d'))) return [];
   return [
-    warning(
+    createWarning(
       'compose/init-scripts',
       file,
       `The service ${name} runs scripts of the repository when its database is made, which is not done here.`,

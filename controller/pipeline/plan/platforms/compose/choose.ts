@@ -1,8 +1,7 @@
 // Decides which service of a compose file is the app; the others are backing services, or are not run here.
 import type { Finding } from '../../../../../crds/hosted-app.ts';
-import { warning } from '../declaration.ts';
-import { isAside, isLanguage, isProxy, knownImage } from './known-images.ts';
-import type { ComposeFile, ComposeService } from './read.ts';
+import { createWarning } from '../declaration.ts';
+import { type ComposeFile, type ComposeService, findKnownImage, isAside, isLanguage, isProxy } from './read.ts';
 
 export interface ComposeChoice {
   /** Undefined where the file has backing services only, or does not say which service is the app. */
@@ -20,33 +19,36 @@ export interface ChoiceOptions {
 }
 
 export function chooseServices({ file, services }: ComposeFile, options: ChoiceOptions): ComposeChoice {
-  const beside = services.filter(({ build, image }) => build === undefined && knownImage(image ?? '') !== undefined);
+  const beside = services.filter(
+    ({ build, image }) => build === undefined && findKnownImage(image ?? '') !== undefined,
+  );
   const others = services.filter((each) => !beside.includes(each));
   const built = others.filter(({ build }) => build !== undefined);
   const main = others.filter((each) => !isProxy(each) && !isAside(each) && !isLanguage(each.image ?? ''));
-  const candidates = built.length > 0 ? main.filter(({ build }) => build !== undefined) : published(main, options);
-  const chosen = one(candidates, options) ?? (candidates.length === 0 ? one(built, options) : undefined);
+  const candidates =
+    built.length > 0 ? main.filter(({ build }) => build !== undefined) : selectPublished(main, options);
+  const chosen = chooseOne(candidates, options) ?? (candidates.length === 0 ? chooseOne(built, options) : undefined);
   if (chosen === undefined)
     return {
       beside,
       findings:
-        candidates.length > 1 && options.path === undefined ? [several(file, candidates, built.length > 0)] : [],
+        candidates.length > 1 && options.path === undefined ? [rejectSeveral(file, candidates, built.length > 0)] : [],
     };
-  return { app: chosen, beside, findings: ignored(file, others, chosen) };
+  return { app: chosen, beside, findings: reportIgnored(file, others, chosen) };
 }
 
 /** Of images that are only published, the one that is called like the repository, or the only one. */
-function published(main: readonly ComposeService[], { repository }: ChoiceOptions): readonly ComposeService[] {
+function selectPublished(main: readonly ComposeService[], { repository }: ChoiceOptions): readonly ComposeService[] {
   const own = main.filter(({ image = '' }) => image.toLowerCase().includes(`/${repository.toLowerCase()}`));
   return own.length > 0 ? own : main.length === 1 ? main : [];
 }
 
-function one(candidates: readonly ComposeService[], { path }: ChoiceOptions): ComposeService | undefined {
+function chooseOne(candidates: readonly ComposeService[], { path }: ChoiceOptions): ComposeService | undefined {
   if (path !== undefined)
-    return first(candidates.filter(({ build }) => build === undefined || folderOf(build.context) === path));
+    return findReachable(candidates.filter(({ build }) => build === undefined || toFolder(build.context) === path));
   if (candidates.length === 1) return candidates[0];
   // The Dockerfile at the top is the repository's own word about its image; what is built below is part of it, or aside.
-  const top = candidates.filter(({ build }) => build !== undefined && folderOf(build.context) === '.');
+  const top = candidates.filter(({ build }) => build !== undefined && toFolder(build.context) === '.');
   if (top.length === 1 && isUsual(top[0]?.build?.dockerfile)) return top[0];
   const open = candidates.filter(({ ports = [] }) => ports.length > 0);
   // One that is reached, of the same image as the rest: they are jobs and workers of it, which the findings name.
@@ -59,7 +61,7 @@ function isUsual(dockerfile: string | undefined): boolean {
   return dockerfile === undefined || /^(?:\.\/)?Dockerfile$/.test(dockerfile);
 }
 
-function first(services: readonly ComposeService[]): ComposeService | undefined {
+function findReachable(services: readonly ComposeService[]): ComposeService | undefined {
   return services.find(({ ports = [] }) => ports.length > 0) ?? services[0];
 }
 
@@ -76,14 +78,14 @@ function isJob({ name, restart }: ComposeService): boolean {
 }
 
 /** "./web/" is "web". */
-export function folderOf(context: string): string {
+export function toFolder(context: string): string {
   const folder = context.replace(/^(?:\.\/)+/, '').replace(/\/+$/, '');
   return folder === '' ? '.' : folder;
 }
 
-function several(file: string, candidates: readonly ComposeService[], isBuilt: boolean): Finding {
+function rejectSeveral(file: string, candidates: readonly ComposeService[], isBuilt: boolean): Finding {
   const each = candidates.slice(0, 6).map(({ name, build, image }) => {
-    const of = build === undefined ? (image ?? '') : `built in ${folderOf(build.context)}`;
+    const of = build === undefined ? (image ?? '') : `built in ${toFolder(build.context)}`;
     return `${name} (${of})`.slice(0, 100);
   });
   const more = candidates.length > 6 ? `, and ${candidates.length - 6} more` : '';
@@ -96,12 +98,12 @@ function several(file: string, candidates: readonly ComposeService[], isBuilt: b
   };
 }
 
-function ignored(file: string, others: readonly ComposeService[], app: ComposeService): Finding[] {
+function reportIgnored(file: string, others: readonly ComposeService[], app: ComposeService): Finding[] {
   const left = others.filter((each) => each !== app && !isAside(each)).map(({ name }) => name);
   if (left.length === 0) return [];
   const shown = left.slice(0, 8).join(', ');
   return [
-    warning(
+    createWarning(
       'compose/not-run',
       file,
       `The service ${app.name} is the app. Not run here: ${shown}${left.length > 8 ? ', …' : ''}.`,

@@ -3,29 +3,28 @@ import { posix } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
 import { present } from '../../../../../lib/present.ts';
-import { warning, type Declaration, type DeclaredBuild, type DeclaredVariable } from '../declaration.ts';
-import { besideOf } from './beside.ts';
-import { chooseServices, folderOf, type ChoiceOptions } from './choose.ts';
-import { environmentOf, sampleValues } from './environment.ts';
-import { interpolate, type Lookup } from './interpolate.ts';
-import { readCompose, type ComposeService } from './read.ts';
-import { disksOf } from './volumes.ts';
-import { words } from './words.ts';
+import { createWarning, type Declaration, type DeclaredBuild, type DeclaredVariable } from '../declaration.ts';
+import { toBackingServices } from './beside.ts';
+import { chooseServices, toFolder, type ChoiceOptions } from './choose.ts';
+import { buildEnvironment, readSampleValues } from './environment.ts';
+import { interpolate, type Lookup, splitWords } from './interpolate.ts';
+import { type ComposeService, readCompose } from './read.ts';
+import { findDisks } from './volumes.ts';
 
 /** Undefined where there is no compose file, or it says nothing of use. */
-export function composeDeclaration(tree: Tree, options: ChoiceOptions): Declaration | undefined {
+export function declareCompose(tree: Tree, options: ChoiceOptions): Declaration | undefined {
   const compose = readCompose(tree);
   if (compose === undefined) return undefined;
   const { file } = compose;
   const { app, beside: given, findings } = chooseServices(compose, options);
-  const lookup = sampleValues(tree);
-  const beside = besideOf(file, given, lookup);
+  const lookup = readSampleValues(tree);
+  const beside = toBackingServices(file, given, lookup);
   const services = beside.services.length === 0 ? {} : { services: [...beside.services] };
   if (app === undefined) return { file, ...services, findings: [...findings, ...beside.findings] };
-  const environment = environmentOf(file, app, tree, beside);
-  const disks = disksOf(file, app, tree);
-  const build = buildOf(file, app, tree, lookup);
-  const start = startOf(file, app, tree, lookup, build.build);
+  const environment = buildEnvironment(file, app, tree, beside);
+  const disks = findDisks(file, app, tree);
+  const build = resolveBuild(file, app, tree, lookup);
+  const start = resolveStart(file, app, tree, lookup, build.build);
   return {
     file,
     ...services,
@@ -44,7 +43,7 @@ export function composeDeclaration(tree: Tree, options: ChoiceOptions): Declarat
   };
 }
 
-function buildOf(
+function resolveBuild(
   file: string,
   { name, build }: ComposeService,
   tree: Tree,
@@ -52,12 +51,12 @@ function buildOf(
 ): { build?: DeclaredBuild; findings: Finding[] } {
   if (build === undefined) return { findings: [] };
   const resolved = (text: string | undefined, usual: string): string => interpolate(text ?? usual, lookup) ?? usual;
-  const path = folderOf(resolved(build.context, '.'));
+  const path = toFolder(resolved(build.context, '.'));
   const dockerfile = posix.normalize(resolved(build.dockerfile, 'Dockerfile'));
   const whole = posix.join(path, dockerfile);
-  if (dockerfile.startsWith('..') || !tree.has(whole)) return { findings: [noDockerfile(file, name, whole)] };
+  if (dockerfile.startsWith('..') || !tree.has(whole)) return { findings: [warnAboutDockerfile(file, name, whole)] };
   const target = resolved(build.target, '');
-  const args = argumentsOfBuild(build.args ?? [], lookup);
+  const args = resolveBuildArguments(build.args ?? [], lookup);
   return {
     build: present({
       path,
@@ -70,15 +69,18 @@ function buildOf(
   };
 }
 
-function argumentsOfBuild(given: readonly (readonly [string, string | null])[], lookup: Lookup): DeclaredVariable[] {
+function resolveBuildArguments(
+  given: readonly (readonly [string, string | null])[],
+  lookup: Lookup,
+): DeclaredVariable[] {
   return given.flatMap(([name, text]) => {
     const value = text === null ? lookup(name) : interpolate(text, lookup);
     return value === undefined || value === '' || name === 'NODE_ENV' ? [] : [{ name, value }];
   });
 }
 
-function noDockerfile(file: string, name: string, path: string): Finding {
-  return warning(
+function warnAboutDockerfile(file: string, name: string, path: string): Finding {
+  return createWarning(
     'compose/no-dockerfile',
     file,
     `The service ${name} is built from ${path.slice(0, 150)}, which is not in the repository.`,
@@ -90,23 +92,23 @@ function noDockerfile(file: string, name: string, path: string): Finding {
 const ofDevelopment =
   /--reload\b|\bnodemon\b|\bair\b|(?:npm|yarn|pnpm|bun)(?: run)? (?:dev|start:dev|watch)\b|\bvite\b(?! preview)|next dev|\bwatch(?:fiff|man|exec)?\b|tail -f|sleep (?:infinity|[0-9])/;
 
-function startOf(
+function resolveStart(
   file: string,
   app: ComposeService,
   tree: Tree,
   lookup: Lookup,
   build: DeclaredBuild | undefined,
 ): { said: Pick<Declaration, 'port' | 'command'>; findings: Finding[] } {
-  const port = portOf(app, lookup);
+  const port = findPort(app, lookup);
   const given = { ...(port === undefined ? {} : { port }) };
-  const entry = argumentsOf(app.entrypoint, lookup);
-  const rest = argumentsOf(app.command, lookup);
+  const entry = resolveArguments(app.entrypoint, lookup);
+  const rest = resolveArguments(app.command, lookup);
   const command = [...(entry ?? []), ...(rest ?? [])];
   if (command.length === 0 || build === undefined) return { said: given, findings: [] };
   const left = (why: string): { said: typeof given; findings: Finding[] } => ({
     said: given,
     findings: [
-      warning(
+      createWarning(
         'compose/command',
         file,
         `The command of the service ${app.name} is not used, since ${why}; the image's own is.`,
@@ -120,9 +122,9 @@ function startOf(
   return { said: { ...given, command }, findings: [] };
 }
 
-function argumentsOf(given: string | string[] | undefined, lookup: Lookup): string[] | undefined {
+function resolveArguments(given: string | string[] | undefined, lookup: Lookup): string[] | undefined {
   if (given === undefined) return undefined;
-  const each = typeof given === 'string' ? (words(given) ?? []) : given;
+  const each = typeof given === 'string' ? (splitWords(given) ?? []) : given;
   const resolved = each.flatMap((word) => interpolate(word, lookup) ?? []);
   return resolved.length === each.length && resolved.every((word) => word !== '') ? resolved : undefined;
 }
@@ -131,7 +133,7 @@ function argumentsOf(given: string | string[] | undefined, lookup: Lookup): stri
 const likely = [8080, 8000, 3000, 80, 5000, 8501, 7860, 8888, 4000, 5173];
 
 /** The port inside: 3000 of 127.0.0.1:8080:3000/tcp. */
-function portOf({ ports = [], expose = [], environment = [] }: ComposeService, lookup: Lookup): number | undefined {
+function findPort({ ports = [], expose = [], environment = [] }: ComposeService, lookup: Lookup): number | undefined {
   const own = environment.find(([name]) => name === 'PORT')?.[1];
   const texts = ports.length > 0 ? ports : expose.length > 0 ? expose : [own ?? ''];
   const numbers = texts.flatMap((text) => {

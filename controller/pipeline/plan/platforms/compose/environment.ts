@@ -2,10 +2,10 @@
 import { askedSecret } from '../../../../../crds/generated-secret.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
-import { warning, type DeclaredVariable } from '../declaration.ts';
+import { createWarning, type DeclaredVariable } from '../declaration.ts';
 import type { BesideResult } from './beside.ts';
 import { isOwnSecret } from '../own-secrets.ts';
-import { interpolate, parseEnv, type Lookup } from './interpolate.ts';
+import { interpolate, type Lookup, parseEnv } from './interpolate.ts';
 import type { ComposeService } from './read.ts';
 
 const samples = [
@@ -27,7 +27,7 @@ const ofDevelopment =
   /^(?:NODE_ENV|PORT|HOSTNAME|PATH|HOME|PWD|UID|GID|PUID|PGID|TZ|COMPOSE_[A-Z_]{1,40}|CHOKIDAR_USEPOLLING|WATCHPACK_POLLING)$/;
 
 /** Values of the sample files at the top of a repository; the first file that names a variable says. */
-export function sampleValues(tree: Tree): Lookup {
+export function readSampleValues(tree: Tree): Lookup {
   const values = new Map<string, string>();
   for (const name of samples)
     for (const [key, value] of parseEnv(tree.text(name, 64 * 1024) ?? ''))
@@ -35,52 +35,52 @@ export function sampleValues(tree: Tree): Lookup {
   return (name) => values.get(name);
 }
 
-export function environmentOf(
+export function buildEnvironment(
   file: string,
   service: ComposeService,
   tree: Tree,
   { logins, hosts }: BesideResult,
 ): { env: DeclaredVariable[]; findings: Finding[] } {
-  const sample = sampleValues(tree);
+  const sample = readSampleValues(tree);
   const lookup: Lookup = (name) => sample(name) ?? logins.get(name);
   const said = (service.environment ?? []).map(
     ([name, text]) => [name, text === null ? lookup(name) : interpolate(text, lookup)] as const,
   );
   const missing = said.filter(([name, value]) => value === undefined && !isOwnSecret(name)).map(([name]) => name);
   const given = said.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const]));
-  const named = [...filed(service, tree), ...given, ...said.map(([name]) => [name, ''] as const)];
+  const named = [...readEnvFiles(service, tree), ...given, ...said.map(([name]) => [name, ''] as const)];
   // One that everybody can read in the repository is none.
   const secret = named.filter(([name]) => isOwnSecret(name)).map(([name]) => [name, askedSecret] as const);
-  const env = new Map([...filed(service, tree), ...given, ...secret]);
+  const env = new Map([...readEnvFiles(service, tree), ...given, ...secret]);
   const open = [...env]
     .filter(([name, value]) => /SECRET|JWT|ENCRYPTION|SALT/i.test(name) && value !== askedSecret)
     .map(([name]) => name);
   return {
     env: [...env]
-      .map(([name, value]) => ({ name, value: renamed(value.trim(), hosts) }))
-      .filter(({ name, value }) => isKept(name, value)),
+      .map(([name, value]) => ({ name, value: renameHosts(value.trim(), hosts) }))
+      .filter(({ name, value }) => isUsable(name, value)),
     findings: [
-      ...(missing.length === 0 ? [] : [unset(file, missing)]),
-      ...(open.length === 0 ? [] : [published(file, open)]),
+      ...(missing.length === 0 ? [] : [warnAboutUnset(file, missing)]),
+      ...(open.length === 0 ? [] : [warnAboutPublicSecrets(file, open)]),
     ],
   };
 }
 
 /** Values of its env_file. */
-function filed({ env_file: paths = [] }: ComposeService, tree: Tree): [string, string][] {
+function readEnvFiles({ env_file: paths = [] }: ComposeService, tree: Tree): [string, string][] {
   return paths
     .slice(0, 5)
-    .flatMap((path) => [...envFile(tree, path)])
+    .flatMap((path) => [...readEnvFile(tree, path)])
     .filter(([, value]) => !blank.test(value));
 }
 
-function isKept(name: string, value: string): boolean {
+function isUsable(name: string, value: string): boolean {
   const isPlaceholder = /(?:KEY|TOKEN)$/i.test(name) && blank.test(value);
   return /^[A-Za-z_][A-Za-z0-9_]{0,100}$/.test(name) && !ofDevelopment.test(name) && !isPlaceholder;
 }
 
-function published(file: string, names: readonly string[]): Finding {
-  return warning(
+function warnAboutPublicSecrets(file: string, names: readonly string[]): Finding {
+  return createWarning(
     'compose/public-secret',
     file,
     `Everybody can read the values of ${names.slice(0, 6).join(', ')} in the repository, and the app runs with them.`,
@@ -89,7 +89,7 @@ function published(file: string, names: readonly string[]): Finding {
 }
 
 /** The file itself if it is committed, else the sample beside it. */
-function envFile(tree: Tree, path: string): Map<string, string> {
+function readEnvFile(tree: Tree, path: string): Map<string, string> {
   const own = path.replace(/^\.\//, '');
   const found = [own, `${own}.example`, `${own}.sample`, `${own}.template`, `${own}.dist`].find((each) =>
     tree.has(each),
@@ -98,7 +98,7 @@ function envFile(tree: Tree, path: string): Map<string, string> {
 }
 
 /** Hosts under the names that they have here. */
-function renamed(value: string, hosts: ReadonlyMap<string, string>): string {
+function renameHosts(value: string, hosts: ReadonlyMap<string, string>): string {
   return [...hosts].reduce((text, [from, to]) => {
     const escaped = from.replace(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`);
     return text.replaceAll(
@@ -108,9 +108,9 @@ function renamed(value: string, hosts: ReadonlyMap<string, string>): string {
   }, value);
 }
 
-function unset(file: string, names: readonly string[]): Finding {
+function warnAboutUnset(file: string, names: readonly string[]): Finding {
   const shown = names.slice(0, 10).join(', ');
-  return warning(
+  return createWarning(
     'compose/unset-variables',
     file,
     `Variables without a value in the repository are not set: ${shown}${names.length > 10 ? `, and ${names.length - 10} more` : ''}.`,

@@ -1,4 +1,4 @@
-// Resolves ${VARIABLE:-default} in a compose file as Docker Compose does, from what the repository itself says.
+// Resolves variables and splits commands in a compose file as Docker Compose does.
 
 /** Value of a variable; undefined: nobody says. */
 export type Lookup = (name: string) => string | undefined;
@@ -15,16 +15,18 @@ export function interpolate(text: string, lookup: Lookup): string | undefined {
   let current = text.replaceAll(dollar, '').replaceAll('$$', dollar);
   for (let depth = 0; depth < deepest; depth += 1) {
     const next = current.replaceAll(innermost, (_whole, name: string, kind = '', other = '') =>
-      valueOf({ name, kind: String(kind), other: String(other) }, lookup, missing),
+      resolveValue({ name, kind: String(kind), other: String(other) }, lookup, missing),
     );
     if (next === current) break;
     current = next;
   }
-  current = current.replaceAll(bare, (_whole, name: string) => valueOf({ name, kind: '', other: '' }, lookup, missing));
+  current = current.replaceAll(bare, (_whole, name: string) =>
+    resolveValue({ name, kind: '', other: '' }, lookup, missing),
+  );
   return missing.size > 0 ? undefined : current.replaceAll(dollar, '$');
 }
 
-function valueOf(
+function resolveValue(
   { name, kind, other }: { name: string; kind: string; other: string },
   lookup: Lookup,
   missing: Set<string>,
@@ -38,7 +40,7 @@ function valueOf(
 }
 
 /** The variable that a text consists of: ${NAME} or $NAME alone. */
-export function onlyVariable(text: string): string | undefined {
+export function readOnlyVariable(text: string): string | undefined {
   return /^\$\{?([A-Za-z_][A-Za-z0-9_]{0,100})(?::?\?[^}]{0,300})?\}?$/.exec(text.trim())?.[1];
 }
 
@@ -50,12 +52,35 @@ export function parseEnv(text: string): Map<string, string> {
       /^[ \t]{0,20}(?:export[ \t]{1,9})?([A-Za-z_][A-Za-z0-9_]{0,100})[ \t]{0,9}=[ \t]{0,9}(.{0,4000})$/.exec(
         line.replace(/\r$/, ''),
       );
-    if (match?.[1] !== undefined) values.set(match[1], plain(match[2] ?? ''));
+    if (match?.[1] !== undefined) values.set(match[1], unquote(match[2] ?? ''));
   }
   return values;
 }
 
-function plain(value: string): string {
+function unquote(value: string): string {
   const quoted = /^(["'])(.{0,4000}?)\1/.exec(value);
   return quoted === null ? value.replace(/[ \t]{1,20}#.*$/, '').trim() : (quoted[2] ?? '');
+}
+
+/** One piece of a word: plain, in double quotes, in single quotes, after a backslash; or the blanks between words. */
+const piece = /\\([\s\S])|"((?:[^"\\]|\\[\s\S]){0,4000})"|'([^']{0,4000})'|([^\s"'\\]{1,4000})|(\s{1,4000})/y;
+
+/** The words of a command; undefined when a quote is left open. */
+export function splitWords(command: string): string[] | undefined {
+  const text = command.slice(0, 4_000).trim();
+  const found: string[] = [];
+  let isNew = true;
+  piece.lastIndex = 0;
+  while (piece.lastIndex < text.length) {
+    const match = piece.exec(text);
+    if (match === null) return undefined;
+    const isBlank = match[5] !== undefined;
+    if (!isBlank) found.push(isNew ? toPlainText(match) : `${found.pop() ?? ''}${toPlainText(match)}`);
+    isNew = isBlank;
+  }
+  return found;
+}
+
+function toPlainText([, escaped, double, single, plain]: RegExpExecArray): string {
+  return escaped ?? double?.replaceAll(/\\([\s\S])/g, '$1') ?? single ?? plain ?? '';
 }

@@ -2,8 +2,8 @@
 import { posix } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
-import { warning, type DeclaredVolume } from '../declaration.ts';
-import { folderOf } from './choose.ts';
+import { createWarning, type DeclaredVolume } from '../declaration.ts';
+import { toFolder } from './choose.ts';
 import type { ComposeService } from './read.ts';
 
 type Mount = NonNullable<ComposeService['volumes']>[number];
@@ -15,20 +15,20 @@ const code =
   /^\/(?:app|src|code|srv|opt|usr\/src\/app|usr\/src|var\/www(?:\/html)?|home\/[^/]{1,40}\/app|workspace|project|www|root|tmp|home)$/;
 const ofSystem = /^\/(?:proc|sys|dev|etc|run|var\/run|lib|usr\/lib|bin)(?:\/|$)/;
 
-export function disksOf(
+export function findDisks(
   file: string,
   { name, volumes = [] }: ComposeService,
   tree: Tree,
 ): { volumes: DeclaredVolume[]; findings: Finding[] } {
-  const lasting = volumes.map(clean).filter((mount) => holdsData(mount, tree));
-  const disks = new Map(lasting.map(({ target }) => [target, volumeName(target)]));
+  const lasting = volumes.map(cleanMount).filter((mount) => holdsData(mount, tree));
+  const disks = new Map(lasting.map(({ target }) => [target, toVolumeName(target)]));
   return {
-    volumes: uniquelyNamed([...disks].map(([path, label]) => ({ name: label, path }))),
-    findings: [...socketFindings(file, name, volumes), ...fileFindings(file, name, volumes.map(clean), tree)],
+    volumes: removeDuplicateNames([...disks].map(([path, label]) => ({ name: label, path }))),
+    findings: [...warnAboutSocket(file, name, volumes), ...warnAboutFiles(file, name, volumes.map(cleanMount), tree)],
   };
 }
 
-function clean({ source, target }: Mount): Mount {
+function cleanMount({ source, target }: Mount): Mount {
   return { source, target: posix.normalize(target).replace(/(?!^)\/+$/, '') };
 }
 
@@ -43,7 +43,7 @@ function holdsData({ source, target }: Mount, tree: Tree): boolean {
   if (source === '') return true;
   if (!/^[./~$]/.test(source)) return true;
   if (!/^\.\.?\//.test(source) && source !== '.') return false;
-  const folder = folderOf(source);
+  const folder = toFolder(source);
   // A folder that is committed with nothing but its placeholder is made for data.
   const inside = tree
     .below(folder)
@@ -57,7 +57,7 @@ function holdsData({ source, target }: Mount, tree: Tree): boolean {
   );
 }
 
-export function volumeName(path: string): string {
+export function toVolumeName(path: string): string {
   const label = path
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
@@ -67,14 +67,14 @@ export function volumeName(path: string): string {
   return label === '' ? 'data' : label;
 }
 
-function uniquelyNamed(volumes: readonly DeclaredVolume[]): DeclaredVolume[] {
+function removeDuplicateNames(volumes: readonly DeclaredVolume[]): DeclaredVolume[] {
   return volumes.filter(({ name }, index) => volumes.findIndex((each) => each.name === name) === index);
 }
 
-function socketFindings(file: string, name: string, volumes: readonly Mount[]): Finding[] {
+function warnAboutSocket(file: string, name: string, volumes: readonly Mount[]): Finding[] {
   if (!volumes.some(({ source }) => source.endsWith('docker.sock'))) return [];
   return [
-    warning(
+    createWarning(
       'compose/docker-socket',
       file,
       `The service ${name} mounts the socket of Docker, which no app here has.`,
@@ -83,9 +83,9 @@ function socketFindings(file: string, name: string, volumes: readonly Mount[]): 
   ];
 }
 
-function fileFindings(file: string, name: string, volumes: readonly Mount[], tree: Tree): Finding[] {
+function warnAboutFiles(file: string, name: string, volumes: readonly Mount[], tree: Tree): Finding[] {
   const files = volumes.filter(
-    ({ source, target }) => /^\.\//.test(source) && tree.has(folderOf(source)) && target !== '',
+    ({ source, target }) => /^\.\//.test(source) && tree.has(toFolder(source)) && target !== '',
   );
   if (files.length === 0) return [];
   const shown = files
@@ -93,7 +93,7 @@ function fileFindings(file: string, name: string, volumes: readonly Mount[], tre
     .map(({ source }) => source)
     .join(', ');
   return [
-    warning(
+    createWarning(
       'compose/mounted-file',
       file,
       `The service ${name} mounts files of the repository (${shown}), which is not done here.`,

@@ -5,9 +5,8 @@ import { formatReport } from '../../build-warnings.ts';
 import { copy, step } from '../../dockerfile-text.ts';
 import { conda } from './conda.ts';
 import { cache, exportedInstall, extras, pipInstall, uv } from './install.ts';
-import { lockedNames, normalise, projectNames, requirementName } from './names.ts';
+import { bringsTorch, lockedNames, normalise, projectNames, requirementName } from './names.ts';
 import { pipfile } from './pipfile.ts';
-import { bringsTorch } from './torch.ts';
 
 export interface PythonPackages {
   /** File that names the packages. */

@@ -1,5 +1,5 @@
-// Names of packages as Python's own rules have them, and the lines that requirements files are made of.
-import { readKeys, parseJson, parseToml, readTexts } from '../../../manifest.ts';
+// Reads package names as Python defines them, and knows which packages bring torch.
+import { parseToml, readKeys, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 
 const lockBytes = 8 * 1024 * 1024;
@@ -31,7 +31,25 @@ export function lockedNames(tree: Tree, file: string): string[] {
   );
 }
 
-/** Every package of Pipfile.lock. */
-export function pipfileLockNames(tree: Tree): string[] {
-  return readKeys(parseJson(tree.text('Pipfile.lock', lockBytes)), 'default').map(normalise);
+const bringing: ReadonlySet<string> = new Set([
+  'torch',
+  'torchvision',
+  'torchaudio',
+  'sentence-transformers',
+  'openai-whisper',
+  'easyocr',
+  'ultralytics',
+  'accelerate',
+  'timm',
+  'docling',
+  'peft',
+  'lightning',
+  'pytorch-lightning',
+  'demucs',
+  'marker-pdf',
+]);
+
+/** The package that brings torch; undefined when none is known to. */
+export function bringsTorch(names: Iterable<string>): string | undefined {
+  return [...names].find((name) => bringing.has(name));
 }

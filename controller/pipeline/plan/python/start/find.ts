@@ -2,8 +2,8 @@
 import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { shellWord } from '../../dockerfile-text.ts';
-import { portOfFile } from '../../port-literal.ts';
-import { declaredStart } from '../../platforms/start.ts';
+import { findPortInFile } from '../../port-literal.ts';
+import { findDeclaredStart } from '../../platforms/start.ts';
 import { application } from './application.ts';
 import { django } from './django.ts';
 import { reflex } from './reflex.ts';
@@ -43,7 +43,7 @@ export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart |
 
 /** Reflex's own command compiles the pages anew at each start; here the image has them. */
 function declaredOrCompiled(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
-  const declared = declaredStart(tree);
+  const declared = findDeclaredStart(tree);
   const compiled = declared === undefined || /\breflex run\b/.test(declared.command) ? reflex(tree, names) : undefined;
   return compiled ?? declared;
 }
@@ -117,7 +117,7 @@ function plain(tree: Tree, sources: readonly Source[]): PythonStart | undefined 
     command: `exec python ${words.map(shellWord).join(' ')}`,
     because: `${best.source.path} is started by python.`,
     needs: [],
-    port: portOfFile(best.source.text),
+    port: findPortInFile(best.source.text),
     weight: best.source.weight,
     bot: bots.find((library) => imports(best.source.text, library)),
     serves: serving.test(best.source.text),
@@ -137,7 +137,7 @@ function projectScript(tree: Tree, sources: readonly Source[]): PythonStart | un
     because: `pyproject.toml has the command ${name} of the project itself.`,
     needs: [],
     environment: { HOST: '0.0.0.0' },
-    port: portOfFile(moduleText(sources, readText(parsed, ...table, name) ?? '')),
+    port: findPortInFile(moduleText(sources, readText(parsed, ...table, name) ?? '')),
     ofProject: true,
   };
 }

@@ -1,4 +1,4 @@
-// Reflex: pages that are written in Python, compiled when the image is built, and served with their events on one port.
+// Starts a Reflex app: pages written in Python, compiled when the image is built, and served with their events on one port.
 import type { Tree } from '../../../tree.ts';
 import type { PythonStart } from './find.ts';
 import { imports } from './sources.ts';

@@ -1,11 +1,10 @@
-// Python frameworks that draw their own pages: how each is started to listen on $PORT behind a gateway that ends HTTPS.
+// Starts Python frameworks that draw their own pages, on $PORT behind a gateway that terminates HTTPS.
 import { posix } from 'node:path';
-import { shellWord } from '../../dockerfile-text.ts';
-import { portOfFile } from '../../port-literal.ts';
 import type { Tree } from '../../../tree.ts';
+import { shellWord } from '../../dockerfile-text.ts';
+import { findPortInFile } from '../../port-literal.ts';
 import { moduleOf } from './application.ts';
 import type { PythonStart } from './find.ts';
-import { leaderOf } from './leader.ts';
 import { imports, isScript, likeliest, pythonCommand, type Source } from './sources.ts';
 
 interface Screen {
@@ -53,7 +52,7 @@ const screens: readonly Screen[] = [
     starts: /\bui\.run\(/,
     required: true,
     // Its own default, whatever $PORT says.
-    start: (found) => ({ command: asScript(found), port: portOfFile(found.source.text) ?? 8080 }),
+    start: (found) => ({ command: asScript(found), port: findPortInFile(found.source.text) ?? 8080 }),
   },
   {
     framework: 'Dash',
@@ -69,7 +68,7 @@ const screens: readonly Screen[] = [
     start: (at) => {
       const { source, sources } = at;
       // One that is mounted into an application which the file itself serves.
-      if (/\buvicorn\.run\(/.test(source.text)) return { command: asScript(at), port: portOfFile(source.text) };
+      if (/\buvicorn\.run\(/.test(source.text)) return { command: asScript(at), port: findPortInFile(source.text) };
       const { folder, module } = moduleOf(source, sources);
       const name = /^[ \t]{0,9}import mesop as (\w{1,40})/m.exec(source.text)?.[1] ?? 'mesop';
       return {
@@ -124,7 +123,7 @@ const screens: readonly Screen[] = [
     library: 'fasthtml',
     starts: /\bserve\(/,
     required: true,
-    start: (found) => ({ command: asScript(found), port: portOfFile(found.source.text) }),
+    start: (found) => ({ command: asScript(found), port: findPortInFile(found.source.text) }),
   },
   {
     framework: 'Gradio',
@@ -133,7 +132,7 @@ const screens: readonly Screen[] = [
     start: (found) => ({
       command: `export GRADIO_SERVER_PORT=$PORT; ${asScript(found)}`,
       environment: { GRADIO_SERVER_NAME: '0.0.0.0', GRADIO_ANALYTICS_ENABLED: 'False' },
-      port: portOfFile(found.source.text),
+      port: findPortInFile(found.source.text),
     }),
   },
 ];
@@ -213,4 +212,45 @@ function voila(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined 
     because: `voila is among its packages, and ${what === '.' ? 'its notebooks are' : `${what} is`} served.`,
     needs: [],
   };
+}
+
+/** How a file is called that is started, rather than imported. */
+const leading: ReadonlySet<string> = new Set([
+  'index.py',
+  'app.py',
+  'main.py',
+  'run.py',
+  'server.py',
+  'wsgi.py',
+  'streamlit_app.py',
+  'Home.py',
+]);
+const maximumSteps = 4;
+
+/** The file itself, where none that leads imports it. */
+function leaderOf(source: Source, sources: readonly Source[]): Source {
+  let leader = source;
+  const passed = new Set([source.path]);
+  for (let step = 0; step < maximumSteps; step += 1) {
+    const next = sources.find((each) => !passed.has(each.path) && leads(each, leader));
+    if (next === undefined) return leader;
+    passed.add(next.path);
+    leader = next;
+  }
+  return leader;
+}
+
+function leads(one: Source, other: Source): boolean {
+  const isAbove = one.path.split('/').length <= other.path.split('/').length;
+  return (
+    isAbove && leading.has(posix.basename(one.path)) && modulesOf(one, other).some((name) => imports(one.text, name))
+  );
+}
+
+/** Names by which a file can import another: from the top, from src, and from its own folder. */
+function modulesOf(one: Source, other: Source): string[] {
+  const dotted = other.path.replace(/(?:\/__init__)?\.py$/, '').replaceAll('/', '.');
+  const folder = posix.dirname(one.path).replaceAll('/', '.');
+  const names = [dotted, dotted.replace(/^src\./, ''), folder === '.' ? dotted : dotted.replace(`${folder}.`, '')];
+  return [...new Set(names)].filter((name) => name !== '').map((name) => name.replaceAll('.', String.raw`\.`));
 }

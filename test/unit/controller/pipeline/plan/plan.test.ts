@@ -6,7 +6,7 @@ import { plan as planSchema } from '../../../../../crds/hosted-app.ts';
 import { Rejected } from '../../../../../controller/pipeline/contract.ts';
 import { appFolder } from '../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../controller/pipeline/plan/plan.ts';
-import { portOfCommand, portOfFile } from '../../../../../controller/pipeline/plan/port-literal.ts';
+import { findPortInCommand, findPortInFile } from '../../../../../controller/pipeline/plan/port-literal.ts';
 import { locateApp, planApp } from '../../../../../controller/pipeline/plan/repository.ts';
 import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
 import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
@@ -99,7 +99,7 @@ test('a port of its own is a number that the environment has no say in', () => {
     ['port = int(os.environ.get("PORT", 8000))', undefined],
     ['port=int(os.getenv("APP_PORT", "8000"))', undefined],
   ];
-  for (const [text, port] of files) assert.equal(portOfFile(text), port, text);
+  for (const [text, port] of files) assert.equal(findPortInFile(text), port, text);
   const commands: readonly (readonly [string, number | undefined])[] = [
     ['gunicorn -b 0.0.0.0:8000 a:app', 8000],
     ['serve -s dist -l 3000', 3000],
@@ -110,7 +110,7 @@ test('a port of its own is a number that the environment has no say in', () => {
     ['node a.js', undefined],
     ['redis-cli -p 6379', undefined],
   ];
-  for (const [text, port] of commands) assert.equal(portOfCommand(text), port, text);
+  for (const [text, port] of commands) assert.equal(findPortInCommand(text), port, text);
 });
 
 test('a Node version that no image has is a warning', () => {

@@ -4,7 +4,7 @@ import { test } from 'vitest';
 import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { appFolder } from '../../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
-import { withPlatforms } from '../../../../../../controller/pipeline/plan/platforms/settings.ts';
+import { mergePlatforms } from '../../../../../../controller/pipeline/plan/platforms/settings.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import type { Changes, Files } from '../plan.cases.ts';
@@ -342,7 +342,7 @@ test('connection strings become a database beside the app, or a file on a volume
   const settings = (connection: string): string =>
     `{ // comment\n  // "x": 1\n"ConnectionStrings": {"Shop": "${connection}"}}`.replace('// comment', '');
   const read = (files: Files): unknown => {
-    const { services, run } = withPlatforms(createMemoryTree(files), undefined, sampleInput()).settings ?? {};
+    const { services, run } = mergePlatforms(createMemoryTree(files), undefined, sampleInput()).settings ?? {};
     return {
       services: services?.map(({ type }) => type),
       env: run?.env,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
-import { withPlatforms } from '../../../../../../controller/pipeline/plan/platforms/settings.ts';
+import { mergePlatforms } from '../../../../../../controller/pipeline/plan/platforms/settings.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import type { Changes, Files } from '../plan.cases.ts';
@@ -215,7 +215,7 @@ for (const { name, files, changes, rule, message } of refusals) {
 
 test('a package for a database brings the database, and one for SQLite a volume', () => {
   const read = (deps: string, more: Files = {}): unknown => {
-    const { settings } = withPlatforms(
+    const { settings } = mergePlatforms(
       createMemoryTree({ 'mix.exs': mix({ deps }), ...more }),
       undefined,
       sampleInput(),

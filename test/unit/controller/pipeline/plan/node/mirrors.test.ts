@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { namesMirror, rewriteCommand } from '../../../../../../controller/pipeline/plan/node/mirrors.ts';
+import { namesMirror, rewriteCommand } from '../../../../../../controller/pipeline/plan/node/manager.ts';
 
 function rewritten(lock: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'moorage-mirrors-'));

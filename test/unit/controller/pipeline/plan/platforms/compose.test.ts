@@ -3,9 +3,12 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { PipelineInput } from '../../../../../../controller/pipeline/contract.ts';
 import { type MergedInput, mergeManifest } from '../../../../../../controller/pipeline/manifest/merge.ts';
-import { interpolate, parseEnv } from '../../../../../../controller/pipeline/plan/platforms/compose/interpolate.ts';
-import { knownImage } from '../../../../../../controller/pipeline/plan/platforms/compose/known-images.ts';
-import { words } from '../../../../../../controller/pipeline/plan/platforms/compose/words.ts';
+import {
+  interpolate,
+  parseEnv,
+  splitWords,
+} from '../../../../../../controller/pipeline/plan/platforms/compose/interpolate.ts';
+import { findKnownImage } from '../../../../../../controller/pipeline/plan/platforms/compose/read.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 
@@ -226,8 +229,8 @@ test('variables are resolved as Docker Compose does', () => {
 });
 
 test('words of a command, and images that are known', () => {
-  assert.deepEqual(words(`sh -c "a 'b' && c" d\\ e ''`), ['sh', '-c', "a 'b' && c", 'd e', '']);
-  assert.equal(words('a "b'), undefined);
+  assert.deepEqual(splitWords(`sh -c "a 'b' && c" d\\ e ''`), ['sh', '-c', "a 'b' && c", 'd e', '']);
+  assert.equal(splitWords('a "b'), undefined);
   const known = [
     'postgres:16.2-alpine',
     'ghcr.io/x/valkey/valkey',
@@ -239,7 +242,7 @@ test('words of a command, and images that are known', () => {
     'node',
   ];
   assert.deepEqual(
-    known.map((image) => [knownImage(image)?.type, knownImage(image)?.version].join(' ').trim()),
+    known.map((image) => [findKnownImage(image)?.type, findKnownImage(image)?.version].join(' ').trim()),
     ['postgres 16.2', 'redis', 'mysql 10', 'chroma', 'qdrant 1.9.0', 'postgres 0.5.1', '', ''],
   );
 });

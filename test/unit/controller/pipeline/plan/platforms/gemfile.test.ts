@@ -1,7 +1,7 @@
 // Which databases and folders a Ruby app is given by its gems and its settings.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { gemfileDeclaration } from '../../../../../../controller/pipeline/plan/platforms/gemfile.ts';
+import { readGemfile } from '../../../../../../controller/pipeline/plan/platforms/gemfile.ts';
 import { locateApp } from '../../../../../../controller/pipeline/plan/repository.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
@@ -12,7 +12,7 @@ const rails = (gems: readonly string[]): Files => ({
   'config/application.rb': 'class Application < Rails::Application',
   'bin/rails': '',
 });
-const declared = (files: Files): ReturnType<typeof gemfileDeclaration> => gemfileDeclaration(createMemoryTree(files));
+const declared = (files: Files): ReturnType<typeof readGemfile> => readGemfile(createMemoryTree(files));
 const names = (files: Files): string[] => (declared(files)?.services ?? []).map(({ name, type }) => `${name}: ${type}`);
 
 test('PostgreSQL and Redis by gems, with the variables that the settings read', () => {

@@ -1,14 +1,11 @@
 // Which variables hold a secret that only the app itself has to know.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import {
-  isOwnSecret,
-  ownSecretsDeclaration,
-} from '../../../../../../controller/pipeline/plan/platforms/own-secrets.ts';
+import { isOwnSecret, readOwnSecrets } from '../../../../../../controller/pipeline/plan/platforms/own-secrets.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 
 const names = (files: Record<string, string>): readonly string[] =>
-  (ownSecretsDeclaration(createMemoryTree(files))?.env ?? []).map(({ name, value }) => {
+  (readOwnSecrets(createMemoryTree(files))?.env ?? []).map(({ name, value }) => {
     assert.equal(value, '${{secret}}');
     return name;
   });
@@ -49,5 +46,5 @@ test('they are found in samples of an environment, in settings of Django, and wh
   assert.deepEqual(names({ 'hc/settings.py': 'SECRET_KEY = "django-insecure-1"\n' }), []);
   assert.deepEqual(names({ Gemfile: 'source "x"\ngem "rails", "~> 8.0"\n' }), ['SECRET_KEY_BASE']);
   assert.deepEqual(names({ 'mix.exs': 'defp deps, do: [{:phoenix, "~> 1.7"}]' }), ['SECRET_KEY_BASE']);
-  assert.equal(ownSecretsDeclaration(createMemoryTree({ 'app.py': 'SECRET_KEY=1' })), undefined);
+  assert.equal(readOwnSecrets(createMemoryTree({ 'app.py': 'SECRET_KEY=1' })), undefined);
 });

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { type MergedInput, mergeManifest } from '../../../../../../controller/pipeline/manifest/merge.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
-import { declaredSite, declaredStart } from '../../../../../../controller/pipeline/plan/platforms/start.ts';
+import { findDeclaredSite, findDeclaredStart } from '../../../../../../controller/pipeline/plan/platforms/start.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 
 type Files = Parameters<typeof createMemoryTree>[0];
 const merge = (files: Files): MergedInput => mergeManifest(sampleInput(), createMemoryTree(files));
-const start = (files: Files): string | undefined => declaredStart(createMemoryTree(files))?.command;
+const start = (files: Files): string | undefined => findDeclaredStart(createMemoryTree(files))?.command;
 const env = (files: Files): Record<string, string> =>
   Object.fromEntries((merge(files).settings?.run?.env ?? []).map(({ name, value }) => [name, value]));
 
@@ -110,7 +110,7 @@ test('add-ons and defaults of app.json, which Expo has as well', () => {
 
 test('a Space of Hugging Face: its script, its version, its port', () => {
   const readme = (more: string): Files => ({ 'README.md': `---\ntitle: x\n${more}\n---\n# x`, 'demo.py': '' });
-  const gradio = declaredStart(createMemoryTree(readme('sdk: gradio\nsdk_version: 4.44.0\napp_file: demo.py')));
+  const gradio = findDeclaredStart(createMemoryTree(readme('sdk: gradio\nsdk_version: 4.44.0\napp_file: demo.py')));
   assert.match(gradio?.command ?? '', /exec python demo\.py$/);
   assert.deepEqual([gradio?.framework, gradio?.needs], ['Gradio', ['gradio==4.44.0']]);
   assert.match(start(readme('sdk: streamlit\napp_file: demo.py')) ?? '', /streamlit run demo\.py/);
@@ -120,7 +120,7 @@ test('a Space of Hugging Face: its script, its version, its port', () => {
 });
 
 test('folder and fallback of a built site', () => {
-  const site = (files: Files): unknown => declaredSite(createMemoryTree(files));
+  const site = (files: Files): unknown => findDeclaredSite(createMemoryTree(files));
   const netlify = '[build]\npublish = "./out/"\n[[redirects]]\nfrom = "/*"\nto = "/index.html"\nstatus = 200\n';
   assert.deepEqual(site({ 'netlify.toml': netlify }), { file: 'netlify.toml', folder: 'out', fallback: true });
   const vercel = { outputDirectory: 'public/app', rewrites: [{ source: '/(.*)', destination: '/index.html' }] };

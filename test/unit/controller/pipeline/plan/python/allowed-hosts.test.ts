@@ -1,7 +1,7 @@
 // Which variable Django settings read their host names from.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { allowedHosts } from '../../../../../../controller/pipeline/plan/python/allowed-hosts.ts';
+import { allowedHosts } from '../../../../../../controller/pipeline/plan/python/settings.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 
 const cases: readonly (readonly [string, string | undefined])[] = [

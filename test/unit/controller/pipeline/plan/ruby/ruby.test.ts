@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
-import { secretNames } from '../../../../../../controller/pipeline/plan/ruby/secrets.ts';
+import { findSecretNames } from '../../../../../../controller/pipeline/plan/ruby/rails.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import type { Changes, Files } from '../plan.cases.ts';
@@ -278,5 +278,5 @@ test('secrets of sessions that the code reads are known', () => {
     'app.rb': "set :session_secret, ENV.fetch('MY_SESSION_SECRET')",
     'lib/x.rb': '"SESSION_SECRET"',
   });
-  assert.deepEqual(secretNames(tree), ['MY_SESSION_SECRET']);
+  assert.deepEqual(findSecretNames(tree), ['MY_SESSION_SECRET']);
 });

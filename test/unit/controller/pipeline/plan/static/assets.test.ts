@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
-import { missingAsset } from '../../../../../../controller/pipeline/plan/static/assets.ts';
+import { missingAsset } from '../../../../../../controller/pipeline/plan/static/static.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import { json, type Files } from '../plan.cases.ts';

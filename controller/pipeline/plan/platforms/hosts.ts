@@ -1,0 +1,188 @@
+// Reads the files of other hosting platforms: Procfile, Railway, Render, Fly.io, Hugging Face, Heroku, Vercel and Netlify.
+import { askedSecret } from '../../../../crds/generated-secret.ts';
+import type { Finding } from '../../../../crds/hosted-app.ts';
+import { present } from '../../../../lib/present.ts';
+import { parseJson, parseToml, readField, readKeys, readText, readTexts } from '../../manifest.ts';
+import type { Tree } from '../../tree.ts';
+import { createWarning, type Declaration, type DeclaredVariable } from './declaration.ts';
+import { parseYaml } from './yaml.ts';
+
+const processLine = /^([A-Za-z0-9_-]{1,50})[ \t]{0,9}:[ \t]{0,9}(\S[^\n]{0,2000})$/gm;
+
+export function readProcfile(tree: Tree): Declaration | undefined {
+  const file = 'Procfile';
+  const processes = new Map(
+    [...(tree.text(file, 64 * 1024) ?? '').replaceAll('\r', '').matchAll(processLine)].map(
+      ([, name = '', command = '']) => [name, command.trim()],
+    ),
+  );
+  const start = processes.get('web');
+  if (start === undefined) return undefined;
+  const release = processes.get('release');
+  const others = [...processes.keys()].filter((name) => name !== 'web' && name !== 'release');
+  return {
+    file,
+    start,
+    ...(release === undefined ? {} : { release }),
+    findings:
+      others.length === 0
+        ? []
+        : [
+            createWarning(
+              'procfile/not-run',
+              file,
+              `Only the process web is run; not ${others.slice(0, 6).join(', ')}.`,
+              'If the app needs another process, start it in the command of web, like "worker & exec server".',
+            ),
+          ],
+  };
+}
+
+export function readRailway(tree: Tree): Declaration | undefined {
+  const file = ['railway.json', 'railway.toml'].find((name) => tree.has(name));
+  if (file === undefined) return undefined;
+  const content = tree.text(file);
+  const parsed = file.endsWith('.json') ? parseJson(content) : parseToml(content);
+  const said = (section: string, pattern: RegExp, ...names: readonly string[]): string | undefined =>
+    names
+      .map((name) => readText(parsed, section, name)?.trim())
+      .find((value) => value !== undefined && pattern.test(value));
+  const dockerfile = said('build', /./, 'dockerfilePath')?.replace(/^(?:\.?\/)+/, '');
+  return present({
+    file,
+    start: said('deploy', /./, 'startCommand'),
+    release: said('deploy', /./, 'preDeployCommand', 'releaseCommand'),
+    healthPath: said('deploy', /^\//, 'healthcheckPath'),
+    build: dockerfile !== undefined && tree.has(dockerfile) ? { path: '.', dockerfile } : undefined,
+  });
+}
+
+export function readHuggingFace(tree: Tree): Declaration | undefined {
+  const file = 'README.md';
+  const matter = /^\ufeff?---\r?\n([\s\S]{1,4000}?)\r?\n---/.exec(tree.text(file, 8_000) ?? '')?.[1];
+  const parsed = parseYaml(matter);
+  switch (readText(parsed, 'sdk')) {
+    case 'docker':
+      return { file, port: readSpacePort(parsed) ?? 7860 };
+    case 'static':
+      return { file, site: { folder: '.', fallback: false } };
+    case 'gradio':
+      return toSpace(tree, file, 'gradio', parsed);
+    case 'streamlit':
+      return toSpace(tree, file, 'streamlit', parsed);
+    default:
+      return undefined;
+  }
+}
+
+function readSpacePort(parsed: unknown): number | undefined {
+  const port = readField(parsed, 'app_port');
+  return typeof port === 'number' && Number.isInteger(port) && port > 0 && port <= 65_535 ? port : undefined;
+}
+
+function toSpace(tree: Tree, file: string, sdk: 'gradio' | 'streamlit', parsed: unknown): Declaration | undefined {
+  const script = readText(parsed, 'app_file') ?? 'app.py';
+  const version = /^[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}$/.exec(String(readField(parsed, 'sdk_version')))?.[0];
+  return tree.has(script) && script.endsWith('.py')
+    ? { file, space: present({ sdk, file: script, version }) }
+    : undefined;
+}
+
+const addons: readonly (readonly [RegExp, { name: string; type: 'postgres' | 'redis' | 'mysql' | 'mongo' }])[] = [
+  [/^heroku-postgresql\b/, { name: 'db', type: 'postgres' }],
+  [/^(?:heroku-redis|heroku-key-value-store|rediscloud|redistogo)\b/, { name: 'redis', type: 'redis' }],
+  [/^(?:jawsdb|cleardb)\b/, { name: 'mysql', type: 'mysql' }],
+  [/^(?:mongolab|ormongo)\b/, { name: 'mongo', type: 'mongo' }],
+];
+
+/** What else it generates is for people to read, such as a code by which they sign up. */
+const secretName = /SECRET|KEY|TOKEN|SALT|PEPPER/;
+
+export function readAppJson(tree: Tree): Declaration | undefined {
+  const file = 'app.json';
+  const parsed = parseJson(tree.text(file));
+  // Expo has a file of this name too, with the field expo alone.
+  if (parsed === undefined || readField(parsed, 'expo') !== undefined) return undefined;
+  const env = readKeys(parsed, 'env').flatMap((name): DeclaredVariable[] => {
+    if (readText(parsed, 'env', name, 'generator') === 'secret' && secretName.test(name))
+      return [{ name, value: askedSecret }];
+    const value = readText(parsed, 'env', name) ?? readText(parsed, 'env', name, 'value');
+    return value === undefined || value === '' ? [] : [{ name, value }];
+  });
+  const given = readField(parsed, 'addons');
+  const plans = [
+    ...readTexts(parsed, 'addons'),
+    ...(Array.isArray(given) ? given.flatMap((each) => readText(each, 'plan') ?? []) : []),
+  ];
+  const services = addons.flatMap(([pattern, service]) => (plans.some((plan) => pattern.test(plan)) ? [service] : []));
+  if (env.length === 0 && services.length === 0) return undefined;
+  return { file, env, ...(services.length === 0 ? {} : { services }) };
+}
+
+const warnAboutFunctions = (file: string, folder: string): Finding[] => [
+  createWarning(
+    'platform/functions',
+    file,
+    `The functions in ${folder} are not run here: an app is one server.`,
+    'Serve them from a server of the app, like those of Next.js, Express or FastAPI.',
+  ),
+];
+
+/** vercel.json. */
+export function readVercel(tree: Tree): Declaration | undefined {
+  const file = 'vercel.json';
+  const parsed = parseJson(tree.text(file));
+  const folder = toSiteFolder(readText(parsed, 'outputDirectory'));
+  const hasFunctions = tree.entries.some(
+    ({ kind, path }) => kind === 'file' && /^api\/[^/]{1,100}\.(?:js|ts|py|go)$/.test(path),
+  );
+  if (parsed === undefined || (folder === undefined && !hasFunctions)) return undefined;
+  const rewrites = readList(parsed, 'rewrites').some(
+    (each) =>
+      /^\/\(?\.\*|^\/\(\.\*\)|^\/:path\*/.test(readText(each, 'source') ?? '') &&
+      /^\/(?:index\.html)?$/.test(readText(each, 'destination') ?? ''),
+  );
+  return {
+    file,
+    // What functions answer cannot be served as files.
+    ...(folder === undefined || hasFunctions ? {} : { site: { folder, fallback: rewrites } }),
+    ...(hasFunctions && !tree.has('package.json') ? { findings: warnAboutFunctions(file, 'api') } : {}),
+  };
+}
+
+/** netlify.toml. */
+export function readNetlify(tree: Tree): Declaration | undefined {
+  const file = 'netlify.toml';
+  const parsed = parseToml(tree.text(file));
+  const folder = toSiteFolder(readText(parsed, 'build', 'publish'));
+  if (parsed === undefined || folder === undefined || readText(parsed, 'build', 'base') !== undefined) return undefined;
+  const functions = readText(parsed, 'build', 'functions') ?? readText(parsed, 'functions', 'directory');
+  const plugin = readList(parsed, 'plugins').some((each) =>
+    /nextjs|nuxt|remix|gatsby/.test(readText(each, 'package') ?? ''),
+  );
+  if (plugin || folder === '.next') return undefined;
+  const fallback = readList(parsed, 'redirects').some(
+    (each) =>
+      readText(each, 'from') === '/*' && readText(each, 'to') === '/index.html' && readField(each, 'status') === 200,
+  );
+  return {
+    file,
+    site: { folder, fallback },
+    ...(functions === undefined ? {} : { findings: warnAboutFunctions(file, functions) }),
+  };
+}
+
+/** A folder inside the repository. */
+function toSiteFolder(given: string | undefined): string | undefined {
+  const folder = given?.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
+  return folder === undefined || folder.includes('..') || folder.length > 150
+    ? undefined
+    : folder === ''
+      ? '.'
+      : folder;
+}
+
+function readList(parsed: unknown, name: string): unknown[] {
+  const found = readField(parsed, name);
+  return Array.isArray(found) ? found.slice(0, 100) : [];
+}
