@@ -10,13 +10,13 @@ import { type Bench, startBench } from './bench/bench.ts';
 import { type Guides, startGuides } from './guides/guides.ts';
 import type { SourceGuide } from './guides/source.ts';
 import { bindAuthor } from '../accounting/index.ts';
-import { forgeRepository } from './projects/forges.ts';
-import { projectEndpoints } from './projects/endpoints.ts';
+import { parseForgeRepository } from './projects/forges.ts';
+import { createProjectEndpoints } from './projects/endpoints.ts';
 import { Projects } from './projects/projects.ts';
 import { readCatalogApps } from './projects/records.ts';
 import { startStars } from './projects/stars.ts';
-import { telemetryReader } from './projects/telemetry.ts';
-import { rankEndpoints } from './rank/endpoints.ts';
+import { createTelemetryReader } from './projects/telemetry.ts';
+import { createRankEndpoints } from './rank/endpoints.ts';
 import { Ranking } from './rank/ranking.ts';
 import { startRetention } from './rank/retention.ts';
 import { startStability } from './rank/stability.ts';
@@ -60,8 +60,8 @@ export function startCatalog(options: CatalogOptions): Catalog {
     log,
     ending,
     repositories: () => projects.repositories(),
-    accountFound: async (database, url, account) => {
-      const { host, path } = forgeRepository(url) ?? { host: '', path: [] };
+    onAccountFound: async (database, url, account) => {
+      const { host, path } = parseForgeRepository(url) ?? { host: '', path: [] };
       const author = `${host}/${path[0] ?? ''}`.toLowerCase();
       if ((await bindAuthor(database, { author, account })) === 'frozen')
         log.error({ author, account }, 'the account of an author changed at the forge: what they earn is frozen');
@@ -72,23 +72,23 @@ export function startCatalog(options: CatalogOptions): Catalog {
     apps,
     catalog: readCatalogApps(),
     stars,
-    telemetry: telemetryReader({ ledger, log }),
-    benchmark: (slug) => bench.entryOf(slug),
+    telemetry: createTelemetryReader({ ledger, log }),
+    benchmark: (slug) => bench.readEntry(slug),
   });
   const ranking = new Ranking({
     baseUrl,
     projects,
     retentions: startRetention({ ledger }),
     stabilities: startStability({ ledger }),
-    benchmarks: () => bench.benchmarkFigures(),
-    visits: () => bench.visitFigures(),
+    benchmarks: () => bench.readFigures(),
+    visits: () => bench.readVisitFigures(),
   });
   const guides = startGuides({
     baseUrl,
     freeQuota: options.freeQuota,
     catalog: models.catalog,
     toolRegistry: options.tools.toolRegistry,
-    benchmarkOf: (slug) => bench.benchmarkOf(slug),
+    benchmarkOf: (slug) => bench.readBenchmark(slug),
     guides: options.guides,
   });
   return {
@@ -97,9 +97,9 @@ export function startCatalog(options: CatalogOptions): Catalog {
     bench,
     guides,
     endpoints: [
-      ...projectEndpoints(projects, baseUrl),
+      ...createProjectEndpoints(projects, baseUrl),
       ...bench.endpoints,
-      ...rankEndpoints(ranking, baseUrl),
+      ...createRankEndpoints(ranking, baseUrl),
       ...guides.endpoints,
     ],
   };

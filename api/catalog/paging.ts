@@ -47,12 +47,12 @@ export function compareKeys(a: SortKey, b: SortKey): number {
 }
 
 /** One page of items that are sorted by `keyOf`. @throws Problem (invalid-request) for a cursor of another list */
-export function pageOf<Item>(
+export function createPage<Item>(
   sorted: readonly Item[],
   keyOf: (item: Item) => SortKey,
   { limit, cursor, order }: PageRequest,
 ): Page<Item> {
-  const start = cursor === undefined ? 0 : after(sorted, keyOf, readCursor(cursor, order));
+  const start = cursor === undefined ? 0 : findIndexAfter(sorted, keyOf, readCursor(cursor, order));
   const items = sorted.slice(start, start + limit);
   const last = items.at(-1);
   const isLast = last === undefined || start + items.length >= sorted.length;
@@ -60,7 +60,7 @@ export function pageOf<Item>(
 }
 
 /** Index of the first item behind a key. */
-function after<Item>(sorted: readonly Item[], keyOf: (item: Item) => SortKey, key: SortKey): number {
+function findIndexAfter<Item>(sorted: readonly Item[], keyOf: (item: Item) => SortKey, key: SortKey): number {
   let [low, high] = [0, sorted.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -95,7 +95,7 @@ function readCursor(cursor: string, order: string): SortKey {
 }
 
 /** The URL of the next page, and the header that says the same (RFC 8288). */
-export function nextLink(
+export function createNextLink(
   url: string,
   query: Readonly<Record<string, string | number | undefined>>,
   cursor: string | undefined,

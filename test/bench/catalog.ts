@@ -8,8 +8,8 @@ import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
 import type { HostedAppSpec } from '../../crds/hosted-app.ts';
 import type { Database } from '../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
-import { callsOf, trafficOf } from '../../api/catalog/projects/telemetry.ts';
-import { Callers, readCalls } from '../../api/catalog/rank/retention.ts';
+import { selectCalls, selectTraffic } from '../../api/catalog/projects/telemetry.ts';
+import { Callers, upsertCallers } from '../../api/catalog/rank/retention.ts';
 import { createApi } from '../../api/create-api.ts';
 import { readAppSettings } from '../../api/apps/config.ts';
 import { readModelSettings } from '../../api/models/config.ts';
@@ -181,12 +181,12 @@ await measure(
 const day = 86_400_000;
 const windows = [24, 168, 720];
 const plans = [
-  ['calls of an app', await plan(database, callsOf, ['app-1', null, windows])],
-  ['traffic of an app', await plan(database, trafficOf, ['app-1', new Date(), windows])],
-  ['calls of a minute', await plan(database, readCalls, [new Date(Date.now() - 660_000), new Date()])],
+  ['calls of an app', await plan(database, selectCalls, ['app-1', null, windows])],
+  ['traffic of an app', await plan(database, selectTraffic, ['app-1', new Date(), windows])],
+  ['calls of a minute', await plan(database, upsertCallers, [new Date(Date.now() - 660_000), new Date()])],
   [
     'calls of a day',
-    await plan(database, readCalls, [new Date(Date.now() - 30 * day), new Date(Date.now() - 29 * day)]),
+    await plan(database, upsertCallers, [new Date(Date.now() - 30 * day), new Date(Date.now() - 29 * day)]),
   ],
 ] as const;
 for (const [name, text] of plans) {

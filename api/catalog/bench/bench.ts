@@ -2,8 +2,8 @@
 import { type LedgerHandle, type Money, sumMoney } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import { type BenchmarkSource, readBenchmark, readBenchmarks, readEntry } from './benchmark.ts';
-import { benchEndpoints } from './endpoints.ts';
-import { Measurements, rateOf } from './measurements.ts';
+import { createBenchEndpoints } from './endpoints.ts';
+import { Measurements, toRate } from './measurements.ts';
 import * as statements from './statements.ts';
 import { readIndex, readVisits, type Visits } from './store.ts';
 import { loadBenchmarks } from './tasks/task.ts';
@@ -12,15 +12,15 @@ import type { BenchmarkDetail, BenchmarkEntry, Rate } from './views.ts';
 export interface Bench {
   readonly endpoints: readonly Endpoint[];
   /** The benchmark of an app; undefined where none was ever registered. @throws Problem while there is no database */
-  benchmarkOf(slug: string): Promise<BenchmarkDetail | undefined>;
+  readBenchmark(slug: string): Promise<BenchmarkDetail | undefined>;
   /** Its entry in the index. @throws Problem while there is no database */
-  entryOf(slug: string): Promise<BenchmarkEntry | undefined>;
+  readEntry(slug: string): Promise<BenchmarkEntry | undefined>;
   /** What each adds up to, by slug. @throws Problem while there is no database */
-  benchmarkFigures(): Promise<Map<string, BenchmarkFigures>>;
+  readFigures(): Promise<Map<string, BenchmarkFigures>>;
   /** What first visits of each app add up to, by slug. @throws Problem while there is no database */
-  visitFigures(): Promise<Map<string, VisitFigures>>;
+  readVisitFigures(): Promise<Map<string, VisitFigures>>;
   /** All benchmarks, each with its verdict. @throws Problem while there is no database */
-  benchmarkIndex(): Promise<BenchmarkEntry[]>;
+  listBenchmarks(): Promise<BenchmarkEntry[]>;
 }
 
 export interface BenchOptions {
@@ -45,12 +45,12 @@ export function startBench({ baseUrl, ledger, folder }: BenchOptions): Bench {
     });
   });
   return {
-    endpoints: benchEndpoints(source),
-    benchmarkOf: (slug) => readBenchmark(source, slug),
-    entryOf: (slug) => readEntry(source, slug),
-    benchmarkFigures: () => readFigures(source),
-    visitFigures: () => readVisitFigures(source),
-    benchmarkIndex: () => readBenchmarks(source),
+    endpoints: createBenchEndpoints(source),
+    readBenchmark: (slug) => readBenchmark(source, slug),
+    readEntry: (slug) => readEntry(source, slug),
+    readFigures: () => readFigures(source),
+    readVisitFigures: () => readVisitFigures(source),
+    listBenchmarks: () => readBenchmarks(source),
   };
 }
 
@@ -73,7 +73,7 @@ export async function readVisitFigures({
   database,
 }: Pick<BenchmarkSource, 'database'>): Promise<Map<string, VisitFigures>> {
   const found = await readVisits(database());
-  return new Map(found.map(({ app, n, answered, ...times }) => [app, { ...times, answered: rateOf(answered, n) }]));
+  return new Map(found.map(({ app, n, answered, ...times }) => [app, { ...times, answered: toRate(answered, n) }]));
 }
 
 /** By the slug of the app, of those that have finished runs. @throws Problem while there is no database */
@@ -94,8 +94,8 @@ export async function readFigures({
       }
       if (all.runs === 0) return [];
       const figures: BenchmarkFigures = {
-        quality: rateOf(all.passed, all.runs - all.unanswered),
-        delivered: rateOf(all.passed, all.runs),
+        quality: toRate(all.passed, all.runs - all.unanswered),
+        delivered: toRate(all.passed, all.runs),
         cost: all.unknown > 0 ? undefined : sumMoney(whole.map(({ cost }) => cost)),
       };
       return [[campaign.app, figures] as const];

@@ -1,6 +1,6 @@
 // Benchmarks as the API shows them, made from what runs add up to.
 import type { Database } from '../../billing/index.ts';
-import { type Measurements, verdictOf } from './measurements.ts';
+import { type Measurements, formatVerdict } from './measurements.ts';
 import { type AppRecords, readApp, readIndex } from './store.ts';
 import { type Campaign, errorClasses, type Summary } from './statements.ts';
 import type { BenchmarkManifest } from './tasks/task.ts';
@@ -23,19 +23,19 @@ export async function readBenchmark(source: BenchmarkSource, slug: string): Prom
   const records = await readApp(source.database(), slug);
   const [campaign] = records.campaigns;
   if (campaign === undefined) return undefined;
-  const { registered = 0, running = 0, interrupted = 0 } = records.unfinished;
+  const { registered = 0, running = 0, interrupted = 0 } = records.findUnfinished;
   const { models, pairs } = source.measurements.of(slug, records.summaries);
   return {
-    ...commonOf(source, campaign, records.summaries, { models, pairs, open: registered + running }),
+    ...createCommonFields(source, campaign, records.summaries, { models, pairs, open: registered + running }),
     app: { commit: records.release.commit, image: records.release.image },
     router: records.release.router,
     method,
     unfinished: { registered, running, interrupted },
     models: [...models],
     pairs: [...pairs],
-    tasks: tasksOf(source, records),
-    errors: totals(models.map(({ errors }) => errors)),
-    campaigns: records.campaigns.map(campaignView),
+    tasks: listTasks(source, records),
+    errors: sumErrors(models.map(({ errors }) => errors)),
+    campaigns: records.campaigns.map(toCampaignView),
   };
 }
 
@@ -52,25 +52,25 @@ export async function readBenchmarks(source: BenchmarkSource): Promise<Benchmark
   return found.map(({ campaign, summaries }) => {
     const { models, pairs } = source.measurements.of(campaign.app, summaries);
     return {
-      ...commonOf(source, campaign, summaries, { models, pairs, open: openRuns(campaign) }),
+      ...createCommonFields(source, campaign, summaries, { models, pairs, open: countPlannedRuns(campaign) }),
       models: models.length,
       tasks: new Set(summaries.map(({ task }) => task).filter((task) => task !== '')).size,
     };
   });
 }
 
-/** Runs of a campaign of which none has finished. */
-const openRuns = ({ models, tasks, runs }: Campaign): number => models.length * tasks.length * runs;
+/** Number of runs of a campaign in which no run has finished. */
+const countPlannedRuns = ({ models, tasks, runs }: Campaign): number => models.length * tasks.length * runs;
 
 type Common = Omit<BenchmarkEntry, 'models' | 'tasks'>;
 
-function commonOf(
+function createCommonFields(
   { baseUrl, manifests }: BenchmarkSource,
   { app, registered_at }: Campaign,
   summaries: readonly Summary[],
-  findings: Parameters<typeof verdictOf>[0],
+  findings: Parameters<typeof formatVerdict>[0],
 ): Common {
-  const { en, zh } = verdictOf(findings);
+  const { en, zh } = formatVerdict(findings);
   const last = Math.max(registered_at.getTime(), ...summaries.map(({ updated }) => updated.getTime()));
   return {
     slug: app,
@@ -87,7 +87,7 @@ function commonOf(
 }
 
 /** The tasks that were run, as the newest campaign with each had it. */
-function tasksOf({ manifests }: BenchmarkSource, { campaigns }: AppRecords): BenchmarkDetail['tasks'] {
+function listTasks({ manifests }: BenchmarkSource, { campaigns }: AppRecords): BenchmarkDetail['tasks'] {
   const known = new Map(manifests.flatMap(({ tasks }) => tasks).map((task) => [task.slug, task]));
   const run = new Map([...campaigns].reverse().flatMap(({ tasks }) => tasks.map((task) => [task.task, task] as const)));
   return [...run.values()].map(({ task: slug, born, hash }) => ({
@@ -99,7 +99,7 @@ function tasksOf({ manifests }: BenchmarkSource, { campaigns }: AppRecords): Ben
   }));
 }
 
-function campaignView(campaign: Campaign): BenchmarkDetail['campaigns'][number] {
+function toCampaignView(campaign: Campaign): BenchmarkDetail['campaigns'][number] {
   const { id, models, runs, seed, held_back_hash, attribution, parameters, registered_at, finished_at } = campaign;
   return {
     id,
@@ -114,7 +114,7 @@ function campaignView(campaign: Campaign): BenchmarkDetail['campaigns'][number] 
   };
 }
 
-function totals(all: readonly ModelView['errors'][]): ModelView['errors'] {
+function sumErrors(all: readonly ModelView['errors'][]): ModelView['errors'] {
   const counted = errorClasses.map(
     (error) => [error, all.reduce((sum, errors) => sum + (errors[error] ?? 0), 0)] as const,
   );

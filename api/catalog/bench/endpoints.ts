@@ -7,7 +7,7 @@ import { type Database, ledgerUnavailable, ledgerUnconfigured } from '../../bill
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { type BenchmarkSource, readBenchmark, readBenchmarks } from './benchmark.ts';
 import type { Run } from './statements.ts';
-import { everyRun } from './store.ts';
+import { readRuns } from './store.ts';
 import { benchmarkDetail, benchmarkList, unknownBenchmark } from './views.ts';
 
 const params = z.strictObject({ slug: z.string().min(1).max(63).describe('Slug of the app') });
@@ -17,15 +17,15 @@ const csvType = 'text/csv';
 const jsonLinesType = 'application/jsonl';
 const unavailable = [ledgerUnavailable, ledgerUnconfigured];
 
-export function benchEndpoints(source: BenchmarkSource): Endpoint[] {
+export function createBenchEndpoints(source: BenchmarkSource): Endpoint[] {
   return [
-    indexEndpoint(source),
-    detailEndpoint(source),
-    ...downloads.map((download) => downloadEndpoint(source, download)),
+    createIndexEndpoint(source),
+    createDetailEndpoint(source),
+    ...downloads.map((download) => createDownloadEndpoint(source, download)),
   ];
 }
 
-function indexEndpoint(source: BenchmarkSource): Endpoint {
+function createIndexEndpoint(source: BenchmarkSource): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -43,7 +43,7 @@ function indexEndpoint(source: BenchmarkSource): Endpoint {
   });
 }
 
-function detailEndpoint(source: BenchmarkSource): Endpoint {
+function createDetailEndpoint(source: BenchmarkSource): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -58,7 +58,7 @@ function detailEndpoint(source: BenchmarkSource): Endpoint {
     outputDescription: 'The benchmark.',
     freshSeconds,
     problems: [unknownBenchmark, ...unavailable],
-    handler: async ({ params: { slug } }) => (await readBenchmark(source, slug)) ?? refuse(source, slug),
+    handler: async ({ params: { slug } }) => (await readBenchmark(source, slug)) ?? throwUnknown(source, slug),
   });
 }
 
@@ -68,7 +68,7 @@ interface Download {
   readonly summary: string;
   readonly outputDescription: string;
   readonly mediaType: string;
-  readonly make: typeof csvOf;
+  readonly make: typeof createCsvResponse;
 }
 
 const downloads: readonly Download[] = [
@@ -78,7 +78,7 @@ const downloads: readonly Download[] = [
     summary: 'Download every run of a benchmark as CSV',
     outputDescription: 'A header, then a line for each run.',
     mediaType: csvType,
-    make: csvOf,
+    make: createCsvResponse,
   },
   {
     path: '/api/bench/{slug}/runs.jsonl',
@@ -86,11 +86,11 @@ const downloads: readonly Download[] = [
     summary: 'Download every run of a benchmark as JSON lines',
     outputDescription: 'A JSON object for each run, one a line.',
     mediaType: jsonLinesType,
-    make: jsonLinesOf,
+    make: createJsonLinesResponse,
   },
 ];
 
-function downloadEndpoint(source: BenchmarkSource, { mediaType, make, ...described }: Download): Endpoint {
+function createDownloadEndpoint(source: BenchmarkSource, { mediaType, make, ...described }: Download): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -102,29 +102,29 @@ function downloadEndpoint(source: BenchmarkSource, { mediaType, make, ...describ
     produces: [mediaType],
     problems: [unknownBenchmark, ...unavailable],
     handler: async ({ params: { slug } }) => {
-      await refuseUnknown(source, slug);
+      await assertBenchmarkExists(source, slug);
       return make(source.database(), slug);
     },
   });
 }
 
-async function refuseUnknown(source: BenchmarkSource, slug: string): Promise<void> {
+async function assertBenchmarkExists(source: BenchmarkSource, slug: string): Promise<void> {
   const all = await readBenchmarks(source);
   if (!all.some((one) => one.slug === slug))
-    throw unknown(
+    throw createUnknownProblem(
       slug,
       all.map((one) => one.slug),
     );
 }
 
-async function refuse(source: BenchmarkSource, slug: string): Promise<never> {
-  throw unknown(
+async function throwUnknown(source: BenchmarkSource, slug: string): Promise<never> {
+  throw createUnknownProblem(
     slug,
     (await readBenchmarks(source)).map((one) => one.slug),
   );
 }
 
-function unknown(slug: string, slugs: readonly string[]): Problem {
+function createUnknownProblem(slug: string, slugs: readonly string[]): Problem {
   return unknownName(unknownBenchmark, {
     says: 'There is no benchmark for',
     name: slug,
@@ -166,37 +166,37 @@ export const columns = [
 ] as const satisfies readonly (keyof Run)[];
 
 /** The header, then a line for each run. */
-export function csvOf(database: Database, app: string): Response {
-  return download(linesOf(database, app, csvOfRun, csvLine(columns)), csvType, `${app}-runs.csv`);
+export function createCsvResponse(database: Database, app: string): Response {
+  return createDownload(streamLines(database, app, formatCsvLine, csvLine(columns)), csvType, `${app}-runs.csv`);
 }
 
 /** A JSON object a line. */
-export function jsonLinesOf(database: Database, app: string): Response {
-  return download(linesOf(database, app, jsonLine), jsonLinesType, `${app}-runs.jsonl`);
+export function createJsonLinesResponse(database: Database, app: string): Response {
+  return createDownload(streamLines(database, app, formatJsonLine), jsonLinesType, `${app}-runs.jsonl`);
 }
 
-export function csvOfRun(run: Run): string {
+export function formatCsvLine(run: Run): string {
   return csvLine(columns.map((column) => run[column]));
 }
 
-/** Costs are numbers by their digits, which no float has touched. */
-function jsonLine(run: Run): string {
+/** Writes the cost digit by digit, because a float would round it. */
+function formatJsonLine(run: Run): string {
   const { cost_usd: cost, ...fields } = run;
   const text = JSON.stringify({ ...fields, cost_usd: null });
   return `${cost === null ? text : text.replace(/"cost_usd":null\}$/, `"cost_usd":${cost}}`)}\n`;
 }
 
-async function* linesOf(
+async function* streamLines(
   database: Database,
   app: string,
   line: (run: Run) => string,
   header = '',
 ): AsyncGenerator<string, void, undefined> {
   if (header !== '') yield header;
-  for await (const runs of everyRun(database, app)) yield runs.map(line).join('');
+  for await (const runs of readRuns(database, app)) yield runs.map(line).join('');
 }
 
-function download(lines: AsyncGenerator<string, void, undefined>, type: string, name: string): Response {
+function createDownload(lines: AsyncGenerator<string, void, undefined>, type: string, name: string): Response {
   const encoder = new TextEncoder();
   const body = new ReadableStream<Uint8Array>(
     {

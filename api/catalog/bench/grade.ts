@@ -4,9 +4,9 @@ import { RE2JS } from 're2js';
 import { z } from 'zod';
 import { runCodeModule, type Workers } from '../../tools/index.ts';
 import type { Grader } from './tasks/task.ts';
-import { jsonOf, type Values } from './tasks/template.ts';
+import { parseJson, type Values } from './tasks/template.ts';
 
-/** Of a longer answer only so much is looked at. */
+/** Characters of an answer that are graded; the rest is ignored. */
 export const maxAnswer = 100_000;
 
 export interface Grade {
@@ -26,67 +26,67 @@ export interface AnswerToGrade {
   readonly values: Values;
 }
 
-const passed: Grade = { score: 1 };
-const wrong = (detail: string): Grade => ({ score: 0, error: 'wrong', detail });
+const passedGrade: Grade = { score: 1 };
+const createWrongGrade = (detail: string): Grade => ({ score: 0, error: 'wrong', detail });
 
-/** Never throws: what a grader cannot do is a result of its own. */
+/** Never throws: a grader that fails gives the error `grader`. */
 export async function grade({ answer, grader, values }: AnswerToGrade, runScript: RunScript): Promise<Grade> {
   const text = answer.slice(0, maxAnswer);
   try {
     return grader.kind === 'script'
-      ? await byScript(grader.code, { answer: text, values }, runScript)
-      : byRule(text, grader);
+      ? await gradeByScript(grader.code, { answer: text, values }, runScript)
+      : gradeByRule(text, grader);
   } catch (error) {
     return { score: 0, error: 'grader', detail: error instanceof Error ? error.message : String(error) };
   }
 }
 
-function byRule(text: string, grader: Exclude<Grader, { kind: 'script' }>): Grade {
+function gradeByRule(text: string, grader: Exclude<Grader, { kind: 'script' }>): Grade {
   switch (grader.kind) {
     case 'contains':
-      return contains(text, grader.values, grader.ignore_case);
+      return gradeContains(text, grader.values, grader.ignore_case);
     case 'regex':
       return RE2JS.compile(grader.pattern, RE2JS.DOTALL | (grader.ignore_case ? RE2JS.CASE_INSENSITIVE : 0)).matches(
         text.trim(),
       )
-        ? passed
-        : wrong('the answer does not match the pattern');
+        ? passedGrade
+        : createWrongGrade('the answer does not match the pattern');
     case 'json_schema':
-      return keepsSchema(text, grader.schema);
+      return gradeSchema(text, grader.schema);
     case 'number':
-      return isNumber(text, Number(grader.value), grader.tolerance);
+      return gradeNumber(text, Number(grader.value), grader.tolerance);
   }
 }
 
-function contains(text: string, values: readonly string[], ignoreCase: boolean): Grade {
+function gradeContains(text: string, values: readonly string[], ignoreCase: boolean): Grade {
   const plain = (part: string): string => (ignoreCase ? part.toLowerCase() : part);
   const missing = values.filter((value) => !plain(text).includes(plain(value)));
   return missing.length === 0
-    ? passed
+    ? passedGrade
     : {
-        ...wrong(`${missing.length} of ${values.length} texts are missing`),
+        ...createWrongGrade(`${missing.length} of ${values.length} texts are missing`),
         score: 1 - missing.length / values.length,
       };
 }
 
-function keepsSchema(text: string, schema: Record<string, unknown>): Grade {
-  const data = jsonOf(withoutFence(text));
+function gradeSchema(text: string, schema: Record<string, unknown>): Grade {
+  const data = parseJson(stripCodeFence(text));
   if (data === undefined) return { score: 0, error: 'malformed', detail: 'the answer is not JSON' };
   const ajv = new Ajv2020({ strict: false });
   const check = ajv.compile(schema);
   return check(data)
-    ? passed
-    : wrong(`the JSON is not the one asked for: ${ajv.errorsText(check.errors)}`.slice(0, 300));
+    ? passedGrade
+    : createWrongGrade(`the JSON is not the one asked for: ${ajv.errorsText(check.errors)}`.slice(0, 300));
 }
 
 /** Models put JSON into a code fence, and people read it as JSON all the same. */
-function withoutFence(text: string): string {
+function stripCodeFence(text: string): string {
   const trimmed = text.trim();
   const open = /^```[a-z]{0,10}\r?\n/.exec(trimmed);
   return open !== null && trimmed.endsWith('```') ? trimmed.slice(open[0].length, -3) : trimmed;
 }
 
-function isNumber(text: string, expected: number, tolerance: number): Grade {
+function gradeNumber(text: string, expected: number, tolerance: number): Grade {
   if (!Number.isFinite(expected)) throw new Error('the task compares with something that is not a number');
   // Marks between thousands are not part of a number.
   const last = text
@@ -95,16 +95,20 @@ function isNumber(text: string, expected: number, tolerance: number): Grade {
     ?.at(-1);
   if (last === undefined) return { score: 0, error: 'malformed', detail: 'the answer has no number' };
   return Math.abs(Number(last) - expected) <= tolerance
-    ? passed
-    : wrong('the last number of the answer is another one');
+    ? passedGrade
+    : createWrongGrade('the last number of the answer is another one');
 }
 
-async function byScript(code: string, input: { answer: string; values: Values }, runScript: RunScript): Promise<Grade> {
+async function gradeByScript(
+  code: string,
+  input: { answer: string; values: Values },
+  runScript: RunScript,
+): Promise<Grade> {
   const value = await runScript(code, input);
   const score = typeof value === 'boolean' ? Number(value) : value;
   if (typeof score !== 'number' || !(score >= 0 && score <= 1))
     throw new Error('the script of the task gave neither true, false nor a score from 0 to 1');
-  return score === 1 ? passed : { ...wrong('the script of the task says no'), score };
+  return score === 1 ? passedGrade : { ...createWrongGrade('the script of the task says no'), score };
 }
 
 const outcome = z.looseObject({
@@ -113,7 +117,7 @@ const outcome = z.looseObject({
   error: z.looseObject({ name: z.string(), message: z.string() }).nullable(),
 });
 
-export function sandbox(workers: Workers): RunScript {
+export function createScriptRunner(workers: Workers): RunScript {
   return async (code, input) => {
     const task = { module: runCodeModule, input: { code, input }, timeoutMs: 8_000, memoryMb: 192 };
     const { ok, value, error } = outcome.parse(await workers.run(task, { owner: 'benchmarks' }));

@@ -100,7 +100,7 @@ export const startedRun = z.object({
 });
 export type StartedRun = z.output<typeof startedRun>;
 
-function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
+function createStatement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
   return { name: `bench-${name}`, text, row };
 }
 
@@ -109,12 +109,12 @@ const count = z.object({ count: z.number() });
 
 const summaryColumns =
   'app, model, task, runs, passed, unanswered, cost::text as cost, cost_unknown, latency_p50, latency_p95, errors, updated';
-export const summariesOf = statement(
+export const selectSummaries = createStatement(
   'summaries-of',
   `select ${summaryColumns} from bench.summary where app = $1 order by model, task`,
   summaryRow,
 );
-export const allSummaries = statement(
+export const selectAllSummaries = createStatement(
   'all-summaries',
   `select ${summaryColumns} from bench.summary order by app, model, task`,
   summaryRow,
@@ -122,18 +122,18 @@ export const allSummaries = statement(
 
 const campaignColumns =
   'id::text as id, app, models, tasks, runs, seed, held_back_hash, parameters, attribution, registered_at, finished_at';
-export const campaignsOf = statement(
+export const selectCampaigns = createStatement(
   'campaigns-of',
   `select ${campaignColumns} from bench.campaign where app = $1 order by registered_at desc, id limit $2`,
   campaignRow,
 );
 /** The apps that have been registered, each with its last campaign. */
-export const lastCampaigns = statement(
+export const selectLastCampaigns = createStatement(
   'last-campaigns',
   `select distinct on (app) ${campaignColumns} from bench.campaign order by app, registered_at desc, id`,
   campaignRow,
 );
-export const unfinishedCampaign = statement(
+export const selectUnfinishedCampaign = createStatement(
   'unfinished-campaign',
   `select ${campaignColumns}, held_back_seed from bench.campaign
     where app = $1 and models = $2::text[] and tasks = $3::jsonb and runs = $4 and ($5::text is null or seed = $5) and finished_at is null
@@ -141,13 +141,13 @@ export const unfinishedCampaign = statement(
   campaignRow.extend({ held_back_seed: z.string() }),
 );
 
-export const unfinishedRuns = statement(
+export const countUnfinishedRuns = createStatement(
   'unfinished-runs',
   "select state, count(*)::int as count from bench.run where app = $1 and state <> 'finished' group by state",
   z.object({ state: z.enum(['registered', 'running', 'interrupted']), count: z.number() }),
 );
 /** The release that the last run was made on. */
-export const lastRelease = statement(
+export const selectLastRelease = createStatement(
   'last-release',
   `select app_commit, image, router from bench.run where app = $1 and state = 'finished' order by registered_at desc, id desc limit 1`,
   z.object({ app_commit: z.string().nullable(), image: z.string().nullable(), router: z.string().nullable() }),
@@ -156,31 +156,31 @@ const runColumns =
   'id::text as id, campaign::text as campaign, app, model, task, number, attempt, held_back, task_hash, instance, state, app_commit, image, router, ' +
   'parameters, passed, score, trim_scale(cost)::text as cost_usd, cost_state, model_calls, tokens_in::text as tokens_in, tokens_out::text as tokens_out, ' +
   'latency_ms, error, detail, output_hash, registered_at, started_at, at';
-export const runsAfter = statement(
+export const selectRunsAfter = createStatement(
   'runs-after',
   `select ${runColumns} from bench.run where app = $1 and (registered_at, id) > ($2::timestamptz, $3::uuid) order by registered_at, id limit $4`,
   runRow,
 );
 
-export const register = statement('register', 'select bench.register($1::jsonb, $2::jsonb)', nothing);
-export const takeOver = statement('take-over', 'select bench.take_over($1, $2) as count', count);
-export const startNext = statement(
+export const register = createStatement('register', 'select bench.register($1::jsonb, $2::jsonb)', nothing);
+export const takeOver = createStatement('take-over', 'select bench.take_over($1, $2) as count', count);
+export const startNext = createStatement(
   'start-next',
   'select bench.start_next($1, $2, $3::jsonb, $4) as started',
   z.object({ started: z.union([z.null(), z.literal('taken'), z.literal('busy'), startedRun]) }),
 );
-export const endCalls = statement(
+export const endCalls = createStatement(
   'end-calls',
   'select bench.end_calls($1) as outcomes',
   z.object({ outcomes: z.array(z.string().nullable()) }),
 );
-export const finish = statement(
+export const finish = createStatement(
   'finish',
   'select bench.finish($1, $2, $3::jsonb) as finished',
   z.object({ finished: z.boolean() }),
 );
-export const settleCosts = statement('settle-costs', 'select bench.settle_costs($1) as count', count);
-export const pendingCosts = statement(
+export const settleCosts = createStatement('settle-costs', 'select bench.settle_costs($1) as count', count);
+export const countPendingCosts = createStatement(
   'pending-costs',
   "select count(*)::int as count from bench.run where campaign = $1 and cost_state = 'pending'",
   count,

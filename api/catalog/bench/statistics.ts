@@ -8,7 +8,7 @@ export type Interval = readonly [low: number, high: number];
 export const normalQuantile = 1.959963984540054;
 
 /** The 95 % interval of `passed` in `n` runs; undefined without a run. */
-export function wilsonInterval(passed: number, n: number): Interval | undefined {
+export function computeWilsonInterval(passed: number, n: number): Interval | undefined {
   if (n === 0) return undefined;
   const rate = passed / n;
   const square = normalQuantile ** 2 / n;
@@ -47,57 +47,61 @@ export interface Spread {
 }
 
 /** Every task weighs the same, however many runs it has. Undefined where no task was run by both. */
-export function pairedDifference(pairs: readonly TaskPair[]): Difference | undefined {
-  const differences = pairs.map(differenceOf);
+export function computePairedDifference(pairs: readonly TaskPair[]): Difference | undefined {
+  const differences = pairs.map(computeDifference);
   if (differences.length === 0) return undefined;
-  const difference = mean(differences);
-  return { difference, tasks: pairs.length, spread: spreadOf(difference, differences, pairs) };
+  const difference = computeMean(differences);
+  return { difference, tasks: pairs.length, spread: computeSpread(difference, differences, pairs) };
 }
 
 /**
  * The standard error is the larger one of two: clustered by task, and by chance within the tasks. With few tasks the
  * first can be zero by luck, as where a is one run of five better in each; the second never is.
  */
-function spreadOf(difference: number, differences: readonly number[], pairs: readonly TaskPair[]): Spread | undefined {
+function computeSpread(
+  difference: number,
+  differences: readonly number[],
+  pairs: readonly TaskPair[],
+): Spread | undefined {
   const freedom = differences.length - 1;
   if (freedom === 0) return undefined;
-  const standardError = Math.max(clusteredError(differences), errorWithin(pairs));
-  const half = criticalT(0.05, freedom) * standardError;
+  const standardError = Math.max(computeClusteredError(differences), computeErrorWithinTasks(pairs));
+  const half = findCriticalT(0.05, freedom) * standardError;
   return {
     standardError,
     interval: [Math.max(-1, difference - half), Math.min(1, difference + half)],
-    p: twoSidedP(difference / standardError, freedom),
+    p: computeTwoSidedP(difference / standardError, freedom),
   };
 }
 
 /** Cluster-robust standard error of the mean, each task a cluster, with the correction G / (G - 1) for few clusters. */
-export function clusteredError(differences: readonly number[]): number {
-  return Math.sqrt(variance(differences) / differences.length);
+export function computeClusteredError(differences: readonly number[]): number {
+  return Math.sqrt(computeVariance(differences) / differences.length);
 }
 
 /** Standard error of the mean difference from chance within the tasks alone. */
-export function errorWithin(pairs: readonly TaskPair[]): number {
-  const sum = pairs.reduce((total, { a, b }) => total + runVariance(a) / a.n + runVariance(b) / b.n, 0);
+export function computeErrorWithinTasks(pairs: readonly TaskPair[]): number {
+  const sum = pairs.reduce((total, { a, b }) => total + computeRunVariance(a) / a.n + computeRunVariance(b) / b.n, 0);
   return Math.sqrt(sum) / pairs.length;
 }
 
 /** Variance of one run; the rate is drawn towards the middle by one pass and one failure, so that it is never zero. */
-export function runVariance({ passed, n }: Passes): number {
+export function computeRunVariance({ passed, n }: Passes): number {
   const rate = (passed + 1) / (n + 2);
   return rate * (1 - rate);
 }
 
-export function differenceOf({ a, b }: TaskPair): number {
+export function computeDifference({ a, b }: TaskPair): number {
   return a.passed / a.n - b.passed / b.n;
 }
 
-export function mean(values: readonly number[]): number {
+export function computeMean(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0) / values.length;
 }
 
 /** Variance of a sample, by n - 1. */
-export function variance(values: readonly number[]): number {
-  const middle = mean(values);
+export function computeVariance(values: readonly number[]): number {
+  const middle = computeMean(values);
   return values.reduce((total, value) => total + (value - middle) ** 2, 0) / (values.length - 1);
 }
 
@@ -108,14 +112,14 @@ const maximum = 100_000;
  * Runs of each model on each task after which the 95 % interval would exclude zero. Undefined where no number of runs
  * would: the models do not differ, or the tasks differ so much that only more tasks would.
  */
-export function runsToDecide(pairs: readonly TaskPair[]): number | undefined {
+export function estimateRunsToDecide(pairs: readonly TaskPair[]): number | undefined {
   if (pairs.length < 2) return undefined;
-  const differences = pairs.map(differenceOf);
-  const within = mean(pairs.map(({ a, b }) => runVariance(a) + runVariance(b)));
-  const chance = mean(pairs.map(({ a, b }) => runVariance(a) / a.n + runVariance(b) / b.n));
+  const differences = pairs.map(computeDifference);
+  const within = computeMean(pairs.map(({ a, b }) => computeRunVariance(a) + computeRunVariance(b)));
+  const chance = computeMean(pairs.map(({ a, b }) => computeRunVariance(a) / a.n + computeRunVariance(b) / b.n));
   // What of the spread over tasks is left once chance within them is taken out.
-  const between = Math.max(0, variance(differences) - chance);
-  const allowed = pairs.length * (mean(differences) / criticalT(0.05, pairs.length - 1)) ** 2;
+  const between = Math.max(0, computeVariance(differences) - chance);
+  const allowed = pairs.length * (computeMean(differences) / findCriticalT(0.05, pairs.length - 1)) ** 2;
   if (allowed <= between) return undefined;
   const runs = Math.floor(within / (allowed - between)) + 1;
   const sofar = Math.min(...pairs.flatMap(({ a, b }) => [a.n, b.n]));
@@ -126,7 +130,7 @@ export function runsToDecide(pairs: readonly TaskPair[]): number | undefined {
  * The adjusted p-values, in the order given: those at most 0.05 are discoveries of which at most 5 % are expected to be
  * false.
  */
-export function benjaminiHochberg(pValues: readonly number[]): number[] {
+export function adjustPValues(pValues: readonly number[]): number[] {
   const count = pValues.length;
   const largestFirst = pValues.map((p, index) => ({ p, index })).sort((one, other) => other.p - one.p);
   const adjusted = new Array<number>(count);
@@ -139,7 +143,7 @@ export function benjaminiHochberg(pValues: readonly number[]): number[] {
 }
 
 /** What all runs cost, for each of `count`; rounded half up. Undefined for none. */
-export function costEach(total: Money, count: number): Money | undefined {
+export function divideCost(total: Money, count: number): Money | undefined {
   if (count === 0) return undefined;
   const each = BigInt(count);
   return picoDollars((2n * total + each) / (2n * each));
@@ -153,8 +157,11 @@ export interface CostOfSuccess {
 }
 
 /** `total`: what is known to have been billed for all runs; `unknown`: how many runs have a cost that is not known. */
-export function costOfSuccess(total: Money, { passed, unknown }: { passed: number; unknown: number }): CostOfSuccess {
-  const each = costEach(total, Math.max(passed, 1));
+export function computeCostOfSuccess(
+  total: Money,
+  { passed, unknown }: { passed: number; unknown: number },
+): CostOfSuccess {
+  const each = divideCost(total, Math.max(passed, 1));
   return passed > 0 && unknown === 0 ? { exact: each, atLeast: undefined } : { exact: undefined, atLeast: each };
 }
 
@@ -165,7 +172,7 @@ const lanczos = [
 ];
 
 /** Logarithm of the gamma function, for arguments from 0.5. */
-function logGamma(x: number): number {
+function computeLogGamma(x: number): number {
   const shifted = x - 1;
   const base = shifted + 7.5;
   const sum = lanczos.reduce(
@@ -176,21 +183,21 @@ function logGamma(x: number): number {
 }
 
 /** A denominator of the continued fraction is kept away from zero by Lentz's method. */
-const kept = (value: number): number => (Math.abs(value) < 1e-300 ? 1e-300 : value);
+const avoidZero = (value: number): number => (Math.abs(value) < 1e-300 ? 1e-300 : value);
 
 /** Continued fraction of the incomplete beta function (Lentz's method); converges fast for x < (a + 1) / (a + b + 2). */
-function betaFraction(x: number, a: number, b: number): number {
+function computeBetaFraction(x: number, a: number, b: number): number {
   let c = 1;
-  let d = 1 / kept(1 - ((a + b) * x) / (a + 1));
+  let d = 1 / avoidZero(1 - ((a + b) * x) / (a + 1));
   let result = d;
   for (let m = 1; m <= 500; m += 1) {
     const even = (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m));
-    d = 1 / kept(1 + even * d);
-    c = kept(1 + even / c);
+    d = 1 / avoidZero(1 + even * d);
+    c = avoidZero(1 + even / c);
     result *= d * c;
     const odd = (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1));
-    d = 1 / kept(1 + odd * d);
-    c = kept(1 + odd / c);
+    d = 1 / avoidZero(1 + odd * d);
+    c = avoidZero(1 + odd / c);
     const step = d * c;
     result *= step;
     if (Math.abs(step - 1) < 1e-15) break;
@@ -199,28 +206,32 @@ function betaFraction(x: number, a: number, b: number): number {
 }
 
 /** The regularized incomplete beta function I_x(a, b); `rest` is 1 - x, given apart so that no digits are lost. */
-function incompleteBeta(x: number, rest: number, a: number, b: number): number {
+function computeIncompleteBeta(x: number, rest: number, a: number, b: number): number {
   if (x <= 0) return 0;
   if (rest <= 0) return 1;
-  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log(rest));
-  return x < (a + 1) / (a + b + 2) ? (front * betaFraction(x, a, b)) / a : 1 - (front * betaFraction(rest, b, a)) / b;
+  const front = Math.exp(
+    computeLogGamma(a + b) - computeLogGamma(a) - computeLogGamma(b) + a * Math.log(x) + b * Math.log(rest),
+  );
+  return x < (a + 1) / (a + b + 2)
+    ? (front * computeBetaFraction(x, a, b)) / a
+    : 1 - (front * computeBetaFraction(rest, b, a)) / b;
 }
 
 /** How likely a t of these degrees of freedom is at least as far from zero as `t`: the two-sided p-value. */
-export function twoSidedP(t: number, freedom: number): number {
+export function computeTwoSidedP(t: number, freedom: number): number {
   if (!Number.isFinite(t)) return 0;
   const square = t * t;
-  return incompleteBeta(freedom / (freedom + square), square / (freedom + square), freedom / 2, 0.5);
+  return computeIncompleteBeta(freedom / (freedom + square), square / (freedom + square), freedom / 2, 0.5);
 }
 
 /** The t that is exceeded in absolute value with probability `p`: 0.05 gives the bound of a 95 % interval. */
-export function criticalT(p: number, freedom: number): number {
+export function findCriticalT(p: number, freedom: number): number {
   let low = 0;
   let high = 1;
-  while (twoSidedP(high, freedom) > p) high *= 2;
+  while (computeTwoSidedP(high, freedom) > p) high *= 2;
   for (let i = 0; i < 200 && high - low > 1e-14 * high; i += 1) {
     const middle = (low + high) / 2;
-    if (twoSidedP(middle, freedom) > p) low = middle;
+    if (computeTwoSidedP(middle, freedom) > p) low = middle;
     else high = middle;
   }
   return (low + high) / 2;

@@ -11,7 +11,7 @@ export interface AppRecords {
   /** The newest first. */
   readonly campaigns: readonly Campaign[];
   /** Runs that have not finished, by state. */
-  readonly unfinished: Readonly<Partial<Record<'registered' | 'running' | 'interrupted', number>>>;
+  readonly findUnfinished: Readonly<Partial<Record<'registered' | 'running' | 'interrupted', number>>>;
   readonly release: { readonly commit: string | null; readonly image: string | null; readonly router: string | null };
 }
 
@@ -21,15 +21,15 @@ const first = { at: new Date(0), id: '00000000-0000-0000-0000-000000000000' };
 
 export async function readApp(database: Database, app: string): Promise<AppRecords> {
   const [summaries, campaigns, unfinished, [release]] = await Promise.all([
-    database.replay(statements.summariesOf, [app]),
-    database.replay(statements.campaignsOf, [app, listedCampaigns]),
-    database.replay(statements.unfinishedRuns, [app]),
-    database.replay(statements.lastRelease, [app]),
+    database.replay(statements.selectSummaries, [app]),
+    database.replay(statements.selectCampaigns, [app, listedCampaigns]),
+    database.replay(statements.countUnfinishedRuns, [app]),
+    database.replay(statements.selectLastRelease, [app]),
   ]);
   return {
     summaries,
     campaigns,
-    unfinished: Object.fromEntries(unfinished.map(({ state, count }) => [state, count])),
+    findUnfinished: Object.fromEntries(unfinished.map(({ state, count }) => [state, count])),
     release: { commit: release?.app_commit ?? null, image: release?.image ?? null, router: release?.router ?? null },
   };
 }
@@ -39,18 +39,18 @@ export async function readIndex(
   database: Database,
 ): Promise<readonly { readonly campaign: Campaign; readonly summaries: readonly Summary[] }[]> {
   const [campaigns, summaries] = await Promise.all([
-    database.replay(statements.lastCampaigns, []),
-    database.replay(statements.allSummaries, []),
+    database.replay(statements.selectLastCampaigns, []),
+    database.replay(statements.selectAllSummaries, []),
   ]);
   const byApp = Map.groupBy(summaries, ({ app }) => app);
   return campaigns.map((campaign) => ({ campaign, summaries: byApp.get(campaign.app) ?? [] }));
 }
 
 /** Every run of an app in the order of registration, page by page, so that a download takes little memory. */
-export async function* everyRun(database: Database, app: string, page = 1_000): AsyncGenerator<Run[], void, undefined> {
+export async function* readRuns(database: Database, app: string, page = 1_000): AsyncGenerator<Run[], void, undefined> {
   let after = first;
   for (;;) {
-    const runs = await database.replay(statements.runsAfter, [app, after.at, after.id, page]);
+    const runs = await database.replay(statements.selectRunsAfter, [app, after.at, after.id, page]);
     const last = runs.at(-1);
     if (last === undefined) return;
     yield runs;
@@ -128,7 +128,7 @@ export class BenchWriter {
   async unfinished(
     plan: Pick<CampaignPlan, 'app' | 'models' | 'tasks' | 'runs'> & { readonly seed: string | undefined },
   ): Promise<{ id: string; seed: string; heldBackSeed: string } | undefined> {
-    const [found] = await this.#database.replay(statements.unfinishedCampaign, [
+    const [found] = await this.#database.replay(statements.selectUnfinishedCampaign, [
       plan.app,
       plan.models,
       JSON.stringify(plan.tasks),
@@ -171,7 +171,7 @@ export class BenchWriter {
   /** Looks for costs that were not known yet. @returns how many of the campaign are still not known */
   async settleCosts(campaign: string): Promise<number> {
     await this.#database.query(statements.settleCosts, [1_000]);
-    const [row] = await this.#database.query(statements.pendingCosts, [campaign]);
+    const [row] = await this.#database.query(statements.countPendingCosts, [campaign]);
     return row?.count ?? 0;
   }
 }
@@ -191,7 +191,7 @@ export const visitDays = 90;
 /** Who waits longer for an answer has gone. */
 export const visitLimitMs = 60_000;
 
-const visits = z.object({
+const visitSums = z.object({
   app: z.string(),
   n: z.number(),
   answered: z.number(),
@@ -201,7 +201,7 @@ const visits = z.object({
   p95: z.number().nullable(),
 });
 /** What the visits of an app add up to. */
-export type Visits = z.output<typeof visits>;
+export type Visits = z.output<typeof visitSums>;
 
 const insertVisit: Statement<unknown> = {
   name: 'bench-write-visit',
@@ -217,7 +217,7 @@ const selectVisits: Statement<Visits> = {
       percentile_disc(0.5) within group (order by latency_ms) filter (where answered) as p50,
       percentile_disc(0.95) within group (order by latency_ms) filter (where answered) as p95
     from bench.visit where at > clock_timestamp() - ${visitDays} * interval '1 day' group by app`,
-  row: visits,
+  row: visitSums,
 };
 
 /** Every model call of an app without markers is counted for the run in progress, and a visit would be among them. */

@@ -1,5 +1,5 @@
 // Creates the answer of a guide: its text, and whether benchmarks support, contradict or do not decide its claims.
-import { type Benchmark, bestValue, type MeasuredModel, type PassRate, type Reading } from './evidence.ts';
+import { type Benchmark, findBestValue, type MeasuredModel, type PassRate, type Reading } from './evidence.ts';
 import type { Claim, SourceGuide } from './source.ts';
 
 /** A claim with what the benchmark of each app says of it. */
@@ -19,9 +19,9 @@ export interface Answer {
 type Readings = ReadonlyMap<string, Reading>;
 
 /** `readings`: of every app in the evidence of the guide. */
-export function answerOf(guide: Pick<SourceGuide, 'answer' | 'answer_zh' | 'claims'>, readings: Readings): Answer {
-  const claims = guide.claims.map((claim) => checked(claim, readings));
-  const sentences = [...claims.flatMap(sentencesOf), ...missing(readings)];
+export function createAnswer(guide: Pick<SourceGuide, 'answer' | 'answer_zh' | 'claims'>, readings: Readings): Answer {
+  const claims = guide.claims.map((claim) => toCheckedClaim(claim, readings));
+  const sentences = [...claims.flatMap(formatClaim), ...describeMissing(readings)];
   return {
     answer: [guide.answer, ...sentences.map(({ en }) => en)].join(' '),
     answer_zh: [guide.answer_zh, ...sentences.map(({ zh }) => zh)].join(''),
@@ -29,7 +29,7 @@ export function answerOf(guide: Pick<SourceGuide, 'answer' | 'answer_zh' | 'clai
   };
 }
 
-function checked(claim: Claim, readings: Readings): CheckedClaim {
+function toCheckedClaim(claim: Claim, readings: Readings): CheckedClaim {
   const { kind, says, says_zh } = claim;
   const checks = [...readings].flatMap(([app, reading]) =>
     typeof reading === 'string' ? [] : [{ app, ...checkClaim(claim, reading) }],
@@ -55,7 +55,7 @@ const frames: Readonly<Record<Verdict, (claim: CheckedClaim) => Sentence>> = {
   }),
 };
 
-function sentencesOf(claim: CheckedClaim): Sentence[] {
+function formatClaim(claim: CheckedClaim): Sentence[] {
   return (['supported', 'contradicted', 'undecided'] as const).flatMap((verdict) => {
     const apps = claim.checks.filter((check) => check.verdict === verdict);
     if (apps.length === 0) return [];
@@ -70,12 +70,12 @@ function sentencesOf(claim: CheckedClaim): Sentence[] {
 }
 
 /** What the evidence does not say. */
-function missing(readings: Readings): Sentence[] {
+function describeMissing(readings: Readings): Sentence[] {
   const slugs = (kind: Reading): string[] =>
     [...readings].flatMap(([slug, reading]) => (reading === kind ? [slug] : []));
   const [none, unreadable] = [slugs('none'), slugs('unreadable')];
   return [
-    ...(none.length === 0 ? [] : [notMeasured(none, readings.size)]),
+    ...(none.length === 0 ? [] : [describeUnmeasured(none, readings.size)]),
     ...(unreadable.length === 0
       ? []
       : [
@@ -87,7 +87,7 @@ function missing(readings: Readings): Sentence[] {
   ];
 }
 
-function notMeasured(slugs: readonly string[], all: number): Sentence {
+function describeUnmeasured(slugs: readonly string[], all: number): Sentence {
   if (slugs.length < all)
     return { en: `Not measured here yet: ${slugs.join(', ')}.`, zh: `本站尚未测量：${slugs.join('、')}。` };
   return {
@@ -120,9 +120,9 @@ export function checkClaim(claim: Claim, benchmark: Benchmark): ClaimCheck {
 }
 
 function checkBestValue({ model: named }: Extract<Claim, { kind: 'best-value' }>, benchmark: Benchmark): ClaimCheck {
-  const best = bestValue(benchmark);
-  if (best === undefined) return { verdict: 'undecided', ...noPass };
-  const figures = figuresOf(best);
+  const best = findBestValue(benchmark);
+  if (best === undefined) return { verdict: 'undecided', ...noPassFigures };
+  const figures = formatFigures(best);
   if (named === undefined || named === best.model) return { verdict: 'supported', ...figures };
   // A model that nobody measured may still be it.
   const measured = benchmark.models.some(({ model, quality }) => model === named && quality.n > 0);
@@ -133,15 +133,15 @@ function checkBestValue({ model: named }: Extract<Claim, { kind: 'best-value' }>
 function checkCheaper({ margin }: Extract<Claim, { kind: 'cheaper-as-good' }>, benchmark: Benchmark): ClaimCheck {
   const [dearest, ...others] = benchmark.models
     .filter(({ quality, cost_per_run_usd: cost }) => quality.n > 0 && cost !== null)
-    .toSorted((one, other) => costOf(other) - costOf(one));
-  const cheaper = others.filter((model) => dearest !== undefined && costOf(model) < costOf(dearest)).toReversed();
-  if (dearest === undefined || cheaper.length === 0) return { verdict: 'undecided', ...tooFew };
-  const compared = cheaper.map((model) => ({ model, ...gapBetween(benchmark, model.model, dearest.model) }));
+    .toSorted((one, other) => readCost(other) - readCost(one));
+  const cheaper = others.filter((model) => dearest !== undefined && readCost(model) < readCost(dearest)).toReversed();
+  if (dearest === undefined || cheaper.length === 0) return { verdict: 'undecided', ...tooFewFigures };
+  const compared = cheaper.map((model) => ({ model, ...computeGap(benchmark, model.model, dearest.model) }));
   // The cheapest first, so this is the cheapest that is good enough.
   const asGood = compared.find(({ low }) => low !== undefined && low >= -margin);
-  if (asGood !== undefined) return { verdict: 'supported', ...versus(asGood.model, dearest) };
+  if (asGood !== undefined) return { verdict: 'supported', ...formatComparison(asGood.model, dearest) };
   const contradicted = compared.every(({ worse }) => worse);
-  return { verdict: contradicted ? 'contradicted' : 'undecided', ...versus(highest(cheaper), dearest) };
+  return { verdict: contradicted ? 'contradicted' : 'undecided', ...formatComparison(findHighest(cheaper), dearest) };
 }
 
 function checkReliable({ at_least }: Extract<Claim, { kind: 'reliable' }>, benchmark: Benchmark): ClaimCheck {
@@ -150,10 +150,10 @@ function checkReliable({ at_least }: Extract<Claim, { kind: 'reliable' }>, bench
     return interval === null ? [] : [{ model, low: interval[0], high: interval[1] }];
   });
   const [first] = measured.toSorted((one, other) => other.low - one.low);
-  if (first === undefined) return { verdict: 'undecided', ...tooFew };
-  if (first.low >= at_least) return { verdict: 'supported', ...figuresOf(first.model) };
+  if (first === undefined) return { verdict: 'undecided', ...tooFewFigures };
+  if (first.low >= at_least) return { verdict: 'supported', ...formatFigures(first.model) };
   const none = measured.every(({ high }) => high < at_least);
-  return { verdict: none ? 'contradicted' : 'undecided', ...figuresOf(first.model) };
+  return { verdict: none ? 'contradicted' : 'undecided', ...formatFigures(first.model) };
 }
 
 interface Gap {
@@ -163,7 +163,7 @@ interface Gap {
   readonly worse: boolean;
 }
 
-function gapBetween({ pairs }: Benchmark, one: string, other: string): Gap {
+function computeGap({ pairs }: Benchmark, one: string, other: string): Gap {
   const pair = pairs.find(({ a, b }) => (a === one && b === other) || (a === other && b === one));
   if (pair === undefined) return { low: undefined, worse: false };
   const first = pair.a === one;
@@ -174,39 +174,39 @@ function gapBetween({ pairs }: Benchmark, one: string, other: string): Gap {
   };
 }
 
-function highest(models: readonly MeasuredModel[]): MeasuredModel {
+function findHighest(models: readonly MeasuredModel[]): MeasuredModel {
   return models.reduce((best, model) => ((model.quality.rate ?? 0) > (best.quality.rate ?? 0) ? model : best));
 }
 
-function costOf({ cost_per_run_usd }: MeasuredModel): number {
+function readCost({ cost_per_run_usd }: MeasuredModel): number {
   return cost_per_run_usd ?? 0;
 }
 
-const noPass: Figures = {
+const noPassFigures: Figures = {
   en: 'no model with a result for every task has passed a run',
   zh: '还没有对全部任务都有结果的模型通过任何一次运行',
 };
-const tooFew: Figures = { en: 'too few models have results', zh: '有结果的模型太少' };
+const tooFewFigures: Figures = { en: 'too few models have results', zh: '有结果的模型太少' };
 
 /** Like `alpha-v4-flash (14 of 15 runs passed, $0.0021 per run)`. */
-function figuresOf({ model, quality, cost_per_run_usd: cost }: MeasuredModel): Figures {
+function formatFigures({ model, quality, cost_per_run_usd: cost }: MeasuredModel): Figures {
   return {
-    en: `${model} (${passed(quality)}${cost === null ? '' : `, ${dollars(cost)} per run`})`,
-    zh: `${model}（${quality.n} 次运行通过 ${quality.passed} 次${cost === null ? '' : `，每次运行 ${dollars(cost)}`}）`,
+    en: `${model} (${formatPassed(quality)}${cost === null ? '' : `, ${formatDollars(cost)} per run`})`,
+    zh: `${model}（${quality.n} 次运行通过 ${quality.passed} 次${cost === null ? '' : `，每次运行 ${formatDollars(cost)}`}）`,
   };
 }
 
-function versus(one: MeasuredModel, other: MeasuredModel): Figures {
-  const [first, second] = [figuresOf(one), figuresOf(other)];
+function formatComparison(one: MeasuredModel, other: MeasuredModel): Figures {
+  const [first, second] = [formatFigures(one), formatFigures(other)];
   return { en: `${first.en} against ${second.en}`, zh: `${first.zh}对比${second.zh}` };
 }
 
-function passed({ passed: count, n }: PassRate): string {
+function formatPassed({ passed: count, n }: PassRate): string {
   return `${count} of ${n} runs passed`;
 }
 
 const amount = new Intl.NumberFormat('en', { maximumSignificantDigits: 3, useGrouping: false });
 
-function dollars(usd: number): string {
+function formatDollars(usd: number): string {
   return `$${amount.format(usd)}`;
 }

@@ -10,7 +10,7 @@ const freshSeconds = 15;
 
 export const guidesPath = '/api/agent-guides';
 
-export function guideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>): Endpoint[] {
+export function createGuideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>): Endpoint[] {
   return [
     defineEndpoint({
       method: 'GET',
@@ -48,13 +48,13 @@ export function guideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 'slugs'>
       freshSeconds,
       problems: [unknownGuide],
       async handler({ params: { slug } }) {
-        return (await guides.guide(slug)) ?? refuse(slug, guides.slugs);
+        return (await guides.guide(slug)) ?? throwUnknownGuide(slug, guides.slugs);
       },
     }),
   ];
 }
 
-function refuse(slug: string, slugs: readonly string[]): never {
+function throwUnknownGuide(slug: string, slugs: readonly string[]): never {
   throw unknownName(unknownGuide, {
     says: 'There is no guide',
     name: slug,

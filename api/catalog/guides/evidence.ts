@@ -3,7 +3,7 @@ import { Problem } from '../../../lib/problem.ts';
 import type { EvidenceEntry } from './endpoints.ts';
 
 /** `models`: all of this installation, to say which were not measured. */
-export function evidenceOf(slug: string, reading: Reading, models: readonly string[]): EvidenceEntry {
+export function toEvidence(slug: string, reading: Reading, models: readonly string[]): EvidenceEntry {
   if (typeof reading === 'string')
     return {
       slug,
@@ -19,14 +19,14 @@ export function evidenceOf(slug: string, reading: Reading, models: readonly stri
       not_measured: [...models],
     };
   const tested = reading.models.filter(({ runs }) => runs > 0);
-  const best = bestValue(reading);
+  const best = findBestValue(reading);
   return {
     slug,
     available: true,
     url: reading.page,
     data_url: reading.data_url,
     updated: new Date(reading.updated).toISOString(),
-    runs_per_task: Math.min(...tested.map((model) => fewestRuns(model, reading))),
+    runs_per_task: Math.min(...tested.map((model) => countFewestRuns(model, reading))),
     models_tested: tested.length,
     models_with_complete_pass_rate: tested.filter((model) => isComplete(model, reading)).length,
     best_measured_value: best === undefined ? null : { model: best.model, usd_per_run: best.cost_per_run_usd },
@@ -36,7 +36,7 @@ export function evidenceOf(slug: string, reading: Reading, models: readonly stri
 }
 
 /** A task without a run counts as 0. */
-function fewestRuns({ by_task }: MeasuredModel, { tasks }: Benchmark): number {
+function countFewestRuns({ by_task }: MeasuredModel, { tasks }: Benchmark): number {
   return by_task.length < tasks.length ? 0 : Math.min(...by_task.map(({ delivered }) => delivered.n));
 }
 
@@ -51,18 +51,20 @@ export interface PricedModel extends MeasuredModel {
 }
 
 /** The lowest cost per success: a cheap model that has to be run often is not cheap. */
-export function bestValue(benchmark: Benchmark): (PricedModel & { cost_per_success_usd: number }) | undefined {
+export function findBestValue(benchmark: Benchmark): (PricedModel & { cost_per_success_usd: number }) | undefined {
   return benchmark.models
     .flatMap((model) => {
       const { cost_per_run_usd, cost_per_success_usd } = model;
       if (cost_per_run_usd === null || cost_per_success_usd === null || !isComplete(model, benchmark)) return [];
       return model.quality.passed > 0 ? [{ ...model, cost_per_run_usd, cost_per_success_usd }] : [];
     })
-    .toSorted((one, other) => one.cost_per_success_usd - other.cost_per_success_usd || compare(one.model, other.model))
+    .toSorted(
+      (one, other) => one.cost_per_success_usd - other.cost_per_success_usd || compareNames(one.model, other.model),
+    )
     .at(0);
 }
 
-function compare(one: string, other: string): number {
+function compareNames(one: string, other: string): number {
   return one < other ? -1 : 1;
 }
 

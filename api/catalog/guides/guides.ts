@@ -3,10 +3,10 @@ import type { Money } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Models } from '../../models/index.ts';
 import type { Tools } from '../../tools/index.ts';
-import { answerOf, type CheckedClaim } from './answer.ts';
-import { type BenchmarkOf, Benchmarks, evidenceOf, type Reading } from './evidence.ts';
+import { createAnswer, type CheckedClaim } from './answer.ts';
+import { type BenchmarkOf, Benchmarks, toEvidence, type Reading } from './evidence.ts';
 import {
-  guideEndpoints,
+  createGuideEndpoints,
   type GuideEntry,
   type GuideRecord,
   guidesPath,
@@ -14,8 +14,8 @@ import {
   method,
   methodZh,
 } from './endpoints.ts';
-import { factsOf, readGuides, settleGuide } from './load.ts';
-import { lineOf, type SourceGuide, type Step, stepOf } from './source.ts';
+import { collectFacts, readGuides, resolveGuide } from './load.ts';
+import { formatStep, type SourceGuide, type Step, toStep } from './source.ts';
 
 export interface GuidesOptions {
   /** Like https://moorage.localhost, without a slash at the end. */
@@ -53,8 +53,8 @@ export interface Guides {
 
 /** @throws Error that names the guide and the field, when one is not valid here */
 export function startGuides(options: GuidesOptions): Guides {
-  const facts = factsOf(options);
-  const sources = (options.guides ?? readGuides()).map((guide) => settleGuide(guide, facts, options.toolRegistry));
+  const facts = collectFacts(options);
+  const sources = (options.guides ?? readGuides()).map((guide) => resolveGuide(guide, facts, options.toolRegistry));
   const shelf = new Shelf(options, sources);
   const guides = {
     slugs: sources.map(({ slug }) => slug),
@@ -63,7 +63,7 @@ export function startGuides(options: GuidesOptions): Guides {
     guide: async (slug: string) => (await shelf.detail(slug))?.record,
     detail: (slug: string) => shelf.detail(slug),
   };
-  return { ...guides, endpoints: guideEndpoints(guides) };
+  return { ...guides, endpoints: createGuideEndpoints(guides) };
 }
 
 class Shelf {
@@ -92,7 +92,7 @@ class Shelf {
     return Promise.all(
       [...this.#sources.values()].map(async (source) => {
         const readings = await this.#readings(source);
-        return { ...this.link(source), updated: latest(source, readings), license };
+        return { ...this.link(source), updated: findLatest(source, readings), license };
       }),
     );
   }
@@ -102,8 +102,8 @@ class Shelf {
     if (source === undefined) return undefined;
     const { baseUrl, catalog } = this.#options;
     const readings = await this.#readings(source);
-    const { answer, answer_zh, claims } = answerOf(source, readings);
-    const steps = source.steps.map((step) => stepOf(step, baseUrl));
+    const { answer, answer_zh, claims } = createAnswer(source, readings);
+    const steps = source.steps.map((step) => toStep(step, baseUrl));
     const { question, title_zh, page, machine_readable } = this.link(source);
     const record: GuideRecord = {
       slug,
@@ -111,11 +111,11 @@ class Shelf {
       title_zh,
       answer,
       answer_zh,
-      updated: latest(source, readings),
+      updated: findLatest(source, readings),
       method,
       tool: this.#tool(source.tool),
-      steps: steps.map(lineOf),
-      evidence: [...readings].map(([app, reading]) => evidenceOf(app, reading, catalog.ids)),
+      steps: steps.map(formatStep),
+      evidence: [...readings].map(([app, reading]) => toEvidence(app, reading, catalog.ids)),
       page,
       machine_readable,
       license,
@@ -143,7 +143,7 @@ class Shelf {
 }
 
 /** The later of the text and of its evidence. */
-function latest({ updated }: SourceGuide, readings: ReadonlyMap<string, Reading>): string {
+function findLatest({ updated }: SourceGuide, readings: ReadonlyMap<string, Reading>): string {
   const times = [...readings.values()].flatMap((reading) => (typeof reading === 'string' ? [] : [reading.updated]));
   return new Date(Math.max(...[updated, ...times].map((time) => Date.parse(time)))).toISOString();
 }

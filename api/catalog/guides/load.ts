@@ -15,7 +15,7 @@ export function readGuides(from: string = folder): SourceGuide[] {
   const files = readdirSync(from).filter((file) => file.endsWith('.yaml'));
   const faults: string[] = [];
   const bySlug = new Map(
-    files.flatMap((file) => readOne(from, file, faults)).map((guide) => [guide.slug, guide] as const),
+    files.flatMap((file) => readGuide(from, file, faults)).map((guide) => [guide.slug, guide] as const),
   );
   const guides = guideSlugs.flatMap((slug) => bySlug.get(slug) ?? []);
   for (const slug of guideSlugs) if (!files.includes(`${slug}.yaml`)) faults.push(`${slug}.yaml is missing`);
@@ -23,7 +23,7 @@ export function readGuides(from: string = folder): SourceGuide[] {
   return guides;
 }
 
-function readOne(from: string, file: string, faults: string[]): SourceGuide[] {
+function readGuide(from: string, file: string, faults: string[]): SourceGuide[] {
   const parsed = sourceGuide.safeParse(parseYaml(join(from, file), faults));
   if (!parsed.success) {
     faults.push(...parsed.error.issues.map(({ path, message }) => `${file}: ${path.join('.')}: ${message}`));
@@ -46,12 +46,12 @@ function parseYaml(path: string, faults: string[]): unknown {
 type Registry = Tools['toolRegistry'];
 
 /** The guide as it is of this installation. @throws Error where a call names no tool, or what the tool refuses */
-export function settleGuide(guide: SourceGuide, facts: Facts, toolRegistry: Registry): SourceGuide {
+export function resolveGuide(guide: SourceGuide, facts: Facts, toolRegistry: Registry): SourceGuide {
   try {
     const settled = {
       ...guide,
-      answer: fill(guide.answer, facts),
-      answer_zh: fill(guide.answer_zh, facts),
+      answer: fillText(guide.answer, facts),
+      answer_zh: fillText(guide.answer_zh, facts),
       tool: fillAll(guide.tool, facts),
       steps: fillAll(guide.steps, facts),
     };
@@ -78,13 +78,13 @@ function checkCall(call: Call, at: string, toolRegistry: Registry): void {
   const [, tool] = toolPath.exec('get' in call ? call.get : call.post) ?? [];
   if (tool === undefined) return;
   if ('post' in call) checkArguments(tool, call.json, 'body', at, toolRegistry);
-  else checkArguments(tool, queryOf(call.query), 'query', at, toolRegistry);
+  else checkArguments(tool, toQuery(call.query), 'query', at, toolRegistry);
 }
 
 /** Stands for a variable, where any job may be named. */
 const anyId = 'AAAAAAAAAAAAAAAAAAAAAA';
 
-function queryOf(query: Readonly<Record<string, string | number | boolean>> = {}): Record<string, string> {
+function toQuery(query: Readonly<Record<string, string | number | boolean>> = {}): Record<string, string> {
   return Object.fromEntries(
     Object.entries(query).map(([name, value]) => [name, isVariable(value) ? anyId : String(value)]),
   );
@@ -114,8 +114,8 @@ export interface FactsOptions {
   readonly toolRegistry: Tools['toolRegistry'];
 }
 
-export function factsOf({ baseUrl, freeQuota, catalog, toolRegistry }: FactsOptions): Facts {
-  const byPrice = catalog.models.toSorted((one, other) => Number(weight(one) - weight(other)));
+export function collectFacts({ baseUrl, freeQuota, catalog, toolRegistry }: FactsOptions): Facts {
+  const byPrice = catalog.models.toSorted((one, other) => Number(weighPrice(one) - weighPrice(other)));
   const free = byPrice.filter(({ tier }) => tier === 'free');
   const prices = toolRegistry.tools.map(({ name, price }) => [`price_${name}`, `$${price}`] as const);
   return new Map([
@@ -131,16 +131,16 @@ export function factsOf({ baseUrl, freeQuota, catalog, toolRegistry }: FactsOpti
 }
 
 /** What an answer of usual shape, three tokens in for one out, costs relative to others; only to order by. */
-function weight({ in_per_m, out_per_m }: Models['catalog']['models'][number]): bigint {
+function weighPrice({ in_per_m, out_per_m }: Models['catalog']['models'][number]): bigint {
   return in_per_m * 3n + out_per_m;
 }
 
 /** JSON begins with `{"`, so it is never taken for a fact. */
-const named = /\{([a-z][a-z_]{0,60})\}/g;
+const factPattern = /\{([a-z][a-z_]{0,60})\}/g;
 
 /** The text with its facts. @throws Error for one that is not known */
-export function fill(text: string, facts: Facts): string {
-  return text.replaceAll(named, (_, name: string) => {
+export function fillText(text: string, facts: Facts): string {
+  return text.replaceAll(factPattern, (_, name: string) => {
     const fact = facts.get(name);
     if (fact === undefined) throw new Error(`{${name}} is not a known fact; known are ${[...facts.keys()].join(', ')}`);
     return fact;
@@ -149,12 +149,12 @@ export function fill(text: string, facts: Facts): string {
 
 /** A value of JSON with the facts in all of its texts. */
 export function fillAll<Value>(value: Value, facts: Facts): Value {
-  return filled(value, facts) as Value;
+  return fillValue(value, facts) as Value;
 }
 
-function filled(value: unknown, facts: Facts): unknown {
-  if (typeof value === 'string') return fill(value, facts);
-  if (Array.isArray(value)) return value.map((item: unknown) => filled(item, facts));
+function fillValue(value: unknown, facts: Facts): unknown {
+  if (typeof value === 'string') return fillText(value, facts);
+  if (Array.isArray(value)) return value.map((item: unknown) => fillValue(item, facts));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, filled(item, facts)]));
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, fillValue(item, facts)]));
 }

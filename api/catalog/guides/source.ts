@@ -60,7 +60,7 @@ const step = z.strictObject({
 });
 export type SourceStep = z.output<typeof step>;
 
-const claimed = {
+const claimFields = {
   /** The claim in a sentence without a full stop, to be followed by a colon and the figures. */
   says: text,
   says_zh: text,
@@ -70,12 +70,12 @@ const claimed = {
 const claim = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('best-value'),
-    ...claimed,
+    ...claimFields,
     model: z.string().optional().describe('The model that is said to be it; without it, whichever was measured to be.'),
   }),
   z.strictObject({
     kind: z.literal('cheaper-as-good'),
-    ...claimed,
+    ...claimFields,
     margin: z
       .number()
       .min(0)
@@ -85,7 +85,7 @@ const claim = z.discriminatedUnion('kind', [
   }),
   z.strictObject({
     kind: z.literal('reliable'),
-    ...claimed,
+    ...claimFields,
     at_least: z.number().min(0).max(1).describe('Pass rate that the lower end of the interval has to reach.'),
   }),
 ]);
@@ -120,27 +120,28 @@ export interface Step {
   readonly command: string;
 }
 
-export function stepOf({ say, say_zh, call }: SourceStep, baseUrl: string): Step {
-  return { say, say_zh, command: commandOf(call, baseUrl) };
+export function toStep({ say, say_zh, call }: SourceStep, baseUrl: string): Step {
+  return { say, say_zh, command: formatCommand(call, baseUrl) };
 }
 
 /** The line of a record. */
-export function lineOf({ say, command }: Step): string {
+export function formatStep({ say, command }: Step): string {
   return `${say}: ${command}`;
 }
 
 /** How the call of an MCP tool begins; its parameters follow as JSON. */
-export const mcpCall = (baseUrl: string): string => `MCP tools/call at ${baseUrl}/mcp with `;
+export const formatMcpPrefix = (baseUrl: string): string => `MCP tools/call at ${baseUrl}/mcp with `;
 
-function commandOf(call: Call, baseUrl: string): string {
-  if ('mcp' in call) return `${mcpCall(baseUrl)}${JSON.stringify({ name: call.mcp, arguments: call.arguments })}`;
+function formatCommand(call: Call, baseUrl: string): string {
+  if ('mcp' in call)
+    return `${formatMcpPrefix(baseUrl)}${JSON.stringify({ name: call.mcp, arguments: call.arguments })}`;
   if ('post' in call) {
     // In double quotes, the shell fills the key in.
     const key = call.key === true ? ' -H "Authorization: Bearer $ROUTER_KEY"' : '';
-    return `curl ${addressOf({ get: call.post }, baseUrl)}${key} -H 'content-type: application/json' -d ${quoted(JSON.stringify(call.json))}`;
+    return `curl ${formatAddress({ get: call.post }, baseUrl)}${key} -H 'content-type: application/json' -d ${quote(JSON.stringify(call.json))}`;
   }
   const save = call.save === undefined ? '' : ` -o ${call.save}`;
-  return `curl${save} ${addressOf(call, baseUrl)}`;
+  return `curl${save} ${formatAddress(call, baseUrl)}`;
 }
 
 const variable = /^\$[A-Z][A-Z_]{0,30}$/;
@@ -150,20 +151,20 @@ export function isVariable(value: unknown): boolean {
   return typeof value === 'string' && variable.test(value);
 }
 
-function addressOf({ get, query = {} }: Extract<Call, { get: string }>, baseUrl: string): string {
+function formatAddress({ get, query = {} }: Extract<Call, { get: string }>, baseUrl: string): string {
   if (isVariable(get)) return `"${get}"`;
   const pairs = Object.entries(query).map(
-    ([name, value]) => `${name}=${isVariable(value) ? String(value) : encoded(String(value))}`,
+    ([name, value]) => `${name}=${isVariable(value) ? String(value) : encodeValue(String(value))}`,
   );
   const url = `${baseUrl}${get}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`;
-  return Object.values(query).some(isVariable) ? `"${url}"` : quoted(url);
+  return Object.values(query).some(isVariable) ? `"${url}"` : quote(url);
 }
 
 /** Nothing that a shell reads in double quotes is left as it is. */
-function encoded(text: string): string {
+function encodeValue(text: string): string {
   return encodeURIComponent(text).replaceAll('!', '%21').replaceAll('%20', '+');
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { catalogSlugs } from '../../../crds/catalog-slugs.ts';
 import { slugPattern } from '../../../crds/names.ts';
 import { conditionalJson, defineEndpoint, type Endpoint } from '../../http/index.ts';
-import { nextLink, pageFields } from '../paging.ts';
+import { createNextLink, pageFields } from '../paging.ts';
 import { orders, type Projects } from './projects.ts';
 import { categories, projectDetail, projectList, unknownProject } from './views.ts';
 import { projectStates } from './records.ts';
@@ -45,7 +45,7 @@ const params = z.strictObject({
     .describe(`Slug of the app: one of the catalog (${catalogSlugs.join(', ')}), or that of a submitted app.`),
 });
 
-export function projectEndpoints(projects: Projects, baseUrl: string): Endpoint[] {
+export function createProjectEndpoints(projects: Projects, baseUrl: string): Endpoint[] {
   return [
     defineEndpoint({
       method: 'GET',
@@ -62,7 +62,7 @@ export function projectEndpoints(projects: Projects, baseUrl: string): Endpoint[
       outputDescription: 'One page of apps.',
       handler({ query: asked }, context) {
         const { items, total, next: cursor } = projects.list(asked);
-        const next = nextLink(`${baseUrl}${listPath}`, asked, cursor);
+        const next = createNextLink(`${baseUrl}${listPath}`, asked, cursor);
         const list = projectList.parse({ projects: items, total, next: next.url });
         return Promise.resolve(conditionalJson(list, context, { freshSeconds, headers: next.headers }));
       },

@@ -35,17 +35,17 @@ const gone = 'The forge has no public repository at this address.';
 const maxWaitMs = 86_400_000;
 
 /** @throws the reason of the signal when it is aborted */
-export async function askForge(question: ForgeQuestion): Promise<ForgeAnswer> {
+export async function requestReport(question: ForgeQuestion): Promise<ForgeAnswer> {
   let answer: ForgeAnswer = { outcome: 'failed', reason: unreadable };
-  for (const address of addressesOf(question.repository, question.known)) {
-    answer = await askAt(address, question);
+  for (const address of listAddresses(question.repository, question.known)) {
+    answer = await requestAt(address, question);
     // A forge of another kind does not have this address, or answers with a page.
     if (answer.outcome !== 'gone' && !(answer.outcome === 'failed' && answer.reason === unreadable)) return answer;
   }
   return answer;
 }
 
-async function askAt(address: ForgeAddress, { before, fetcher, signal }: ForgeQuestion): Promise<ForgeAnswer> {
+async function requestAt(address: ForgeAddress, { before, fetcher, signal }: ForgeQuestion): Promise<ForgeAnswer> {
   const { forge, etag } = before;
   try {
     const fetched = await fetcher.fetch({
@@ -59,18 +59,18 @@ async function askAt(address: ForgeAddress, { before, fetcher, signal }: ForgeQu
       timeoutMs: 10_000,
       signal,
     });
-    return answerOf(fetched, address.kind);
+    return toAnswer(fetched, address.kind);
   } catch (error) {
     signal.throwIfAborted();
-    return { outcome: 'failed', reason: reasonOf(error) };
+    return { outcome: 'failed', reason: describeError(error) };
   }
 }
 
-function answerOf({ status, headers, bytes }: Fetched, kind: ForgeKind): ForgeAnswer {
+function toAnswer({ status, headers, bytes }: Fetched, kind: ForgeKind): ForgeAnswer {
   if (status === 304) return { outcome: 'unchanged' };
   if (status === 404 || status === 410) return { outcome: 'gone', reason: gone };
   if (status === 429 || (status === 403 && headers.get('x-ratelimit-remaining') === '0'))
-    return { outcome: 'limited', reason: 'The forge limits how often it is asked.', waitMs: waitOf(headers) };
+    return { outcome: 'limited', reason: 'The forge limits how often it is asked.', waitMs: readWait(headers) };
   if (status !== 200) return { outcome: 'failed', reason: `The forge answered with status ${status}.` };
   const report = readReport(kind, bytes);
   return report === undefined
@@ -79,14 +79,14 @@ function answerOf({ status, headers, bytes }: Fetched, kind: ForgeKind): ForgeAn
 }
 
 /** Until when the forge wants to be left alone: Retry-After in seconds, or the time at which its limit is reset. */
-function waitOf(headers: Headers): number {
+function readWait(headers: Headers): number {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN);
   const reset = Number(headers.get('x-ratelimit-reset') ?? Number.NaN) * 1_000 - Date.now();
   const wait = [seconds * 1_000, reset].find((ms) => Number.isFinite(ms) && ms > 0) ?? 3_600_000;
   return Math.min(Math.ceil(wait), maxWaitMs);
 }
 
-function reasonOf(error: unknown): string {
+function describeError(error: unknown): string {
   if (error instanceof Problem && error.type.slug === 'url-refused')
     return 'The forge is not asked: it is not on the open internet.';
   return unreachable;
@@ -133,7 +133,7 @@ export const knownForges: Readonly<Record<string, KnownForge>> = {
 };
 
 /** The repository at an address; undefined where the address does not have the form of one. */
-export function forgeRepository(address: string): ForgeRepository | undefined {
+export function parseForgeRepository(address: string): ForgeRepository | undefined {
   if (!URL.canParse(address)) return undefined;
   const { protocol, host, pathname } = new URL(address);
   const path = pathname
@@ -146,21 +146,21 @@ export function forgeRepository(address: string): ForgeRepository | undefined {
 }
 
 /** Where to ask for a repository, in this order. A host that is not known is asked as each kind that anybody can run. */
-export function addressesOf(
+export function listAddresses(
   { host, path, url }: ForgeRepository,
   known: Readonly<Record<string, KnownForge>> = knownForges,
 ): ForgeAddress[] {
   const forge = known[host];
-  if (forge !== undefined) return [addressAt(forge, path)];
+  if (forge !== undefined) return [createAddress(forge, path)];
   const { origin } = new URL(url);
   const guesses: KnownForge[] = [
     { kind: 'gitea', api: `${origin}/api/v1` },
     { kind: 'gitlab', api: `${origin}/api/v4` },
   ];
-  return guesses.map((guess) => addressAt(guess, path));
+  return guesses.map((guess) => createAddress(guess, path));
 }
 
-function addressAt({ kind, api }: KnownForge, path: readonly string[]): ForgeAddress {
+function createAddress({ kind, api }: KnownForge, path: readonly string[]): ForgeAddress {
   const parts = path.map((part) => encodeURIComponent(part));
   if (kind === 'gitlab') return { kind, url: `${api}/projects/${parts.join('%2F')}?license=true` };
   return { kind, url: `${api}/repos/${parts.slice(0, 2).join('/')}` };
@@ -179,14 +179,14 @@ const shapes = {
     })
     .transform((body) => ({
       stars: body.stargazers_count,
-      license: spdxId(body.license?.spdx_id),
+      license: toSpdxId(body.license?.spdx_id),
       ...account('github', body.owner),
     })),
   gitea: z
     .looseObject({ stars_count: stars, licenses: z.array(z.string()).nullish(), owner: owned })
     .transform((body) => ({
       stars: body.stars_count,
-      license: onlyOne(body.licenses ?? []),
+      license: toSingleLicense(body.licenses ?? []),
       ...account('gitea', body.owner),
     })),
   gitlab: z
@@ -197,7 +197,7 @@ const shapes = {
     })
     .transform((body) => ({
       stars: body.star_count,
-      license: spdxId(body.license?.key),
+      license: toSpdxId(body.license?.key),
       ...account('gitlab', body.namespace),
     })),
 } satisfies Record<ForgeKind, z.ZodType<ForgeReport>>;
@@ -214,11 +214,11 @@ export function readReport(kind: ForgeKind, bytes: Uint8Array): ForgeReport | un
 const ids = new Map(Object.keys(licenses).map((id) => [id.toLowerCase(), id]));
 
 /** The identifier as SPDX spells it; undefined for what is none, such as NOASSERTION. */
-function spdxId(text: string | null | undefined): string | undefined {
+function toSpdxId(text: string | null | undefined): string | undefined {
   return ids.get(text?.toLowerCase() ?? '');
 }
 
 /** Several licences may be a choice or hold for different parts; nobody says which. */
-function onlyOne(found: readonly string[]): string | undefined {
-  return found.length === 1 ? spdxId(found[0]) : undefined;
+function toSingleLicense(found: readonly string[]): string | undefined {
+  return found.length === 1 ? toSpdxId(found[0]) : undefined;
 }

@@ -3,8 +3,8 @@ import { resorted } from '../../../lib/resorted.ts';
 import { unknownName } from '../../../lib/similar-names.ts';
 import { type App, type DirectoryOptions, viewIdle, viewStatus } from '../../apps/index.ts';
 import type { BenchmarkEntry } from '../bench/views.ts';
-import { compareKeys, type Page, pageOf, type SortKey } from '../paging.ts';
-import { appRecord, type CatalogApp, catalogRecord, type ProjectRecord } from './records.ts';
+import { compareKeys, type Page, createPage, type SortKey } from '../paging.ts';
+import { createAppRecord, type CatalogApp, createCatalogRecord, type ProjectRecord } from './records.ts';
 import type { StarCount, StarCounts } from './stars.ts';
 import { type ProjectDetail, type ProjectEntry, type Telemetry, unknownProject } from './views.ts';
 
@@ -46,7 +46,7 @@ export class Projects {
   /** All of them, by slug. The same map until an app changes. */
   records(): ReadonlyMap<string, ProjectRecord> {
     const apps = this.#options.apps.apps.all();
-    if (this.#all?.apps !== apps) this.#all = { apps, records: this.#recordsOf(apps) };
+    if (this.#all?.apps !== apps) this.#all = { apps, records: this.#createRecords(apps) };
     return this.#all.records;
   }
 
@@ -62,9 +62,9 @@ export class Projects {
 
   /** One page of those that are asked for. @throws Problem (invalid-request) for a cursor of another list */
   list({ sort, limit, cursor, ...filter }: ProjectQuery): Page<ProjectEntry> {
-    const isAsked = matcher(filter);
+    const isAsked = createMatcher(filter);
     const found = this.sorted(sort).filter(({ record }) => isAsked(record));
-    const page = pageOf(found, ({ key }) => key, { limit, cursor, order: sort });
+    const page = createPage(found, ({ key }) => key, { limit, cursor, order: sort });
     return { ...page, items: page.items.map(({ record }) => this.#entry(record)) };
   }
 
@@ -108,17 +108,17 @@ export class Projects {
     });
   }
 
-  #recordsOf(apps: readonly App[]): ReadonlyMap<string, ProjectRecord> {
+  #createRecords(apps: readonly App[]): ReadonlyMap<string, ProjectRecord> {
     const { catalog, apps: options } = this.#options;
-    const known = catalog.map((one) => catalogRecord(one, options.apps.get(one.slug)));
+    const known = catalog.map((one) => createCatalogRecord(one, options.apps.get(one.slug)));
     const others = apps
       .filter(({ metadata }) => !this.#catalogSlugs.has(metadata.name))
-      .map((app) => this.#recordOf(app));
+      .map((app) => this.#toRecord(app));
     return new Map([...known, ...others].map((record) => [record.slug, record]));
   }
 
-  #recordOf(app: App): ProjectRecord {
-    const record = this.#records.get(app) ?? appRecord(app);
+  #toRecord(app: App): ProjectRecord {
+    const record = this.#records.get(app) ?? createAppRecord(app);
     this.#records.set(app, record);
     return record;
   }
@@ -139,16 +139,16 @@ export class Projects {
       stars: count.stars,
       stars_at: count.starsAt?.toISOString() ?? null,
       stars_reason: count.reason,
-      ...licenseOf(record, count),
+      ...findLicense(record, count),
       state,
       since,
       page: `${baseUrl}/apps/${slug}`,
       machine_readable: `${baseUrl}/api/projects/${slug}`,
-      ...this.#standing(record),
+      ...this.#readState(record),
     };
   }
 
-  #standing({ app, state, isNameTaken }: ProjectRecord): Pick<ProjectEntry, 'state_reason' | 'url' | 'status_url'> {
+  #readState({ app, state, isNameTaken }: ProjectRecord): Pick<ProjectEntry, 'state_reason' | 'url' | 'status_url'> {
     if (app === undefined) return { state_reason: isNameTaken ? nameTaken : notDeployed, url: null, status_url: null };
     const { baseUrl, apps } = this.#options;
     const { message, url, status_url } = viewStatus(app, { baseUrl, site: apps.site, defaultHost: apps.defaultHost });
@@ -163,7 +163,7 @@ const nameTaken =
   'Another app has this name on this cluster. The operator of this installation can remove that one and deploy this one with `npm run apps`.';
 
 /** The review keeps what it has against a licence, not the licence itself, so that comes from the forge. */
-function licenseOf(
+function findLicense(
   { app }: ProjectRecord,
   { license, reason, stars }: StarCount,
 ): Pick<ProjectEntry, 'license' | 'license_reason'> {
@@ -216,25 +216,25 @@ export class SortedRecords {
   #sortedRecord(record: ProjectRecord): SortedRecord {
     const known = this.#keys.get(record);
     if (known !== undefined) return known;
-    const key = [...keyIn(record, this.#order, this.#stars), record.title.toLowerCase(), record.slug];
+    const key = [...createSortKey(record, this.#order, this.#stars), record.title.toLowerCase(), record.slug];
     const made = { record, key };
     this.#keys.set(record, made);
     return made;
   }
 }
 
-function keyIn(record: ProjectRecord, order: Order, stars: Pick<StarCounts, 'at'>): SortKey {
+function createSortKey(record: ProjectRecord, order: Order, stars: Pick<StarCounts, 'at'>): SortKey {
   switch (order) {
     case 'name':
       return [];
     case 'stars':
-      return lastIfUnknown(stars.at(record.forge).stars);
+      return sortUnknownLast(stars.at(record.forge).stars);
     case 'since':
-      return lastIfUnknown(record.since === null ? null : Date.parse(record.since));
+      return sortUnknownLast(record.since === null ? null : Date.parse(record.since));
   }
 }
 
-function lastIfUnknown(value: number | null): SortKey {
+function sortUnknownLast(value: number | null): SortKey {
   return value === null ? [1, 0] : [0, -value];
 }
 
@@ -246,7 +246,7 @@ export interface Filter {
 }
 
 /** Whether a record is asked for; of a search, each word has to be in it. */
-export function matcher({ category, state = 'all', q = '' }: Filter): (record: ProjectRecord) => boolean {
+export function createMatcher({ category, state = 'all', q = '' }: Filter): (record: ProjectRecord) => boolean {
   const words = q
     .toLowerCase()
     .split(/\s+/)

@@ -9,7 +9,7 @@ import { annotations, group, kind, labels, version } from '../../../crds/names.t
 import { publicStatus } from '../../../crds/public-status.ts';
 import { acceptedRepository, repositoryHash } from '../../../lib/repository.ts';
 import { type App, repositoryOf } from '../../apps/index.ts';
-import { forgeRepository, type ForgeRepository } from './forges.ts';
+import { parseForgeRepository, type ForgeRepository } from './forges.ts';
 
 export const projectStates = ['live', 'in_pipeline', 'rejected', 'not_deployed'] as const;
 
@@ -32,7 +32,7 @@ export interface ProjectRecord {
   readonly app: App | undefined;
   /** Somebody else's app has its name on the cluster. */
   readonly isNameTaken: boolean;
-  /** What a search looks through. */
+  /** Text that a search matches. */
   readonly text: string;
 }
 
@@ -42,24 +42,24 @@ type Listing = Pick<ProjectRecord, 'slug' | 'titleZh' | 'descriptionZh' | 'sourc
 };
 
 /** An app of the catalog, with the app of its name on the cluster where that is the same. */
-export function catalogRecord(known: CatalogApp, app: App | undefined): ProjectRecord {
-  const own = app !== undefined && isOf(app, known) ? app : undefined;
+export function createCatalogRecord(known: CatalogApp, app: App | undefined): ProjectRecord {
+  const own = app !== undefined && isSameApp(app, known) ? app : undefined;
   const described = {
     ...known,
     titleZh: known.titleZh ?? null,
     descriptionZh: known.descriptionZh ?? null,
     source: own === undefined ? known.source : repositoryOf(own).url,
   };
-  return record(described, own, app !== undefined && own === undefined);
+  return createRecord(described, own, app !== undefined && own === undefined);
 }
 
 /** An app that was submitted or made by hand. */
-export function appRecord(app: App): ProjectRecord {
+export function createAppRecord(app: App): ProjectRecord {
   const { listing } = isWithheld(app)
     ? { listing: { category: resolveSpec(app, undefined).listing.category } }
     : resolveSpec(app, readSettings(app.status?.built?.settings));
   const noted = app.metadata.annotations ?? {};
-  return record(
+  return createRecord(
     {
       slug: app.metadata.name,
       listing,
@@ -85,12 +85,12 @@ function isWithheld({ metadata, status }: App): boolean {
  * The operator of the installation may deploy an app of the catalog from wherever it likes; what somebody submitted is it
  * only if it comes from the same repository.
  */
-function isOf(app: App, { source }: CatalogApp): boolean {
+function isSameApp(app: App, { source }: CatalogApp): boolean {
   const isSubmitted = app.metadata.labels?.[labels.caller] !== undefined;
   return !isSubmitted || repositoryHash(repositoryOf(app).url) === repositoryHash(acceptedRepository(source).url);
 }
 
-function record({ listing, note, ...known }: Listing, app: App | undefined, isNameTaken: boolean): ProjectRecord {
+function createRecord({ listing, note, ...known }: Listing, app: App | undefined, isNameTaken: boolean): ProjectRecord {
   const title = listing.title ?? known.slug;
   const description = listing.description ?? note ?? '';
   const repo = listing.upstream ?? known.source;
@@ -101,15 +101,15 @@ function record({ listing, note, ...known }: Listing, app: App | undefined, isNa
     description,
     category: listing.category,
     repo,
-    forge: forgeRepository(repo),
-    ...stateOf(app),
+    forge: parseForgeRepository(repo),
+    ...readState(app),
     app,
     isNameTaken,
     text: text.join('\n').toLowerCase(),
   };
 }
 
-function stateOf(app: App | undefined): Pick<ProjectRecord, 'state' | 'since'> {
+function readState(app: App | undefined): Pick<ProjectRecord, 'state' | 'since'> {
   if (app === undefined) return { state: 'not_deployed', since: null };
   const { status, since } = publicStatus(app);
   return { state: status, since: since ?? app.metadata.creationTimestamp };
@@ -143,7 +143,7 @@ export function readCatalogApps(folder: string = appsFolder): CatalogApp[] {
 }
 
 function readCatalogApp(path: string, slug: string): CatalogApp {
-  const parsed = manifest.safeParse(hostedAppIn(path));
+  const parsed = manifest.safeParse(readHostedApp(path));
   if (!parsed.success)
     throw new Error(
       `${path} is not valid:\n${parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`).join('\n')}`,
@@ -161,7 +161,7 @@ function readCatalogApp(path: string, slug: string): CatalogApp {
 }
 
 /** The HostedApp of a file, which may hold other objects beside it. */
-function hostedAppIn(path: string): unknown {
+function readHostedApp(path: string): unknown {
   const objects = parseAllDocuments(readFileSync(path, 'utf8')).map((document) => {
     const [error] = document.errors;
     if (error !== undefined) throw new Error(`${path} is not valid: ${error.message}`);

@@ -4,10 +4,10 @@ import type { Logger } from '../../../lib/log.ts';
 import type { Database, LedgerHandle, Statement } from '../../billing/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 import {
-  askForge,
+  requestReport,
   type ForgeAnswer,
   forgeKinds,
-  forgeRepository,
+  parseForgeRepository,
   type ForgeRepository,
   type KnownForge,
 } from './forges.ts';
@@ -15,7 +15,7 @@ import {
 export interface StarTimes {
   /** Between two questions, of all replicas together: GitHub answers 60 an hour without a key. */
   readonly gapMs: number;
-  /** How long a count is good. */
+  /** Age at which a count is refreshed. */
   readonly freshMs: number;
   /** First wait after a failure; doubles up to `freshMs`. */
   readonly retryMs: number;
@@ -25,7 +25,7 @@ export interface StarTimes {
 
 export interface StarsOptions {
   /** Called with the account that owns a repository, each time that its forge names it. */
-  readonly accountFound?: (database: Database, url: string, account: string) => Promise<void>;
+  readonly onAccountFound?: (database: Database, url: string, account: string) => Promise<void>;
   readonly ledger: Pick<LedgerHandle, 'opened'>;
   /** Addresses of the repositories that the catalog shows now. */
   readonly repositories: () => Iterable<string>;
@@ -38,8 +38,8 @@ export interface StarsOptions {
   readonly times?: Partial<StarTimes>;
 }
 
-const usual: StarTimes = { gapMs: 60_000, freshMs: 86_400_000, retryMs: 600_000, reloadMs: 300_000 };
-/** A process that ends in the middle of a question leaves it to another one after so long. */
+const defaultTimes: StarTimes = { gapMs: 60_000, freshMs: 86_400_000, retryMs: 600_000, reloadMs: 300_000 };
+/** If a process ends during a request, another process may claim the repository after this time. */
 const leaseMs = 300_000;
 type Claim = Awaited<ReturnType<typeof claimOne>>;
 
@@ -48,12 +48,12 @@ export function startStars(options: StarsOptions): StarCounts {
   const counts = new StarCounts();
   void options.ledger.opened.then((opened) => {
     if (opened === undefined) {
-      counts.obstacle('no database');
+      counts.setObstacle('no database');
       return;
     }
     const refresh = new StarRefresh(counts, opened.database, options);
-    // The first run only reads what is known: a process that is started again and again asks nobody.
-    opened.repeat('refresh stars', { ...usual, ...options.times }.gapMs, () => refresh.run());
+    // The first run only reads the database, so that a process in a restart loop sends no requests.
+    opened.repeat('refresh stars', { ...defaultTimes, ...options.times }.gapMs, () => refresh.run());
   });
   return counts;
 }
@@ -69,7 +69,7 @@ export class StarRefresh {
     this.#counts = counts;
     this.#database = database;
     this.#options = options;
-    this.#times = { ...usual, ...options.times };
+    this.#times = { ...defaultTimes, ...options.times };
   }
 
   /** Reads what is known, or asks for one repository. @returns 0: the next turn comes after the gap */
@@ -82,14 +82,14 @@ export class StarRefresh {
 
   async #load(): Promise<void> {
     this.#counts.set(await this.#database.query(selectRepositories, []));
-    if (this.#loadedAt === undefined) this.#counts.obstacle(undefined);
+    if (this.#loadedAt === undefined) this.#counts.setObstacle(undefined);
     this.#loadedAt = performance.now();
   }
 
   async #askOne(): Promise<void> {
     const shown = new Map(
       [...this.#options.repositories()].flatMap((address) => {
-        const repository = forgeRepository(address);
+        const repository = parseForgeRepository(address);
         return repository === undefined ? [] : [[repository.url, repository] as const];
       }),
     );
@@ -114,7 +114,7 @@ export class StarRefresh {
 
   async #ask(repository: ForgeRepository, claim: NonNullable<Claim>): Promise<void> {
     const { fetcher, ending: signal, log, known } = this.#options;
-    const answer = await askForge({ repository, before: claim, fetcher, signal, known });
+    const answer = await requestReport({ repository, before: claim, fetcher, signal, known });
     log.debug({ repository: repository.url, outcome: answer.outcome }, 'asked for stars');
     this.#counts.set(await this.#record(repository, claim, answer));
   }
@@ -124,11 +124,11 @@ export class StarRefresh {
     { failures }: NonNullable<Claim>,
     answer: ForgeAnswer,
   ): Promise<StoredRepository[]> {
-    const fresh = spread(this.#times.freshMs);
+    const fresh = addJitter(this.#times.freshMs);
     switch (answer.outcome) {
       case 'answered': {
         const { kind, etag, report } = answer;
-        if (report.account !== undefined) await this.#options.accountFound?.(this.#database, url, report.account);
+        if (report.account !== undefined) await this.#options.onAccountFound?.(this.#database, url, report.account);
         const values = [url, kind, etag, report.stars, report.license ?? null, fresh];
         return this.#database.replay(recordReport, values);
       }
@@ -140,7 +140,7 @@ export class StarRefresh {
         await this.#database.replay(postponeHost, [host, answer.waitMs]);
         return this.#database.query(recordFailure, [url, answer.reason, answer.waitMs, false]);
       case 'failed': {
-        const wait = spread(Math.min(this.#times.retryMs * 2 ** Math.min(failures, 20), this.#times.freshMs));
+        const wait = addJitter(Math.min(this.#times.retryMs * 2 ** Math.min(failures, 20), this.#times.freshMs));
         return this.#database.query(recordFailure, [url, answer.reason, wait, false]);
       }
     }
@@ -158,8 +158,8 @@ async function claimOne(
   return claim;
 }
 
-/** Not all at the same time of the day. */
-function spread(ms: number): number {
+/** Spreads requests over the day. */
+function addJitter(ms: number): number {
   return Math.round(ms * (0.9 + Math.random() / 5));
 }
 
@@ -191,7 +191,7 @@ export class StarCounts {
     return this.#version;
   }
 
-  obstacle(obstacle: Obstacle): void {
+  setObstacle(obstacle: Obstacle): void {
     this.#obstacle = obstacle;
     this.#version += 1;
   }
@@ -212,15 +212,15 @@ export class StarCounts {
 
   /** What is known of the repository at this address. */
   of(address: string): StarCount {
-    return this.at(forgeRepository(address));
+    return this.at(parseForgeRepository(address));
   }
 
   /** The same for an address that is read already; undefined: it is not that of a repository. */
   at(repository: ForgeRepository | undefined): StarCount {
-    if (this.#obstacle !== undefined) return unknown(obstacles[this.#obstacle]);
-    if (repository === undefined) return unknown('The address is not that of a repository on a forge.');
+    if (this.#obstacle !== undefined) return createUnknownCount(obstacles[this.#obstacle]);
+    if (repository === undefined) return createUnknownCount('The address is not that of a repository on a forge.');
     const row = this.#known.get(repository.url);
-    if (row === undefined) return unknown(notAsked);
+    if (row === undefined) return createUnknownCount(notAsked);
     return {
       stars: row.stars,
       starsAt: row.stars_at,
@@ -232,11 +232,11 @@ export class StarCounts {
 
 const notAsked = 'The forge has not been asked yet.';
 
-function unknown(reason: string): StarCount {
+function createUnknownCount(reason: string): StarCount {
   return { stars: null, starsAt: null, reason, license: null };
 }
 
-function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
+function createStatement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
   return { name: `catalog-stars-${name}`, text, row };
 }
 
@@ -252,9 +252,9 @@ export const storedRepository = z.object({
 export type StoredRepository = z.output<typeof storedRepository>;
 const columns = 'url, stars, stars_at, license, reason';
 
-export const selectRepositories = statement('all', `select ${columns} from catalog.repository`, storedRepository);
+export const selectRepositories = createStatement('all', `select ${columns} from catalog.repository`, storedRepository);
 
-export const insertRepositories = statement(
+export const insertRepositories = createStatement(
   'add',
   `insert into catalog.repository (url, host, next_at)
     select url, host, clock_timestamp() from unnest($1::text[], $2::text[]) as given (url, host) on conflict do nothing`,
@@ -262,7 +262,7 @@ export const insertRepositories = statement(
 );
 
 /** What is due the longest is lent to one process, $1 ms after the last one; two never get the same. */
-export const claimRepository = statement(
+export const claimRepository = createStatement(
   'claim',
   `update catalog.repository set claimed_at = clock_timestamp(), next_at = clock_timestamp() + $2::bigint * interval '1 millisecond'
     where url = (
@@ -278,9 +278,9 @@ export const claimRepository = statement(
   }),
 );
 
-export const deleteRepository = statement('remove', 'delete from catalog.repository where url = $1', nothing);
+export const deleteRepository = createStatement('remove', 'delete from catalog.repository where url = $1', nothing);
 
-export const recordReport = statement(
+export const recordReport = createStatement(
   'answered',
   `update catalog.repository set forge = $2, etag = $3, stars = $4, stars_at = clock_timestamp(), license = $5, reason = null,
       failures = 0, next_at = clock_timestamp() + $6::bigint * interval '1 millisecond'
@@ -288,7 +288,7 @@ export const recordReport = statement(
   storedRepository,
 );
 
-export const recordUnchanged = statement(
+export const recordUnchanged = createStatement(
   'unchanged',
   `update catalog.repository set stars_at = clock_timestamp(), reason = null, failures = 0,
       next_at = clock_timestamp() + $2::bigint * interval '1 millisecond'
@@ -297,7 +297,7 @@ export const recordUnchanged = statement(
 );
 
 /** A count that was known stays, with its date; of a repository that is gone, it does not. */
-export const recordFailure = statement(
+export const recordFailure = createStatement(
   'failed',
   `update catalog.repository set reason = $2, failures = failures + 1, next_at = clock_timestamp() + $3::bigint * interval '1 millisecond',
       etag = case when $4 then null else etag end, stars = case when $4 then null else stars end,
@@ -306,7 +306,7 @@ export const recordFailure = statement(
   storedRepository,
 );
 
-export const postponeHost = statement(
+export const postponeHost = createStatement(
   'put-off',
   `update catalog.repository set next_at = greatest(next_at, clock_timestamp() + $2::bigint * interval '1 millisecond') where host = $1`,
   nothing,

@@ -4,7 +4,7 @@ import type { Logger } from '../../../lib/log.ts';
 import { type Database, type LedgerHandle, money, moneyToNumber, type Statement } from '../../billing/index.ts';
 import type { Telemetry, TelemetryWindow, Window } from './views.ts';
 
-const hoursOf: Readonly<Record<Window, number>> = { '24h': 24, '7d': 168, '30d': 720 };
+const windowHours: Readonly<Record<Window, number>> = { '24h': 24, '7d': 168, '30d': 720 };
 
 const unknownUptime =
   'Nothing asks the app at regular times, so it is not known how long it would have answered. error_rate says how requests fared.';
@@ -15,15 +15,15 @@ const uncomputed = 'The operator has not reported what apps use yet.';
 
 /** @throws the driver's error */
 export async function readTelemetry(database: Database, slug: string, now = new Date()): Promise<Telemetry> {
-  const hours = Object.values(hoursOf);
+  const hours = Object.values(windowHours);
   const [calls, traffic] = await Promise.all([
-    database.query(callsOf, [slug, now, hours]),
-    database.query(trafficOf, [slug, now, hours]),
+    database.query(selectCalls, [slug, now, hours]),
+    database.query(selectTraffic, [slug, now, hours]),
   ]);
-  return perWindow((window) => {
-    const isOf = (row: { readonly hours: number }): boolean => row.hours === hoursOf[window];
+  return mapWindows((window) => {
+    const isOf = (row: { readonly hours: number }): boolean => row.hours === windowHours[window];
     const [own, passed] = [calls.find(isOf), traffic.find(isOf)];
-    return own === undefined || passed === undefined ? unmeasured(idle) : measured(own, passed);
+    return own === undefined || passed === undefined ? createUnmeasuredWindow(idle) : toWindow(own, passed);
   });
 }
 
@@ -33,34 +33,34 @@ export interface TelemetryOptions {
 }
 
 /** Reads telemetry; where the database cannot be asked, all of it is null and says so. */
-export function telemetryReader({ ledger, log }: TelemetryOptions): (slug: string) => Promise<Telemetry> {
+export function createTelemetryReader({ ledger, log }: TelemetryOptions): (slug: string) => Promise<Telemetry> {
   let isConfigured = true;
   void ledger.opened.then((opened) => {
     isConfigured = opened !== undefined;
   });
   return async (slug) => {
     if (!isConfigured)
-      return perWindow(() =>
-        unmeasured('No ledger is configured. The operator of this installation can set DATABASE_URL.'),
+      return mapWindows(() =>
+        createUnmeasuredWindow('No ledger is configured. The operator of this installation can set DATABASE_URL.'),
       );
     try {
       return await readTelemetry(ledger.get().database, slug);
     } catch (error) {
       log.warn({ err: error, app: slug }, 'telemetry cannot be read');
-      return perWindow(() => unmeasured('The database did not answer. Ask again later.'));
+      return mapWindows(() => createUnmeasuredWindow('The database did not answer. Ask again later.'));
     }
   };
 }
 
-function perWindow(of: (window: Window) => TelemetryWindow): Telemetry {
+function mapWindows(of: (window: Window) => TelemetryWindow): Telemetry {
   return { '24h': of('24h'), '7d': of('7d'), '30d': of('30d') };
 }
 
 type Figures = Omit<TelemetryWindow, 'unmeasured'>;
 type Reasons = TelemetryWindow['unmeasured'];
 
-function measured(calls: Calls, traffic: Traffic): TelemetryWindow {
-  const [served, used, taken] = [ofCalls(calls), ofTraffic(traffic), ofCompute(traffic)];
+function toWindow(calls: Calls, traffic: Traffic): TelemetryWindow {
+  const [served, used, taken] = [summarizeCalls(calls), summarizeTraffic(traffic), summarizeCompute(traffic)];
   return {
     ...served.figures,
     ...used.figures,
@@ -78,7 +78,7 @@ interface Part<Field extends keyof Figures> {
 
 type CallField = 'requests' | 'callers' | 'latency_ms' | 'model_calls' | 'model_cost_usd' | 'model_costs_pending';
 
-function ofCalls(calls: Calls): Part<CallField> {
+function summarizeCalls(calls: Calls): Part<CallField> {
   const [p50 = null, p95 = null] = calls.latencies ?? [];
   const { requests, callers, model_calls, model_costs_pending } = calls;
   return {
@@ -91,7 +91,7 @@ function ofCalls(calls: Calls): Part<CallField> {
   };
 }
 
-function ofTraffic({ is_metered, visits, answered, failed }: Traffic): Part<'visits' | 'error_rate'> {
+function summarizeTraffic({ is_metered, visits, answered, failed }: Traffic): Part<'visits' | 'error_rate'> {
   // Calls that an app failed to answer are in no ledger: without a gateway's log, only those that went well are known.
   if (!is_metered)
     return {
@@ -103,13 +103,13 @@ function ofTraffic({ is_metered, visits, answered, failed }: Traffic): Part<'vis
     : { figures: { visits, error_rate: failed / answered }, reasons: {} };
 }
 
-function ofCompute({ is_computed, cpu_seconds, memory_byte_seconds }: Traffic): Part<'compute'> {
+function summarizeCompute({ is_computed, cpu_seconds, memory_byte_seconds }: Traffic): Part<'compute'> {
   return is_computed
     ? { figures: { compute: { cpu_seconds, memory_gib_hours: memory_byte_seconds / 2 ** 30 / 3_600 } }, reasons: {} }
     : { figures: { compute: null }, reasons: { compute: uncomputed } };
 }
 
-function unmeasured(reason: string): TelemetryWindow {
+function createUnmeasuredWindow(reason: string): TelemetryWindow {
   const figures: Omit<Figures, 'latency_ms'> = {
     requests: null,
     callers: null,
@@ -146,7 +146,7 @@ export type Calls = z.output<typeof calls>;
  * window is no constant of the plan, so that it is planned once for each connection and its days are chosen when it runs.
  * Percentiles need each latency, and costs may still come: sums by hour have neither.
  */
-export const callsOf: Statement<Calls> = {
+export const selectCalls: Statement<Calls> = {
   name: 'catalog-calls',
   text: `select w.hours, u.*,
       (select count(*)::int from catalog.caller c where c.app = $1 and c.last_at >= t.now - w.hours * interval '1 hour') as callers
@@ -183,7 +183,7 @@ export const answeredWell = `((kind = 'visit' and class = 'use') or kind = 'app'
 export const answeredWrong = `(kind = 'visit' and class in ('failed', 'call') and status_class = 5)`;
 
 /** Whole days where the window has them, hours at its ends. A window of $3 hours begins with the hour it begins in. */
-export const trafficOf: Statement<Traffic> = {
+export const selectTraffic: Statement<Traffic> = {
   name: 'catalog-traffic',
   text: `with bounds as (
       select h as hours, date_trunc('hour', $2::timestamptz - h * interval '1 hour', 'UTC') as since,

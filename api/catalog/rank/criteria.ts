@@ -77,7 +77,7 @@ export const formulas: readonly Formula[] = [
 ];
 
 /** The document as plain text. */
-export function formulasText(): string {
+export function formatFormulas(): string {
   return formulas
     .map(({ id, title, formula, data, interval, null_when }) =>
       [
@@ -106,17 +106,17 @@ export const weightsField = z
       const [, name = '', weight = ''] = shape.exec(part.trim()) ?? [];
       const criterion = criteria.find((one) => one === name);
       if (criterion === undefined)
-        return refused(context, `has ${JSON.stringify(part.slice(0, 40))}, which is no criterion with a weight`);
-      if (criterion in weights) return refused(context, `names ${criterion} twice`);
+        return addIssue(context, `has ${JSON.stringify(part.slice(0, 40))}, which is no criterion with a weight`);
+      if (criterion in weights) return addIssue(context, `names ${criterion} twice`);
       weights[criterion] = Number(weight);
     }
-    return Object.values(weights).some((weight) => weight > 0) ? weights : refused(context, 'has no weight above 0');
+    return Object.values(weights).some((weight) => weight > 0) ? weights : addIssue(context, 'has no weight above 0');
   })
   .describe(
     `Weights of the total score, such as quality:2,cost:1. Criteria: ${criteria.join(', ')}; weights from 0 to 999 with up to three decimal places. Without it there is no total score.`,
   );
 
-function refused(context: z.RefinementCtx<string>, message: string): never {
+function addIssue(context: z.RefinementCtx<string>, message: string): never {
   context.addIssue({ code: 'custom', message });
   return z.NEVER;
 }

@@ -1,18 +1,18 @@
 // GET /api/rank: apps with their scores; GET /api/rank/formulas: how each score is made.
 import { z } from 'zod';
 import { conditionalJson, conditionalResponse, defineEndpoint, type Endpoint } from '../../http/index.ts';
-import { nextLink, pageFields } from '../paging.ts';
-import { formulaList, formulas, formulasText, rankList, type Weights, weightsField } from './criteria.ts';
+import { createNextLink, pageFields } from '../paging.ts';
+import { formulaList, formulas, formatFormulas, rankList, type Weights, weightsField } from './criteria.ts';
 import type { Ranking } from './ranking.ts';
 
 const freshSeconds = 60;
 const plainText = 'text/plain';
 
-export function rankEndpoints(ranking: Ranking, baseUrl: string): Endpoint[] {
-  return [rankEndpoint(ranking, baseUrl), formulasEndpoint()];
+export function createRankEndpoints(ranking: Ranking, baseUrl: string): Endpoint[] {
+  return [createRankEndpoint(ranking, baseUrl), createFormulasEndpoint()];
 }
 
-function rankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
+function createRankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -29,7 +29,7 @@ function rankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
     async handler({ query }, context) {
       const { items, total, next: cursor } = await ranking.page(query);
       const { limit, weights } = query;
-      const next = nextLink(`${baseUrl}/api/rank`, { limit, weights: written(weights) }, cursor);
+      const next = createNextLink(`${baseUrl}/api/rank`, { limit, weights: formatWeights(weights) }, cursor);
       const list = rankList.parse({
         weights: weights ?? null,
         formulas: `${baseUrl}/api/rank/formulas`,
@@ -42,14 +42,14 @@ function rankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
   });
 }
 
-function written(weights: Weights | undefined): string | undefined {
+function formatWeights(weights: Weights | undefined): string | undefined {
   if (weights === undefined) return undefined;
   return Object.entries(weights)
     .map(([name, weight]) => `${name}:${weight}`)
     .join(',');
 }
 
-function formulasEndpoint(): Endpoint {
+function createFormulasEndpoint(): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -67,7 +67,7 @@ function formulasEndpoint(): Endpoint {
       const headers = { vary: 'accept' };
       return Promise.resolve(
         context.mediaType === plainText
-          ? conditionalResponse(formulasText(), `${plainText}; charset=utf-8`, context, { freshSeconds, headers })
+          ? conditionalResponse(formatFormulas(), `${plainText}; charset=utf-8`, context, { freshSeconds, headers })
           : conditionalJson(formulaList.parse({ formulas }), context, { freshSeconds, headers }),
       );
     },

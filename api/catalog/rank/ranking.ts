@@ -1,6 +1,6 @@
 // The ranking: values of all criteria from recorded data, and a total by the weights that the caller sent.
 import type { Money } from '../../billing/index.ts';
-import { type Page, pageOf, type SortKey } from '../paging.ts';
+import { type Page, createPage, type SortKey } from '../paging.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { ProjectRecord } from '../projects/records.ts';
 import { criteria, type Criterion, type RankedApp, type Score, type Weights } from './criteria.ts';
@@ -47,10 +47,14 @@ export class Ranking {
   /** One page, the highest score first; without weights by title. @throws Problem (invalid-request) for a wrong cursor */
   async page({ weights, limit, cursor }: RankQuery): Promise<Page<RankedApp>> {
     const measured = await this.#measured();
-    const valueOf = (slug: string, criterion: Criterion): Value => this.#value(slug, criterion, measured);
+    const valueOf = (slug: string, criterion: Criterion): Value => this.#computeValue(slug, criterion, measured);
     const sorted = this.#sorted(weights, valueOf);
-    const page = pageOf(sorted, ({ key }) => key, { limit, cursor, order: `rank ${JSON.stringify(weights ?? null)}` });
-    return { ...page, items: page.items.map(({ record }) => this.#view(record, weights, valueOf)) };
+    const page = createPage(sorted, ({ key }) => key, {
+      limit,
+      cursor,
+      order: `rank ${JSON.stringify(weights ?? null)}`,
+    });
+    return { ...page, items: page.items.map(({ record }) => this.#toView(record, weights, valueOf)) };
   }
 
   async #measured(): Promise<Measured> {
@@ -58,7 +62,7 @@ export class Ranking {
       this.#options.benchmarks().catch(() => undefined),
       this.#options.visits().catch(() => undefined),
     ]);
-    return { benchmarks, visits, cheapest: cheapestOf(benchmarks ?? new Map()) };
+    return { benchmarks, visits, cheapest: findCheapest(benchmarks ?? new Map()) };
   }
 
   #sorted(
@@ -70,14 +74,14 @@ export class Ranking {
     // Those of one score stay in the order of their titles.
     return byTitle
       .map(({ record, key }) => {
-        const { score } = scoreOf(weights, (criterion) => valueOf(record.slug, criterion));
+        const { score } = computeScore(weights, (criterion) => valueOf(record.slug, criterion));
         const place = score === null ? 1 : -score;
         return { record, place, key: [place, ...key] };
       })
       .sort((a, b) => a.place - b.place);
   }
 
-  #view(
+  #toView(
     { slug, title }: ProjectRecord,
     weights: Weights | undefined,
     valueOf: (slug: string, criterion: Criterion) => Value,
@@ -91,7 +95,7 @@ export class Ranking {
     return {
       slug,
       title,
-      ...scoreOf(weights, (criterion) => valueOf(slug, criterion)),
+      ...computeScore(weights, (criterion) => valueOf(slug, criterion)),
       scores: {
         onboarding: score('onboarding'),
         quality: score('quality'),
@@ -104,66 +108,69 @@ export class Ranking {
     };
   }
 
-  #value(slug: string, criterion: Criterion, { benchmarks, visits, cheapest }: Measured): Value {
+  #computeValue(slug: string, criterion: Criterion, { benchmarks, visits, cheapest }: Measured): Value {
     switch (criterion) {
       case 'onboarding':
         return visits === undefined
-          ? unmeasured('First visits cannot be read right now.')
-          : onboardingOf(visits.get(slug));
+          ? createUnmeasured('First visits cannot be read right now.')
+          : scoreOnboarding(visits.get(slug));
       case 'stability':
-        return ofEstimate(this.#options.stabilities.of(slug));
+        return fromEstimate(this.#options.stabilities.of(slug));
       case 'quality':
-        return benchmarks === undefined ? unmeasured(unread) : qualityOf(benchmarks.get(slug));
+        return benchmarks === undefined ? createUnmeasured(unread) : scoreQuality(benchmarks.get(slug));
       case 'cost':
-        return benchmarks === undefined ? unmeasured(unread) : costOf(benchmarks.get(slug), cheapest);
+        return benchmarks === undefined ? createUnmeasured(unread) : scoreCost(benchmarks.get(slug), cheapest);
       case 'retention':
-        return ofEstimate(this.#options.retentions.of(slug));
+        return fromEstimate(this.#options.retentions.of(slug));
     }
   }
 }
 
-function ofEstimate(found: Retention | Stability): Value {
-  if ('reason' in found) return unmeasured(found.reason, found.n);
+function fromEstimate(found: Retention | Stability): Value {
+  if ('reason' in found) return createUnmeasured(found.reason, found.n);
   const { value, interval, n } = found.estimate;
-  return { value: rounded(value), interval: [rounded(interval[0]), rounded(interval[1])], n, reason: null };
+  return { value: round(value), interval: [round(interval[0]), round(interval[1])], n, reason: null };
 }
 
-function unmeasured(reason: string, n = 0): Value {
+function createUnmeasured(reason: string, n = 0): Value {
   return { value: null, interval: null, n, reason };
 }
 
 const unread = 'Benchmarks cannot be read right now.';
 const noBenchmark = 'No benchmark of this app has been run here.';
 
-function onboardingOf(visits: VisitFigures | undefined): Value {
-  if (visits === undefined) return unmeasured('No first visit of this app has been made here.');
+function scoreOnboarding(visits: VisitFigures | undefined): Value {
+  if (visits === undefined) return createUnmeasured('No first visit of this app has been made here.');
   const { answered, steps, p50, p95 } = visits;
   const seconds = { p50: p50 === null ? null : p50 / 1_000, p95: p95 === null ? null : p95 / 1_000 };
-  return { ...ofRate(answered), detail: { requests: steps, seconds } };
+  return { ...fromRate(answered), detail: { requests: steps, seconds } };
 }
 
-function qualityOf(figures: BenchmarkFigures | undefined): Value {
-  if (figures === undefined) return unmeasured(noBenchmark);
+function scoreQuality(figures: BenchmarkFigures | undefined): Value {
+  if (figures === undefined) return createUnmeasured(noBenchmark);
   const { quality } = figures;
-  return quality.rate === null ? unmeasured('No run of its benchmark could be judged.', quality.n) : ofRate(quality);
+  return quality.rate === null
+    ? createUnmeasured('No run of its benchmark could be judged.', quality.n)
+    : fromRate(quality);
 }
 
-function ofRate({ rate, interval, n }: Rate): Value {
+function fromRate({ rate, interval, n }: Rate): Value {
   const [low, high] = interval ?? [];
   return {
-    value: rate === null ? null : rounded(rate),
-    interval: low === undefined || high === undefined ? null : [rounded(low), rounded(high)],
+    value: rate === null ? null : round(rate),
+    interval: low === undefined || high === undefined ? null : [round(low), round(high)],
     n,
     reason: null,
   };
 }
 
-function costOf(figures: BenchmarkFigures | undefined, cheapest: Priced | undefined): Value {
-  if (figures === undefined) return unmeasured(noBenchmark);
+function scoreCost(figures: BenchmarkFigures | undefined, cheapest: Priced | undefined): Value {
+  if (figures === undefined) return createUnmeasured(noBenchmark);
   const { delivered, cost } = figures;
-  if (cost === undefined) return unmeasured('The cost of some runs of its benchmark is not known.', delivered.n);
-  if (delivered.passed === 0) return unmeasured('No run of its benchmark passed.', delivered.n);
-  if (cost === 0n || cheapest === undefined) return unmeasured('The runs of its benchmark cost nothing.', delivered.n);
+  if (cost === undefined) return createUnmeasured('The cost of some runs of its benchmark is not known.', delivered.n);
+  if (delivered.passed === 0) return createUnmeasured('No run of its benchmark passed.', delivered.n);
+  if (cost === 0n || cheapest === undefined)
+    return createUnmeasured('The runs of its benchmark cost nothing.', delivered.n);
   // c(cheapest) / c(app) = (cost of the cheapest / its successes) / (cost / successes), in millionths.
   const ratio = (cheapest.cost * BigInt(delivered.passed) * 1_000_000n) / (BigInt(cheapest.delivered.passed) * cost);
   return { value: Number(ratio) / 1_000_000, interval: null, n: delivered.n, reason: null };
@@ -175,7 +182,7 @@ const isPriced = (figures: BenchmarkFigures): figures is Priced =>
   figures.delivered.passed > 0 && figures.cost !== undefined && figures.cost > 0n;
 
 /** The lowest cost per success of all; of those that cost nothing, or not yet known, there is no comparison. */
-function cheapestOf(benchmarks: Benchmarks): Priced | undefined {
+function findCheapest(benchmarks: Benchmarks): Priced | undefined {
   let best: Priced | undefined;
   for (const figures of benchmarks.values()) {
     if (!isPriced(figures)) continue;
@@ -187,7 +194,7 @@ function cheapestOf(benchmarks: Benchmarks): Priced | undefined {
 }
 
 /** The total by these weights; null where one of them falls on what is not measured. */
-export function scoreOf(
+export function computeScore(
   weights: Weights | undefined,
   valueOf: (criterion: Criterion) => Pick<Score, 'value'>,
 ): { readonly score: number | null; readonly score_reason: string | null } {
@@ -204,10 +211,10 @@ export function scoreOf(
   }
   return missing.length > 0
     ? { score: null, score_reason: `Not measured for this app: ${missing.join(', ')}.` }
-    : { score: rounded(total / sum), score_reason: null };
+    : { score: round(total / sum), score_reason: null };
 }
 
 /** Six decimal places: more than any of it is exact to. */
-function rounded(value: number): number {
+function round(value: number): number {
   return Math.round(value * 1_000_000) / 1_000_000;
 }

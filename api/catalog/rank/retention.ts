@@ -3,9 +3,9 @@ import { z } from 'zod';
 import type { Database, LedgerHandle, Statement } from '../../billing/index.ts';
 import { normalQuantile } from '../bench/statistics.ts';
 
-/** For how long callers are followed. */
+/** Number of days that callers are followed. */
 export const followedDays = 90;
-/** A caller who has not called for so long has left. */
+/** Days without a call after which a caller has left. */
 export const absenceDays = 7;
 /** The share that is estimated is of those who stay longer than this. */
 export const stayDays = 7;
@@ -14,7 +14,7 @@ export type Retention = { readonly estimate: Estimate } | { readonly reason: str
 
 export interface RetentionOptions {
   readonly ledger: Pick<LedgerHandle, 'opened'>;
-  /** For tests: how often callers are counted, and how often the estimates are made anew. */
+  /** For tests: how often callers are counted, and how often retention is estimated. */
   readonly everyMs?: number;
   readonly estimateMs?: number;
 }
@@ -22,7 +22,7 @@ export interface RetentionOptions {
 const noDatabase =
   'Calls are recorded in a ledger, and none is configured. The operator of this installation can set DATABASE_URL.';
 const notRead = 'The calls in the ledger have not been read yet.';
-const nobody = 'Nobody has called this app through the API long enough ago.';
+const noCaller = 'Nobody has called this app through the API long enough ago.';
 const tooEarly = `No caller of this app has been followed for ${stayDays} days yet.`;
 
 export class Retentions {
@@ -35,23 +35,23 @@ export class Retentions {
     this.#estimates.clear();
   }
 
-  missing(reason: string): void {
+  setMissing(reason: string): void {
     this.#missing = reason;
   }
 
   of(slug: string): Retention {
     if (this.#observations === undefined) return { reason: this.#missing, n: 0 };
-    const known = this.#estimates.get(slug) ?? retentionOf(this.#observations.get(slug) ?? []);
+    const known = this.#estimates.get(slug) ?? estimateRetention(this.#observations.get(slug) ?? []);
     this.#estimates.set(slug, known);
     return known;
   }
 }
 
-/** What observations in hours say. */
-export function retentionOf(observations: readonly Observation[]): Retention {
+/** Estimates retention from observations in hours. */
+export function estimateRetention(observations: readonly Observation[]): Retention {
   const n = observations.reduce((sum, { count }) => sum + count, 0);
-  if (n === 0) return { reason: nobody, n };
-  const estimate = kaplanMeier(observations, stayDays * 24);
+  if (n === 0) return { reason: noCaller, n };
+  const estimate = estimateKaplanMeier(observations, stayDays * 24);
   return estimate === undefined ? { reason: tooEarly, n } : { estimate };
 }
 
@@ -60,7 +60,7 @@ export function startRetention({ ledger, everyMs = 60_000, estimateMs = 900_000 
   const retentions = new Retentions();
   void ledger.opened.then((opened) => {
     if (opened === undefined) {
-      retentions.missing(noDatabase);
+      retentions.setMissing(noDatabase);
       return;
     }
     const callers = new Callers(opened.database);
@@ -77,11 +77,11 @@ export function startRetention({ ledger, everyMs = 60_000, estimateMs = 900_000 
 }
 
 const day = 86_400_000;
-/** Uses are written after they happen; what comes late is read again. */
+/** Uses are recorded with a delay, so the last minutes are read again. */
 const overlapMs = 600_000;
 
 /** `since` is null where the ledger has no call. */
-const bounds: Statement<{ since: Date | null; now: Date }> = {
+const selectBounds: Statement<{ since: Date | null; now: Date }> = {
   name: 'catalog-callers-bounds',
   text: `select case when known is not null then greatest(known, t.now - ${followedDays} * interval '1 day') end as since, t.now
     from (select clock_timestamp() as now) t, (select coalesce(
@@ -90,7 +90,7 @@ const bounds: Statement<{ since: Date | null; now: Date }> = {
 };
 
 /** Sent twice it changes nothing. By the index usage_app_call; in one order, so that two processes do not deadlock. */
-export const readCalls: Statement<unknown> = {
+export const upsertCallers: Statement<unknown> = {
   name: 'catalog-callers-read',
   text: `insert into catalog.caller as known (app, caller, first_at, last_at)
     select app, caller, min(at), max(at) from ledger.usage
@@ -100,16 +100,16 @@ export const readCalls: Statement<unknown> = {
   row: z.unknown(),
 };
 
-const forget: Statement<unknown> = {
+const deleteCallers: Statement<unknown> = {
   name: 'catalog-callers-forget',
   text: `delete from catalog.caller where (app, caller) in (
     select app, caller from catalog.caller where last_at < clock_timestamp() - ${followedDays} * interval '1 day' limit 5000 for update skip locked)`,
   row: z.unknown(),
 };
 
-/** Apps are read so many at once, so that no answer is large. */
+/** Apps per statement, so that no result is large. */
 const appsAtOnce = 500;
-const lastApp: Statement<{ last: string | null }> = {
+const selectLastApp: Statement<{ last: string | null }> = {
   name: 'catalog-callers-apps',
   text: `select max(app) as last from (select distinct app from catalog.caller where app > $1 order by app limit ${appsAtOnce}) apps`,
   row: z.object({ last: z.string().nullable() }),
@@ -119,7 +119,7 @@ const lastApp: Statement<{ last: string | null }> = {
  * Whether a caller has left is known of those whose first call is at least the absence ago: they left after their last
  * call if nothing followed it, and are followed until an absence ago otherwise. In whole hours; longer stays are cut off.
  */
-export const observe: Statement<{ app: string; hours: number[]; left: boolean[]; callers: number[] }> = {
+export const selectObservations: Statement<{ app: string; hours: number[]; left: boolean[]; callers: number[] }> = {
   name: 'catalog-callers-observe',
   text: `select app, array_agg(hours) as hours, array_agg(is_left) as left, array_agg(callers) as callers from (
       select app, least(hours, ${stayDays * 24})::int as hours, is_left and hours <= ${stayDays * 24} as is_left, count(*)::int as callers
@@ -145,30 +145,30 @@ export class Callers {
     this.#database = database;
   }
 
-  /** Reads the calls since the last time, a day at once, and forgets who has been away for long. */
+  /** Reads the calls since the last update, one day per statement, and deletes callers absent for longer than `followedDays`. */
   async update(): Promise<void> {
-    const [bound] = await this.#database.query(bounds, []);
+    const [bound] = await this.#database.query(selectBounds, []);
     const since = this.#readUntil ?? bound?.since;
     if (bound === undefined || since === null || since === undefined) return;
     const { now } = bound;
     let from = new Date(since.getTime() - overlapMs);
     while (from < now) {
       const until = new Date(Math.min(from.getTime() + day, now.getTime()));
-      await this.#database.replay(readCalls, [from, until]);
+      await this.#database.replay(upsertCallers, [from, until]);
       from = until;
     }
     this.#readUntil = now;
-    await this.#database.replay(forget, []);
+    await this.#database.replay(deleteCallers, []);
   }
 
   /** Observations by app, in hours. */
   async observations(now: Date | null = null): Promise<ReadonlyMap<string, readonly Observation[]>> {
     const observations = new Map<string, readonly Observation[]>();
     for (let after = ''; ;) {
-      const [row] = await this.#database.query(lastApp, [after]);
+      const [row] = await this.#database.query(selectLastApp, [after]);
       const last = row?.last ?? null;
       if (last === null) return observations;
-      for (const { app, hours, left, callers } of await this.#database.query(observe, [now, after, last]))
+      for (const { app, hours, left, callers } of await this.#database.query(selectObservations, [now, after, last]))
         observations.set(
           app,
           hours.map((time, index) => ({ time, left: left[index] === true, count: callers[index] ?? 0 })),
@@ -196,22 +196,23 @@ export interface Estimate {
   readonly n: number;
 }
 
-/** Undefined where nobody who still stays was followed for so long. */
-export function kaplanMeier(observations: readonly Observation[], time: number): Estimate | undefined {
+/** Returns undefined if no remaining caller was followed that long. */
+export function estimateKaplanMeier(observations: readonly Observation[], time: number): Estimate | undefined {
   const n = observations.reduce((sum, { count }) => sum + count, 0);
-  const { value, variance, left, atRisk } = untilTime(observations, time, n);
+  const { value, variance, left, atRisk } = multiplyUntil(observations, time, n);
   const isFollowed = observations.some((one) => one.time >= time) || value === 0;
   if (n === 0 || !isFollowed) return undefined;
   return {
     value,
     standardError: value * Math.sqrt(variance),
-    interval: value === 0 || value === 1 ? wilson(value, left + atRisk) : logLog(value, variance),
+    interval:
+      value === 0 || value === 1 ? computeWilsonBounds(value, left + atRisk) : computeLogLogInterval(value, variance),
     n,
   };
 }
 
 /** Product and Greenwood's sum over all times at which somebody left; who leaves at a time was still there at it. */
-function untilTime(
+function multiplyUntil(
   observations: readonly Observation[],
   time: number,
   n: number,
@@ -221,30 +222,30 @@ function untilTime(
   for (const at of [...byTime.keys()].sort((a, b) => a - b)) {
     if (at > time) break;
     const here = byTime.get(at) ?? [];
-    const leaving = sum(here.filter((one) => one.left));
+    const leaving = countCallers(here.filter((one) => one.left));
     if (leaving > 0) {
       value = leaving === atRisk ? 0 : value * (1 - leaving / atRisk);
       variance += leaving === atRisk ? 0 : leaving / (atRisk * (atRisk - leaving));
       left += leaving;
     }
-    // Who was followed to just this time is still at risk after it, as far as the interval at 0 and 1 is concerned.
-    atRisk -= at === time ? leaving : sum(here);
+    // Callers followed to exactly this time stay at risk, for the interval at 0 and 1.
+    atRisk -= at === time ? leaving : countCallers(here);
   }
   return { value, variance, left, atRisk };
 }
 
-function sum(observations: readonly Observation[]): number {
+function countCallers(observations: readonly Observation[]): number {
   return observations.reduce((total, { count }) => total + count, 0);
 }
 
 /** On the scale of log(-log): it never leaves 0 to 1, and is good with few observations. */
-function logLog(value: number, variance: number): [number, number] {
+function computeLogLogInterval(value: number, variance: number): [number, number] {
   const width = (normalQuantile * Math.sqrt(variance)) / Math.abs(Math.log(value));
   return [value ** Math.exp(width), value ** Math.exp(-width)];
 }
 
 /** Where all or none left the other has no width: Wilson's, of those who were followed to the end. */
-function wilson(value: number, n: number): [number, number] {
+function computeWilsonBounds(value: number, n: number): [number, number] {
   const bound = normalQuantile ** 2 / (n + normalQuantile ** 2);
   return value === 0 ? [0, bound] : [1 - bound, 1];
 }

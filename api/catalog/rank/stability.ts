@@ -1,7 +1,7 @@
 // How many requests each app answers without a server error: read now and then from the sums by day, kept in memory.
 import { z } from 'zod';
 import type { Database, LedgerHandle, Statement } from '../../billing/index.ts';
-import { type Interval, wilsonInterval } from '../bench/statistics.ts';
+import { type Interval, computeWilsonInterval } from '../bench/statistics.ts';
 import { answeredWell, answeredWrong } from '../projects/telemetry.ts';
 
 /** For how many whole days, today aside. */
@@ -20,7 +20,7 @@ const requests = z.object({
 export type Requests = Omit<z.output<typeof requests>, 'app'>;
 
 /** Of all apps, by the index day_at. */
-export const requestsOfAll: Statement<z.output<typeof requests>> = {
+export const selectRequests: Statement<z.output<typeof requests>> = {
   name: 'catalog-stability',
   text: `select app, count(distinct day)::int as days, sum(uses)::text as answered,
       coalesce(sum(uses) filter (where ${answeredWrong}), 0)::text as failed
@@ -29,7 +29,7 @@ export const requestsOfAll: Statement<z.output<typeof requests>> = {
   row: requests,
 };
 
-const metered: Statement<{ is_metered: boolean }> = {
+const selectIsMetered: Statement<{ is_metered: boolean }> = {
   name: 'catalog-metered',
   text: 'select exists (select from metering.instance) as is_metered',
   row: z.object({ is_metered: z.boolean() }),
@@ -59,32 +59,32 @@ export class Stabilities {
     this.#requests = requestsBySlug;
   }
 
-  missing(reason: string): void {
+  setMissing(reason: string): void {
     this.#requests = undefined;
     this.#missing = reason;
   }
 
   of(slug: string): Stability {
     if (this.#requests === undefined) return { reason: this.#missing, n: 0 };
-    return stabilityOf(this.#requests.get(slug) ?? { days: 0, answered: 0, failed: 0 });
+    return computeStability(this.#requests.get(slug) ?? { days: 0, answered: 0, failed: 0 });
   }
 }
 
-function stabilityOf({ days, answered, failed }: Requests): Stability {
-  const interval = wilsonInterval(answered - failed, answered);
+function computeStability({ days, answered, failed }: Requests): Stability {
+  const interval = computeWilsonInterval(answered - failed, answered);
   if (answered < leastRequests || days < leastDays || interval === undefined) return { reason: tooFew, n: answered };
   return { estimate: { value: (answered - failed) / answered, interval, n: answered } };
 }
 
 /** Reads the sums. @throws the driver's error */
 export async function readStabilities(database: Database, stabilities: Stabilities): Promise<void> {
-  const [known] = await database.query(metered, []);
+  const [known] = await database.query(selectIsMetered, []);
   if (known?.is_metered !== true) {
     // Calls that an app failed to answer are in no ledger.
-    stabilities.missing(unmetered);
+    stabilities.setMissing(unmetered);
     return;
   }
-  const rows = await database.query(requestsOfAll, []);
+  const rows = await database.query(selectRequests, []);
   stabilities.set(new Map(rows.map(({ app, ...counts }) => [app, counts])));
 }
 
@@ -98,7 +98,7 @@ export function startStability({ ledger, everyMs = 900_000 }: StabilityOptions):
   const stabilities = new Stabilities();
   void ledger.opened.then((opened) => {
     if (opened === undefined) {
-      stabilities.missing(noDatabase);
+      stabilities.setMissing(noDatabase);
       return;
     }
     opened.repeat('read stability', everyMs, async () => {

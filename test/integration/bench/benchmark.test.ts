@@ -11,9 +11,9 @@ import { appAccount } from '../../../api/billing/ledger/accounts.ts';
 import { formatMoney, parseMoney, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { Measurements } from '../../../api/catalog/bench/measurements.ts';
 import { readBenchmark } from '../../../api/catalog/bench/benchmark.ts';
-import { sandbox } from '../../../api/catalog/bench/grade.ts';
+import { createScriptRunner } from '../../../api/catalog/bench/grade.ts';
 import { runCampaign, type RunnerEvent } from '../../../api/catalog/bench/run/runner.ts';
-import { BenchWriter, everyRun } from '../../../api/catalog/bench/store.ts';
+import { BenchWriter, readRuns } from '../../../api/catalog/bench/store.ts';
 import type { Run } from '../../../api/catalog/bench/statements.ts';
 import { type BenchmarkManifest, loadBenchmarks } from '../../../api/catalog/bench/tasks/task.ts';
 import type { BenchmarkDetail } from '../../../api/catalog/bench/views.ts';
@@ -146,7 +146,7 @@ async function benchmark(
     choice: { manifest: of, models, runs, seed: 'a seed' },
     url: urls[of.app] ?? assert.fail(),
     release: () => Promise.resolve(release),
-    runScript: sandbox(workers),
+    runScript: createScriptRunner(workers),
     report: (event) => {
       if (event.kind === 'begun') keys = keyOf(of, event.campaign.seeds, runs);
       report(event);
@@ -166,7 +166,7 @@ async function benchmark(
 
 async function runsOf(app: string): Promise<Run[]> {
   const all: Run[] = [];
-  for await (const page of everyRun(sample.database, app, 20)) all.push(...page);
+  for await (const page of readRuns(sample.database, app, 20)) all.push(...page);
   return all;
 }
 

@@ -5,13 +5,13 @@ import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import {
-  benjaminiHochberg,
-  clusteredError,
-  criticalT,
-  pairedDifference,
+  adjustPValues,
+  computeClusteredError,
+  findCriticalT,
+  computePairedDifference,
   type TaskPair,
-  twoSidedP,
-  wilsonInterval,
+  computeTwoSidedP,
+  computeWilsonInterval,
 } from '../../../api/catalog/bench/statistics.ts';
 import { runStatsmodels } from '../../support/bench/statsmodels.ts';
 import { migratedDatabase } from '../../support/ledger/snapshot.ts';
@@ -92,7 +92,7 @@ function near(actual: number | undefined, right: number, what: string): void {
 
 test('intervals of pass rates are those of statsmodels', () => {
   cases.wilson.forEach(({ passed, n }, i) => {
-    const interval = wilsonInterval(passed, n);
+    const interval = computeWilsonInterval(passed, n);
     near(interval?.[0], expected.wilson[i]?.[0] ?? NaN, `low of ${passed} in ${n}`);
     near(interval?.[1], expected.wilson[i]?.[1] ?? NaN, `high of ${passed} in ${n}`);
   });
@@ -100,19 +100,19 @@ test('intervals of pass rates are those of statsmodels', () => {
 
 test('critical values and p-values of t are those of scipy', () => {
   cases.t.forEach(({ p, freedom, t }, i) => {
-    near(criticalT(p, freedom), expected.critical[i] ?? NaN, `t for ${p} with ${freedom}`);
-    near(twoSidedP(t, freedom), expected.two_sided[i] ?? NaN, `p of ${t} with ${freedom}`);
+    near(findCriticalT(p, freedom), expected.critical[i] ?? NaN, `t for ${p} with ${freedom}`);
+    near(computeTwoSidedP(t, freedom), expected.two_sided[i] ?? NaN, `p of ${t} with ${freedom}`);
   });
 });
 
 test('differences and their errors clustered by task are those of a regression with clustered errors', () => {
   let compared = 0;
   benchmarks.forEach((benchmark, i) => {
-    const seen = pairedDifference(pairsOf(benchmark)) ?? assert.fail();
+    const seen = computePairedDifference(pairsOf(benchmark)) ?? assert.fail();
     const right = expected.clustered[i] ?? assert.fail();
     const spread = seen.spread ?? assert.fail();
     near(seen.difference, right.difference, 'difference');
-    near(clusteredError(cases.paired[i] ?? []), right.standard_error, 'clustered error');
+    near(computeClusteredError(cases.paired[i] ?? []), right.standard_error, 'clustered error');
     // The interval is that of the regression wherever chance within tasks is not the larger error.
     if (spread.standardError > right.standard_error * (1 + 1e-12)) return;
     compared += 1;
@@ -126,7 +126,7 @@ test('differences and their errors clustered by task are those of a regression w
 
 test('adjusted p-values are those of statsmodels', () => {
   cases.adjusted.forEach((values, i) => {
-    benjaminiHochberg(values).forEach((adjusted, k) => {
+    adjustPValues(values).forEach((adjusted, k) => {
       near(adjusted, expected.adjusted[i]?.[k] ?? NaN, `p ${k}`);
     });
   });

@@ -2,7 +2,12 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { z } from 'zod';
-import { type BenchmarkManifest, type Grader, instanceOf, type Seeds } from '../../../api/catalog/bench/tasks/task.ts';
+import {
+  type BenchmarkManifest,
+  type Grader,
+  createInstance,
+  type Seeds,
+} from '../../../api/catalog/bench/tasks/task.ts';
 import type { Values } from '../../../api/catalog/bench/tasks/template.ts';
 
 export interface TestServer {
@@ -63,7 +68,7 @@ export function keyOf(manifest: BenchmarkManifest, seeds: Seeds, runs: number): 
   return new Map(
     manifest.tasks.flatMap((task, index) =>
       Array.from({ length: runs }, (_none, k) => {
-        const { prompt, grader, values } = instanceOf(task, k + 1, seeds);
+        const { prompt, grader, values } = createInstance(task, k + 1, seeds);
         return [prompt, { place: index * runs + k, right: rightAnswer(grader, values) }] as const;
       }),
     ),

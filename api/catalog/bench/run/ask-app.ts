@@ -4,7 +4,7 @@ import { Agent, type Dispatcher, request } from 'undici';
 import type { Grade } from '../grade.ts';
 import type { ErrorClass } from '../statements.ts';
 import type { Step } from '../tasks/task.ts';
-import { jsonOf, render, renderText, valueAt, type Values } from '../tasks/template.ts';
+import { parseJson, render, renderText, readPointer, type Values } from '../tasks/template.ts';
 
 export interface AppQuestion extends AppAddress {
   readonly steps: readonly Step[];
@@ -28,7 +28,7 @@ interface StepRequest extends Pick<AppQuestion, 'url' | 'host' | 'values'> {
   readonly signal: AbortSignal;
 }
 
-/** Of a response only so much is read. */
+/** Maximum size of a response. */
 const maxBytes = 4 * 1024 * 1024;
 
 class AppFault extends Error {
@@ -39,18 +39,18 @@ class AppFault extends Error {
   }
 }
 
-/** Never throws: what goes wrong is a result. */
+/** Never throws: every failure is a result. */
 export async function askApp({ url, host, steps, values, timeoutMs }: AppQuestion): Promise<AppReply> {
   const since = performance.now();
   const took = (): number => Math.round(performance.now() - since);
   const signal = AbortSignal.timeout(timeoutMs);
-  const dispatcher = connect({ url, host });
+  const dispatcher = createAgent({ url, host });
   let known = values;
   try {
     for (const step of steps)
-      known = { ...known, ...(await perform(step, { url, host, dispatcher, values: known, signal })) };
+      known = { ...known, ...(await performStep(step, { url, host, dispatcher, values: known, signal })) };
   } catch (error) {
-    return { latencyMs: took(), failure: failureOf(error, signal, timeoutMs) };
+    return { latencyMs: took(), failure: toFailure(error, signal, timeoutMs) };
   } finally {
     void dispatcher.destroy();
   }
@@ -60,26 +60,26 @@ export async function askApp({ url, host, steps, values, timeoutMs }: AppQuestio
     : { latencyMs: took(), failure: { kind: 'unreadable', detail: 'the response of the app has no answer' } };
 }
 
-/** One step, again until it is done where it says so. @returns what it captures */
-async function perform(step: Step, request: StepRequest): Promise<Values> {
+/** Sends one step, repeatedly if it has `repeat`. @returns the captured values */
+async function performStep(step: Step, request: StepRequest): Promise<Values> {
   const { repeat, capture } = step;
   let captured: Values = {};
   for (let times = 1; ; times += 1) {
-    const document = await send(step, request);
-    captured = { ...captured, ...partsOf(document, capture) };
-    if (repeat === undefined || valueAt(document, repeat.until) === repeat.equals) return captured;
+    const document = await sendStep(step, request);
+    captured = { ...captured, ...captureValues(document, capture) };
+    if (repeat === undefined || readPointer(document, repeat.until) === repeat.equals) return captured;
     if (times === repeat.times)
       throw new AppFault({ kind: 'timeout', detail: `the app was not done after ${times} requests` });
     await sleep(repeat.wait_ms, undefined, { signal: request.signal });
   }
 }
 
-function partsOf(document: unknown, capture: Step['capture']): Values {
-  const parts = Object.entries(capture).map(([name, pointer]) => [name, valueAt(document, pointer)] as const);
+function captureValues(document: unknown, capture: Step['capture']): Values {
+  const parts = Object.entries(capture).map(([name, pointer]) => [name, readPointer(document, pointer)] as const);
   return Object.fromEntries(parts.filter(([, value]) => value !== undefined && value !== null));
 }
 
-async function send(
+async function sendStep(
   { method, path, headers, body }: Step,
   { url, host, dispatcher, values, signal }: StepRequest,
 ): Promise<unknown> {
@@ -88,12 +88,12 @@ async function send(
     headers: {
       accept: 'application/json',
       'user-agent': 'moorage-bench',
-      ...hostHeader({ url, host }),
+      ...createHostHeader({ url, host }),
       ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, renderText(value, values)])),
     },
     body: body === undefined ? null : JSON.stringify(render(body, values)),
-    // The time of all steps together is what counts.
+    // Only the time limit of all steps together applies.
     headersTimeout: 0,
     bodyTimeout: 0,
     signal,
@@ -106,7 +106,7 @@ async function send(
       status: response.statusCode,
       detail: `the app answered ${response.statusCode}`,
     });
-  const document = jsonOf(text);
+  const document = parseJson(text);
   if (document === undefined) throw new AppFault({ kind: 'unreadable', detail: 'the response of the app is not JSON' });
   return document;
 }
@@ -123,10 +123,10 @@ async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function failureOf(error: unknown, signal: AbortSignal, timeoutMs: number): AppFailure {
+function toFailure(error: unknown, signal: AbortSignal, timeoutMs: number): AppFailure {
   if (error instanceof AppFault) return error.failure;
   if (signal.aborted) return { kind: 'timeout', detail: `no whole answer within ${timeoutMs / 1_000} s` };
-  return { kind: 'unreachable', detail: unreachable(error) };
+  return { kind: 'unreachable', detail: describeConnectionError(error) };
 }
 
 export interface Classification {
@@ -137,7 +137,7 @@ export interface Classification {
 }
 
 /** Classes by how the last model call ended, as api/models/v1 notes it. */
-const ofCall: Readonly<Record<string, ErrorClass>> = {
+const classOfCall: Readonly<Record<string, ErrorClass>> = {
   unreachable: 'outage',
   busy: 'outage',
   credit: 'outage',
@@ -154,30 +154,31 @@ const ofCall: Readonly<Record<string, ErrorClass>> = {
 };
 
 /** What statuses of a gateway mean as long as the app has called no model: it did not wake up or was not there. */
-const asleep: ReadonlySet<number> = new Set([502, 503, 504]);
+const gatewayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** `calls`: how the model calls of the run ended, the first one first; null for one in progress. */
 export function classify(reply: AppReply, grade: Grade | undefined, calls: readonly (string | null)[]): Classification {
   if (grade !== undefined && grade.error === undefined)
     return { passed: true, score: 1, error: undefined, detail: undefined };
-  const called = ofLastCall(calls);
-  if (called !== undefined) return failed(called.error, `the last model call ended with: ${called.outcome}`);
-  if (reply.failure !== undefined) return failed(ofReply(reply.failure, calls.length), reply.failure.detail);
-  return notPassed(grade);
+  const called = classifyLastCall(calls);
+  if (called !== undefined) return createFailedRun(called.error, `the last model call ended with: ${called.outcome}`);
+  if (reply.failure !== undefined)
+    return createFailedRun(classifyFailure(reply.failure, calls.length), reply.failure.detail);
+  return classifyGrade(grade);
 }
 
-function ofLastCall(calls: readonly (string | null)[]): { outcome: string; error: ErrorClass } | undefined {
+function classifyLastCall(calls: readonly (string | null)[]): { outcome: string; error: ErrorClass } | undefined {
   const outcome = calls.at(-1) ?? '';
-  const error = Object.hasOwn(ofCall, outcome) ? ofCall[outcome] : undefined;
+  const error = Object.hasOwn(classOfCall, outcome) ? classOfCall[outcome] : undefined;
   return error === undefined ? undefined : { outcome, error };
 }
 
 /** An answer that did not pass. */
-function notPassed({ score, error = 'grader', detail }: Grade = { score: 0 }): Classification {
+function classifyGrade({ score, error = 'grader', detail }: Grade = { score: 0 }): Classification {
   return { passed: false, score, error, detail: detail?.slice(0, 500) };
 }
 
-function ofReply(failure: AppFailure, calls: number): ErrorClass {
+function classifyFailure(failure: AppFailure, calls: number): ErrorClass {
   switch (failure.kind) {
     case 'timeout':
       return 'timeout';
@@ -186,17 +187,17 @@ function ofReply(failure: AppFailure, calls: number): ErrorClass {
     case 'unreachable':
       return calls === 0 ? 'wake' : 'app-5xx';
     case 'status':
-      return ofStatus(failure.status, calls);
+      return classifyStatus(failure.status, calls);
   }
 }
 
-function ofStatus(status: number, calls: number): ErrorClass {
+function classifyStatus(status: number, calls: number): ErrorClass {
   if (status === 429) return 'limit';
   if (status < 500) return 'refused';
-  return calls === 0 && asleep.has(status) ? 'wake' : 'app-5xx';
+  return calls === 0 && gatewayStatuses.has(status) ? 'wake' : 'app-5xx';
 }
 
-function failed(error: ErrorClass, detail: string): Classification {
+function createFailedRun(error: ErrorClass, detail: string): Classification {
   return { passed: false, score: 0, error, detail: detail.slice(0, 500) };
 }
 
@@ -209,19 +210,19 @@ export interface AppAddress {
 }
 
 /** Connections of one visitor. Who may vouch for the name of a gateway inside the cluster is not what is measured. */
-export function connect({ host }: AppAddress): Agent {
+export function createAgent({ host }: AppAddress): Agent {
   return new Agent(host === undefined ? {} : { connect: { servername: host, rejectUnauthorized: false } });
 }
 
 /** The header that names the app at a gateway. */
-export function hostHeader({ url, host }: AppAddress): { host?: string } {
+export function createHostHeader({ url, host }: AppAddress): { host?: string } {
   if (host === undefined) return {};
   const { port } = new URL(url);
   return { host: port === '' ? host : `${host}:${port}` };
 }
 
-/** What went wrong below HTTP, in the words of the system. */
-export function unreachable(error: unknown): string {
+/** Describes a failure below HTTP by the message of the system. */
+export function describeConnectionError(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return `the app could not be reached: ${cause instanceof Error ? cause.message : String(cause)}`;
 }

@@ -42,27 +42,27 @@ export function readArguments(args?: readonly string[]): BenchArguments {
   return readCommandLine(
     { usage, options },
     ({ values }) => ({
-      app: required('--app', values.app),
-      models: required('--models', values.models)
+      app: requireOption('--app', values.app),
+      models: requireOption('--models', values.models)
         .split(',')
         .map((model) => model.trim())
         .filter((model) => model !== ''),
-      runs: wholeNumber('--runs', required('--runs', values.runs), { maximum: 1_000 }),
+      runs: wholeNumber('--runs', requireOption('--runs', values.runs), { maximum: 1_000 }),
       visits: wholeNumber('--visits', values.visits, { minimum: 0, maximum: 1_000 }),
       seed: values.seed,
-      url: originOf('--url', values.url),
-      gateway: originOf('--gateway', values.gateway),
+      url: parseOrigin('--url', values.url),
+      gateway: parseOrigin('--gateway', values.gateway),
     }),
     args,
   );
 }
 
-function required(option: string, value: string | undefined): string {
+function requireOption(option: string, value: string | undefined): string {
   if (value === undefined || value === '') throw new UsageError(`${option} is missing`);
   return value;
 }
 
-function originOf(option: string, text: string | undefined): string | undefined {
+function parseOrigin(option: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   if (!URL.canParse(text) || !/^https?:/.test(text))
     throw new UsageError(`${option} must be an http(s) URL, not "${text}"`);
@@ -70,7 +70,7 @@ function originOf(option: string, text: string | undefined): string | undefined 
 }
 
 /** What is said at the end. */
-export const endings: Readonly<Record<CampaignEnd, string>> = {
+export const endMessages: Readonly<Record<CampaignEnd, string>> = {
   finished: 'All runs have finished.',
   stopped: 'Stopped. Start it again with the same arguments to go on.',
   limit:
@@ -79,24 +79,26 @@ export const endings: Readonly<Record<CampaignEnd, string>> = {
   busy: 'Another benchmark uses this app. Try again when it has finished.',
 };
 
-export function reportVisitTo(output: Writable): (visit: Visit) => void {
+export function createVisitReporter(output: Writable): (visit: Visit) => void {
   return ({ steps, latencyMs, detail }) => {
     output.write(`first visit: ${detail ?? 'a useful answer'} (${steps} requests, ${latencyMs} ms)\n`);
   };
 }
 
-export function reportTo(output: Writable): (event: RunnerEvent) => void {
+export function createRunReporter(output: Writable): (event: RunnerEvent) => void {
   return (event) => {
-    output.write(`${event.kind === 'begun' ? beginning(event) : line(event)}\n`);
+    output.write(`${event.kind === 'begun' ? formatStart(event) : formatRun(event)}\n`);
   };
 }
 
-function beginning({ campaign: { id, seeds, resumed, interrupted } }: Extract<RunnerEvent, { kind: 'begun' }>): string {
+function formatStart({
+  campaign: { id, seeds, resumed, interrupted },
+}: Extract<RunnerEvent, { kind: 'begun' }>): string {
   const before = resumed ? `goes on; ${interrupted} interrupted` : 'registered';
   return `campaign ${id} ${before}, seed ${seeds.seed}`;
 }
 
-function line({ run, result }: Extract<RunnerEvent, { kind: 'run' }>): string {
+function formatRun({ run, result }: Extract<RunnerEvent, { kind: 'run' }>): string {
   const how = result.passed ? 'passed' : `${result.error ?? 'failed'}: ${result.detail ?? ''}`;
   return `${run.model} ${run.task} ${run.number}: ${how} (${Math.round(result.latencyMs)} ms)`;
 }

@@ -8,10 +8,10 @@ import { type App, hostedApps } from '../../../apps/index.ts';
 import { openLedger } from '../../../billing/index.ts';
 import { readCatalog, readModelSettings } from '../../../models/index.ts';
 import { readToolSettings, startWorkers } from '../../../tools/index.ts';
-import { sandbox } from '../grade.ts';
+import { createScriptRunner } from '../grade.ts';
 import { BenchWriter, type Release } from '../store.ts';
 import { loadBenchmarks } from '../tasks/task.ts';
-import { endings, readArguments, reportTo, reportVisitTo } from './command-line.ts';
+import { endMessages, readArguments, createRunReporter, createVisitReporter } from './command-line.ts';
 import { runCampaign } from './runner.ts';
 import { makeVisits } from './visit.ts';
 
@@ -45,9 +45,9 @@ const isVisited = await makeVisits({
   address,
   manifest,
   count: chosen.visits,
-  release,
+  release: readRelease,
   signal,
-  report: reportVisitTo(process.stdout),
+  report: createVisitReporter(process.stdout),
 });
 if (!isVisited) process.stdout.write('No first visits: another benchmark uses this app.\n');
 const workers = startWorkers(readToolSettings());
@@ -56,9 +56,9 @@ const { end, costsPending } = await runCampaign({
   writer: new BenchWriter(database),
   choice: { manifest, models: chosen.models, runs: chosen.runs, seed: chosen.seed },
   ...address,
-  release,
-  runScript: sandbox(workers),
-  report: reportTo(process.stdout),
+  release: readRelease,
+  runScript: createScriptRunner(workers),
+  report: createRunReporter(process.stdout),
   signal,
 });
 await workers.close();
@@ -66,7 +66,7 @@ await ledger.close();
 client?.close();
 if (costsPending > 0)
   process.stdout.write(`${costsPending} costs are not known yet; the API goes on looking for them\n`);
-process.stdout.write(`${endings[end]}\n`);
+process.stdout.write(`${endMessages[end]}\n`);
 process.exit(end === 'finished' ? 0 : 1);
 
 async function readApp(): Promise<App | undefined> {
@@ -74,7 +74,7 @@ async function readApp(): Promise<App | undefined> {
 }
 
 /** What of the release cannot be read is not known. */
-async function release(): Promise<Release> {
+async function readRelease(): Promise<Release> {
   const served = (await readApp())?.status?.served;
   return { commit: served?.commit ?? null, image: served?.image ?? null, router: settings.router?.kind ?? null };
 }

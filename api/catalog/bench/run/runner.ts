@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { grade, type RunScript } from '../grade.ts';
 import type { StartedRun } from '../statements.ts';
 import type { BenchWriter, CampaignPlan, PlannedRun, Release, RunResult } from '../store.ts';
-import { type BenchmarkManifest, instanceOf, isHeldBack, type Seeds } from '../tasks/task.ts';
-import { sha256 } from '../tasks/template.ts';
+import { type BenchmarkManifest, createInstance, isHeldBack, type Seeds } from '../tasks/task.ts';
+import { hashSha256 } from '../tasks/template.ts';
 import { askApp, classify } from './ask-app.ts';
 
 export interface RunnerOptions {
@@ -71,7 +71,7 @@ async function makeRun(
   const { manifest } = choice;
   const task = manifest.tasks.find(({ slug }) => slug === run.task);
   if (task === undefined) throw new Error(`the task ${run.task} is not in manifests/bench any more`);
-  const instance = instanceOf(task, run.number, seeds);
+  const instance = createInstance(task, run.number, seeds);
   const reply = await askApp({
     url,
     host,
@@ -88,7 +88,7 @@ async function makeRun(
   return {
     ...classify(reply, graded, calls),
     latencyMs: reply.latencyMs,
-    outputHash: answer === undefined ? undefined : sha256(answer),
+    outputHash: answer === undefined ? undefined : hashSha256(answer),
   };
 }
 
@@ -122,7 +122,7 @@ export interface PreparedCampaign {
 
 /** Goes on with the unfinished campaign of the same choice, or registers a new one with all of its runs. */
 export async function prepareCampaign(choice: CampaignChoice, writer: BenchWriter): Promise<PreparedCampaign> {
-  const fixed = fixedPart(choice);
+  const fixed = selectIdentity(choice);
   const begun = await writer.unfinished({ ...fixed, seed: choice.seed });
   if (begun !== undefined) {
     const interrupted = await writer.takeOver(begun.id);
@@ -133,15 +133,15 @@ export async function prepareCampaign(choice: CampaignChoice, writer: BenchWrite
     ...fixed,
     seed: seeds.seed,
     heldBackSeed: seeds.heldBack,
-    heldBackHash: sha256(seeds.heldBack),
+    heldBackHash: hashSha256(seeds.heldBack),
     parameters: choice.manifest.parameters,
     attribution: choice.manifest.attribution,
   };
-  return { id: await writer.register(plan, plannedRuns(choice, seeds)), seeds, resumed: false, interrupted: 0 };
+  return { id: await writer.register(plan, planRuns(choice, seeds)), seeds, resumed: false, interrupted: 0 };
 }
 
 /** What makes two campaigns the same one; the order of the models is none of it. */
-function fixedPart({
+function selectIdentity({
   manifest,
   models,
   runs,
@@ -151,11 +151,11 @@ function fixedPart({
 }
 
 /** Each model on each task, on the same instances. */
-export function plannedRuns({ manifest, models, runs }: CampaignChoice, seeds: Seeds): PlannedRun[] {
+export function planRuns({ manifest, models, runs }: CampaignChoice, seeds: Seeds): PlannedRun[] {
   const numbers = Array.from({ length: runs }, (_none, index) => index + 1);
   return manifest.tasks.flatMap((task) =>
     numbers.flatMap((number) => {
-      const { hash } = instanceOf(task, number, seeds);
+      const { hash } = createInstance(task, number, seeds);
       return [...new Set(models)].map((model) => ({
         model,
         task: task.slug,

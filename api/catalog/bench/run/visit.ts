@@ -4,7 +4,7 @@ import { grade } from '../grade.ts';
 import type { Database } from '../../../billing/index.ts';
 import { isMeasured, type Release, type Visit, visitLimitMs, writeVisit } from '../store.ts';
 import type { BenchmarkManifest } from '../tasks/task.ts';
-import { type AppAddress, askApp, connect, hostHeader, unreachable } from './ask-app.ts';
+import { type AppAddress, askApp, createAgent, createHostHeader, describeConnectionError } from './ask-app.ts';
 
 const question = 'What is 2 + 2? Answer with the number alone.';
 const grader = { kind: 'number', value: 4, tolerance: 0 } as const;
@@ -32,7 +32,7 @@ export async function makeVisits(options: VisitsOptions): Promise<boolean> {
   return true;
 }
 
-/** Never throws: what goes wrong is a result. */
+/** Never throws: every failure is a result. */
 export async function visitApp(
   address: AppAddress,
   { app, parameters, transport }: Pick<BenchmarkManifest, 'app' | 'parameters' | 'transport'>,
@@ -53,16 +53,16 @@ export async function visitApp(
     timeoutMs: Math.max(1, Math.round(visitLimitMs - (performance.now() - since))),
   });
   if (reply.answer === undefined) return result(reply.failure.detail);
-  const { error, detail = 'it is wrong' } = await grade({ answer: reply.answer, grader, values: {} }, noScript);
+  const { error, detail = 'it is wrong' } = await grade({ answer: reply.answer, grader, values: {} }, refuseScript);
   return result(error === undefined ? undefined : `the answer is of no use: ${detail}`);
 }
 
 /** @returns why there is no page, where there is none */
 async function openPage(address: AppAddress): Promise<string | undefined> {
-  const dispatcher = connect(address);
+  const dispatcher = createAgent(address);
   try {
     const response = await request(`${address.url}/`, {
-      headers: { accept: 'text/html', 'user-agent': 'moorage-bench', ...hostHeader(address) },
+      headers: { accept: 'text/html', 'user-agent': 'moorage-bench', ...createHostHeader(address) },
       signal: AbortSignal.timeout(visitLimitMs),
       dispatcher,
     });
@@ -71,12 +71,12 @@ async function openPage(address: AppAddress): Promise<string | undefined> {
     if (statusCode < 200 || statusCode > 399) return `the page answered ${statusCode}`;
     return statusCode < 300 && !String(headers['content-type']).includes('html') ? 'the page is not HTML' : undefined;
   } catch (error) {
-    return unreachable(error);
+    return describeConnectionError(error);
   } finally {
     void dispatcher.destroy();
   }
 }
 
-const noScript = (): never => {
+const refuseScript = (): never => {
   throw new Error('no script grades a visit');
 };

@@ -58,17 +58,17 @@ const small = [
 const tens = ['', '', 'twenty', 'thirty', 'forty', 'fifty', 'sixty', 'seventy', 'eighty', 'ninety'];
 
 /** In words, without "and", with hyphens: `four hundred twenty-one thousand seven`. For whole numbers below a million. */
-export function inWords(value: number): string {
+export function formatInWords(value: number): string {
   if (value < 20) return small[value] ?? '';
   if (value < 100) return `${tens[Math.floor(value / 10)]}${value % 10 === 0 ? '' : `-${small[value % 10]}`}`;
   const [size, word] = value < 1_000 ? [100, 'hundred'] : [1_000, 'thousand'];
   const rest = value % size;
-  return `${inWords(Math.floor(value / size))} ${word}${rest === 0 ? '' : ` ${inWords(rest)}`}`;
+  return `${formatInWords(Math.floor(value / size))} ${word}${rest === 0 ? '' : ` ${formatInWords(rest)}`}`;
 }
 
 export function createNumberInWords(random: Random): Values {
   const value = random.whole(10_001, 999_999);
-  return { number: String(value), words: inWords(value) };
+  return { number: String(value), words: formatInWords(value) };
 }
 
 export function createRecordLetter(random: Random): Values {
@@ -155,7 +155,7 @@ export interface Random {
 }
 
 /** SplitMix32 over a hash of the seed. */
-export function randomFrom(seed: string): Random {
+export function createRandom(seed: string): Random {
   let state = createHash('sha256').update(seed).digest().readUInt32LE(0);
   const next = (): number => {
     state = (state + 0x9e3779b9) | 0;
@@ -173,11 +173,11 @@ export function randomFrom(seed: string): Random {
   return {
     whole,
     shuffled,
-    pick: (values) => values[whole(0, values.length - 1)] ?? refuseEmpty(),
+    pick: (values) => values[whole(0, values.length - 1)] ?? throwEmpty(),
     sample: (values, count) => shuffled(values).slice(0, count),
   };
 }
 
-function refuseEmpty(): never {
+function throwEmpty(): never {
   throw new RangeError('there is nothing to pick from');
 }

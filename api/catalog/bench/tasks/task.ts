@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { generatorNames, generators, randomFrom } from './generators.ts';
-import { canonicalJson, render, renderText, sha256, type Values } from './template.ts';
+import { generatorNames, generators, createRandom } from './generators.ts';
+import { toCanonicalJson, render, renderText, hashSha256, type Values } from './template.ts';
 
 export const benchFolder = join(import.meta.dirname, '..', '..', '..', '..', 'manifests', 'bench');
 const manifest = 'benchmark.yaml';
@@ -19,7 +19,7 @@ export function loadBenchmarks(folder: string = benchFolder): BenchmarkManifest[
 
 function loadBenchmark(folder: string, app: string): BenchmarkManifest {
   const file = join(folder, app, manifest);
-  const { sets, transport, ...benchmark } = read(file, benchmarkFile);
+  const { sets, transport, ...benchmark } = readFile(file, benchmarkFile);
   const tasks = [...sets.map((set) => join(folder, 'sets', set)), join(folder, app)].flatMap((from) =>
     loadTasks(from, transport),
   );
@@ -35,8 +35,8 @@ function loadTasks(folder: string, transport: readonly Step[]): Task[] {
     .sort()
     .map((name) => {
       const file = join(folder, name);
-      const { steps = transport, ...fields } = read(file, taskFile);
-      const task = { ...fields, steps, hash: sha256(canonicalJson({ ...fields, steps })) };
+      const { steps = transport, ...fields } = readFile(file, taskFile);
+      const task = { ...fields, steps, hash: hashSha256(toCanonicalJson({ ...fields, steps })) };
       checkTask(file, task);
       return task;
     });
@@ -46,7 +46,7 @@ function checkTask(file: string, task: Task): void {
   if (!task.steps.some(({ capture }) => Object.hasOwn(capture, 'answer')))
     throw new Error(`${file} is not valid: no step captures "answer"`);
   try {
-    instanceFrom(task, task.hash, 'check');
+    createInstanceFromSeed(task, task.hash, 'check');
   } catch (error) {
     throw new Error(`${file} is not valid: ${error instanceof Error ? error.message : String(error)}`, {
       cause: error,
@@ -54,7 +54,7 @@ function checkTask(file: string, task: Task): void {
   }
 }
 
-function read<Schema extends z.ZodType>(file: string, schema: Schema): z.output<Schema> {
+function readFile<Schema extends z.ZodType>(file: string, schema: Schema): z.output<Schema> {
   const parsed = schema.safeParse(parse(readFileSync(file, 'utf8')));
   if (parsed.success) return parsed.data;
   const lines = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
@@ -81,23 +81,23 @@ export function isHeldBack(number: number): boolean {
 }
 
 /** The same for every model, so that models are compared on the same instances. */
-export function instanceOf(task: Task, number: number, { seed, heldBack }: Seeds): Instance {
-  return instanceFrom(task, task.hash, `${isHeldBack(number) ? heldBack : seed}/${task.slug}/${number}`);
+export function createInstance(task: Task, number: number, { seed, heldBack }: Seeds): Instance {
+  return createInstanceFromSeed(task, task.hash, `${isHeldBack(number) ? heldBack : seed}/${task.slug}/${number}`);
 }
 
 /** @throws Error where the prompt or the grader names a value that the generator does not give */
-export function instanceFrom(task: Omit<TaskFile, 'steps'>, taskHash: string, seed: string): Instance {
-  const values = generators[task.generator](randomFrom(seed));
+export function createInstanceFromSeed(task: Omit<TaskFile, 'steps'>, taskHash: string, seed: string): Instance {
+  const values = generators[task.generator](createRandom(seed));
   return {
     values,
     prompt: renderText(task.prompt, values),
-    grader: gradedWith(task.grader, values),
-    hash: sha256(canonicalJson({ task: taskHash, seed, values })),
+    grader: fillGrader(task.grader, values),
+    hash: hashSha256(toCanonicalJson({ task: taskHash, seed, values })),
   };
 }
 
 /** Code is never a template: values reach it as input. */
-function gradedWith(grader: Grader, values: Values): Grader {
+function fillGrader(grader: Grader, values: Values): Grader {
   return grader.kind === 'script' ? grader : (render(grader, values) as Grader);
 }
 

@@ -9,7 +9,7 @@ const wholeSlot = /^\{\{ ?([a-z][a-z0-9_.]{0,60}) ?\}\}$/;
 /** A text with its values; one that is not text is written as JSON. @throws Error for a name without a value */
 export function renderText(template: string, values: Values): string {
   return template.replaceAll(slot, (_whole, name: string) => {
-    const value = valueOf(name, values);
+    const value = lookUpValue(name, values);
     return typeof value === 'string' ? value : JSON.stringify(value);
   });
 }
@@ -18,28 +18,28 @@ export function renderText(template: string, values: Values): string {
 export function render(template: unknown, values: Values): unknown {
   if (typeof template === 'string') {
     const name = wholeSlot.exec(template)?.[1];
-    return name === undefined ? renderText(template, values) : valueOf(name, values);
+    return name === undefined ? renderText(template, values) : lookUpValue(name, values);
   }
   if (Array.isArray(template)) return template.map((part: unknown) => render(part, values));
   if (typeof template !== 'object' || template === null) return template;
   return Object.fromEntries(Object.entries(template).map(([name, part]) => [name, render(part, values)]));
 }
 
-function valueOf(name: string, values: Values): unknown {
+function lookUpValue(name: string, values: Values): unknown {
   if (!Object.hasOwn(values, name))
     throw new Error(`the template names {{${name}}}; there are: ${Object.keys(values).sort().join(', ')}`);
   return values[name];
 }
 
 /** The value, or undefined where there is none. */
-export function valueAt(document: unknown, pointer: string): unknown {
+export function readPointer(document: unknown, pointer: string): unknown {
   const [outer = '', inner] = pointer.split('#');
-  const found = partAt(document, outer);
+  const found = readPart(document, outer);
   if (inner === undefined || typeof found !== 'string') return inner === undefined ? found : undefined;
-  return partAt(jsonOf(found), inner);
+  return readPart(parseJson(found), inner);
 }
 
-function partAt(document: unknown, pointer: string): unknown {
+function readPart(document: unknown, pointer: string): unknown {
   let part = document;
   for (const escaped of pointer.split('/').slice(1)) {
     const name = escaped.replaceAll('~1', '/').replaceAll('~0', '~');
@@ -50,7 +50,7 @@ function partAt(document: unknown, pointer: string): unknown {
 }
 
 /** The value of JSON text, or undefined where it is none. */
-export function jsonOf(text: string): unknown {
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -59,7 +59,7 @@ export function jsonOf(text: string): unknown {
 }
 
 /** JSON with the members of each object in the order of their names. */
-export function canonicalJson(value: unknown): string {
+export function toCanonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) =>
     typeof part === 'object' && part !== null && !Array.isArray(part)
       ? Object.fromEntries(Object.entries(part).sort(([one], [other]) => (one < other ? -1 : 1)))
@@ -67,6 +67,6 @@ export function canonicalJson(value: unknown): string {
   );
 }
 
-export function sha256(text: string): string {
+export function hashSha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { compareKeys, nextLink, pageOf, type SortKey } from '../../../../api/catalog/paging.ts';
+import { compareKeys, createNextLink, createPage, type SortKey } from '../../../../api/catalog/paging.ts';
 import { Problem } from '../../../../lib/problem.ts';
 
 const key = ({ n, name }: { n: number; name: string }): SortKey => [n, name];
@@ -19,7 +19,7 @@ test('all pages together are the list, in its order', () => {
       const read: (typeof list)[number][] = [];
       let cursor: string | undefined;
       do {
-        const page = pageOf(list, key, { limit, cursor, order: 'n' });
+        const page = createPage(list, key, { limit, cursor, order: 'n' });
         assert.ok(page.items.length <= limit);
         assert.equal(page.total, list.length);
         read.push(...page.items);
@@ -32,10 +32,10 @@ test('all pages together are the list, in its order', () => {
 
 test('an item that goes is missed by nobody, and none comes twice', () => {
   const list = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ n: 0, name }));
-  const { next } = pageOf(list, key, { limit: 2, cursor: undefined, order: 'n' });
+  const { next } = createPage(list, key, { limit: 2, cursor: undefined, order: 'n' });
   const left = list.filter(({ name }) => name !== 'b' && name !== 'a');
   assert.deepEqual(
-    pageOf(left, key, { limit: 2, cursor: next, order: 'n' }).items.map(({ name }) => name),
+    createPage(left, key, { limit: 2, cursor: next, order: 'n' }).items.map(({ name }) => name),
     ['c', 'd'],
   );
 });
@@ -45,7 +45,7 @@ test('a cursor of another order, or none at all, is refused by name', () => {
     { n: 1, name: 'a' },
     { n: 2, name: 'b' },
   ];
-  const { next = '' } = pageOf(list, key, { limit: 1, cursor: undefined, order: 'n' });
+  const { next = '' } = createPage(list, key, { limit: 1, cursor: undefined, order: 'n' });
   for (const [cursor, order] of [
     [next, 'm'],
     ['', 'n'],
@@ -54,19 +54,19 @@ test('a cursor of another order, or none at all, is refused by name', () => {
     [Buffer.from('["n"]').toString('base64url'), 'n'],
   ] as const)
     assert.throws(
-      () => pageOf(list, key, { limit: 1, cursor, order }),
+      () => createPage(list, key, { limit: 1, cursor, order }),
       (error) => error instanceof Problem && error.errors[0]?.field === 'cursor',
       `${cursor} ${order}`,
     );
 });
 
 test('the next link has all parameters, escaped', () => {
-  const { url, headers } = nextLink(
+  const { url, headers } = createNextLink(
     'https://moorage.test/api/projects',
     { q: 'a&b <c>', state: undefined, limit: 2 },
     'x',
   );
   assert.equal(url, 'https://moorage.test/api/projects?q=a%26b+%3Cc%3E&limit=2&cursor=x');
   assert.deepEqual(headers, { link: `<${url}>; rel="next"` });
-  assert.deepEqual(nextLink('https://moorage.test', {}, undefined), { url: null, headers: {} });
+  assert.deepEqual(createNextLink('https://moorage.test', {}, undefined), { url: null, headers: {} });
 });

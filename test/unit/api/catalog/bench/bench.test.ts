@@ -5,10 +5,10 @@ import { z } from 'zod';
 import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { readBenchmarks, readEntry } from '../../../../../api/catalog/bench/benchmark.ts';
-import { benchEndpoints } from '../../../../../api/catalog/bench/endpoints.ts';
+import { createBenchEndpoints } from '../../../../../api/catalog/bench/endpoints.ts';
 import { readFigures } from '../../../../../api/catalog/bench/bench.ts';
 import { type CampaignEnd, prepareCampaign, runCampaign } from '../../../../../api/catalog/bench/run/runner.ts';
-import { BenchWriter, everyRun } from '../../../../../api/catalog/bench/store.ts';
+import { BenchWriter, readRuns } from '../../../../../api/catalog/bench/store.ts';
 import type { Run } from '../../../../../api/catalog/bench/statements.ts';
 import { Measurements } from '../../../../../api/catalog/bench/measurements.ts';
 import { loadBenchmarks } from '../../../../../api/catalog/bench/tasks/task.ts';
@@ -35,7 +35,7 @@ beforeAll(async () => {
   });
   const source = { database: () => database, baseUrl, manifests: [manifest], measurements: new Measurements() };
   const application = createApp({
-    endpoints: benchEndpoints(source),
+    endpoints: createBenchEndpoints(source),
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
     log: silent,
@@ -84,7 +84,7 @@ async function run(writer: BenchWriter, of = choice): Promise<CampaignEnd> {
 
 async function allRuns(slug: string): Promise<Run[]> {
   const all: Run[] = [];
-  for await (const page of everyRun(database, slug, 7)) all.push(...page);
+  for await (const page of readRuns(database, slug, 7)) all.push(...page);
   return all;
 }
 

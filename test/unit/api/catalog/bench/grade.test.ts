@@ -1,14 +1,14 @@
 // Graders: which answers pass, which are wrong or malformed, and when the grader itself failed.
 import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
-import { grade, type Grade, sandbox } from '../../../../../api/catalog/bench/grade.ts';
-import { type Grader, instanceOf, loadBenchmarks } from '../../../../../api/catalog/bench/tasks/task.ts';
+import { grade, type Grade, createScriptRunner } from '../../../../../api/catalog/bench/grade.ts';
+import { type Grader, createInstance, loadBenchmarks } from '../../../../../api/catalog/bench/tasks/task.ts';
 import { createWorkers } from '../../../../../api/tools/engine/workers/pool.ts';
 import { rightAnswer } from '../../../../support/bench/lab.ts';
 
 const workers = createWorkers();
 afterAll(() => workers.close());
-const runScript = sandbox(workers);
+const runScript = createScriptRunner(workers);
 
 const graded = async (grader: Grader, answer: string, values = {}): Promise<Grade['error'] | 'passed'> =>
   (await grade({ answer, grader, values }, runScript)).error ?? 'passed';
@@ -58,10 +58,10 @@ test('the right answer of every task passes, and another one does not', async ()
   const seeds = { seed: 'right', heldBack: 'other' };
   for (const task of loadBenchmarks()[0]?.tasks ?? assert.fail())
     for (const number of [1, 2, 3]) {
-      const { grader, values } = instanceOf(task, number, seeds);
+      const { grader, values } = createInstance(task, number, seeds);
       const right = rightAnswer(grader, values);
       assert.equal(await graded(grader, right, values), 'passed', `${task.slug}: ${right}`);
-      const other = instanceOf(task, number + 10, seeds);
+      const other = createInstance(task, number + 10, seeds);
       assert.notEqual(await graded(grader, rightAnswer(other.grader, other.values), values), 'passed', task.slug);
       assert.notEqual(await graded(grader, 'I would rather not say.', values), 'passed', task.slug);
     }

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
-import { comparePairs, Measurements, verdictOf } from '../../../../../api/catalog/bench/measurements.ts';
+import { comparePairs, Measurements, formatVerdict } from '../../../../../api/catalog/bench/measurements.ts';
 import type { Summary } from '../../../../../api/catalog/bench/statements.ts';
-import { wilsonInterval } from '../../../../../api/catalog/bench/statistics.ts';
+import { computeWilsonInterval } from '../../../../../api/catalog/bench/statistics.ts';
 import type { ModelView, Rate } from '../../../../../api/catalog/bench/views.ts';
 
 const summary = (change: Partial<Summary> = {}): Summary => ({
@@ -47,7 +47,7 @@ function rate(passed: number, n: number): Rate {
     passed,
     n,
     rate: n === 0 ? null : passed / n,
-    interval: n === 0 ? null : [...(wilsonInterval(passed, n) ?? [0, 1])],
+    interval: n === 0 ? null : [...(computeWilsonInterval(passed, n) ?? [0, 1])],
   };
 }
 
@@ -71,7 +71,7 @@ function model(name: string, passes: readonly number[], runs: number, cost: numb
 }
 
 const verdict = (...models: ModelView[]): { en: string; zh: string } =>
-  verdictOf({ models, pairs: comparePairs(models), open: 7 });
+  formatVerdict({ models, pairs: comparePairs(models), open: 7 });
 
 test('a clear difference names its winner, with the interval and the cost of a success', () => {
   const { en, zh } = verdict(model('weak', [1, 0, 2, 1, 0], 10), model('strong', [10, 9, 10, 8, 10], 10));

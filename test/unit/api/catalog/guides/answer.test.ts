@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { answerOf, checkClaim, type Verdict } from '../../../../../api/catalog/guides/answer.ts';
+import { createAnswer, checkClaim, type Verdict } from '../../../../../api/catalog/guides/answer.ts';
 import type { Benchmark } from '../../../../../api/catalog/guides/evidence.ts';
 import { readGuides } from '../../../../../api/catalog/guides/load.ts';
 import type { Claim } from '../../../../../api/catalog/guides/source.ts';
@@ -331,7 +331,7 @@ test('every Chinese text is Chinese, but for names and code', async () => {
       detail.record.title_zh,
       detail.record.answer_zh,
       detail.method_zh,
-      answerOf(source, measured).answer_zh,
+      createAnswer(source, measured).answer_zh,
       ...detail.steps.map(({ say_zh }) => say_zh),
       ...source.claims.map(({ says_zh }) => says_zh),
     ];

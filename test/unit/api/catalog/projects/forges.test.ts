@@ -1,7 +1,7 @@
 // Forges: canonical repository addresses, API URLs, and which responses count.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { addressesOf, forgeRepository, readReport } from '../../../../../api/catalog/projects/forges.ts';
+import { listAddresses, parseForgeRepository, readReport } from '../../../../../api/catalog/projects/forges.ts';
 
 for (const [address, url] of [
   ['https://github.com/octo/chat', 'https://github.com/octo/chat'],
@@ -12,7 +12,7 @@ for (const [address, url] of [
   ['http://git.test:3000/octo/chat', 'http://git.test:3000/octo/chat'],
 ] as const)
   test(`normal form of ${address}`, () => {
-    assert.equal(forgeRepository(address)?.url, url);
+    assert.equal(parseForgeRepository(address)?.url, url);
   });
 
 test('what is no address of a repository', () => {
@@ -27,13 +27,13 @@ test('what is no address of a repository', () => {
     'https://github.com/octo/%ff',
     'https://github.com/octo/%2e%2e/user',
   ])
-    assert.equal(forgeRepository(address), undefined, address);
+    assert.equal(parseForgeRepository(address), undefined, address);
 });
 
 const asked = (address: string): string[] => {
-  const repository = forgeRepository(address);
+  const repository = parseForgeRepository(address);
   assert.ok(repository !== undefined);
-  return addressesOf(repository).map(({ url }) => url);
+  return listAddresses(repository).map(({ url }) => url);
 };
 
 test('known forges are asked at their API, others as each kind that anybody can run', () => {

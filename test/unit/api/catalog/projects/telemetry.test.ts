@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
-import { readTelemetry, telemetryReader } from '../../../../../api/catalog/projects/telemetry.ts';
+import { readTelemetry, createTelemetryReader } from '../../../../../api/catalog/projects/telemetry.ts';
 import { type Telemetry, telemetry as schema } from '../../../../../api/catalog/projects/views.ts';
 import { Callers } from '../../../../../api/catalog/rank/retention.ts';
 import { silent } from '../../../../support/api/sample.ts';
@@ -89,7 +89,7 @@ test('without a ledger, or with a database that does not answer, all of it is nu
     [{ opened: Promise.resolve(undefined), get: absent }, /DATABASE_URL/],
     [{ opened: new Promise<undefined>(() => undefined), get: absent }, /did not answer/],
   ] as const) {
-    const reader = telemetryReader({ ledger, log: silent });
+    const reader = createTelemetryReader({ ledger, log: silent });
     await Promise.resolve();
     const { '7d': week } = schema.parse(await reader('chat'));
     assert.deepEqual([week.requests, week.callers, week.model_calls, week.model_cost_usd], [null, null, null, null]);

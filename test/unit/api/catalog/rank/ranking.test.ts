@@ -14,7 +14,7 @@ import {
   rankList,
   type RankList,
 } from '../../../../../api/catalog/rank/criteria.ts';
-import { rankEndpoints } from '../../../../../api/catalog/rank/endpoints.ts';
+import { createRankEndpoints } from '../../../../../api/catalog/rank/endpoints.ts';
 import { Ranking } from '../../../../../api/catalog/rank/ranking.ts';
 import { Retentions } from '../../../../../api/catalog/rank/retention.ts';
 import { Stabilities } from '../../../../../api/catalog/rank/stability.ts';
@@ -72,7 +72,7 @@ const ranking = new Ranking({
   benchmarks: () => Promise.resolve(benchmarks),
   visits: () => Promise.resolve(visits),
 });
-const app = appOf(rankEndpoints(ranking, baseUrl));
+const app = appOf(createRankEndpoints(ranking, baseUrl));
 
 async function rank(query = ''): Promise<RankList> {
   const response = await send(app, `/api/rank${query}`);

@@ -5,7 +5,12 @@ import { afterAll, afterEach, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
-import { Callers, kaplanMeier, type Observation, retentionOf } from '../../../../../api/catalog/rank/retention.ts';
+import {
+  Callers,
+  estimateKaplanMeier,
+  type Observation,
+  estimateRetention,
+} from '../../../../../api/catalog/rank/retention.ts';
 import { addUses, callsOf } from '../../../../support/catalog/uses.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
@@ -86,8 +91,11 @@ test('an empty ledger is read at once', async () => {
 });
 
 test('retention is null where there is nobody, or nobody was followed for long enough', () => {
-  assert.deepEqual(retentionOf([]), { reason: 'Nobody has called this app through the API long enough ago.', n: 0 });
-  const early = retentionOf([
+  assert.deepEqual(estimateRetention([]), {
+    reason: 'Nobody has called this app through the API long enough ago.',
+    n: 0,
+  });
+  const early = estimateRetention([
     { time: 0, left: true, count: 2 },
     { time: 30, left: false, count: 3 },
   ]);
@@ -95,7 +103,7 @@ test('retention is null where there is nobody, or nobody was followed for long e
 });
 
 test('retention of four callers of whom one left at once and one after three days', () => {
-  const retention = retentionOf([
+  const retention = estimateRetention([
     { time: 0, left: true, count: 1 },
     { time: days(3), left: true, count: 1 },
     { time: days(7), left: false, count: 2 },
@@ -122,7 +130,7 @@ for (const [time, value, error, low, high] of [
   [23, 0.448, 0.1346, 0.188, 0.68],
 ] as const)
   test(`remission longer than ${time} weeks`, () => {
-    const estimate = kaplanMeier(remission, time);
+    const estimate = estimateKaplanMeier(remission, time);
     assert.ok(estimate !== undefined);
     assert.equal(estimate.n, 21);
     assert.ok(Math.abs(estimate.value - value) < 0.0006, String(estimate.value));
@@ -132,15 +140,15 @@ for (const [time, value, error, low, high] of [
   });
 
 test('before the first who leaves all stay, and where nobody was followed for so long nothing is known', () => {
-  assert.equal(kaplanMeier(remission, 5)?.value, 1);
-  assert.equal(kaplanMeier(remission, 36), undefined);
-  assert.equal(kaplanMeier([], 1), undefined);
+  assert.equal(estimateKaplanMeier(remission, 5)?.value, 1);
+  assert.equal(estimateKaplanMeier(remission, 36), undefined);
+  assert.equal(estimateKaplanMeier([], 1), undefined);
 });
 
 test('without censoring it is the proportion of those who stay', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 60 }), (times) => {
-      const estimate = kaplanMeier([...left(...times), ...censored(30)], 10);
+      const estimate = estimateKaplanMeier([...left(...times), ...censored(30)], 10);
       const stay = times.filter((time) => time > 10).length + 1;
       assert.ok(Math.abs((estimate?.value ?? -1) - stay / (times.length + 1)) < 1e-9);
     }),
@@ -153,13 +161,16 @@ test('counts are the same as single observations', () => {
     { time: 1, left: false, count: 2 },
     { time: 4, left: false, count: 5 },
   ];
-  assert.deepEqual(kaplanMeier(counted, 3), kaplanMeier([...left(1, 1, 1), ...censored(1, 1, 4, 4, 4, 4, 4)], 3));
+  assert.deepEqual(
+    estimateKaplanMeier(counted, 3),
+    estimateKaplanMeier([...left(1, 1, 1), ...censored(1, 1, 4, 4, 4, 4, 4)], 3),
+  );
 });
 
 test('where all stay or all leave, the interval is that of Wilson', () => {
   const ten = Array.from({ length: 10 }, () => 7);
   // Wilson, 10 of 10: 0.7225 to 1.
-  const bounds = [censored(...ten), left(...ten)].map((observations) => kaplanMeier(observations, 7));
+  const bounds = [censored(...ten), left(...ten)].map((observations) => estimateKaplanMeier(observations, 7));
   assert.deepEqual(
     bounds.map((estimate) => [estimate?.value, ...(estimate?.interval ?? []).map((bound) => bound.toFixed(4))]),
     [
@@ -177,7 +188,7 @@ test('the interval holds the estimate and stays between 0 and 1', () => {
   });
   fc.assert(
     fc.property(fc.array(observation, { maxLength: 30 }), (observations) => {
-      const estimate = kaplanMeier(observations, 7);
+      const estimate = estimateKaplanMeier(observations, 7);
       if (estimate === undefined) return;
       const [low, high] = estimate.interval;
       assert.ok(0 <= low && low <= estimate.value && estimate.value <= high && high <= 1, JSON.stringify(estimate));

@@ -4,14 +4,19 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
-import { canonicalJson, render, renderText, valueAt } from '../../../../../../api/catalog/bench/tasks/template.ts';
+import {
+  toCanonicalJson,
+  render,
+  renderText,
+  readPointer,
+} from '../../../../../../api/catalog/bench/tasks/template.ts';
 import {
   generatorNames,
   generators,
-  inWords,
-  randomFrom,
+  formatInWords,
+  createRandom,
 } from '../../../../../../api/catalog/bench/tasks/generators.ts';
-import { benchFolder, instanceOf, loadBenchmarks } from '../../../../../../api/catalog/bench/tasks/task.ts';
+import { benchFolder, createInstance, loadBenchmarks } from '../../../../../../api/catalog/bench/tasks/task.ts';
 
 const seeds = { seed: 'one', heldBack: 'two' };
 
@@ -27,27 +32,27 @@ test('the benchmarks of manifests/bench are valid, and each has at least five ta
 
 test('an instance is the same for the same seed, and another one for each run and each seed', () => {
   for (const task of loadBenchmarks().flatMap(({ tasks }) => tasks)) {
-    const first = instanceOf(task, 1, seeds);
-    assert.deepEqual(instanceOf(task, 1, seeds), first);
+    const first = createInstance(task, 1, seeds);
+    assert.deepEqual(createInstance(task, 1, seeds), first);
     const others = [
-      instanceOf(task, 2, seeds),
-      instanceOf(task, 3, seeds),
-      instanceOf(task, 1, { ...seeds, seed: 'three' }),
+      createInstance(task, 2, seeds),
+      createInstance(task, 3, seeds),
+      createInstance(task, 1, { ...seeds, seed: 'three' }),
     ];
     for (const { hash, prompt } of others) assert.ok(hash !== first.hash && prompt !== first.prompt);
     // Even runs come from the seed that is held back.
-    assert.equal(instanceOf(task, 2, { ...seeds, seed: 'three' }).hash, others[0]?.hash);
+    assert.equal(createInstance(task, 2, { ...seeds, seed: 'three' }).hash, others[0]?.hash);
     assert.doesNotMatch(first.prompt, /\{\{/);
   }
 });
 
 test('generators give what they promise, for many seeds', () => {
   for (const name of generatorNames) {
-    const all = Array.from({ length: 200 }, (_none, i) => canonicalJson(generators[name](randomFrom(`seed ${i}`))));
+    const all = Array.from({ length: 200 }, (_none, i) => toCanonicalJson(generators[name](createRandom(`seed ${i}`))));
     assert.ok(new Set(all).size >= 198, `${name} repeats itself`);
   }
   for (let i = 0; i < 200; i += 1) {
-    const story = generators['arithmetic-story'](randomFrom(`story ${i}`));
+    const story = generators['arithmetic-story'](createRandom(`story ${i}`));
     const [boxes = 0, each = 0, broken = 0, share = 1, price = 0] = [...String(story['story']).matchAll(/\d+/g)].map(
       Number,
     );
@@ -56,10 +61,10 @@ test('generators give what they promise, for many seeds', () => {
 });
 
 test('numbers are written in words', () => {
-  assert.equal(inWords(421_007), 'four hundred twenty-one thousand seven');
-  assert.equal(inWords(10_000), 'ten thousand');
-  assert.equal(inWords(999_999), 'nine hundred ninety-nine thousand nine hundred ninety-nine');
-  assert.equal(inWords(40), 'forty');
+  assert.equal(formatInWords(421_007), 'four hundred twenty-one thousand seven');
+  assert.equal(formatInWords(10_000), 'ten thousand');
+  assert.equal(formatInWords(999_999), 'nine hundred ninety-nine thousand nine hundred ninety-nine');
+  assert.equal(formatInWords(40), 'forty');
 });
 
 test('templates keep the type of a value that stands alone, and name what is missing', () => {
@@ -74,12 +79,12 @@ test('templates keep the type of a value that stands alone, and name what is mis
 
 test('pointers find values, also inside of a text that is JSON', () => {
   const document = { data: ['x', '["q","a"]'], 'a/b': { '~': 1 } };
-  assert.equal(valueAt(document, '/data/1#/1'), 'a');
-  assert.equal(valueAt(document, '/a~1b/~0'), 1);
-  assert.equal(valueAt(document, ''), document);
-  assert.equal(valueAt(document, '/data/7/x'), undefined);
-  assert.equal(valueAt(document, '/data/0#/0'), undefined);
-  assert.equal(valueAt(document, '/data/constructor'), undefined);
+  assert.equal(readPointer(document, '/data/1#/1'), 'a');
+  assert.equal(readPointer(document, '/a~1b/~0'), 1);
+  assert.equal(readPointer(document, ''), document);
+  assert.equal(readPointer(document, '/data/7/x'), undefined);
+  assert.equal(readPointer(document, '/data/0#/0'), undefined);
+  assert.equal(readPointer(document, '/data/constructor'), undefined);
 });
 
 test('a file with a mistake is refused with its name and field', () => {
