@@ -74,6 +74,8 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
   return createController({
     name: 'build-queue',
     workers: 1,
+    // Every build waits for this one key: once the cause of its failures is gone, builds start within half a minute.
+    queue: { maxDelayMs: 30_000 },
     log,
     registry,
     watches: [
