@@ -4,11 +4,11 @@ alter table ledger.hold add column waits boolean not null default false;
 
 -- As before (031-calls-in-flight.sql), and: requests with the same `group` are reserved together, or all of them are refused. A
 -- request with `waits` makes a hold that waits. Sent again with `flight`, when its call is to be made, the request is judged as
--- any other call is: the hold no longer waits then, or the answer is refused and it waits for another try. What a batch of
--- requests needs is read once, by the index of the holds that are reserved: without statistics of a new day the planner would
--- read all holds.
+-- any other call is: the hold no longer waits then, or the answer is refused and it waits for another try. Holds that are reserved
+-- are read by their index: without statistics of a new day the planner would read all holds. It may not build a bitmap of them
+-- either, since only a plain index scan marks the entries of settled holds as dead, so that later scans skip them.
 create or replace function ledger.reserve(p_requests jsonb, p_at timestamptz default null) returns jsonb language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off as $$
 declare
   v_at timestamptz := coalesce(p_at, clock_timestamp());
   v_day date := (v_at at time zone 'utc')::date;
@@ -16,8 +16,7 @@ declare
   v_stops text[];
   v_sent jsonb := p_requests;
   v_given jsonb := '[]';
-  v_answers jsonb[] := '{}';
-  v_next integer := 0;
+  v_n integer;
   -- The refusal of each group that is refused, by its name.
   v_refusals jsonb;
   -- Holds that were made now, or waited until now, and are not judged yet; those that are taken back, and those that wait.
@@ -33,6 +32,9 @@ declare
   v_models text[];
   -- Callers with a call whose cost is not known yet, and models that are proven.
   v_pending bigint[];
+  -- Callers with more than one hold; whether more calls are in flight than may be.
+  v_busy bigint[];
+  v_is_full boolean;
   v_proven text[];
   v_request jsonb;
   v_answer jsonb;
@@ -58,11 +60,22 @@ begin
 
   if jsonb_path_exists(v_sent, '$[*].group') then v_refusals := ledger.refuse_groups(v_sent, v_given); end if;
 
-  -- The budgets of the platform are locked by now, so no other replica reserves while calls are counted.
+  -- The budgets of the platform are locked by now, so no other replica reserves while calls are counted. Most calls need no further
+  -- look: the caller has no other hold, the model is proven, and all calls in flight, those on keys of callers included, are fewer than
+  -- may be made.
+  select sum(calls), coalesce(array_agg(debit) filter (where holds > 1), '{}') into v_all, v_busy
+    from (select debit, count(*) as holds, count(*) filter (where state = 'open') as calls from ledger.hold
+      where state in ('open', 'pending') and not waits group by debit) by_caller;
+  select coalesce(array_agg(m.model) filter (where p.at > v_at - interval '1 day'), '{}'), coalesce(min(m."all") < v_all, false) into v_proven, v_is_full
+    from (select value -> 'usage' ->> 'model' as model, min((value -> 'flight' ->> 'all')::integer) as "all"
+      from jsonb_array_elements(v_sent) where value ? 'flight' group by 1) m left join ledger.proven_model p on p.model = m.model;
   select array_agg(x), array_agg(x.id) into v_holds, v_ids
     from jsonb_array_elements(v_sent) with ordinality as q (value, n)
     join ledger.hold x on x.id = (q.value ->> 'id')::uuid
-    where q.value ? 'flight' and (v_given -> (q.n::integer - 1) ->> 'outcome' = 'held' or x.waits and x.state = 'open');
+    where q.value ? 'flight' and case when v_given -> (q.n::integer - 1) ->> 'outcome' = 'held'
+      then v_is_full or x.debit = any (v_busy) or (x.usage ->> 'model' = any (v_proven)) is not true
+      else x.waits and x.state = 'open' end;
+  if v_ids is null and v_stops is null and not jsonb_path_exists(v_sent, '$[*] ? (exists(@.group) || exists(@.waits))') then return v_given; end if;
   v_made := v_ids;
   if v_made is not null then
     with made as materialized (
@@ -80,18 +93,15 @@ begin
       from made left join other o on true;
   end if;
 
-  for v_n in 1 .. jsonb_array_length(p_requests) loop
-    v_request := p_requests -> (v_n - 1);
-    if v_stops[v_n] is not null then
-      v_answers := v_answers || jsonb_build_object('outcome', 'refused', 'refused_by', v_stops[v_n], 'state', null,
-        'expires_at', null, 'day_ends_at', v_day_ends_at, 'debit', null, 'credit', null);
-      continue;
-    end if;
-    v_answer := v_given -> v_next;
-    v_next := v_next + 1;
+  -- Only answers that may have to change.
+  for v_n, v_request in
+    select n, value from jsonb_array_elements(v_sent) with ordinality as q (value, n)
+    where value ? 'group' or value ? 'waits' or (value ->> 'id')::uuid = any (v_ids) order by n
+  loop
+    v_answer := v_given -> (v_n - 1);
     if v_refusals ? (v_request ->> 'group') then
       if v_answer ->> 'outcome' = 'held' then v_undone := v_undone || (v_request ->> 'id')::uuid; end if;
-      v_answer := v_refusals -> (v_request ->> 'group');
+      v_given := jsonb_set(v_given, array[(v_n - 1)::text], v_refusals -> (v_request ->> 'group'));
     elsif v_request ? 'waits' and v_answer ->> 'outcome' = 'held' then
       v_waiting := v_waiting || (v_request ->> 'id')::uuid;
     elsif v_request ? 'flight' and (v_request ->> 'id')::uuid = any (v_made) then
@@ -115,10 +125,10 @@ begin
       else
         -- A hold that waits is kept, for another try.
         if not h.waits then v_undone := v_undone || h.id; end if;
-        v_answer := v_answer || jsonb_build_object('outcome', 'refused', 'refused_by', v_refused, 'state', null, 'expires_at', null);
+        v_given := jsonb_set(v_given, array[(v_n - 1)::text],
+          v_answer || jsonb_build_object('outcome', 'refused', 'refused_by', v_refused, 'state', null, 'expires_at', null));
       end if;
     end if;
-    v_answers := v_answers || v_answer;
   end loop;
 
   if cardinality(v_undone) > 0 then
@@ -126,7 +136,10 @@ begin
     delete from ledger.hold where id = any (v_undone) and state = 'voided';
   end if;
   if cardinality(v_waiting) > 0 then update ledger.hold set waits = true where id = any (v_waiting); end if;
-  return to_jsonb(v_answers);
+  if v_stops is null then return v_given; end if;
+  return (select jsonb_agg(case when stop is null then v_given -> (sent::integer - 1) else jsonb_build_object('outcome', 'refused', 'refused_by', stop,
+      'state', null, 'expires_at', null, 'day_ends_at', v_day_ends_at, 'debit', null, 'credit', null) end order by n)
+    from (select stop, n, count(*) filter (where stop is null) over (order by n) as sent from unnest(v_stops) with ordinality as s (stop, n)) s);
 end $$;
 
 create function ledger.without_held(p_budget jsonb, p_amount numeric) returns jsonb language sql immutable as $$
@@ -152,15 +165,10 @@ create function ledger.refuse_groups(p_requests jsonb, p_answers jsonb) returns 
 $$;
 
 create or replace function ledger.waits_for_proof(p_hold ledger.hold, p_without uuid[], p_at timestamptz) returns boolean language plpgsql
-set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_bitmapscan = off as $$
 begin
-  if not exists (
-    select from ledger.hold x
-    where x.state in ('open', 'pending') and not x.waits and x.debit = p_hold.debit and x.credit = p_hold.credit and x.id <> p_hold.id and x.id <> all (p_without)
-      and (x.state = 'open' or exists (select from ledger.pending p where p.hold_id = x.id and p.since > p_at - interval '6 seconds'))
-      and (x.usage ->> 'model' is null or x.usage ->> 'model' = p_hold.usage ->> 'model' or x.usage ->> 'request' is distinct from p_hold.usage ->> 'request')
-  ) then return false; end if;
-  return not exists (
+  -- A caller with several calls has almost always been billed for one, and that takes one look.
+  if exists (
     select from ledger.account now_paid
     join ledger.account paid on (paid.kind, paid.owner) = (now_paid.kind, now_paid.owner)
       and paid.day between now_paid.day - case now_paid.kind when 'app' then 7 else 0 end and now_paid.day
@@ -168,6 +176,12 @@ begin
     join ledger.hold s on s.transaction_id = e.transaction_id
     join ledger.account owed on owed.id = s.credit
     where now_paid.id = p_hold.debit and owed.kind = 'platform' and s.debit = paid.id and s.cost <= s.amount
+  ) then return false; end if;
+  return exists (
+    select from ledger.hold x
+    where x.state in ('open', 'pending') and not x.waits and x.debit = p_hold.debit and x.credit = p_hold.credit and x.id <> p_hold.id and x.id <> all (p_without)
+      and (x.state = 'open' or exists (select from ledger.pending p where p.hold_id = x.id and p.since > p_at - interval '6 seconds'))
+      and (x.usage ->> 'model' is null or x.usage ->> 'model' = p_hold.usage ->> 'model' or x.usage ->> 'request' is distinct from p_hold.usage ->> 'request')
   );
 end $$;
 
