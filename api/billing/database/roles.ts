@@ -18,6 +18,8 @@ export async function createRoles(
   transaction: Transaction,
   roles: { readonly migrator: RoleLogin; readonly runtime: RoleLogin },
 ): Promise<void> {
+  // All databases of a server share its roles. If two are set up at the same time, PostgreSQL refuses one of two changes of a role.
+  await transaction.script('lock table pg_catalog.pg_authid in share row exclusive mode');
   // A change of owner waits for every reader of a table, and all others wait behind it: an audit may read for minutes.
   await transaction.script("set local lock_timeout = '2s'");
   for (const role of [roles.migrator, roles.runtime]) await transaction.script(createRole(role));
