@@ -1,16 +1,20 @@
-// Plans a whole repository: what its moorage.yaml says, where in it the app is, and how that is built.
+// Plans a whole repository: its moorage.yaml, the folder of the app, how that is built, and the plan's files for the build stage.
+import { mkdir, realpath, writeFile } from 'node:fs/promises';
+import { join, posix } from 'node:path';
 import type { ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
+import type { WorkspacePaths } from '../config.ts';
 import { type PipelineInput, Rejected } from '../contract.ts';
+import { writeNotes } from '../handover.ts';
 import { mergeManifest } from '../manifest/merge.ts';
 import { keepHead } from '../text.ts';
-import type { Tree } from '../tree.ts';
+import { readDiskTree, type Tree } from '../tree.ts';
 import { findDockerfile, type FoundDockerfile } from './dockerfile/find.ts';
 import { appFolder } from './folder.ts';
 import { makePlan } from './plan.ts';
 import type { Recipe } from './recipe.ts';
 
-export interface LocatedApp {
+interface LocatedApp {
   /** What the stages work with, with the folder and the Dockerfile that were found. */
   readonly input: PipelineInput;
   /** What moorage.yaml says, and beneath it what files for other platforms say. */
@@ -79,4 +83,67 @@ function uncertain(tree: Tree, input: PipelineInput): AuthoredBuild | undefined 
     if (!(error instanceof Rejected)) throw error;
     return withDockerfile(tree, input, 'any');
   }
+}
+
+/** Writes plan.json and, for planned images, Dockerfile and Dockerfile.dockerignore into the notes. */
+export async function writePlan(
+  recipe: Recipe,
+  input: Pick<PipelineInput, 'path' | 'build'>,
+  paths: WorkspacePaths,
+): Promise<void> {
+  const context = join(paths.source, input.path);
+  if (recipe.dockerfile === undefined) {
+    await writeNotes(paths.notes, 'plan', {
+      plan: recipe.plan,
+      authored: true,
+      context,
+      // It may be a link to a file of the repository, as the review has seen.
+      dockerfile: await realpath(join(paths.source, posix.join(input.path, input.build.dockerfile))),
+    });
+    return;
+  }
+  const dockerfile = join(paths.notes, 'Dockerfile');
+  await mkdir(paths.notes, { recursive: true });
+  await writeFile(dockerfile, recipe.dockerfile);
+  const authored = readDiskTree(context).text('.dockerignore') ?? '';
+  await writeFile(`${dockerfile}.dockerignore`, ignoreText(recipe, authored));
+  await writeNotes(paths.notes, 'plan', { plan: recipe.plan, authored: false, context, dockerfile });
+}
+
+/** What plans install by, and the README, which packages of Python and npm name in their manifests. */
+const manifests = [
+  ...['package.json', 'package-lock.json', 'npm-shrinkwrap.json', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', 'yarn.lock'],
+  ...['bun.lock', 'bun.lockb', 'deno.json', 'deno.jsonc', 'deno.lock', 'composer.json', 'composer.lock'],
+  ...[
+    'requirements*.txt',
+    'pyproject.toml',
+    'uv.lock',
+    'poetry.lock',
+    'Pipfile',
+    'Pipfile.lock',
+    'setup.py',
+    'setup.cfg',
+  ],
+  ...[
+    'go.mod',
+    'go.sum',
+    'Cargo.toml',
+    'Cargo.lock',
+    'pom.xml',
+    'mvnw',
+    'gradlew',
+    'build.gradle*',
+    'settings.gradle*',
+  ],
+  ...['Gemfile', 'Gemfile.lock', '.ruby-version', '*.gemspec', 'Rakefile', 'config.ru'],
+  'README*',
+];
+
+/** The author's patterns were written for another Dockerfile: what this one builds and installs by stays in the context. */
+function ignoreText({ ignore = [], builds = [] }: Recipe, authored: string): string {
+  if (authored === '') return [...ignore, ''].join('\n');
+  const folders = builds.filter((folder) => folder !== '.');
+  const kept = [...folders, ...manifests].map((path) => `!${path}`);
+  // The last pattern that matches counts: what is never wanted of a folder that is kept comes after it.
+  return [...ignore, authored, ...kept, ...(folders.length === 0 ? [] : ignore), ''].join('\n');
 }

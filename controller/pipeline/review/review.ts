@@ -5,8 +5,7 @@ import { approvalRule, type PipelineInput, Rejected, type ReviewResult } from '.
 import { readNotes } from '../handover.ts';
 import { describeManifest, manifestRule } from '../manifest/merge.ts';
 import { formatFinding } from '../message.ts';
-import { locateApp, planApp } from '../plan/repository.ts';
-import { writePlan } from '../plan/write.ts';
+import { locateApp, planApp, writePlan } from '../plan/repository.ts';
 import { keepHead, toOneLine } from '../text.ts';
 import { readDiskTree } from '../tree.ts';
 import type { ReviewContext, Rule } from './rule.ts';

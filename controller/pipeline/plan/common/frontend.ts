@@ -1,11 +1,10 @@
 // Plans the stage that builds the pages of an app whose server is written in another language.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { shellWord, step } from '../dockerfile-text.ts';
+import { type PlanInput, type Problem, shellWord, step } from '../recipe.ts';
 import { installCommand, managerEnvironment, managerPackage } from '../node/manager.ts';
 import { type NodeProject, readProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';
-import type { PlanInput, Problem } from '../recipe.ts';
 
 export interface Frontend {
   /** Folder of its package.json. */

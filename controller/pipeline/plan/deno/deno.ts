@@ -1,8 +1,20 @@
 // Plans Deno apps: the dependencies are cached in the image, and a task or the main file starts it.
 import type { Tree } from '../../tree.ts';
 import { missingImage } from '../common/frontend.ts';
-import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
-import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import {
+  copy,
+  declaredArguments,
+  defaultPort,
+  dockerfileText,
+  images,
+  type Language,
+  type PlanInput,
+  type Problem,
+  type Recipe,
+  shellCommand,
+  shellWord,
+  step,
+} from '../recipe.ts';
 import { type DenoStart, findStart, mains, parseJsonc } from './start.ts';
 
 const ignore = ['.git', '**/node_modules', '**/.DS_Store'];

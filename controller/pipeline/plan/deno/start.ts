@@ -1,7 +1,7 @@
 // Finds how a Deno app is started: by a task, or by its main file.
 import { parseJson, readField, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { shellWord } from '../dockerfile-text.ts';
+import { shellWord } from '../recipe.ts';
 import { findPortInCommand, findPortInFile } from '../port-literal.ts';
 
 export interface DenoStart {

@@ -3,8 +3,17 @@ import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { missingImage } from '../common/frontend.ts';
-import { dockerfileText, shellCommand, shellWord } from '../dockerfile-text.ts';
-import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import {
+  defaultPort,
+  dockerfileText,
+  images,
+  type Language,
+  type PlanInput,
+  type Problem,
+  type Recipe,
+  shellCommand,
+  shellWord,
+} from '../recipe.ts';
 import { serveFiles } from '../static/server.ts';
 import { chooseProject, type ChosenProject } from './choose.ts';
 import { databaseOf } from './database.ts';

@@ -2,9 +2,8 @@
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { declaredArguments, shellWord, step } from '../dockerfile-text.ts';
+import { declaredArguments, defaultNode, type PlanInput, type Problem, shellWord, step } from '../recipe.ts';
 import { readProject } from '../node/project.ts';
-import { defaultNode, type PlanInput, type Problem } from '../recipe.ts';
 import type { DotnetProject } from './project.ts';
 import { type DotnetChoice, unpinned } from './version.ts';
 

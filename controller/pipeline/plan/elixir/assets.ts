@@ -1,10 +1,9 @@
 // Builds the styles and scripts of the pages of an Elixir app: by the aliases of mix.exs, by npm, then the digests of Phoenix.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { shellWord, step } from '../dockerfile-text.ts';
+import { defaultNode, shellWord, step } from '../recipe.ts';
 import { installCommand, managerPackage } from '../node/manager.ts';
 import { readProject } from '../node/project.ts';
-import { defaultNode } from '../recipe.ts';
 import type { ElixirProject } from './project.ts';
 
 /** Lines after the dependencies, with the repository in place. */

@@ -2,9 +2,20 @@
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { missingImage } from '../common/frontend.ts';
-import { copy, declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
+import {
+  copy,
+  declaredArguments,
+  defaultPort,
+  dockerfileText,
+  images,
+  type Language,
+  type PlanInput,
+  type Problem,
+  type Recipe,
+  shellCommand,
+  step,
+} from '../recipe.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
-import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { assetLines } from './assets.ts';
 import { configLines, portOf, startCommand } from './start.ts';
 import { readElixir, type ElixirApp, type ElixirProject } from './project.ts';

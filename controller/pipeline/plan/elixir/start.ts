@@ -1,7 +1,7 @@
 // Starts an Elixir app, and adds the settings and database that Phoenix needs.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { shellWord, step } from '../dockerfile-text.ts';
+import { shellWord, step } from '../recipe.ts';
 import type { Declaration } from '../platforms/declaration.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
 import { findPortInFile } from '../port-literal.ts';

@@ -1,9 +1,21 @@
 // Plans Go apps: the pages that they embed first, then one program in a small image.
 import type { Tree } from '../../tree.ts';
-import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import {
+  copy,
+  declaredArguments,
+  defaultPort,
+  dockerfileText,
+  images,
+  type Language,
+  type PlanInput,
+  type Problem,
+  type Recipe,
+  shellCommand,
+  shellWord,
+  step,
+} from '../recipe.ts';
 import { findFrontend, type Frontend, frontendStage, missingImage } from '../common/frontend.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
-import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { findMain, findServing, type MainPackage, missingEmbeds, type Serving } from './main-package.ts';
 
 const ignore = ['.git', '**/node_modules', '**/.DS_Store'];

@@ -1,9 +1,19 @@
 // Plans Java apps of Maven and Gradle: the jar that the build makes, on a runtime without the build tools.
 import type { Tree } from '../../tree.ts';
 import { missingImage } from '../common/frontend.ts';
-import { declaredArguments, dockerfileText, shellCommand, step } from '../dockerfile-text.ts';
+import {
+  declaredArguments,
+  defaultPort,
+  dockerfileText,
+  images,
+  type Language,
+  type PlanInput,
+  type Problem,
+  type Recipe,
+  shellCommand,
+  step,
+} from '../recipe.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
-import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 
 const ignore = ['.git', '**/target', '**/build', '**/.gradle', '**/node_modules', '**/.DS_Store'];
 const gradleFiles = ['build.gradle', 'build.gradle.kts', 'settings.gradle', 'settings.gradle.kts'];

@@ -2,7 +2,7 @@
 import { parseJson, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { step } from '../dockerfile-text.ts';
+import { step } from '../recipe.ts';
 
 export type Manager = 'npm' | 'pnpm' | 'yarn' | 'berry' | 'bun';
 

@@ -1,7 +1,7 @@
 // Plans Node apps: install by the lock file, build, then a small image with what serves it.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { dockerfileText } from '../dockerfile-text.ts';
+import { defaultPort, dockerfileText, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { type NodeApp, unstartedServer } from './app.ts';
 import { foreignAdapter } from './framework.ts';
 import { readProject, type NodeProject } from './project.ts';
@@ -11,7 +11,6 @@ import { systemPackages } from './system-packages.ts';
 import { chooseNode, type NodeChoice } from './version.ts';
 import { findWorkspaceApp } from './workspace.ts';
 import { loadsAsIs } from '../static/static.ts';
-import { defaultPort, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 
 const ignore = ['.git', '**/node_modules', '.next', '.nuxt', '.output', '**/.DS_Store'];
 

@@ -2,8 +2,7 @@
 import semver from 'semver';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { copy, declaredArguments, shellCommand, shellWord, step } from '../dockerfile-text.ts';
-import type { PlanInput } from '../recipe.ts';
+import { copy, declaredArguments, type PlanInput, shellCommand, shellWord, step } from '../recipe.ts';
 import { serveFiles } from '../static/server.ts';
 import type { NodeApp } from './app.ts';
 import {

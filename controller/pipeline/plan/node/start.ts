@@ -1,7 +1,7 @@
 // Finds what a Node project is: a site that is built to files, or a server and how it starts.
 import type { Tree } from '../../tree.ts';
 import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
-import { shellWord } from '../dockerfile-text.ts';
+import { shellWord } from '../recipe.ts';
 import { finalStart, type NodeApp, portOfStarted, serverLibrary, startScript, unstartedServer } from './app.ts';
 import { findFramework, hasPages } from './framework.ts';
 import type { NodeProject } from './project.ts';

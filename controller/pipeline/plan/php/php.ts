@@ -3,8 +3,20 @@ import { readKeys, parseJson } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { findFrontend, type Frontend, frontendStage, missingImage } from '../common/frontend.ts';
-import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
-import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import {
+  copy,
+  declaredArguments,
+  defaultPort,
+  dockerfileText,
+  images,
+  type Language,
+  type PlanInput,
+  type Problem,
+  type Recipe,
+  shellCommand,
+  shellWord,
+  step,
+} from '../recipe.ts';
 
 const ignore = ['.git', '**/node_modules', 'vendor', '.env', '**/.DS_Store'];
 const roots = ['public', 'web', 'htdocs', 'www', 'html', 'p', 'src/public'];

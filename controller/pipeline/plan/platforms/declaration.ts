@@ -1,4 +1,5 @@
-// What a file for another platform says about the app, in one form for all of them.
+// Defines what a file for another platform declares about the app, in one form for all of them, and reads their YAML.
+import { parse } from 'yaml';
 import type { z } from 'zod';
 import type { services } from '../../../../crds/backing-services.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
@@ -50,4 +51,16 @@ export interface Declaration {
 /** A warning about such a file. */
 export function createWarning(rule: string, file: string, message: string, fix: string): Finding {
   return { rule, severity: 'warning', file, message, fix };
+}
+
+const maximumBytes = 256 * 1024;
+
+/** Parsed YAML; undefined when absent, too large, malformed, or made of more aliases than a person writes. */
+export function parseYaml(text: string | undefined): unknown {
+  if (text === undefined || text.length > maximumBytes) return undefined;
+  try {
+    return parse(text, { merge: true, maxAliasCount: 200, uniqueKeys: false, logLevel: 'silent' }) as unknown;
+  } catch {
+    return undefined;
+  }
 }

@@ -4,8 +4,7 @@ import type { Finding } from '../../../../crds/hosted-app.ts';
 import { present } from '../../../../lib/present.ts';
 import { parseJson, parseToml, readField, readKeys, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { createWarning, type Declaration, type DeclaredVariable } from './declaration.ts';
-import { parseYaml } from './yaml.ts';
+import { createWarning, type Declaration, type DeclaredVariable, parseYaml } from './declaration.ts';
 
 const processLine = /^([A-Za-z0-9_-]{1,50})[ \t]{0,9}:[ \t]{0,9}(\S[^\n]{0,2000})$/gm;
 

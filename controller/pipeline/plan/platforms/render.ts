@@ -3,8 +3,7 @@ import { z } from 'zod';
 import { askedSecret } from '../../../../crds/generated-secret.ts';
 import { present } from '../../../../lib/present.ts';
 import type { Tree } from '../../tree.ts';
-import type { Declaration, DeclaredVariable } from './declaration.ts';
-import { parseYaml } from './yaml.ts';
+import { type Declaration, type DeclaredVariable, parseYaml } from './declaration.ts';
 
 const variable = z.looseObject({
   key: z.string(),

@@ -1,6 +1,6 @@
 // How an app starts by what files for other platforms say. An explicit word beats what is found in the code.
 import type { Tree } from '../../tree.ts';
-import { shellWord } from '../dockerfile-text.ts';
+import { shellWord } from '../recipe.ts';
 import { findPortInCommand } from '../port-literal.ts';
 import type { Declaration } from './declaration.ts';
 import { readFly } from './fly.ts';

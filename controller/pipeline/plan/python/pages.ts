@@ -3,11 +3,10 @@
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { frontendStage } from '../common/frontend.ts';
-import { copy, step } from '../dockerfile-text.ts';
+import { copy, type PlanInput, step } from '../recipe.ts';
 import { findFramework } from '../node/framework.ts';
 import { readProject } from '../node/project.ts';
 import { serverLibrary } from '../node/app.ts';
-import type { PlanInput } from '../recipe.ts';
 import { pythonSources } from './start/sources.ts';
 
 const frameworksOfCalls: ReadonlySet<string> = new Set(['FastAPI', 'Flask', 'Starlette', 'Quart', 'Litestar', 'Sanic']);

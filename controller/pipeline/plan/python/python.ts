@@ -2,7 +2,20 @@
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import {
+  copy,
+  declaredArguments,
+  defaultPort,
+  dockerfileText,
+  images,
+  type Language,
+  type PlanInput,
+  type Problem,
+  type Recipe,
+  shellCommand,
+  shellWord,
+  step,
+} from '../recipe.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
 import { cache, extras, installer, uv } from './packages/install.ts';
@@ -15,7 +28,6 @@ import { compilePages, isReflex, nodeStage, reflexProblem } from './reflex.ts';
 import { allowedHosts, settingsFiles } from './settings.ts';
 import { systemPackages } from './system-packages.ts';
 import { type AskedPython, choosePython, type PythonChoice } from './version.ts';
-import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 
 const uvVersion = '0.13.8';
 const ignore = [

@@ -1,9 +1,8 @@
 // The pages of a Reflex app: compiled when the image is built, by Node beside Python. What runs them needs no Node.
 import type { Tree } from '../../tree.ts';
 import { missingImage } from '../common/frontend.ts';
-import { step } from '../dockerfile-text.ts';
+import { defaultNode, type PlanInput, type Problem, step } from '../recipe.ts';
 import { keysToStandInFor, placeholder } from '../node/placeholders.ts';
-import { defaultNode, type PlanInput, type Problem } from '../recipe.ts';
 import { askedVersions, isBelow } from './packages/asked.ts';
 import type { PythonPackages } from './packages/find.ts';
 import { configFile, firstReflex } from './start/reflex.ts';

@@ -1,6 +1,6 @@
 // Knows which Debian packages a Python package needs beside its wheel: to be compiled, and to run.
 import type { Tree } from '../../tree.ts';
-import { step } from '../dockerfile-text.ts';
+import { step } from '../recipe.ts';
 import { readConda } from './packages/conda.ts';
 
 interface Needs {

@@ -1,7 +1,7 @@
 // Reads the gems that an app asks for, and installs them.
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { step } from '../dockerfile-text.ts';
+import { step } from '../recipe.ts';
 import { sampleSettings } from './database.ts';
 
 export interface Bundle {

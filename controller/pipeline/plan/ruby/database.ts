@@ -1,7 +1,7 @@
 // Knows the database of a Ruby app: by config/database.yml of Rails (or its sample), else by its gems.
 import { readField, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { parseYaml } from '../platforms/yaml.ts';
+import { parseYaml } from '../platforms/declaration.ts';
 import type { Bundle } from './bundle.ts';
 
 export type Adapter = 'postgresql' | 'mysql2' | 'trilogy' | 'sqlite3';

@@ -1,10 +1,9 @@
 // Plans the JavaScript part of a Ruby app: Node and the packages of package.json, for what its assets are made with.
 import type { Tree } from '../../tree.ts';
-import { copy, step } from '../dockerfile-text.ts';
+import { copy, defaultNode, type PlanInput, step } from '../recipe.ts';
 import { installCommand, managerEnvironment, managerPackage, runScript } from '../node/manager.ts';
 import { readProject, type NodeProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';
-import { defaultNode, type PlanInput } from '../recipe.ts';
 import type { Bundle } from './bundle.ts';
 
 export interface RubyPages {

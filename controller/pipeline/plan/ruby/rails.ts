@@ -1,6 +1,6 @@
 // Finds what a Rails app needs besides its gems: variables, assets, secrets, and its database before it starts.
 import type { Tree } from '../../tree.ts';
-import { shellWord, step } from '../dockerfile-text.ts';
+import { shellWord, step } from '../recipe.ts';
 import type { Bundle } from './bundle.ts';
 import type { Database } from './database.ts';
 

@@ -2,8 +2,7 @@
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
 import { missingImage } from '../common/frontend.ts';
-import { dockerfileText } from '../dockerfile-text.ts';
-import { defaultPort, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { defaultPort, dockerfileText, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { type Bundle, readBundle } from './bundle.ts';
 import { findDatabase } from './database.ts';
 import { findPages } from './pages.ts';

@@ -1,9 +1,16 @@
 // Plans sites that a gem builds: Jekyll, Middleman, nanoc. Their files are served, and no Ruby runs.
 import { readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { declaredArguments, dockerfileText, shellWord, step } from '../dockerfile-text.ts';
-import { parseYaml } from '../platforms/yaml.ts';
-import { defaultPort, type PlanInput, type Recipe } from '../recipe.ts';
+import {
+  declaredArguments,
+  defaultPort,
+  dockerfileText,
+  type PlanInput,
+  type Recipe,
+  shellWord,
+  step,
+} from '../recipe.ts';
+import { parseYaml } from '../platforms/declaration.ts';
 import { serveFiles } from '../static/server.ts';
 import { type Bundle, bundleEnvironment, installGems } from './bundle.ts';
 import { systemPackages } from './system-packages.ts';

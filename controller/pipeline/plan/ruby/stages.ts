@@ -1,7 +1,6 @@
 // Writes the two stages of a Ruby image: one that compiles gems and assets, and one with what runs the app.
 import type { Tree } from '../../tree.ts';
-import { copy, declaredArguments, shellCommand, step } from '../dockerfile-text.ts';
-import type { PlanInput } from '../recipe.ts';
+import { copy, declaredArguments, type PlanInput, shellCommand, step } from '../recipe.ts';
 import { type Bundle, bundleEnvironment, installGems } from './bundle.ts';
 import type { Database } from './database.ts';
 import { pagesRuntime, pagesTools, type RubyPages } from './pages.ts';

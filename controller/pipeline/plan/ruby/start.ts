@@ -1,6 +1,6 @@
 // Finds what starts a Ruby app: the word of a Procfile, Rails, Hanami, config.ru, or a file that serves by itself.
 import type { Tree } from '../../tree.ts';
-import { shellWord } from '../dockerfile-text.ts';
+import { shellWord } from '../recipe.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
 import { findPortInFile } from '../port-literal.ts';
 import type { Bundle } from './bundle.ts';

@@ -1,6 +1,6 @@
 // Knows which Debian packages gems need: to be compiled, and to run.
 import type { Tree } from '../../tree.ts';
-import { step } from '../dockerfile-text.ts';
+import { step } from '../recipe.ts';
 import type { Bundle } from './bundle.ts';
 import { before } from './version.ts';
 

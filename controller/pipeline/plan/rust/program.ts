@@ -3,10 +3,9 @@ import { posix } from 'node:path';
 import { parseToml, readField, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { exposedPort } from '../common/frontend.ts';
-import { step } from '../dockerfile-text.ts';
+import { defaultNode, type Problem, step } from '../recipe.ts';
 import { installCommand, managerPackage } from '../node/manager.ts';
 import { readProject } from '../node/project.ts';
-import { defaultNode, type Problem } from '../recipe.ts';
 
 export interface Program {
   readonly name: string;

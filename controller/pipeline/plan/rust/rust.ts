@@ -2,7 +2,20 @@
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { missingImage } from '../common/frontend.ts';
-import { copy, declaredArguments, dockerfileText, shellCommand, shellWord, step } from '../dockerfile-text.ts';
+import {
+  copy,
+  declaredArguments,
+  defaultPort,
+  dockerfileText,
+  images,
+  type Language,
+  type PlanInput,
+  type Problem,
+  type Recipe,
+  shellCommand,
+  shellWord,
+  step,
+} from '../recipe.ts';
 import {
   buildScriptTools,
   calledByBuildScript,
@@ -12,7 +25,6 @@ import {
   type Program,
 } from './program.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
-import { defaultPort, images, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 
 const ignore = ['.git', '**/target', '**/node_modules', '**/.DS_Store'];
 const cache = '--mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/usr/local/cargo/git';

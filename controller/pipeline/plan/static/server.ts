@@ -1,6 +1,5 @@
 // The last stage of every image that only serves files: nginx, unprivileged.
-import { copy } from '../dockerfile-text.ts';
-import { images } from '../recipe.ts';
+import { copy, images } from '../recipe.ts';
 
 export interface Site {
   readonly port: number;

@@ -1,8 +1,7 @@
 // Plans a site of plain files, and checks whether a browser can load it as it is.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { dockerfileText } from '../dockerfile-text.ts';
-import { defaultPort, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { defaultPort, dockerfileText, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { serveFiles } from './server.ts';
 
 const folders = ['.', 'public', 'dist', 'site', '_site', 'docs', 'www', 'html', 'build'] as const;

@@ -3,7 +3,7 @@ import { askedSecret } from '../../../../../crds/generated-secret.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
 import { createWarning, type DeclaredVariable } from '../declaration.ts';
-import type { BesideResult } from './beside.ts';
+import type { BesideResult } from './services.ts';
 import { isOwnSecret } from '../own-secrets.ts';
 import { interpolate, type Lookup, parseEnv } from './interpolate.ts';
 import type { ComposeService } from './read.ts';

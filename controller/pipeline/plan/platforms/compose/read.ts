@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import { z } from 'zod';
 import type { ServiceType } from '../../../../../crds/backing-services.ts';
 import type { Tree } from '../../../tree.ts';
-import { parseYaml } from '../yaml.ts';
+import { parseYaml } from '../declaration.ts';
 
 const scalar = z.union([z.string(), z.number(), z.boolean()]).transform(String);
 const optional = <Schema extends z.ZodType>(schema: Schema) => schema.optional().catch(undefined);

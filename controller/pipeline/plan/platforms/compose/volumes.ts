@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
 import { createWarning, type DeclaredVolume } from '../declaration.ts';
-import { toFolder } from './choose.ts';
+import { toFolder } from './services.ts';
 import type { ComposeService } from './read.ts';
 
 type Mount = NonNullable<ComposeService['volumes']>[number];

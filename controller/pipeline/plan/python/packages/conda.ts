@@ -2,7 +2,7 @@
 import { parse } from 'yaml';
 import { readField } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
-import { copy, step } from '../../dockerfile-text.ts';
+import { copy, step } from '../../recipe.ts';
 import type { PythonPackages } from './find.ts';
 import { extras, pipInstall, writtenList } from './install.ts';
 import { normalise, requirementName } from './names.ts';

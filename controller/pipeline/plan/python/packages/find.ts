@@ -2,7 +2,7 @@
 import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { formatReport } from '../../build-warnings.ts';
-import { copy, step } from '../../dockerfile-text.ts';
+import { copy, step } from '../../recipe.ts';
 import { conda } from './conda.ts';
 import { cache, exportedInstall, extras, pipInstall, uv } from './install.ts';
 import { bringsTorch, lockedNames, normalise, projectNames, requirementName } from './names.ts';

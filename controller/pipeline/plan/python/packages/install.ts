@@ -1,6 +1,6 @@
 // Writes the steps that install packages into /opt/venv, and what is tried when the first try fails.
 import { formatReport } from '../../build-warnings.ts';
-import { step } from '../../dockerfile-text.ts';
+import { step } from '../../recipe.ts';
 
 export const cache = '--mount=type=cache,target=/root/.cache';
 export const uv = '/opt/uv/bin/uv';

@@ -1,7 +1,7 @@
 // Reads the packages of Pipenv: Pipfile.lock where there is one, else Pipfile.
 import { readField, readKeys, parseJson, parseToml, readText, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
-import { copy, step } from '../../dockerfile-text.ts';
+import { copy, step } from '../../recipe.ts';
 import type { PythonPackages } from './find.ts';
 import { endOfList, extras, pipInstall, writtenList } from './install.ts';
 import { normalise } from './names.ts';

@@ -1,6 +1,6 @@
 // Web frameworks of which a variable of a module holds the application: FastAPI, Starlette, Litestar, Quart, Sanic, Flask.
 import { posix } from 'node:path';
-import { shellWord } from '../../dockerfile-text.ts';
+import { shellWord } from '../../recipe.ts';
 import type { PythonStart } from './find.ts';
 import { isScript, likeliest, type Source } from './sources.ts';
 

@@ -1,7 +1,7 @@
 // Starts Django by its WSGI or ASGI module, with its database brought up to date before.
 import { posix } from 'node:path';
 import type { Tree } from '../../../tree.ts';
-import { shellWord } from '../../dockerfile-text.ts';
+import { shellWord } from '../../recipe.ts';
 import type { PythonStart } from './find.ts';
 
 /** The folder that holds manage.py: the top, or one below it; undefined when there is none. */

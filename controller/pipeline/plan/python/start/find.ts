@@ -1,7 +1,7 @@
 // Finds how a Python app is started: by its Procfile, its framework, its own command, or its main file.
 import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
-import { shellWord } from '../../dockerfile-text.ts';
+import { shellWord } from '../../recipe.ts';
 import { findPortInFile } from '../../port-literal.ts';
 import { findDeclaredStart } from '../../platforms/start.ts';
 import { application } from './application.ts';

@@ -1,7 +1,7 @@
 // Starts Python frameworks that draw their own pages, on $PORT behind a gateway that terminates HTTPS.
 import { posix } from 'node:path';
 import type { Tree } from '../../../tree.ts';
-import { shellWord } from '../../dockerfile-text.ts';
+import { shellWord } from '../../recipe.ts';
 import { findPortInFile } from '../../port-literal.ts';
 import { moduleOf } from './application.ts';
 import type { PythonStart } from './find.ts';

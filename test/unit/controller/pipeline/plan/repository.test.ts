@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished, test } from 'vitest';
 import type { Recipe } from '../../../../../controller/pipeline/plan/recipe.ts';
-import { writePlan } from '../../../../../controller/pipeline/plan/write.ts';
+import { writePlan } from '../../../../../controller/pipeline/plan/repository.ts';
 import { toWorkspacePaths } from '../../../../../controller/pipeline/config.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
 
