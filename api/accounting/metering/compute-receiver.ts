@@ -12,7 +12,7 @@ import { hasToken } from './log-receiver.ts';
 import type { ComputeMetrics } from './metering-metrics.ts';
 
 export interface ComputeReceiverOptions {
-  /** What the operator shows: Authorization: Bearer <token>. */
+  /** The operator authenticates with `Authorization: Bearer <token>`. */
   readonly token: string;
   readonly baseUrl: string;
   readonly count: (samples: readonly ComputeSample[]) => Promise<ComputeCounts>;
@@ -23,7 +23,7 @@ export interface ComputeReceiverOptions {
 /** A full report has about 1 MB. */
 const maxBodyBytes = 4 * 1_048_576;
 
-/** Answers reports. */
+/** Returns the listener of `POST /compute`. */
 export function createComputeReceiver(options: ComputeReceiverOptions): RequestListener {
   return (request, response) => {
     acceptReport(request, options)
@@ -69,7 +69,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-/** Whatever is not the sender's fault is tried again: what was counted is not counted twice. */
+/** An error that the sender did not cause is a 503, so that the report is sent again. A sample is counted once, however often it is sent. */
 function toProblem(error: unknown, log: Logger): Problem {
   if (error instanceof Problem) return error;
   log.warn({ err: error }, 'samples of apps were not counted, the operator is asked to send them again');
@@ -80,7 +80,7 @@ function toProblem(error: unknown, log: Logger): Problem {
 
 function sendProblem({ url = '' }: IncomingMessage, response: ServerResponse, problem: Problem, baseUrl: string): void {
   const body = JSON.stringify(problemBody(problem, baseUrl, url, randomUUID()));
-  // What is left of a body that was not read would be taken for the next request.
+  // The rest of an unread body would be parsed as the next request.
   const headers = { ...problem.headers, 'content-type': problemMediaType, connection: 'close' };
   response.writeHead(problem.type.status, headers).end(body);
 }
@@ -107,7 +107,7 @@ export const forgetContainers: Statement<{ count: number }> = {
   row: z.object({ count: z.number() }),
 };
 
-/** Once it returns, the samples are counted. @throws the driver's error; then they may be sent again */
+/** Counts samples. Idempotent, so a caller may retry after an error. @throws the driver's error */
 export async function addSamples(
   database: Database,
   samples: readonly ComputeSample[],

@@ -21,15 +21,15 @@ export interface GatewayRecord {
   readonly userAgent: string;
   /** What the browser wants it for (Sec-Fetch-Dest): document, script, image, … */
   readonly destination: string;
-  /** Who answered in place of the app: the page of an app that is being woken. */
+  /** Set if the activator answered instead of the app, with the page shown while the app wakes. */
   readonly wake: string;
-  /** No record, but the word of its sender that it and those before it were dropped. */
+  /** Whether this is a loss marker: its sender dropped this record and those before it. */
   readonly isLost: boolean;
 }
 
 const nanosecond = 1_000_000n;
 const instant = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
-/** The last second that was read: many records are of one. */
+/** Caches the last parsed second: many records share one. */
 let lastSecond = { second: '', ms: Number.NaN };
 
 /** An RFC 3339 time to the nanosecond, as in Traefik's JSON; undefined for anything else. */
@@ -41,7 +41,7 @@ export function parseNanoseconds(text: string): bigint | undefined {
   return Number.isNaN(lastSecond.ms) ? undefined : BigInt(lastSecond.ms) * nanosecond + BigInt(fraction.padEnd(9, '0'));
 }
 
-/** Longest text that is kept of each attribute; the rest is cut off. */
+/** Maximum length of each text attribute; longer texts are truncated. */
 const textLimits = {
   RequestHost: 253,
   RequestPath: 2_000,
@@ -104,7 +104,7 @@ export function readRecord(given: Attributes): GatewayRecord | { readonly wrong:
   };
 }
 
-/** Whether what may be left out is as it should be where it is there. */
+/** Whether every optional attribute is absent or valid. */
 function hasValidOptionals(given: Attributes): boolean {
   return (
     Object.keys(textLimits).every((name) => isText(given[name])) &&
@@ -113,7 +113,7 @@ function hasValidOptionals(given: Attributes): boolean {
   );
 }
 
-/** By name, in the order of the attributes. */
+/** Returns names, in the order of the attributes. */
 function findInvalidAttributes(given: Attributes): string[] {
   const counter = toWhole(given['RequestCount']);
   const checks: readonly (readonly [name: string, isWell: boolean])[] = [
@@ -174,7 +174,7 @@ export function removeQuery(path: string): string {
 /** Resource attributes that name a gateway, the surest first. */
 const gatewayAttributes = ['service.instance.id', 'k8s.pod.uid', 'container.id', 'host.name', 'service.name'] as const;
 
-/** Which gateway a sender is: by the first of the attributes that name one. */
+/** Identifies the gateway by the first attribute that names one. */
 export function identifyGateway(resource: Attributes): string {
   const named = gatewayAttributes.find((name) => resource[name] !== undefined && resource[name] !== '');
   return named === undefined ? 'unknown' : String(resource[named]).slice(0, 200);

@@ -7,9 +7,9 @@
 // back at a restart breaks this: the first records of the new process are counted in the old run, and are missing in the new one.
 import type { GatewayRecord } from './gateway-record.ts';
 
-/** What is known of a run. */
+/** The known state of a run. */
 export interface Run {
-  /** Undefined where it has just been found. */
+  /** Undefined for a new run. */
   readonly id: bigint | undefined;
   /** The highest number, and when its request began and ended. */
   readonly newest: bigint;
@@ -90,7 +90,7 @@ export function formatCounters(records: readonly NumberedRequest[]): string {
 /** `[first, last]`, both included. */
 export type Range = readonly [first: bigint, last: bigint];
 
-/** The fewest ranges that hold these numbers, in order. */
+/** Returns the smallest set of ranges that covers the numbers, in order. */
 export function toRanges(numbers: Iterable<bigint>): Range[] {
   const ranges: [bigint, bigint][] = [];
   for (const number of [...numbers].sort(compareAscending)) {

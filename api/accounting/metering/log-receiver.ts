@@ -13,7 +13,7 @@ import { classify, type HostKind, type Visitor } from './request-class.ts';
 import { type Entry, recordBatch } from './usage-store.ts';
 
 export interface ReceiverOptions {
-  /** What a sender shows: Authorization: Bearer <token>. */
+  /** Senders authenticate with `Authorization: Bearer <token>`. */
   readonly token: string;
   readonly storeLogs: (sent: readonly SentLogs[]) => Promise<Refusals>;
   readonly metrics: MeteringMetrics;
@@ -22,16 +22,16 @@ export interface ReceiverOptions {
 }
 
 export interface ReceiverLimits {
-  /** Bytes of a body as it is sent, and unpacked. */
+  /** Maximum body size in bytes, as sent and after decompression. */
   readonly bodyBytes: number;
   readonly unpackedBytes: number;
-  /** Requests in progress; further ones are asked to come again. */
+  /** Maximum number of concurrent requests; further ones get a 503. */
   readonly concurrency: number;
 }
 
 const defaultLimits: ReceiverLimits = { bodyBytes: 4 * 1_048_576, unpackedBytes: 16 * 1_048_576, concurrency: 4 };
 
-/** gRPC codes, which the protocol puts into the body of an error. */
+/** gRPC status codes, which OTLP puts into the body of an error. */
 const codes = { invalid: 3, exhausted: 8, unavailable: 14, unauthenticated: 16 } as const;
 
 class Refusal extends Error {
@@ -47,7 +47,7 @@ class Refusal extends Error {
 
 const unpack = promisify<Buffer, { maxOutputLength: number }, Buffer>(gunzip);
 
-/** Answers requests to the receiver. */
+/** Returns the listener of `POST /v1/logs`. */
 export function createReceiver(options: ReceiverOptions): RequestListener {
   const limits = { ...defaultLimits, ...options.limits };
   let inProgress = 0;
@@ -93,7 +93,7 @@ function sendResponse(response: ServerResponse, status: number, body: Uint8Array
     'content-type': contentTypes[encoding],
     'content-length': body.byteLength,
     ...(status === 503 ? { 'retry-after': '1' } : {}),
-    // What is left of a body that was not read would be taken for the next request.
+    // The rest of an unread body would be parsed as the next request.
     ...(status === 200 ? {} : { connection: 'close' }),
   });
   response.end(body);
@@ -143,14 +143,14 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && 'code' in error && error.code === code;
 }
 
-/** Whatever is not the sender's fault is tried again: the batch may have been kept, and sent again it is kept once. */
+/** An error that the sender did not cause is a 503, so that the batch is sent again. A batch is stored once, however often it is sent. */
 function toFailure(error: unknown, encoding: Encoding, log: Logger): { status: number; body: Uint8Array } {
   if (error instanceof Refusal) return { status: error.status, body: writeStatus(error.code, error.message, encoding) };
   log.warn({ err: error }, 'a batch of a gateway was not kept, its sender is asked to send it again');
   return { status: 503, body: writeStatus(codes.unavailable, 'The batch could not be kept. Send it again.', encoding) };
 }
 
-/** Records that began so long ago may have been dropped with their day, and could be counted again. */
+/** Older records may have been dropped with their day, so they could be counted twice. */
 export const maxAgeDays = 35;
 const maxAheadMs = 5 * 60_000;
 const nanosecond = 1_000_000n;
@@ -165,7 +165,7 @@ export interface IntakeOptions {
   readonly now?: () => number;
 }
 
-/** How many records were refused, and why. */
+/** The number of refused records, and the reasons. */
 export interface Refusals {
   readonly count: number;
   readonly message: string;
@@ -173,7 +173,7 @@ export interface Refusals {
 
 type Reason = 'unreadable' | 'too_old' | 'in_the_future';
 
-/** Takes what a request sent, a sender after the other. Resolves once all of it is kept. @throws the driver's error */
+/** Returns a function that stores the records of a request, one sender at a time. Resolves once all are stored. @throws the driver's error */
 export function createIntake(options: IntakeOptions): (sent: readonly SentLogs[]) => Promise<Refusals> {
   const now = options.now ?? Date.now;
   const retentionMs = Math.min(maxAgeDays, options.keepDays - 1) * 86_400_000;
@@ -241,7 +241,7 @@ export function createIntake(options: IntakeOptions): (sent: readonly SentLogs[]
   }
 }
 
-/** `aheadMs`: how far the beginning is ahead of now. */
+/** `aheadMs`: how far the start of the request is ahead of now. */
 function findLateness(aheadMs: number, keptMs: number): Reason | undefined {
   if (aheadMs > maxAheadMs) return 'in_the_future';
   return aheadMs < -keptMs ? 'too_old' : undefined;
@@ -264,7 +264,7 @@ function summarizeRefusals(refusals: ReadonlyMap<Reason, readonly string[]>): Re
   return { count: all.reduce((sum, [, { length }]) => sum + length, 0), message: parts.join('; ') };
 }
 
-/** Whether a request shows the token. */
+/** Whether a request carries the token. Compares in constant time. */
 export function hasToken({ headers }: IncomingMessage, token: string): boolean {
   const actual = Buffer.from(headers.authorization ?? '');
   const expected = Buffer.from(`Bearer ${token}`);

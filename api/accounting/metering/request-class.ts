@@ -41,20 +41,20 @@ export const classes = [
 ] as const;
 export type RequestClass = (typeof classes)[number];
 
-/** What the rule knows of the host. */
+/** What the classification needs to know about a host. */
 export type HostKind = { readonly kind: 'app'; readonly app: HostApp } | { readonly kind: 'platform' | 'unknown' };
 
-/** What the rule knows of an app. */
+/** What the classification needs to know about an app. */
 export interface HostApp {
   readonly slug: string;
   readonly healthPath: string | undefined;
-  /** Hash of who submitted it; undefined where the operator of the installation made it. */
+  /** Hash of the submitter; undefined if the operator of the installation created the app. */
   readonly submitter: string | undefined;
-  /** Whether the author gives it away. */
+  /** Whether the author declared such requests free. */
   readonly isFree: (path: string, status: number) => boolean;
 }
 
-/** User agents of this installation. */
+/** User agents of the platform's own requests. */
 const platformAgents: ReadonlyMap<string, RequestClass> = new Map([
   ['moorage-operator', 'probe'],
   ['moorage-bench', 'probe'],
@@ -120,7 +120,7 @@ export interface HostsOptions {
   readonly platformHost: string;
 }
 
-/** Finds the app of a host. An app is read again once it has changed. */
+/** Returns a function that finds the app of a host. Caches each app until it changes. */
 export function createHostIndex({ apps, site, platformHost }: HostsOptions): (host: string) => HostKind {
   const hostApps = new WeakMap<App, HostApp>();
   const suffix = appHost('', site);
@@ -145,7 +145,7 @@ function toHostApp(app: App): HostApp {
   };
 }
 
-/** Whether one of the rules holds for a path and a status. */
+/** Compiles the rules into a predicate on path and status. */
 export function compileFreeRule(rules: FreeRequests): (path: string, status: number) => boolean {
   const compiled = rules.map(({ path, statuses = [] }) => ({
     path: path === undefined ? undefined : RE2JS.compile(toPattern(path)),
@@ -159,7 +159,7 @@ export function compileFreeRule(rules: FreeRequests): (path: string, status: num
     );
 }
 
-/** `*` stands for anything within a segment, `**` for anything. A visitor chooses the path: the engine is a linear one. */
+/** `*` matches within a segment, `**` across segments. Visitors choose the path, so the regex engine must be linear. */
 function toPattern(glob: string): string {
   return glob
     .split(/(\*{1,2})/)
@@ -169,15 +169,15 @@ function toPattern(glob: string): string {
 
 export interface VisitorRules {
   readonly salt: string;
-  /** Proxies in front of the gateway whose word on the client is believed. */
+  /** Proxies in front of the gateway that are trusted to report the client. */
   readonly trustedProxies: BlockList;
 }
 
 export interface Visitor {
   readonly hash: string;
-  /** Of the /24 or /48 that the visitor is in, which somebody may have to himself. */
+  /** Hash of the visitor's /24 or /48, which one person may own entirely. */
   readonly network: string;
-  /** The hash that apps which the visitor submits without a key are marked with. It is compared, and never stored with a visit. */
+  /** Hash that labels apps this visitor submits without a key. It is compared, and never stored with a visit. */
   readonly submitter: string;
   /** Whether the address is one of this cluster or machine. */
   readonly isInside: boolean;
@@ -185,7 +185,7 @@ export interface Visitor {
 
 const maxVisitors = 16_384;
 
-/** Names visitors. `day` is the UTC day of the request, as YYYY-MM-DD. */
+/** Returns a function that resolves visitors. `day` is the UTC day of the request, as YYYY-MM-DD. */
 export function createVisitorResolver({
   salt,
   trustedProxies,
@@ -216,7 +216,7 @@ export function createVisitorResolver({
   };
 }
 
-/** Addresses that nobody has on the public internet. */
+/** Address ranges that are not routed on the public internet. */
 const insideAddresses = new BlockList();
 for (const [address, bits] of [
   ['10.0.0.0', 8],

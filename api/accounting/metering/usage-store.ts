@@ -17,15 +17,15 @@ export interface Entry extends Pick<GatewayRecord, 'counter' | 'startNs' | 'endN
 }
 
 export interface BatchResult {
-  /** Events that were not known before. */
+  /** Number of new events. */
   readonly added: number;
-  /** Requests that had been declared lost, and came after all. */
+  /** Number of requests that had been declared lost and arrived after all. */
   readonly withdrawn: number;
-  /** Runs of the gateway that were not known before. */
+  /** Number of new runs. */
   readonly runs: number;
 }
 
-/** Once it returns, the batch is kept; a batch that is sent again changes nothing. @throws the driver's error */
+/** Stores a batch. Idempotent: a batch that is sent again changes nothing. @throws the driver's error */
 export function recordBatch(database: Database, gateway: string, entries: readonly Entry[]): Promise<BatchResult> {
   return runAsTask(() =>
     database.transaction(async (transaction) => {
@@ -91,7 +91,7 @@ function defineStatement<Row>(name: string, text: string, row: z.ZodType<Row>): 
 const bigintText = z.string().transform(BigInt);
 const countRow = z.object({ count: z.coerce.number() });
 
-/** Batches of one gateway one after the other. On its own, so that the next statement sees what the one before wrote. */
+/** Serializes the batches of one gateway. A separate statement, so that the next one sees what the previous batch wrote. */
 export const lockGateway = defineStatement(
   'lock',
   "select pg_advisory_xact_lock(hashtextextended('metering ' || $1, 0)) is null as locked",
@@ -159,7 +159,7 @@ export const requestTotals = defineStatement(
   z.object({ missing: z.coerce.number(), lost: z.coerce.number(), difference: z.coerce.number() }),
 );
 
-/** Within a transaction of the caller, which may take longer than a statement may otherwise. */
+/** Updates the sums of uses by hour and day. Runs in the caller's transaction, which must lift the statement timeout. */
 export async function rollUpUses(transaction: Transaction): Promise<void> {
   await transaction.query(rollUp, []);
 }

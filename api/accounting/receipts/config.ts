@@ -5,7 +5,7 @@ import { readConfig } from '../../../lib/config.ts';
 import { type KeySet, toPublicKey } from './format/signature.ts';
 
 export interface ReceiptSettings {
-  /** Signs; without it, nothing is signed. */
+  /** The signing key; without it, nothing is signed. */
   readonly key: KeyObject | undefined;
   /** Public keys: that of the key, then the earlier ones. */
   readonly keys: KeySet;

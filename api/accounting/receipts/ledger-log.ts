@@ -76,7 +76,7 @@ async function readClock(transaction: Transaction, { now, marginMs: margin = mar
   return clock;
 }
 
-/** Where the record has got to; moved on by each part of a step. */
+/** The state of the record; each part of a step advances it. */
 export interface LogState {
   newest: LedgerDay | undefined;
   /** By day, in order. */
@@ -137,7 +137,7 @@ interface Link {
   readonly chain: string;
 }
 
-/** Links up to so many of those that wait. @returns how many */
+/** Links up to `limit` waiting transactions. @returns how many */
 export async function linkWaiting(
   transaction: Transaction,
   state: LogState,

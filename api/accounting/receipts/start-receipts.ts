@@ -65,7 +65,7 @@ export interface ReceiptMetrics {
   readonly linked: Counter;
 }
 
-/** How far the record is behind. */
+/** How far the record lags behind the ledger. */
 export interface Lag {
   /** Days that have ended and are not sealed. */
   readonly days: number;

@@ -17,7 +17,7 @@ import {
   type LineName,
 } from './result.ts';
 
-/** So many, and what they cost together. */
+/** A number of events and their total cost. */
 export interface Sum {
   readonly events: number;
   readonly usd: Money;
@@ -42,13 +42,13 @@ export interface Comparison {
   readonly name: ComparisonName;
   readonly lines: readonly Line[];
   readonly differences: readonly Difference[];
-  /** What is on neither side. */
+  /** Events that are on neither side. */
   readonly apart?: readonly (Sum & { readonly kind: ApartKind })[];
   /** Why a side cannot be read; what can be is compared all the same. */
   readonly notKnown?: string | undefined;
 }
 
-/** The most that is listed of one comparison. */
+/** Maximum number of differences listed per comparison. */
 const maxListed = 100;
 
 export const zeroSum: Sum = { events: 0, usd: zero };
@@ -119,7 +119,7 @@ export function subtract(left: Sum, right: Sum): Sum {
   return { events: left.events - right.events, usd: sumMoney([left.usd, negate(right.usd)]) };
 }
 
-/** The other way round: what only the right side has. */
+/** Negates a sum, for what only the right side has. */
 export function negateSum({ events, usd }: Sum): Sum {
   return { events: -events, usd: negate(usd) };
 }

@@ -101,7 +101,7 @@ export class ReconciliationStore {
     return this.#database.replay(list, [before ?? 'infinity', limit]);
   }
 
-  /** Keeps what was found out about a difference. @returns undefined where that day has none */
+  /** Stores the operator's explanation of a difference. @returns undefined if the day has none */
   async explain(day: string, explanation: string): Promise<Reconciliation | undefined> {
     return (await this.#database.replay(explain, [day, explanation]))[0];
   }

@@ -38,7 +38,7 @@ export interface ReconciliationOptions {
 }
 
 const schedule: Schedule = { afterMs: 1_200_000, againMs: 21_600_000, days: 7, leaseMs: 1_800_000 };
-/** How often it is looked whether a day is due. */
+/** How often to check whether a day is due. */
 const everyMs = 600_000;
 /** For so long a difference that nobody has explained is shown by the metrics. */
 const shownDays = 35;
@@ -83,7 +83,7 @@ export interface ReconcileOptions {
   readonly now: Date;
 }
 
-/** What may still come, after which the day looks different. */
+/** Kinds that may still change, so that the day is compared again. */
 const waiting: ReadonlySet<DifferenceKind | ApartKind> = new Set(['open', 'pending', 'missing', 'not_yet_billed']);
 
 /** Compares the records of a day. Changes nothing but the sums of uses, which it brings up to date. */

@@ -52,7 +52,7 @@ function requireValue(values: Values, name: keyof typeof options): string {
   return value;
 }
 
-/** Each resolves with what it prints. */
+/** Each command resolves with the text to print. */
 const commands: Readonly<Record<string, (database: Database, values: Values) => Promise<string>>> = {
   owed: async (database) => {
     const rows = await listOwed(database);

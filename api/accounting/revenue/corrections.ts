@@ -65,7 +65,7 @@ function assertMonth(month: string | undefined): void {
     throw new CorrectionError(`${month} is not a month like 2026-11`);
 }
 
-/** Of a payout that is new. @throws CorrectionError */
+/** Rejects a new payout above what is owed. @throws CorrectionError */
 async function assertOwed(transaction: Transaction, author: string, id: string, amount: Money): Promise<void> {
   const [held] = await transaction.query(statements.frozenAuthors, [author]);
   if (held !== undefined)
@@ -83,7 +83,7 @@ function toLineKey(kind: Adjustment['kind'], author: string, id: string): string
   return `${kind}:${author}:${id}`;
 }
 
-/** Gives back what a call was charged. @returns the line; undefined where it was refunded before. @throws CorrectionError */
+/** Refunds a call. @returns the line; undefined if the call was already refunded. @throws CorrectionError */
 export async function refund(
   database: Database,
   event: string,

@@ -21,7 +21,7 @@ import {
   readClock,
 } from './revenue-queries.ts';
 
-/** Notes whose the apps are. @returns how many changed */
+/** Records the authors of the apps. @returns how many changed */
 export async function noteAuthors(
   database: Database,
   apps: readonly Authorship[],
@@ -50,7 +50,7 @@ export async function bindAuthor(
   return row?.outcome ?? 'known';
 }
 
-/** What visits accrue by. */
+/** The rules by which visits accrue a share. */
 export interface AccrualRules {
   readonly prices: PriceList;
   /** What all apps together may accrue for the visits of a day. */

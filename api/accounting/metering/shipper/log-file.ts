@@ -87,13 +87,13 @@ const lineSchema = z.record(z.string(), z.unknown());
 export interface Chunk {
   /** Records of the whole lines. */
   readonly records: Attributes[];
-  /** Lines that are none. */
+  /** Number of lines that are not records. */
   readonly unreadable: number;
   /** Bytes of the whole lines. */
   readonly bytes: number;
 }
 
-/** Reads the first whole lines, at most so many. */
+/** Parses the first whole lines, at most `limit`. */
 export function readLines(bytes: Buffer, limit: number): Chunk {
   const records: Attributes[] = [];
   let [from, unreadable] = [0, 0];
@@ -108,7 +108,7 @@ export function readLines(bytes: Buffer, limit: number): Chunk {
   return { records, unreadable, bytes: from };
 }
 
-/** Only what the receiver reads: addresses of backends, ports and ciphers stay here, and so does a query, which may hold keys. */
+/** Keeps only what the receiver reads. Backend addresses, ports, ciphers and queries (which may hold keys) are never sent. */
 function parseRecord(text: string): Attributes | undefined {
   const attributes = parseLine(text);
   if (attributes === undefined) return undefined;

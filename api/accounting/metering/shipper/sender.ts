@@ -21,7 +21,7 @@ export type Delivery = 'acknowledged' | 'too large';
 
 export type Send = (logs: SentLogs, signal: AbortSignal) => Promise<Delivery>;
 
-/** Tries again for as long as it takes. @throws the reason of the signal */
+/** Returns a function that retries until the batch is acknowledged. @throws the reason of the signal */
 export function createSender({ url, tokenFile, log }: SenderOptions): Send {
   return async (logs, signal) => {
     const body = await gzipAsync(writeRequest(logs), { level: 1 });

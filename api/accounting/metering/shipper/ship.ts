@@ -23,10 +23,10 @@ export interface ShipOptions {
   readonly send: Send;
   readonly metrics: ShipperMetrics;
   readonly logger: Logger;
-  /** Ends it at once; else it ends once `draining` is aborted and everything is sent. */
+  /** Ends it immediately; otherwise it ends once `draining` is aborted and everything is sent. */
   readonly signal: AbortSignal;
   readonly draining: AbortSignal;
-  /** How often the log is looked at while nothing comes. */
+  /** Poll interval while the log does not grow. */
   readonly pollMs?: number;
 }
 
@@ -70,7 +70,7 @@ class Shipper {
     }
   }
 
-  /** Sends what a file has. @returns whether another file has taken its path */
+  /** Sends the contents of a file. @returns whether the log was rotated */
   async #follow(file: LogFile): Promise<boolean> {
     const { log, signal, draining } = this.#options;
     await this.#begin(file);

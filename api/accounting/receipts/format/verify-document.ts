@@ -19,7 +19,7 @@ import {
 import { computeRootFromPath, getNextDay, toCanonicalJson } from './hashes.ts';
 import { describeShapeFault, findSignatureFault, type KeySet, readSigned } from './signature.ts';
 
-/** What a document is held against. */
+/** What a document is verified against. */
 export interface Evidence {
   readonly keys: KeySet;
   /** Sealed days by day, whose signatures are checked already. */
@@ -29,7 +29,7 @@ export interface Evidence {
 }
 
 export interface Verdict {
-  /** What is wrong, one sentence each; none where all is right. */
+  /** One sentence per fault; empty if the document is valid. */
   readonly findings: readonly string[];
   readonly lines: number;
   /** Lines whose transaction is in a sealed day. */

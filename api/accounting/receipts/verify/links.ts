@@ -4,7 +4,7 @@ import { leaf, type Leaf } from '../format/documents.ts';
 import { computeRoot, extendChain, hashLeafText, startChain, toCanonicalJson, TreeBuilder } from '../format/hashes.ts';
 import { type LinkRow, links } from './verify-queries.ts';
 
-/** What the links of a day come to. */
+/** The figures computed from the links of a day. */
 export interface DayFigures {
   readonly count: number;
   readonly head: string;
@@ -13,7 +13,7 @@ export interface DayFigures {
   readonly tiles: string;
 }
 
-/** A day while it is walked. */
+/** The state of walking a day's links. */
 interface Walk {
   readonly day: string;
   readonly tree: TreeBuilder;

@@ -98,7 +98,7 @@ async function checkDatabase(url: string): Promise<number> {
   }
 }
 
-/** Never from the database: who changed it would name keys of his own. */
+/** Never reads keys from the database: an attacker who changed it would add their own. */
 async function keysForDatabase(): Promise<KeySet> {
   if (options.keys !== undefined || options.issuer !== undefined) return readKeys(options.keys, options.issuer ?? '');
   const { keys } = readReceiptSettings();
