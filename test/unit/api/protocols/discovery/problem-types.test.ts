@@ -1,22 +1,16 @@
 // Every kind of problem of the API has a page, whichever port answers with it.
 import assert from 'node:assert/strict';
-import { globSync } from 'node:fs';
-import { pathToFileURL } from 'node:url';
+import { globSync, readFileSync } from 'node:fs';
 import { test } from 'vitest';
-import { z } from 'zod';
 import { describeProduct } from '../../../../../docs/generator/product.ts';
 
-const type = z.object({ slug: z.string(), status: z.int(), title: z.string(), description: z.string() });
-
-test('each kind that a room defines is explained', async () => {
+test('each kind that a room defines is explained', () => {
   const pages = new Set(describeProduct().problems.map(({ slug }) => slug));
-  const files = globSync('api/**/problems.ts', { cwd: process.cwd() });
-  assert.ok(files.length > 8, files.join());
-  const slugs: string[] = [];
-  for (const file of files) {
-    const exported = Object.values((await import(pathToFileURL(file).href)) as Record<string, unknown>);
-    slugs.push(...exported.flatMap((value) => type.safeParse(value).data?.slug ?? []));
-  }
+  const slugs = globSync('api/**/*.ts').flatMap((file) => {
+    const definitions = readFileSync(file, 'utf8').matchAll(/: ProblemType = \{\s+slug: '([a-z-]+)'/g);
+    return [...definitions].map(([, slug = '']) => slug);
+  });
+  assert.ok(slugs.length > 70, slugs.join());
   assert.ok(slugs.includes('metering-token'));
   assert.deepEqual(
     slugs.filter((slug) => !pages.has(slug)),

