@@ -21,9 +21,9 @@ export interface CodeRunner {
   readonly close: () => Promise<void>;
 }
 
-/** Runs code with these fields, such as a language. Close it at the end. */
-export function codeRunner(fields: Record<string, unknown> = {}): CodeRunner {
-  const workers = createWorkers();
+/** Runs code with these fields, such as a language, and so many tasks at once. Close it at the end. */
+export function codeRunner(fields: Record<string, unknown> = {}, tasks?: number): CodeRunner {
+  const workers = createWorkers(tasks === undefined ? {} : { size: tasks, perCaller: tasks });
   const tool = runCodeTool(servicesWith({ workers }));
   return {
     tool,
