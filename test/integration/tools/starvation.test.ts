@@ -32,12 +32,12 @@ describe.each(transports)('workers %s', (_name, create) => {
   describe('attack: one caller floods the workers', () => {
     test('28 endless tasks of one caller leave a worker to everybody else', async () => {
       const { run } = await poolOf();
-      const flood = Array.from({ length: 28 }, () => run('attacker', 'loop', undefined, 2_000).catch(outcomeOf));
+      const flood = Array.from({ length: 28 }, () => run('attacker', 'loop', undefined, 60_000).catch(outcomeOf));
       await sleep(300);
       for (let count = 0; count < 3; count += 1) {
         const since = performance.now();
         assert.equal(await run('somebody', 'echo', 'here'), 'here');
-        assert.ok(performance.now() - since < 1_500, 'waits for none of the 28');
+        assert.ok(performance.now() - since < 30_000, 'waits for none of the 28');
       }
       pools.splice(0).map((pool) => void pool.close());
       await Promise.all(flood);

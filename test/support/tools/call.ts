@@ -1,5 +1,6 @@
 // Calls a tool as the runner does: input by its fields and aliases, output checked, and an artifact to look at.
 import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { readPart } from '../../../api/http/index.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Artifact, Tool, ToolContext } from '../../../api/tools/tool.ts';
@@ -56,13 +57,32 @@ export function contextWith(some: Partial<ToolContext> = {}): ToolContext {
   };
 }
 
+/** How a machine that is too busy for a worker is reported: it says nothing about the tool. */
+const isStarved = (error: unknown): boolean =>
+  error instanceof Problem &&
+  error.type.slug === 'tool-busy' &&
+  /too little processor time|did not start within/.test(error.message);
+
+/** Runs it again, as the answer asks, while the machine is too busy: for three minutes at most. */
+export async function retryWhileBusy<T>(run: () => Promise<T>): Promise<T> {
+  const end = Date.now() + 180_000;
+  for (;;) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!isStarved(error) || Date.now() > end) throw error;
+      await sleep(5_000);
+    }
+  }
+}
+
 export async function call(
   tool: Tool,
   input: Record<string, unknown>,
   context: Partial<ToolContext> = {},
 ): Promise<{ result: Record<string, unknown>; artifact: Artifact | undefined }> {
   const given = Object.fromEntries(Object.entries(input).map(([name, value]) => [tool.aliases[name] ?? name, value]));
-  const answer = await tool.run(readPart('query', tool.input, given), contextWith(context));
+  const answer = await retryWhileBusy(async () => tool.run(readPart('query', tool.input, given), contextWith(context)));
   return { result: tool.output.parse(answer.result), artifact: answer.artifact };
 }
 

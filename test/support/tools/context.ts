@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { readPart } from '../../../api/http/index.ts';
 import type { Spender } from '../../../api/tools/engine/spender.ts';
 import type { Progress, Tool, ToolAnswer, ToolContext } from '../../../api/tools/tool.ts';
+import { retryWhileBusy } from './call.ts';
 
 const noModels: Spender = {
   ask: () => Promise.reject(new Error('asked a model')),
@@ -34,7 +35,7 @@ export async function runTool(
   input: Record<string, unknown>,
   context: ToolContext = toolContext(),
 ): Promise<ToolAnswer<Record<string, unknown>>> {
-  const answer = await tool.run(readPart('query', tool.input, input), context);
+  const answer = await retryWhileBusy(async () => tool.run(readPart('query', tool.input, input), context));
   return { ...answer, result: tool.output.parse(answer.result) };
 }
 
