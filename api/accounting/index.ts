@@ -1,11 +1,6 @@
 // What the rest of the API uses of this room: what was used and what it cost, from access logs to the shares of authors.
-export {
-  internalProblems,
-  type Metering,
-  type MeteringSettings,
-  readMeteringSettings,
-  startMetering,
-} from './metering/index.ts';
+export { internalProblems } from './problems.ts';
+export { type Metering, type MeteringSettings, readMeteringSettings, startMetering } from './metering/index.ts';
 export { readReceiptSettings, type ReceiptSettings, startReceipts } from './receipts/index.ts';
 export {
   bindAuthor,

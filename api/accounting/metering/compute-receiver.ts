@@ -5,11 +5,12 @@ import getRawBody from 'raw-body';
 import { z } from 'zod';
 import { computeReport, type ComputeSample } from '../../../crds/compute-report.ts';
 import type { Logger } from '../../../lib/log.ts';
-import { Problem, problemBody, problemMediaType, type ProblemType } from '../../../lib/problem.ts';
+import { Problem, problemBody, problemMediaType } from '../../../lib/problem.ts';
 import { type Database, ledgerUnavailable, type Statement } from '../../billing/index.ts';
 import { bodyTooLarge, invalidRequest, methodNotAllowed, readPart } from '../../http/index.ts';
 import { hasToken } from './log-receiver.ts';
 import type { ComputeMetrics } from './metering-metrics.ts';
+import { meteringToken } from '../problems.ts';
 
 export interface ComputeReceiverOptions {
   /** The operator authenticates with `Authorization: Bearer <token>`. */
@@ -117,13 +118,3 @@ export async function addSamples(
   if (row === undefined) throw new Error('the database returned no row');
   return row;
 }
-
-export const meteringToken: ProblemType = {
-  slug: 'metering-token',
-  status: 401,
-  title: 'The metering token is missing or wrong',
-  description: 'Only gateways and the operator may report uses. They show MOORAGE_METERING_TOKEN as a bearer token.',
-};
-
-/** No document lists the endpoints of that port, so these are named here to have their pages. */
-export const internalProblems: readonly ProblemType[] = [meteringToken];

@@ -5,7 +5,8 @@ import { defineEndpoint, type Endpoint, invalid } from '../../http/index.ts';
 import { modelProblems, type PayerFor } from '../../models/index.ts';
 import { dayText, provenLine, sumCharged, sumPostedTo } from './format/documents.ts';
 import { signature } from './format/signature.ts';
-import { type LinkedTransaction, type Receipts, receiptsUnconfigured } from './receipts.ts';
+import { receiptsUnconfigured } from '../problems.ts';
+import type { LinkedTransaction, Receipts } from './receipts.ts';
 import { chargesByCaller, range } from './ledger-log-queries.ts';
 
 export interface ChargesOptions {

@@ -6,7 +6,8 @@ import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { checkpoint, dayText, ledgerDay } from './format/documents.ts';
 import { keySet } from './format/signature.ts';
 import * as statements from './ledger-log-queries.ts';
-import { noCheckpoint, type Receipts, receiptsUnconfigured, unknownDay } from './receipts.ts';
+import { noCheckpoint, receiptsUnconfigured, unknownDay } from '../problems.ts';
+import type { Receipts } from './receipts.ts';
 
 export interface EndpointsOptions {
   readonly receipts: Receipts;

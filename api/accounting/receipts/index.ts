@@ -13,6 +13,7 @@ export {
 } from './format/documents.ts';
 export { signature, type Signed } from './format/signature.ts';
 export { type Evidence, verifyDocument } from './format/verify-document.ts';
-export { type LinkedTransaction, type Receipts, receiptsUnconfigured } from './receipts.ts';
+export { receiptsUnconfigured } from '../problems.ts';
+export type { LinkedTransaction, Receipts } from './receipts.ts';
 export { startReceipts, type StartedReceipts } from './start-receipts.ts';
 export { findLineFaults } from './verify/verify-queries.ts';

@@ -1,5 +1,5 @@
 // Signs documents for other rooms, and proves that transactions are in the sealed ledger.
-import { Problem, type ProblemType } from '../../../lib/problem.ts';
+import { Problem } from '../../../lib/problem.ts';
 import type { Database, LedgerHandle } from '../../billing/index.ts';
 import type { ReceiptSettings } from './config.ts';
 import type { Leaf, Proof } from './format/documents.ts';
@@ -7,6 +7,7 @@ import { computePath, tileSize } from './format/hashes.ts';
 import type { Signed } from './format/signature.ts';
 import { hashes, linksByTransaction, tilesByDay } from './ledger-log-queries.ts';
 import { Signer } from './ledger-log.ts';
+import { receiptsUnconfigured } from '../problems.ts';
 
 export interface ReceiptsOptions {
   readonly settings: ReceiptSettings;
@@ -97,26 +98,3 @@ export async function readProofs(
 function splitHashes(bytes: Buffer): Buffer[] {
   return Array.from({ length: bytes.length / 32 }, (_, index) => bytes.subarray(index * 32, index * 32 + 32));
 }
-
-export const receiptsUnconfigured: ProblemType = {
-  slug: 'receipts-unconfigured',
-  status: 503,
-  title: 'Receipts are not signed here',
-  description:
-    'Days of the ledger, charges and statements are signed with a key, and this installation has none. `detail` names the missing setting. Calls are made and charged all the same.',
-};
-
-export const unknownDay: ProblemType = {
-  slug: 'unknown-day',
-  status: 404,
-  title: 'No sealed day',
-  description:
-    'A UTC day of the ledger is sealed a few minutes after it ends, from the first day with a transaction on. `first` and `last` are the sealed days that there are; null while there is none.',
-};
-
-export const noCheckpoint: ProblemType = {
-  slug: 'no-checkpoint',
-  status: 404,
-  title: 'No checkpoint yet',
-  description: 'The first checkpoint is signed once the ledger has a transaction. Ask again later.',
-};

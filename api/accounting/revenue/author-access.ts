@@ -1,10 +1,11 @@
 // Decides who may read the statements of an author: holders of a key whose hash is in one of the repositories.
 import { hashOfKey, isAuthorKey, lineOfKey, newAuthorKey, unboundHashOfKey } from '../../../lib/author-key.ts';
 import { ownershipFile } from '../../../lib/ownership-token.ts';
-import { Problem, type ProblemType } from '../../../lib/problem.ts';
+import { Problem } from '../../../lib/problem.ts';
 import { type AppIndex, type Authorship, authorshipOf } from '../../apps/index.ts';
 import type { Database } from '../../billing/index.ts';
 import { frozenAuthors } from './revenue-queries.ts';
+import { authorFrozen, authorKeyRequired, unknownAuthor } from '../problems.ts';
 
 export interface Author {
   /** Git host and owner. */
@@ -101,44 +102,3 @@ function createRefusal(handle: string, why: string): Problem {
     { headers: { 'www-authenticate': 'Bearer realm="moorage author"' } },
   );
 }
-
-export const unknownAuthor: ProblemType = {
-  slug: 'unknown-author',
-  status: 404,
-  title: 'Author not found',
-  description:
-    'No app of this owner is hosted. The handle is the owner of the repositories, such as octo of github.com/octo/hello; where repositories are on several git hosts, `host` names the one that is meant.',
-};
-
-export const authorKeyRequired: ProblemType = {
-  slug: 'author-key-required',
-  status: 401,
-  title: 'Author key required',
-  description:
-    'A statement is for whoever owns the repository. POST /api/authors/{handle}/keys gives you a key and a line of text. Commit the line to the file .moorage-owner at the top of the default branch, wait until the commit was reviewed, and send the key as `Authorization: Bearer moorage-author-…`. Nothing is stored until you commit it, and taking the line out of the file ends the key.',
-};
-
-export const authorFrozen: ProblemType = {
-  slug: 'author-frozen',
-  status: 409,
-  title: 'Author is frozen',
-  description:
-    'The account behind the owner name changed at the git forge, as it does when a name is given to somebody else. Nothing is shown, accrues or is paid out until the operator of this installation has decided whose it is.',
-};
-
-export const unknownLine: ProblemType = {
-  slug: 'unknown-line',
-  status: 404,
-  title: 'Line not found',
-  description: 'The statements of this author have no line with this id. Ids of lines are in the statement.',
-};
-
-export const statementFinal: ProblemType = {
-  slug: 'statement-final',
-  status: 409,
-  title: 'Statement is final',
-  description:
-    'The time for disputes of this month is over, so nothing is added to its statement. Contact the operator of this installation; a correction stands in the statement of the current month.',
-};
-
-export const revenueProblems = [unknownAuthor, authorKeyRequired, authorFrozen, unknownLine, statementFinal];

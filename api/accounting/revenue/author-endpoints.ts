@@ -13,18 +13,8 @@ import {
 } from '../../billing/index.ts';
 import { bufferedResponse, defineEndpoint, type Endpoint, jsonResponse } from '../../http/index.ts';
 import type { Receipts } from '../receipts/index.ts';
-import {
-  assertAuthorKey,
-  assertNotFrozen,
-  type Author,
-  authorFrozen,
-  authorKeyRequired,
-  findAuthor,
-  issueKey,
-  statementFinal,
-  unknownAuthor,
-  unknownLine,
-} from './author-access.ts';
+import { authorFrozen, authorKeyRequired, statementFinal, unknownAuthor, unknownLine } from '../problems.ts';
+import { assertAuthorKey, assertNotFrozen, type Author, findAuthor, issueKey } from './author-access.ts';
 import { events, lineById, months, openDispute } from './revenue-queries.ts';
 import { findVersion, toCountingTerms } from './shares.ts';
 import {
