@@ -42,12 +42,12 @@ export const trim = statement(
   found,
 );
 
-/** $1 runner, $2 lease ms, $3 room, $4 tools that it knows. */
+/** $1 runner, $2 lease ms, $3 room, $4 tools that it knows, $5 jobs that it runs. */
 export const claim = statement(
   'claim',
   `with due as (
     select id from tools.job
-    where tool = any ($4::text[]) and ((state = 'queued' and (payer = 'anonymous' or runner = $1::uuid)) or (state = 'running' and payer = 'anonymous' and lease_until <= ${now}))
+    where tool = any ($4::text[]) and id <> all ($5::uuid[]) and ((state = 'queued' and (payer = 'anonymous' or runner = $1::uuid)) or (state = 'running' and payer = 'anonymous' and lease_until <= ${now}))
     order by created_at limit $3::int for update skip locked)
   update tools.job j set state = 'running', runner = $1::uuid, attempt = attempt + 1, lease_until = ${later('$2')} from due where j.id = due.id
   returning j.id, j.tool, j.input, j.owner, j.payer, j.networks, j.session, j.attempt::int`,

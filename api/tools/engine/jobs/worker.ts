@@ -118,7 +118,8 @@ export class JobWorker {
     for (const { id } of lost) this.#end(id, ended);
     const room = maxConcurrent - this.#running.size;
     if (room <= 0) return 0;
-    const jobs = await database().query(statements.claim, [runner, leaseMs, room, tools]);
+    // A job whose lease ran out while its work continues here is left to other processes.
+    const jobs = await database().query(statements.claim, [runner, leaseMs, room, tools, [...this.#running.keys()]]);
     for (const job of jobs) this.#begin(job, this.#payers.get(job.id) ?? anonymous(job.owner, toNetworks(job)));
     return jobs.length;
   }
