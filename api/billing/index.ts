@@ -1,5 +1,5 @@
 // What the rest of the API uses of this room: money and its keeping: the ledger, holds, prices, payers, quotas and idempotent requests.
-export { Database, runAsTask, type Statement, type Transaction } from './database/database.ts';
+export { Database, prefixStatements, runAsTask, type Statement, type Transaction } from './database/database.ts';
 export { openDatabase } from './database/open.ts';
 export { CallsInFlight } from './calls-in-flight.ts';
 export { type Hold, Holds, type Reservation } from './holds.ts';

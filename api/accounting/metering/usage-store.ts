@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import {
   type Database,
+  prefixStatements,
   recordUses,
   runAsTask,
-  type Statement,
   type Transaction,
   type UsageEvent,
 } from '../../billing/index.ts';
@@ -84,9 +84,7 @@ async function updateRun(transaction: Transaction, id: bigint, batch: RunBatch<E
   return row?.count ?? 0;
 }
 
-function defineStatement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
-  return { name: `metering-${name}`, text, row };
-}
+const defineStatement = prefixStatements('metering');
 
 const bigintText = z.string().transform(BigInt);
 const countRow = z.object({ count: z.coerce.number() });

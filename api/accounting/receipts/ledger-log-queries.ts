@@ -1,11 +1,9 @@
 // SQL of the signed record. Each statement is parsed once per connection.
 import { z } from 'zod';
-import type { Statement } from '../../billing/index.ts';
+import { prefixStatements } from '../../billing/index.ts';
 import { account, checkpoint, leaf, ledgerDay } from './format/documents.ts';
 
-function defineStatement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
-  return { name: `receipts-${name}`, text, row };
-}
+const defineStatement = prefixStatements('receipts');
 
 const noRow = z.unknown();
 const bytes = z.string().transform((hex) => Buffer.from(hex, 'hex'));

@@ -1,11 +1,9 @@
 // Stores the result of each day, and claims the next day that is due.
 import { z } from 'zod';
-import type { Database, Statement } from '../../billing/index.ts';
+import { type Database, prefixStatements } from '../../billing/index.ts';
 import { type Reconciliation, reconciliation } from './result.ts';
 
-function defineStatement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
-  return { name: `reconciliation-${name}`, text, row };
-}
+const defineStatement = prefixStatements('reconciliation');
 
 const stored = z
   .object({ explanation: z.string().nullable(), result: z.unknown() })

@@ -1,10 +1,8 @@
 // SQL of revenue. Each statement is parsed once per connection; amounts are decimal text.
 import { z } from 'zod';
-import { money, type Statement } from '../../billing/index.ts';
+import { money, prefixStatements } from '../../billing/index.ts';
 
-function defineStatement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
-  return { name: `revenue-${name}`, text, row };
-}
+const defineStatement = prefixStatements('revenue');
 
 const countRow = z.object({ count: z.number().int() });
 const bigintText = z.string().transform(BigInt);

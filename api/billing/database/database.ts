@@ -31,6 +31,13 @@ export interface Statement<Row> {
   readonly row: z.ZodType<Row>;
 }
 
+/** Returns a function that defines statements. `prefix` tells them from those of other rooms: a connection knows each by its name alone. */
+export function prefixStatements(
+  prefix: string,
+): <Row>(name: string, text: string, row: z.ZodType<Row>) => Statement<Row> {
+  return (name, text, row) => ({ name: `${prefix}-${name}`, text, row });
+}
+
 export interface Queryable {
   /** Runs a statement and checks the rows. @throws DatabaseUnavailable, the server's error, or ZodError when a row is not as stated. */
   query<Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]>;

@@ -1,11 +1,9 @@
 // The ledger's statements: one round trip each, parsed once per connection, answers checked.
 import { z } from 'zod';
-import type { Statement } from '../database/database.ts';
+import { prefixStatements } from '../database/database.ts';
 import * as shapes from './shapes.ts';
 
-function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
-  return { name: `ledger-${name}`, text, row };
-}
+const defineStatement = prefixStatements('ledger');
 
 const nothing = z.unknown();
 /** numeric and bigint come as text from both drivers, so they are cast to text or int where they are selected. */
@@ -14,65 +12,73 @@ const theAccount = `(select id from ledger.account where kind = $1 and owner = $
 
 // Here the three verbs meet SQL, where reserve is ledger.hold and release is ledger.void. The functions keep their names:
 // while replicas are replaced, older ones still call them.
-export const reserve = statement('reserve', 'select ledger.hold($1::jsonb, $2) as answers', shapes.reserveAnswers);
+export const reserve = defineStatement(
+  'reserve',
+  'select ledger.hold($1::jsonb, $2) as answers',
+  shapes.reserveAnswers,
+);
 /** Where a request names networks. */
-export const reserveInNetworks = statement(
+export const reserveInNetworks = defineStatement(
   'reserve-in-networks',
   'select ledger.hold_in_networks($1::jsonb, $2) as answers',
   shapes.reserveAnswers,
 );
 /** The same where a request is a call that is limited by more than money. */
-export const reserveCalls = statement(
+export const reserveCalls = defineStatement(
   'reserve-calls',
   'select ledger.reserve($1::jsonb, $2) as answers',
   shapes.reserveAnswers,
 );
-export const settle = statement('settle', 'select ledger.settle($1::jsonb, $2) as answers', shapes.settleAnswers);
-export const release = statement('release', 'select ledger.void($1::uuid[], $2) as answers', shapes.releaseAnswers);
-export const releaseToolHolds = statement(
+export const settle = defineStatement('settle', 'select ledger.settle($1::jsonb, $2) as answers', shapes.settleAnswers);
+export const release = defineStatement(
+  'release',
+  'select ledger.void($1::uuid[], $2) as answers',
+  shapes.releaseAnswers,
+);
+export const releaseToolHolds = defineStatement(
   'release-tools',
   `select ledger.void(array(
     select p.hold_id from ledger.pending p join ledger.hold h on h.id = p.hold_id join ledger.account a on a.id = h.credit
     where a.kind in ('tool', 'revenue', 'margin') and p.abandoned_at is null order by p.hold_id limit 500), $1) as answers`,
   shapes.releaseAnswers,
 );
-export const pend = statement(
+export const pend = defineStatement(
   'pend',
   'select ledger.pend_at_estimate($1, $2, $3::jsonb, $4, $5, $6::numeric) as answer',
   shapes.pendAnswer,
 );
-export const expire = statement(
+export const expire = defineStatement(
   'expire',
   'select ledger.expire($1, $2) as count',
   z.object({ count: z.number().int() }),
 );
-export const claimPending = statement(
+export const claimPending = defineStatement(
   'claim',
   'select ledger.claim_pending($1, $2, $3) as answers',
   shapes.pendingAnswers,
 );
-export const deferPending = statement('defer', 'select ledger.defer_pending($1, $2, $3, $4)', nothing);
-export const post = statement('post', 'select ledger.post($1, $2, $3::jsonb, $4) as answer', shapes.postAnswer);
+export const deferPending = defineStatement('defer', 'select ledger.defer_pending($1, $2, $3, $4)', nothing);
+export const post = defineStatement('post', 'select ledger.post($1, $2, $3::jsonb, $4) as answer', shapes.postAnswer);
 
-export const balance = statement(
+export const balance = defineStatement(
   'balance',
   `select coalesce(sum(amount), 0)::text as balance from ledger.entry where account_id = ${theAccount}`,
   z.object({ balance: shapes.money }),
 );
 
-export const budget = statement(
+export const budget = defineStatement(
   'budget',
   `select coalesce(abs(max(balance)), 0)::text as used, coalesce(max(held), 0)::text as held from ledger.budget where account_id = ${theAccount}`,
   z.object({ used: shapes.money, held: shapes.money }),
 );
 
-export const overruns = statement(
+export const overruns = defineStatement(
   'overruns',
   `select count(*)::int as calls, coalesce(sum(cost - held), 0)::text as excess from ledger.overrun
     where day = (coalesce($1::timestamptz, clock_timestamp()) at time zone 'utc')::date and lifted_at is null`,
   z.object({ calls: z.number(), excess: shapes.money }),
 );
-export const counts = statement(
+export const counts = defineStatement(
   'counts',
   `select (select count(*)::int from ledger.hold where state = 'open') as open,
     (select count(*)::int from ledger.pending where abandoned_at is null) as pending,
@@ -80,30 +86,30 @@ export const counts = statement(
   z.object({ open: z.number(), pending: z.number(), abandoned: z.number() }),
 );
 
-export const oldestPending = statement(
+export const oldestPending = defineStatement(
   'oldest-pending',
   `select coalesce(greatest(extract(epoch from coalesce($1::timestamptz, clock_timestamp()) - min(since)), 0), 0)::float8 as seconds
     from ledger.pending where abandoned_at is null`,
   z.object({ seconds: z.number() }),
 );
 
-export const purgeDetail = statement(
+export const purgeDetail = defineStatement(
   'purge-detail',
   `with networks as (delete from ledger.network_use where day < (coalesce($1::timestamptz, clock_timestamp()) - interval '2 days')::date)
   select ledger.purge_detail(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval '1 day', $3) as count`,
   z.object({ count: z.number().int() }),
 );
 
-export const audit = statement('audit', 'select fault from ledger.audit()', z.object({ fault: z.string() }));
+export const audit = defineStatement('audit', 'select fault from ledger.audit()', z.object({ fault: z.string() }));
 
-export const imbalance = statement(
+export const imbalance = defineStatement(
   'imbalance',
   'select coalesce(sum(amount), 0)::text as total from ledger.entry',
   z.object({ total: shapes.money }),
 );
-export const ping = statement('ping', 'select 1 as one', nothing);
+export const ping = defineStatement('ping', 'select 1 as one', nothing);
 
-export const beginRequest = statement(
+export const beginRequest = defineStatement(
   'begin-request',
   'select ledger.begin_request($1, $2, $3, $4, $5, $6, $7) as answer',
   z.object({
@@ -115,22 +121,22 @@ export const beginRequest = statement(
     ]),
   }),
 );
-export const finishRequest = statement(
+export const finishRequest = defineStatement(
   'finish-request',
   'update ledger.idempotency set response = $4::json where scope = $1 and key = $2 and owner = $3 and response is null',
   nothing,
 );
-export const noteKeyedCall = statement(
+export const noteKeyedCall = defineStatement(
   'note-keyed-call',
   'select ledger.note_keyed_call($1, $2, $3, $4, $5, $6)::text as retry_of',
   z.object({ retry_of: z.string().nullable() }),
 );
-export const forgetRequest = statement(
+export const forgetRequest = defineStatement(
   'forget-request',
   'delete from ledger.idempotency where scope = $1 and key = $2 and owner = $3 and response is null',
   nothing,
 );
-export const trimRequests = statement(
+export const trimRequests = defineStatement(
   'trim-requests',
   `delete from ledger.idempotency where scope = $1 and key in (
     select key from (select key, row_number() over newest as n, sum(pg_column_size(response)) over newest as bytes
@@ -138,7 +144,7 @@ export const trimRequests = statement(
     where n > $2::int or bytes > $3::bigint)`,
   nothing,
 );
-export const purgeRequests = statement(
+export const purgeRequests = defineStatement(
   'purge-requests',
   `with calls as (delete from ledger.keyed_call where hold_id in
     (select hold_id from ledger.keyed_call where at <= coalesce($1::timestamptz, clock_timestamp()) - interval '400 days' limit 1000)),
@@ -148,7 +154,7 @@ export const purgeRequests = statement(
   z.object({ count: z.number() }),
 );
 
-export const recordUsage = statement(
+export const recordUsage = defineStatement(
   'record-usage',
   `with added as (
     insert into ledger.usage (at, id, kind, class, caller, app, latency_ms, status, bytes_in, bytes_out, instance, network, cost_source)
@@ -158,12 +164,12 @@ export const recordUsage = statement(
   ) select instance::text, count(*)::int as count from added group by instance`,
   z.object({ instance: z.string().transform(BigInt).nullable(), count: z.number() }),
 );
-export const dropDays = statement(
+export const dropDays = defineStatement(
   'drop-days',
   "select metering.drop_days(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval '1 day') as count",
   z.object({ count: z.number().int() }),
 );
-export const makeDays = statement(
+export const makeDays = defineStatement(
   'make-days',
   'select ledger.make_days($1, $2) as count',
   z.object({ count: z.number().int() }),

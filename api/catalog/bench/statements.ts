@@ -1,6 +1,6 @@
 // SQL statements of benchmarks, and the rows that they return.
 import { z } from 'zod';
-import { money, type Statement } from '../../billing/index.ts';
+import { money, prefixStatements } from '../../billing/index.ts';
 
 export const errorClasses = [
   'outage',
@@ -100,21 +100,19 @@ export const startedRun = z.object({
 });
 export type StartedRun = z.output<typeof startedRun>;
 
-function createStatement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
-  return { name: `bench-${name}`, text, row };
-}
+const defineStatement = prefixStatements('bench');
 
 const nothing = z.unknown();
 const count = z.object({ count: z.number() });
 
 const summaryColumns =
   'app, model, task, runs, passed, unanswered, cost::text as cost, cost_unknown, latency_p50, latency_p95, errors, updated';
-export const selectSummaries = createStatement(
+export const selectSummaries = defineStatement(
   'summaries-of',
   `select ${summaryColumns} from bench.summary where app = $1 order by model, task`,
   summaryRow,
 );
-export const selectAllSummaries = createStatement(
+export const selectAllSummaries = defineStatement(
   'all-summaries',
   `select ${summaryColumns} from bench.summary order by app, model, task`,
   summaryRow,
@@ -122,18 +120,18 @@ export const selectAllSummaries = createStatement(
 
 const campaignColumns =
   'id::text as id, app, models, tasks, runs, seed, held_back_hash, parameters, attribution, registered_at, finished_at';
-export const selectCampaigns = createStatement(
+export const selectCampaigns = defineStatement(
   'campaigns-of',
   `select ${campaignColumns} from bench.campaign where app = $1 order by registered_at desc, id limit $2`,
   campaignRow,
 );
 /** The apps that have been registered, each with its last campaign. */
-export const selectLastCampaigns = createStatement(
+export const selectLastCampaigns = defineStatement(
   'last-campaigns',
   `select distinct on (app) ${campaignColumns} from bench.campaign order by app, registered_at desc, id`,
   campaignRow,
 );
-export const selectUnfinishedCampaign = createStatement(
+export const selectUnfinishedCampaign = defineStatement(
   'unfinished-campaign',
   `select ${campaignColumns}, held_back_seed from bench.campaign
     where app = $1 and models = $2::text[] and tasks = $3::jsonb and runs = $4 and ($5::text is null or seed = $5) and finished_at is null
@@ -141,13 +139,13 @@ export const selectUnfinishedCampaign = createStatement(
   campaignRow.extend({ held_back_seed: z.string() }),
 );
 
-export const countUnfinishedRuns = createStatement(
+export const countUnfinishedRuns = defineStatement(
   'unfinished-runs',
   "select state, count(*)::int as count from bench.run where app = $1 and state <> 'finished' group by state",
   z.object({ state: z.enum(['registered', 'running', 'interrupted']), count: z.number() }),
 );
 /** The release that the last run was made on. */
-export const selectLastRelease = createStatement(
+export const selectLastRelease = defineStatement(
   'last-release',
   `select app_commit, image, router from bench.run where app = $1 and state = 'finished' order by registered_at desc, id desc limit 1`,
   z.object({ app_commit: z.string().nullable(), image: z.string().nullable(), router: z.string().nullable() }),
@@ -156,31 +154,31 @@ const runColumns =
   'id::text as id, campaign::text as campaign, app, model, task, number, attempt, held_back, task_hash, instance, state, app_commit, image, router, ' +
   'parameters, passed, score, trim_scale(cost)::text as cost_usd, cost_state, model_calls, tokens_in::text as tokens_in, tokens_out::text as tokens_out, ' +
   'latency_ms, error, detail, output_hash, registered_at, started_at, at';
-export const selectRunsAfter = createStatement(
+export const selectRunsAfter = defineStatement(
   'runs-after',
   `select ${runColumns} from bench.run where app = $1 and (registered_at, id) > ($2::timestamptz, $3::uuid) order by registered_at, id limit $4`,
   runRow,
 );
 
-export const register = createStatement('register', 'select bench.register($1::jsonb, $2::jsonb)', nothing);
-export const takeOver = createStatement('take-over', 'select bench.take_over($1, $2) as count', count);
-export const startNext = createStatement(
+export const register = defineStatement('register', 'select bench.register($1::jsonb, $2::jsonb)', nothing);
+export const takeOver = defineStatement('take-over', 'select bench.take_over($1, $2) as count', count);
+export const startNext = defineStatement(
   'start-next',
   'select bench.start_next($1, $2, $3::jsonb, $4) as started',
   z.object({ started: z.union([z.null(), z.literal('taken'), z.literal('busy'), startedRun]) }),
 );
-export const endCalls = createStatement(
+export const endCalls = defineStatement(
   'end-calls',
   'select bench.end_calls($1) as outcomes',
   z.object({ outcomes: z.array(z.string().nullable()) }),
 );
-export const finish = createStatement(
+export const finish = defineStatement(
   'finish',
   'select bench.finish($1, $2, $3::jsonb) as finished',
   z.object({ finished: z.boolean() }),
 );
-export const settleCosts = createStatement('settle-costs', 'select bench.settle_costs($1) as count', count);
-export const countPendingCosts = createStatement(
+export const settleCosts = defineStatement('settle-costs', 'select bench.settle_costs($1) as count', count);
+export const countPendingCosts = defineStatement(
   'pending-costs',
   "select count(*)::int as count from bench.run where campaign = $1 and cost_state = 'pending'",
   count,

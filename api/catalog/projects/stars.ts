@@ -1,7 +1,7 @@
 // Keeps star counts and licences up to date: all replicas together request one repository at a time, each about once a day.
 import { z } from 'zod';
 import type { Logger } from '../../../lib/log.ts';
-import type { Database, LedgerHandle, Statement } from '../../billing/index.ts';
+import { type Database, type LedgerHandle, prefixStatements } from '../../billing/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 import {
   requestReport,
@@ -236,9 +236,7 @@ function createUnknownCount(reason: string): StarCount {
   return { stars: null, starsAt: null, reason, license: null };
 }
 
-function createStatement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
-  return { name: `catalog-stars-${name}`, text, row };
-}
+const defineStatement = prefixStatements('catalog-stars');
 
 const nothing = z.unknown();
 
@@ -252,9 +250,9 @@ export const storedRepository = z.object({
 export type StoredRepository = z.output<typeof storedRepository>;
 const columns = 'url, stars, stars_at, license, reason';
 
-export const selectRepositories = createStatement('all', `select ${columns} from catalog.repository`, storedRepository);
+export const selectRepositories = defineStatement('all', `select ${columns} from catalog.repository`, storedRepository);
 
-export const insertRepositories = createStatement(
+export const insertRepositories = defineStatement(
   'add',
   `insert into catalog.repository (url, host, next_at)
     select url, host, clock_timestamp() from unnest($1::text[], $2::text[]) as given (url, host) on conflict do nothing`,
@@ -262,7 +260,7 @@ export const insertRepositories = createStatement(
 );
 
 /** What is due the longest is lent to one process, $1 ms after the last one; two never get the same. */
-export const claimRepository = createStatement(
+export const claimRepository = defineStatement(
   'claim',
   `update catalog.repository set claimed_at = clock_timestamp(), next_at = clock_timestamp() + $2::bigint * interval '1 millisecond'
     where url = (
@@ -278,9 +276,9 @@ export const claimRepository = createStatement(
   }),
 );
 
-export const deleteRepository = createStatement('remove', 'delete from catalog.repository where url = $1', nothing);
+export const deleteRepository = defineStatement('remove', 'delete from catalog.repository where url = $1', nothing);
 
-export const recordReport = createStatement(
+export const recordReport = defineStatement(
   'answered',
   `update catalog.repository set forge = $2, etag = $3, stars = $4, stars_at = clock_timestamp(), license = $5, reason = null,
       failures = 0, next_at = clock_timestamp() + $6::bigint * interval '1 millisecond'
@@ -288,7 +286,7 @@ export const recordReport = createStatement(
   storedRepository,
 );
 
-export const recordUnchanged = createStatement(
+export const recordUnchanged = defineStatement(
   'unchanged',
   `update catalog.repository set stars_at = clock_timestamp(), reason = null, failures = 0,
       next_at = clock_timestamp() + $2::bigint * interval '1 millisecond'
@@ -297,7 +295,7 @@ export const recordUnchanged = createStatement(
 );
 
 /** A count that was known stays, with its date; of a repository that is gone, it does not. */
-export const recordFailure = createStatement(
+export const recordFailure = defineStatement(
   'failed',
   `update catalog.repository set reason = $2, failures = failures + 1, next_at = clock_timestamp() + $3::bigint * interval '1 millisecond',
       etag = case when $4 then null else etag end, stars = case when $4 then null else stars end,
@@ -306,7 +304,7 @@ export const recordFailure = createStatement(
   storedRepository,
 );
 
-export const postponeHost = createStatement(
+export const postponeHost = defineStatement(
   'put-off',
   `update catalog.repository set next_at = greatest(next_at, clock_timestamp() + $2::bigint * interval '1 millisecond') where host = $1`,
   nothing,

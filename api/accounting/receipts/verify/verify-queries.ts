@@ -1,12 +1,10 @@
 // Reads what the verification of a database needs. Trusts no function of the database: whoever changed rows may have changed it too.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { Statement, Transaction } from '../../../billing/index.ts';
+import { prefixStatements, type Transaction } from '../../../billing/index.ts';
 import { selectLeaf } from '../ledger-log-queries.ts';
 
-function defineStatement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
-  return { name: `verify-${name}`, text, row };
-}
+const defineStatement = prefixStatements('verify');
 
 /** One moment of the database, for as long as it takes. */
 export const oneMoment =

@@ -1,10 +1,8 @@
 // The statements of push notifications: one round trip each.
 import { z } from 'zod';
-import type { Statement } from '../../../billing/index.ts';
+import { prefixStatements } from '../../../billing/index.ts';
 
-function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
-  return { name: `push-${name}`, text, row };
-}
+const defineStatement = prefixStatements('push');
 
 const one = z.object({ id: z.string() });
 const now = 'clock_timestamp()';
@@ -20,10 +18,10 @@ const config = z.object({
 export type ConfigRow = z.output<typeof config>;
 
 /** $1 job. Whoever adds a config waits for his turn, so that their number is right. */
-export const lock = statement('lock', 'select id from tools.job where id = $1::uuid for update', one);
+export const lock = defineStatement('lock', 'select id from tools.job where id = $1::uuid for update', one);
 
 /** $1 job, $2 id, $3 url, $4 token, $5 scheme, $6 credentials, $7 version, $8 maximum. No row: there are too many. */
-export const save = statement(
+export const save = defineStatement(
   'save',
   `insert into agents.push_config (job, id, url, token, scheme, credentials, version)
   select $1::uuid, $2, $3, $4, $5, $6, $7
@@ -35,21 +33,21 @@ export const save = statement(
 );
 
 /** $1 job. */
-export const list = statement(
+export const list = defineStatement(
   'list',
   'select id, url, token, scheme, credentials from agents.push_config where job = $1::uuid order by created_at, id',
   config,
 );
 
 /** $1 job, $2 id. */
-export const remove = statement(
+export const remove = defineStatement(
   'remove',
   'delete from agents.push_config where job = $1::uuid and id = $2 returning id',
   one,
 );
 
 /** $1 lease ms, $2 how many. Those of jobs that have ended, each for one process at a time. */
-export const claim = statement(
+export const claim = defineStatement(
   'claim',
   `with due as (
     select p.job, p.id from agents.push_config p join tools.job j on j.id = p.job
@@ -69,14 +67,14 @@ export const claim = statement(
 export type ClaimedPush = z.output<typeof claim.row>;
 
 /** $1 job, $2 id, $3 attempts, $4 ms. Tried again, unless it was set anew meanwhile. */
-export const retry = statement(
+export const retry = defineStatement(
   'retry',
   `update agents.push_config set due_at = ${later('$4')} where job = $1::uuid and id = $2 and attempts = $3::int and state = 'waiting' returning id`,
   one,
 );
 
 /** $1 job, $2 id, $3 attempts, $4 state. Its secrets go with it. */
-export const end = statement(
+export const end = defineStatement(
   'end',
   `update agents.push_config set state = $4, token = null, scheme = null, credentials = null
   where job = $1::uuid and id = $2 and attempts = $3::int and state = 'waiting' returning id`,

@@ -1,10 +1,8 @@
 // The statements of jobs: one round trip each. Whatever a worker writes, it writes only while the job is its own.
 import { z } from 'zod';
-import { money, type Statement } from '../../../billing/index.ts';
+import { money, prefixStatements } from '../../../billing/index.ts';
 
-function statement<Row>(name: string, text: string, row: z.ZodType<Row>): Statement<Row> {
-  return { name: `job-${name}`, text, row };
-}
+const defineStatement = prefixStatements('job');
 
 /** A column that may be null, which is absence elsewhere. */
 function maybe<Value>(value: z.ZodType<Value>): z.ZodType<Value | undefined> {
@@ -20,7 +18,7 @@ const later = (milliseconds: string): string => `${now} + ${milliseconds}::bigin
  * $1 id, $2 tool, $3 input, $4 fingerprint, $5 owner, $6 payer, $7 session, $8 runner, $9 lease ms, $10 keep ms, $11
  * maximum of the owner, $12 maximum of all, $13 context, $14 networks of an anonymous owner. No row: refused, or the same call is in progress.
  */
-export const add = statement(
+export const add = defineStatement(
   'add',
   `insert into tools.job (id, tool, input, fingerprint, owner, payer, session, runner, lease_until, expires_at, context, networks)
   select $1::uuid, $2, $3::json, $4, $5, $6, $7, $8::uuid, case when $8::uuid is null then null else ${later('$9')} end, ${later('$10')}, $13, $14::text[]
@@ -29,21 +27,21 @@ export const add = statement(
   on conflict (owner, tool, fingerprint) where state in ('queued', 'running') do nothing returning id`,
   found,
 );
-export const same = statement(
+export const same = defineStatement(
   'same',
   `select id from tools.job where owner = $1 and tool = $2 and fingerprint = $3 and state in ('queued', 'running')`,
   found,
 );
 
 /** What an owner's jobs keep is bounded: the oldest results go first. */
-export const trim = statement(
+export const trim = defineStatement(
   'trim',
   `delete from tools.job where id in (select id from tools.job where owner = $1 and state in ('done', 'failed') order by ended_at desc offset $2) returning id`,
   found,
 );
 
 /** $1 runner, $2 lease ms, $3 room, $4 tools that it knows, $5 jobs that it runs. */
-export const claim = statement(
+export const claim = defineStatement(
   'claim',
   `with due as (
     select id from tools.job
@@ -67,14 +65,14 @@ export type ClaimedJob = z.output<typeof claim.row>;
 /**
  * Ends those that nobody can take up again. $1 maximum attempts, $2 problem of a keyed one, $3 of any other, $4 keep ms.
  */
-export const lose = statement(
+export const lose = defineStatement(
   'lose',
   `update tools.job set state = 'failed', problem = case payer when 'key' then $2::json else $3::json end, runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$4')}
   where state in ('queued', 'running') and lease_until <= ${now} and (payer = 'key' or attempt >= $1::int) returning id`,
   found,
 );
 
-export const renew = statement(
+export const renew = defineStatement(
   'renew',
   `update tools.job set lease_until = ${later('$2')} where runner = $1::uuid and id = any ($3::uuid[]) and state in ('queued', 'running') returning id`,
   found,
@@ -84,35 +82,35 @@ export const renew = statement(
 const seenBy = (owner: string): string => `id = $1::uuid and (payer = 'anonymous' or owner = ${owner})`;
 
 const own = `id = $1::uuid and runner = $2::uuid and attempt = $3::int and state = 'running'`;
-export const progress = statement(
+export const progress = defineStatement(
   'progress',
   `update tools.job set progress = $4, message = $5 where ${own} returning id`,
   found,
 );
-export const announce = statement(
+export const announce = defineStatement(
   'announce',
   `update tools.job set holds = holds || $4::uuid where ${own} returning id`,
   found,
 );
-export const putBack = statement(
+export const putBack = defineStatement(
   'put-back',
   `update tools.job set state = 'queued', attempt = attempt - 1, runner = case payer when 'key' then runner end, lease_until = case payer when 'key' then lease_until end where ${own} returning id`,
   found,
 );
-export const succeed = statement(
+export const succeed = defineStatement(
   'succeed',
   `update tools.job set state = 'done', progress = 1, result = $4::json, artifact = $5::bytea, artifact_bytes = length($5::bytea), media_type = $6, file_name = $7, file_id = $9,
     runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$8')} where ${own} returning id`,
   found,
 );
-export const fail = statement(
+export const fail = defineStatement(
   'fail',
   `update tools.job set state = 'failed', problem = $4::json, runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$5')} where ${own} returning id`,
   found,
 );
 
 /** $1 id, $2 tool, $3 owner, $4 problem, $5 keep ms. Whoever works on it finds that it is no longer its own. */
-export const cancel = statement(
+export const cancel = defineStatement(
   'cancel',
   `update tools.job set state = 'failed', problem = $4::json, runner = null, lease_until = null, ended_at = ${now}, expires_at = ${later('$5')}
   where ${seenBy('$3')} and tool = $2 and state in ('queued', 'running') returning id`,
@@ -131,24 +129,24 @@ const entryOf = `select id, tool, context, state, coalesce(ended_at, created_at)
 const alive = `(expires_at > ${now} or state = 'running')`;
 
 /** $1 id, $2 owner. */
-export const find = statement('find', `${entryOf} where ${seenBy('$2')} and ${alive}`, entry);
+export const find = defineStatement('find', `${entryOf} where ${seenBy('$2')} and ${alive}`, entry);
 
 /** $1 owner, with a key. The newest first; what an owner has is bounded. */
-export const list = statement(
+export const list = defineStatement(
   'list',
   `${entryOf} where owner = $1 and payer = 'key' and ${alive} order by at desc, id limit 1000`,
   entry,
 );
 
 /** $1 context, which is a secret of the caller that began the jobs. */
-export const listOfContext = statement(
+export const listOfContext = defineStatement(
   'list-of-context',
   `${entryOf} where context = $1 and payer = 'anonymous' and ${alive} order by at desc, id limit 1000`,
   entry,
 );
 
 /** $1 ids. Those that end, and how far the others are. */
-export const glance = statement(
+export const glance = defineStatement(
   'glance',
   'select id, state, progress::float8 as progress, message from tools.job where id = any ($1::uuid[])',
   z.object({
@@ -160,7 +158,7 @@ export const glance = statement(
 );
 
 /** $1 id, $2 tool, $3 owner. */
-export const view = statement(
+export const view = defineStatement(
   'view',
   `select j.id, j.tool, j.input, j.session, j.context, j.state, j.progress::float8 as progress, j.message, j.attempt::int, j.created_at, j.ended_at, j.expires_at, j.result, j.problem, j.artifact_bytes, j.file_id, j.media_type, j.file_name, h.cost, h.charged, h.pending
   from tools.job j cross join lateral (
@@ -193,14 +191,14 @@ export const view = statement(
     pending: z.int(),
   }),
 );
-export const artifact = statement(
+export const artifact = defineStatement(
   'artifact',
   `select artifact as bytes, media_type as "mediaType", file_name as "fileName" from tools.job where ${seenBy('$3')} and tool = $2 and expires_at > ${now} and artifact is not null`,
   z.object({ bytes: z.instanceof(Uint8Array), mediaType: z.string(), fileName: z.string() }),
 );
 
 /** Forgets what has expired, and the oldest files beyond $1 bytes in all. */
-export const purge = statement(
+export const purge = defineStatement(
   'purge',
   `delete from tools.job where (expires_at <= ${now} and state <> 'running') or id in (
     select id from (select id, sum(artifact_bytes) over (order by ended_at desc, id) as total from tools.job where artifact_bytes is not null) files where total > $1::bigint)
