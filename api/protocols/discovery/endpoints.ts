@@ -51,8 +51,21 @@ export function discoveryEndpoints(
     frontEndpoint(site, front),
     openApiEndpoint(site),
     ...card,
-    llmsEndpoint(site),
-    llmsFullEndpoint(site),
+    textEndpoint({
+      path: '/llms.txt',
+      operation: 'getLlmsText',
+      summary: 'Overview for language models',
+      description: 'Markdown in the llms.txt format: tools with an example call each, live apps, guides and endpoints.',
+      write: () => llmsText(site),
+    }),
+    textEndpoint({
+      path: '/llms-full.txt',
+      operation: 'getLlmsFullText',
+      summary: 'Everything for language models in one file',
+      description:
+        'Markdown: each tool with all fields, examples and prices; quota, errors and problem types; models; and every endpoint.',
+      write: () => llmsFullText(site),
+    }),
     capabilitiesEndpoint(site),
     problemEndpoint(site),
   ];
@@ -116,39 +129,20 @@ function cardEndpoint(site: Site): Endpoint {
   });
 }
 
-function llmsEndpoint(site: Site): Endpoint {
-  return defineEndpoint({
-    method: 'GET',
-    head: 'as GET',
-    path: '/llms.txt',
-    operation: 'getLlmsText',
-    tag: 'discovery',
-    summary: 'Overview for language models',
-    description: 'Markdown in the llms.txt format: tools with an example call each, live apps, guides and endpoints.',
-    query: ignoredFields,
-    output: z.string(),
-    outputDescription: 'The text.',
-    responseHeaders: { Vary: 'Accept decides the media type.' },
-    produces: ['text/plain', 'text/markdown'],
-    handler: (_input, { mediaType }) =>
-      Promise.resolve(
-        bufferedResponse(llmsText(site), {
-          headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
-        }),
-      ),
-  });
+interface TextDocument {
+  readonly path: string;
+  readonly operation: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly write: () => string;
 }
 
-function llmsFullEndpoint(site: Site): Endpoint {
+function textEndpoint({ write, ...document }: TextDocument): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
-    path: '/llms-full.txt',
-    operation: 'getLlmsFullText',
+    ...document,
     tag: 'discovery',
-    summary: 'Everything for language models in one file',
-    description:
-      'Markdown: each tool with all fields, examples and prices; quota, errors and problem types; models; and every endpoint.',
     query: ignoredFields,
     output: z.string(),
     outputDescription: 'The text.',
@@ -156,7 +150,7 @@ function llmsFullEndpoint(site: Site): Endpoint {
     produces: ['text/plain', 'text/markdown'],
     handler: (_input, { mediaType }) =>
       Promise.resolve(
-        bufferedResponse(llmsFullText(site), {
+        bufferedResponse(write(), {
           headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
         }),
       ),
