@@ -6,14 +6,12 @@ import { checkWorkloads } from '../install/workloads.ts';
 import { toolPhase } from '../install/tool-steps.ts';
 import { findHelm, findKind } from '../install/tools.ts';
 import { withLock } from '../lock.ts';
-import { httpsUrl } from '../../localnode/node/gateway/ports.ts';
-import { node } from '../../localnode/node/settings.ts';
 import { platformNamespaces } from '../node/status.ts';
 import { paths } from '../../localnode/paths.ts';
-import { formatElapsed, lineReporter, say } from '../report.ts';
+import { lineReporter, say } from '../report.ts';
 import { run } from '../../localnode/shell.ts';
 import { runSteps } from '../../localnode/steps.ts';
-import type { Target } from '../target.ts';
+import { sayUp, type Target } from '../target.ts';
 import { nodeKubectl, removeCluster } from './cluster.ts';
 import { containerExists, containers, docker, dockerAnswers, downloadedImages, hasImage } from './docker.ts';
 import { ownPrefix } from './images.ts';
@@ -46,17 +44,7 @@ async function up(args: Arguments): Promise<void> {
   const release = new KindRelease(helm, ports);
   const tools = toolPhase(kindToolHost(release), args.tools);
   await runSteps(kindSteps(kind, release, args.tools), lineReporter());
-  say(`
-Moorage is up after ${formatElapsed(Date.now() - begun)}.
-
-  base URL      ${httpsUrl(node.baseDomain, ports)}
-  sample app    ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
-  kubeconfig    ${paths.kubeconfig}
-  certificate   ${paths.authority}
-
-Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
-     npm run submit -- ./folder-with-an-app
-`);
+  sayUp(begun, ports);
   await runSteps(tools.steps, lineReporter());
   say(`\n${await tools.summary()}`);
 }

@@ -6,17 +6,16 @@ import { NodeRelease } from '../install/node-release.ts';
 import { productSteps } from '../install/product.ts';
 import { toolPhase } from '../install/tool-steps.ts';
 import { withLock } from '../lock.ts';
-import { paths } from '../../localnode/paths.ts';
-import { formatElapsed, lineReporter, say } from '../report.ts';
+import { lineReporter, say } from '../report.ts';
 import { runSteps } from '../../localnode/steps.ts';
-import type { Target } from '../target.ts';
+import { sayUp, type Target } from '../target.ts';
 import { downSteps } from '../../localnode/node/down.ts';
 import { requireSpace } from '../../localnode/node/disk/space.ts';
 import { requireNodeMachine } from '../../localnode/node/machine.ts';
-import { choosePorts, httpsUrl, type GatewayPorts } from '../../localnode/node/gateway/ports.ts';
+import { choosePorts } from '../../localnode/node/gateway/ports.ts';
 import { ensureProcess } from '../../localnode/node/daemons/processes.ts';
 import { collectorSpec, stopCollector } from '../../localnode/node/registry/collector.ts';
-import { node, processFolders } from '../../localnode/node/settings.ts';
+import { processFolders } from '../../localnode/node/settings.ts';
 import { nodeStatus } from './status.ts';
 import { nodeKubectl } from '../../localnode/node/kubectl.ts';
 import { nodeToolHost } from './tools.ts';
@@ -49,20 +48,6 @@ async function up(args: Arguments): Promise<void> {
     await stopBuildkit();
   }
   say(`\n${await tools.summary()}`);
-}
-
-function sayUp(begun: number, ports: GatewayPorts): void {
-  say(`
-Moorage is up after ${formatElapsed(Date.now() - begun)}.
-
-  base URL      ${httpsUrl(node.baseDomain, ports)}
-  sample app    ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
-  kubeconfig    ${paths.kubeconfig}
-  certificate   ${paths.authority}
-
-Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
-     npm run submit -- ./folder-with-an-app
-`);
 }
 
 /** The one-machine node. */

@@ -6,7 +6,7 @@ import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { Agent, fetch } from 'undici';
 import { z } from 'zod';
 import { Fault, LogUnavailable, Unavailable } from './fault.ts';
-import type { Installation } from './installation.ts';
+import { parseJson, type Installation } from './installation.ts';
 
 const reason = z.object({
   rule: z.string(),
@@ -195,14 +195,6 @@ function refusal(code: number, text: string): string {
 /** Of a Retry-After in seconds; the other form, a date, is not used by the API. */
 function milliseconds(retryAfter: string | null): number | undefined {
   return retryAfter !== null && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1_000 : undefined;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 function causeOf(error: unknown): string {

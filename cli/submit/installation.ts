@@ -45,7 +45,8 @@ async function readOptional(path: string): Promise<string | undefined> {
   }
 }
 
-function parseJson(text: string): unknown {
+/** @returns undefined for text that is not JSON */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
