@@ -44,7 +44,7 @@ export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
 type StartCommand = Pick<DenoStart, 'command' | 'because' | 'port'>;
 
 function ofTask({ name, line }: Task, code: string): StartCommand {
-  const port = findPortInCommand(line) ?? portOf(code);
+  const port = findPortInCommand(line) ?? findPort(code);
   return { command: `exec deno task ${name}`, because: `Its task ${name} starts it.`, port };
 }
 
@@ -54,7 +54,7 @@ function ofFile(entry: string | undefined, code: string): StartCommand | undefin
   const because = `${entry} is its main file.`;
   return /export default\s{0,9}\{[^}]{0,200}\bfetch\b/.test(code)
     ? { command: `exec deno serve --allow-all --host 0.0.0.0 --port $PORT ${word}`, because, port: undefined }
-    : { command: `exec deno run --allow-all ${word}`, because, port: portOf(code) };
+    : { command: `exec deno run --allow-all ${word}`, because, port: findPort(code) };
 }
 
 interface Task {
@@ -78,7 +78,7 @@ function findEntry(tree: Tree, line: string): string | undefined {
 }
 
 /** undefined where the environment has a say, or it cannot be seen. */
-function portOf(code: string): number | undefined {
+function findPort(code: string): number | undefined {
   const literal = findPortInFile(code);
   if (literal !== undefined || /["']PORT["']|\bPORT\b/.test(code)) return literal;
   return /\bDeno\.serve\(|\.listen\(\s{0,9}\)|\bserve\(/.test(code) ? denoPort : undefined;

@@ -75,11 +75,11 @@ export function findServing(tree: Tree, goMod: string): Serving {
   const files = goFiles(tree).map((path) => tree.text(path, 64 * 1024) ?? '');
   return {
     arguments: subcommand(files),
-    port: files.some((text) => asks.test(text)) ? undefined : portOf(tree, files),
+    port: files.some((text) => asks.test(text)) ? undefined : findPort(tree, files),
   };
 }
 
-function portOf(tree: Tree, files: readonly string[]): number | undefined {
+function findPort(tree: Tree, files: readonly string[]): number | undefined {
   for (const pattern of literals)
     for (const text of files) {
       const ports = [...withoutComments(text).matchAll(new RegExp(pattern, `${pattern.flags}g`))];
@@ -125,7 +125,7 @@ export function missingEmbeds(tree: Tree): string[] {
   const found = goFiles(tree).flatMap((path) =>
     [...(tree.text(path, 64 * 1024) ?? '').matchAll(/^[ \t]{0,9}\/\/go:embed[ \t]{1,9}([^\n]{1,300})$/gm)]
       .flatMap((match) => (match[1] ?? '').split(/\s+/))
-      .map((pattern) => folderOf(posix.dirname(path), pattern)),
+      .map((pattern) => toEmbeddedFolder(posix.dirname(path), pattern)),
   );
   const folders = [...new Set(found)].filter((folder) => folder !== undefined);
   return [...folders.filter((folder) => isMissing(tree, folder)), ...ignoredBelow(tree, folders)];
@@ -141,7 +141,7 @@ function ignoredBelow(tree: Tree, folders: readonly string[]): string[] {
 }
 
 /** The part of a pattern before its first wildcard, as a folder of the tree. */
-function folderOf(at: string, pattern: string): string | undefined {
+function toEmbeddedFolder(at: string, pattern: string): string | undefined {
   const fixed =
     pattern
       .replace(/^["'`]|["'`]$/g, '')

@@ -163,7 +163,7 @@ export function screen(tree: Tree, sources: readonly Source[], names: ReadonlySe
       if (!isOf(each, source, starts, names)) return undefined;
       return { score: (starts ? 25 : 0) + (isScript(source.text) ? 10 : 0), found: starts };
     });
-    if (best !== undefined) return found(each, placeOf(tree, sources, leaderOf(best.source, sources)), names);
+    if (best !== undefined) return found(each, placeOf(tree, sources, findLeader(best.source, sources)), names);
   }
   return voila(tree, names);
 }
@@ -228,7 +228,7 @@ const leading: ReadonlySet<string> = new Set([
 const maximumSteps = 4;
 
 /** The file itself, where none that leads imports it. */
-function leaderOf(source: Source, sources: readonly Source[]): Source {
+function findLeader(source: Source, sources: readonly Source[]): Source {
   let leader = source;
   const passed = new Set([source.path]);
   for (let step = 0; step < maximumSteps; step += 1) {
@@ -243,12 +243,14 @@ function leaderOf(source: Source, sources: readonly Source[]): Source {
 function leads(one: Source, other: Source): boolean {
   const isAbove = one.path.split('/').length <= other.path.split('/').length;
   return (
-    isAbove && leading.has(posix.basename(one.path)) && modulesOf(one, other).some((name) => imports(one.text, name))
+    isAbove &&
+    leading.has(posix.basename(one.path)) &&
+    listModuleNames(one, other).some((name) => imports(one.text, name))
   );
 }
 
 /** Names by which a file can import another: from the top, from src, and from its own folder. */
-function modulesOf(one: Source, other: Source): string[] {
+function listModuleNames(one: Source, other: Source): string[] {
   const dotted = other.path.replace(/(?:\/__init__)?\.py$/, '').replaceAll('/', '.');
   const folder = posix.dirname(one.path).replaceAll('/', '.');
   const names = [dotted, dotted.replace(/^src\./, ''), folder === '.' ? dotted : dotted.replace(`${folder}.`, '')];
