@@ -1,14 +1,12 @@
 // Test projects: unit, integration, e2e with e2e-alone after it, and teardown, which takes the cluster down.
 import { defineConfig, type TestProjectInlineConfiguration } from 'vitest/config';
 import { LongestFirst } from './test/sequence.ts';
+import { deepLimitMs, isDeep } from './test/support/repetitions.ts';
 
 /** They stop, restart, crash or load what all the others use, or measure how long visitors wait. */
 const alone = ['absence', 'resilience', 'rollback', 'rollout', 'swap', 'workers'].map(
   (name) => `test/e2e/${name}.test.ts`,
 );
-
-/** The tests with random input repeat themselves for longer than a test may usually last. */
-const isDeep = process.env['DEEP_TESTS'] !== undefined;
 
 const databaseSnapshot = 'test/support/ledger/snapshot.ts';
 
@@ -42,7 +40,7 @@ function project({
       name,
       include: [...include],
       ...(exclude === undefined ? {} : { exclude: [...exclude] }),
-      testTimeout: isDeep ? 6 * 60 * 60_000 : seconds * 1000,
+      testTimeout: isDeep ? deepLimitMs : seconds * 1000,
       hookTimeout: Math.max(seconds, 180) * 1000,
       pool: 'forks',
       isolate,

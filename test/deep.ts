@@ -6,11 +6,11 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Reporter, TestModule } from 'vitest/node';
 import { runProjects } from './projects.ts';
+import { deepLimitMs } from './support/repetitions.ts';
 import { line } from './tally.ts';
 
 const root = join(import.meta.dirname, '..');
 const record = join(root, 'docs/measured/deep-tests.md');
-const limitMs = 6 * 60 * 60_000;
 
 /** The test files that choose how often they repeat themselves. */
 function findDeepFiles(): string[] {
@@ -56,7 +56,7 @@ const started = performance.now();
 const tally = await runProjects({
   projects: ['unit', 'integration'],
   patterns: files,
-  limitMs,
+  limitMs: deepLimitMs,
   reporters: [reporter],
 });
 const minutes = ((performance.now() - started) / 60_000).toFixed(0);

@@ -8,3 +8,6 @@ export const isDeep = z.stringbool().default(false).parse(process.env['DEEP_TEST
 export function chooseRepetitions({ usual, deep }: { readonly usual: number; readonly deep: number }): number {
   return isDeep ? deep : usual;
 }
+
+/** Time limit of a deep run, and of each of its tests. */
+export const deepLimitMs = 6 * 60 * 60_000;

@@ -1,8 +1,8 @@
 // Empties an API server for the next file of tests: removes from etcd what was not there when it had just started. The
 // API server follows, since its caches watch etcd; without controllers nothing else would remove what a namespace holds.
 import { readFileSync } from 'node:fs';
-import { request } from 'node:https';
 import { join } from 'node:path';
+import { Agent, request } from 'undici';
 import { z } from 'zod';
 import { waitFor } from '../../../localnode/wait.ts';
 import type { OwnApiServer } from './api-server.ts';
@@ -63,24 +63,14 @@ function createEtcdClient({ folder, etcdPort }: Pick<OwnApiServer, 'folder' | 'e
   const read = (name: string): string => readFileSync(join(folder, 'certificates', name), 'utf8');
   const tls = { ca: read('etcd-ca.crt'), cert: read('etcd-client.crt'), key: read('etcd-client.key') };
   const encode = (text: string): string => Buffer.from(text).toString('base64');
-  const post = (path: string, body: object): Promise<unknown> =>
-    new Promise((resolve, reject) => {
-      const sent = request(
-        { ...tls, host: '127.0.0.1', port: etcdPort, path: `/v3/kv/${path}`, method: 'POST', agent: false },
-        (response) => {
-          const chunks: Buffer[] = [];
-          response.on('data', (chunk: Buffer) => chunks.push(chunk));
-          response.on('error', reject);
-          response.on('end', () => {
-            const text = Buffer.concat(chunks).toString();
-            if (response.statusCode === 200) resolve(JSON.parse(text));
-            else reject(new Error(`etcd answered ${response.statusCode ?? 0}: ${text}`));
-          });
-        },
-      );
-      sent.on('error', reject);
-      sent.end(JSON.stringify(body));
-    });
+  const dispatcher = new Agent({ connect: tls });
+  const post = async (path: string, body: object): Promise<unknown> => {
+    const options = { method: 'POST', dispatcher, body: JSON.stringify(body) } as const;
+    const response = await request(`https://127.0.0.1:${etcdPort}/v3/kv/${path}`, options);
+    const text = await response.body.text();
+    if (response.statusCode !== 200) throw new Error(`etcd answered ${response.statusCode}: ${text}`);
+    return JSON.parse(text);
+  };
   return {
     async listKeys() {
       const end = `${prefix.slice(0, -1)}0`;
