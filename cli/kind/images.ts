@@ -51,7 +51,7 @@ export interface PublishedImage {
   published: string;
 }
 
-/** Builds an image from folders and files of this repository, each laid beside its Dockerfile under the name given. */
+/** Builds an image from folders and files of this repository, each copied next to its Dockerfile under the given name. */
 async function publishFrom(
   name: string,
   sources: Readonly<Record<string, string>>,

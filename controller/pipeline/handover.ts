@@ -18,7 +18,10 @@ type Gate = 'clone' | 'review';
 const toSocketPath = (paths: WorkspacePaths, stage: Gate): string => join(paths.notes, `${stage}.sock`);
 const toPassedPath = (paths: WorkspacePaths, stage: Gate): string => join(paths.notes, `${stage}.passed`);
 
-/** Runs a stage while it holds the socket. Only a stage that returns is noted as passed, however it ends otherwise. */
+/**
+ * Runs a stage while its process holds a socket. However the process ends, the socket ends with it, so the next stage never
+ * waits for a dead one. Only a stage that returns is noted as passed.
+ */
 export async function runWithGate<Result>(
   paths: WorkspacePaths,
   stage: Gate,

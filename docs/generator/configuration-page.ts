@@ -92,7 +92,7 @@ export const configuration: Page = {
       ),
       section('Metering', 'The API.', [metering]),
       section('Statements', 'The API.', [revenue]),
-      section('Shipper', 'Processes started from `api/accounting/metering/shipper/main.ts`, beside a gateway.', [
+      section('Shipper', 'Processes started from `api/accounting/metering/shipper/main.ts`, next to a gateway.', [
         shipper,
       ]),
       section('Receipts', 'The API and `npm start`, which makes a key of its own where none is set.', [receipts]),

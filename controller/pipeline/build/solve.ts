@@ -99,7 +99,10 @@ interface LayerCache {
 const cacheManifest = z.object({ layers: z.array(z.object({ size: z.int().min(0) })) });
 const requestMilliseconds = 30_000;
 
-/** The cache of this build; undefined where the installation keeps none. */
+/**
+ * The cache of this build; undefined where the installation keeps none. An app whose cache of all steps became too large has
+ * one of the layers of its image alone, which are stored anyway. Only the registry knows which of the two an app has.
+ */
 export async function chooseCache(input: PipelineInput, token: string | undefined): Promise<LayerCache | undefined> {
   if (input.cache === undefined) return undefined;
   const isSmall = (await readCacheSize(input, cacheTags.image, token)) !== undefined;

@@ -95,7 +95,10 @@ class Shipper {
     const { inode, offset } = this.#position;
     const isTruncated = inode === file.inode && (await file.size()) < offset;
     if (isTruncated)
-      this.#options.logger.error({ offset }, 'the log is shorter than what was sent of it, reading it anew');
+      this.#options.logger.error(
+        { offset },
+        'the log is shorter than what was sent of it, reading it again from its start',
+      );
     if (inode !== file.inode || isTruncated) await this.#move({ inode: file.inode, offset: 0 });
     this.#freedAt = 0;
   }

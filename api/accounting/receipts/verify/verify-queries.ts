@@ -1,4 +1,4 @@
-// Reads what the verification of a database needs. Trusts no function of the database: whoever changed rows may have changed it too.
+// Reads what the verification of a database needs. Calls no function of the database: an attacker who changed rows may have changed it too.
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { prefixStatements, type Transaction } from '../../../billing/index.ts';

@@ -59,7 +59,10 @@ const runtime = 'config/runtime.exs';
 const ofReleases = 'config/releases.exs';
 const settings = ['config/config.exs', 'config/prod.exs', runtime, ofReleases];
 
-/** Nothing where the author says it himself. */
+/**
+ * Allows sockets from the app's own pages; nothing where the author's settings decide. Phoenix would compare the origin with
+ * the host name in the author's settings and refuse every socket: the app's real name is not known while its image is built.
+ */
 export function configLines(tree: Tree, project: ElixirProject): string[] {
   const copied = !tree.has(runtime) && tree.has(ofReleases);
   const text = isSaid(tree) ? undefined : origins(project, !tree.has(runtime) && !copied);

@@ -22,7 +22,10 @@ const folder = '/opt/sharp';
 /** Next.js has scaled pictures since 10, and brings sharp since 15. */
 const needed = { from: 10, until: 15 };
 
-/** True for a server of Next.js that has no sharp of its own, where there is one for its Node. */
+/**
+ * True for a server of Next.js that has no sharp of its own, where there is one for its Node. Without sharp, Next.js scales
+ * pictures in JavaScript: one photo takes a minute and half a gigabyte, and a memory limit ends the app without a message.
+ */
 function wantsSharp({ ranges, dependencies }: NodeProject, image: string): boolean {
   const range = ranges['next'] ?? '';
   if (dependencies.has('sharp') || image.startsWith('node:16') || semver.validRange(range) === null) return false;

@@ -17,7 +17,10 @@ const reads: readonly RegExp[] = [
   /^[^#\n]{0,80}(?:[Ee]nv|config)[^#\n]{0,40}["']((?:[A-Z][A-Z0-9]{0,20}_)?ALLOWED_HOSTS)["']/m,
 ];
 
-/** Variables of the image; none where the settings read none. */
+/**
+ * Variables of the image; none where the settings read none. Any host name is allowed where nothing else is said: only the
+ * gateway reaches an app, and only with that app's names.
+ */
 export function allowedHosts(tree: Tree): Readonly<Record<string, string>> {
   for (const path of settingsFiles(tree)) {
     const text = tree.text(path) ?? '';

@@ -1,4 +1,4 @@
-// What a compose file says: which image is the app, how it is started, and what runs beside it.
+// What a compose file says: which image is the app, how it is started, and which backing services it has.
 import { posix } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
@@ -15,12 +15,12 @@ export function declareCompose(tree: Tree, options: ChoiceOptions): Declaration 
   const compose = readCompose(tree);
   if (compose === undefined) return undefined;
   const { file } = compose;
-  const { app, beside: given, findings } = chooseServices(compose, options);
+  const { app, knownServices, findings } = chooseServices(compose, options);
   const lookup = readSampleValues(tree);
-  const beside = toBackingServices(file, given, lookup);
-  const services = beside.services.length === 0 ? {} : { services: [...beside.services] };
-  if (app === undefined) return { file, ...services, findings: [...findings, ...beside.findings] };
-  const environment = buildEnvironment(file, app, tree, beside);
+  const backingServices = toBackingServices(file, knownServices, lookup);
+  const services = backingServices.services.length === 0 ? {} : { services: [...backingServices.services] };
+  if (app === undefined) return { file, ...services, findings: [...findings, ...backingServices.findings] };
+  const environment = buildEnvironment(file, app, tree, backingServices);
   const disks = findDisks(file, app, tree);
   const build = resolveBuild(file, app, tree, lookup);
   const start = resolveStart(file, app, tree, lookup, build.build);
@@ -35,7 +35,7 @@ export function declareCompose(tree: Tree, options: ChoiceOptions): Declaration 
       ...findings,
       ...build.findings,
       ...start.findings,
-      ...beside.findings,
+      ...backingServices.findings,
       ...environment.findings,
       ...disks.findings,
     ],

@@ -88,7 +88,7 @@ function warnAboutPublicSecrets(file: string, names: readonly string[]): Finding
   );
 }
 
-/** The file itself if it is committed, else the sample beside it. */
+/** The file itself if it is committed, else the sample next to it. */
 function readEnvFile(tree: Tree, path: string): Map<string, string> {
   const own = path.replace(/^\.\//, '');
   const found = [own, `${own}.example`, `${own}.sample`, `${own}.template`, `${own}.dist`].find((each) =>

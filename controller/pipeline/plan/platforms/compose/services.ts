@@ -11,7 +11,7 @@ interface ComposeChoice {
   /** Undefined where the file has backing services only, or does not say which service is the app. */
   readonly app?: ComposeService;
   /** Those of a known image: databases and stores. */
-  readonly beside: readonly ComposeService[];
+  readonly knownServices: readonly ComposeService[];
   readonly findings: readonly Finding[];
 }
 
@@ -23,10 +23,10 @@ export interface ChoiceOptions {
 }
 
 export function chooseServices({ file, services }: ComposeFile, options: ChoiceOptions): ComposeChoice {
-  const beside = services.filter(
+  const knownServices = services.filter(
     ({ build, image }) => build === undefined && findKnownImage(image ?? '') !== undefined,
   );
-  const others = services.filter((each) => !beside.includes(each));
+  const others = services.filter((each) => !knownServices.includes(each));
   const built = others.filter(({ build }) => build !== undefined);
   const main = others.filter((each) => !isProxy(each) && !isAside(each) && !isLanguage(each.image ?? ''));
   const candidates =
@@ -34,11 +34,11 @@ export function chooseServices({ file, services }: ComposeFile, options: ChoiceO
   const chosen = chooseOne(candidates, options) ?? (candidates.length === 0 ? chooseOne(built, options) : undefined);
   if (chosen === undefined)
     return {
-      beside,
+      knownServices,
       findings:
         candidates.length > 1 && options.path === undefined ? [rejectSeveral(file, candidates, built.length > 0)] : [],
     };
-  return { app: chosen, beside, findings: reportIgnored(file, others, chosen) };
+  return { app: chosen, knownServices, findings: reportIgnored(file, others, chosen) };
 }
 
 /** Of images that are only published, the one that is called like the repository, or the only one. */

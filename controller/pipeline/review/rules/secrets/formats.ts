@@ -130,7 +130,10 @@ const browserApi = /authDomain|firebase|messagingSenderId|\bmaps?\b|_maps?_|yout
 const contextLines = 4;
 const longestLine = 2_000;
 
-/** Do the lines around a key name an API that is called by servers, and none that is called by pages? */
+/**
+ * Whether the lines around a Google key name an API that servers call, and none that pages call. Both kinds of key look alike,
+ * and a key for pages is given to every visitor.
+ */
 export function isServerKey(text: string, line: number): boolean {
   const near = text
     .split('\n')
