@@ -13,8 +13,8 @@ export const longFiles: readonly string[] = [
   ...['attack', 'sleep', 'tools', 'rejections', 'services', 'kinds', 'sandbox', 'app-manifest', 'data'].map(
     (name) => `e2e/${name}`,
   ),
-  // What resilience crashes again and again is started later and later, for which absence would wait.
-  ...['rollback', 'absence', 'resilience'].map((name) => `e2e/${name}`),
+  // Those that run alone. The kubelet restarts what resilience has killed later and later, and any file after it would wait.
+  ...['rollback', 'absence', 'workers', 'rollout', 'swap', 'resilience'].map((name) => `e2e/${name}`),
 ];
 
 const ranks = new Map(longFiles.map((name, index) => [`/test/${name}.test.ts`, index]));

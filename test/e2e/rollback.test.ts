@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import {
+  appsNamespace,
   appUrl,
   deleteApps,
   edit,
@@ -19,6 +20,7 @@ import {
 
 const name = 'e2e-rollback';
 const operator = ['deployment/moorage-operator', '-n', systemNamespace] as const;
+const pods = ['-n', appsNamespace, '-l', `moorage.dev/app=${name}`] as const;
 const setting = 'MOORAGE_APPS_GOOD_AFTER';
 const script = (version: string, lifeSeconds: number): string => `import http.server, os, threading, time
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -62,6 +64,17 @@ async function rolledBackTo(commit: string | undefined): Promise<void> {
     },
     180,
   );
+  // A Service drops a pod a moment after it stops being ready. Until then, a pod of another commit may still answer.
+  await eventually('the pods of other commits to end', async () => {
+    const commits = await kubectl(
+      'get',
+      'pods',
+      ...pods,
+      '-o',
+      `jsonpath={.items[*]..annotations.moorage\\.dev/commit}`,
+    );
+    return commits.split(' ').every((each) => each === commit) ? true : undefined;
+  });
   assert.equal((await get(appUrl(name))).body, 'good');
 }
 
