@@ -31,7 +31,7 @@ export interface Statement<Row> {
   readonly row: z.ZodType<Row>;
 }
 
-/** Returns a function that defines statements. `prefix` tells them from those of other rooms: a connection knows each by its name alone. */
+/** Returns a function that defines statements of one room. A connection identifies a statement by its name, hence the prefix. */
 export function prefixStatements(
   prefix: string,
 ): <Row>(name: string, text: string, row: z.ZodType<Row>) => Statement<Row> {
