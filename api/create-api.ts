@@ -6,10 +6,10 @@ import { httpMetrics } from '../lib/metrics.ts';
 import type { Problem } from '../lib/problem.ts';
 import {
   type AgentStart,
-  discoveryEndpoints,
-  interpreter,
+  createDiscoveryEndpoints,
+  createInterpreter,
   type Mcp,
-  mcpProtocol,
+  createMcp,
   startAgent,
 } from './protocols/index.ts';
 import {
@@ -24,7 +24,7 @@ import {
 } from './apps/index.ts';
 import { formatMoney } from './billing/index.ts';
 import { type Catalog, type SourceGuide, startCatalog } from './catalog/index.ts';
-import { createApp, type Endpoint } from './http/index.ts';
+import { createRequestListener, type Endpoint } from './http/index.ts';
 import {
   type Metering,
   type MeteringSettings,
@@ -95,12 +95,12 @@ export interface ApiOptions {
 
 export interface Api {
   /** Everything, as the gateway reaches it. */
-  readonly app: ReturnType<typeof createApp>;
+  readonly app: ReturnType<typeof createRequestListener>;
   /**
    * Only /v1, for hosted apps. They reach its port without the gateway, so nothing that trusts what the gateway says of a
    * caller answers there.
    */
-  readonly appsOnly: ReturnType<typeof createApp>;
+  readonly appsOnly: ReturnType<typeof createRequestListener>;
   /** Every endpoint of `app` but its pages; the documents are derived from them. */
   readonly endpoints: readonly Endpoint[];
   readonly models: Models;
@@ -195,7 +195,7 @@ export function createApi(options: ApiOptions): Api {
     freeQuota: options.models.freeQuota,
     guides: options.guides,
   });
-  const mcp = mcpProtocol({ ...tools, payerFor, baseUrl, log, more: apps.more, guides: catalog.guides });
+  const mcp = createMcp({ ...tools, payerFor, baseUrl, log, more: apps.more, guides: catalog.guides });
   const offer: Offer = {
     baseUrl,
     tools: tools.toolRegistry.tools,
@@ -236,7 +236,7 @@ export function createApi(options: ApiOptions): Api {
     ...options.submitting,
   ];
   const pages = startPages({ offer, endpoints: working, models: models.catalog });
-  const endpoints = [...working, ...discoveryEndpoints(working, baseUrl, offer, pages)];
+  const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages)];
   const serving = {
     baseUrl,
     callers,
@@ -257,14 +257,14 @@ export function createApi(options: ApiOptions): Api {
     mcp,
     metering,
     endpoints,
-    app: createApp({
+    app: createRequestListener({
       ...serving,
-      openToSites,
+      isOpenToSites,
       endpoints: [...endpoints, ...pages.endpoints],
       protocols: [mcp, mcp.ofApps, apps.byPath],
       problemPage: pages.problemPage,
     }),
-    appsOnly: createApp({ ...serving, endpoints: models.appEndpoints }),
+    appsOnly: createRequestListener({ ...serving, endpoints: models.appEndpoints }),
     start() {
       apps.start();
     },
@@ -282,7 +282,7 @@ export function createApi(options: ApiOptions): Api {
 }
 
 /** What programs call and read, whatever site their page is of. Pages of our own are not among it, nor is what has a guard of its own. */
-function openToSites(path: string): boolean {
+function isOpenToSites(path: string): boolean {
   return /^\/(?:(?:api|t|v1|[.]well-known)(?:\/|$)|(?:openapi|agent-capabilities)[.]json$|llms(?:-full)?[.]txt$)/.test(
     path,
   );
@@ -294,9 +294,9 @@ function interpreterOf(
   { services, catalog }: Models,
   { tools, off }: Offer,
   payerFor: PayerFor,
-): ReturnType<typeof interpreter> | undefined {
+): ReturnType<typeof createInterpreter> | undefined {
   if (router === undefined) return undefined;
-  return interpreter({
+  return createInterpreter({
     tools: tools.filter((tool) => off(tool) === undefined),
     payerFor,
     spenderFor: (payer, signal) => new ModelSpender({ services, catalog, maxTokens, payer, tool: 'a2a', signal }),

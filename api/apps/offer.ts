@@ -1,5 +1,5 @@
 // What this installation offers: its tools, its live apps with their operations, and the endpoints themselves.
-import { callPath, type Endpoint } from '../http/index.ts';
+import { callAppPath, type Endpoint } from '../http/index.ts';
 import type { HostedAppSummary, Tool } from '../tools/index.ts';
 
 /** What is offered beside plain endpoints. */
@@ -47,7 +47,7 @@ export interface OfferedOperations {
 
 /** Where an app is called; undefined where apps cannot be called. */
 export function callUrl(site: Pick<Site, 'baseUrl' | 'endpoints' | 'protocols'>, slug: string): string | undefined {
-  return answersAt(site, callPath) ? `${site.baseUrl}${callPath.replace('{slug}', slug)}` : undefined;
+  return answersAt(site, callAppPath) ? `${site.baseUrl}${callAppPath.replace('{slug}', slug)}` : undefined;
 }
 
 export interface Site extends Offer {

@@ -1,6 +1,6 @@
 // Pages of a sorted list: a cursor holds the sort key of the last item, so that what comes and goes moves nothing else.
 import { z } from 'zod';
-import { invalid } from '../http/index.ts';
+import { createValidationProblem } from '../http/index.ts';
 
 /** What an item is sorted by, part for part; parts of all keys of a list have the same types, and no two keys are equal. */
 export type SortKey = readonly (string | number)[];
@@ -84,7 +84,7 @@ function readCursor(cursor: string, order: string): SortKey {
   } catch {
     // Said below.
   }
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'query',
       field: 'cursor',

@@ -6,15 +6,15 @@ import { Problem } from '../../lib/problem.ts';
 import type { Endpoint, ProtocolMount, RequestContext } from './endpoint.ts';
 import { Exchange, type ExchangeOptions } from './exchange.ts';
 import { clusterUnavailable, internalFault, methodNotAllowed, notFound } from './problems/problems.ts';
-import { preflightHeaders } from './response/cors.ts';
-import { refuseKeys } from './request/query-keys.ts';
+import { createPreflightHeaders } from './response/cors.ts';
+import { rejectKeysInQuery } from './request/query-keys.ts';
 import { readFormBody } from './request/form-body.ts';
 import { readJsonBody } from './request/request-body.ts';
-import { expressPath, routingUrl, undecodedPath } from './request/request-path.ts';
-import { invalid } from './problems/validation.ts';
+import { toExpressPath, normalizeUrl, toRawPathPattern } from './request/request-path.ts';
+import { createValidationProblem } from './problems/validation.ts';
 
 /** What the application needs. */
-export interface AppOptions extends ExchangeOptions {
+export interface RequestListenerOptions extends ExchangeOptions {
   readonly endpoints: readonly Endpoint[];
   readonly protocols?: readonly ProtocolMount[];
 }
@@ -23,11 +23,11 @@ export interface AppOptions extends ExchangeOptions {
  * Answers every request. It is the router of express without its application, which would change the prototypes of
  * each request and response (see docs/adr/0007).
  */
-export function createApp(options: AppOptions): RequestListener {
+export function createRequestListener(options: RequestListenerOptions): RequestListener {
   const router = express.Router({ caseSensitive: true });
   for (const protocol of options.protocols ?? []) mountProtocol(router, protocol);
   router.use((request, _response, next) => {
-    request.url = routingUrl(request.url);
+    request.url = normalizeUrl(request.url);
     next();
   });
   const byPath = Map.groupBy(options.endpoints, ({ path }) => path);
@@ -36,17 +36,17 @@ export function createApp(options: AppOptions): RequestListener {
     const exchange = new Exchange(incoming, outgoing, options);
     const request = Object.assign(incoming, { exchange }) as unknown as Request;
     router(request, outgoing as ExpressResponse, (error: unknown) => {
-      void exchange.refuse(problemOf(error ?? nothingAt(exchange, options), exchange));
+      void exchange.sendProblem(toProblem(error ?? createNotFound(exchange, options), exchange));
     });
   };
 }
 
 /** The exchange that a request of express belongs to. */
-function exchangeOf(request: object): Exchange {
+function getExchange(request: object): Exchange {
   return (request as { exchange: Exchange }).exchange;
 }
 
-function nothingAt({ path }: Exchange, { baseUrl }: AppOptions): Problem {
+function createNotFound({ path }: Exchange, { baseUrl }: RequestListenerOptions): Problem {
   return new Problem(
     notFound,
     `There is nothing at ${path.slice(0, 200)}. ${baseUrl}/openapi.json lists all endpoints.`,
@@ -54,38 +54,38 @@ function nothingAt({ path }: Exchange, { baseUrl }: AppOptions): Problem {
 }
 
 function mountProtocol(router: Router, protocol: ProtocolMount): void {
-  router.route(undecodedPath(protocol.pattern ?? protocol.path)).all(async (request, _response, next) => {
-    const exchange = exchangeOf(request);
-    if (protocol.takes?.(exchange.request) === false) {
+  router.route(toRawPathPattern(protocol.pattern ?? protocol.path)).all(async (request, _response, next) => {
+    const exchange = getExchange(request);
+    if (protocol.accepts?.(exchange.request) === false) {
       next();
       return;
     }
     exchange.route = protocol.path;
-    refuseKeys(exchange.query);
-    await exchange.answer(await protocol.answer(exchange.request, exchange));
+    rejectKeysInQuery(exchange.query);
+    await exchange.send(await protocol.handle(exchange.request, exchange));
   });
 }
 
 /** The endpoints of one path. HEAD comes before GET, whose handler express would run for it. */
 function mountEndpoints(router: Router, path: string, endpoints: readonly Endpoint[]): void {
-  const route = router.route(expressPath(path));
-  const allow = allowedMethods(endpoints);
-  const readsOwnData = endpoints.some((endpoint) => endpoint.readsOwnData === true);
+  const route = router.route(toExpressPath(path));
+  const allow = listAllowedMethods(endpoints);
+  const returnsCallerData = endpoints.some((endpoint) => endpoint.returnsCallerData === true);
   route.all((request, _response, next) => {
-    Object.assign(exchangeOf(request), { route: path, readsOwnData });
+    Object.assign(getExchange(request), { route: path, returnsCallerData });
     next();
   });
   for (const endpoint of endpoints) {
-    if (endpoint.method === 'GET') route.head(handlerOf(endpoint, 'head'));
-    route[lowerCase(endpoint.method)](handlerOf(endpoint, 'run'));
+    if (endpoint.method === 'GET') route.head(createHandler(endpoint, 'head'));
+    route[toLowerCase(endpoint.method)](createHandler(endpoint, 'run'));
   }
   route.options(async (request) => {
-    const exchange = exchangeOf(request);
+    const exchange = getExchange(request);
     // The question before a request has no credentials; what may be read is decided when they come.
-    exchange.readsOwnData = false;
+    exchange.returnsCallerData = false;
     const asked = exchange.headers.get('access-control-request-headers');
-    const headers = { allow, ...(exchange.isOpenToSites ? preflightHeaders(allow, asked) : {}) };
-    await exchange.answer(new Response(null, { status: 204, headers }));
+    const headers = { allow, ...(exchange.allowsOtherSites ? createPreflightHeaders(allow, asked) : {}) };
+    await exchange.send(new Response(null, { status: 204, headers }));
   });
   route.all(({ method }) => {
     throw new Problem(methodNotAllowed, `${path} does not support ${method.slice(0, 20)}. Use ${allow}.`, {
@@ -94,18 +94,18 @@ function mountEndpoints(router: Router, path: string, endpoints: readonly Endpoi
   });
 }
 
-function handlerOf(
+function createHandler(
   endpoint: Endpoint,
   run: 'run' | 'head',
 ): (request: Request<Record<string, string>>) => Promise<void> {
   return async (request) => {
-    const exchange = exchangeOf(request);
+    const exchange = getExchange(request);
     const { params } = request;
     const { query } = exchange;
-    refuseKeys(query);
+    rejectKeysInQuery(query);
     const body = endpoint.body === undefined ? undefined : await readBody(exchange, endpoint);
-    const context = contextOf(exchange, exchange.mediaTypeOf(endpoint.produces));
-    await exchange.answer(await endpoint[run]({ params, query, body }, context));
+    const context = toContext(exchange, exchange.negotiateMediaType(endpoint.produces));
+    await exchange.send(await endpoint[run]({ params, query, body }, context));
   };
 }
 
@@ -114,21 +114,21 @@ async function readBody({ incoming }: Exchange, { bodyForm, bodyLimit }: Endpoin
 }
 
 /** Not a copy: what the context says of the request is made on demand. */
-function contextOf(exchange: Exchange, mediaType: string): RequestContext {
+function toContext(exchange: Exchange, mediaType: string): RequestContext {
   return Object.assign(exchange, { mediaType });
 }
 
-function allowedMethods(endpoints: readonly Endpoint[]): string {
+function listAllowedMethods(endpoints: readonly Endpoint[]): string {
   const methods = endpoints.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   return [...methods, 'OPTIONS'].join(', ');
 }
 
-function lowerCase<Method extends string>(method: Method): Lowercase<Method> {
+function toLowerCase<Method extends string>(method: Method): Lowercase<Method> {
   return method.toLowerCase() as Lowercase<Method>;
 }
 
 /** Makes a problem of anything thrown. A fault of ours is logged in full and reported without its insides. */
-function problemOf(error: unknown, exchange: Exchange): Problem {
+function toProblem(error: unknown, exchange: Exchange): Problem {
   if (error instanceof Problem) {
     if (error.type.status >= 500 && error.cause !== undefined)
       exchange.log.warn(
@@ -138,7 +138,7 @@ function problemOf(error: unknown, exchange: Exchange): Problem {
     return error;
   }
   if (error instanceof URIError)
-    return invalid([
+    return createValidationProblem([
       {
         in: 'path',
         field: '',

@@ -2,22 +2,26 @@
 import type { z } from 'zod';
 import type { Logger } from '../../lib/log.ts';
 import type { ProblemType } from '../../lib/problem.ts';
-import { jsonResponse } from './response/buffered-response.ts';
-import { conditionalJson } from './response/conditional.ts';
+import { createJsonResponse } from './response/buffered-response.ts';
+import { createConditionalJsonResponse } from './response/conditional.ts';
 import type { Caller } from './request/caller.ts';
-import { eventStream } from './response/event-stream.ts';
+import { eventStreamType } from './response/event-stream.ts';
 import { readInput, type noFields, type RawInput } from './problems/validation.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
-/** What a handler knows of the request beside its validated input. */
-export interface RequestContext {
+/** What a handler knows about its request, in addition to the validated input. */
+export interface RequestContext extends CallContext {
+  /** Media type to answer with: one of the endpoint's `produces`. */
+  readonly mediaType: string;
+}
+
+/** What any call knows about its request, over plain HTTP or a protocol. */
+export interface CallContext {
   /** Id of the request: in the answer's X-Request-Id, in problems and in the log. */
   readonly id: string;
   readonly headers: Headers;
-  /** Media type to answer with: one of the endpoint's `produces`. */
-  readonly mediaType: string;
-  /** Works out who calls. */
+  /** Identifies the caller. */
   caller(): Caller;
   /** Aborted when the client goes away or when the process has to end. */
   readonly signal: AbortSignal;
@@ -26,7 +30,7 @@ export interface RequestContext {
    * Calls this when the exchange is over, on every path: the answer is sent, was never read, failed, or the client has
    * gone. What a handler takes for the time of its answer, it gives back here.
    */
-  whenOver(done: () => void): void;
+  onFinished(done: () => void): void;
 }
 
 /**
@@ -38,8 +42,8 @@ export interface ProtocolMount {
   /** Which paths it answers, as the router writes it, where that is more than `path`. */
   readonly pattern?: string;
   /** Which requests there are for it; all when left out. */
-  takes?(request: Request): boolean;
-  answer(request: Request, context: Omit<RequestContext, 'mediaType'>): Promise<Response>;
+  accepts?(request: Request): boolean;
+  handle(request: Request, context: CallContext): Promise<Response>;
 }
 
 type Fields = z.ZodObject;
@@ -85,12 +89,12 @@ export interface EndpointDefinition<
   readonly output: Output;
   readonly outputDescription: string;
   /** The answer says something of the caller: pages of other sites may read it only with a key. */
-  readonly readsOwnData?: boolean;
+  readonly returnsCallerData?: boolean;
   /**
    * The answer is the same for everybody and may be kept for so many seconds: it has an ETag, and is 304 for a reader
    * whose If-None-Match names it. Default: nothing is kept.
    */
-  readonly freshSeconds?: number;
+  readonly maxAgeSeconds?: number;
   /** Media types of the answer, the preferred one first; default application/json. */
   readonly produces?: readonly string[];
   /** Headers of an answer that succeeds, beside those that every endpoint of its kind sends: what each says. */
@@ -131,14 +135,14 @@ export function defineEndpoint<
   Reading = Input<Params, Query, Body>,
 >(definition: EndpointDefinition<Params, Query, Body, Output, Reading>): Endpoint {
   const { handler, head, read = (raw: RawInput) => readInput(definition, raw) as Reading, ...rest } = definition;
-  if (definition.method === 'GET') checkHead(definition);
+  if (definition.method === 'GET') assertHeadDefined(definition);
   const run = async (raw: RawInput, context: RequestContext): Promise<Response> => {
     const answer = await handler(read(raw), context);
     if (answer instanceof Response) return answer;
     const value = definition.output.parse(answer);
-    return definition.freshSeconds === undefined
-      ? jsonResponse(value, { headers: { 'cache-control': 'no-store' } })
-      : conditionalJson(value, context, { freshSeconds: definition.freshSeconds });
+    return definition.maxAgeSeconds === undefined
+      ? createJsonResponse(value, { headers: { 'cache-control': 'no-store' } })
+      : createConditionalJsonResponse(value, context, { maxAgeSeconds: definition.maxAgeSeconds });
   };
   return {
     ...rest,
@@ -151,9 +155,17 @@ export function defineEndpoint<
 }
 
 /** Whoever defines a GET has to say what HEAD does: a handler with an effect must not run for it. */
-function checkHead({ path, head, produces }: { path: string; head?: unknown; produces?: readonly string[] }): void {
+function assertHeadDefined({
+  path,
+  head,
+  produces,
+}: {
+  path: string;
+  head?: unknown;
+  produces?: readonly string[];
+}): void {
   if (head === undefined)
     throw new TypeError(`GET ${path} needs \`head\`: 'as GET' if its handler only reads, or a function`);
-  if (head === 'as GET' && produces?.includes(eventStream) === true)
+  if (head === 'as GET' && produces?.includes(eventStreamType) === true)
     throw new TypeError(`GET ${path} streams events and needs a function as \`head\`, so that HEAD opens no stream`);
 }

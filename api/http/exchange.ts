@@ -6,10 +6,10 @@ import { NodeRequest } from 'srvx/node';
 import type { Logger } from '../../lib/log.ts';
 import { methodLabel, type HttpMetrics } from '../../lib/metrics.ts';
 import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
-import { jsonResponse } from './response/buffered-response.ts';
+import { createJsonResponse } from './response/buffered-response.ts';
 import { identifyCaller, type Caller, type CallerRules } from './request/caller.ts';
-import { type GivenFields, givenFields } from './request/given-fields.ts';
-import type { RequestContext } from './endpoint.ts';
+import { type RequestFields, groupFields } from './request/given-fields.ts';
+import type { CallContext } from './endpoint.ts';
 import { notAcceptable } from './problems/problems.ts';
 import { corsHeaders } from './response/cors.ts';
 import { sendResponse } from './response/send-response.ts';
@@ -19,7 +19,7 @@ export interface RefusedRequest {
   readonly id: string;
   /** As it was sent, without the query. */
   readonly path: string;
-  readonly query: GivenFields;
+  readonly query: RequestFields;
   readonly headers: Headers;
 }
 
@@ -32,7 +32,7 @@ export interface ExchangeOptions {
   /** Aborted when open streams have to end, because the process does. */
   readonly ending: AbortSignal;
   /** Paths whose answers pages of other sites may read; none when left out. */
-  readonly openToSites?: ((path: string) => boolean) | undefined;
+  readonly isOpenToSites?: ((path: string) => boolean) | undefined;
   /** Members that the problems of a path get beside their own, for clients that read errors of another form. */
   readonly problemMembers?: ((problem: Problem, path: string) => Readonly<Record<string, unknown>>) | undefined;
   /** Headers that the problems of a path get in addition to their own. */
@@ -41,19 +41,19 @@ export interface ExchangeOptions {
   readonly problemPage?: ((problem: Problem, request: RefusedRequest) => Response | undefined) | undefined;
 }
 
-export class Exchange implements Omit<RequestContext, 'mediaType'> {
+export class Exchange implements CallContext {
   readonly id: string;
   readonly incoming: IncomingMessage;
   /** Path of the endpoint that answers, for metrics and the log. */
   route = 'unmatched';
   /** Whether the answer says something of the caller, who is known by his address where he sends no key. */
-  readsOwnData = false;
+  returnsCallerData = false;
   readonly #outgoing: ServerResponse;
   readonly #options: ExchangeOptions;
   /** As it was sent: the router changes that of the request. */
   readonly #url: string;
   readonly #start = performance.now();
-  readonly #whenOver: (() => void)[] = [];
+  readonly #onFinished: (() => void)[] = [];
   #over = false;
   #request: Request | undefined;
 
@@ -89,10 +89,10 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   }
 
   /** Fields of the query; one that was given more than once has all its values. */
-  get query(): GivenFields {
+  get query(): RequestFields {
     const start = this.#url.indexOf('?');
     if (start === -1) return {};
-    return givenFields(new URLSearchParams(this.#url.slice(start + 1)));
+    return groupFields(new URLSearchParams(this.#url.slice(start + 1)));
   }
 
   caller(): Caller {
@@ -100,7 +100,7 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
     return identifyCaller(
       {
         peer: socket.remoteAddress,
-        forwardedFor: joined(headers['x-forwarded-for']),
+        forwardedFor: joinHeader(headers['x-forwarded-for']),
         authorization: headers.authorization,
       },
       this.#options.callers,
@@ -108,7 +108,7 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
   }
 
   /** The one of these media types that the client prefers. @throws Problem (not-acceptable) */
-  mediaTypeOf(produces: readonly string[]): string {
+  negotiateMediaType(produces: readonly string[]): string {
     const [preferred] = produces;
     const { accept } = this.incoming.headers;
     // An endpoint that answers with any type of file does so whatever is accepted, as RFC 9110 (12.5.1) allows.
@@ -126,21 +126,21 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
    * Whether a page of another site may read the answer. Not what is known of a visitor by his address alone: his browser
    * would give it to any page that he opens.
    */
-  get isOpenToSites(): boolean {
-    if (this.#options.openToSites?.(this.path) !== true) return false;
-    return !this.readsOwnData || this.incoming.headers.authorization !== undefined;
+  get allowsOtherSites(): boolean {
+    if (this.#options.isOpenToSites?.(this.path) !== true) return false;
+    return !this.returnsCallerData || this.incoming.headers.authorization !== undefined;
   }
 
-  whenOver(done: () => void): void {
+  onFinished(done: () => void): void {
     if (this.#over) done();
-    else this.#whenOver.push(done);
+    else this.#onFinished.push(done);
   }
 
   /** Records the answer in the log and the metrics, and sends it. */
-  async answer(response: Response): Promise<void> {
+  async send(response: Response): Promise<void> {
     this.#record(response.status);
     const added = ['x-request-id', this.id, 'x-content-type-options', 'nosniff'];
-    if (this.isOpenToSites) added.push(...corsHeaders);
+    if (this.allowsOtherSites) added.push(...corsHeaders);
     try {
       await sendResponse(response, this.incoming, this.#outgoing, added);
     } catch (error) {
@@ -148,24 +148,24 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
       this.log.debug({ err: error }, 'response was not sent to its end');
     } finally {
       this.#over = true;
-      for (const done of this.#whenOver.splice(0)) done();
+      for (const done of this.#onFinished.splice(0)) done();
     }
   }
 
-  async refuse(problem: Problem): Promise<void> {
+  async sendProblem(problem: Problem): Promise<void> {
     const { baseUrl, metrics, problemPage, problemMembers, problemHeaders } = this.#options;
     metrics.problems.inc({ type: problem.type.slug });
     const page = problemPage?.(problem, this);
     if (page !== undefined) {
-      await this.answer(page);
+      await this.send(page);
       return;
     }
     const body = {
       ...problemBody(problem, baseUrl, this.path.slice(0, 300), this.id),
       ...problemMembers?.(problem, this.path),
     };
-    await this.answer(
-      jsonResponse(body, {
+    await this.send(
+      createJsonResponse(body, {
         status: problem.type.status,
         headers: {
           ...problemHeaders?.(problem, this.path),
@@ -188,6 +188,6 @@ export class Exchange implements Omit<RequestContext, 'mediaType'> {
 }
 
 /** Node joins repeated headers itself; its types do not say for which. */
-function joined(header: string | string[] | undefined): string | undefined {
+function joinHeader(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header.join(', ') : header;
 }

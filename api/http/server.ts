@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../../lib/log.ts';
-import { headLimit, refuseUnparsed } from './request/unparsed.ts';
+import { headLimit, rejectUnparsedRequests } from './request/unparsed.ts';
 
 /** Settings of the public server. */
 export interface ServerOptions {
@@ -40,7 +40,7 @@ export async function startServer(options: ServerOptions): Promise<PublicServer>
       options.listener(request, response);
     },
   );
-  refuseUnparsed(server, { baseUrl: options.baseUrl ?? '', log: options.log });
+  rejectUnparsedRequests(server, { baseUrl: options.baseUrl ?? '', log: options.log });
   await listen(server, options);
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : options.port;

@@ -1,8 +1,8 @@
 // What this service is: its name, the version of its interface, and how callers are known.
 
-export const name = 'Moorage';
-export const version = '1.1.0';
-export const description =
+export const serviceName = 'Moorage';
+export const serviceVersion = '1.1.0';
+export const serviceDescription =
   'Hosts open-source AI applications from their git repositories, each on its own subdomain over HTTPS; runs prompts on one model or compares several, with metered cost; and offers tools that any HTTP client can call.';
-export const authentication =
+export const serviceAuthentication =
   'Optional. Calls without a key use a free daily quota. Send your own key for the model router as `Authorization: Bearer sk-…` to remove the quota and to use premium models.';

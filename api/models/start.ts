@@ -3,7 +3,7 @@
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
-import { type Endpoint, keyedHash } from '../http/index.ts';
+import { type Endpoint, computeKeyedHash } from '../http/index.ts';
 import {
   type BillWindow,
   CallsInFlight,
@@ -113,7 +113,7 @@ export function startModels(options: ModelsOptions): Models {
         inFlight: new CallsInFlight({ limits: settings.inFlight }),
       }),
       assignments: new Assignments(opened.database),
-      keys: new CallerKeys({ router, hash: (key) => keyedHash(`key:${key}`, options.callerSalt) }),
+      keys: new CallerKeys({ router, hash: (key) => computeKeyedHash(`key:${key}`, options.callerSalt) }),
       limits: { ...limits, router: router.name },
     };
   });

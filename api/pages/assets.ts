@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import { bufferedResponse, defineEndpoint, type Endpoint, notFound } from '../http/index.ts';
+import { createBufferedResponse, defineEndpoint, type Endpoint, notFound } from '../http/index.ts';
 
 const types = { css: 'text/css; charset=utf-8', js: 'text/javascript; charset=utf-8', svg: 'image/svg+xml' } as const;
 
@@ -78,6 +78,6 @@ export const assetEndpoint: Endpoint = defineEndpoint({
       'cache-control': cache,
       'cross-origin-resource-policy': 'same-origin',
     };
-    return Promise.resolve(bufferedResponse(asset.bytes, { headers }));
+    return Promise.resolve(createBufferedResponse(asset.bytes, { headers }));
   },
 });

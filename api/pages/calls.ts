@@ -49,8 +49,8 @@ function contextOf(context: RequestContext, key: string | undefined): RequestCon
     caller: () => context.caller(),
     signal: context.signal,
     log: context.log,
-    whenOver: (done) => {
-      context.whenOver(done);
+    onFinished: (done) => {
+      context.onFinished(done);
     },
   };
 }

@@ -1,7 +1,7 @@
 // The page that compares models: by form, and with its script as the answers come.
 import { Problem } from '../../lib/problem.ts';
 import { moneyToNumber } from '../billing/index.ts';
-import type { Endpoint, GivenFields } from '../http/index.ts';
+import type { Endpoint, RequestFields } from '../http/index.ts';
 import { type Catalog as ModelList, comparisonResult, maxModels } from '../models/index.ts';
 import type { Calls } from './calls.ts';
 import { type Page, pageEndpoint } from './page.ts';
@@ -57,7 +57,7 @@ export function comparePages(site: PageSite, calls: Calls, list: ModelList): End
 }
 
 /** Browsers send the lines of a text with CR LF. */
-function formOf(given: GivenFields): CompareForm {
+function formOf(given: RequestFields): CompareForm {
   const models = Object.hasOwn(given, 'models') ? [given['models'] ?? []].flat() : [];
   return { prompt: (field(given, 'prompt') ?? '').replaceAll('\r\n', '\n'), models };
 }

@@ -1,5 +1,5 @@
 // The layout of every page: head, header with navigation, main, footer.
-import { type Html, html, raw } from '../http/index.ts';
+import { type Html, html, trustHtml } from '../http/index.ts';
 import { assetPath } from './assets.ts';
 import { languages, languageTags } from './language.ts';
 import type { Page } from './page.ts';
@@ -22,7 +22,7 @@ const documents = [
 
 export function layout(page: Page, visit: Visit): Html {
   const { text } = visit;
-  return html`${raw('<!doctype html>\n')}
+  return html`${trustHtml('<!doctype html>\n')}
     <html lang="${languageTags[visit.language]}">
       ${head(page, visit)}
       <body>
@@ -78,8 +78,8 @@ function header(visit: Visit): Html {
 }
 
 function current({ path }: Visit, section: string): Html {
-  if (path === section) return raw(' aria-current="page"');
-  return raw(path.startsWith(`${section}/`) ? ' aria-current="true"' : '');
+  if (path === section) return trustHtml(' aria-current="page"');
+  return trustHtml(path.startsWith(`${section}/`) ? ' aria-current="true"' : '');
 }
 
 function footLinks({ site, text, link }: Visit): Html {

@@ -1,13 +1,13 @@
 // A page: what it contains, the endpoint that answers with it, and the headers that guard it.
 import { z } from 'zod';
 import {
-  bufferedResponse,
+  createBufferedResponse,
   defineEndpoint,
   type Endpoint,
-  etagOf,
-  type GivenFields,
+  computeEtag,
+  type RequestFields,
   type Html,
-  isCurrent,
+  matchesEtag,
   type RawInput,
   type RequestContext,
 } from '../http/index.ts';
@@ -32,8 +32,8 @@ export interface Page {
 
 export interface PageInput {
   readonly params: Readonly<Record<string, string>>;
-  readonly query: GivenFields;
-  readonly form: GivenFields;
+  readonly query: RequestFields;
+  readonly form: RequestFields;
 }
 
 export interface PageDefinition {
@@ -107,11 +107,11 @@ export function pageResponse(
     'cache-control': kept ? 'no-cache' : 'no-store',
     ...more,
   };
-  if (!kept) return bufferedResponse(content, { status, headers });
-  const etag = etagOf(content);
-  return isCurrent(asked, etag)
+  if (!kept) return createBufferedResponse(content, { status, headers });
+  const etag = computeEtag(content);
+  return matchesEtag(asked, etag)
     ? new Response(null, { status: 304, headers: { ...headers, etag } })
-    : bufferedResponse(content, { headers: { ...headers, etag } });
+    : createBufferedResponse(content, { headers: { ...headers, etag } });
 }
 
 /** Leads a browser on after a form. */

@@ -1,5 +1,5 @@
 // Parts that several pages are made of.
-import { type Html, html, raw } from '../http/index.ts';
+import { type Html, html, trustHtml } from '../http/index.ts';
 import type { Project, Rate } from './data.ts';
 import type { Visit } from './visit.ts';
 
@@ -70,7 +70,7 @@ export function table(
   columns: readonly Column[],
   rows: readonly (readonly (Html | string)[])[],
 ): Html {
-  const kind = (index: number): Html => raw(columns[index]?.number === true ? ' class="number"' : '');
+  const kind = (index: number): Html => trustHtml(columns[index]?.number === true ? ' class="number"' : '');
   return html`<div class="scroll" role="group" tabindex="0" aria-label="${caption}">
     <table>
       <caption class="hidden">

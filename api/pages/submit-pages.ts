@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { statusView } from '../apps/index.ts';
-import type { Endpoint, GivenFields } from '../http/index.ts';
+import type { Endpoint, RequestFields } from '../http/index.ts';
 import type { Calls } from './calls.ts';
 import { pageEndpoint, seeOther } from './page.ts';
 import { statusPath } from './views/app.ts';
@@ -40,7 +40,7 @@ export function submitPages(site: PageSite, calls: Calls): Endpoint[] {
   ];
 }
 
-function formOf(given: GivenFields): SubmitForm {
+function formOf(given: RequestFields): SubmitForm {
   const read = (name: string): string => (field(given, name) ?? '').trim();
   return { repo: read('repo'), contact: read('contact'), note: read('note') };
 }

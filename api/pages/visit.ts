@@ -1,5 +1,5 @@
 // One visit of a page: its language, its words, and how its links are written.
-import type { GivenFields } from '../http/index.ts';
+import type { RequestFields } from '../http/index.ts';
 import { type Formats, formats } from './format.ts';
 import { chooseLanguage, type Language, type LanguageChoice } from './language.ts';
 import { type Text, texts } from './text/index.ts';
@@ -20,7 +20,7 @@ export interface Visit extends LanguageChoice {
   readonly format: Formats;
   /** Path of this page, percent-encoded. */
   readonly path: string;
-  readonly query: GivenFields;
+  readonly query: RequestFields;
   /** A link inside the site, which keeps the language where the address names it. */
   readonly link: (path: string, query?: LinkQuery) => string;
   /** This page in a language, with the rest of its query. */
@@ -29,7 +29,7 @@ export interface Visit extends LanguageChoice {
 
 export interface VisitRequest {
   readonly path: string;
-  readonly query: GivenFields;
+  readonly query: RequestFields;
   readonly headers: Headers;
 }
 
@@ -70,12 +70,12 @@ const known = [
   'retention',
 ];
 
-function plain(query: GivenFields): Record<string, string | undefined> {
+function plain(query: RequestFields): Record<string, string | undefined> {
   return Object.fromEntries(known.map((name) => [name, field(query, name)]));
 }
 
 /** A field of a query or a form that was given once. */
-export function field(given: GivenFields, name: string): string | undefined {
+export function field(given: RequestFields, name: string): string | undefined {
   const value = Object.hasOwn(given, name) ? given[name] : undefined;
   return typeof value === 'string' ? value : undefined;
 }

@@ -6,7 +6,7 @@ import {
   defineEndpoint,
   type Endpoint,
   fileBodyLimit,
-  jsonResponse,
+  createJsonResponse,
   methodNotAllowed,
   type RequestContext,
 } from '../http/index.ts';
@@ -174,7 +174,7 @@ async function answer(
     );
   return fileWanted
     ? rawResponse(await readStoredFile(artifacts, value.file), headers)
-    : jsonResponse(value.envelope, { headers });
+    : createJsonResponse(value.envelope, { headers });
 }
 
 function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
@@ -203,7 +203,7 @@ function respond(
   const artifact = answered.run?.artifact;
   return fileWanted && artifact !== undefined
     ? rawResponse(artifact, headers)
-    : jsonResponse(envelopeOf(answered, true), { headers });
+    : createJsonResponse(envelopeOf(answered, true), { headers });
 }
 
 function toStored(answered: ToolResult, payer: Payer): StoredResponse {

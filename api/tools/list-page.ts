@@ -1,5 +1,5 @@
 // The HTML page that lists the tools.
-import { bufferedResponse, type Html, html, raw } from '../http/index.ts';
+import { createBufferedResponse, type Html, html, trustHtml } from '../http/index.ts';
 import type { ListedTool } from './listed-tool.ts';
 
 const headers = {
@@ -20,7 +20,7 @@ export function listPage(tools: readonly ListedTool[], baseUrl: string): Respons
       <meta name="viewport" content="width=device-width, initial-scale=1" />
       <title>Tools · Moorage</title>
       <style>
-        ${raw(style)}
+        ${trustHtml(style)}
       </style>
       <h1>Tools</h1>
       <p>
@@ -32,7 +32,7 @@ export function listPage(tools: readonly ListedTool[], baseUrl: string): Respons
       </ul>
       ${tools.map(section)}
     </html> `;
-  return bufferedResponse(page.toString(), { headers });
+  return createBufferedResponse(page.toString(), { headers });
 }
 
 function section(tool: ListedTool): Html {

@@ -1,6 +1,6 @@
 // Pages of what the API answers: endpoints, tools, problems, metrics.
-import { openApi } from '../../api/protocols/discovery/openapi.ts';
-import { version } from '../../api/http/index.ts';
+import { buildOpenApi } from '../../api/protocols/discovery/openapi.ts';
+import { serviceVersion } from '../../api/http/index.ts';
 import { exampleUrl } from '../../api/tools/example-url.ts';
 import { backingServices } from '../../api/tools/services/backing-services.ts';
 import type { Tool } from '../../api/tools/tool.ts';
@@ -112,11 +112,11 @@ function problemLine(responses: Operation['responses']): string {
 export const httpApi: Page = {
   file: 'http-api.md',
   title: 'HTTP API',
-  about: `Every endpoint of interface version ${version}; an installation serves the same as \`/openapi.json\`.`,
+  about: `Every endpoint of interface version ${serviceVersion}; an installation serves the same as \`/openapi.json\`.`,
   sources: ['api/protocols/discovery/openapi.ts'],
   body() {
     const { endpoints, protocols } = describeProduct();
-    const { paths } = openApi(endpoints, baseUrl) as { paths: Paths };
+    const { paths } = buildOpenApi(endpoints, baseUrl) as { paths: Paths };
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
     );

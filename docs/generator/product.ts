@@ -8,7 +8,7 @@ import { readAppSettings } from '../../api/apps/config.ts';
 import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
 import { billingMetrics, dailyLimitMetrics, databaseMetrics, overrunMetrics } from '../../api/billing/metrics.ts';
 import { createApi } from '../../api/create-api.ts';
-import { explainedProblems } from '../../api/protocols/index.ts';
+import { collectDocumentedProblems } from '../../api/protocols/index.ts';
 import type { Endpoint } from '../../api/http/index.ts';
 import { readModelSettings } from '../../api/models/config.ts';
 import { createShipperMetrics } from '../../api/accounting/metering/shipper/ship.ts';
@@ -86,7 +86,7 @@ function assemble(): Product {
   return {
     endpoints: api.endpoints,
     tools: api.tools.toolRegistry.tools,
-    problems: [...explainedProblems([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values()],
+    problems: [...collectDocumentedProblems([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values()],
     protocols: [api.mcp.path, api.apps.byPath.path],
     metrics: {
       operator: runtimeRegistry().getMetricsAsArray(),

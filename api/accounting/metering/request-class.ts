@@ -6,7 +6,13 @@ import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import type { FreeRequests } from '../../../crds/metering.ts';
 import { labels } from '../../../crds/names.ts';
 import type { App } from '../../apps/index.ts';
-import { addressPrefix, anonymousHash, clientAddress, keyedHash, networkPrefix } from '../../http/index.ts';
+import {
+  toAddressPrefix,
+  hashAnonymousCaller,
+  resolveClientAddress,
+  computeKeyedHash,
+  toNetworkPrefix,
+} from '../../http/index.ts';
 import type { GatewayRecord } from './gateway-record.ts';
 
 /**
@@ -193,7 +199,7 @@ export function createVisitorResolver({
   const visitors = new Map<string, Visitor>();
   const salts = new Map<string, string>();
   const getSalt = (day: string): string => {
-    const today = salts.get(day) ?? keyedHash(`visitors:${day}`, salt);
+    const today = salts.get(day) ?? computeKeyedHash(`visitors:${day}`, salt);
     if (salts.size > 64) salts.clear();
     salts.set(day, today);
     return today;
@@ -203,11 +209,11 @@ export function createVisitorResolver({
     const cached = visitors.get(named);
     if (cached !== undefined) return cached;
     const hops = client.split(',');
-    const address = clientAddress(hops.at(-1)?.trim(), hops.slice(0, -1).join(','), trustedProxies);
+    const address = resolveClientAddress(hops.at(-1)?.trim(), hops.slice(0, -1).join(','), trustedProxies);
     const visitor = {
-      hash: keyedHash(`address:${addressPrefix(address)}`, getSalt(day)),
-      network: keyedHash(`network:${networkPrefix(address)}`, getSalt(day)),
-      submitter: anonymousHash(address, salt),
+      hash: computeKeyedHash(`address:${toAddressPrefix(address)}`, getSalt(day)),
+      network: computeKeyedHash(`network:${toNetworkPrefix(address)}`, getSalt(day)),
+      submitter: hashAnonymousCaller(address, salt),
       isInside: isInside(address),
     };
     if (visitors.size >= maxVisitors) visitors.clear();

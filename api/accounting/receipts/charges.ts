@@ -1,7 +1,7 @@
 // GET /api/charges: what a caller's own calls of a day cost, each with its transaction and proof, signed.
 import { z } from 'zod';
 import { isUnguessable, type LedgerHandle, ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
-import { defineEndpoint, type Endpoint, invalid } from '../../http/index.ts';
+import { defineEndpoint, type Endpoint, createValidationProblem } from '../../http/index.ts';
 import { modelProblems, type PayerFor } from '../../models/index.ts';
 import { dayText, provenLine, sumCharged, sumPostedTo } from './format/documents.ts';
 import { signature } from './format/signature.ts';
@@ -76,7 +76,7 @@ export function createChargesEndpoint({ receipts, ledger, payerFor, baseUrl }: C
     head: 'as GET',
     path,
     operation: 'listCharges',
-    readsOwnData: true,
+    returnsCallerData: true,
     tag: 'ledger',
     summary: 'List what your calls of a day cost',
     description:
@@ -123,7 +123,7 @@ export function createChargesEndpoint({ receipts, ledger, payerFor, baseUrl }: C
 /** Callers without a key are known by an address that others share. @throws Problem (invalid-request) */
 function assertRequest(request: string | undefined): void {
   if (request !== undefined && isUnguessable(request)) return;
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'query',
       field: 'request',
@@ -165,7 +165,7 @@ function writeCursor(at: string, id: string): string {
 function readCursor(text: string): [string, string] {
   const [at = '', id = ''] = Buffer.from(text, 'base64url').toString('utf8').split(' ');
   if (cursorTime.test(at) && !Number.isNaN(Date.parse(at)) && cursorId.test(id)) return [at, id];
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'query',
       field: 'after',

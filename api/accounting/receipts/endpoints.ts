@@ -126,7 +126,7 @@ function createKeysEndpoint({ receipts }: EndpointsOptions): Endpoint {
     description: 'A JSON Web Key Set (RFC 7517): the key that signs, and those that once did.',
     output: keySet,
     outputDescription: 'The keys.',
-    freshSeconds: 300,
+    maxAgeSeconds: 300,
     problems: [receiptsUnconfigured],
     handler: () => {
       receipts.assertSigns();

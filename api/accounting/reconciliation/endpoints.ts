@@ -6,7 +6,7 @@ import { defineEndpoint, type Endpoint, notFound } from '../../http/index.ts';
 import { reconciliation, reconciliationList } from './result.ts';
 import type { ReconciliationStore } from './reconciliation-store.ts';
 
-const freshSeconds = 60;
+const maxAgeSeconds = 60;
 const dayField = z.iso.date('must be a day (UTC), like 2026-11-23');
 const problems = [ledgerUnavailable, ledgerUnconfigured];
 
@@ -28,7 +28,7 @@ export function createReconciliationEndpoints(store: () => ReconciliationStore, 
       }),
       output: reconciliationList,
       outputDescription: 'Days, the newest first.',
-      freshSeconds,
+      maxAgeSeconds,
       problems,
       async handler({ query: { before, limit } }) {
         const days = await store().list(before, limit);
@@ -50,7 +50,7 @@ export function createReconciliationEndpoints(store: () => ReconciliationStore, 
       params: z.strictObject({ day: dayField.describe('The day, UTC.') }),
       output: reconciliation,
       outputDescription: 'The reconciliation.',
-      freshSeconds,
+      maxAgeSeconds,
       problems: [notFound, ...problems],
       async handler({ params: { day } }) {
         const found = await store().read(day);

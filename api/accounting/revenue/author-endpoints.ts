@@ -11,7 +11,7 @@ import {
   ledgerUnconfigured,
   type PriceList,
 } from '../../billing/index.ts';
-import { bufferedResponse, defineEndpoint, type Endpoint, jsonResponse } from '../../http/index.ts';
+import { createBufferedResponse, defineEndpoint, type Endpoint, createJsonResponse } from '../../http/index.ts';
 import type { Receipts } from '../receipts/index.ts';
 import { authorFrozen, authorKeyRequired, statementFinal, unknownAuthor, unknownLine } from '../problems.ts';
 import { assertAuthorKey, assertNotFrozen, type Author, findAuthor, issueKey } from './author-access.ts';
@@ -210,8 +210,8 @@ function createStatementEndpoint({ apps, database, baseUrl, disputeDays, receipt
         eventsUrl: (line) => buildAuthorUrl(baseUrl, found, `lines/${line}/events`),
       });
       const private_ = { 'cache-control': 'no-store' };
-      if (mediaType !== csvType) return jsonResponse(await addProofs(statement, receipts), { headers: private_ });
-      return bufferedResponse(formatStatementCsv(statement), {
+      if (mediaType !== csvType) return createJsonResponse(await addProofs(statement, receipts), { headers: private_ });
+      return createBufferedResponse(formatStatementCsv(statement), {
         headers: {
           ...private_,
           'content-type': `${csvType}; charset=utf-8`,

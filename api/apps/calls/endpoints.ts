@@ -1,6 +1,12 @@
 // POST /api/projects/{slug}/call: a request to a hosted app as JSON, and the response of the app with its cost.
 import { z } from 'zod';
-import { callPath, defineEndpoint, type Endpoint, invalid, jsonResponse } from '../../http/index.ts';
+import {
+  callAppPath,
+  defineEndpoint,
+  type Endpoint,
+  createValidationProblem,
+  createJsonResponse,
+} from '../../http/index.ts';
 import {
   formatMoney,
   ledgerUnavailable,
@@ -77,16 +83,16 @@ export function appEndpoints({ directory, calls, payerFor, replays }: AppEndpoin
   return [
     defineEndpoint({
       method: 'POST',
-      path: callPath,
+      path: callAppPath,
       operation: 'callApp',
       tag: 'apps',
       summary: 'Call a hosted app',
       description:
         `Sends a request to a live app and returns the response of the app, whatever its status, up to ${maxBufferedBytes} bytes. Each call costs ${formatMoney(calls.price)} USD. Calls that the app does not respond to, or responds to with a server error (5xx), are free. ` +
         'Calls without a key use the free daily quota. ' +
-        `To call an app directly with any HTTP client, send ${methods.join(', ')} to ${callPath}/{path}. Method, query, headers and body are forwarded (up to ${maxRequestBytes} bytes), and the response is streamed back (up to ${maxStreamedBytes} bytes) with the headers x-cost-usd, x-charged-usd, x-cost-source and x-latency-ms. ` +
+        `To call an app directly with any HTTP client, send ${methods.join(', ')} to ${callAppPath}/{path}. Method, query, headers and body are forwarded (up to ${maxRequestBytes} bytes), and the response is streamed back (up to ${maxStreamedBytes} bytes) with the headers x-cost-usd, x-charged-usd, x-cost-source and x-latency-ms. ` +
         'The key, cookies and IP address of the caller are not sent to the app. ' +
-        `With an Idempotency-Key (forwarded too), a call that is sent again within 24 hours gets the same response and is charged once, unless the app responded with a server error; below ${callPath}/{path} this holds for POST, PUT, PATCH and DELETE, whose response is then limited to ${maxBufferedBytes} bytes.`,
+        `With an Idempotency-Key (forwarded too), a call that is sent again within 24 hours gets the same response and is charged once, unless the app responded with a server error; below ${callAppPath}/{path} this holds for POST, PUT, PATCH and DELETE, whose response is then limited to ${maxBufferedBytes} bytes.`,
       bodyLimit: 1_500_000,
       params: z.strictObject({ slug: z.string().max(100).describe('Slug of a live app.') }),
       body: callBody,
@@ -128,7 +134,7 @@ export function appEndpoints({ directory, calls, payerFor, replays }: AppEndpoin
             return { view, headers: rateLimitHeaders(receipt.quota, payer, Date.now()) };
           },
         });
-        return jsonResponse(value.view, {
+        return createJsonResponse(value.view, {
           headers: { 'cache-control': 'no-store', ...value.headers, ...replayHeaders(replayed) },
         });
       },
@@ -141,7 +147,7 @@ type Body = Pick<AppRequestContent, 'body'> & { readonly type?: string };
 function appRequestOf(given: CallBody): AppRequestContent {
   const names = Object.keys(given.headers ?? {}).filter((name) => !isForwarded(name));
   if (names.length > 0)
-    throw invalid(
+    throw createValidationProblem(
       names.map((name) => ({
         in: 'body' as const,
         field: `headers.${name}`,
@@ -173,13 +179,15 @@ function bodyOf({ method, headers = {}, body, base64 }: CallBody): Body {
   if (body === undefined && base64 === undefined) return {};
   const field = base64 === undefined ? 'body' : 'base64';
   if (method === 'GET' || method === 'HEAD')
-    throw invalid([
+    throw createValidationProblem([
       { in: 'body', field, message: `is not allowed with ${method}`, fix: 'Remove it, or set "method" to "POST".' },
     ]);
   if (base64 === undefined)
     return ofValue(body, Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1]);
   if (body !== undefined)
-    throw invalid([{ in: 'body', field, message: 'cannot be combined with body', fix: 'Send only one of them.' }]);
+    throw createValidationProblem([
+      { in: 'body', field, message: 'cannot be combined with body', fix: 'Send only one of them.' },
+    ]);
   return { body: Buffer.from(base64, 'base64'), type: 'application/octet-stream' };
 }
 

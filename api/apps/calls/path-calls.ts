@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { invalid, methodNotAllowed, notFound, type ProtocolMount } from '../../http/index.ts';
+import { createValidationProblem, methodNotAllowed, notFound, type ProtocolMount } from '../../http/index.ts';
 import {
   formatMoney,
   idempotencyKey,
@@ -45,8 +45,8 @@ export function pathCalls({ directory, calls, payerFor, replays, baseUrl }: Path
     path: '/api/projects/{slug}/call/{path}',
     pattern: '/api/projects/{slug}/call/*',
     // Without a path it is the JSON form.
-    takes: (request) => addressed.test(new URL(request.url).pathname),
-    async answer(request, context) {
+    accepts: (request) => addressed.test(new URL(request.url).pathname),
+    async handle(request, context) {
       const { pathname, search } = new URL(request.url);
       const [, slug = '', rest = ''] = addressed.exec(pathname) ?? [];
       const method = methodOf(request);
@@ -135,7 +135,7 @@ function bodyOf({ headers, body, method }: Request): Readable | undefined {
   if (Number(headers.get('content-length') ?? 0) > maxRequestBytes) throw tooLong(maxRequestBytes);
   if (body === null) return undefined;
   if (method === 'GET' || method === 'HEAD')
-    throw invalid([
+    throw createValidationProblem([
       { in: 'body', field: '', message: `is not allowed with ${method}`, fix: 'Remove it, or use POST.' },
     ]);
   return limitBytes(Readable.fromWeb(body), { left: maxRequestBytes }, () => tooLong(maxRequestBytes));

@@ -2,7 +2,7 @@
 import { FormData } from 'undici';
 import type { FieldError } from '../../../lib/problem.ts';
 import { meantField } from '../../../lib/similar-names.ts';
-import { invalid } from '../../http/index.ts';
+import { createValidationProblem } from '../../http/index.ts';
 import { appPath } from '../calls/app-path.ts';
 import type { AppRequestContent } from '../calls/app-client.ts';
 import { forwardedHeaders } from '../calls/headers.ts';
@@ -28,7 +28,7 @@ export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given:
   const query = new URLSearchParams(argumentsIn('query').flatMap(({ argument, value }) => pairs(argument, value)));
   const path = appPath(query.size === 0 ? filled : `${filled}?${query.toString()}`);
   if (path === undefined)
-    throw invalid([
+    throw createValidationProblem([
       {
         in: 'argument',
         field: '',
@@ -81,7 +81,7 @@ function refuse(name: string, known: readonly string[], way: HttpWay, given: Arg
       )
       .map(({ name: field }) => wrong(field, 'must not be empty, "." or ".."', 'Send another value.')),
   ];
-  if (errors.length > 0) throw invalid(errors);
+  if (errors.length > 0) throw createValidationProblem(errors);
 }
 
 function suggestFix(field: string, known: readonly string[]): string {
@@ -129,7 +129,7 @@ function bodyOf({ body }: HttpWay, given: unknown, schema: Json): { body?: AppRe
 
 function fieldsOf(given: unknown): [string, unknown][] {
   if (isJson(given)) return Object.entries(given);
-  throw invalid([
+  throw createValidationProblem([
     { in: 'argument', field: bodyArgument, message: 'must be an object', fix: 'Send the form fields as an object.' },
   ]);
 }

@@ -2,7 +2,7 @@
 import type { LookupAnswer } from '../../../lib/git/index.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Repository } from '../../../lib/repository.ts';
-import { invalid } from '../../http/index.ts';
+import { createValidationProblem } from '../../http/index.ts';
 import { repositoryNotFound, repositoryUnreachable, tooManySubmissions } from './problems.ts';
 
 /** A repository as it was submitted: with the branch of an address that names one, such as …/tree/main. */
@@ -78,7 +78,7 @@ function assertDefaultBranch(branch: string | undefined, reference: string): voi
   const main = reference.replace(/^refs\/heads\//, '');
   if (branch === main) return;
   const isFolder = branch.startsWith(`${main}/`);
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'body',
       field: 'repo',

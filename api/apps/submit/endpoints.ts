@@ -2,7 +2,13 @@
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { parseAddress, RepositoryError, type GitHosts, type Repository } from '../../../lib/repository.ts';
-import { clusterUnavailable, defineEndpoint, type Endpoint, invalid, type RequestContext } from '../../http/index.ts';
+import {
+  clusterUnavailable,
+  defineEndpoint,
+  type Endpoint,
+  createValidationProblem,
+  type RequestContext,
+} from '../../http/index.ts';
 import type { AppsSite } from '../../../crds/app-url.ts';
 import { contact, oneLine } from '../../../crds/contact.ts';
 import { ownershipFile, sealContact } from '../../../lib/ownership-token.ts';
@@ -257,7 +263,7 @@ function logEndpoint(services: SubmitServices): Endpoint {
       const closed = (): void => {
         giveBack();
       };
-      context.whenOver(() => {
+      context.onFinished(() => {
         leaving.abort();
         closed();
       });
@@ -290,6 +296,8 @@ function readAddress(text: string, hosts: GitHosts): SubmittedAddress {
     return parseAddress(text, hosts);
   } catch (error) {
     if (!(error instanceof RepositoryError)) throw error;
-    throw invalid([{ in: 'body', field: 'repo', message: `is not accepted: ${error.message}`, fix: error.fix }]);
+    throw createValidationProblem([
+      { in: 'body', field: 'repo', message: `is not accepted: ${error.message}`, fix: error.fix },
+    ]);
   }
 }

@@ -2,7 +2,7 @@
 import { Problem } from '../../../lib/problem.ts';
 import { parseRepository, RepositoryError, type GitHosts } from '../../../lib/repository.ts';
 import { notSubmitted } from './problems.ts';
-import { invalid } from '../../http/index.ts';
+import { createValidationProblem } from '../../http/index.ts';
 import { type App, type AppIndex, repositoryOf } from '../hosted-apps.ts';
 
 /** Names a repository; `host` distinguishes namesakes on several hosts. */
@@ -32,7 +32,7 @@ function preferredHost(found: readonly App[], hosts: GitHosts): string | undefin
   const allowed = hosts.allowed[0];
   if (allowed !== undefined && having.has(allowed)) return allowed;
   if (having.size < 2) return [...having][0] ?? allowed;
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'query',
       field: 'host',
@@ -44,7 +44,7 @@ function preferredHost(found: readonly App[], hosts: GitHosts): string | undefin
 
 function checked(hosts: GitHosts, { owner, name, host }: RepositoryName): { owner: string; name: string } {
   if (host !== undefined && !hosts.allowed.includes(host.toLowerCase())) {
-    throw invalid([
+    throw createValidationProblem([
       {
         in: 'query',
         field: 'host',
@@ -57,6 +57,8 @@ function checked(hosts: GitHosts, { owner, name, host }: RepositoryName): { owne
     return parseRepository(`${owner}/${name}`, hosts);
   } catch (error) {
     if (!(error instanceof RepositoryError)) throw error;
-    throw invalid([{ in: 'path', field: 'owner, name', message: `is not accepted: ${error.message}`, fix: error.fix }]);
+    throw createValidationProblem([
+      { in: 'path', field: 'owner, name', message: `is not accepted: ${error.message}`, fix: error.fix },
+    ]);
   }
 }

@@ -1,7 +1,7 @@
 // Requests with an Idempotency-Key: one effect, and the same answer each time it is sent.
 import type { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { invalid, type RequestContext } from '../../http/index.ts';
+import { createValidationProblem, type RequestContext } from '../../http/index.ts';
 import type { Database } from '../database/database.ts';
 import type { Payer } from '../payer.ts';
 import { IdempotencyKeys, type NoteCall } from './keys.ts';
@@ -14,7 +14,7 @@ export function idempotencyKey(headers: Headers): string | undefined {
   const key = headers.get('idempotency-key');
   if (key === null) return undefined;
   if (!form.test(key))
-    throw invalid([
+    throw createValidationProblem([
       {
         in: 'header',
         field: 'Idempotency-Key',
@@ -75,7 +75,7 @@ function requestScope(name: string, { kind, owner }: Pick<Payer, 'kind' | 'owner
  */
 function assertSecret(key: string, { kind }: Pick<Payer, 'kind'>): void {
   if (kind !== 'anonymous' || isUnguessable(key)) return;
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'header',
       field: 'Idempotency-Key',

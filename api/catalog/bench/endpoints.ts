@@ -12,7 +12,7 @@ import { benchmarkDetail, benchmarkList, unknownBenchmark } from './views.ts';
 
 const params = z.strictObject({ slug: z.string().min(1).max(63).describe('Slug of the app') });
 /** A run takes seconds. */
-const freshSeconds = 15;
+const maxAgeSeconds = 15;
 const csvType = 'text/csv';
 const jsonLinesType = 'application/jsonl';
 const unavailable = [ledgerUnavailable, ledgerUnconfigured];
@@ -37,7 +37,7 @@ function createIndexEndpoint(source: BenchmarkSource): Endpoint {
       'Benchmarks of models, measured live through hosted apps, each with a one-line verdict made from its data. CC BY 4.0.',
     output: benchmarkList,
     outputDescription: 'The benchmarks, by slug of the app.',
-    freshSeconds,
+    maxAgeSeconds,
     problems: unavailable,
     handler: () => readBenchmarks(source),
   });
@@ -56,7 +56,7 @@ function createDetailEndpoint(source: BenchmarkSource): Endpoint {
     params,
     output: benchmarkDetail,
     outputDescription: 'The benchmark.',
-    freshSeconds,
+    maxAgeSeconds,
     problems: [unknownBenchmark, ...unavailable],
     handler: async ({ params: { slug } }) => (await readBenchmark(source, slug)) ?? throwUnknown(source, slug),
   });

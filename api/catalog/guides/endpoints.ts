@@ -6,7 +6,7 @@ import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import type { Guides } from './guides.ts';
 
 /** Evidence is that of benchmarks. */
-const freshSeconds = 15;
+const maxAgeSeconds = 15;
 
 export const guidesPath = '/api/agent-guides';
 
@@ -23,7 +23,7 @@ export function createGuideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 's
         'Each guide answers one question, with the tool that applies, steps to execute and measured evidence.',
       output: z.array(guideEntry),
       outputDescription: 'The guides.',
-      freshSeconds,
+      maxAgeSeconds,
       handler: () => guides.index(),
     }),
     defineEndpoint({
@@ -45,7 +45,7 @@ export function createGuideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 's
       }),
       output: guideRecord,
       outputDescription: 'The guide, licensed CC BY 4.0.',
-      freshSeconds,
+      maxAgeSeconds,
       problems: [unknownGuide],
       async handler({ params: { slug } }) {
         return (await guides.guide(slug)) ?? throwUnknownGuide(slug, guides.slugs);

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { catalogSlugs } from '../../../crds/catalog-slugs.ts';
 import { slugPattern } from '../../../crds/names.ts';
-import { conditionalJson, defineEndpoint, type Endpoint } from '../../http/index.ts';
+import { createConditionalJsonResponse, defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { createNextLink, pageFields } from '../paging.ts';
 import { orders, type Projects } from './projects.ts';
 import { categories, projectDetail, projectList, unknownProject } from './views.ts';
@@ -10,7 +10,7 @@ import { projectStates } from './records.ts';
 
 const listPath = '/api/projects';
 /** Short: an app becomes live at any time. */
-const freshSeconds = 15;
+const maxAgeSeconds = 15;
 
 const query = z.strictObject({
   ...pageFields,
@@ -58,13 +58,13 @@ export function createProjectEndpoints(projects: Projects, baseUrl: string): End
         'The apps that are live: upstream repository, stars, category, licence, state and URL. With `state`, those that are in another state, of the catalog and submitted ones; `state=all` lists every app. The header Link has the next page too.',
       query,
       output: projectList,
-      freshSeconds,
+      maxAgeSeconds,
       outputDescription: 'One page of apps.',
       handler({ query: asked }, context) {
         const { items, total, next: cursor } = projects.list(asked);
         const next = createNextLink(`${baseUrl}${listPath}`, asked, cursor);
         const list = projectList.parse({ projects: items, total, next: next.url });
-        return Promise.resolve(conditionalJson(list, context, { freshSeconds, headers: next.headers }));
+        return Promise.resolve(createConditionalJsonResponse(list, context, { maxAgeSeconds, headers: next.headers }));
       },
     }),
     defineEndpoint({
@@ -78,7 +78,7 @@ export function createProjectEndpoints(projects: Projects, baseUrl: string): End
         'The entry of the list, with the commit that is served, the use of the app in the last 24 hours, 7 and 30 days as the ledger records it, and its measured benchmark. What is not measured is null, with the reason in `unmeasured`.',
       params,
       output: projectDetail,
-      freshSeconds,
+      maxAgeSeconds,
       outputDescription: 'The app.',
       problems: [unknownProject],
       handler: ({ params }) => projects.detail(params.slug),

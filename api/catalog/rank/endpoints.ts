@@ -1,11 +1,16 @@
 // GET /api/rank: apps with their scores; GET /api/rank/formulas: how each score is made.
 import { z } from 'zod';
-import { conditionalJson, conditionalResponse, defineEndpoint, type Endpoint } from '../../http/index.ts';
+import {
+  createConditionalJsonResponse,
+  createConditionalResponse,
+  defineEndpoint,
+  type Endpoint,
+} from '../../http/index.ts';
 import { createNextLink, pageFields } from '../paging.ts';
 import { formulaList, formulas, formatFormulas, rankList, type Weights, weightsField } from './criteria.ts';
 import type { Ranking } from './ranking.ts';
 
-const freshSeconds = 60;
+const maxAgeSeconds = 60;
 const plainText = 'text/plain';
 
 export function createRankEndpoints(ranking: Ranking, baseUrl: string): Endpoint[] {
@@ -24,7 +29,7 @@ function createRankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
       'Scores of each live app on onboarding, quality, cost, stability and retention, each from recorded data by a published formula, with its interval. What is not measured is null, with the reason. There is a total score only by weights that you send.',
     query: z.strictObject({ ...pageFields, weights: weightsField.optional() }),
     output: rankList,
-    freshSeconds,
+    maxAgeSeconds,
     outputDescription: 'One page of apps.',
     async handler({ query }, context) {
       const { items, total, next: cursor } = await ranking.page(query);
@@ -37,7 +42,7 @@ function createRankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
         total,
         next: next.url,
       });
-      return conditionalJson(list, context, { freshSeconds, headers: next.headers });
+      return createConditionalJsonResponse(list, context, { maxAgeSeconds, headers: next.headers });
     },
   });
 }
@@ -61,14 +66,17 @@ function createFormulasEndpoint(): Endpoint {
       'How each score is made: formula, data, interval, and when it is null. As text with Accept: text/plain.',
     output: formulaList,
     produces: ['application/json', plainText],
-    freshSeconds,
+    maxAgeSeconds,
     outputDescription: 'The formulas.',
     handler: (_input, context) => {
       const headers = { vary: 'accept' };
       return Promise.resolve(
         context.mediaType === plainText
-          ? conditionalResponse(formatFormulas(), `${plainText}; charset=utf-8`, context, { freshSeconds, headers })
-          : conditionalJson(formulaList.parse({ formulas }), context, { freshSeconds, headers }),
+          ? createConditionalResponse(formatFormulas(), `${plainText}; charset=utf-8`, context, {
+              maxAgeSeconds,
+              headers,
+            })
+          : createConditionalJsonResponse(formulaList.parse({ formulas }), context, { maxAgeSeconds, headers }),
       );
     },
   });

@@ -6,13 +6,13 @@ import { meantField, nearestNames } from '../../../lib/similar-names.ts';
 type Part = FieldError['in'];
 type Issue = z.core.$ZodIssue;
 
-type Words = { [Code in Issue['code']]: (issue: Extract<Issue, { code: Code }>, part: Part) => string };
+type IssueMessages = { [Code in Issue['code']]: (issue: Extract<Issue, { code: Code }>, part: Part) => string };
 
-const words: Words = {
-  invalid_type: ({ expected, input }, part) => wrongType(part, expected, input),
-  too_big: ({ origin, maximum }) => outOfRange(origin, 'at most', maximum),
-  too_small: ({ origin, minimum }) => outOfRange(origin, 'at least', minimum),
-  invalid_value: ({ values }) => `must be ${list(values)}`,
+const issueMessages: IssueMessages = {
+  invalid_type: ({ expected, input }, part) => formatWrongType(part, expected, input),
+  too_big: ({ origin, maximum }) => formatOutOfRange(origin, 'at most', maximum),
+  too_small: ({ origin, minimum }) => formatOutOfRange(origin, 'at least', minimum),
+  invalid_value: ({ values }) => `must be ${formatChoices(values)}`,
   not_multiple_of: ({ divisor }) => `must be a multiple of ${divisor}`,
   invalid_format: ({ format }) => formats[format] ?? 'does not have the expected format',
   invalid_union: ({ input }) => (input === undefined ? 'is missing' : 'has none of the accepted forms'),
@@ -23,13 +23,13 @@ const words: Words = {
 };
 
 /** What is wrong, as a predicate: the name of the field comes before it. A message of the schema's own stays. */
-export function messageOf(part: Part, issue: Issue): string {
+export function formatMessage(part: Part, issue: Issue): string {
   if (issue.message !== '') return issue.message;
-  return (words[issue.code] as (issue: Issue, part: Part) => string)(issue, part);
+  return (issueMessages[issue.code] as (issue: Issue, part: Part) => string)(issue, part);
 }
 
 /** What to send instead; `about`, the description of the field, says it best. */
-export function fixOf(part: Part, issue: Issue, about: string | undefined): string {
+export function suggestFix(part: Part, issue: Issue, about: string | undefined): string {
   const own: unknown = issue.code === 'custom' ? issue.params?.['fix'] : undefined;
   if (typeof own === 'string') return own;
   if (issue.path.length === 0) return about === undefined ? 'Send a JSON object.' : `Send a JSON object: ${about}`;
@@ -51,7 +51,7 @@ function findMeantValue(issue: Issue): string | undefined {
 }
 
 /** With the field that was meant, which is none of those that were sent too. */
-export function unknownFieldError(
+export function createUnknownFieldError(
   part: Part,
   { path, key, input }: { readonly path: readonly PropertyKey[]; readonly key: string; readonly input: unknown },
   forms: readonly z.ZodType[],
@@ -74,12 +74,12 @@ export function unknownFieldError(
 /** The fields of an object; where it has several forms, of the one that was sent. */
 function listKnownFields(schemas: readonly z.ZodType[], input: unknown): string[] {
   const forms = schemas.filter((schema) => schema instanceof z.ZodObject);
-  const sent = forms.filter((form) => hasConstantsOf(form, input));
+  const sent = forms.filter((form) => matchesConstants(form, input));
   return [...new Set((sent.length === 0 ? forms : sent).flatMap((form) => Object.keys(form.shape)))];
 }
 
 /** Whether all fields that have one value in this form, such as its type, have it. */
-function hasConstantsOf(form: z.ZodObject, input: unknown): boolean {
+function matchesConstants(form: z.ZodObject, input: unknown): boolean {
   return Object.entries(form.shape).every(
     ([name, field]) =>
       !(field instanceof z.ZodLiteral) ||
@@ -89,7 +89,7 @@ function hasConstantsOf(form: z.ZodObject, input: unknown): boolean {
   );
 }
 
-function wrongType(part: Part, expected: string, input: unknown): string {
+function formatWrongType(part: Part, expected: string, input: unknown): string {
   if (input === undefined) return 'is missing';
   if (part === 'query' && Array.isArray(input)) return `is sent ${input.length} times`;
   return `must be ${types[expected] ?? expected}`;
@@ -122,7 +122,7 @@ const units: Readonly<Record<string, readonly [one: string, many: string]>> = {
 };
 
 /** `must be at most 3 characters long`, `must have at most 3 items`, `must be at most 3`. */
-function outOfRange(origin: string, bound: 'at most' | 'at least', value: number | bigint): string {
+function formatOutOfRange(origin: string, bound: 'at most' | 'at least', value: number | bigint): string {
   const unit = units[origin]?.[Number(value) === 1 ? 0 : 1];
   if (unit === undefined) return `must be ${bound} ${String(value)}`;
   return origin === 'string'
@@ -130,7 +130,7 @@ function outOfRange(origin: string, bound: 'at most' | 'at least', value: number
     : `must have ${bound} ${String(value)} ${unit}`;
 }
 
-function list(values: readonly unknown[]): string {
+function formatChoices(values: readonly unknown[]): string {
   const quoted = values.map((value) => JSON.stringify(value));
   return quoted.length === 1 ? (quoted[0] ?? '') : `one of ${quoted.join(', ')}`;
 }

@@ -4,7 +4,7 @@ import type { Endpoint } from '../endpoint.ts';
 import { httpProblems } from './problems.ts';
 
 /** By slug, each once. */
-export function problemTypesOf(endpoints: readonly Endpoint[]): ReadonlyMap<string, ProblemType> {
+export function collectProblemTypes(endpoints: readonly Endpoint[]): ReadonlyMap<string, ProblemType> {
   const types = [...httpProblems, ...endpoints.flatMap(({ problems }) => problems)];
   return new Map(types.map((type) => [type.slug, type]));
 }

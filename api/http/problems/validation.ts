@@ -1,11 +1,11 @@
 // Checks what came in against an endpoint's schemas, and names every field that is wrong together with its fix.
 import { z } from 'zod';
 import { Problem, type FieldError } from '../../../lib/problem.ts';
-import { fixOf, messageOf, unknownFieldError } from './field-errors.ts';
+import { suggestFix, formatMessage, createUnknownFieldError } from './field-errors.ts';
 import { invalidRequest } from './problems.ts';
 
 /** Where a field stands. */
-export type Part = FieldError['in'];
+export type InputPart = FieldError['in'];
 
 /** The parts of a request before validation. */
 export interface RawInput {
@@ -36,18 +36,18 @@ export function readInput<Params extends z.ZodObject, Query extends z.ZodObject,
   raw: RawInput,
 ): { params: z.output<Params>; query: z.output<Query>; body: z.output<Body> } {
   const errors: FieldError[] = [];
-  const params = check('path', schemas.params ?? noFields, raw.params, errors);
-  const query = check('query', schemas.query ?? noFields, raw.query, errors);
-  const body = schemas.body === undefined ? undefined : check('body', schemas.body, raw.body, errors);
-  if (errors.length > 0) throw invalid(errors);
+  const params = collectErrors('path', schemas.params ?? noFields, raw.params, errors);
+  const query = collectErrors('query', schemas.query ?? noFields, raw.query, errors);
+  const body = schemas.body === undefined ? undefined : collectErrors('body', schemas.body, raw.body, errors);
+  if (errors.length > 0) throw createValidationProblem(errors);
   return { params: params as z.output<Params>, query: query as z.output<Query>, body: body as z.output<Body> };
 }
 
 /** Validates one part. @throws Problem (invalid-request) */
-export function readPart<Schema extends z.ZodType>(part: Part, schema: Schema, value: unknown): z.output<Schema> {
+export function readPart<Schema extends z.ZodType>(part: InputPart, schema: Schema, value: unknown): z.output<Schema> {
   const errors: FieldError[] = [];
-  const read = check(part, schema, value, errors);
-  if (errors.length > 0) throw invalid(errors);
+  const read = collectErrors(part, schema, value, errors);
+  if (errors.length > 0) throw createValidationProblem(errors);
   return read as z.output<Schema>;
 }
 
@@ -55,22 +55,26 @@ export function readPart<Schema extends z.ZodType>(part: Part, schema: Schema, v
 const maxErrors = 20;
 
 /** A problem that names what is wrong. */
-export function invalid(errors: readonly FieldError[]): Problem {
+export function createValidationProblem(errors: readonly FieldError[]): Problem {
   const [first] = errors;
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more, see errors)` : '';
-  return new Problem(invalidRequest, first === undefined ? 'The request is not valid.' : `${sentence(first)}${more}.`, {
-    errors: errors.slice(0, maxErrors),
-  });
+  return new Problem(
+    invalidRequest,
+    first === undefined ? 'The request is not valid.' : `${formatFieldError(first)}${more}.`,
+    {
+      errors: errors.slice(0, maxErrors),
+    },
+  );
 }
 
-const wholes: Readonly<Record<Part, string>> = {
+const wholes: Readonly<Record<InputPart, string>> = {
   body: 'The body',
   query: 'The query',
   path: 'The path',
   header: 'The header',
   argument: 'The arguments',
 };
-const fields: Readonly<Record<Part, string>> = {
+const fields: Readonly<Record<InputPart, string>> = {
   body: 'Body field',
   query: 'Query parameter',
   path: 'Path parameter',
@@ -79,29 +83,29 @@ const fields: Readonly<Record<Part, string>> = {
 };
 
 /** `Query parameter "q" is missing`, without a full stop. */
-function sentence({ in: part, field, message }: FieldError): string {
+function formatFieldError({ in: part, field, message }: FieldError): string {
   const subject = field === '' ? wholes[part] : `${fields[part]} "${field}"`;
   return `${subject} ${message.replace(/\.$/, '')}`;
 }
 
 /** The value as its schema gives it; what is wrong with it is added to `errors`. */
-function check(part: Part, schema: z.ZodType, value: unknown, errors: FieldError[]): unknown {
+function collectErrors(part: InputPart, schema: z.ZodType, value: unknown, errors: FieldError[]): unknown {
   // A message of its own stays with a rule; where there is none, it is left empty and found in plain words here.
   const parsed = schema.safeParse(value, { reportInput: true, error: () => '' });
   if (parsed.success) return parsed.data;
-  for (const issue of parsed.error.issues.flatMap(narrowed)) errors.push(...fieldErrors(part, schema, issue));
+  for (const issue of parsed.error.issues.flatMap(narrowUnion)) errors.push(...toFieldErrors(part, schema, issue));
   return undefined;
 }
 
 /** Of a value with several forms, what is wrong by the only form whose type it has: the field itself, not the whole value. */
-function narrowed(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
+function narrowUnion(issue: z.core.$ZodIssue): z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue];
   const fitting = issue.errors.filter((issues) =>
     issues.every((inner) => inner.path.length > 0 || !isOtherType(inner)),
   );
   const [only] = fitting;
   if (only === undefined || fitting.length > 1) return [issue];
-  return only.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })).flatMap(narrowed);
+  return only.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })).flatMap(narrowUnion);
 }
 
 /** Whether a form of a value is one of another type: a number, or one of some words, where an object was sent. */
@@ -109,13 +113,13 @@ function isOtherType({ code, input }: z.core.$ZodIssue): boolean {
   return code === 'invalid_type' || (code === 'invalid_value' && typeof input === 'object');
 }
 
-function fieldErrors(part: Part, schema: z.ZodType, issue: z.core.$ZodIssue): FieldError[] {
+function toFieldErrors(part: InputPart, schema: z.ZodType, issue: z.core.$ZodIssue): FieldError[] {
   const field = issue.path.map(String).join('.');
   const forms = findForms([schema], issue.path);
   if (issue.code === 'unrecognized_keys')
-    return issue.keys.map((key) => unknownFieldError(part, { path: issue.path, key, input: issue.input }, forms));
+    return issue.keys.map((key) => createUnknownFieldError(part, { path: issue.path, key, input: issue.input }, forms));
   const about = forms.find(({ description }) => description !== undefined)?.description;
-  return [{ in: part, field, message: messageOf(part, issue), fix: fixOf(part, issue, about) }];
+  return [{ in: part, field, message: formatMessage(part, issue), fix: suggestFix(part, issue, about) }];
 }
 
 /** The schemas of the field at a path, looked up through objects, arrays, forms and optional wrappers. */
@@ -123,7 +127,7 @@ function findForms(schemas: readonly z.ZodType[], path: readonly PropertyKey[]):
   const [head, ...rest] = path;
   if (head === undefined) return schemas.flatMap((schema) => [schema, ...listForms(schema)]);
   return findForms(
-    schemas.flatMap(listForms).flatMap((form) => child(form, head) ?? []),
+    schemas.flatMap(listForms).flatMap((form) => getChildSchema(form, head) ?? []),
     rest,
   );
 }
@@ -136,7 +140,7 @@ function listForms(schema: z.ZodType): readonly z.ZodType[] {
   return [schema];
 }
 
-function child(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
+function getChildSchema(schema: z.ZodType, key: PropertyKey): z.ZodType | undefined {
   if (schema instanceof z.ZodObject) return (schema.shape as Record<PropertyKey, z.ZodType>)[key];
   return schema instanceof z.ZodArray ? (schema.element as z.ZodType) : undefined;
 }

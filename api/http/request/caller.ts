@@ -13,7 +13,7 @@ export interface Caller {
 }
 
 /** What a request says about its caller. */
-export interface CallerClues {
+export interface CallerAttributes {
   /** Address of the connection's other end. */
   readonly peer: string | undefined;
   /** Header X-Forwarded-For. */
@@ -35,27 +35,31 @@ export interface CallerRules {
 }
 
 /** Identifies the caller: by the bearer key when it is genuine, else by the prefix of the client's address. */
-export function identifyCaller(clues: CallerClues, rules: CallerRules): Caller {
-  const address = clientAddress(clues.peer, clues.forwardedFor, rules.trustedProxies);
-  const network = addressHash('network', networkPrefix(address), rules.salt);
+export function identifyCaller(clues: CallerAttributes, rules: CallerRules): Caller {
+  const address = resolveClientAddress(clues.peer, clues.forwardedFor, rules.trustedProxies);
+  const network = hashPrefix('network', toNetworkPrefix(address), rules.salt);
   const key = /^Bearer ([^\s]+)$/i.exec(clues.authorization ?? '')?.[1];
   if (key !== undefined && rules.isGenuineKey?.(key) === true)
-    return { kind: 'key', hash: keyedHash(`key:${key}`, rules.salt), network };
-  const subnet = isIP(address) === 6 ? addressHash('subnet', subnetPrefix(address), rules.salt) : undefined;
-  return { kind: 'address', hash: anonymousHash(address, rules.salt), network, subnet };
+    return { kind: 'key', hash: computeKeyedHash(`key:${key}`, rules.salt), network };
+  const subnet = isIP(address) === 6 ? hashPrefix('subnet', toSubnetPrefix(address), rules.salt) : undefined;
+  return { kind: 'address', hash: hashAnonymousCaller(address, rules.salt), network, subnet };
 }
 
 /** The hash of a caller without a key, by his address. */
-export function anonymousHash(address: string, salt: string): string {
-  return addressHash('address', addressPrefix(address), salt);
+export function hashAnonymousCaller(address: string, salt: string): string {
+  return hashPrefix('address', toAddressPrefix(address), salt);
 }
 
 /** The client's address: the last hop that no trusted proxy vouches for as one of its own. */
-export function clientAddress(peer: string | undefined, forwardedFor: string | undefined, trusted: BlockList): string {
-  let client = plainAddress(peer ?? '');
+export function resolveClientAddress(
+  peer: string | undefined,
+  forwardedFor: string | undefined,
+  trusted: BlockList,
+): string {
+  let client = normalizeAddress(peer ?? '');
   const hops = (forwardedFor ?? '')
     .split(',')
-    .map((hop) => plainAddress(hop.trim()))
+    .map((hop) => normalizeAddress(hop.trim()))
     .reverse();
   for (const hop of hops) {
     if (!isTrusted(client, trusted) || isIP(hop) === 0) break;
@@ -65,23 +69,23 @@ export function clientAddress(peer: string | undefined, forwardedFor: string | u
 }
 
 /** The network that an address belongs to: /24 of IPv4, /56 of IPv6, so that one home or host is one caller. */
-export function addressPrefix(address: string): string {
+export function toAddressPrefix(address: string): string {
   if (isIPv4(address)) return `${address.split('.').slice(0, 3).join('.')}.0/24`;
   if (isIP(address) === 0) return 'unknown';
-  const [a = 0, b = 0, c = 0, d = 0] = groups(address);
+  const [a = 0, b = 0, c = 0, d = 0] = parseIpv6Groups(address);
   return `${[a, b, c, d & 0xff00].map((group) => group.toString(16)).join(':')}::/56`;
 }
 
 /** The network that somebody may have to himself: /24 of IPv4, /48 of IPv6. */
-export function networkPrefix(address: string): string {
-  if (isIP(address) !== 6) return addressPrefix(address);
-  const [a = 0, b = 0, c = 0] = groups(address);
+export function toNetworkPrefix(address: string): string {
+  if (isIP(address) !== 6) return toAddressPrefix(address);
+  const [a = 0, b = 0, c = 0] = parseIpv6Groups(address);
   return `${[a, b, c].map((group) => group.toString(16)).join(':')}::/48`;
 }
 
 /** The /64 of an IPv6 address. */
-function subnetPrefix(address: string): string {
-  return `${groups(address)
+function toSubnetPrefix(address: string): string {
+  return `${parseIpv6Groups(address)
     .slice(0, 4)
     .map((group) => group.toString(16))
     .join(':')}::/64`;
@@ -91,18 +95,18 @@ function subnetPrefix(address: string): string {
 const recent = new Map<string, string>();
 const maxRecent = 4_096;
 
-function addressHash(kind: 'address' | 'network' | 'subnet', prefix: string, salt: string): string {
+function hashPrefix(kind: 'address' | 'network' | 'subnet', prefix: string, salt: string): string {
   const named = `${salt} ${kind} ${prefix}`;
   const known = recent.get(named);
   if (known !== undefined) return known;
-  const hash = keyedHash(`${kind}:${prefix}`, salt);
+  const hash = computeKeyedHash(`${kind}:${prefix}`, salt);
   if (recent.size >= maxRecent) recent.clear();
   recent.set(named, hash);
   return hash;
 }
 
 /** A hash that only who has the salt can make. */
-export function keyedHash(text: string, salt: string): string {
+export function computeKeyedHash(text: string, salt: string): string {
   return createHmac('sha256', salt).update(text).digest('hex').slice(0, 32);
 }
 
@@ -112,11 +116,11 @@ function isTrusted(address: string, trusted: BlockList): boolean {
 }
 
 /** Removes a port, brackets, a zone, and the IPv6 prefix of a mapped IPv4 address. */
-function plainAddress(text: string): string {
+function normalizeAddress(text: string): string {
   const bare = /^\[(.*)\](?::\d+)?$/.exec(text)?.[1] ?? /^(\d+\.\d+\.\d+\.\d+):\d+$/.exec(text)?.[1] ?? text;
   const zoneless = bare.replace(/%.*$/, '');
   if (isIP(zoneless) !== 6) return zoneless;
-  const parts = groups(zoneless);
+  const parts = parseIpv6Groups(zoneless);
   const mapped = parts.slice(0, 5).every((group) => group === 0) && parts[5] === 0xffff;
   return mapped
     ? parts
@@ -127,7 +131,7 @@ function plainAddress(text: string): string {
 }
 
 /** The eight 16-bit groups of a valid IPv6 address. */
-function groups(address: string): number[] {
+function parseIpv6Groups(address: string): number[] {
   const [head = '', tail] = new URL(`http://[${address}]/`).hostname.slice(1, -1).split('::');
   const read = (part: string): number[] =>
     part === '' ? [] : part.split(':').map((group) => Number.parseInt(group, 16));

@@ -2,15 +2,15 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Problem } from '../../../lib/problem.ts';
 import { foreignForm, unsupportedMediaType } from '../problems/problems.ts';
-import { type GivenFields, givenFields } from './given-fields.ts';
-import { checkEncoding, readBytes } from './request-body.ts';
+import { type RequestFields, groupFields } from './given-fields.ts';
+import { assertUncompressed, readBytes } from './request-body.ts';
 
 const mediaType = 'application/x-www-form-urlencoded';
 
 /** @throws Problem (foreign-form, body-too-large, unsupported-media-type, malformed-request) */
-export async function readFormBody(request: IncomingMessage, limit: number): Promise<GivenFields> {
-  refuseForeign(request.headers);
-  checkEncoding(request.headers['content-encoding']);
+export async function readFormBody(request: IncomingMessage, limit: number): Promise<RequestFields> {
+  rejectCrossSite(request.headers);
+  assertUncompressed(request.headers['content-encoding']);
   const [given] = (request.headers['content-type'] ?? '').toLowerCase().split(';', 1);
   if (given?.trim() !== mediaType)
     throw new Problem(
@@ -18,11 +18,11 @@ export async function readFormBody(request: IncomingMessage, limit: number): Pro
       `This is the address of a form. Send its fields as ${mediaType}, or use the API.`,
       { headers: { accept: mediaType } },
     );
-  return givenFields(new URLSearchParams((await readBytes(request, limit)).toString('utf8')));
+  return groupFields(new URLSearchParams((await readBytes(request, limit)).toString('utf8')));
 }
 
 /** Whether a browser sent this because a page of another site, or an app on a subdomain of this one, had it do so. */
-export function isForeign({
+export function isCrossSite({
   origin,
   host,
   site,
@@ -36,9 +36,9 @@ export function isForeign({
  * Hosted apps answer on subdomains of this site, so the same site is not enough. A client that says nothing about where
  * the form comes from is no browser.
  */
-function refuseForeign(headers: IncomingHttpHeaders): void {
+function rejectCrossSite(headers: IncomingHttpHeaders): void {
   const { origin, host } = headers;
   const site = headers['sec-fetch-site'];
-  if (isForeign({ origin, host, site: [site].flat()[0] }))
+  if (isCrossSite({ origin, host, site: [site].flat()[0] }))
     throw new Problem(foreignForm, 'This form was sent from another site. Open the page here and send it again.');
 }

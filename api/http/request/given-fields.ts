@@ -1,9 +1,9 @@
 // Fields of a query or a form by name.
 
 /** One that was given more than once has all its values. */
-export type GivenFields = Record<string, string | string[]>;
+export type RequestFields = Record<string, string | string[]>;
 
-export function givenFields(given: URLSearchParams): GivenFields {
+export function groupFields(given: URLSearchParams): RequestFields {
   return Object.fromEntries([...new Set(given.keys())].map((name) => [name, oneOrAll(given.getAll(name))]));
 }
 

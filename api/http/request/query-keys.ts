@@ -14,9 +14,9 @@ const minDistinct = 8;
 const word = /^(?:\d+|[a-z]+|[A-Z]+|(?:[A-Z]?[a-z]{2,})(?:[A-Z][a-z]{2,})*|[A-Za-z0-9]{1,3})$/;
 
 /** @throws Problem (key-in-query) that names the parameter, not its value */
-export function refuseKeys(query: Readonly<Record<string, string | string[]>>): void {
+export function rejectKeysInQuery(query: Readonly<Record<string, string | string[]>>): void {
   for (const [name, given] of Object.entries(query)) {
-    const suspicious = names.test(name) || [given].flat().some(holdsKey);
+    const suspicious = names.test(name) || [given].flat().some(containsKey);
     if (suspicious)
       throw new Problem(
         keyInQuery,
@@ -26,7 +26,7 @@ export function refuseKeys(query: Readonly<Record<string, string | string[]>>): 
 }
 
 /** `sk-` alone is also how names begin: SK-II, sk-SK, sk-learn. A key is long and reads as nothing. */
-function holdsKey(value: string): boolean {
+function containsKey(value: string): boolean {
   if (credentials.test(value.trim())) return true;
   return [...value.matchAll(candidates)].some(([, secret = '']) => isRandom(secret));
 }

@@ -3,21 +3,21 @@ import type { IncomingMessage } from 'node:http';
 import getRawBody from 'raw-body';
 import { Problem } from '../../../lib/problem.ts';
 import { bodyTooLarge, malformedRequest, unsupportedMediaType } from '../problems/problems.ts';
-import { invalid } from '../problems/validation.ts';
+import { createValidationProblem } from '../problems/validation.ts';
 
 /** Maximum bytes of a body that may hold a file in base64: 3 MB of it, and what is said beside it. */
 export const fileBodyLimit = 4_500_000;
 
 /** The body as parsed JSON. @throws Problem (body-too-large, unsupported-media-type, invalid-request, malformed-request) */
 export async function readJsonBody(request: IncomingMessage, limit: number): Promise<unknown> {
-  checkEncoding(request.headers['content-encoding']);
+  assertUncompressed(request.headers['content-encoding']);
   const bytes = await readBytes(request, limit);
-  if (bytes.length === 0) throw invalidBody('is empty', 'Send a JSON object.');
-  checkMediaType(request.headers['content-type']);
-  return parse(bytes);
+  if (bytes.length === 0) throw createBodyProblem('is empty', 'Send a JSON object.');
+  assertJsonMediaType(request.headers['content-type']);
+  return parseJson(bytes);
 }
 
-function checkMediaType(given: string | undefined): void {
+function assertJsonMediaType(given: string | undefined): void {
   const [type = '', ...parameters] = (given ?? '')
     .toLowerCase()
     .split(';')
@@ -31,19 +31,19 @@ function checkMediaType(given: string | undefined): void {
       given === undefined
         ? 'The request has no Content-Type header.'
         : `The Content-Type ${given.slice(0, 100)} is not supported.`;
-    throw unsupported(`${found} Send JSON with Content-Type: application/json.`);
+    throw createUnsupportedMediaType(`${found} Send JSON with Content-Type: application/json.`);
   }
   if (charset !== undefined && charset !== 'utf-8' && charset !== 'utf8')
-    throw unsupported(`The charset ${charset.slice(0, 40)} is not supported. Send JSON in UTF-8.`);
+    throw createUnsupportedMediaType(`The charset ${charset.slice(0, 40)} is not supported. Send JSON in UTF-8.`);
 }
 
 /** @throws Problem (unsupported-media-type) where the body is compressed */
-export function checkEncoding(encoding: string | undefined): void {
+export function assertUncompressed(encoding: string | undefined): void {
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
-    throw unsupported('The body is compressed. Send it without Content-Encoding.');
+    throw createUnsupportedMediaType('The body is compressed. Send it without Content-Encoding.');
 }
 
-function unsupported(detail: string): Problem {
+function createUnsupportedMediaType(detail: string): Problem {
   return new Problem(unsupportedMediaType, detail, { headers: { accept: 'application/json' } });
 }
 
@@ -63,24 +63,24 @@ export async function readBytes(request: IncomingMessage, limit: number): Promis
   }
 }
 
-function parse(bytes: Buffer): unknown {
+function parseJson(bytes: Buffer): unknown {
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw invalidBody('is not valid UTF-8', 'Send JSON in UTF-8.');
+    throw createBodyProblem('is not valid UTF-8', 'Send JSON in UTF-8.');
   }
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
     // The engine's message quotes the body around the fault, which is just what its author needs.
-    throw invalidBody(
+    throw createBodyProblem(
       `is not valid JSON: ${error instanceof Error ? error.message.slice(0, 200) : 'malformed'}`,
       'Send one JSON object, with double quotes and without a trailing comma.',
     );
   }
 }
 
-function invalidBody(message: string, fix: string): Problem {
-  return invalid([{ in: 'body', field: '', message, fix }]);
+function createBodyProblem(message: string, fix: string): Problem {
+  return createValidationProblem([{ in: 'body', field: '', message, fix }]);
 }

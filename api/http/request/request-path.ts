@@ -3,7 +3,7 @@ import { Problem } from '../../../lib/problem.ts';
 import { malformedRequest } from '../problems/problems.ts';
 
 /** `/apps/{slug}/files/*` as express writes it; whatever else stands in a path means itself. */
-export function expressPath(path: string): string {
+export function toExpressPath(path: string): string {
   return path
     .replaceAll(/[\\:()[\]?+!]/g, String.raw`\$&`)
     .replaceAll(/\{([^}]+)\}/g, ':$1')
@@ -11,7 +11,7 @@ export function expressPath(path: string): string {
 }
 
 /** The same for paths that are matched as they were sent: express decodes only what stands in a group. */
-export function undecodedPath(path: string): RegExp {
+export function toRawPathPattern(path: string): RegExp {
   const parts = path.split(/(\{[^}]+\}|\*)/).map((part) => {
     if (part === '*') return '.*';
     return part.startsWith('{') ? '[^/]+' : part.replaceAll(/[\\^$.|?*+()[\]{}]/g, String.raw`\$&`);
@@ -28,7 +28,7 @@ const encodedUnreserved = /%(?:2[DE]|3\d|4[1-9A-F]|5[\dAF]|6[1-9A-F]|7[\dAE])/gi
  * The address of a request for routing: without dot segments, and with nothing encoded that need not be. What is
  * reserved stays encoded. @throws Problem (malformed-request)
  */
-export function routingUrl(url: string): string {
+export function normalizeUrl(url: string): string {
   if (plain.test(url)) return url;
   if (url.split('?', 1)[0]?.includes('\\') === true || !URL.canParse(url, 'http://host'))
     throw new Problem(malformedRequest, 'The path of the request is not valid. Percent-encode special characters.');

@@ -16,7 +16,7 @@ export interface UnparsedOptions {
 }
 
 /** Listens on this server; a socket is answered once, and closed. */
-export function refuseUnparsed(server: Server, { baseUrl, log }: UnparsedOptions): void {
+export function rejectUnparsedRequests(server: Server, { baseUrl, log }: UnparsedOptions): void {
   const answered = new WeakSet<object>();
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (answered.has(socket)) return;
@@ -25,11 +25,11 @@ export function refuseUnparsed(server: Server, { baseUrl, log }: UnparsedOptions
       socket.destroy();
       return;
     }
-    const problem = problemOf(error);
+    const problem = toUnparsedProblem(error);
     const id = randomUUID();
     log.info({ request_id: id, status: problem.type.status, code: error.code }, 'request could not be read');
     // What is still coming is read and left: a connection that is reset at once would take the answer with it.
-    socket.end(text(problem, problemBody(problem, baseUrl, '', id), id));
+    socket.end(formatResponse(problem, problemBody(problem, baseUrl, '', id), id));
     setTimeout(() => {
       socket.destroy();
     }, 2_000).unref();
@@ -41,7 +41,7 @@ function isAnswering(socket: Socket): boolean {
   return '_httpMessage' in socket && socket._httpMessage !== null;
 }
 
-function problemOf({ code }: NodeJS.ErrnoException): Problem {
+function toUnparsedProblem({ code }: NodeJS.ErrnoException): Problem {
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new Problem(
       requestTooLong,
@@ -54,7 +54,7 @@ function problemOf({ code }: NodeJS.ErrnoException): Problem {
   return new Problem(malformedRequest, 'This is not a valid HTTP/1.1 request. Use a client that follows RFC 9112.');
 }
 
-function text({ type: { status } }: Problem, body: Record<string, unknown>, id: string): string {
+function formatResponse({ type: { status } }: Problem, body: Record<string, unknown>, id: string): string {
   const content = JSON.stringify(body);
   const reason = { 408: 'Request Timeout', 431: 'Request Header Fields Too Large' }[status] ?? 'Bad Request';
   return [

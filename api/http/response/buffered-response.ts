@@ -8,12 +8,15 @@ export interface BufferedResponseInit {
 }
 
 /** A Response of text or bytes. It becomes a full one only if something reads it as such. */
-export function bufferedResponse(content: string | Uint8Array<ArrayBuffer>, init: BufferedResponseInit = {}): Response {
+export function createBufferedResponse(
+  content: string | Uint8Array<ArrayBuffer>,
+  init: BufferedResponseInit = {},
+): Response {
   return new FastResponse(content, init);
 }
 
-export function jsonResponse(value: unknown, { headers, ...init }: BufferedResponseInit = {}): Response {
-  return bufferedResponse(JSON.stringify(value), {
+export function createJsonResponse(value: unknown, { headers, ...init }: BufferedResponseInit = {}): Response {
+  return createBufferedResponse(JSON.stringify(value), {
     ...init,
     headers: { 'content-type': 'application/json', ...headers },
   });

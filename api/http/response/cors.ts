@@ -35,7 +35,7 @@ const nameList = /^[A-Za-z0-9-]{1,60}(?:\s*,\s*[A-Za-z0-9-]{1,60}){0,40}$/;
  * What a browser may send, in answer to its question before a request. Clients add headers of their own, so what is asked
  * for is allowed by name: `*` would not include Authorization.
  */
-export function preflightHeaders(methods: string, asked: string | null): Record<string, string> {
+export function createPreflightHeaders(methods: string, asked: string | null): Record<string, string> {
   return {
     'access-control-allow-methods': methods,
     'access-control-allow-headers':

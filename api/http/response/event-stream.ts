@@ -1,10 +1,10 @@
 // Answers with server-sent events, and sees the generator behind them through to its end when the reader leaves.
 import { readWithSilence } from './silence.ts';
 
-export const eventStream = 'text/event-stream';
+export const eventStreamType = 'text/event-stream';
 
 /** One event as text. */
-export function eventFrame(event: string | undefined, data: unknown): string {
+export function formatEvent(event: string | undefined, data: unknown): string {
   return `${event === undefined ? '' : `event: ${event}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
 }
 
@@ -19,7 +19,7 @@ export interface EventStreamOptions {
 /**
  * Streams frames as they come. A reader that leaves ends nothing half way: the frames are read to their end, unsent.
  */
-export function eventStreamResponse(
+export function createEventStreamResponse(
   frames: AsyncGenerator<string, unknown, undefined>,
   { headers = {}, keepaliveMs = 15_000, abort }: EventStreamOptions,
 ): Response {
@@ -50,6 +50,6 @@ export function eventStreamResponse(
   );
   // X-Accel-Buffering: proxies of one widespread kind hold a stream back without it.
   return new Response(body, {
-    headers: { 'content-type': eventStream, 'cache-control': 'no-store', 'x-accel-buffering': 'no', ...headers },
+    headers: { 'content-type': eventStreamType, 'cache-control': 'no-store', 'x-accel-buffering': 'no', ...headers },
   });
 }

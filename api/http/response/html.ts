@@ -17,16 +17,16 @@ export class Html {
 type Value = Html | string | number | readonly Value[];
 
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
-  return new Html(String.raw({ raw: strings }, ...values.map(escaped)));
+  return new Html(String.raw({ raw: strings }, ...values.map(escapeValue)));
 }
 
 /** Text that is trusted to be HTML, such as a constant. */
-export function raw(text: string): Html {
+export function trustHtml(text: string): Html {
   return new Html(text);
 }
 
-function escaped(value: Value): string {
+function escapeValue(value: Value): string {
   if (value instanceof Html) return value.toString();
-  if (typeof value === 'object') return value.map(escaped).join('');
+  if (typeof value === 'object') return value.map(escapeValue).join('');
   return escapeHtml(String(value));
 }

@@ -50,7 +50,7 @@ async function pump(reader: ReadableStreamDefaultReader<Uint8Array>, outgoing: S
       const { done, value } = await reader.read();
       clearImmediate(waiting);
       if (done) break;
-      if (!outgoing.write(value)) await drained(outgoing);
+      if (!outgoing.write(value)) await waitForDrain(outgoing);
     }
     outgoing.end();
   } catch (error) {
@@ -61,7 +61,7 @@ async function pump(reader: ReadableStreamDefaultReader<Uint8Array>, outgoing: S
   }
 }
 
-async function drained(outgoing: ServerResponse): Promise<void> {
+async function waitForDrain(outgoing: ServerResponse): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const go = (): void => {
     outgoing.off('drain', go).off('close', go);

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import {
   defineEndpoint,
   type Endpoint,
-  eventStream,
-  eventStreamResponse,
+  eventStreamType,
+  createEventStreamResponse,
   fileBodyLimit,
-  jsonResponse,
+  createJsonResponse,
 } from '../../http/index.ts';
 import {
   billingProblems,
@@ -63,7 +63,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
       'X-Cost-Source': 'Where the cost comes from; pending while it is not known.',
     },
     outputDescription: 'The answer, with metered cost and latency.',
-    produces: ['application/json', eventStream],
+    produces: ['application/json', eventStreamType],
     problems: [...billingProblems, ...problems.modelProblems].filter(
       (type) => type !== problems.appTokenRefused && type !== ledgerUnconfigured,
     ),
@@ -83,7 +83,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
         signal,
         announce,
       });
-      const streamed = body.stream ?? context.mediaType === eventStream;
+      const streamed = body.stream ?? context.mediaType === eventStreamType;
       if (streamed && idempotencyKey(context.headers) === undefined) return streamAnswer(services, context, question);
       const { value, replayed } = await idempotently(services.idempotency, context, {
         name: 'ask',
@@ -97,8 +97,8 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
       });
       const headers = { ...value.headers, ...replayHeaders(replayed) };
       return streamed
-        ? eventStreamResponse(atOnce(value.answer), { headers, abort: () => undefined })
-        : jsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
+        ? createEventStreamResponse(atOnce(value.answer), { headers, abort: () => undefined })
+        : createJsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
     },
   });
 }

@@ -1,6 +1,6 @@
 // The answer of POST /api/ask as server-sent events.
 import { problemBody, Problem } from '../../../lib/problem.ts';
-import { eventFrame, eventStreamResponse, type RequestContext } from '../../http/index.ts';
+import { formatEvent, createEventStreamResponse, type RequestContext } from '../../http/index.ts';
 import type { ModelCallResult } from '../metered/metered-router.ts';
 import { askStreaming, type Question } from '../metered/question.ts';
 import type { ModelServices } from '../services.ts';
@@ -18,9 +18,9 @@ export async function streamAnswer(
   const first = await texts.next();
   if (first.done === true) {
     const { answer, headers } = answered(services, asked, first.value, context);
-    return eventStreamResponse(atOnce(answer), { headers, abort: () => undefined });
+    return createEventStreamResponse(atOnce(answer), { headers, abort: () => undefined });
   }
-  return eventStreamResponse(frames(services, asked, first.value, texts, context), {
+  return createEventStreamResponse(frames(services, asked, first.value, texts, context), {
     abort: () => {
       leaving.abort();
     },
@@ -34,11 +34,11 @@ async function* frames(
   texts: AsyncGenerator<string, ModelCallResult, undefined>,
   context: RequestContext,
 ): AsyncGenerator<string, void, undefined> {
-  yield eventFrame('delta', { text: first });
+  yield formatEvent('delta', { text: first });
   for (;;) {
     const next = await texts.next();
     if (next.done !== true) {
-      yield eventFrame('delta', { text: next.value });
+      yield formatEvent('delta', { text: next.value });
       continue;
     }
     yield last(services, asked, next.value, context);
@@ -51,16 +51,16 @@ function last(services: ModelServices, asked: Question, called: ModelCallResult,
     return doneFrame(answered(services, asked, called, context).answer);
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    return eventFrame('error', problemBody(error, services.baseUrl, '/api/ask', context.id));
+    return formatEvent('error', problemBody(error, services.baseUrl, '/api/ask', context.id));
   }
 }
 
 export async function* atOnce(answer: AskAnswer): AsyncGenerator<string, void, undefined> {
-  yield await Promise.resolve(eventFrame('delta', { text: answer.answer }));
+  yield await Promise.resolve(formatEvent('delta', { text: answer.answer }));
   yield doneFrame(answer);
 }
 
 /** All but the text, which was sent in pieces. */
 function doneFrame(answer: AskAnswer): string {
-  return eventFrame('done', { ...answer, answer: undefined });
+  return formatEvent('done', { ...answer, answer: undefined });
 }

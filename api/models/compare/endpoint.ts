@@ -3,10 +3,10 @@ import { z } from 'zod';
 import {
   defineEndpoint,
   type Endpoint,
-  eventStream,
-  eventStreamResponse,
+  eventStreamType,
+  createEventStreamResponse,
   fileBodyLimit,
-  jsonResponse,
+  createJsonResponse,
 } from '../../http/index.ts';
 import { chooseModels, compareModels, type Comparison, comparisonResult, maxModels } from './comparison.ts';
 import {
@@ -85,7 +85,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
       .describe('{"prompt": "..."} or {"messages": [...]}, optionally with "models", "system", "max_tokens", "stream"'),
     output: comparisonAnswer,
     outputDescription: 'The answers, with metered costs and latencies.',
-    produces: ['application/json', eventStream],
+    produces: ['application/json', eventStreamType],
     problems: [...billingProblems, ...problems.modelProblems].filter((type) => !notAnswered.includes(type)),
     async handler({ body }, context) {
       const services = options.services();
@@ -101,7 +101,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
         signal,
         announce,
       });
-      const streamed = body.stream ?? context.mediaType === eventStream;
+      const streamed = body.stream ?? context.mediaType === eventStreamType;
       if (streamed && idempotencyKey(context.headers) === undefined)
         return streamComparison({
           services,
@@ -125,8 +125,11 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
       });
       const headers = { ...value.headers, ...replayHeaders(replayed) };
       return streamed
-        ? eventStreamResponse(atOnce(value.answer.results, endOf(value.answer)), { headers, abort: () => undefined })
-        : jsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
+        ? createEventStreamResponse(atOnce(value.answer.results, endOf(value.answer)), {
+            headers,
+            abort: () => undefined,
+          })
+        : createJsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
     },
   });
 }

@@ -1,6 +1,6 @@
 // A comparison as server-sent events: pieces of each answer as they come, each model's entry when it ends, then the summary.
 import { Problem, problemBody } from '../../../lib/problem.ts';
-import { eventFrame, eventStreamResponse, type RequestContext } from '../../http/index.ts';
+import { formatEvent, createEventStreamResponse, type RequestContext } from '../../http/index.ts';
 import type { Model } from '../catalog.ts';
 import type { Question } from '../metered/question.ts';
 import type { ModelServices } from '../services.ts';
@@ -37,7 +37,7 @@ export async function streamComparison(call: StreamedComparison): Promise<Respon
   const asked = question(AbortSignal.any([context.signal, leaving.signal]));
   const events = compareStreaming(services, models, asked);
   const first = await events.next();
-  return eventStreamResponse(frames(first, events, call), {
+  return createEventStreamResponse(frames(first, events, call), {
     abort: () => {
       leaving.abort();
     },
@@ -50,8 +50,8 @@ export async function* atOnce(
   done: unknown,
 ): AsyncGenerator<string, void, undefined> {
   yield await Promise.resolve(modelsFrame(results.map(({ model }) => model)));
-  for (const result of results) yield eventFrame('result', result);
-  yield eventFrame('done', done);
+  for (const result of results) yield formatEvent('result', result);
+  yield formatEvent('done', done);
 }
 
 /**
@@ -105,14 +105,14 @@ async function* frames(
   yield modelsFrame(models.map(({ id }) => id));
   try {
     let next = first;
-    for (; next.done !== true; next = await events.next()) yield eventFrame(next.value.event, next.value.data);
-    yield eventFrame('done', end(next.value));
+    for (; next.done !== true; next = await events.next()) yield formatEvent(next.value.event, next.value.data);
+    yield formatEvent('done', end(next.value));
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    yield eventFrame('error', problemBody(error, services.baseUrl, '/api/compare', context.id));
+    yield formatEvent('error', problemBody(error, services.baseUrl, '/api/compare', context.id));
   }
 }
 
 function modelsFrame(models: readonly string[]): string {
-  return eventFrame('models', { models });
+  return formatEvent('models', { models });
 }

@@ -1,5 +1,5 @@
 // Where a list of uses goes on: time and id of the last one that was seen.
-import { invalid } from '../../http/index.ts';
+import { createValidationProblem } from '../../http/index.ts';
 
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
 const identifier = /^[0-9a-f-]{36}$/;
@@ -13,7 +13,7 @@ export function readCursor(text: string | undefined): [at: string, id: string] {
   if (text === undefined) return ['infinity', ''];
   const [at = '', id = ''] = Buffer.from(text, 'base64url').toString('utf8').split(' ');
   if (time.test(at) && !Number.isNaN(Date.parse(at)) && identifier.test(id)) return [at, id];
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'query',
       field: 'cursor',

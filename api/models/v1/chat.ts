@@ -1,11 +1,11 @@
 // Chat completions: passed on to the router within limits, and charged to who pays for them.
 import { randomUUID } from 'node:crypto';
 import {
-  bufferedResponse,
-  eventFrame,
-  eventStream,
-  eventStreamResponse,
-  jsonResponse,
+  createBufferedResponse,
+  formatEvent,
+  eventStreamType,
+  createEventStreamResponse,
+  createJsonResponse,
   type RequestContext,
 } from '../../http/index.ts';
 import { unknownName } from '../../../lib/similar-names.ts';
@@ -80,7 +80,7 @@ export async function answerChat(call: ChatCall): Promise<Response> {
   if (request.stream === true) return streamed(call, modelCall, { leaving, assignment, headers });
   const called = await noting(assignment, () => router.chat(modelCall));
   if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
-  return jsonResponse(completionBody(called.answer.body, model.id, called.settlement), {
+  return createJsonResponse(completionBody(called.answer.body, model.id, called.settlement), {
     headers: { ...answerHeaders(called.settlement, payer), ...headers },
   });
 }
@@ -103,7 +103,7 @@ async function streamed(
     throw callProblem(first.value.failure, first.value.settlement, modelCall.model, payer);
   const events = frames(first, parts, modelCall, request.stream_options?.include_usage === true);
   if (atOnce) return gathered(events, modelCall, headers);
-  return eventStreamResponse(events, {
+  return createEventStreamResponse(events, {
     headers,
     abort: () => {
       leaving.abort();
@@ -122,8 +122,8 @@ async function gathered(
   for (; next.done !== true; next = await events.next()) text += next.value;
   const { failure, settlement } = next.value;
   if (failure !== undefined) throw callProblem(failure, settlement, model, payer);
-  return bufferedResponse(text, {
-    headers: { 'content-type': eventStream, ...answerHeaders(settlement, payer), ...headers },
+  return createBufferedResponse(text, {
+    headers: { 'content-type': eventStreamType, ...answerHeaders(settlement, payer), ...headers },
   });
 }
 
@@ -157,13 +157,13 @@ async function* frames(
     const { usage, ...rest } = chunk;
     if (usage !== null && usage !== undefined) last = chunk;
     // Clients that did not ask for usage may stumble over a chunk without a choice.
-    if ((chunk.choices ?? []).length > 0) yield eventFrame(undefined, { ...rest, model });
+    if ((chunk.choices ?? []).length > 0) yield formatEvent(undefined, { ...rest, model });
   }
   const { failure, settlement } = next.value;
   if (withUsage && last !== undefined)
-    yield eventFrame(undefined, { ...last, choices: [], usage: settledUsage(last.usage, settlement), model });
-  if (failure !== undefined) yield eventFrame(undefined, failureEvent(failure, payer.kind));
-  yield eventFrame(undefined, '[DONE]');
+    yield formatEvent(undefined, { ...last, choices: [], usage: settledUsage(last.usage, settlement), model });
+  if (failure !== undefined) yield formatEvent(undefined, failureEvent(failure, payer.kind));
+  yield formatEvent(undefined, '[DONE]');
   return next.value;
 }
 

@@ -1,6 +1,6 @@
 // Embeddings: passed on to the router, and charged to who pays for them.
 import { randomUUID } from 'node:crypto';
-import { jsonResponse } from '../../http/index.ts';
+import { createJsonResponse } from '../../http/index.ts';
 import { maxCallCost, type Prompt } from '../../billing/index.ts';
 import { callProblem } from '../metered/call-problem.ts';
 import { allowModels } from '../request.ts';
@@ -49,9 +49,12 @@ export async function answerEmbeddings({
     }),
   );
   if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
-  return jsonResponse(encodedAs(encoding_format, completionBody(called.answer.body, model.id, called.settlement)), {
-    headers: answerHeaders(called.settlement, payer),
-  });
+  return createJsonResponse(
+    encodedAs(encoding_format, completionBody(called.answer.body, model.id, called.settlement)),
+    {
+      headers: answerHeaders(called.settlement, payer),
+    },
+  );
 }
 
 /** Around each text a model may add some tokens; those that are sent as such are counted. */

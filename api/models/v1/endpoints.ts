@@ -2,10 +2,10 @@
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import {
-  bufferedResponse,
+  createBufferedResponse,
   defineEndpoint,
   type Endpoint,
-  eventStream,
+  eventStreamType,
   fileBodyLimit,
   type RequestContext,
 } from '../../http/index.ts';
@@ -80,7 +80,7 @@ function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
       'X-Max-Tokens': 'The maximum number of output tokens, where the request names none.',
     },
     outputDescription: 'A chat completion. `usage.cost` is the billed cost in USD.',
-    produces: ['application/json', eventStream],
+    produces: ['application/json', eventStreamType],
     problems: [...modelCallProblems, idempotencyInFlight, idempotencyMismatch],
     async handler({ body }, context) {
       const services = options.services();
@@ -156,7 +156,7 @@ async function answerOnce<Request>(
       return { text: await response.text(), headers: Object.fromEntries(response.headers) };
     },
   });
-  return bufferedResponse(value.text, { headers: { ...value.headers, ...replayHeaders(replayed) } });
+  return createBufferedResponse(value.text, { headers: { ...value.headers, ...replayHeaders(replayed) } });
 }
 
 function modelsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {

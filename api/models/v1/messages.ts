@@ -1,7 +1,7 @@
 // The messages of a chat completion as they are passed on and priced: nothing in them has a cost without an upper limit.
 import type { FieldError } from '../../../lib/problem.ts';
 import type { Prompt } from '../../billing/index.ts';
-import { invalid } from '../../http/index.ts';
+import { createValidationProblem } from '../../http/index.ts';
 import { imageFault } from '../conversation/images.ts';
 import type { ChatMessage, ChatPart, ChatRequest } from './request.ts';
 
@@ -14,7 +14,7 @@ export function readMessages(messages: readonly ChatMessage[]): ChatMessage[] {
     const parts = content.map((part, at) => readPart(part, `messages.${index}.content.${at}`, errors));
     return { ...message, content: parts } as ChatMessage;
   });
-  if (errors.length > 0) throw invalid(errors);
+  if (errors.length > 0) throw createValidationProblem(errors);
   return read;
 }
 

@@ -3,7 +3,7 @@
 import { appNameIn } from '../../../lib/app-token.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Payer } from '../../billing/index.ts';
-import { invalid, type RequestContext } from '../../http/index.ts';
+import { createValidationProblem, type RequestContext } from '../../http/index.ts';
 import { resolveKeyPayer, toAnonymousPayer } from '../callers/identify.ts';
 import { appTokenRefused, keyRefused } from '../problems.ts';
 import type { ModelServices } from '../services.ts';
@@ -54,7 +54,7 @@ function readCredentials(headers: Headers): string {
   const key = headers.get('x-api-key')?.trim() ?? '';
   if (key === '' || authorization === `Bearer ${key}`) return authorization;
   if (nothing.test(authorization)) return `Bearer ${key}`;
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'header',
       field: 'X-Api-Key',

@@ -1,5 +1,5 @@
 // The comparison: one prompt to several models, their answers side by side with cost and latency.
-import { type Html, html, raw } from '../../http/index.ts';
+import { type Html, html, trustHtml } from '../../http/index.ts';
 import type { z } from 'zod';
 import type { Problem } from '../../../lib/problem.ts';
 import type { comparisonResult, Model } from '../../models/index.ts';
@@ -89,7 +89,7 @@ function compareForm({ form, models, maximum, problem }: CompareContent, visit: 
     <div class="field">
       <label for="prompt">${text.compare.prompt}</label>
       ${error === undefined ? '' : html`<p class="error" id="prompt-error">${errorWords(error, visit)}</p>`}
-      <textarea id="prompt" name="prompt" rows="4" maxlength="200000" required${error === undefined ? '' : html` aria-invalid="true" aria-describedby="prompt-error"`}>${raw('\n')}${form.prompt}</textarea>
+      <textarea id="prompt" name="prompt" rows="4" maxlength="200000" required${error === undefined ? '' : html` aria-invalid="true" aria-describedby="prompt-error"`}>${trustHtml('\n')}${form.prompt}</textarea>
     </div>
     <fieldset>
       <legend>${text.compare.models}</legend>

@@ -2,7 +2,13 @@
 // app.
 import { AgentCard, type AgentSkill } from '@a2a-js/sdk';
 import type { HostedAppSummary, Tool } from '../../tools/index.ts';
-import { authentication, callPath, description, name, version } from '../../http/index.ts';
+import {
+  serviceAuthentication,
+  callAppPath,
+  serviceDescription,
+  serviceName,
+  serviceVersion,
+} from '../../http/index.ts';
 import type { Offer } from '../../apps/index.ts';
 
 export const a2aPath = '/a2a';
@@ -18,23 +24,23 @@ export const appPrefix = 'app:';
 export function agentCard(offer: Offer): AgentCard {
   const { baseUrl, tools, apps } = offer;
   return {
-    name,
-    description,
-    version,
+    name: serviceName,
+    description: serviceDescription,
+    version: serviceVersion,
     supportedInterfaces: [a2aVersion, olderVersion].map((protocolVersion) => ({
       url: `${baseUrl}${a2aPath}`,
       protocolBinding: 'JSONRPC',
       protocolVersion,
       tenant: '',
     })),
-    provider: { organization: name, url: baseUrl },
+    provider: { organization: serviceName, url: baseUrl },
     documentationUrl: `${baseUrl}/llms.txt`,
     capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: false, extensions: [] },
     securitySchemes: {
       key: {
         scheme: {
           $case: 'httpAuthSecurityScheme',
-          value: { scheme: 'bearer', bearerFormat: '', description: authentication },
+          value: { scheme: 'bearer', bearerFormat: '', description: serviceAuthentication },
         },
       },
     },
@@ -88,7 +94,7 @@ function appSkill({ slug, title, description: about, category, url }: HostedAppS
   return {
     id: `${appPrefix}${slug}`,
     name: title,
-    description: `${about === '' ? 'A hosted app.' : about} Open it at ${url}; metered calls go to ${baseUrl}${callPath.replace('{slug}', slug)}.`,
+    description: `${about === '' ? 'A hosted app.' : about} Open it at ${url}; metered calls go to ${baseUrl}${callAppPath.replace('{slug}', slug)}.`,
     tags: ['hosted-app', ...(category === undefined ? [] : [category])],
     examples: [JSON.stringify({ tool: `${appPrefix}${slug}` })],
     inputModes: [json],

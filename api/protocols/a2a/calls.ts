@@ -1,6 +1,6 @@
 // The interface between the A2A agent and the tools.
 import type { Problem } from '../../../lib/problem.ts';
-import type { RequestContext } from '../../http/index.ts';
+import type { CallContext } from '../../http/index.ts';
 import type { Offer } from '../../apps/index.ts';
 import type { Progress } from '../../tools/index.ts';
 import type { MessageReplays } from './message-replays.ts';
@@ -10,7 +10,7 @@ import type { PushConfigs } from './push/push-configs.ts';
 export interface AgentCall {
   readonly tool: string;
   readonly arguments: Readonly<Record<string, unknown>>;
-  readonly context: Omit<RequestContext, 'mediaType'>;
+  readonly context: CallContext;
   /** The conversation that a task of this call belongs to. */
   readonly contextId: string;
 }
@@ -68,22 +68,22 @@ export interface TaskFilter {
 /** The jobs of callers, each seen by the key that began it or, without a key, by anyone who has its id. */
 export interface AgentTasks {
   /** @throws Problem (unknown-job) */
-  view(id: string, context: AgentCall['context']): Promise<AgentTask>;
+  view(id: string, context: CallContext): Promise<AgentTask>;
   /** Waits for its end, so long, or until the signal of the context. @throws Problem (unknown-job) */
   follow(
     task: AgentTask,
     options: {
-      readonly context: AgentCall['context'];
+      readonly context: CallContext;
       readonly waitMs: number;
       readonly report?: (progress: Progress) => void;
     },
   ): Promise<AgentTask>;
   /** @returns how it stands, and whether it was this that ended it. @throws Problem (unknown-job) */
-  cancel(id: string, context: AgentCall['context']): Promise<{ task: AgentTask; canceled: boolean }>;
+  cancel(id: string, context: CallContext): Promise<{ task: AgentTask; canceled: boolean }>;
   /** Those of a key or, without one, of a conversation whose id is hard to guess. The newest first. @throws Problem (invalid-request) for a token that is not ours */
   list(
     filter: TaskFilter,
-    context: AgentCall['context'],
+    context: CallContext,
   ): Promise<{ readonly tasks: AgentTask[]; readonly total: number; readonly next: string | undefined }>;
 }
 
@@ -108,7 +108,7 @@ export type Interpretation =
 export interface AgentOptions {
   readonly offer: Offer;
   /** Maps words to a tool; without it, as without a model router, words are asked back. @throws Problem */
-  readonly interpret?: ((words: string, context: AgentCall['context']) => Promise<Interpretation>) | undefined;
+  readonly interpret?: ((words: string, context: CallContext) => Promise<Interpretation>) | undefined;
   /** @throws Problem */
   readonly call: (call: AgentCall) => Promise<AgentAnswer | AgentJob>;
   /** Without them, no call becomes a task that lasts. */

@@ -7,15 +7,16 @@ import { z } from 'zod';
 import {
   defineEndpoint,
   type Endpoint,
-  eventFrame,
-  eventStream,
-  eventStreamResponse,
+  formatEvent,
+  eventStreamType,
+  createEventStreamResponse,
   fileBodyLimit,
-  jsonResponse,
+  createJsonResponse,
+  type CallContext,
   type RequestContext,
 } from '../../http/index.ts';
 import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
-import type { AgentCall, AgentOptions } from './calls.ts';
+import type { AgentOptions } from './calls.ts';
 import { RequestHandler } from './handler.ts';
 import { OpenStreams } from './open-streams.ts';
 
@@ -36,7 +37,7 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
       'A push notification config, with the message or by CreateTaskPushNotificationConfig (up to 5 for a task), names a public https URL to which the task is sent when it has ended: at least once, up to 6 times within half an hour, with the token in X-A2A-Notification-Token and the credentials in Authorization; neither is ever returned. ' +
       'A message that is sent again within 24 hours with the same messageId, one that is hard to guess such as a UUID, is run and charged once and gets the same answer, or the same task. Clients of A2A 0.3 call message/send, message/stream, tasks/get, tasks/cancel, tasks/resubscribe and tasks/pushNotificationConfig/*. The agent card is at /.well-known/agent-card.json.',
     bodyLimit: fileBodyLimit,
-    produces: ['application/json', eventStream],
+    produces: ['application/json', eventStreamType],
     body: z
       .record(z.string(), z.unknown())
       .describe('JSON-RPC 2.0 request, such as {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {…}}'),
@@ -53,8 +54,8 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
       const headers = { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) };
       const leaving = new AbortController();
       const answer = await answerTo(options, body, { context, streams, leaving: leaving.signal });
-      if (!('events' in answer)) return jsonResponse(answer, { headers });
-      return eventStreamResponse(answer.events, {
+      if (!('events' in answer)) return createJsonResponse(answer, { headers });
+      return createEventStreamResponse(answer.events, {
         headers,
         abort: () => {
           leaving.abort();
@@ -107,14 +108,14 @@ async function* frames(
   failed: (error: unknown) => object,
 ): AsyncGenerator<string, void, undefined> {
   try {
-    for (let next = first; next.done !== true; next = await events.next()) yield eventFrame(undefined, next.value);
+    for (let next = first; next.done !== true; next = await events.next()) yield formatEvent(undefined, next.value);
   } catch (error) {
-    yield eventFrame('error', failed(error));
+    yield formatEvent('error', failed(error));
   }
 }
 
 /** The context of a request, with a signal that ends sooner. */
-function until(context: RequestContext, signal: AbortSignal): AgentCall['context'] {
+function until(context: RequestContext, signal: AbortSignal): CallContext {
   const { id, headers, log } = context;
   return {
     id,
@@ -122,8 +123,8 @@ function until(context: RequestContext, signal: AbortSignal): AgentCall['context
     log,
     signal: AbortSignal.any([context.signal, signal]),
     caller: () => context.caller(),
-    whenOver: (done) => {
-      context.whenOver(done);
+    onFinished: (done) => {
+      context.onFinished(done);
     },
   };
 }

@@ -21,9 +21,10 @@ import {
 } from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
 import { Problem } from '../../../lib/problem.ts';
+import type { CallContext } from '../../http/index.ts';
 import { unknownJob } from '../../tools/index.ts';
 import { agentCard } from './agent-card.ts';
-import type { AgentCall, AgentOptions, AgentTask, AgentTasks } from './calls.ts';
+import type { AgentOptions, AgentTask, AgentTasks } from './calls.ts';
 import { fromStored, type StoredReply, toStored } from './message-replays.ts';
 import { protocolError } from './protocol-error.ts';
 import { type PushConfig, readPushConfig } from './push/push-config.ts';
@@ -50,12 +51,12 @@ interface IncomingMessage {
 
 export class RequestHandler implements A2ARequestHandler {
   readonly #options: AgentOptions;
-  readonly #context: AgentCall['context'];
+  readonly #context: CallContext;
   readonly #streams: OpenStreams;
   /** The version of the protocol that the caller speaks. */
   readonly #version: string;
 
-  constructor(options: AgentOptions, context: AgentCall['context'], version: string, streams: OpenStreams) {
+  constructor(options: AgentOptions, context: CallContext, version: string, streams: OpenStreams) {
     this.#options = options;
     this.#streams = streams;
     this.#context = context;

@@ -21,7 +21,11 @@ const answer = z.object({
 
 const maxTokens = 1_000;
 
-export function interpreter({ tools, payerFor, spenderFor }: InterpretOptions): NonNullable<AgentOptions['interpret']> {
+export function createInterpreter({
+  tools,
+  payerFor,
+  spenderFor,
+}: InterpretOptions): NonNullable<AgentOptions['interpret']> {
   const system = systemText(tools);
   return async (words, context) => {
     const spender = spenderFor(await payerFor(context), context.signal);

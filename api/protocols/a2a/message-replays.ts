@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { type Database, isUnguessable, Replays } from '../../billing/index.ts';
 import type { PayerFor } from '../../models/index.ts';
-import type { AgentCall } from './calls.ts';
+import type { CallContext } from '../../http/index.ts';
 
 /** What is kept of an answer: of a job its id, so that its state is read again. */
 const stored = z.object({
@@ -61,7 +61,7 @@ export class MessageReplays {
    */
   async once(
     message: Message,
-    context: AgentCall['context'],
+    context: CallContext,
     run: (signal: AbortSignal) => Promise<StoredReply>,
   ): Promise<{ value: StoredReply; replayed: boolean }> {
     return this.#replays.once(context, {

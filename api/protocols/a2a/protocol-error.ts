@@ -1,10 +1,10 @@
 // A problem as an error of A2A, for what is no call of a tool: its own words, and its slug in the metadata.
 import { A2AError, RequestMalformedError, TaskNotFoundError } from '@a2a-js/sdk/errors';
 import { unknownJob, unknownTool } from '../../tools/index.ts';
-import type { AgentCall } from './calls.ts';
+import type { CallContext } from '../../http/index.ts';
 import { toProblem } from './reply.ts';
 
-export function protocolError(error: unknown, context: Pick<AgentCall['context'], 'log' | 'id'>): A2AError {
+export function protocolError(error: unknown, context: Pick<CallContext, 'log' | 'id'>): A2AError {
   if (error instanceof A2AError) return error;
   const problem = toProblem(error, context);
   const { type, errors } = problem;

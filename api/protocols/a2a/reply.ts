@@ -1,7 +1,7 @@
 // The reply to one A2A message: parts of a message, a question, or the job of a tool that takes long.
 import type { Message, Part } from '@a2a-js/sdk';
 import { Problem } from '../../../lib/problem.ts';
-import { callPath, internalFault, notFound } from '../../http/index.ts';
+import { type CallContext, callAppPath, internalFault, notFound } from '../../http/index.ts';
 import { appPrefix } from './agent-card.ts';
 import type { AgentCall, AgentJob, AgentOptions, InterpretationCost } from './calls.ts';
 import { helpText, namesTool } from './help.ts';
@@ -28,7 +28,7 @@ export async function replyTo(options: AgentOptions, message: Message, site: Sit
 }
 
 /** What is not a problem is a fault of ours, which shows nothing of its insides. */
-export function toProblem(error: unknown, { log, id }: Pick<AgentCall['context'], 'log' | 'id'>): Problem {
+export function toProblem(error: unknown, { log, id }: Pick<CallContext, 'log' | 'id'>): Problem {
   if (error instanceof Problem) return error;
   log.error({ err: error }, 'call failed');
   return new Problem(internalFault, `Something went wrong on our side. It is logged as ${id}.`, { cause: error });
@@ -87,5 +87,5 @@ function aboutApp(slug: string, { apps, baseUrl }: AgentOptions['offer']): Recor
       notFound,
       `No live app is named ${JSON.stringify(slug.slice(0, 60))}. ${baseUrl}/agent-capabilities.json lists all live apps.`,
     );
-  return { ...app, call_url: `${baseUrl}${callPath.replace('{slug}', slug)}` };
+  return { ...app, call_url: `${baseUrl}${callAppPath.replace('{slug}', slug)}` };
 }

@@ -2,8 +2,9 @@
 import { type ListTasksRequest, type ListTasksResponse, TaskState } from '@a2a-js/sdk';
 import { RequestMalformedError } from '@a2a-js/sdk/errors';
 import { z } from 'zod';
+import type { CallContext } from '../../http/index.ts';
 import { jobProblemType } from '../../tools/index.ts';
-import type { AgentCall, AgentTasks, TaskFilter } from './calls.ts';
+import type { AgentTasks, TaskFilter } from './calls.ts';
 import { checkHistoryLength, withHistory } from './history.ts';
 import { type ProblemSite, stateOf, taskOf } from './task.ts';
 
@@ -13,7 +14,7 @@ const maxSize = 100;
 export async function taskPage(
   tasks: AgentTasks | undefined,
   params: ListTasksRequest,
-  { context, ...site }: ProblemSite & { readonly context: AgentCall['context'] },
+  { context, ...site }: ProblemSite & { readonly context: CallContext },
 ): Promise<ListTasksResponse> {
   const size = params.pageSize ?? usualSize;
   if (!Number.isInteger(size) || size < 1 || size > maxSize)

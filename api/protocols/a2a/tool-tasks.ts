@@ -1,11 +1,11 @@
 // The jobs of tools as the tasks of agents: any replica reads them, for the key that began one or, without a key, for
 // anyone who has its id.
 import { isUnguessable, type Payer } from '../../billing/index.ts';
-import { invalidRequest } from '../../http/index.ts';
+import { type CallContext, invalidRequest } from '../../http/index.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Jobs, ToolService } from '../../tools/index.ts';
 import type { PayerFor } from '../../models/index.ts';
-import type { AgentCall, AgentTask, AgentTasks } from './calls.ts';
+import type { AgentTask, AgentTasks } from './calls.ts';
 import { agentTask } from './tool-answers.ts';
 
 export interface ToolTasksOptions {
@@ -18,7 +18,7 @@ export function toolTasks({ toolService, jobs, payerFor }: ToolTasksOptions): Ag
   const now = { waitMs: 0 };
   const follow = async (
     { id, tool }: { readonly id: string; readonly tool: string },
-    context: AgentCall['context'],
+    context: CallContext,
     { waitMs, report }: Pick<Parameters<AgentTasks['follow']>[1], 'waitMs' | 'report'>,
   ): Promise<AgentTask> => {
     const payer = await payerFor(context);

@@ -1,7 +1,7 @@
 // /agent-capabilities.json: every endpoint, tool and live app with how to call it, in one document.
 import { z } from 'zod';
 import { answersAt, callUrl, type Site } from '../../apps/index.ts';
-import { authentication, description, name, version } from '../../http/index.ts';
+import { serviceAuthentication, serviceDescription, serviceName, serviceVersion } from '../../http/index.ts';
 import { exampleUrl } from '../../tools/index.ts';
 
 const url = z.string();
@@ -84,11 +84,11 @@ export function describeCapabilities(site: Site): z.input<typeof capabilities> {
   const { baseUrl } = site;
   const here = (path: string): boolean => answersAt(site, path);
   return {
-    name,
-    description,
-    version,
+    name: serviceName,
+    description: serviceDescription,
+    version: serviceVersion,
     base_url: baseUrl,
-    authentication: { required: false, scheme: 'bearer', description: authentication },
+    authentication: { required: false, scheme: 'bearer', description: serviceAuthentication },
     documents: Object.fromEntries(
       Object.entries(documents)
         .filter(([, path]) => here(path))

@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { Problem, problemUrl } from '../../../lib/problem.ts';
 import {
-  bufferedResponse,
+  createBufferedResponse,
   defineEndpoint,
   type Endpoint,
   ignoredFields,
-  jsonResponse,
+  createJsonResponse,
   notFound,
 } from '../../http/index.ts';
 import { a2aPath, cardJson } from '../a2a/index.ts';
@@ -15,8 +15,8 @@ import { type FrontPage, frontEndpoint } from './front.ts';
 import { linkHeader } from './links.ts';
 import { llmsFullText } from './llms-full-txt.ts';
 import { llmsText } from './llms-txt.ts';
-import { openApi, withApps } from './openapi.ts';
-import { explainedProblems } from './problem-types.ts';
+import { buildOpenApi, addAppPaths } from './openapi.ts';
+import { collectDocumentedProblems } from './problem-types.ts';
 import { answersAt, type Offer, type Site } from '../../apps/index.ts';
 
 /** What is described beside the endpoints; what is left out does not exist. */
@@ -28,7 +28,7 @@ export interface DiscoveryPages {
 }
 
 /** Endpoints that describe `others` and themselves. */
-export function discoveryEndpoints(
+export function createDiscoveryEndpoints(
   others: readonly Endpoint[],
   baseUrl: string,
   offer: OfferOptions = {},
@@ -89,7 +89,7 @@ function openApiEndpoint(site: Site): Endpoint {
     responseHeaders: { Link: 'The documents that describe this service.' },
     handler: () =>
       Promise.resolve(
-        jsonResponse(withApps((document ??= openApi(site.endpoints, site.baseUrl)), site), {
+        createJsonResponse(addAppPaths((document ??= buildOpenApi(site.endpoints, site.baseUrl)), site), {
           headers: { link: linkHeader(site), 'cache-control': 'no-store' },
         }),
       ),
@@ -124,7 +124,7 @@ function cardEndpoint(site: Site): Endpoint {
     responseHeaders: { Link: 'The documents that describe this service.' },
     handler: () =>
       Promise.resolve(
-        jsonResponse(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
+        createJsonResponse(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
       ),
   });
 }
@@ -150,7 +150,7 @@ function textEndpoint({ write, ...document }: TextDocument): Endpoint {
     produces: ['text/plain', 'text/markdown'],
     handler: (_input, { mediaType }) =>
       Promise.resolve(
-        bufferedResponse(write(), {
+        createBufferedResponse(write(), {
           headers: { 'content-type': `${mediaType}; charset=utf-8`, 'cache-control': 'no-store', vary: 'accept' },
         }),
       ),
@@ -174,7 +174,7 @@ function capabilitiesEndpoint(site: Site): Endpoint {
 }
 
 function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
-  const types = (): ReturnType<typeof explainedProblems> => explainedProblems(endpoints);
+  const types = (): ReturnType<typeof collectDocumentedProblems> => collectDocumentedProblems(endpoints);
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',

@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import {
   defineEndpoint,
-  description,
+  serviceDescription,
   type Endpoint,
-  type GivenFields,
-  jsonResponse,
-  name,
+  type RequestFields,
+  createJsonResponse,
+  serviceName,
   type RawInput,
   readPart,
   type RequestContext,
@@ -39,7 +39,7 @@ const paths: Readonly<Record<string, string>> = {
  * @param headers to answer with
  */
 export type FrontPage = (
-  query: GivenFields,
+  query: RequestFields,
   context: RequestContext,
   headers: Readonly<Record<string, string>>,
 ) => Promise<Response>;
@@ -76,12 +76,16 @@ export function frontEndpoint(site: Site, page?: FrontPage): Endpoint {
       const headers = { link: linkHeader(site) };
       if (page !== undefined && context.mediaType === html) return page(query, context, headers);
       readPart('query', ofThePage, query);
-      return jsonResponse(about(site), { headers: { ...headers, vary: 'accept', 'cache-control': 'no-store' } });
+      return createJsonResponse(about(site), { headers: { ...headers, vary: 'accept', 'cache-control': 'no-store' } });
     },
   });
 }
 
 function about(site: Site): Record<string, string> {
   const known = Object.entries(paths).filter(([, path]) => answersAt(site, path));
-  return { name, description, ...Object.fromEntries(known.map(([key, path]) => [key, `${site.baseUrl}${path}`])) };
+  return {
+    name: serviceName,
+    description: serviceDescription,
+    ...Object.fromEntries(known.map(([key, path]) => [key, `${site.baseUrl}${path}`])),
+  };
 }

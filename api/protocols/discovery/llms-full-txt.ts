@@ -2,15 +2,21 @@
 // fields, how quota and errors work, models, endpoints. Derived from the same definitions as all else.
 import { activatorProblems } from '../../../crds/activator-problems.ts';
 import { answersAt, callUrl, type Site } from '../../apps/index.ts';
-import { authentication, description, type Endpoint, name, problemTypesOf } from '../../http/index.ts';
+import {
+  serviceAuthentication,
+  serviceDescription,
+  type Endpoint,
+  serviceName,
+  collectProblemTypes,
+} from '../../http/index.ts';
 import { describe, exampleUrl, type Tool } from '../../tools/index.ts';
 import { fieldLines, oneLine } from './fields.ts';
 
 export function llmsFullText(site: Site): string {
   return `${[
-    `# ${name}\n\n> ${description}`,
+    `# ${serviceName}\n\n> ${serviceDescription}`,
     `Base URL: ${site.baseUrl}`,
-    section('Authentication', authentication),
+    section('Authentication', serviceAuthentication),
     section('Quota and cost', quotaText(site)),
     section('Errors', errorText),
     section('Tools', howToCall(site), ...site.tools.map((tool) => toolText(tool, site))),
@@ -133,7 +139,7 @@ function endpointText(
 
 function problemText({ endpoints }: Site): string {
   const types = new Map([
-    ...problemTypesOf(endpoints),
+    ...collectProblemTypes(endpoints),
     ...Object.values(activatorProblems).map((type) => [type.slug, type] as const),
   ]);
   return [...types.values()]

@@ -1,5 +1,5 @@
 // /llms.txt: an overview in Markdown for language models (llmstxt.org).
-import { authentication, description, type Endpoint, name } from '../../http/index.ts';
+import { serviceAuthentication, serviceDescription, type Endpoint, serviceName } from '../../http/index.ts';
 import { exampleUrl, type HostedAppSummary, type Tool } from '../../tools/index.ts';
 import { formatMoney, parseMoney, zero } from '../../billing/index.ts';
 import { requiredFields } from './fields.ts';
@@ -8,8 +8,8 @@ import { answersAt, callUrl, type Site } from '../../apps/index.ts';
 export function llmsText(site: Site): string {
   const { baseUrl, tools } = site;
   const sections = [
-    `# ${name}\n\n> ${description}`,
-    `Authentication: ${authentication}\n\nEverything in one file, with all fields, errors and models: ${baseUrl}/llms-full.txt\n\nErrors are RFC 9457 problems: \`detail\` says what went wrong, \`errors\` lists each invalid field with a fix, and \`actions\` lists ways to continue.`,
+    `# ${serviceName}\n\n> ${serviceDescription}`,
+    `Authentication: ${serviceAuthentication}\n\nEverything in one file, with all fields, errors and models: ${baseUrl}/llms-full.txt\n\nErrors are RFC 9457 problems: \`detail\` says what went wrong, \`errors\` lists each invalid field with a fix, and \`actions\` lists ways to continue.`,
     section(
       'Tools',
       tools.length === 0 ? undefined : howToCall(site),

@@ -57,8 +57,8 @@ function byProblems({ problems }: Endpoint): HeaderName[] {
   ];
 }
 
-function byFreshness({ freshSeconds }: Endpoint): HeaderName[] {
-  return freshSeconds === undefined ? ['Cache-Control'] : ['ETag', 'Cache-Control'];
+function byFreshness({ maxAgeSeconds }: Endpoint): HeaderName[] {
+  return maxAgeSeconds === undefined ? ['Cache-Control'] : ['ETag', 'Cache-Control'];
 }
 
 /** Headers that an endpoint describes itself. */

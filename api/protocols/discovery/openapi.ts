@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../../lib/problem.ts';
 import {
   bodyTooLarge,
-  callPath,
+  callAppPath,
   type Endpoint,
-  eventStream,
+  eventStreamType,
   internalFault,
   invalidRequest,
   keyInQuery,
@@ -21,7 +21,7 @@ import { problemSchema } from './openapi-problem.ts';
 type Json = Record<string, unknown>;
 
 /** The document that describes these endpoints. */
-export function openApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
+export function buildOpenApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
   return {
     openapi: '3.1.0',
@@ -53,13 +53,13 @@ export function openApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
 }
 
 /** The document with a path for each app that is live now, described as that app. */
-export function withApps(document: Json, { endpoints, apps }: Pick<Site, 'endpoints' | 'apps'>): Json {
-  const call = endpoints.find(({ path }) => path === callPath);
+export function addAppPaths(document: Json, { endpoints, apps }: Pick<Site, 'endpoints' | 'apps'>): Json {
+  const call = endpoints.find(({ path }) => path === callAppPath);
   const live = apps();
   if (call === undefined || live.length === 0) return document;
   const described = operation(call);
   const own = live.map(({ slug, title, description }): [string, Json] => [
-    callPath.replace('{slug}', slug),
+    callAppPath.replace('{slug}', slug),
     {
       post: {
         ...described,
@@ -122,8 +122,8 @@ function success(endpoint: Endpoint): Json {
   };
 }
 
-function unchanged({ freshSeconds }: Endpoint): Json {
-  return freshSeconds === undefined
+function unchanged({ maxAgeSeconds }: Endpoint): Json {
+  return maxAgeSeconds === undefined
     ? {}
     : {
         304: {
@@ -138,7 +138,7 @@ function unchanged({ freshSeconds }: Endpoint): Json {
  */
 function contentOf(type: string, json: Json): Json {
   if (/^application\/(.+\+)?json$/.test(type)) return { schema: json };
-  return type.startsWith('text/') && type !== eventStream ? { schema: { type: 'string' } } : {};
+  return type.startsWith('text/') && type !== eventStreamType ? { schema: { type: 'string' } } : {};
 }
 
 /** Problems by status; several of one status share its entry. */

@@ -3,7 +3,7 @@
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { unknownName } from '../../../lib/similar-names.ts';
-import { invalid, readPart, type RequestContext } from '../../http/index.ts';
+import { createValidationProblem, readPart, type CallContext } from '../../http/index.ts';
 import { type ExternalTools, type FoundTool, type ToolRegistry, unknownTool } from '../../tools/index.ts';
 
 export const searchName = 'search_tools';
@@ -112,14 +112,14 @@ function withSchemas(found: readonly FoundTool[]): FoundOperation[] {
 export async function callOperation(
   given: unknown,
   { more, toolRegistry }: AppOperationOptions,
-  context: Omit<RequestContext, 'mediaType'>,
+  context: CallContext,
   signal: AbortSignal,
 ): Promise<CallToolResult> {
   const { name, arguments: fields } = readPart('argument', call, given);
   const operation = await more.find(name);
   if (operation !== undefined) return operation.call({ given: fields, context, signal });
   if (name === searchName || name === callName || toolRegistry.tools.some((tool) => tool.name === name))
-    throw invalid([
+    throw createValidationProblem([
       {
         in: 'argument',
         field: 'name',

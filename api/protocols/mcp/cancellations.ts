@@ -15,9 +15,9 @@ export class Cancellations {
 
   /**
    * Reads a message before it is answered. @returns a signal for a request of a session, which is aborted when the client
-   * cancels it; `whenOver` is called with what forgets it
+   * cancels it; `onFinished` is called with what forgets it
    */
-  read(headers: Headers, message: unknown, whenOver: (done: () => void) => void): AbortSignal | undefined {
+  read(headers: Headers, message: unknown, onFinished: (done: () => void) => void): AbortSignal | undefined {
     const session = headers.get(sessionHeader);
     if (session === null || !isMessage(message)) return undefined;
     const { id, method, params } = message;
@@ -26,7 +26,7 @@ export class Cancellations {
         call.abort(new DOMException('The client canceled the request.', 'AbortError'));
       return undefined;
     }
-    return isId(id) && method === 'tools/call' ? this.#begin(toKey(session, id), whenOver) : undefined;
+    return isId(id) && method === 'tools/call' ? this.#begin(toKey(session, id), onFinished) : undefined;
   }
 
   /** Cancels everything of a session, whose client ends it. */
@@ -36,11 +36,11 @@ export class Cancellations {
         for (const call of calls) call.abort(new DOMException('The client ended the session.', 'AbortError'));
   }
 
-  #begin(key: string, whenOver: (done: () => void) => void): AbortSignal {
+  #begin(key: string, onFinished: (done: () => void) => void): AbortSignal {
     const controller = new AbortController();
     const calls = this.#calls.get(key) ?? new Set();
     this.#calls.set(key, calls.add(controller));
-    whenOver(() => {
+    onFinished(() => {
       calls.delete(controller);
       if (calls.size === 0) this.#calls.delete(key);
     });

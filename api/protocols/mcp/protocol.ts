@@ -13,12 +13,12 @@ import {
 import { z } from 'zod';
 import type { Logger } from '../../../lib/log.ts';
 import {
-  bufferedResponse,
+  createBufferedResponse,
   fileBodyLimit,
-  name,
+  serviceName,
   type ProtocolMount,
-  type RequestContext,
-  version,
+  type CallContext,
+  serviceVersion,
 } from '../../http/index.ts';
 import { appOperationTools, callName, searchName } from './app-operations.ts';
 import { Cancellations, sessionFor, sessionHeader } from './cancellations.ts';
@@ -50,8 +50,6 @@ export interface Mcp extends ProtocolMount {
   close(): Promise<void>;
 }
 
-type CallContext = Omit<RequestContext, 'mediaType'>;
-
 /** Lists are the same for every caller, and operations of one app change with its releases; a file is only for those who have its URI. */
 const listed: CacheHint = { ttlMs: 60_000, cacheScope: 'public' };
 const cacheHints = {
@@ -68,13 +66,18 @@ const instructions =
   'To continue without the quota, send your own key for the model router as Authorization: Bearer sk-…. Long-running tools return a job: call the tool again with its id as `job` to get the result. ' +
   'Tools that are not available here come last; add ?off=hide to the URL to leave them out.';
 
-export function mcpProtocol(options: McpOptions): Mcp {
+export function createMcp(options: McpOptions): Mcp {
   const own = listTools(options.toolRegistry);
   const more = options.more ?? noExternalTools;
   const calls = new McpToolCalls({ ...options, more });
   const cancellations = new Cancellations();
   const refuse = originGuard(options.baseUrl);
-  const serverInfo = { name: name.toLowerCase(), title: name, version, websiteUrl: options.baseUrl };
+  const serverInfo = {
+    name: serviceName.toLowerCase(),
+    title: serviceName,
+    version: serviceVersion,
+    websiteUrl: options.baseUrl,
+  };
   const handler = createMcpHandler(serverFor, {
     maxRequestBodySize: fileBodyLimit,
     maxSubscriptions: 64,
@@ -84,10 +87,10 @@ export function mcpProtocol(options: McpOptions): Mcp {
   });
   return {
     path: '/mcp',
-    answer: (request, context) => answer(request, context, undefined),
+    handle: (request, context) => answer(request, context, undefined),
     ofApps: {
       path: '/mcp/{slug}',
-      async answer(request, context) {
+      async handle(request, context) {
         const [, app = ''] = addressed.exec(new URL(request.url).pathname) ?? [];
         more.list(app);
         return answer(request, context, app);
@@ -107,7 +110,7 @@ export function mcpProtocol(options: McpOptions): Mcp {
     const accepting = withAccept(request);
     const { request: left = accepting, parsedBody } = await readAhead(accepting, fileBodyLimit);
     const canceled = cancellations.read(request.headers, parsedBody, (done) => {
-      context.whenOver(done);
+      context.onFinished(done);
     });
     const gone = request.signal;
     const asked: AskedCall = { app, canceled, isCanceled: () => canceled?.aborted === true || gone.aborted };
@@ -125,7 +128,7 @@ export function mcpProtocol(options: McpOptions): Mcp {
   /** The library says what is wrong with a name that no tool has. */
   async function answerPlain(call: PlainCall, context: CallContext, asked: AskedCall): Promise<Response | undefined> {
     try {
-      return bufferedResponse(plainAnswer(call, await calls.call(call, context, asked), serverInfo), {
+      return createBufferedResponse(plainAnswer(call, await calls.call(call, context, asked), serverInfo), {
         headers: { 'content-type': 'application/json' },
       });
     } catch (error) {
@@ -141,7 +144,7 @@ export function mcpProtocol(options: McpOptions): Mcp {
   function serverFor(mcpContext: McpRequestContext): McpServer {
     const { context, asked, offHidden } = readScope(mcpContext);
     const { app } = asked;
-    const made = new McpServer(app === undefined ? serverInfo : { ...serverInfo, title: `${name}: ${app}` }, {
+    const made = new McpServer(app === undefined ? serverInfo : { ...serverInfo, title: `${serviceName}: ${app}` }, {
       instructions: app === undefined ? instructions : appInstructions(app),
       cacheHints,
       capabilities: { tools: { listChanged: false }, resources: { listChanged: false, subscribe: false } },
@@ -165,7 +168,7 @@ async function buffered(answer: Response, session: string | undefined): Promise<
   if (session !== undefined && answer.ok) headers.set(sessionHeader, session);
   const { status } = answer;
   return headers.get('content-type')?.startsWith('application/json') === true
-    ? bufferedResponse(await answer.text(), { status, headers: Object.fromEntries(headers) })
+    ? createBufferedResponse(await answer.text(), { status, headers: Object.fromEntries(headers) })
     : new Response(answer.body, { status, headers });
 }
 

@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/server';
 import { Problem } from '../../../lib/problem.ts';
 import { unknownName } from '../../../lib/similar-names.ts';
-import { internalFault, type RequestContext } from '../../http/index.ts';
+import { internalFault, type CallContext } from '../../http/index.ts';
 import {
   type ExternalTools,
   type Progress,
@@ -55,7 +55,7 @@ export class McpToolCalls {
    */
   async call(
     { params }: Pick<CallToolRequest, 'params'>,
-    context: Omit<RequestContext, 'mediaType'>,
+    context: CallContext,
     asked: AskedCall,
   ): Promise<CallToolResult> {
     const { name, arguments: given = {} } = params;
@@ -67,12 +67,7 @@ export class McpToolCalls {
     }
   }
 
-  async #answer(
-    tool: Tool,
-    given: unknown,
-    context: Omit<RequestContext, 'mediaType'>,
-    asked: AskedCall,
-  ): Promise<CallToolResult> {
+  async #answer(tool: Tool, given: unknown, context: CallContext, asked: AskedCall): Promise<CallToolResult> {
     const { toolService, payerFor } = this.#options;
     const reader = this.#readers.get(tool.name) ?? new ToolReader(tool);
     const reading = reader.read('argument', given);
@@ -130,7 +125,7 @@ export class McpToolCalls {
       });
   }
 
-  #problem(error: unknown, name: string, { log, id }: Omit<RequestContext, 'mediaType'>): Problem {
+  #problem(error: unknown, name: string, { log, id }: CallContext): Problem {
     if (error instanceof Problem) return error;
     log.error({ err: error, tool: name }, 'call failed');
     return new Problem(internalFault, `Something went wrong on our side. It is logged as ${id}.`, { cause: error });
@@ -139,7 +134,7 @@ export class McpToolCalls {
 
 type RunCall = (
   given: Readonly<Record<string, unknown>>,
-  context: Omit<RequestContext, 'mediaType'>,
+  context: CallContext,
   asked: AskedCall,
 ) => Promise<CallToolResult>;
 
@@ -155,7 +150,7 @@ function toProtocolError(refuse: () => void): unknown {
 }
 
 /** A message may be canceled by itself, and ends with its request. */
-function combineSignals({ signal }: Pick<RequestContext, 'signal'>, { mcp, canceled }: AskedCall): AbortSignal {
+function combineSignals({ signal }: Pick<CallContext, 'signal'>, { mcp, canceled }: AskedCall): AbortSignal {
   const others = [mcp?.mcpReq.signal, canceled].filter((one) => one !== undefined);
   return others.length === 0 ? signal : AbortSignal.any([signal, ...others]);
 }

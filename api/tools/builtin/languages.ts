@@ -1,5 +1,5 @@
 // Languages by code or by name, as callers write them and as prompts name them.
-import { invalid } from '../../http/index.ts';
+import { createValidationProblem } from '../../http/index.ts';
 
 export interface Language {
   /** BCP 47, like `de` or `pt-BR`. */
@@ -80,7 +80,7 @@ function canonical(code: string): string | undefined {
 export function languageOf(field: 'to' | 'from', text: string): Language {
   const language = findLanguage(text);
   if (language !== undefined) return language;
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'query',
       field,

@@ -1,10 +1,10 @@
 // Tools besides the built-in ones, which come and go while the process runs: operations of hosted apps.
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/server';
-import type { RequestContext } from '../../http/index.ts';
+import type { CallContext } from '../../http/index.ts';
 
 export interface ExternalToolCall {
   readonly given: Readonly<Record<string, unknown>>;
-  readonly context: Omit<RequestContext, 'mediaType'>;
+  readonly context: CallContext;
   readonly signal: AbortSignal;
 }
 

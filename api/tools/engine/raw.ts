@@ -4,7 +4,7 @@ import type { ArtifactStore } from './artifacts/artifact-store.ts';
 import { unknownFile } from './artifacts/problems.ts';
 import { noArtifact } from '../problems.ts';
 import type { Artifact, Tool } from '../tool.ts';
-import { bufferedResponse } from '../../http/index.ts';
+import { createBufferedResponse } from '../../http/index.ts';
 
 /** What a browser may display; anything else is downloaded. */
 const shown = /^(image\/|audio\/|text\/plain|application\/pdf|application\/json)/;
@@ -40,7 +40,7 @@ function fileHeaders({ bytes, mediaType, fileName }: Artifact): Record<string, s
 }
 
 export function rawResponse(artifact: Artifact, headers: Readonly<Record<string, string>>): Response {
-  return bufferedResponse(artifact.bytes as Uint8Array<ArrayBuffer>, {
+  return createBufferedResponse(artifact.bytes as Uint8Array<ArrayBuffer>, {
     headers: { ...headers, ...fileHeaders(artifact) },
   });
 }

@@ -2,7 +2,7 @@
 // reported at once.
 import { z } from 'zod';
 import { type FieldError, Problem } from '../../../lib/problem.ts';
-import { invalid, isForeign, methodNotAllowed, type Part, readPart } from '../../http/index.ts';
+import { createValidationProblem, isCrossSite, methodNotAllowed, type InputPart, readPart } from '../../http/index.ts';
 import { foreignWrite } from '../problems.ts';
 import { coerceQuery } from './coerce.ts';
 import { unknownParameters } from './warnings.ts';
@@ -51,7 +51,7 @@ export interface CallOptions {
 /** A call with this input or, with `job` among the options, a question for the status of a job. */
 export interface Reading {
   /** Where the fields stand, for problems that a tool finds later. */
-  readonly part: Part;
+  readonly part: InputPart;
   readonly options: CallOptions;
   readonly input: Record<string, unknown>;
   /** What was ignored, in words for the caller. */
@@ -92,7 +92,7 @@ export class ToolReader {
   }
 
   /** @throws Problem (invalid-request) that names every field that is wrong */
-  read(part: Part, given: unknown): Reading {
+  read(part: InputPart, given: unknown): Reading {
     if (!isFields(given)) return readPart(part, this.#fields, given) as never;
     const renamed = this.#renamed(part, given);
     const typed = part === 'query' ? coerceQuery(this.#fields, renamed as Record<string, string | string[]>) : renamed;
@@ -118,13 +118,13 @@ export class ToolReader {
   }
 
   /** Fields of a tool may depend on each other; the rules for that are on its schema as a whole. */
-  #refined(part: Part, typed: Record<string, unknown>, input: Record<string, unknown>): Record<string, unknown> {
+  #refined(part: InputPart, typed: Record<string, unknown>, input: Record<string, unknown>): Record<string, unknown> {
     const { input: schema } = this.tool;
     if ((schema._zod.def.checks ?? []).length === 0) return input;
     return readPart(part, schema, split(typed).left);
   }
 
-  #renamed(part: Part, given: Record<string, unknown>): Record<string, unknown> {
+  #renamed(part: InputPart, given: Record<string, unknown>): Record<string, unknown> {
     const { aliases } = this.tool;
     const named = new Map<string, string>();
     const errors: FieldError[] = [];
@@ -141,7 +141,7 @@ export class ToolReader {
       named.set(field, name);
       return [field, value];
     });
-    if (errors.length > 0) throw invalid(errors);
+    if (errors.length > 0) throw createValidationProblem(errors);
     return Object.fromEntries(entries);
   }
 }
@@ -178,7 +178,7 @@ function refuseChange(tool: Tool, { input }: Reading): void {
 export function refuseForeignChange(tool: Tool, { input }: Reading, headers: Headers): void {
   const read = (name: string): string | undefined => headers.get(name) ?? undefined;
   if (!tool.changes(input) || read('authorization') !== undefined) return;
-  if (isForeign({ origin: read('origin'), host: read('host'), site: read('sec-fetch-site') }))
+  if (isCrossSite({ origin: read('origin'), host: read('host'), site: read('sec-fetch-site') }))
     throw new Problem(
       foreignWrite,
       `A page of another site sent this call, which changes what is kept. Send an API key, or call POST /t/${tool.name} from a program.`,

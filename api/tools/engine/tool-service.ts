@@ -1,6 +1,6 @@
 // Takes a tool call and returns its result: at once, or as a job for a long tool. Used by /t, MCP and A2A.
 import { Problem, type ProblemType } from '../../../lib/problem.ts';
-import { httpProblems, invalid, invalidRequest, type Part } from '../../http/index.ts';
+import { httpProblems, createValidationProblem, invalidRequest, type InputPart } from '../../http/index.ts';
 import { billingProblems, type Payer, type Quota } from '../../billing/index.ts';
 import { modelProblems } from '../../models/index.ts';
 import type { ArtifactStore } from './artifacts/artifact-store.ts';
@@ -191,14 +191,14 @@ function warningsOf({ reading: { warnings } }: ToolCall): Pick<ResultMeta, 'warn
 }
 
 /** Where the errors that a tool finds say that its fields stand. */
-const unlocated: Part = 'query';
+const unlocated: InputPart = 'query';
 
 /** A tool does not know where its fields stand, so the errors that it finds are moved to where the caller sent them. */
-function located(error: unknown, part: Part): unknown {
+function located(error: unknown, part: InputPart): unknown {
   if (!(error instanceof Problem) || error.errors.every((one) => one.in !== unlocated)) return error;
   const { type, headers, members } = error;
   const errors = error.errors.map((one) => ({ ...one, in: one.in === unlocated ? part : one.in }));
-  const detail = type === invalidRequest ? invalid(errors).message : error.message;
+  const detail = type === invalidRequest ? createValidationProblem(errors).message : error.message;
   return new Problem(type, detail, { errors, headers, members, cause: error });
 }
 

@@ -1,6 +1,6 @@
 // The bytes in a `data` field: base64, in either alphabet, or a data: URL (RFC 2397).
 import type { FieldError } from '../../../lib/problem.ts';
-import { invalid } from '../../http/index.ts';
+import { createValidationProblem } from '../../http/index.ts';
 
 export interface DataBytes {
   readonly bytes: Uint8Array;
@@ -56,6 +56,6 @@ function fromPercent(text: string): Uint8Array {
   return decoded.subarray(0, size);
 }
 
-function refusal(message: string, fix: string): ReturnType<typeof invalid> {
-  return invalid([{ in: 'query', field: 'data', message, fix } satisfies FieldError]);
+function refusal(message: string, fix: string): ReturnType<typeof createValidationProblem> {
+  return createValidationProblem([{ in: 'query', field: 'data', message, fix } satisfies FieldError]);
 }

@@ -2,7 +2,7 @@
 // backing service is missed, a job begins or a price is reserved.
 import type { z } from 'zod';
 import { type FieldError, Problem } from '../../../lib/problem.ts';
-import { invalid, invalidRequest } from '../../http/index.ts';
+import { createValidationProblem, invalidRequest } from '../../http/index.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Names = readonly [string, ...string[]];
@@ -11,7 +11,7 @@ type Rule<Value> = (value: Value, context: z.RefinementCtx) => void;
 /** @throws Problem (invalid-request) unless exactly one of the fields is set */
 export function requireOne(names: Names, fields: Fields): void {
   const error = findError(names, fields);
-  if (error !== undefined) throw invalid([error]);
+  if (error !== undefined) throw createValidationProblem([error]);
 }
 
 /** A schema rule: exactly one of the fields is set. */

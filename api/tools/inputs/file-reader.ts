@@ -1,6 +1,6 @@
 // Reads the file that a caller names by URL, sends as data, or has from an earlier call, within one limit of bytes.
 import { Problem } from '../../../lib/problem.ts';
-import { invalid } from '../../http/index.ts';
+import { createValidationProblem } from '../../http/index.ts';
 import type { ArtifactStore } from '../engine/artifacts/artifact-store.ts';
 import { artifactIdOf, artifactUrl } from '../engine/artifacts/endpoint.ts';
 import { unknownFile } from '../engine/artifacts/problems.ts';
@@ -52,7 +52,7 @@ export async function readFile(sources: FileSources, given: GivenFile, limits: F
   const id = artifactIdOf(sources.baseUrl, artifact ?? url ?? '', field);
   if (id !== undefined) return fromStore(sources, { id, field }, limits);
   if (url !== undefined) return fromWeb(sources, url, limits);
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'query',
       field,

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import type { App } from '../../../api/apps/hosted-apps.ts';
-import { keyedHash } from '../../../api/http/request/caller.ts';
+import { computeKeyedHash } from '../../../api/http/request/caller.ts';
 import {
   authorAccount,
   callerAccount,
@@ -75,7 +75,7 @@ afterAll(async () => {
 });
 
 const balance = async (account: Account): Promise<string> => formatMoney(await ledger.balance(account));
-const quotaOf = (network: string): Account => callerAccount(keyedHash(`address:${network}`, 'salt'));
+const quotaOf = (network: string): Account => callerAccount(computeKeyedHash(`address:${network}`, 'salt'));
 const key = 'sk-of-a-reader-12345678';
 const call = async (path: string, headers: Record<string, string>): Promise<number> => {
   const answer = await sample.request(`/api/projects/odd/call${path}`, { headers });
@@ -100,7 +100,7 @@ test('200 calls at once on a limit for 33: so many are answered, the rest refuse
   assert.equal(await ledger.balance(quotaOf('192.0.2.0/24')), free);
   assert.deepEqual([await ledger.balance(author), await ledger.balance(revenue)], [0n, -free], 'nobody paid');
   const paid = await flood({ authorization: `Bearer ${key}` });
-  assert.equal(await ledger.balance(keyAccount(keyedHash(`key:${key}`, 'salt'))), paid);
+  assert.equal(await ledger.balance(keyAccount(computeKeyedHash(`key:${key}`, 'salt'))), paid);
   const { database } = sample.models.ledger.get();
   assert.equal(await postToday(database, odd, priceOfCall('0.0003')), 1);
   assert.equal(await postToday(database, odd, priceOfCall('0.0003')), 0, 'once');

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import type { App } from '../../../api/apps/hosted-apps.ts';
-import { eventFrame } from '../../../api/http/response/event-stream.ts';
+import { formatEvent } from '../../../api/http/response/event-stream.ts';
 import type { PublicServer } from '../../../api/http/server.ts';
 import { waitFor } from '../../../localnode/wait.ts';
 import { openTab, type Tab } from '../../support/devtools.ts';
@@ -60,13 +60,13 @@ beforeAll(async () => {
         ),
     }),
     ask: async function* (model) {
-      yield eventFrame('delta', { text: `<i>${model}</i>` });
+      yield formatEvent('delta', { text: `<i>${model}</i>` });
       if (model === 'beta-K3') {
-        yield eventFrame('error', { detail: 'The model did not answer.' });
+        yield formatEvent('error', { detail: 'The model did not answer.' });
         return;
       }
       await logged.promise;
-      yield eventFrame('done', { model, cost_usd: 0.0000123, cost_source: 'billed', latency_ms: 1_234 });
+      yield formatEvent('done', { model, cost_usd: 0.0000123, cost_source: 'billed', latency_ms: 1_234 });
     },
   });
   server = await serve(app);

@@ -4,7 +4,7 @@ import type { RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { Registry } from 'prom-client';
 import { z } from 'zod';
-import { createApp } from '../../../api/http/application.ts';
+import { createRequestListener } from '../../../api/http/application.ts';
 import {
   defineEndpoint,
   type Endpoint,
@@ -18,7 +18,7 @@ import { blockList } from '../../../lib/subnets.ts';
 import { baseUrl, silent } from './sample.ts';
 
 export function appOf(endpoints: readonly Endpoint[], protocols: readonly ProtocolMount[] = []): RequestListener {
-  return createApp({
+  return createRequestListener({
     endpoints,
     protocols,
     baseUrl,

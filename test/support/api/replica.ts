@@ -5,8 +5,8 @@ import { createServer as createTlsServer } from 'node:https';
 import type { ServerResponse } from 'node:http';
 import { Counter, Gauge, Registry } from 'prom-client';
 import { blockList } from '../../../lib/subnets.ts';
-import { createApp } from '../../../api/http/application.ts';
-import { discoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
+import { createRequestListener } from '../../../api/http/application.ts';
+import { createDiscoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import { startServer } from '../../../api/http/server.ts';
 import { submitEndpoints } from '../../../api/apps/submit/endpoints.ts';
 import { appIndex, appIndexers, hostedApps } from '../../../api/apps/hosted-apps.ts';
@@ -144,7 +144,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
   });
   const registers = [new Registry()];
   const port = Promise.withResolvers<number>();
-  const make = (baseUrl: string): ReturnType<typeof createApp> => {
+  const make = (baseUrl: string): ReturnType<typeof createRequestListener> => {
     const endpoints = submitEndpoints({
       apps,
       hosts,
@@ -160,8 +160,8 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
         streams: new Gauge({ name: 'streams', help: '.', registers }),
       },
     });
-    return createApp({
-      endpoints: [...endpoints, ...discoveryEndpoints(endpoints, baseUrl)],
+    return createRequestListener({
+      endpoints: [...endpoints, ...createDiscoveryEndpoints(endpoints, baseUrl)],
       baseUrl,
       callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
       log: silent,

@@ -1,9 +1,9 @@
 // Apps and an application as the tests of the API need them: real store and router, nothing behind them.
 import { Counter, Gauge, Registry } from 'prom-client';
 import { pino } from 'pino';
-import { createApp } from '../../../api/http/application.ts';
+import { createRequestListener } from '../../../api/http/application.ts';
 import { blockList } from '../../../lib/subnets.ts';
-import { discoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
+import { createDiscoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import type { Endpoint } from '../../../api/http/endpoint.ts';
 import { submitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
 import { appIndex, appIndexers, type App, type AppIndex } from '../../../api/apps/hosted-apps.ts';
@@ -71,12 +71,17 @@ export function sampleServices(changes: Partial<SubmitServices> = {}): SubmitSer
 export function sampleServer(
   services: SubmitServices = sampleServices(),
   more: readonly Endpoint[] = [],
-): { app: ReturnType<typeof createApp>; registry: Registry; endpoints: Endpoint[]; ending: AbortController } {
+): {
+  app: ReturnType<typeof createRequestListener>;
+  registry: Registry;
+  endpoints: Endpoint[];
+  ending: AbortController;
+} {
   const registry = new Registry();
   const ending = new AbortController();
   const submitting = [...submitEndpoints(services), ...more];
-  const endpoints = [...submitting, ...discoveryEndpoints(submitting, baseUrl)];
-  const app = createApp({
+  const endpoints = [...submitting, ...createDiscoveryEndpoints(submitting, baseUrl)];
+  const app = createRequestListener({
     endpoints,
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList(['10.0.0.0/8']) },

@@ -1,9 +1,9 @@
 // The whole application over a router and a database of the test's choice.
 import { Registry } from 'prom-client';
 import { migratedDatabase } from '../ledger/snapshot.ts';
-import { createApp } from '../../../api/http/application.ts';
+import { createRequestListener } from '../../../api/http/application.ts';
 import { blockList } from '../../../lib/subnets.ts';
-import { discoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
+import { createDiscoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
@@ -24,7 +24,7 @@ export interface Sample {
   /** The same, as the port of hosted apps answers it. */
   readonly requestOfApps: Sample['request'];
   /** For a server, where a client needs one. */
-  readonly listener: ReturnType<typeof createApp>;
+  readonly listener: ReturnType<typeof createRequestListener>;
   readonly catalog: Catalog;
   readonly registry: Registry;
   readonly database: Database;
@@ -71,11 +71,11 @@ export async function sampleModels({
     problemMembers: openAiError,
     ending: new AbortController().signal,
   };
-  const app = createApp({
+  const app = createRequestListener({
     ...serving,
-    endpoints: [...models.endpoints, ...discoveryEndpoints(models.endpoints, baseUrl)],
+    endpoints: [...models.endpoints, ...createDiscoveryEndpoints(models.endpoints, baseUrl)],
   });
-  const appsOnly = createApp({ ...serving, endpoints: models.appEndpoints });
+  const appsOnly = createRequestListener({ ...serving, endpoints: models.appEndpoints });
   return {
     request: async (path, init = {}) => send(app, path, init),
     requestOfApps: async (path, init = {}) => send(appsOnly, path, init),

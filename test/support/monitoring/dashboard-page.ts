@@ -1,6 +1,6 @@
 // A dashboard as a page: its panels in Grafana's grid of 24 columns, with the data of a Prometheus.
 import type { Dashboard, Panel, Query, Unit } from '../../../charts/monitoring/panel.ts';
-import { html, raw, type Html } from '../../../api/http/response/html.ts';
+import { html, trustHtml, type Html } from '../../../api/http/response/html.ts';
 import { drawPanel, type Point } from './chart.ts';
 import type { Labels, Prometheus } from './prometheus.ts';
 
@@ -53,7 +53,7 @@ export async function dashboardPage(
   const page = html`<!doctype html>
     <meta charset="utf-8" />
     <style>
-      ${raw(style)}
+      ${trustHtml(style)}
     </style>
     <h1>${title}</h1>
     <div>${about}</div>
@@ -77,7 +77,7 @@ async function chart(panel: Panel, source: Source, window: Window): Promise<Html
   if (points.length === 0) return undefined;
   const width = (pageWidth / 24) * panel.width - gap - 24;
   const svg = await drawPanel(panel, points, { width, height: 220, step: window.step });
-  return raw(svg);
+  return trustHtml(svg);
 }
 
 async function numbers(panel: Panel, source: Source): Promise<Html | undefined> {

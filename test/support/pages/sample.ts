@@ -1,10 +1,10 @@
 // Pages over sample data: endpoints of the catalog that answer what a test gives them, and the real ones of submitting.
 import { Registry } from 'prom-client';
 import { z } from 'zod';
-import { discoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
-import { createApp } from '../../../api/http/application.ts';
+import { createDiscoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
+import { createRequestListener } from '../../../api/http/application.ts';
 import { defineEndpoint, type Endpoint } from '../../../api/http/endpoint.ts';
-import { eventStream, eventStreamResponse } from '../../../api/http/response/event-stream.ts';
+import { eventStreamType, createEventStreamResponse } from '../../../api/http/response/event-stream.ts';
 import { notFound } from '../../../api/http/problems/problems.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { comparisonResult } from '../../../api/models/compare/comparison.ts';
@@ -95,7 +95,10 @@ function listOf(
 }
 
 /** The whole site as a browser reaches it. */
-export function samplePages(data: SampleData = {}): { app: ReturnType<typeof createApp>; paths: ReadonlySet<string> } {
+export function samplePages(data: SampleData = {}): {
+  app: ReturnType<typeof createRequestListener>;
+  paths: ReadonlySet<string>;
+} {
   const { projects = projectDetails, bench = benchDetails, guides = guideRecords } = data;
   const compare = defineEndpoint({
     method: 'POST',
@@ -119,9 +122,9 @@ export function samplePages(data: SampleData = {}): { app: ReturnType<typeof cre
     body: z.strictObject({ prompt: z.string(), model: z.string(), stream: z.literal(true) }),
     output: z.unknown(),
     outputDescription: '.',
-    produces: ['application/json', eventStream],
+    produces: ['application/json', eventStreamType],
     handler: ({ body }) =>
-      Promise.resolve(eventStreamResponse((data.ask ?? noFrames)(body.model), { abort: () => undefined })),
+      Promise.resolve(createEventStreamResponse((data.ask ?? noFrames)(body.model), { abort: () => undefined })),
   });
   const entries = (all: readonly object[]): unknown => all.map((one) => ({ ...one, models: 3, tasks: 5 }));
   const working = [
@@ -148,8 +151,8 @@ export function samplePages(data: SampleData = {}): { app: ReturnType<typeof cre
   ];
   const offer = { baseUrl, tools: [echoTool, silentTool], off: silentOff, protocols: [{ path: '/mcp' }] };
   const pages = startPages({ offer, endpoints: working, models: readCatalog() });
-  const endpoints = [...working, ...discoveryEndpoints(working, baseUrl, offer, pages), ...pages.endpoints];
-  const app = createApp({
+  const endpoints = [...working, ...createDiscoveryEndpoints(working, baseUrl, offer, pages), ...pages.endpoints];
+  const app = createRequestListener({
     endpoints,
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList([]) },

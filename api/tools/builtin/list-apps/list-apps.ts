@@ -1,6 +1,6 @@
 // The tool list_apps: lists the hosted apps that are live.
 import { z } from 'zod';
-import { callPath } from '../../../http/index.ts';
+import { callAppPath } from '../../../http/index.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
@@ -61,7 +61,7 @@ export function listAppsTool(services: ToolDependencies): Tool {
           description,
           category: kind ?? null,
           url,
-          call_url: `${services.baseUrl}${callPath.replace('{slug}', slug)}`,
+          call_url: `${services.baseUrl}${callAppPath.replace('{slug}', slug)}`,
           repo,
         }))
         .sort((one, other) => (one.slug < other.slug ? -1 : 1));

@@ -1,7 +1,7 @@
 // The tool lookup_citation: finds a scholarly work by DOI, arXiv id or text, with its BibTeX entry.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/index.ts';
+import { createValidationProblem } from '../../../http/index.ts';
 import { requireOne } from '../../inputs/field-rules.ts';
 import { arxivWorks } from './arxiv.ts';
 import { bibtex } from './bibtex.ts';
@@ -83,7 +83,7 @@ async function find(crossref: Source, archive: Source, { doi, arxiv, query, coun
 function doiOf(text: string): string {
   const doi = doiIn(text);
   if (doi === undefined)
-    throw invalid([
+    throw createValidationProblem([
       { in: 'query', field: 'doi', message: 'is not a DOI', fix: 'Send a DOI such as 10.1038/171737a0.' },
     ]);
   return doi;
@@ -92,7 +92,7 @@ function doiOf(text: string): string {
 function arxivId(text: string): string {
   const id = arxivIdIn(text);
   if (id === undefined)
-    throw invalid([
+    throw createValidationProblem([
       {
         in: 'query',
         field: 'arxiv',

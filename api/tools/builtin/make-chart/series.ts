@@ -1,6 +1,6 @@
 // The series of a plain chart once they are read, and its refusals.
 import type { FieldError } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/index.ts';
+import { createValidationProblem } from '../../../http/index.ts';
 
 /** A number, or a point of a scatter. */
 export type Value = number | null | { readonly x: number | null; readonly y: number | null };
@@ -18,6 +18,6 @@ export interface PlainData {
   readonly titles: { readonly x: string | undefined; readonly y: string | undefined };
 }
 
-export function refusal(field: string, message: string, fix: string): ReturnType<typeof invalid> {
-  return invalid([{ in: 'query', field, message, fix } satisfies FieldError]);
+export function refusal(field: string, message: string, fix: string): ReturnType<typeof createValidationProblem> {
+  return createValidationProblem([{ in: 'query', field, message, fix } satisfies FieldError]);
 }

@@ -1,7 +1,7 @@
 // The tool make_slides: creates an editable PPTX presentation from an outline or, with a model, from a topic.
 import { z } from 'zod';
 import { modelField } from '../../../models/index.ts';
-import { invalid } from '../../../http/index.ts';
+import { createValidationProblem } from '../../../http/index.ts';
 import { askJson } from '../../engine/ask-json.ts';
 import { deck, maxSlides, withBlocks, type Deck } from './deck.ts';
 import { outlineForm, readOutline } from './outline.ts';
@@ -113,7 +113,7 @@ async function contentOf(given: SlidesInput, services: ToolDependencies, context
   const { topic, outline } = given;
   if ((topic === undefined) === (outline === undefined)) {
     const message = topic === undefined ? 'is missing, and so is outline' : 'cannot be combined with outline';
-    throw invalid([
+    throw createValidationProblem([
       {
         in: 'query',
         field: 'topic',

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { FieldError } from '../../../../lib/problem.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import { isUnguessable } from '../../../billing/index.ts';
-import { invalid } from '../../../http/index.ts';
+import { createValidationProblem } from '../../../http/index.ts';
 import { MemoryStore, type MemoryLimits, type Space } from './store.ts';
 import { toolLimit } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
@@ -199,7 +199,7 @@ function required<Value>(value: Value | undefined, field: string, fix: string): 
 }
 
 function refuse(field: string, message: string, fix: string): Problem {
-  return invalid([{ in: 'query', field, message, fix } satisfies FieldError]);
+  return createValidationProblem([{ in: 'query', field, message, fix } satisfies FieldError]);
 }
 
 function tooMuch({ entries, bytes, network }: MemoryLimits): Problem {

@@ -1,7 +1,7 @@
 // The tool ocr_image: reads the text in an image, or in pages of a scanned PDF.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/index.ts';
+import { createValidationProblem } from '../../../http/index.ts';
 import { requireOneRule } from '../../inputs/field-rules.ts';
 import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
@@ -123,7 +123,7 @@ function codesOf(language: string): readonly string[] {
   const { codes, unknown } = readLanguages(language);
   if (unknown.length === 0 && codes.length > 0 && codes.length <= maxLanguages) return codes;
   const names = ocrLanguages.map(({ code, name }) => `${code} (${name})`).join(', ');
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'query',
       field: 'language',

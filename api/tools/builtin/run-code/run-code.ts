@@ -1,6 +1,6 @@
 // The tool run_code: runs JavaScript or Python in a sandbox that provides only the language.
 import { z } from 'zod';
-import { invalid } from '../../../http/index.ts';
+import { createValidationProblem } from '../../../http/index.ts';
 import { jsonField } from '../../engine/json-field.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
@@ -84,7 +84,7 @@ export function runCodeTool({ workers }: ToolDependencies): Tool {
     openWorld: false,
     async run({ code, input, input_text: inputText, language }, context) {
       if (input !== undefined && inputText !== undefined)
-        throw invalid([
+        throw createValidationProblem([
           {
             in: 'query',
             field: 'input_text',

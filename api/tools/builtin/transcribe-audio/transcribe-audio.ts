@@ -1,7 +1,7 @@
 // The tool transcribe_audio: transcribes speech with the speech-to-text server of this installation.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { invalid } from '../../../http/index.ts';
+import { createValidationProblem } from '../../../http/index.ts';
 import { fetchTooLarge } from '../../fetch/problems.ts';
 import { readableRule, requireOneRule } from '../../inputs/field-rules.ts';
 import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
@@ -80,7 +80,7 @@ export function transcribeAudioTool(services: ToolDependencies): Tool {
 function findSpokenLanguage(language: string): string {
   const code = spokenLanguage(language);
   if (code !== undefined) return code;
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'query',
       field: 'language',

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/index.ts';
-import { invalid } from '../../../http/index.ts';
+import { createValidationProblem } from '../../../http/index.ts';
 import { readPdf, type PdfContent } from '../extract-pdf/read.ts';
 import { readableRule, requireOneRule } from '../../inputs/field-rules.ts';
 import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
@@ -164,7 +164,7 @@ function findTarget(to: string): Language {
   const language = languageOf('to', to);
   const { code, name } = language;
   if (!rightToLeft.has(new Intl.Locale(code).maximize().script ?? '')) return language;
-  throw invalid([
+  throw createValidationProblem([
     {
       in: 'query',
       field: 'to',

@@ -4,7 +4,7 @@ import { text as bodyOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, test } from 'vitest';
 import { callerAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
-import { keyedHash } from '../../../../api/http/request/caller.ts';
+import { computeKeyedHash } from '../../../../api/http/request/caller.ts';
 import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 
 let sample: AppsSample;
@@ -21,7 +21,7 @@ test('a call with an Idempotency-Key reaches the app once, is charged once, and 
     response.setHeader('content-type', 'application/json');
     void bodyOf(request).then((body) => response.end(JSON.stringify({ count, body })));
   });
-  const account = callerAccount(keyedHash('address:198.51.77.0/24', 'salt'));
+  const account = callerAccount(computeKeyedHash('address:198.51.77.0/24', 'salt'));
   const spent = async (): Promise<string> => formatMoney(await sample.models.ledger.get().ledger.balance(account));
   const post = async (
     path: string,

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { authorAccount, callerAccount, revenueAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
 import { maxRequestBytes } from '../../../../api/apps/calls/path-calls.ts';
-import { keyedHash } from '../../../../api/http/request/caller.ts';
+import { computeKeyedHash } from '../../../../api/http/request/caller.ts';
 import { baseUrl, sampleApp } from '../../../support/api/sample.ts';
 import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 
@@ -397,7 +397,7 @@ test('each call is booked, to the caller and to the app', async () => {
   const spent = (): Promise<unknown> =>
     sample.models.ledger
       .get()
-      .ledger.balance(callerAccount(keyedHash(`address:${address}`, 'salt')))
+      .ledger.balance(callerAccount(computeKeyedHash(`address:${address}`, 'salt')))
       .then(formatMoney);
   const [revenue = 0, author = 0] = (await earned('mirror')).map(Number);
   const from = { 'x-forwarded-for': '198.51.100.7' };
@@ -422,7 +422,7 @@ test('each call is booked, to the caller and to the app', async () => {
       text: "select app, kind, cost_source, count(*)::int as n from ledger.usage where kind = 'app' and caller = $1 group by 1, 2, 3",
       row: z.object({ app: z.string(), kind: z.string(), cost_source: z.string(), n: z.int() }),
     },
-    [keyedHash(`address:${address}`, 'salt')],
+    [computeKeyedHash(`address:${address}`, 'salt')],
   );
   assert.deepEqual(uses, [{ app: 'mirror', kind: 'app', cost_source: 'tariff', n: 3 }]);
 });

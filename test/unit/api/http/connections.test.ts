@@ -18,7 +18,7 @@ async function started(...[endpoints, protocols]: Parameters<typeof appOf>): Pro
   return server;
 }
 
-const protocol = (answer: ProtocolMount['answer']): ProtocolMount => ({ path: '/stream', answer });
+const protocol = (answer: ProtocolMount['handle']): ProtocolMount => ({ path: '/stream', handle: answer });
 const kib = new Uint8Array(1_024).fill(97);
 
 test('a caller who leaves ends the signal and the stream', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { bufferedResponse } from '../../../../api/http/response/buffered-response.ts';
+import { createBufferedResponse } from '../../../../api/http/response/buffered-response.ts';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
 import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../support/api/sample.ts';
 import { appOf, endpointAt, open, receive, serve, stop } from '../../../support/api/http-app.ts';
@@ -78,7 +78,7 @@ test('what is taken for an answer is given back when it is sent, fails, or canno
   const over: string[] = [];
   const answers: Record<string, () => Response> = {
     '/sent': () => new Response('text'),
-    '/buffered': () => bufferedResponse('text'),
+    '/buffered': () => createBufferedResponse('text'),
     '/refused': () => {
       throw new Error('a fault');
     },
@@ -88,7 +88,7 @@ test('what is taken for an answer is given back when it is sent, fails, or canno
   const app = appOf(
     Object.entries(answers).map(([path, answer]) =>
       endpointAt('GET', path, (_, context) => {
-        context.whenOver(() => over.push(path));
+        context.onFinished(() => over.push(path));
         return answer();
       }),
     ),
@@ -160,7 +160,7 @@ test('a protocol gets its path as it was sent, malformed or not', async () => {
       {
         path: '/call/{slug}/{path}',
         pattern: '/call/{slug}/*',
-        answer: (request) => Promise.resolve(new Response(new URL(request.url).pathname)),
+        handle: (request) => Promise.resolve(new Response(new URL(request.url).pathname)),
       },
     ],
   );

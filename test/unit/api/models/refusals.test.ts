@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { createApp } from '../../../../api/http/application.ts';
+import { createRequestListener } from '../../../../api/http/application.ts';
 import { blockList } from '../../../../lib/subnets.ts';
 import { readModelSettings } from '../../../../api/models/config.ts';
 import { startModels } from '../../../../api/models/start.ts';
@@ -289,7 +289,7 @@ test('without a router or a database, a 503 names which setting is missing', asy
       findApp: () => undefined,
     });
     await models.ready;
-    const app = createApp({
+    const app = createRequestListener({
       endpoints: models.endpoints,
       baseUrl,
       callers: { salt: 'salt', trustedProxies: blockList([]) },

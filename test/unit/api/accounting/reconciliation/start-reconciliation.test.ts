@@ -7,7 +7,7 @@ import { test } from 'vitest';
 import { z } from 'zod';
 import { startReconciliation } from '../../../../../api/accounting/reconciliation/index.ts';
 import { openLedger } from '../../../../../api/billing/index.ts';
-import { createApp } from '../../../../../api/http/index.ts';
+import { createRequestListener } from '../../../../../api/http/index.ts';
 import { httpMetrics } from '../../../../../lib/metrics.ts';
 import { blockList } from '../../../../../lib/subnets.ts';
 import { baseUrl } from '../../../../support/api/sample.ts';
@@ -34,7 +34,7 @@ test('yesterday is reconciled by itself, once; endpoints and metrics show it', a
       billOf: () => Promise.resolve({ outcome: 'not known', why: 'no model router is configured' }),
     },
   });
-  const app = createApp({
+  const app = createRequestListener({
     endpoints,
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList([]) },
@@ -88,7 +88,7 @@ test('without a database the endpoints say so, and the metrics are absent', asyn
     prices: { models: [], embeddings: [] },
     router: { name: 'none', billOf: () => Promise.reject(new Error('not asked')) },
   });
-  const app = createApp({
+  const app = createRequestListener({
     endpoints,
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList([]) },

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { keyedHash } from '../../../../../api/http/request/caller.ts';
+import { computeKeyedHash } from '../../../../../api/http/request/caller.ts';
 import { authorAccount, keyAccount, revenueAccount, type Account } from '../../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
 import { labels } from '../../../../../crds/names.ts';
@@ -13,7 +13,7 @@ import { sampleAppsServer, type AppsSample } from '../../../../support/apps/samp
 import { startScriptedRouter, type ScriptedRouter } from '../../../../support/models/scripted-router.ts';
 
 const keyOfAuthor = 'sk-of-the-author-12345678';
-const nameOf = (key: string): string => keyedHash(`key:${key}`, 'salt');
+const nameOf = (key: string): string => computeKeyedHash(`key:${key}`, 'salt');
 let router: ScriptedRouter;
 let sample: AppsSample;
 let mine: App;

@@ -13,7 +13,7 @@ import type { Run } from '../../../../../api/catalog/bench/statements.ts';
 import { Measurements } from '../../../../../api/catalog/bench/measurements.ts';
 import { loadBenchmarks } from '../../../../../api/catalog/bench/tasks/task.ts';
 import { benchmarkDetail, benchmarkList } from '../../../../../api/catalog/bench/views.ts';
-import { createApp } from '../../../../../api/http/application.ts';
+import { createRequestListener } from '../../../../../api/http/application.ts';
 import { httpMetrics } from '../../../../../lib/metrics.ts';
 import { blockList } from '../../../../../lib/subnets.ts';
 import { Registry } from 'prom-client';
@@ -34,7 +34,7 @@ beforeAll(async () => {
     response.end(JSON.stringify({ choices: [{ message: { content: 'no idea' } }] }));
   });
   const source = { database: () => database, baseUrl, manifests: [manifest], measurements: new Measurements() };
-  const application = createApp({
+  const application = createRequestListener({
     endpoints: createBenchEndpoints(source),
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { type Part, readPart } from '../../../../../api/http/problems/validation.ts';
+import { type InputPart, readPart } from '../../../../../api/http/problems/validation.ts';
 import { type FieldError, Problem } from '../../../../../lib/problem.ts';
 
 const known = z.strictObject({
@@ -27,7 +27,7 @@ const known = z.strictObject({
     .optional(),
 });
 
-function errorsOf(part: Part, value: unknown): readonly Pick<FieldError, 'field' | 'message' | 'fix'>[] {
+function errorsOf(part: InputPart, value: unknown): readonly Pick<FieldError, 'field' | 'message' | 'fix'>[] {
   try {
     readPart(part, known, value);
   } catch (error) {
@@ -37,7 +37,7 @@ function errorsOf(part: Part, value: unknown): readonly Pick<FieldError, 'field'
   return assert.fail('it is valid');
 }
 
-const advice: readonly (readonly [name: string, part: Part, value: unknown, field: string, fix: RegExp])[] = [
+const advice: readonly (readonly [name: string, part: InputPart, value: unknown, field: string, fix: RegExp])[] = [
   [
     'too many items of a list',
     'query',

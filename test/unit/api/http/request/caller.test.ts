@@ -2,7 +2,12 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { addressPrefix, clientAddress, identifyCaller, networkPrefix } from '../../../../../api/http/request/caller.ts';
+import {
+  toAddressPrefix,
+  resolveClientAddress,
+  identifyCaller,
+  toNetworkPrefix,
+} from '../../../../../api/http/request/caller.ts';
 import { blockList } from '../../../../../lib/subnets.ts';
 
 const trusted = blockList(['10.0.0.0/8', 'fd00::/8']);
@@ -26,7 +31,7 @@ for (const [name, peer, forwarded, client] of [
   ['no peer', undefined, '198.51.100.1', ''],
 ] as const) {
   test(`client address: ${name}`, () => {
-    assert.equal(clientAddress(peer, forwarded, trusted), client);
+    assert.equal(resolveClientAddress(peer, forwarded, trusted), client);
   });
 }
 
@@ -39,20 +44,20 @@ for (const [address, prefix] of [
   ['evil', 'unknown'],
 ] as const) {
   test(`prefix of ${address === '' ? 'nothing' : address}`, () => {
-    assert.equal(addressPrefix(address), prefix);
+    assert.equal(toAddressPrefix(address), prefix);
   });
 }
 
 test('addresses of one network are one caller, those of others are not', () => {
   fc.assert(
     fc.property(fc.ipV6(), fc.bigInt(0n, (1n << 72n) - 1n), (address, rest) => {
-      const [a = '', b = '', c = '', d = ''] = addressPrefix(address).split(':');
+      const [a = '', b = '', c = '', d = ''] = toAddressPrefix(address).split(':');
       const bytes = (Number.parseInt(d, 16) & 0xff00) | Number(rest >> 64n);
       const tail = [48n, 32n, 16n, 0n].map((shift) => ((rest >> shift) & 0xffffn).toString(16));
       const sibling = [a, b, c, bytes.toString(16), ...tail].join(':');
-      assert.equal(addressPrefix(sibling), addressPrefix(address));
+      assert.equal(toAddressPrefix(sibling), toAddressPrefix(address));
       const stranger = [a, b, c, (bytes ^ 0x100).toString(16), ...tail].join(':');
-      assert.notEqual(addressPrefix(stranger), addressPrefix(address));
+      assert.notEqual(toAddressPrefix(stranger), toAddressPrefix(address));
     }),
   );
 });
@@ -88,7 +93,7 @@ test('neither a key nor another /56 of the same /48 is another network', () => {
   assert.equal(from('2001:db8:1:100::1'), from('2001:db8:1:ff00::1', 'Bearer sk-1'));
   assert.notEqual(from('2001:db8:1::1'), from('2001:db8:2::1'));
   assert.equal(from('203.0.113.1', 'Bearer sk-1'), from('203.0.113.200', 'Bearer sk-2'));
-  assert.deepEqual(['2001:db8:1:100::1', '203.0.113.9', 'x'].map(networkPrefix), [
+  assert.deepEqual(['2001:db8:1:100::1', '203.0.113.9', 'x'].map(toNetworkPrefix), [
     '2001:db8:1::/48',
     '203.0.113.0/24',
     'unknown',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { refuseKeys } from '../../../../../api/http/request/query-keys.ts';
+import { rejectKeysInQuery } from '../../../../../api/http/request/query-keys.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 
 const lower = 'abcdefghijklmnopqrstuvwxyz';
@@ -36,7 +36,7 @@ const around: readonly ((key: string) => string)[] = [
 
 function refused(value: string | string[], name = 'q'): boolean {
   try {
-    refuseKeys({ [name]: value });
+    rejectKeysInQuery({ [name]: value });
     return false;
   } catch (error) {
     assert.ok(error instanceof Problem && error.type.slug === 'key-in-query');

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { openApi } from '../../../../../api/protocols/discovery/openapi.ts';
+import { buildOpenApi } from '../../../../../api/protocols/discovery/openapi.ts';
 import { defineEndpoint } from '../../../../../api/http/endpoint.ts';
-import { conditionalJson } from '../../../../../api/http/response/conditional.ts';
+import { createConditionalJsonResponse } from '../../../../../api/http/response/conditional.ts';
 import { appOf } from '../../../../support/api/http-app.ts';
 import { baseUrl } from '../../../../support/api/sample.ts';
 import { send } from '../../../../support/api/send.ts';
@@ -18,7 +18,7 @@ const endpoint = defineEndpoint({
   tag: 'test',
   summary: '.',
   description: '.',
-  freshSeconds: 15,
+  maxAgeSeconds: 15,
   output: z.object({ word: z.string() }),
   outputDescription: '.',
   handler: () => Promise.resolve({ word }),
@@ -68,14 +68,14 @@ test('HEAD has the headers of GET', async () => {
 
 test('headers of the answer come with 304 too', () => {
   const headers = { link: '</next>; rel="next"' };
-  const full = conditionalJson([1], { headers: new Headers() }, { freshSeconds: 1, headers });
+  const full = createConditionalJsonResponse([1], { headers: new Headers() }, { maxAgeSeconds: 1, headers });
   const reader = { headers: new Headers({ 'if-none-match': full.headers.get('etag') ?? '' }) };
-  const unchanged = conditionalJson([1], reader, { freshSeconds: 1, headers });
+  const unchanged = createConditionalJsonResponse([1], reader, { maxAgeSeconds: 1, headers });
   assert.deepEqual([unchanged.status, unchanged.headers.get('link')], [304, headers.link]);
 });
 
 test('the OpenAPI document lists 304 where it can be answered', () => {
-  const document = openApi([endpoint], baseUrl) as {
+  const document = buildOpenApi([endpoint], baseUrl) as {
     paths: Record<string, { get: { responses: Record<string, unknown> } }>;
   };
   assert.ok(document.paths['/api/word']?.get.responses['304'] !== undefined);

@@ -8,9 +8,9 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { a2aEndpoint } from '../../../../../api/protocols/a2a/endpoint.ts';
 import type { AgentCall, AgentOptions } from '../../../../../api/protocols/a2a/calls.ts';
-import { createApp } from '../../../../../api/http/application.ts';
+import { createRequestListener } from '../../../../../api/http/application.ts';
 import { blockList } from '../../../../../lib/subnets.ts';
-import { discoveryEndpoints } from '../../../../../api/protocols/discovery/endpoints.ts';
+import { createDiscoveryEndpoints } from '../../../../../api/protocols/discovery/endpoints.ts';
 import { invalidRequest } from '../../../../../api/http/problems/problems.ts';
 import { startServer, type PublicServer } from '../../../../../api/http/server.ts';
 import { httpMetrics } from '../../../../../lib/metrics.ts';
@@ -67,8 +67,8 @@ beforeAll(async () => {
     ],
   };
   const others = [a2aEndpoint({ offer, call })];
-  const app = createApp({
-    endpoints: [...others, ...discoveryEndpoints(others, baseUrl, offer)],
+  const app = createRequestListener({
+    endpoints: [...others, ...createDiscoveryEndpoints(others, baseUrl, offer)],
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList([]) },
     log: silent,

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { test } from 'vitest';
-import { createApp } from '../../../../../api/http/application.ts';
+import { createRequestListener } from '../../../../../api/http/application.ts';
 import { blockList } from '../../../../../lib/subnets.ts';
 import { capabilities } from '../../../../../api/protocols/discovery/capabilities.ts';
-import { discoveryEndpoints } from '../../../../../api/protocols/discovery/endpoints.ts';
+import { createDiscoveryEndpoints } from '../../../../../api/protocols/discovery/endpoints.ts';
 import { submitEndpoints } from '../../../../../api/apps/submit/endpoints.ts';
 import { liveApps } from '../../../../../api/apps/live-apps.ts';
 import { httpMetrics } from '../../../../../lib/metrics.ts';
@@ -18,7 +18,7 @@ import { sampleAppsServer } from '../../../../support/apps/sample.ts';
 function server() {
   const { store, apps } = sampleApps();
   const others = submitEndpoints(sampleServices({ apps }));
-  const own = discoveryEndpoints(
+  const own = createDiscoveryEndpoints(
     others,
     baseUrl,
     {
@@ -36,7 +36,7 @@ function server() {
     },
     { front: (_query, _context, headers) => Promise.resolve(new Response('a page', { headers })) },
   );
-  const app = createApp({
+  const app = createRequestListener({
     endpoints: [...others, ...own],
     baseUrl,
     callers: { salt: 'salt', trustedProxies: blockList([]) },

@@ -8,7 +8,7 @@ import { test } from 'vitest';
 import { readAppSettings } from '../../../../../api/apps/config.ts';
 import { createApi } from '../../../../../api/create-api.ts';
 import { guideSlugs } from '../../../../../api/catalog/guides/source.ts';
-import { openApi } from '../../../../../api/protocols/discovery/openapi.ts';
+import { buildOpenApi } from '../../../../../api/protocols/discovery/openapi.ts';
 import { readModelSettings } from '../../../../../api/models/config.ts';
 import { submitEndpoints } from '../../../../../api/apps/submit/endpoints.ts';
 import { slugCandidates } from '../../../../../api/apps/submit/slug.ts';
@@ -34,7 +34,7 @@ const { endpoints } = createApi({
   log: silent,
   ending: new AbortController().signal,
 });
-const document = (): Record<string, unknown> => openApi(endpoints, baseUrl);
+const document = (): Record<string, unknown> => buildOpenApi(endpoints, baseUrl);
 
 test('valid to @seriousme/openapi-schema-validator', async () => {
   const validator = new Validator();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { invalid } from '../../../../../api/http/index.ts';
+import { createValidationProblem } from '../../../../../api/http/index.ts';
 import { defineTool } from '../../../../../api/tools/tool.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { json } from '../../../../support/models/sample.ts';
@@ -19,7 +19,7 @@ const refusing = defineTool({
   input: z.strictObject({ to: z.string().describe('Any') }),
   output: z.object({}),
   run: ({ to }) => {
-    throw invalid([{ in: 'query', field: 'to', message: `is ${to}`, fix: 'Send another one.' }]);
+    throw createValidationProblem([{ in: 'query', field: 'to', message: `is ${to}`, fix: 'Send another one.' }]);
   },
 });
 
