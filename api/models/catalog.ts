@@ -1,9 +1,12 @@
-// The models of this installation: read from models.yaml, checked, and found by id.
+// The models of this installation: read from models.yaml, listed by GET /api/models, and which of them a caller may use.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { moneyField } from '../billing/index.ts';
+import { Problem } from '../../lib/problem.ts';
+import { moneyField, moneyToNumber, type Payer } from '../billing/index.ts';
+import { defineEndpoint, type Endpoint } from '../http/index.ts';
+import { keyRequired } from './problems.ts';
 
 export const modelsFile = join(import.meta.dirname, 'models.yaml');
 
@@ -26,6 +29,7 @@ const model = z.strictObject({
   /** The most tokens that the router bills for an image; without it, what any model is known to bill. */
   image_tokens: z.coerce.number().int().min(1).max(1_000_000).optional(),
 });
+
 export type Model = z.output<typeof model>;
 
 const embedding = z.strictObject({
@@ -33,6 +37,7 @@ const embedding = z.strictObject({
   /** As of models; one that is listed without a tier requires a key. */
   tier: z.enum(['free', 'premium']).default('premium'),
 });
+
 export type EmbeddingModel = z.output<typeof embedding>;
 
 const file = z.strictObject({ models: z.array(model).min(1), embeddings: z.array(embedding).default([]) });
@@ -81,4 +86,68 @@ function readYaml(path: string): unknown {
       { cause: error },
     );
   }
+}
+
+/** Names a model. */
+export function modelField(catalog: Catalog): z.ZodEnum<Record<string, string>> {
+  return z.enum(catalog.ids, { error: () => `must be one of: ${catalog.ids.join(', ')}` });
+}
+
+/** Refuses premium models to a caller without a key. @throws Problem (key-required) */
+export function allowModels(
+  models: readonly Pick<Model, 'id' | 'tier'>[],
+  payer: Payer,
+  catalog: { readonly models: readonly Pick<Model, 'id' | 'tier'>[] },
+): void {
+  const premium = [...new Set(models.filter(({ tier }) => tier === 'premium').map(({ id }) => id))];
+  if (payer.kind === 'key' || premium.length === 0) return;
+  const free = catalog.models.filter(({ tier }) => tier === 'free').map(({ id }) => id);
+  throw new Problem(
+    keyRequired,
+    `${premium.join(', ')} ${premium.length === 1 ? 'requires' : 'require'} your own API key. Send Authorization: Bearer sk-…, or choose one of: ${free.join(', ')}.`,
+    {
+      headers: { 'www-authenticate': 'Bearer realm="moorage"' },
+      members: {
+        models: premium,
+        actions: [
+          {
+            action: 'use-own-key',
+            description: 'Send your own API key for the model router.',
+            header: 'Authorization: Bearer sk-…',
+          },
+          { action: 'use-free-model', description: 'Choose a model in the free tier.', models: free },
+        ],
+      },
+    },
+  );
+}
+
+/** GET /api/models: the models and their prices. */
+export function listEndpoint(catalog: Catalog): Endpoint {
+  const entry = z.object({
+    id: z.enum(catalog.ids).describe('Model identifier'),
+    label: z.string().describe('Display label'),
+    tier: z.enum(['free', 'premium']).describe("premium requires the caller's own API key"),
+    in_per_m: z.number().describe('USD per million input tokens'),
+    out_per_m: z.number().describe('USD per million output tokens'),
+  });
+  const listed = catalog.models.map(({ id, label, tier, in_per_m, out_per_m }) => ({
+    id,
+    label,
+    tier,
+    in_per_m: moneyToNumber(in_per_m),
+    out_per_m: moneyToNumber(out_per_m),
+  }));
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/api/models',
+    operation: 'listModels',
+    tag: 'models',
+    summary: 'List the models',
+    description: 'Prices are list prices. Each answer carries the actual cost of its call, as billed by the router.',
+    output: z.array(entry),
+    outputDescription: 'The models.',
+    handler: () => Promise.resolve(listed),
+  });
 }

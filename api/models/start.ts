@@ -1,5 +1,5 @@
 // Starts what model calls need (router, ledger, reconciler) and makes their endpoints. Without a router or a database,
-// these report what is missing.
+// these report what is missing. Logs what the router cannot do before a call has to find out.
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/log.ts';
 import { Problem } from '../../lib/problem.ts';
@@ -21,20 +21,20 @@ import {
   type RouterBill,
   sumMoney,
 } from '../billing/index.ts';
-import { readCatalog, type Catalog } from './catalog.ts';
+import { readCatalog, type Catalog, listEndpoint } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
-import { appEndpoints, modelEndpoints } from './endpoints.ts';
-import { CallerKeys } from './callers/keys.ts';
-import { limitsOf, payersOf } from './callers/payers.ts';
-import { MeteredRouter } from './metered/metered-router.ts';
+import { CallerKeys } from './caller-keys.ts';
+import { limitsOf, payersOf, type ModelApp, type AppTokens } from './payers.ts';
+import { MeteredRouter } from './metered-router.ts';
 import { type ModelMetrics, modelMetrics } from './metrics.ts';
 import { modelsUnconfigured } from './problems.ts';
 import { RouterClient } from './router/client.ts';
-import type { ModelServices } from './services.ts';
-import { reportMissingRecords, reportPlatformLimit, reportUnknownUpstreams } from './router/upstreams.ts';
-import type { ModelApp } from './v1/apps.ts';
-import { usageEndpoints } from './usage/endpoints.ts';
+import type { ModelServices, ModelEndpointsOptions } from './model-endpoint.ts';
+import { usageEndpoints } from './usage.ts';
 import { Assignments } from './v1/assignments.ts';
+import { askEndpoint } from './ask.ts';
+import { compareEndpoint } from './compare/endpoint.ts';
+import { v1Endpoints } from './v1/endpoints.ts';
 
 export interface ModelsOptions {
   readonly settings: ModelSettings;
@@ -137,6 +137,21 @@ export function startModels(options: ModelsOptions): Models {
   };
 }
 
+/** The endpoints that every caller reaches. */
+export function modelEndpoints(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint[] {
+  return [
+    askEndpoint(options),
+    compareEndpoint(options),
+    listEndpoint(options.catalog),
+    ...v1Endpoints(options, { tokens, open: true }),
+  ];
+}
+
+/** /v1 where hosted apps reach it without the gateway: for them alone. */
+export function appEndpoints(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint[] {
+  return v1Endpoints(options, { tokens, open: false });
+}
+
 const noBill: RouterBill = { outcome: 'not known', why: 'no model router is configured' };
 
 function absent(missing: string | undefined): never {
@@ -174,4 +189,62 @@ function startReconciling(ledger: OpenLedger, router: RouterClient, metrics: Mod
     }
     return settled + released + deferred + estimated;
   });
+}
+
+/** The models whose `upstream` is not in the router's list. @throws RouterFailure when it has none */
+export async function unknownUpstreams(
+  { models }: Pick<Catalog, 'models'>,
+  router: Pick<RouterClient, 'offers'>,
+): Promise<string[]> {
+  const offered = await router.offers();
+  return models
+    .filter(({ upstream }) => !offered.has(upstream))
+    .map(({ id, upstream }) => `${id} (upstream ${upstream})`);
+}
+
+/** Logs them. A router that is unreachable, or has no list, stops nothing: calls will show what it offers. */
+export async function reportUnknownUpstreams(catalog: Catalog, router: RouterClient, log: Logger): Promise<void> {
+  try {
+    const unknown = await unknownUpstreams(catalog, router);
+    if (unknown.length > 0)
+      log.error(
+        { models: unknown, router: router.name },
+        'the router does not offer these models; set their upstream in models.yaml to names that it knows',
+      );
+  } catch (error) {
+    log.warn(
+      { err: error, router: router.name },
+      'cannot list the models of the router, so models.yaml was not checked',
+    );
+  }
+}
+
+/** Logs that the cost of a call that breaks off can only be estimated, where that is so. */
+export async function reportMissingRecords(router: RouterClient, log: Logger): Promise<void> {
+  try {
+    const why = await router.missingRecords();
+    if (why !== undefined)
+      log.warn(
+        { router: router.name, why },
+        `this router cannot bill aborted streams: ${why}. What they cost is settled at an estimate (tokens at list prices), and may differ from the bill`,
+      );
+  } catch (error) {
+    log.warn({ err: error, router: router.name }, 'cannot ask the router whether it keeps records of calls');
+  }
+}
+
+/** Warns where nothing at the router bounds what the platform key may spend if our own limits fail. */
+export async function reportPlatformLimit(
+  router: Pick<RouterClient, 'name' | 'platformLimit' | 'limitAdvice'>,
+  log: Logger,
+): Promise<void> {
+  const limit = await router.platformLimit();
+  if (limit.outcome === 'limited') {
+    log.info({ router: router.name, limit_usd: limit.usd, per: limit.per }, 'the router limits the platform key');
+    return;
+  }
+  log.warn(
+    { router: router.name, ...(limit.outcome === 'not known' ? { why: limit.why } : {}) },
+    `${limit.outcome === 'unlimited' ? 'the router has no limit on what the platform key may spend' : 'cannot see whether the router limits what the platform key may spend'}: ${router.limitAdvice} (docs/guides/operator.md#limit-the-platform-key)`,
+  );
 }

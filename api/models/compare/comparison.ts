@@ -1,10 +1,15 @@
 // A comparison: one prompt to several models in parallel, for POST /api/compare and the tool compare_models.
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../lib/problem.ts';
-import type { Catalog, Model } from '../catalog.ts';
-import { askReserved, type Question, reserveQuestions } from '../metered/question.ts';
-import { measurementOf } from '../metered/measurement.ts';
-import type { ModelCallResult, ReservedCall, Settlement } from '../metered/metered-router.ts';
+import {
+  askReserved,
+  type Question,
+  reserveQuestions,
+  type ModelCallResult,
+  type ReservedCall,
+  type Settlement,
+} from '../metered-router.ts';
+import { measurementOf, type ModelServices } from '../model-endpoint.ts';
 import {
   callsInFlight,
   callsStopped,
@@ -16,13 +21,11 @@ import {
   quotaExhausted,
   remaining,
   sumMoney,
+  type Money,
+  negate,
 } from '../../billing/index.ts';
-import { keyRefused } from '../problems.ts';
-import { answerOrThrow } from '../metered/call-problem.ts';
-import { allowModels } from '../request.ts';
-import type { ModelServices } from '../services.ts';
-import { pickSpread } from './spread.ts';
-import { summarise } from './summary.ts';
+import { keyRefused, answerOrThrow } from '../problems.ts';
+import { allowModels, type Catalog, type Model } from '../catalog.ts';
 
 /** Maximum number of models in one comparison. */
 export const maxModels = 5;
@@ -214,4 +217,100 @@ function newest(quotas: readonly Quota[]): Quota | undefined {
         : last,
     undefined,
   );
+}
+
+/** How many models are picked for a caller who named none. */
+export const spreadSize = 3;
+
+/**
+ * Picks the models of a comparison for a caller who named none, different in price, quality and maker: the cheapest, the
+ * dearest, and one between them that adds most: a maker and a quality not there yet, then a price near the geometric mean. Models of one maker are taken only when no other is left. Always the same for the same models.
+ */
+export function pickSpread(models: readonly Model[]): Model[] {
+  const sorted = [...models].sort((a, b) => weight(a) - weight(b));
+  const [cheapest, ...others] = sorted;
+  if (cheapest === undefined) return [];
+  const dearest = dearestOf(others.filter(({ maker }) => maker !== cheapest.maker)) ?? dearestOf(others);
+  if (dearest === undefined) return [cheapest];
+  const ends = [cheapest, dearest];
+  const middle = Math.sqrt(weight(cheapest) * weight(dearest));
+  const rank = (model: Model): number => {
+    const newMaker = ends.every(({ maker }) => maker !== model.maker) ? 0 : 1;
+    const newQuality = ends.every(({ quality }) => quality !== model.quality) ? 0 : 1;
+    return newMaker * 1e6 + newQuality * 1e3 + Math.abs(Math.log(weight(model) / middle));
+  };
+  const between = sorted
+    .filter((model) => !ends.includes(model))
+    .sort((a, b) => rank(a) - rank(b))
+    .slice(0, spreadSize - ends.length);
+  return sorted.filter((model) => ends.includes(model) || between.includes(model));
+}
+
+/** What an answer of usual shape, three tokens in for one out, costs relative to others; only to order by. */
+function weight({ in_per_m, out_per_m }: Model): number {
+  return Number(in_per_m * 3n + out_per_m) + 1;
+}
+
+/** Of several at one price, the first. */
+function dearestOf(models: readonly Model[]): Model | undefined {
+  return models.reduce<Model | undefined>(
+    (heaviest, model) => (heaviest === undefined || weight(model) > weight(heaviest) ? model : heaviest),
+    undefined,
+  );
+}
+
+/** One model's part in it. `cost` is absent while it is not known. */
+export interface Entry {
+  readonly model: string;
+  readonly ok: boolean;
+  readonly cost: Money | undefined;
+  readonly latencyMs: number;
+}
+
+export interface Summary {
+  cheapest: string;
+  fastest: string;
+  total_cost_usd: number;
+  cost_spread: string;
+  /** Models whose cost is not known yet and not in the total. */
+  pending?: string[];
+}
+
+/**
+ * Sums up a comparison. Of several that are equal, the first one is named. Only models that answered are compared; the total is of all costs
+ * known. null where no model is the cheapest, since none has answered at a cost that is known.
+ */
+export function summarise(entries: readonly Entry[], pending: readonly string[]): Summary | null {
+  const answered = entries.filter(({ ok }) => ok);
+  const priced = answered.flatMap(({ model, cost }) => (cost === undefined ? [] : [{ model, cost }]));
+  const cheapest = least(priced, ({ cost }) => cost);
+  const fastest = least(answered, ({ latencyMs }) => BigInt(latencyMs));
+  if (cheapest === undefined || fastest === undefined) return null;
+  return {
+    cheapest: cheapest.model,
+    fastest: fastest.model,
+    total_cost_usd: moneyToNumber(sumMoney(entries.flatMap(({ cost }) => (cost === undefined ? [] : [cost])))),
+    cost_spread: `${spreadRatio(priced.map(({ cost }) => cost))}x between cheapest and priciest`,
+    ...(pending.length === 0 ? {} : { pending: [...pending] }),
+  };
+}
+
+function least<Item>(items: readonly Item[], by: (item: Item) => bigint): Item | undefined {
+  return items.reduce<Item | undefined>(
+    (best, item) => (best === undefined || by(item) < by(best) ? item : best),
+    undefined,
+  );
+}
+
+/**
+ * How many times the dearest costs the cheapest, to one decimal: `1`, `12.5`. `∞` when only the cheapest is free of
+ * charge.
+ */
+export function spreadRatio(costs: readonly Money[]): string {
+  const cheapest = least(costs, (cost) => cost) ?? 0n;
+  const priciest = least(costs, negate) ?? 0n;
+  if (priciest === cheapest) return '1';
+  if (cheapest === 0n) return '∞';
+  const tenths = (priciest * 20n + cheapest) / (cheapest * 2n);
+  return tenths % 10n === 0n ? (tenths / 10n).toString() : `${(tenths / 10n).toString()}.${(tenths % 10n).toString()}`;
 }

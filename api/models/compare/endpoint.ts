@@ -7,8 +7,23 @@ import {
   createEventStreamResponse,
   fileBodyLimit,
   createJsonResponse,
+  formatEvent,
+  type RequestContext,
 } from '../../http/index.ts';
-import { chooseModels, compareModels, type Comparison, comparisonResult, maxModels } from './comparison.ts';
+import {
+  chooseModels,
+  compareModels,
+  type Comparison,
+  comparisonResult,
+  maxModels,
+  spreadSize,
+  askPart,
+  type ComparedModel,
+  comparisonOf,
+  isRefusal,
+  type Part,
+  reserveParts,
+} from './comparison.ts';
 import {
   billingProblems,
   idempotencyKey,
@@ -19,14 +34,13 @@ import {
   rateLimitHeaders,
   replayHeaders,
 } from '../../billing/index.ts';
-import { conversationOf } from '../conversation/conversation.ts';
-import { checkSaid, optionFields, optionsOf, promptOrMessages, saidFields } from '../conversation/fields.ts';
-import type { Question } from '../metered/question.ts';
+import { conversationOf, checkSaid, optionFields, optionsOf, promptOrMessages, saidFields } from '../conversation.ts';
+import type { Question } from '../metered-router.ts';
 import * as problems from '../problems.ts';
-import { modelField, payerOf } from '../request.ts';
-import type { ModelEndpointsOptions } from '../services.ts';
-import { spreadSize } from './spread.ts';
-import { atOnce, streamComparison } from './stream.ts';
+import type { ModelEndpointsOptions, ModelServices } from '../model-endpoint.ts';
+import { Problem, problemBody } from '../../../lib/problem.ts';
+import { type Model, modelField } from '../catalog.ts';
+import { payerOf } from '../payers.ts';
 
 /** What is answered. */
 export const comparisonAnswer = comparisonResult.extend({
@@ -142,3 +156,106 @@ const notAnswered = [
   problems.modelTimeout,
   problems.modelRefused,
 ];
+
+/** A piece of an answer, or the entry of a model that has ended. */
+export type ComparisonEvent =
+  | { readonly event: 'delta'; readonly data: { readonly model: string; readonly text: string } }
+  | { readonly event: 'result'; readonly data: ComparedModel };
+
+/** What a stream of a comparison ends with, beside its results. */
+export type ComparisonEnd = (comparison: Comparison) => Readonly<Record<string, unknown>>;
+
+export interface StreamedComparison {
+  readonly services: ModelServices;
+  readonly context: RequestContext;
+  readonly models: readonly Model[];
+  readonly question: (signal: AbortSignal) => Omit<Question, 'model'>;
+  readonly end: ComparisonEnd;
+}
+
+/** The first event decides between a stream and a problem; from then on, a problem is an event. @throws Problem */
+export async function streamComparison(call: StreamedComparison): Promise<Response> {
+  const { context, services, models, question } = call;
+  const leaving = new AbortController();
+  const asked = question(AbortSignal.any([context.signal, leaving.signal]));
+  const events = compareStreaming(services, models, asked);
+  const first = await events.next();
+  return createEventStreamResponse(frames(first, events, call), {
+    abort: () => {
+      leaving.abort();
+    },
+  });
+}
+
+/** All events of a comparison that is over. */
+export async function* atOnce(
+  results: readonly ComparedModel[],
+  done: unknown,
+): AsyncGenerator<string, void, undefined> {
+  yield await Promise.resolve(modelsFrame(results.map(({ model }) => model)));
+  for (const result of results) yield formatEvent('result', result);
+  yield formatEvent('done', done);
+}
+
+/**
+ * Asks all models at once; yields what they say as it comes. What refuses the whole call is kept back until it is known
+ * whether it refuses every model. @throws Problem as `compareModels`
+ */
+async function* compareStreaming(
+  services: Pick<ModelServices, 'router' | 'keys'>,
+  models: readonly Model[],
+  question: Omit<Question, 'model'>,
+): AsyncGenerator<ComparisonEvent, Comparison, undefined> {
+  const reserved = await reserveParts(services, models, question);
+  const waiting: ComparisonEvent[] = [];
+  let wake = Promise.withResolvers<undefined>();
+  const state = { open: reserved.length, refused: true };
+  const push = (event: ComparisonEvent): void => {
+    waiting.push(event);
+    wake.resolve(undefined);
+  };
+  const all = Promise.all(
+    reserved.map(async (one): Promise<Part> => {
+      const part = await askPart(services, one, (text) => {
+        state.refused = false;
+        push({ event: 'delta', data: { model: one.question.model.id, text } });
+      });
+      state.refused &&= isRefusal(part.problem);
+      state.open -= 1;
+      push({ event: 'result', data: part.result });
+      return part;
+    }),
+  );
+  // Read below; a fault must not be reported as unhandled before that.
+  all.catch(() => undefined);
+  while (state.open > 0) {
+    await Promise.race([wake.promise, all]);
+    wake = Promise.withResolvers();
+    if (!state.refused) yield* waiting.splice(0);
+  }
+  const comparison = comparisonOf(await all);
+  yield* waiting.splice(0);
+  return comparison;
+}
+
+type Next = IteratorResult<ComparisonEvent, Comparison>;
+
+async function* frames(
+  first: Next,
+  events: AsyncGenerator<ComparisonEvent, Comparison, undefined>,
+  { services, context, models, end }: StreamedComparison,
+): AsyncGenerator<string, void, undefined> {
+  yield modelsFrame(models.map(({ id }) => id));
+  try {
+    let next = first;
+    for (; next.done !== true; next = await events.next()) yield formatEvent(next.value.event, next.value.data);
+    yield formatEvent('done', end(next.value));
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    yield formatEvent('error', problemBody(error, services.baseUrl, '/api/compare', context.id));
+  }
+}
+
+function modelsFrame(models: readonly string[]): string {
+  return formatEvent('models', { models });
+}

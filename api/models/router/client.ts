@@ -3,14 +3,25 @@ import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
 import type { BillWindow, LookupResult, RouterBill } from '../../billing/index.ts';
 import type { RouterSettings } from '../config.ts';
-import { completion, embeddings, offered, type Chunk, type RouterAnswer, type RouterUsage } from './answer.ts';
-import { startDeadline } from './deadline.ts';
-import { refused, RouterFailure } from './failure.ts';
-import { liteLlm } from './litellm.ts';
-import { openRouter } from './openrouter.ts';
-import { addEvent, events, parseBody, referenceIn, textOf, unexpectedBody, type StreamProgress } from './reading.ts';
-import type { KeyLimit, Lookup, RouterHeaders, RouterShape } from './shape.ts';
-import { failureOf, RouterTransport } from './transport.ts';
+import {
+  completion,
+  embeddings,
+  offered,
+  type Chunk,
+  type RouterAnswer,
+  type RouterUsage,
+  refused,
+  RouterFailure,
+  addEvent,
+  events,
+  parseBody,
+  referenceIn,
+  textOf,
+  unexpectedBody,
+  type StreamProgress,
+} from './responses.ts';
+import { startDeadline, failureOf, RouterTransport } from './transport.ts';
+import { liteLlm, openRouter, type KeyLimit, type Lookup, type RouterHeaders, type RouterShape } from './shapes.ts';
 
 export interface RouterCall {
   /** Id of the hold that pays for it; sent along. */

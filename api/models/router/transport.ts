@@ -2,10 +2,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request, type Dispatcher } from 'undici';
 import type { RouterSettings } from '../config.ts';
-import { startDeadline, type Deadline } from './deadline.ts';
-import { cancelledMessage, refused, RouterFailure } from './failure.ts';
-import { errorMessageIn, parseBody, referenceIn, textOf } from './reading.ts';
-import { header, type LimitRequest, type RouterHeaders } from './shape.ts';
+import {
+  cancelledMessage,
+  refused,
+  RouterFailure,
+  errorMessageIn,
+  parseBody,
+  referenceIn,
+  textOf,
+} from './responses.ts';
+import { header, type LimitRequest, type RouterHeaders } from './shapes.ts';
 
 /** A request that may cost money. */
 export interface RouterRequest {
@@ -158,4 +164,37 @@ function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   if ('code' in error && typeof error.code === 'string') return error.code;
   return codeOf(error.cause);
+}
+
+/** One signal for the two ways in which a call is cut short: the caller disconnects, or the time limit is reached. */
+export interface Deadline {
+  readonly signal: AbortSignal;
+  /** Why the signal was aborted. */
+  readonly reason: () => 'cancelled' | 'timeout' | undefined;
+  /** Lets go of the caller's signal and the timer. */
+  readonly clear: () => void;
+}
+
+/** By hand instead of AbortSignal.any, which keeps what it made alive for as long as the caller's signal lives. */
+export function startDeadline(caller: AbortSignal, ms: number): Deadline {
+  const controller = new AbortController();
+  let reason: 'cancelled' | 'timeout' | undefined;
+  const end = (why: 'cancelled' | 'timeout'): void => {
+    reason ??= why;
+    controller.abort();
+  };
+  const leave = (): void => {
+    end('cancelled');
+  };
+  if (caller.aborted) leave();
+  caller.addEventListener('abort', leave, { once: true });
+  const timer = setTimeout(end, ms, 'timeout');
+  return {
+    signal: controller.signal,
+    reason: () => reason,
+    clear: () => {
+      clearTimeout(timer);
+      caller.removeEventListener('abort', leave);
+    },
+  };
 }

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import { type Database, quotaExhausted, type Statement } from '../../billing/index.ts';
-import type { ModelCallResult } from '../metered/metered-router.ts';
+import type { ModelCallResult } from '../metered-router.ts';
 
 /** Noted in the statement that finds the assignment: before money is reserved, so that no call of a run is missed. */
 const begin: Statement<{ model: string }> = {

@@ -20,10 +20,9 @@ import {
   replayHeaders,
 } from '../../billing/index.ts';
 import * as problems from '../problems.ts';
-import type { ModelEndpointsOptions } from '../services.ts';
-import { answerChat, type V1Call } from './chat.ts';
-import { answerEmbeddings } from './embeddings.ts';
-import { type Door, noKey, v1PayerOf } from './payer.ts';
+import type { ModelEndpointsOptions } from '../model-endpoint.ts';
+import { answerChat, type V1Call, answerEmbeddings } from './answers.ts';
+import { type Door, noKey, v1PayerOf } from '../payers.ts';
 import { type ChatRequest, createChatRequestSchema, type EmbeddingsRequest, embeddingsRequest } from './request.ts';
 
 const tag = 'models';

@@ -20,7 +20,7 @@ import {
 } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
-import { parseExact } from '../../../api/models/router/exact-json.ts';
+import { parseExact } from '../../../api/models/router/responses.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
 import {
   endApis,

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { appAccount } from '../../../api/billing/ledger/accounts.ts';
 import { parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
-import { unknownUpstreams } from '../../../api/models/router/upstreams.ts';
+import { unknownUpstreams } from '../../../api/models/start.ts';
 import { appToken } from '../../../lib/app-token.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../support/models/sample.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';

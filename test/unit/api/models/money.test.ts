@@ -4,12 +4,9 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { formatMoney, moneyToNumber, parseMoney, picoDollars } from '../../../../api/billing/ledger/money.ts';
 import { maxCallCost, maxPromptTokens } from '../../../../api/billing/prices/max-cost.ts';
-import { parseExact } from '../../../../api/models/router/exact-json.ts';
-import { liteLlm } from '../../../../api/models/router/litellm.ts';
-import { openRouter } from '../../../../api/models/router/openrouter.ts';
-import { usage } from '../../../../api/models/router/answer.ts';
-import { spreadRatio, summarise } from '../../../../api/models/compare/summary.ts';
-import type { RouterHeaders } from '../../../../api/models/router/shape.ts';
+import { parseExact, usage } from '../../../../api/models/router/responses.ts';
+import { liteLlm, openRouter, type RouterHeaders } from '../../../../api/models/router/shapes.ts';
+import { spreadRatio, summarise } from '../../../../api/models/compare/comparison.ts';
 
 test('money keeps its digits where a float would not', () => {
   assert.deepEqual(parseExact('{"usage":{"cost":0.1234567890123456789,"prompt_tokens":3},"price":0.10}'), {

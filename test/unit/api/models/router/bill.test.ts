@@ -3,10 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
 import type { BillRequest, RouterBill } from '../../../../../api/billing/router-bill.ts';
-import { parseExact } from '../../../../../api/models/router/exact-json.ts';
-import { liteLlm } from '../../../../../api/models/router/litellm.ts';
-import { openRouter } from '../../../../../api/models/router/openrouter.ts';
-import type { Get, RouterShape } from '../../../../../api/models/router/shape.ts';
+import { parseExact } from '../../../../../api/models/router/responses.ts';
+import { liteLlm, openRouter, type Get, type RouterShape } from '../../../../../api/models/router/shapes.ts';
 
 const day: BillRequest = {
   from: new Date('2026-03-02T00:00:00Z'),

@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { onTestFinished, test } from 'vitest';
 import type { Logger } from '../../../../../lib/log.ts';
 import { RouterClient } from '../../../../../api/models/router/client.ts';
-import { reportPlatformLimit } from '../../../../../api/models/router/upstreams.ts';
+import { reportPlatformLimit } from '../../../../../api/models/start.ts';
 
 const key = 'sk-platform-12345678';
 const hash = createHash('sha256').update(key).digest('hex');

@@ -1,8 +1,8 @@
 // Callers' own keys: checked with the router, remembered for a moment as keyed hashes, forgotten when the router
 // refuses them. Who sends invented keys is soon not answered any more: nobody finds out here which stolen key is valid.
-import { Problem } from '../../../lib/problem.ts';
-import { keyChecksLimited } from '../problems.ts';
-import type { RouterClient } from '../router/client.ts';
+import { Problem } from '../../lib/problem.ts';
+import { keyChecksLimited } from './problems.ts';
+import type { RouterClient } from './router/client.ts';
 
 export interface KeyOptions {
   readonly router: Pick<RouterClient, 'knowsKey'>;

@@ -1,11 +1,88 @@
-// The fields of ask and compare that say what a model is asked, and how it is to answer.
+// Conversations: the messages that a model gets, how it is to answer, and the fields of a request that say so. Texts and images bound
+// what a call can cost.
 import { z } from 'zod';
-import { maxPromptLength, promptField, systemField } from '../request.ts';
-import type { AnswerOptions } from './conversation.ts';
-import { imageFault, maxImageBytes } from './images.ts';
+import type { Prompt } from '../billing/index.ts';
+
+/** An image of a message: an https address, which the router or the model's maker fetches, or the image itself as a data URL. */
+export interface ImagePart {
+  readonly type: 'image_url';
+  readonly image_url: { readonly url: string; readonly detail?: 'auto' | 'low' | 'high' | undefined };
+}
+
+export type MessagePart = { readonly type: 'text'; readonly text: string } | ImagePart;
+
+export interface Message {
+  readonly role: 'system' | 'user' | 'assistant';
+  readonly content: string | readonly MessagePart[];
+}
+
+/** How the model is to answer. Fields have the names under which routers take them. */
+export interface AnswerOptions {
+  readonly temperature?: number | undefined;
+  readonly top_p?: number | undefined;
+  readonly stop?: string | readonly string[] | undefined;
+  readonly response_format?: Readonly<Record<string, unknown>> | undefined;
+  readonly reasoning?: { readonly effort: string } | undefined;
+}
+
+export interface Conversation {
+  readonly messages: readonly Message[];
+  readonly options?: AnswerOptions | undefined;
+}
+
+/** A prompt, or messages, with a system prompt before them. */
+export function conversationOf({
+  prompt,
+  messages,
+  system,
+}: {
+  readonly prompt?: string | undefined;
+  readonly messages?: readonly Message[] | undefined;
+  readonly system?: string | undefined;
+}): readonly Message[] {
+  return [
+    ...(system === undefined ? [] : [{ role: 'system' as const, content: system }]),
+    ...(messages ?? []),
+    ...(prompt === undefined ? [] : [{ role: 'user' as const, content: prompt }]),
+  ];
+}
+
+/** What a conversation is priced by. An image counts for what any image may; its address and its bytes are no text. */
+export function promptOfConversation({ messages, options }: Conversation): Prompt {
+  const parts = messages.flatMap(({ content }) =>
+    typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content,
+  );
+  const schema = options?.response_format;
+  return {
+    texts: [
+      ...parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])),
+      ...(schema === undefined ? [] : [JSON.stringify(schema)]),
+    ],
+    images: parts.filter(({ type }) => type === 'image_url').length,
+    schemas: schema === undefined ? 0 : 1,
+  };
+}
+
+/** Limit of the prompt and of the system prompt, in characters. A prompt at this limit still fits into the body. */
+export const maxPromptLength = 200_000;
+
+/** Fields of ask, compare and the tools. */
+export const promptField = z
+  .string()
+  .min(1)
+  .max(maxPromptLength)
+  .refine((text) => text.trim() !== '', 'must not be blank');
+
+export const systemField = z.string().max(maxPromptLength);
 
 const maxMessages = 500;
+
 const maxImages = 20;
+
+/** Maximum size of an image that is sent as a data URL, in bytes. */
+export const maxImageBytes = 3 * 1024 * 1024;
+
+const maxUrlLength = 4_096;
 
 const imageUrl = z
   .string()
@@ -140,4 +217,31 @@ export function checkSaid({ value, issues }: z.core.ParsePayload<Said>): void {
     message: both ? 'must not be sent together with prompt' : 'is missing: send prompt, or messages',
     input: value,
   });
+}
+
+const dataUrl = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}$/;
+/** Routers take from the end of a path what is behind an address, and pass on films and documents at their own price. */
+const notImages =
+  /\.(?:3gpp?|aac|aiff?|avi|csv|docx?|flac|flv|html?|m4a|m4v|mkv|mov|mp3|mp4|mpe?g|mpga|oga|ogg|opus|pdf|pptx?|txt|wav|webm|wmv|xlsx?)$/i;
+
+/**
+ * What is wrong with the address of an image, as a predicate; undefined where nothing is. Only images whose cost has an upper
+ * limit are allowed, so nothing that a model may read as a film or a document.
+ */
+export function imageFault(url: string): string | undefined {
+  if (url.startsWith('data:')) return dataFault(url);
+  if (url.length > maxUrlLength) return `must be at most ${maxUrlLength} characters long`;
+  const address = URL.canParse(url) ? new URL(url) : undefined;
+  if (address?.protocol !== 'https:') return 'must be an https URL, or a data URL like data:image/png;base64,…';
+  if (address.username !== '' || address.password !== '') return 'must not contain a user name or a password';
+  return notImages.test(address.pathname) ? 'must be the address of an image: PNG, JPEG, WebP or GIF' : undefined;
+}
+
+function dataFault(url: string): string | undefined {
+  const comma = url.indexOf(',');
+  const bytes = Math.floor(((url.length - comma - 1) * 3) / 4);
+  if (bytes > maxImageBytes + 2) return `must be an image of at most ${maxImageBytes} bytes`;
+  return dataUrl.test(url)
+    ? undefined
+    : 'must be base64 of a PNG, JPEG, WebP or GIF image, like data:image/png;base64,…';
 }

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { json, sampleModels, type Sample } from '../../../../support/models/sample.ts';
-import { startScriptedRouter, type ScriptedRouter } from '../../../../support/models/scripted-router.ts';
+import { json, sampleModels, type Sample } from '../../../support/models/sample.ts';
+import { startScriptedRouter, type ScriptedRouter } from '../../../support/models/scripted-router.ts';
 
 let router: ScriptedRouter;
 let sample: Sample;

@@ -1,10 +1,10 @@
 // Callers' keys: asked once, remembered as hashes, forgotten in time; tokens of apps.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { CallerKeys } from '../../../../../api/models/callers/keys.ts';
-import { Problem } from '../../../../../lib/problem.ts';
-import { RouterFailure } from '../../../../../api/models/router/failure.ts';
-import { appNameIn, appToken, isTokenOf } from '../../../../../lib/app-token.ts';
+import { CallerKeys } from '../../../../api/models/caller-keys.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { RouterFailure } from '../../../../api/models/router/responses.ts';
+import { appNameIn, appToken, isTokenOf } from '../../../../lib/app-token.ts';
 
 interface World {
   readonly keys: CallerKeys;

@@ -1,5 +1,7 @@
-// Chat completions: passed on to the router within limits, and charged to who pays for them.
+// Answers of /v1: chat completions and embeddings, passed on to the router within limits, charged to who pays for them, and returned
+// under our name of the model with the settled cost.
 import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
 import {
   createBufferedResponse,
   formatEvent,
@@ -9,19 +11,23 @@ import {
   type RequestContext,
 } from '../../http/index.ts';
 import { unknownName } from '../../../lib/similar-names.ts';
-import type { Catalog } from '../catalog.ts';
-import type { ModelCall, ModelCallResult } from '../metered/metered-router.ts';
-import { maxCallCost, type NoteCall, type Payer } from '../../billing/index.ts';
-import { callProblem } from '../metered/call-problem.ts';
+import type { ModelCall, ModelCallResult, Settlement } from '../metered-router.ts';
+import {
+  maxCallCost,
+  type NoteCall,
+  type Payer,
+  type Prompt,
+  moneyToNumber,
+  rateLimitHeaders,
+} from '../../billing/index.ts';
+import { callProblem, describeFailure, modelUnknown } from '../problems.ts';
 import type { StreamPart } from '../router/client.ts';
-import { modelUnknown } from '../problems.ts';
-import { allowModels } from '../request.ts';
-import type { ModelServices } from '../services.ts';
+import { allowModels, type Catalog } from '../catalog.ts';
+import { type ModelServices, costHeaders } from '../model-endpoint.ts';
 import { type Assignment, noting, outcomeOf, refusalOf } from './assignments.ts';
-import { answerHeaders, completionBody, settledUsage } from './bodies.ts';
-import { failureEvent } from './errors.ts';
-import { promptOf, readMessages } from './messages.ts';
-import { passOn, type ChatRequest } from './request.ts';
+import { toChatPrompt, readMessages, passOn, type ChatRequest, type EmbeddingsRequest } from './request.ts';
+import type { Problem } from '../../../lib/problem.ts';
+import type { RouterFailure } from '../router/responses.ts';
 
 export interface V1Call<Request> {
   readonly services: ModelServices;
@@ -67,7 +73,7 @@ export async function answerChat(call: ChatCall): Promise<Response> {
     payer,
     request: context.id,
     model: model.id,
-    maxCost: maxCallCost(model, promptOf(request, messages), maxTokens),
+    maxCost: maxCallCost(model, toChatPrompt(request, messages), maxTokens),
     prices: model,
     signal: AbortSignal.any([context.signal, leaving.signal]),
     // A provider must not see that it is being measured.
@@ -167,6 +173,65 @@ async function* frames(
   return next.value;
 }
 
+/** Answers with embeddings. @throws Problem */
+export async function answerEmbeddings({
+  services: { router, assignments },
+  catalog,
+  payer,
+  request,
+  context,
+  note,
+}: V1Call<EmbeddingsRequest>): Promise<Response> {
+  const model = findModel(request.model, catalog.embeddings);
+  if (payer.kind === 'anonymous') allowModels([model], payer, { models: catalog.embeddings });
+  const { input, encoding_format, dimensions, user } = request;
+  const id = randomUUID();
+  // The model is the app's own choice; what it costs belongs to the run all the same.
+  const assignment =
+    payer.kind === 'app' ? await assignments.begin({ app: payer.owner, hold: id, fields: [request.user] }) : undefined;
+  // Undefined members are left out of JSON.
+  const body = {
+    model: model.upstream,
+    input,
+    encoding_format: encoding_format ?? undefined,
+    dimensions: dimensions ?? undefined,
+    // A provider must not see that it is being measured.
+    user: assignment === undefined ? (user ?? undefined) : undefined,
+  };
+  await note?.(id, model.id);
+  const called = await noting(assignment, () =>
+    router.embed({
+      id,
+      kind: 'v1',
+      payer,
+      request: context.id,
+      model: model.id,
+      maxCost: maxCallCost(model, toEmbeddingPrompt(input), 0),
+      prices: model,
+      signal: context.signal,
+      body,
+    }),
+  );
+  if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
+  return createJsonResponse(
+    encodedAs(encoding_format, completionBody(called.answer.body, model.id, called.settlement)),
+    {
+      headers: answerHeaders(called.settlement, payer),
+    },
+  );
+}
+
+/** Around each text a model may add some tokens; those that are sent as such are counted. */
+const perText = 32;
+
+function toEmbeddingPrompt(input: EmbeddingsRequest['input']): Prompt {
+  const all: readonly (string | number | number[])[] = typeof input === 'string' ? [input] : input;
+  const texts = all.filter((one) => typeof one === 'string');
+  const lists = all.filter((one) => Array.isArray(one));
+  const single = all.filter((one) => typeof one === 'number').length;
+  return { texts, tokens: lists.reduce((sum, { length }) => sum + length + perText, 0) + single + perText };
+}
+
 /** @throws Problem (model-unknown) with the models of a similar name */
 export function findModel<Found extends { readonly id: string }>(id: string, models: readonly Found[]): Found {
   const model = models.find((one) => one.id === id);
@@ -188,4 +253,81 @@ function readMaxTokens(
   return typeof named === 'number'
     ? { maxTokens: named, headers: {} }
     : { maxTokens: limits.default, headers: { 'x-max-tokens': String(limits.default) } };
+}
+
+const body = z.looseObject({ usage: z.looseObject({}).nullish() });
+
+export function completionBody(text: string, model: string, settlement: Settlement): Record<string, unknown> {
+  const read = body.parse(JSON.parse(text));
+  return { ...read, model, usage: settledUsage(read.usage, settlement) };
+}
+
+/** Usage with the settled cost. One that is not known yet is left out, whatever the router wrote there. */
+export function settledUsage(usage: object | null | undefined, { cost }: Settlement): Record<string, unknown> {
+  // Undefined members are left out of JSON.
+  return { ...usage, cost: cost === undefined ? undefined : moneyToNumber(cost) };
+}
+
+export function answerHeaders(settlement: Settlement, payer: Payer): Record<string, string> {
+  return {
+    'cache-control': 'no-store',
+    ...costHeaders(settlement),
+    // Its older name, which hosted apps may read.
+    'x-moorage-cost-source': settlement.source,
+    ...rateLimitHeaders(settlement.quota, payer, Date.now()),
+  };
+}
+
+const embedding = z.looseObject({ embedding: z.unknown() });
+const vectors = z.looseObject({ data: z.array(embedding) });
+const floats = z.array(z.number());
+
+/**
+ * Embeddings as base64 of 32-bit floats where a client asked for that: OpenAI's own do so unasked, and take a list of
+ * numbers, which some routers answer all the same, for base64.
+ */
+export function encodedAs(format: unknown, answer: Record<string, unknown>): Record<string, unknown> {
+  if (format !== 'base64') return answer;
+  const { data } = vectors.parse(answer);
+  return {
+    ...answer,
+    data: data.map((entry) => {
+      const read = floats.safeParse(entry.embedding);
+      return read.success ? { ...entry, embedding: base64Of(read.data) } : entry;
+    }),
+  };
+}
+
+function base64Of(numbers: readonly number[]): string {
+  const bytes = Buffer.alloc(numbers.length * 4);
+  numbers.forEach((number, index) => bytes.writeFloatLE(number, index * 4));
+  return bytes.toString('base64');
+}
+
+/** As OpenAI names kinds of errors. */
+const types: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  402: 'insufficient_quota',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+};
+
+/** The `error` member of problems of /v1, which is where OpenAI clients look; none at other paths. */
+export function openAiError(problem: Problem, path: string): Readonly<Record<string, unknown>> {
+  if (!path.startsWith('/v1/')) return {};
+  const { status, slug } = problem.type;
+  return {
+    error: {
+      message: problem.message,
+      type: types[status] ?? (status < 500 ? 'invalid_request_error' : 'server_error'),
+      code: slug,
+      param: problem.errors[0]?.field ?? null,
+    },
+  };
+}
+
+/** Event of a stream that failed after it began. */
+export function failureEvent(failure: RouterFailure, payer: Payer['kind']): Record<string, unknown> {
+  return { error: { message: describeFailure(failure, payer), type: 'server_error', code: failure.kind, param: null } };
 }

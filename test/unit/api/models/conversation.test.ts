@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { moneyToNumber, parseMoney, priceOf } from '../../../../../api/billing/ledger/money.ts';
-import { maxImageTokens } from '../../../../../api/billing/prices/max-cost.ts';
-import { readCatalog } from '../../../../../api/models/catalog.ts';
-import { liteLlm } from '../../../../../api/models/router/litellm.ts';
-import { json, sampleModels, type Sample } from '../../../../support/models/sample.ts';
+import { moneyToNumber, parseMoney, priceOf } from '../../../../api/billing/ledger/money.ts';
+import { maxImageTokens } from '../../../../api/billing/prices/max-cost.ts';
+import { readCatalog } from '../../../../api/models/catalog.ts';
+import { liteLlm } from '../../../../api/models/router/shapes.ts';
+import { json, sampleModels, type Sample } from '../../../support/models/sample.ts';
 import {
   completion,
   delta,
@@ -16,7 +16,7 @@ import {
   usageEvent,
   type Script,
   type ScriptedRouter,
-} from '../../../../support/models/scripted-router.ts';
+} from '../../../support/models/scripted-router.ts';
 
 const usage = '{"prompt_tokens":3,"completion_tokens":1,"cost":0.000001}';
 const whole = reply(200, completion(usage));

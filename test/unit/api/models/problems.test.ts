@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { parseMoney, zero } from '../../../../api/billing/ledger/money.ts';
 import { anonymousPayer, appPayer, keyPayer } from '../../../../api/billing/payer.ts';
-import { callProblem } from '../../../../api/models/metered/call-problem.ts';
-import { refused, RouterFailure } from '../../../../api/models/router/failure.ts';
+import { callProblem } from '../../../../api/models/problems.ts';
+import { refused, RouterFailure } from '../../../../api/models/router/responses.ts';
 
 const limits = {
   router: 'openrouter',

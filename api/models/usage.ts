@@ -1,6 +1,6 @@
-// GET /api/usage: what a caller has used and spent, what is left of his quota, and single requests by their id.
+// GET /api/usage: what a caller has used and spent, what is left of their quota, and single requests by their id.
 import { z } from 'zod';
-import { Problem } from '../../../lib/problem.ts';
+import { Problem } from '../../lib/problem.ts';
 import {
   formatMoney,
   isUnguessable,
@@ -15,13 +15,11 @@ import {
   quotaFields,
   sumMoney,
   viewQuota,
-} from '../../billing/index.ts';
-import { defineEndpoint, type Endpoint } from '../../http/index.ts';
-import type { PayerFor } from '../callers/payers.ts';
-import { keyChecksLimited, keyRefused, modelsUnconfigured, requestUnknown, routerUnavailable } from '../problems.ts';
-import { readCursor, writeCursor } from './cursor.ts';
-import { pendingOf, usesOf, usesOfRequest } from './statements.ts';
-import { use, useOf } from './view.ts';
+  type Statement,
+} from '../billing/index.ts';
+import { defineEndpoint, type Endpoint, createValidationProblem } from '../http/index.ts';
+import type { PayerFor } from './payers.ts';
+import { keyChecksLimited, keyRefused, modelsUnconfigured, requestUnknown, routerUnavailable } from './problems.ts';
 
 export interface UsageOptions {
   readonly ledger: Pick<LedgerHandle, 'get'>;
@@ -30,7 +28,9 @@ export interface UsageOptions {
 }
 
 const path = '/api/usage';
+
 const tag = 'models';
+
 const problems = [
   keyRefused,
   keyChecksLimited,
@@ -39,6 +39,7 @@ const problems = [
   ledgerUnavailable,
   ledgerUnconfigured,
 ];
+
 const whose =
   'With an API key, your own uses alone. Without one, the address that you call from is shared with others: uses are not listed then, and those of a request are found by its id alone, from the network that sent it.';
 
@@ -47,6 +48,48 @@ const quota = quotaFields.extend({
     .enum(['free', 'key'])
     .describe('Your own: free is what you may use without a key; key is what your key may be charged by us.'),
 });
+
+const text = z.string().nullable();
+
+const count = z.int().nullable();
+
+/** A use as its caller sees it. */
+export const use = z.object({
+  id: z.string().describe('Id of the call in the ledger.'),
+  request_id: text.describe(
+    'Id of the request that made it, as in X-Request-Id of its answer. A comparison makes several.',
+  ),
+  at: z.string().describe('When it began (UTC).'),
+  kind: z.string().describe('ask, compare, v1, tool or app.'),
+  tool: text,
+  app: text,
+  model: text,
+  tokens_in: count.describe('Prompt tokens, as counted by the router.'),
+  tokens_out: count.describe('Completion tokens, as counted by the router.'),
+  latency_ms: count,
+  state: z
+    .enum(['settled', 'pending', 'unknown'])
+    .describe(
+      'settled: the cost is in the ledger; pending: the router has not reported it yet; unknown: given up by an earlier version, uncharged.',
+    ),
+  cost_usd: text.describe('What it cost, in USD; null until that is known.'),
+  charged_usd: text.describe('What we charged your key for it, in USD; null until it is settled.'),
+  cost_source: z
+    .string()
+    .describe(
+      'Where the cost comes from: billed, router_computed, router_record (found later), tariff, estimated (tokens at list prices, where the router has no record of the call), or pending.',
+    ),
+  settled_at: text.describe('When the cost was settled (UTC): a pending one, later than the call ended.'),
+  retry_of: text.describe(
+    'Id of the call that this one repeats, because its request was sent again with the same Idempotency-Key before it had an answer.',
+  ),
+  billed_both: z
+    .boolean()
+    .nullable()
+    .describe('Whether the router has billed both; null if this call repeats none, or one cost is not known yet.'),
+});
+
+export type Use = z.output<typeof use>;
 
 const usage = z.object({
   caller: z.string().describe('Salted hash of your key, or of your network address.'),
@@ -217,3 +260,106 @@ function total(amounts: readonly (string | null)[]): string {
 function moneyOf(text: string): Money {
   return text.startsWith('-') ? negate(parseMoney(text.slice(1))) : parseMoney(text);
 }
+
+export function useOf({ request, cost, charged, source, state, ...rest }: UseRow): Use {
+  const { id, at, kind, tool, app, model, tokens_in, tokens_out, latency_ms, settled_at, retry_of, billed_both } = rest;
+  return {
+    id,
+    request_id: request,
+    at,
+    kind,
+    tool,
+    app,
+    model,
+    tokens_in,
+    tokens_out,
+    latency_ms,
+    state: state === 'settled' ? 'settled' : state === 'abandoned' ? 'unknown' : 'pending',
+    cost_usd: cost,
+    charged_usd: charged,
+    cost_source: source,
+    settled_at,
+    retry_of,
+    billed_both,
+  };
+}
+
+/** A cursor has the time and the id of the last use on a page. */
+const timeShape = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
+
+const identifier = /^[0-9a-f-]{36}$/;
+
+export function writeCursor({ at, id }: { readonly at: string; readonly id: string }): string {
+  return Buffer.from(`${at} ${id}`).toString('base64url');
+}
+
+/** Before everything without one. @throws Problem (invalid-request) */
+export function readCursor(text: string | undefined): [at: string, id: string] {
+  if (text === undefined) return ['infinity', ''];
+  const [at = '', id = ''] = Buffer.from(text, 'base64url').toString('utf8').split(' ');
+  if (timeShape.test(at) && !Number.isNaN(Date.parse(at)) && identifier.test(id)) return [at, id];
+  throw createValidationProblem([
+    {
+      in: 'query',
+      field: 'cursor',
+      message: 'is not a position in this list',
+      fix: 'Take it from `next` of the page before, or leave it out for the first page.',
+    },
+  ]);
+}
+
+/** A use of a caller, with its hold and what the caller was charged. */
+const row = z.object({
+  id: z.string(),
+  at: z.string(),
+  request: z.string().nullable(),
+  kind: z.string(),
+  tool: z.string().nullable(),
+  app: z.string().nullable(),
+  model: z.string().nullable(),
+  tokens_in: z.int().nullable(),
+  tokens_out: z.int().nullable(),
+  latency_ms: z.int().nullable(),
+  cost: z.string().nullable(),
+  source: z.string(),
+  /** Of its hold. */
+  state: z.string(),
+  settled_at: z.string().nullable(),
+  charged: z.string().nullable(),
+  retry_of: z.string().nullable(),
+  billed_both: z.boolean().nullable(),
+});
+export type UseRow = z.output<typeof row>;
+
+const formatTime = (column: string): string => `to_jsonb(${column} at time zone 'utc') #>> '{}' || 'Z'`;
+
+/** A use, and what of its transaction was posted to the account by which a key is charged. */
+const columns = `u.id, ${formatTime('u.at')} as at, u.request, u.kind, u.tool, u.app, u.model, u.tokens_in, u.tokens_out, u.latency_ms,
+    trim_scale(u.cost)::text as cost, u.cost_source as source, h.state, case when h.state = 'settled' then ${formatTime('h.closed_at')} end as settled_at,
+    case when h.transaction_id is not null then (select coalesce(trim_scale(sum(e.amount)), 0)::text from ledger.entry e
+      join ledger.account a on a.id = e.account_id where e.transaction_id = h.transaction_id and a.kind = 'key') end as charged,
+    k.retry_of::text, case when r.state = 'settled' and h.state = 'settled' then r.cost > 0 and h.cost > 0 end as billed_both
+  from ledger.usage u join ledger.hold h on h.id = case when u.id ~ '^[0-9a-f-]{36}$' then u.id::uuid end
+  left join ledger.keyed_call k on k.hold_id = h.id left join ledger.hold r on r.id = k.retry_of`;
+
+/** Newest first, behind a given one; $2: pending, settled, or null for all. */
+export const usesOf: Statement<UseRow> = {
+  name: 'usage-list',
+  text: `select ${columns} where u.caller = $1 and u.kind <> 'visit' and (u.at, u.id) < ($3::timestamptz, $4)
+    and ($2::text is null or ($2 = 'pending') = (u.cost_source = 'pending'))
+    order by u.at desc, u.id desc limit $5`,
+  row,
+};
+
+/** Those of one request or, where $3 is true, the one with this id, which the record of the ledger shows to everybody. */
+export const usesOfRequest: Statement<UseRow> = {
+  name: 'usage-request',
+  text: `select ${columns} where u.caller = $1 and u.kind <> 'visit' and (u.request = $2 or ($3 and u.id = $2)) order by u.at, u.id limit 100`,
+  row,
+};
+
+export const pendingOf: Statement<{ count: number }> = {
+  name: 'usage-pending',
+  text: "select count(*)::int as count from ledger.usage where cost_source = 'pending' and caller = $1",
+  row: z.object({ count: z.int() }),
+};

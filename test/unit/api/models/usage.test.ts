@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { formatMoney, parseMoney, sumMoney } from '../../../../../api/billing/ledger/money.ts';
-import { json, sampleModels, type Sample } from '../../../../support/models/sample.ts';
+import { formatMoney, parseMoney, sumMoney } from '../../../../api/billing/ledger/money.ts';
+import { json, sampleModels, type Sample } from '../../../support/models/sample.ts';
 import {
   completion,
   reply,
   startScriptedRouter,
   type ScriptedRouter,
-} from '../../../../support/models/scripted-router.ts';
+} from '../../../support/models/scripted-router.ts';
 
 let router: ScriptedRouter;
 let sample: Sample;
