@@ -16,8 +16,8 @@ import {
   startHealthServer,
   stopOnShutdown,
 } from '../lib/kubernetes/index.ts';
-import { createLog } from '../lib/log.ts';
-import { blockList } from '../lib/subnets.ts';
+import { createLog } from '../lib/telemetry.ts';
+import { createBlockList } from '../lib/subnets.ts';
 import { createDirectory, podIndexers } from './apps/directory.ts';
 import { apps, appView, pods, podSelector, podView } from './apps/view.ts';
 import { environment } from './config.ts';
@@ -96,7 +96,7 @@ await Promise.all(all.map(({ store }) => store.whenSynced(shutdown.signal)));
 const proxy = createProxy({
   ...{ directory, activity, gate, log },
   baseUrl: config.MOORAGE_BASE_URL,
-  trustedProxies: blockList(config.MOORAGE_TRUSTED_PROXIES),
+  trustedProxies: createBlockList(config.MOORAGE_TRUSTED_PROXIES),
   probeToken: config.MOORAGE_PROBE_TOKEN,
 });
 const control = createControlServer(activity);

@@ -5,12 +5,11 @@ import { join, resolve } from 'node:path';
 import { readCommandLine, wholeNumber } from '../lib/command-line.ts';
 import { listenForShutdown, stopOnShutdown } from '../lib/kubernetes/index.ts';
 import { readConfig } from '../lib/config.ts';
-import { createLog } from '../lib/log.ts';
-import { createRegistry } from '../lib/metrics.ts';
+import { createLog, createRegistry } from '../lib/telemetry.ts';
 import { aloneEnvironment } from './config.ts';
 import { readAppSettings, submitWithoutCluster } from './apps/index.ts';
 import { createApi } from './create-api.ts';
-import { blockList } from '../lib/subnets.ts';
+import { createBlockList } from '../lib/subnets.ts';
 import {
   type DemoRouter,
   readCatalog,
@@ -63,7 +62,7 @@ const callerSalt = kept('caller-salt', () => randomBytes(32).toString('hex'));
 const modelSettings = { ...read, router, databaseUrl: read.databaseUrl ?? `pglite:${join(state, 'ledger')}` };
 const api = createApi({
   baseUrl,
-  callers: { salt: callerSalt, trustedProxies: blockList(proxies) },
+  callers: { salt: callerSalt, trustedProxies: createBlockList(proxies) },
   models: modelSettings,
   tools: readToolSettings(),
   appCalls: readAppSettings(),

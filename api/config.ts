@@ -2,7 +2,7 @@
 import type { BlockList } from 'node:net';
 import { z } from 'zod';
 import { count, list, readConfig } from '../lib/config.ts';
-import { blockList, subnets } from '../lib/subnets.ts';
+import { createBlockList, subnets } from '../lib/subnets.ts';
 import type { AppsSite } from '../crds/app-url.ts';
 import type { GitHosts } from '../lib/repository.ts';
 
@@ -118,7 +118,7 @@ export function readApiConfig(variables: NodeJS.ProcessEnv = process.env): ApiCo
     systemNamespace: read.POD_NAMESPACE,
     hosts: { allowed: read.MOORAGE_GIT_ALLOWED_HOSTS, insecure: read.MOORAGE_GIT_INSECURE_HOSTS },
     callerSalt: read.MOORAGE_CALLER_SALT,
-    trustedProxies: blockList(read.MOORAGE_TRUSTED_PROXIES),
+    trustedProxies: createBlockList(read.MOORAGE_TRUSTED_PROXIES),
     submissionsPerDay: read.MOORAGE_SUBMISSIONS_PER_DAY,
     submittedModelsUsd: read.MOORAGE_SUBMITTED_MODELS_USD,
     maxApps: read.MOORAGE_MAX_APPS,

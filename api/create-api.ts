@@ -1,8 +1,7 @@
 // Makes the API of its rooms, in their order: what both programs and the tests share.
 import type { BlockList } from 'node:net';
 import type { Registry } from 'prom-client';
-import type { Logger } from '../lib/log.ts';
-import { httpMetrics } from '../lib/metrics.ts';
+import { type Logger, createHttpMetrics } from '../lib/telemetry.ts';
 import type { Problem } from '../lib/problem.ts';
 import {
   type AgentStart,
@@ -241,7 +240,7 @@ export function createApi(options: ApiOptions): Api {
     baseUrl,
     callers,
     log,
-    metrics: httpMetrics(registry),
+    metrics: createHttpMetrics(registry),
     ending,
     problemMembers: (problem: Problem, path: string) => ({
       ...openAiError(problem, path),

@@ -10,9 +10,8 @@ import {
   startHealthServer,
   stopOnShutdown,
 } from '../lib/kubernetes/index.ts';
-import { lookupClient } from '../lib/git/index.ts';
-import { createLog } from '../lib/log.ts';
-import { createRegistry } from '../lib/metrics.ts';
+import { createLookupClient } from '../lib/git/lookup.ts';
+import { createLog, createRegistry } from '../lib/telemetry.ts';
 import {
   appIndex,
   appIndexers,
@@ -55,7 +54,7 @@ const metering = readMeteringSettings();
 const checkRepository =
   config.operatorUrl === undefined || metering.token === undefined
     ? undefined
-    : createRepositoryCheck({ lookUp: lookupClient({ operatorUrl: config.operatorUrl, token: metering.token }) });
+    : createRepositoryCheck({ lookUp: createLookupClient({ operatorUrl: config.operatorUrl, token: metering.token }) });
 const submit = createSubmitter({
   client,
   apps,

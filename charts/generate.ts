@@ -1,10 +1,10 @@
 // Writes the chart's values.yaml and values.schema.json from charts/values.ts, its list of closed addresses from
-// lib/closed-addresses.ts, and its alerts and the dashboards from charts/monitoring: `npm run generate`.
+// lib/subnets.ts, and its alerts and the dashboards from charts/monitoring: `npm run generate`.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { Document, isMap, isScalar, type YAMLMap } from 'yaml';
 import { z } from 'zod';
-import { closedCidrs } from '../lib/closed-addresses.ts';
+import { closedCidrs } from '../lib/subnets.ts';
 import { readCommandLine } from '../lib/command-line.ts';
 import { alertGroups } from './monitoring/alerts/all.ts';
 import { dashboards } from './monitoring/dashboards/all.ts';

@@ -1,7 +1,7 @@
 // The kinds of value that the operator's variables have.
 import { z } from 'zod';
 import { list } from '../lib/config.ts';
-import { parseDuration } from '../lib/duration.ts';
+import { parseDuration } from '../lib/values.ts';
 import { bytesOf } from './objects/quantity.ts';
 import type { Reserve } from './space/shortage.ts';
 

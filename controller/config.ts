@@ -2,9 +2,8 @@
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { idleAfter } from '../crds/idle.ts';
-import { closedWith } from '../lib/closed-addresses.ts';
+import { closeAlso, subnets } from '../lib/subnets.ts';
 import { count, flag, list, readConfig } from '../lib/config.ts';
-import { subnets } from '../lib/subnets.ts';
 import type { BuildQueueOptions } from './build-queue/build-queue.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
 import { duration, gitReadSecret, hosts, hstsSeconds, pairs, probeToken, quantity, verdict } from './config-kinds.ts';
@@ -278,7 +277,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       storageClass: read.MOORAGE_STORAGE_CLASS,
       priorityClass: read.MOORAGE_APPS_PRIORITY_CLASS,
       goodAfterMs: read.MOORAGE_APPS_GOOD_AFTER,
-      closedCidrs: closedWith(read.MOORAGE_CLOSED_CIDRS),
+      closedCidrs: closeAlso(read.MOORAGE_CLOSED_CIDRS),
       models: modelsOf(read),
       services: {
         images: read.MOORAGE_SERVICES_IMAGES,

@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http';
 import { Registry, collectDefaultMetrics } from 'prom-client';
 import { labels } from '../crds/names.ts';
-import { createLog } from '../lib/log.ts';
+import { createLog } from '../lib/telemetry.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';
 import { operatorConfig } from './config.ts';
 import { createCertificateTask } from './gateway-certificate/gateway-certificate.ts';
@@ -13,7 +13,7 @@ import { byApp, mirror } from './reconcile/cache/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
 import { createRetentionTask } from './retention/retention.ts';
-import { lookupListener, lookupPath } from '../lib/git/index.ts';
+import { createLookupListener, lookupPath } from '../lib/git/lookup.ts';
 import type { Repository } from '../lib/repository.ts';
 import { resolveRevision } from './steps/source/revision.ts';
 import { isNapping } from './steps/deploy/idle/nap.ts';
@@ -143,5 +143,5 @@ function lookupRoutes(
   if (token === undefined) return {};
   const resolve = (repository: Repository): ReturnType<typeof resolveRevision> =>
     resolveRevision({ repository }, gitReadSecret);
-  return { [lookupPath]: lookupListener({ token, hosts: gitHosts, limit: maximumLookups, resolve }) };
+  return { [lookupPath]: createLookupListener({ token, hosts: gitHosts, limit: maximumLookups, resolve }) };
 }

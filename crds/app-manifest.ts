@@ -1,6 +1,6 @@
 // The manifest of an app, moorage.yaml in its repository: the fields of HostedApp that the author can set, within limits.
 import { z } from 'zod';
-import { parseDuration } from '../lib/duration.ts';
+import { parseDuration } from '../lib/values.ts';
 import { services as servicesField } from './backing-services.ts';
 import { contact } from './contact.ts';
 import { agents, author, build, listing, run, source } from './hosted-app.ts';

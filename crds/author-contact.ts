@@ -1,5 +1,5 @@
 // The contact of an app's author, and who vouches for it. What a submitter claimed counts only until the author speaks.
-import { ownershipFile } from '../lib/ownership-token.ts';
+import { ownershipFile } from '../lib/ownership-file.ts';
 import { manifestFile } from './app-manifest.ts';
 import { readSettings, resolveSpec } from './effective-settings.ts';
 import type { StoredHostedApp } from './hosted-app.ts';

@@ -1,6 +1,6 @@
 // When an app that nobody uses is put to rest, how deep, and what its status says of that.
 import { z } from 'zod';
-import { parseDuration } from '../lib/duration.ts';
+import { parseDuration } from '../lib/values.ts';
 import { withRules } from './rules.ts';
 import { timestamp } from './values.ts';
 

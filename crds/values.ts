@@ -1,6 +1,6 @@
 // The kinds of value that HostedApp fields are made of: quantities, durations, paths, names.
 import { z } from 'zod';
-import { parseDuration } from '../lib/duration.ts';
+import { parseDuration } from '../lib/values.ts';
 import { celString, matches, withRules, type Rule } from './rules.ts';
 
 const suffixes: Readonly<Record<string, number>> = {

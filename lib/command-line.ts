@@ -1,4 +1,4 @@
-// The command line of a program: parsed by node:util, and refused with the usage where it is wrong.
+// Parses the command line of a program, and prints the usage if it is wrong.
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 
 type Options = NonNullable<ParseArgsConfig['options']>;
@@ -6,7 +6,7 @@ type ParsedArguments<O extends Options> = ReturnType<
   typeof parseArgs<{ args: string[]; options: O; allowPositionals: true }>
 >;
 
-/** What a program accepts, besides --help and -h. */
+/** The arguments that a program accepts, besides --help and -h. */
 export interface CommandLine<O extends Options> {
   /** Printed for --help, and below the message where the command line is wrong. */
   readonly usage: string;
@@ -15,7 +15,7 @@ export interface CommandLine<O extends Options> {
   readonly positionals?: number;
 }
 
-/** A command line that the program does not accept. The message is for the person who typed it. */
+/** Thrown for a command line that the program does not accept. The message is for the person who typed it. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
@@ -24,8 +24,8 @@ export class UsageError extends Error {
 export const usageExitCode = 64;
 
 /**
- * Reads this program's arguments by `read`, which may throw a UsageError as well. Ends the program after printing the
- * usage: with exit code 0 where help was asked for, with 64 where the command line is wrong.
+ * Reads this program's arguments with `read`, which may also throw a UsageError. Prints the usage and exits with 0 if help
+ * was requested, with 64 if the command line is wrong.
  */
 export function readCommandLine<O extends Options, T>(
   commandLine: CommandLine<O>,
@@ -60,13 +60,13 @@ function parse<O extends Options>(options: O, args: readonly string[]): ParsedAr
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    // What follows the first sentence is advice on how to pass a value that begins with a dash.
+    // Keep the first sentence only: the rest is advice on how to pass a value that begins with a dash.
     const [first = ''] = (error instanceof Error ? error.message : String(error)).split(/\. |\.?\n/);
     throw new UsageError(first.replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase()));
   }
 }
 
-/** The value of an option that is a whole number. @throws UsageError where it is not, or is outside of the range */
+/** Parses an option that is a whole number. @throws UsageError if it is not one, or is out of range */
 export function wholeNumber(option: string, text: string, range: { minimum?: number; maximum?: number } = {}): number {
   const { minimum = 1, maximum = Number.MAX_SAFE_INTEGER } = range;
   const value = Number(text);

@@ -1,4 +1,4 @@
-// Reads configuration from the environment by a zod schema, and reports all that is wrong at once.
+// Reads configuration from the environment with a zod schema, and reports everything that is wrong in one error.
 import { z } from 'zod';
 
 /** Parses the environment. @throws Error that names each variable that is wrong, what it must be, and what it was. */
@@ -6,10 +6,10 @@ export function readConfig<Schema extends z.ZodType>(
   schema: Schema,
   environment: NodeJS.ProcessEnv = process.env,
 ): z.output<Schema> {
-  const given = Object.fromEntries(
+  const present = Object.fromEntries(
     Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   );
-  const parsed = schema.safeParse(given);
+  const parsed = schema.safeParse(present);
   if (parsed.success) return parsed.data;
   const lines = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
   throw new Error(`invalid configuration in the environment:\n${lines.join('\n')}`);

@@ -1,17 +1,18 @@
-// Refusals as RFC 9457 problems: what a caller sees of every error, and what to do about it.
+// Defines RFC 9457 problems, which are all that a caller sees of an error, and suggests similar names where one is unknown.
+import { distance } from 'fastest-levenshtein';
 
 /** A kind of problem. Its page is `<base URL>/problems/<slug>`, which is also its `type`. */
 export interface ProblemType {
   readonly slug: string;
   readonly status: number;
   readonly title: string;
-  /** What it means and how to get past it, for the page of the type. */
+  /** What it means and how to fix it, for the page of the type. */
   readonly description: string;
 }
 
 /** One thing wrong with a request. */
 export interface FieldError {
-  /** Where the field stands; arguments are those of a tool that an agent calls. */
+  /** The part of the request with the field; arguments are those of a tool that an agent calls. */
   readonly in: 'body' | 'path' | 'query' | 'header' | 'argument';
   /** Dotted name of the field; empty for the whole part. */
   readonly field: string;
@@ -21,7 +22,7 @@ export interface FieldError {
   readonly fix: string;
 }
 
-/** What a problem may carry beside its type and its detail. */
+/** What a problem may carry besides its type and its detail. */
 export interface ProblemOptions {
   errors?: readonly FieldError[];
   headers?: Readonly<Record<string, string>>;
@@ -30,7 +31,7 @@ export interface ProblemOptions {
   cause?: unknown;
 }
 
-/** Thrown by a handler to refuse a request; the message becomes `detail`. */
+/** Thrown by a handler to reject a request; the message becomes `detail`. */
 export class Problem extends Error {
   override readonly name = 'Problem';
   readonly type: ProblemType;
@@ -50,7 +51,7 @@ export class Problem extends Error {
 /** Media type of a problem. */
 export const problemMediaType = 'application/problem+json';
 
-/** The body of a problem. `instance` is the path that was asked for; `requestId` finds it in the log. */
+/** The body of a problem. `instance` is the path of the request; `requestId` finds it in the log. */
 export function problemBody(
   problem: Problem,
   baseUrl: string,
@@ -72,4 +73,60 @@ export function problemBody(
 /** The stable address of a kind of problem. */
 export function problemUrl(type: ProblemType, baseUrl: string): string {
   return `${baseUrl}/problems/${type.slug}`;
+}
+
+/** An unknown name, and where to find the known ones. */
+export interface Unknown {
+  /** The start of a sentence that ends with the name: `There is no app`. */
+  readonly says: string;
+  readonly name: string;
+  readonly names: readonly string[];
+  /** A sentence: `GET /t lists all tools.` */
+  readonly all: string;
+}
+
+const maxCharacters = 60;
+
+/** The problem of an unknown name, with similar names in `nearest`. */
+export function unknownName(type: ProblemType, { says, name, names, all }: Unknown): Problem {
+  const nearest = findNearestNames(name, names);
+  const hint = nearest.length === 0 ? '' : ` Did you mean ${nearest.join(' or ')}?`;
+  const shown = JSON.stringify(name.slice(0, maxCharacters).toWellFormed());
+  return new Problem(type, `${says} ${shown}.${hint} ${all}`, { members: { nearest } });
+}
+
+/** Up to three most similar names, such as slugs. Names that are similar only by chance are left out. */
+export function findNearestNames(name: string, names: readonly string[]): string[] {
+  const wanted = normalize(name);
+  return names
+    .map((known) => ({ known, far: measureDistance(wanted, normalize(known)) }))
+    .filter(({ far }) => far <= 0.5)
+    .sort((a, b) => a.far - b.far)
+    .slice(0, 3)
+    .map(({ known }) => known);
+}
+
+/** 0: the same. 1: nothing in common. A part of a name counts as near. */
+function measureDistance(wanted: string, known: string): number {
+  if (wanted.length >= 4 && (known.includes(wanted) || wanted.includes(known))) return 0.25;
+  return distance(wanted, known) / Math.max(wanted.length, known.length, 1);
+}
+
+/** The field that was meant, if one differs only by a typo. Unlike slugs, field names are fixed, so the limit is narrow. */
+export function findMeantField(name: string, fields: readonly string[]): string | undefined {
+  const [near] = fields
+    .map((field) => ({ field, far: distance(normalize(name), normalize(field)) }))
+    .sort((a, b) => a.far - b.far);
+  if (near === undefined) return undefined;
+  const { field, far } = near;
+  const typo = field.length < 4 ? 1 : Math.max(2, Math.floor(field.length / 3));
+  return far <= typo && far < Math.max(name.length, field.length) ? field : undefined;
+}
+
+/** Lower case, without separators between words. */
+function normalize(name: string): string {
+  return name
+    .slice(0, maxCharacters)
+    .toLowerCase()
+    .replaceAll(/[-_.\s]/g, '');
 }

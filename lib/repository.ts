@@ -1,4 +1,4 @@
-// The address of a git repository: parsed once from what an author wrote, and passed on as one value.
+// Parses the address of a git repository once, from the text that someone typed, into one normalized value.
 import { createHash } from 'node:crypto';
 
 /** A repository address in normal form. Two spellings of one repository give equal `url`s. */
@@ -8,9 +8,9 @@ export interface Repository {
   readonly host: string;
   readonly owner: string;
   readonly name: string;
-  /** The address for git: as it was written, since some servers know a repository by its `.git` only. */
+  /** The address for git, as it was written: some servers know a repository only with its `.git`. */
   readonly cloneUrl: string;
-  /** Its host is one that is spoken to by plain http. */
+  /** Its host is reached by plain http. */
   readonly insecure: boolean;
 }
 
@@ -18,11 +18,11 @@ export interface Repository {
 export interface GitHosts {
   /** `host` or `host:port`, lower case. The first one completes a bare `owner/name`. */
   readonly allowed: readonly string[];
-  /** Those among `allowed` that are spoken to by plain http. */
+  /** Those among `allowed` that are reached by plain http. */
   readonly insecure: readonly string[];
 }
 
-/** Thrown for a repository that is refused; `message` says why and `fix` what to write instead. */
+/** Thrown for a repository that is rejected; `message` says why and `fix` what to write instead. */
 export class RepositoryError extends Error {
   override readonly name = 'RepositoryError';
   readonly fix: string;
@@ -42,7 +42,7 @@ export function parseRepository(text: string, hosts: GitHosts): Repository {
   const trimmed = text.trim();
   const [defaultHost] = hosts.allowed;
   if (/^[^/:@\s]+\/[^/:@\s]+$/.test(trimmed) && defaultHost !== undefined)
-    return fromParts(defaultHost, trimmed.split('/'), hosts);
+    return parseParts(defaultHost, trimmed.split('/'), hosts);
   const url = parseUrl(trimmed, hosts);
   const host = url.host.toLowerCase();
   if (!hosts.allowed.includes(host)) {
@@ -51,7 +51,7 @@ export function parseRepository(text: string, hosts: GitHosts): Repository {
       `Use a repository on one of the allowed hosts: ${hosts.allowed.join(', ')}.`,
     );
   }
-  return fromParts(
+  return parseParts(
     host,
     url.pathname.split('/').filter((part) => part !== ''),
     hosts,
@@ -59,7 +59,7 @@ export function parseRepository(text: string, hosts: GitHosts): Repository {
   );
 }
 
-/** A repository as people copy it, with the branch or folder that an address of a page names. */
+/** A repository as people copy its address, with the branch that the address of a page names. */
 export interface RepositoryAddress {
   readonly repository: Repository;
   readonly branch?: string | undefined;
@@ -71,14 +71,14 @@ const branchPage = /^(\/[^/]+\/[^/]+)\/(?:(?:-\/)?(?:tree|blob)|src\/branch|src)
 const pageParameters = /^(tab|utm_[a-z]+)$/;
 
 /**
- * Parses what somebody copied: what {@link parseRepository} takes, and addresses without a protocol, of git by SSH, of a
+ * Parses a copied address: what {@link parseRepository} accepts, and addresses without a protocol, of git over SSH, of a
  * branch (…/tree/main), and with the query or fragment of a page (?tab=readme, #readme).
  * @throws RepositoryError
  */
 export function parseAddress(text: string, hosts: GitHosts): RepositoryAddress {
-  const written = withProtocol(text.trim(), hosts);
-  if (!URL.canParse(written)) return { repository: parseRepository(written, hosts) };
-  const url = new URL(written);
+  const address = addProtocol(text.trim(), hosts);
+  if (!URL.canParse(address)) return { repository: parseRepository(address, hosts) };
+  const url = new URL(address);
   url.hash = '';
   for (const name of [...url.searchParams.keys()]) if (pageParameters.test(name)) url.searchParams.delete(name);
   const [, path, branch] = branchPage.exec(url.pathname) ?? [];
@@ -92,8 +92,8 @@ const sshAddresses = [
   /^(?:git\+)?ssh:\/\/git@(?<host>[^/:@\s]+)(?::\d+)?\/(?<path>\S+)$/,
 ];
 
-/** git@host:owner/name, ssh://git@host/owner/name and host/owner/name as the address by https of the same repository. */
-function withProtocol(text: string, hosts: GitHosts): string {
+/** Turns git@host:owner/name, ssh://git@host/owner/name and host/owner/name into the https address of that repository. */
+function addProtocol(text: string, hosts: GitHosts): string {
   for (const pattern of sshAddresses) {
     const { host, path } = pattern.exec(text)?.groups ?? {};
     if (host !== undefined && path !== undefined) return `${chooseScheme(host, hosts)}://${host}/${path}`;
@@ -115,7 +115,7 @@ function decodePath(path: string): string {
   }
 }
 
-/** The repository, or why it is refused. */
+/** The repository, or why it is rejected. */
 export function readRepository(text: string, hosts: GitHosts): Repository | RepositoryError {
   try {
     return parseRepository(text, hosts);
@@ -126,13 +126,13 @@ export function readRepository(text: string, hosts: GitHosts): Repository | Repo
 }
 
 /**
- * The repository of an address that was accepted before, such as the one in a HostedApp: in normal form too, whichever
- * hosts are allowed by now.
+ * The repository of an address that was accepted before, such as the one in a HostedApp. Normalizes it even if its host
+ * is no longer allowed.
  */
 export function acceptedRepository(address: string): Repository {
   const { protocol, host, pathname } = new URL(address);
   const [owner = '', ...rest] = pathname.split('/').filter((part) => part !== '');
-  return inNormalForm({ host, owner, name: rest.join('/'), insecure: protocol === 'http:', cloneUrl: address });
+  return toNormalForm({ host, owner, name: rest.join('/'), insecure: protocol === 'http:', cloneUrl: address });
 }
 
 /** Short stable hash of a normalized repository url, fit for a label value. */
@@ -144,7 +144,7 @@ function parseUrl(text: string, hosts: GitHosts): URL {
   const example = `Write it as owner/name or https://${hosts.allowed[0] ?? 'host'}/owner/name.`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) throw new RepositoryError('the repository is neither owner/name nor a URL', example);
-  if (!protocolAllowed(url, hosts))
+  if (!isProtocolAllowed(url, hosts))
     throw new RepositoryError(`the protocol ${url.protocol.replace(':', '')} is not supported`, example);
   if (url.username !== '' || url.password !== '')
     throw new RepositoryError('the URL contains credentials', 'Remove them. Only public repositories can be hosted.');
@@ -153,29 +153,29 @@ function parseUrl(text: string, hosts: GitHosts): URL {
   return url;
 }
 
-function protocolAllowed(url: URL, hosts: GitHosts): boolean {
+function isProtocolAllowed(url: URL, hosts: GitHosts): boolean {
   return url.protocol === 'https:' || (url.protocol === 'http:' && hosts.insecure.includes(url.host.toLowerCase()));
 }
 
-function fromParts(host: string, parts: readonly string[], hosts: GitHosts, cloneUrl?: string): Repository {
+function parseParts(host: string, parts: readonly string[], hosts: GitHosts, cloneUrl?: string): Repository {
   const [owner, rawName] = parts;
-  const name = rawName === undefined ? undefined : withoutSuffix(rawName);
+  const name = rawName === undefined ? undefined : removeSuffix(rawName);
   if (parts.length !== 2 || owner === undefined || name === undefined || !segment.test(owner) || !segment.test(name)) {
     throw new RepositoryError(
       'the repository path is not owner/name',
       `Write it as owner/name or https://${host}/owner/name.`,
     );
   }
-  return inNormalForm({ host, owner, name, insecure: hosts.insecure.includes(host), cloneUrl });
+  return toNormalForm({ host, owner, name, insecure: hosts.insecure.includes(host), cloneUrl });
 }
 
-function inNormalForm(
+function toNormalForm(
   parts: Omit<Repository, 'url' | 'cloneUrl'> & { readonly cloneUrl?: string | undefined },
 ): Repository {
   const { host, owner, insecure, cloneUrl } = parts;
-  const name = withoutSuffix(parts.name);
+  const name = removeSuffix(parts.name);
   const url = `${insecure ? 'http' : 'https'}://${host}/${owner}/${name}`;
   return { url, host, owner, name, cloneUrl: cloneUrl ?? url, insecure };
 }
 
-const withoutSuffix = (name: string): string => name.replace(/(?:\.git)+$/i, '');
+const removeSuffix = (name: string): string => name.replace(/(?:\.git)+$/i, '');

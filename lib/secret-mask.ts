@@ -1,13 +1,13 @@
-// Masks secrets in text that others may read: the log of a crash, of a build, a status, an event.
+// Masks secrets in text that others may read: crash logs, build logs, statuses and events.
 
 /** Masks the secrets in a text. */
 export type SecretMask = (text: string) => string;
 
 export interface MaskOptions {
-  /** Values that are known. Short ones are left alone: they would blank out ordinary words. */
+  /** Known values. Short ones are not masked: that would blank out ordinary words. */
   readonly values: readonly (string | undefined)[];
   /**
-   * Variables whose values are secret and not known here. What a text says behind their names is masked, and every word
+   * Variables whose values are secret and not known here. The text after their names is masked, and so is every word
    * that looks random.
    */
   readonly variables?: readonly string[];
@@ -15,21 +15,21 @@ export interface MaskOptions {
 
 const shown = '[secret]';
 const minLength = 6;
-/** A text that was cut may begin in the middle of a secret. So much of its end gives it away. */
+/** A truncated text may begin in the middle of a secret. This many characters of a secret's end are enough to mask it. */
 const minTail = 8;
 
-/** Makes the mask for one app. */
+/** Creates the mask for one app. */
 export function createSecretMask({ values, variables = [] }: MaskOptions): SecretMask {
   const forms = [...new Set(values.flatMap(listForms))].sort((a, b) => b.length - a.length);
   const assigned =
     variables.length === 0
       ? undefined
       : new RegExp(
-          `(\\b(?:${variables.map(escaped).join('|')})\\b["']?\\s{0,3}[:=]\\s{0,3}["'\`]?)[^\\s"'\`,;)}\\]]+`,
+          `(\\b(?:${variables.map(escapePattern).join('|')})\\b["']?\\s{0,3}[:=]\\s{0,3}["'\`]?)[^\\s"'\`,;)}\\]]+`,
           'g',
         );
   return (text) => {
-    let masked = withoutTail(text, forms);
+    let masked = maskTail(text, forms);
     for (const form of forms) masked = masked.replaceAll(form, shown);
     masked = maskCredentials(masked);
     if (assigned === undefined) return masked;
@@ -37,7 +37,7 @@ export function createSecretMask({ values, variables = [] }: MaskOptions): Secre
   };
 }
 
-/** The password in a URL, and keys that say by their form what they are: whatever they belong to, nobody shows them on purpose. */
+/** Masks passwords in URLs, and keys of a well-known form. Whatever they belong to, they are never shown on purpose. */
 export function maskCredentials(text: string): string {
   return text
     .replace(/(\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s:/@'"]{0,100}:)[^\s/@'"]{1,500}(?=@)/gi, `$1${shown}`)
@@ -64,7 +64,7 @@ function listForms(value: string | undefined): string[] {
   ];
 }
 
-function withoutTail(text: string, forms: readonly string[]): string {
+function maskTail(text: string, forms: readonly string[]): string {
   const start = /^…?\s*/.exec(text)?.[0] ?? '';
   const rest = text.slice(start.length);
   let longest = 0;
@@ -76,26 +76,28 @@ function withoutTail(text: string, forms: readonly string[]): string {
 
 const words = /[A-Za-z0-9_+/=-]{16,}/g;
 
-/** Letters and digits by chance: neither a word, a path, a number nor a name of parts. */
+/** Random letters and digits: neither a word, a path, a number nor a compound name. */
 function looksRandom(word: string): boolean {
   const parts = word.split(/[_+/=-]/);
-  return parts.some((part) => part.length >= 12 && /\d/.test(part) && /[A-Za-z]/.test(part) && entropy(part) > 3);
+  return parts.some(
+    (part) => part.length >= 12 && /\d/.test(part) && /[A-Za-z]/.test(part) && measureEntropy(part) > 3,
+  );
 }
 
-function entropy(text: string): number {
+function measureEntropy(text: string): number {
   const counts = new Map<string, number>();
   for (const character of text) counts.set(character, (counts.get(character) ?? 0) + 1);
   return [...counts.values()].reduce((sum, count) => sum - (count / text.length) * Math.log2(count / text.length), 0);
 }
 
-function escaped(text: string): string {
+function escapePattern(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }
 
 const newline = 10;
 const maxLine = 64 * 1024;
 
-/** Passes on output line by line, masked: a program may write a line in pieces. */
+/** Passes on output masked and line by line, since a program may write a line in pieces. */
 export class MaskedLines {
   readonly #mask: SecretMask;
   readonly #print: (text: string) => void;
@@ -108,7 +110,7 @@ export class MaskedLines {
 
   write(chunk: Uint8Array | string): void {
     const whole = Buffer.concat([this.#rest, Buffer.from(chunk as Uint8Array)]);
-    // A line without an end is passed on at some length, so that it fills no memory.
+    // A line that never ends is passed on at a maximum length, so that it does not fill the memory.
     const end = whole.length > maxLine ? whole.length : whole.lastIndexOf(newline) + 1;
     this.#rest = whole.subarray(end);
     if (end > 0) this.#print(this.#mask(whole.subarray(0, end).toString('utf8')));

@@ -1,5 +1,5 @@
 // What the activator keeps of a HostedApp and of a pod: enough to know whether the app sleeps, and where it listens.
-import { parseDuration } from '../../lib/duration.ts';
+import { parseDuration } from '../../lib/values.ts';
 import { findPins, readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp, type StoredHostedApp } from '../../crds/hosted-app.ts';
 import type { IdleState } from '../../crds/idle.ts';

@@ -1,6 +1,6 @@
 // The page that a person sees while an app wakes. It asks again by itself, without a script.
 import { createHash } from 'node:crypto';
-import { escapeHtml } from '../../lib/escape-html.ts';
+import { escapeHtml } from '../../lib/values.ts';
 
 const style = `
 :root{color-scheme:light dark;--ink:#1c1f24;--faint:#5b6472;--paper:#fbfbfa;--line:#d9dce1;--mark:#2563a8}

@@ -4,7 +4,7 @@ import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { BlockList, Socket } from 'node:net';
 import { usualWakeMs } from '../../crds/idle.ts';
 import { probeHeader } from '../../crds/names.ts';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import type { Directory } from '../apps/directory.ts';
 import type { AppView } from '../apps/view.ts';
 import type { Activity } from '../control/activity.ts';

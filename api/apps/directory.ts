@@ -1,6 +1,5 @@
 // The directory of live apps: where each answers inside the cluster, and whose it is. Never an address from a caller.
-import { Problem } from '../../lib/problem.ts';
-import { unknownName } from '../../lib/similar-names.ts';
+import { Problem, unknownName } from '../../lib/problem.ts';
 import type { AppsSite } from '../../crds/app-url.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 import { activator } from '../../crds/names.ts';

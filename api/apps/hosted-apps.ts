@@ -2,7 +2,7 @@
 import type { StoredHostedApp } from '../../crds/hosted-app.ts';
 import { byLabel, defineResource, type Indexer, type KubeType, type Store } from '../../lib/kubernetes/index.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
-import { resorted } from '../../lib/resorted.ts';
+import { sortAgain } from '../../lib/values.ts';
 import { acceptedRepository, repositoryHash, type Repository } from '../../lib/repository.ts';
 
 /** A HostedApp as read from the API server. */
@@ -47,7 +47,7 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
   let sorted: readonly App[] = [];
   let version = -1;
   const all = (): readonly App[] => {
-    if (version !== store.version) sorted = resorted(sorted, store.list(namespace), byAge);
+    if (version !== store.version) sorted = sortAgain(sorted, store.list(namespace), byAge);
     version = store.version;
     return sorted;
   };

@@ -1,6 +1,6 @@
 // Wires the ways to call hosted apps and the cache of their operations.
 import type { Registry } from 'prom-client';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import type { OfferedOperations } from './offer.ts';
 import { type PriceList, Replays } from '../billing/index.ts';
 import type { Endpoint, ProtocolMount } from '../http/index.ts';

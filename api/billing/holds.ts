@@ -1,6 +1,6 @@
 // Holds: money reserved for a use before it, then settled, released or left pending. For model calls and tool tariffs.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import type { Problem } from '../../lib/problem.ts';
 import { promotionAccount } from './ledger/accounts.ts';
 import type { Journal, JournalEntry } from './journal.ts';

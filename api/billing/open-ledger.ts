@@ -1,7 +1,7 @@
 // Opens the ledger and runs its periodic tasks. Works without a model router: tools charge their tariffs all the same.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import { Problem } from '../../lib/problem.ts';
 import type { Database } from './database/database.ts';
 import { Ledger } from './ledger/ledger.ts';

@@ -1,6 +1,6 @@
 // Starts the catalog: projects, benchmarks, their ranking and guides, and makes their endpoints.
 import type { Registry } from 'prom-client';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import type { DirectoryOptions } from '../apps/index.ts';
 import type { Money } from '../billing/index.ts';
 import type { Endpoint } from '../http/index.ts';

@@ -1,6 +1,6 @@
 // defineEndpoint(): one definition of an endpoint gives its route, its validation and its OpenAPI entry.
 import type { z } from 'zod';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import type { ProblemType } from '../../lib/problem.ts';
 import { createJsonResponse } from './response/buffered-response.ts';
 import { createConditionalJsonResponse } from './response/conditional.ts';

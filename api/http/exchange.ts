@@ -3,8 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import Negotiator from 'negotiator';
 import { NodeRequest } from 'srvx/node';
-import type { Logger } from '../../lib/log.ts';
-import { methodLabel, type HttpMetrics } from '../../lib/metrics.ts';
+import { type Logger, toMethodLabel, type HttpMetrics } from '../../lib/telemetry.ts';
 import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
 import { createJsonResponse } from './response/buffered-response.ts';
 import { identifyCaller, type Caller, type CallerRules } from './request/caller.ts';
@@ -180,7 +179,7 @@ export class Exchange implements CallContext {
   #record(status: number): void {
     const { log, metrics } = this.#options;
     const seconds = (performance.now() - this.#start) / 1000;
-    const labels = { method: methodLabel(this.incoming.method ?? ''), route: this.route };
+    const labels = { method: toMethodLabel(this.incoming.method ?? ''), route: this.route };
     metrics.open.dec();
     metrics.seconds.observe({ ...labels, status: String(status) }, seconds);
     log.info({ request_id: this.id, ...labels, status, ms: Math.round(seconds * 10_000) / 10 }, 'request');

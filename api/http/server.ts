@@ -1,7 +1,7 @@
 // Listens on the public port, and stops without failing a request: first new connections go elsewhere, then the port is closed.
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import { headLimit, rejectUnparsedRequests } from './request/unparsed.ts';
 
 /** Settings of the public server. */

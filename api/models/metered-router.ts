@@ -1,7 +1,7 @@
 // The metered router: reserves the maximum cost of a call, makes it, then settles what it cost or releases the hold.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import {
   type CallsInFlight,
   type CostSource,

@@ -16,7 +16,7 @@ import { modelsUnconfigured, refusedKey, keyRefused, routerUnavailable, appToken
 import type { ModelServices } from './model-endpoint.ts';
 import { keyShape, type CallerKeys } from './caller-keys.ts';
 import { RouterFailure } from './router/responses.ts';
-import { appNameIn, isTokenOf } from '../../lib/app-token.ts';
+import { parseAppName, isAppToken } from '../../lib/app-tokens.ts';
 import { resolveSpec } from '../../crds/effective-settings.ts';
 import type { StoredSpec } from '../../crds/hosted-app.ts';
 
@@ -139,7 +139,7 @@ export async function v1PayerOf(
   const token = /^Bearer +(\S+)$/i.exec(given)?.[1];
   if (!open) return resolveAppPayer(token, tokens, limits);
   // A token that has left its app, as in a log, opens nothing on the internet.
-  if (token !== undefined && appNameIn(token) !== undefined)
+  if (token !== undefined && parseAppName(token) !== undefined)
     throw new Problem(
       appTokenRefused,
       'The token of a hosted app works only inside the cluster, at the address in its OPENAI_BASE_URL. Call this address with your own API key for the model router (Bearer sk-…), or without a key.',
@@ -205,9 +205,9 @@ export interface AppTokens {
 export function resolveAppPayer(token: string | undefined, tokens: AppTokens, limits: Limits): Payer {
   if (token === undefined)
     throw refused('No token was sent. Send Authorization: Bearer with the value of OPENAI_API_KEY.');
-  const name = appNameIn(token);
+  const name = parseAppName(token);
   const app = name === undefined ? undefined : tokens.find(name);
-  if (app === undefined || tokens.secret === undefined || !isTokenOf(token, app, tokens.secret))
+  if (app === undefined || tokens.secret === undefined || !isAppToken(token, app, tokens.secret))
     throw refused('The token does not belong to a hosted app.');
   if (!app.enabled)
     throw refused(

@@ -1,7 +1,7 @@
 // Starts what model calls need (router, ledger, reconciler) and makes their endpoints. Without a router or a database,
 // these report what is missing. Logs what the router cannot do before a call has to find out.
 import type { Registry } from 'prom-client';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import { Problem } from '../../lib/problem.ts';
 import { type Endpoint, computeKeyedHash } from '../http/index.ts';
 import {

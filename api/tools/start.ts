@@ -1,6 +1,6 @@
 // Creates the tools, their engine and their endpoints.
 import type { Registry } from 'prom-client';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import type { Endpoint } from '../http/index.ts';
 import { limitsOf, type Models, type ModelSettings, type PayerFor } from '../models/index.ts';
 import { anonymousPayer, formatMoney, type PriceList, Replays, toolPrice } from '../billing/index.ts';

@@ -1,7 +1,7 @@
 // defineTool(): one definition of a tool gives its route, its MCP tool, its OpenAPI path and its entries in the
 // discovery documents.
 import type { z } from 'zod';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import type { ServiceName } from './services/backing-services.ts';
 import type { Spender } from './engine/spender.ts';
 

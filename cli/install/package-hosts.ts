@@ -1,7 +1,6 @@
 // Package registries that this machine finds at addresses that are closed to builds, such as those of a mirror inside.
 import { lookup } from 'node:dns/promises';
-import { closedCidrs } from '../../lib/closed-addresses.ts';
-import { memberOf } from '../../lib/subnets.ts';
+import { closedCidrs, createSubnetMatcher } from '../../lib/subnets.ts';
 
 const hosts = [
   'pypi.org',
@@ -15,7 +14,7 @@ const hosts = [
   'static.crates.io',
   'github.com',
 ];
-const isClosed = memberOf(closedCidrs);
+const isClosed = createSubnetMatcher(closedCidrs);
 
 /** Their addresses as subnets, for the chart's `builds.packageCidrs`. A loopback address is of no use to a pod. */
 export async function closedPackageCidrs(resolve = resolveAll): Promise<string[]> {

@@ -4,7 +4,7 @@ import { activator } from '../../crds/names.ts';
 import { activityReport, closeAnswer, type ActivityReport, type CloseRequest } from '../../crds/activator-reports.ts';
 import type { Client } from '../../lib/kubernetes/index.ts';
 import { endpointSlices } from '../objects/kinds.ts';
-import { timeLimit } from '../../lib/time-limit.ts';
+import { timeLimit } from '../../lib/values.ts';
 
 export interface ActivatorPool {
   /** What each has seen; undefined for one that does not answer. Empty: there is none. */

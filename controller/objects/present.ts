@@ -1,2 +1,2 @@
 // Where manifests and status leave out fields without a value: the function of all programs, under its old address.
-export { present, type Present } from '../../lib/present.ts';
+export { present, type Present } from '../../lib/values.ts';

@@ -1,6 +1,6 @@
 // Runs a program with bounded memory for what it prints, and ends it when its signal aborts.
 import { spawn } from 'node:child_process';
-import { OutputTail } from '../../lib/output-tail.ts';
+import { OutputTail } from '../../lib/child-process.ts';
 
 export interface RunOptions {
   /** The whole environment: nothing is inherited. */

@@ -2,8 +2,7 @@
 import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { inOrder, isQueued } from '../build-queue/order.ts';
-import { appToken } from '../../lib/app-token.ts';
-import { pushToken } from '../../lib/push-token.ts';
+import { createAppToken, createPushToken } from '../../lib/app-tokens.ts';
 import { readRepository } from '../../lib/repository.ts';
 import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
 import { annotations } from '../../crds/names.ts';
@@ -135,8 +134,8 @@ function createAppMask(app: HostedApp, config: InstallationConfig): SecretMask {
     values: [
       ...spec.services.map((service) => generatedPassword(whole, service, services.passwordSecret)),
       ...generatedValues(whole, services.passwordSecret),
-      models === undefined ? undefined : appToken({ name, uid }, models.tokenSecret),
-      pushToken({ name, uid }, config.registry.tokenSecret),
+      models === undefined ? undefined : createAppToken({ name, uid }, models.tokenSecret),
+      createPushToken({ name, uid }, config.registry.tokenSecret),
       ...set.filter(({ name: variable }) => isSecretName(variable)).map(({ value }) => value),
     ],
     variables: spec.run.secrets.map(({ name: variable }) => variable),

@@ -1,7 +1,7 @@
 // Decides what may be asked of the registry: a build reads and writes its own app's repositories, and those of nobody
 // else; the operator lists and removes the manifests of an app.
 import { cacheRepository, imageRepository, platformFolders } from '../../crds/image-names.ts';
-import type { PushIdentity, TokenPurpose } from '../../lib/push-token.ts';
+import type { AppIdentity, TokenPurpose } from '../../lib/app-tokens.ts';
 
 /** A request of the distribution API that may be made. */
 export interface RegistryRequest {
@@ -80,7 +80,7 @@ function isReadByAll(method: string, { kind, repository }: Address): boolean {
 export function judge(
   method: string,
   url: string,
-  { purpose, ...app }: PushIdentity & { readonly purpose: TokenPurpose },
+  { purpose, ...app }: AppIdentity & { readonly purpose: TokenPurpose },
   mirrors: boolean,
 ): Decision {
   const [path = '', query = ''] = url.split(/\?(.*)/s);

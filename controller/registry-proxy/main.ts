@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { readConfig } from '../../lib/config.ts';
 import { startHealthServer } from '../../lib/kubernetes/index.ts';
-import { createLog } from '../../lib/log.ts';
+import { createLog } from '../../lib/telemetry.ts';
 import { authorizer } from './authorization.ts';
 import { environment } from './config.ts';
 import { credentialsFor } from './credentials.ts';

@@ -10,9 +10,9 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream/promises';
-import type { Logger } from '../../lib/log.ts';
+import type { Logger } from '../../lib/telemetry.ts';
 import { cacheRepository, imageRepository } from '../../crds/image-names.ts';
-import { pushIdentityOf, type PushIdentity, type TokenPurpose } from '../../lib/push-token.ts';
+import { parseRegistryToken, type AppIdentity, type TokenPurpose } from '../../lib/app-tokens.ts';
 import { judge, type RegistryRequest } from './access.ts';
 import type { Authorize } from './authorization.ts';
 import { fullMessage, type Fullness } from './fullness.ts';
@@ -33,7 +33,7 @@ export interface ProxyOptions {
 }
 
 /** Who asks, and what for. */
-type Identity = PushIdentity & { readonly purpose: TokenPurpose };
+type Identity = AppIdentity & { readonly purpose: TokenPurpose };
 
 /** Where the operator asks whether the registry has space. */
 export const spacePath = '/space';
@@ -95,7 +95,7 @@ export function createProxy(options: ProxyOptions): Server {
       response.end(JSON.stringify({ refusal: options.fullness.refusal }));
       return;
     }
-    const app = pushIdentityOf(passwordOf(request), options.tokenSecret);
+    const app = parseRegistryToken(passwordOf(request), options.tokenSecret);
     if (app === undefined) {
       response.setHeader('www-authenticate', 'Basic realm="moorage"');
       refuse(response, 401, 'UNAUTHORIZED', 'The token of an app is required.');

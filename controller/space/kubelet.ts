@@ -1,6 +1,6 @@
 // Reads from the kubelet of a node how much of its disk is free, and of the volumes that its pods mount.
 import { z } from 'zod';
-import { present } from '../../lib/present.ts';
+import { present } from '../../lib/values.ts';
 import { askKubelet, type Connection } from '../../lib/kubernetes/index.ts';
 
 /** Bytes of a file system. */

@@ -6,7 +6,7 @@ import type { DiskMetrics } from './disk-metrics.ts';
 import type { NodeDisks, ReadDisks } from './kubelet.ts';
 import type { SpaceMetrics } from './metrics.ts';
 import { shortageOf, type Reserve } from './shortage.ts';
-import { timeLimit } from '../../lib/time-limit.ts';
+import { timeLimit } from '../../lib/values.ts';
 
 export interface SpaceOptions {
   readonly read: ReadDisks;

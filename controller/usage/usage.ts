@@ -8,7 +8,7 @@ import type { ReadUsage, UsageSample } from './kubelet.ts';
 import { usageMetrics } from './metrics.ts';
 import { resizePod } from './resize.ts';
 import { betterRequests, rememberedMs, useBetween, type Amounts, type Use } from './requests.ts';
-import { timeLimit } from '../../lib/time-limit.ts';
+import { timeLimit } from '../../lib/values.ts';
 
 export interface UsageOptions {
   readonly client: Client;

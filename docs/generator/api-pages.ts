@@ -213,7 +213,7 @@ export const metricsPage: Page = {
   title: 'Metrics',
   about:
     'Every metric of the operator, the API, the workers and the activator, at `/metrics` of the internal port (9090).',
-  sources: ['lib/kubernetes/metrics.ts', 'lib/metrics.ts', 'api'],
+  sources: ['lib/kubernetes/observability.ts', 'lib/telemetry.ts', 'api'],
   body() {
     const { metrics } = describeProduct();
     return blocks(

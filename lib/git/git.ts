@@ -1,7 +1,25 @@
-// Runs git by simple-git, hardened and within bounds of memory, output and time.
-import { simpleGit } from 'simple-git';
-import { OutputTail } from '../output-tail.ts';
-import { gitEnvironment, simpleGitOptions, type GitBounds } from './hardening.ts';
+// Runs git on repositories of unknown origin, through simple-git: hardened, and within bounds of memory, output and time.
+import { fileURLToPath } from 'node:url';
+import { simpleGit, type SimpleGitOptions } from 'simple-git';
+import { OutputTail, buildChildEnvironment } from '../child-process.ts';
+import type { Repository } from '../repository.ts';
+import { createReadToken, repositoryPath } from './read-token.ts';
+
+/** What git may reach and use. */
+export interface GitBounds {
+  /** Allows plain http as well as https. */
+  readonly insecure: boolean;
+  /** A transfer below this rate for this long is aborted. */
+  readonly slowTransfer: { readonly bytesPerSecond: number; readonly seconds: number };
+  /** Limit of the address space of git and of each program that it starts. */
+  readonly memoryBytes?: number | undefined;
+  /** Limit of each file that git writes; the kernel ends git when it tries to write more. */
+  readonly fileBytes?: number | undefined;
+  /** Sent to this address and to no other. */
+  readonly credential?: { readonly url: string; readonly token: string } | undefined;
+  /** Where the repository's own data is kept; default: found from the folder that git runs in. */
+  readonly gitFolder?: string | undefined;
+}
 
 export interface GitOptions extends GitBounds {
   /** The folder that git runs in. */
@@ -11,7 +29,7 @@ export interface GitOptions extends GitBounds {
 /** Options of one run. */
 export interface GitRunOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Sees every piece of stdout; an error that it throws ends git and is thrown by the run. */
+  /** Receives every chunk of stdout. An error that it throws ends git, and the run throws it. */
   readonly onStdout?: (chunk: Buffer) => void;
   /** Maximum number of bytes kept of stdout and stderr each, from the end; default 64 KiB. */
   readonly keepBytes?: number;
@@ -29,7 +47,7 @@ export interface GitResult {
 /** Runs git with these arguments. It never throws for an exit code: the caller judges it. */
 export type Git = (args: readonly string[], options?: GitRunOptions) => Promise<GitResult>;
 
-/** Makes a git that trusts nothing, in one folder. */
+/** Creates a hardened git for one folder. */
 export function createGit(options: GitOptions): Git {
   return (args, runOptions = {}) => {
     const { fileBytes = options.fileBytes } = runOptions;
@@ -44,11 +62,11 @@ async function run(args: readonly string[], options: GitOptions, runOptions: Git
   const [stdout, stderr] = [new OutputTail(keepBytes), new OutputTail(keepBytes)];
   let code = -1;
   const git = simpleGit({
-    ...simpleGitOptions(options),
+    ...buildOptions(options),
     baseDir: options.folder,
     abort: signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]),
     completion: { onClose: true, onExit: false },
-    // It takes a git that a signal ended for one that succeeded, so the code is read here and judged by the caller.
+    // simple-git reports success when a signal ended git, so the code is read here and judged by the caller.
     errors: (_error, result) => {
       code = result.exitCode;
       if (code < 0) stderr.add(Buffer.concat(result.stdErr));
@@ -56,7 +74,7 @@ async function run(args: readonly string[], options: GitOptions, runOptions: Git
     },
   });
   const watch = (stream: NodeJS.ReadableStream, tail: OutputTail, sink?: (chunk: Buffer) => void): void => {
-    // simple-git keeps all that it is sent, however much that is; its listener gives way to one that does not.
+    // simple-git keeps all output, however much that is; this replaces its listener with one that does not.
     stream.removeAllListeners('data');
     stream.on('data', (chunk: Buffer) => {
       tail.add(chunk);
@@ -67,7 +85,7 @@ async function run(args: readonly string[], options: GitOptions, runOptions: Git
       }
     });
   };
-  git.env(gitEnvironment(options)).outputHandler((_command, out, err) => {
+  git.env(buildEnvironment(options)).outputHandler((_command, out, err) => {
     watch(out, stdout, onStdout);
     watch(err, stderr);
   });
@@ -75,4 +93,194 @@ async function run(args: readonly string[], options: GitOptions, runOptions: Git
   stop.signal.throwIfAborted();
   signal?.throwIfAborted();
   return { code, stdout: stdout.text(), stderr: stderr.text() };
+}
+
+/** The environment of git. Only variables on the allow-list are inherited. */
+function buildEnvironment(bounds: GitBounds): Record<string, string> {
+  const { insecure, memoryBytes, fileBytes, gitFolder } = bounds;
+  return {
+    ...buildChildEnvironment(),
+    XDG_CONFIG_HOME: '/nonexistent',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_CONFIG_SYSTEM: '/dev/null',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_TEMPLATE_DIR: '',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ASKPASS: '/bin/false',
+    SSH_ASKPASS: '/bin/false',
+    GIT_SSH_COMMAND: '/bin/false',
+    GIT_LFS_SKIP_SMUDGE: '1',
+    GIT_NO_LAZY_FETCH: '1',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_ALLOW_PROTOCOL: insecure ? 'https:http' : 'https',
+    ...(gitFolder === undefined ? {} : { GIT_DIR: gitFolder }),
+    ...(memoryBytes === undefined ? {} : { GIT_MEMORY_BYTES: String(Math.ceil(memoryBytes)) }),
+    ...(fileBytes === undefined ? {} : { GIT_FILE_BYTES: String(Math.ceil(fileBytes)) }),
+  };
+}
+
+/**
+ * Options of simple-git. It rejects variables and configuration that can be used against its user. Those that harden git
+ * are named here, so that simple-git accepts them.
+ */
+function buildOptions(bounds: GitBounds): Partial<SimpleGitOptions> {
+  const { bytesPerSecond, seconds } = bounds.slowTransfer;
+  return {
+    binary: ['/bin/sh', fileURLToPath(new URL('bounded-git.sh', import.meta.url))],
+    config: [
+      ...config,
+      ...(bounds.insecure ? ['protocol.http.allow=always'] : []),
+      ...buildAuthorization(bounds),
+      `http.lowSpeedLimit=${bytesPerSecond}`,
+      `http.lowSpeedTime=${seconds}`,
+    ],
+    allowEnvironment: Object.keys(buildEnvironment(bounds)),
+    unsafe: {
+      allowUnsafeAskPass: true,
+      allowUnsafeConfigPaths: true,
+      allowUnsafeCredentialHelper: true,
+      allowUnsafeCustomBinary: true,
+      allowUnsafeFsMonitor: true,
+      allowUnsafeHooksPath: true,
+      allowUnsafeProtocolOverride: true,
+      allowUnsafeSshCommand: true,
+      allowUnsafeTemplateDir: true,
+    },
+  };
+}
+
+/** Harmless slips in the history of many old repositories: rejecting them would reject half of the world. */
+const toleratedSlips = [
+  'zeroPaddedFilemode',
+  'badTimezone',
+  'missingSpaceBeforeDate',
+  'badDate',
+  'badDateOverflow',
+  'missingEmail',
+  'missingNameBeforeEmail',
+  'badEmail',
+  'badName',
+];
+
+const config = [
+  'core.hooksPath=/dev/null',
+  'core.fsmonitor=false',
+  'core.attributesFile=/dev/null',
+  'core.excludesFile=/dev/null',
+  'core.autocrlf=false',
+  'core.eol=lf',
+  'core.symlinks=true',
+  'core.protectNTFS=true',
+  'core.protectHFS=true',
+  'core.fileMode=true',
+  'core.preloadIndex=false',
+  'core.bigFileThreshold=32m',
+  // A repository's server must not receive credentials of other servers, nor redirect us to another host.
+  'credential.helper=',
+  'protocol.version=2',
+  'protocol.allow=never',
+  'protocol.https.allow=always',
+  'protocol.file.allow=never',
+  'protocol.ext.allow=never',
+  'http.followRedirects=false',
+  'http.cookieFile=',
+  'fetch.recurseSubmodules=false',
+  'submodule.recurse=false',
+  'transfer.fsckObjects=true',
+  'fetch.fsckObjects=true',
+  'fetch.unpackLimit=1',
+  'transfer.unpackLimit=1',
+  'transfer.bundleURI=false',
+  'fetch.writeCommitGraph=false',
+  'gc.auto=0',
+  'maintenance.auto=false',
+  'pack.threads=1',
+  'advice.detachedHead=false',
+  'init.defaultBranch=main',
+  ...toleratedSlips.map((slip) => `fetch.fsck.${slip}=ignore`),
+];
+
+function buildAuthorization({ credential }: GitBounds): string[] {
+  if (credential === undefined) return [];
+  const basic = Buffer.from(`moorage:${credential.token}`).toString('base64');
+  return [`http.${credential.url}.extraHeader=Authorization: Basic ${basic}`];
+}
+
+const outputLimit = 1024 * 1024;
+const timeoutMs = 20_000;
+/** git holds all references that a server sends before it prints one, and a server may send them without end. */
+const memoryBytes = 192 * 1024 * 1024;
+
+/** Commits and symbolic references by their full names. */
+export interface References {
+  readonly commits: ReadonlyMap<string, string>;
+  /** What each symbolic reference points to, like HEAD to refs/heads/main. */
+  readonly symbolic: ReadonlyMap<string, string>;
+}
+
+/**
+ * The references of these full names, as far as the repository has them. `readSecret` makes tokens for the git server
+ * inside the cluster.
+ * @throws Error with the message of git
+ */
+export async function listReferences(
+  repository: Repository,
+  names: readonly string[],
+  readSecret?: string,
+): Promise<References> {
+  const git = createGit({
+    folder: '/',
+    insecure: repository.insecure,
+    slowTransfer: { bytesPerSecond: 1, seconds: 10 },
+    credential: createCredential(repository, readSecret, new Date(Date.now() + 2 * timeoutMs)),
+    memoryBytes,
+  });
+  let received = 0;
+  const { code, stdout, stderr } = await git(['ls-remote', '--symref', '--', repository.cloneUrl, ...names], {
+    keepBytes: outputLimit,
+    signal: AbortSignal.timeout(timeoutMs),
+    onStdout(chunk) {
+      received += chunk.length;
+      if (received > outputLimit) throw new Error('the server sent more than 1 MiB of references');
+    },
+  }).catch((error: unknown) => {
+    throw isTimeout(error) ? new Error(`no response within ${timeoutMs / 1000} s`, { cause: error }) : error;
+  });
+  if (/out of memory|memory exhausted|malloc failed/i.test(stderr))
+    throw new Error('the server sent more references than there is memory for');
+  if (code !== 0) throw new Error(stderr.trim() === '' ? `git ended with exit code ${code}` : stderr);
+  return parseReferences(stdout);
+}
+
+/** The credential for a repository of the git server inside the cluster; undefined for any other. */
+export function createCredential(
+  { cloneUrl, insecure }: Repository,
+  secret: string | undefined,
+  expires: Date,
+): { readonly url: string; readonly token: string } | undefined {
+  if (secret === undefined || !insecure) return undefined;
+  return { url: cloneUrl, token: createReadToken(repositoryPath(cloneUrl), secret, expires) };
+}
+
+/** Lines `<commit>\t<reference>` and `ref: <reference>\tHEAD`, as `git ls-remote --symref` prints them. */
+function parseReferences(output: string): References {
+  const [commits, symbolic] = [new Map<string, string>(), new Map<string, string>()];
+  for (const line of output.split('\n')) {
+    const [value, name] = line.split('\t');
+    if (value === undefined || name === undefined) continue;
+    if (value.startsWith('ref: ')) symbolic.set(name, value.slice(5));
+    else if (isCommitId(value)) commits.set(name, value);
+  }
+  return { commits, symbolic };
+}
+
+/** True for a full commit id. */
+export function isCommitId(text: string | undefined): text is string {
+  return text !== undefined && /^([0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'TimeoutError';
 }

@@ -1,22 +1,22 @@
-// Asks the operator whether a repository can be read, before anything is made for it. The operator reaches git servers;
-// the API faces the internet, and runs no git.
+// Lets the API ask the operator whether a repository can be read, before anything is created for it. The operator reaches
+// git servers; the API faces the internet and runs no git.
 import { timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { z } from 'zod';
 import { readRepository, RepositoryError, type GitHosts, type Repository } from '../repository.ts';
 
-/** Path at the operator's internal port. */
+/** Path on the operator's internal port. */
 export const lookupPath = '/repository';
 
 const lookupRequest = z.strictObject({ repo: z.string().max(512) });
 
-/** What the git server said: the newest commit, or why there is none. `final`: asking again does not help. */
+/** The git server's response: the newest commit, or why there is none. If `final`, a retry does not help. */
 export const lookupAnswer = z.discriminatedUnion('ok', [
   z.object({
     ok: z.literal(true),
     commit: z.string(),
-    /** What HEAD stands for, like refs/heads/main; HEAD itself where the server does not say. */
+    /** What HEAD points to, like refs/heads/main; HEAD itself if the server does not say. */
     reference: z.string(),
   }),
   z.object({ ok: z.literal(false), rule: z.string(), message: z.string(), fix: z.string(), final: z.boolean() }),
@@ -28,23 +28,23 @@ export interface LookupListenerOptions {
   readonly hosts: GitHosts;
   /** Asks the git server. Never rejects. */
   readonly resolve: (repository: Repository) => Promise<LookupAnswer>;
-  /** Maximum lookups at once; one more is refused. */
+  /** Maximum concurrent lookups; one more is rejected. */
   readonly limit: number;
 }
 
-/** Answers lookups. Two of one repository at the same time are one. */
-export function lookupListener({ token, hosts, resolve, limit }: LookupListenerOptions): RequestListener {
+/** Answers lookups. Concurrent lookups of one repository share one request to its server. */
+export function createLookupListener({ token, hosts, resolve, limit }: LookupListenerOptions): RequestListener {
   const running = new Map<string, Promise<LookupAnswer>>();
 
   async function answer(request: IncomingMessage): Promise<[status: number, body?: LookupAnswer]> {
-    if (!showsBearer(request, token)) return [401];
+    if (!hasBearerToken(request, token)) return [401];
     if (request.method !== 'POST') return [405];
     // A repository has at most 512 characters.
     if (Number(request.headers['content-length'] ?? Infinity) > 4_096) return [413];
-    const asked = lookupRequest.safeParse(await json(request).catch(() => undefined));
-    if (!asked.success) return [400];
-    // Only allowed hosts, whatever the caller says: a taken-over API asks for nothing else.
-    const repository = readRepository(asked.data.repo, hosts);
+    const parsed = lookupRequest.safeParse(await json(request).catch(() => undefined));
+    if (!parsed.success) return [400];
+    // Only allowed hosts, whatever the caller says, so that a compromised API can reach no other.
+    const repository = readRepository(parsed.data.repo, hosts);
     if (repository instanceof RepositoryError) return [400];
     const known = running.get(repository.url);
     if (known === undefined && running.size >= limit) return [503];
@@ -65,9 +65,9 @@ export function lookupListener({ token, hosts, resolve, limit }: LookupListenerO
   };
 }
 
-function showsBearer({ headers }: IncomingMessage, token: string): boolean {
-  const [given, expected] = [Buffer.from(headers.authorization ?? ''), Buffer.from(`Bearer ${token}`)];
-  return given.length === expected.length && timingSafeEqual(given, expected);
+function hasBearerToken({ headers }: IncomingMessage, token: string): boolean {
+  const [actual, expected] = [Buffer.from(headers.authorization ?? ''), Buffer.from(`Bearer ${token}`)];
+  return actual.length === expected.length && timingSafeEqual(actual, expected);
 }
 
 export interface LookupClientOptions {
@@ -77,8 +77,8 @@ export interface LookupClientOptions {
   readonly timeoutMs?: number;
 }
 
-/** Asks for the newest commit of a repository. @throws Error when the operator does not answer, or not in time */
-export function lookupClient({
+/** Looks up the newest commit of a repository. @throws Error if the operator does not answer in time */
+export function createLookupClient({
   operatorUrl,
   token,
   timeoutMs = 10_000,

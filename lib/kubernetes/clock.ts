@@ -1,4 +1,5 @@
-// Time as the runtime sees it, so that tests can turn it by hand.
+// Abstracts time, so that tests can control it, and bounds how long a call may take.
+import { ApiError } from './errors.ts';
 
 /** A pending timer. */
 export type Timer = object;
@@ -14,7 +15,7 @@ export interface Clock {
   clearTimer(timer: Timer): void;
 }
 
-/** The longest that a timer of Node can wait; longer ones would fire at once. */
+/** The longest delay of a timer in Node; a longer one would fire immediately. */
 const LONGEST_TIMER_MS = 2_147_483_647;
 
 /** Real time. */
@@ -47,4 +48,38 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
 /** `ms` with up to `share` of it added or subtracted at random. */
 export function jitter(ms: number, share: number, random: () => number = Math.random): number {
   return ms * (1 + share * (2 * random() - 1));
+}
+
+/** A signal with a deadline that can be moved. */
+export interface Deadline {
+  signal: AbortSignal;
+  /** Gives `ms` from now on. */
+  set: (ms: number) => void;
+  clear: () => void;
+}
+
+/** A signal that follows `parent` and ends after `ms` with an `ApiError` `Timeout`. */
+export function startDeadline(parent: AbortSignal | undefined, ms: number, what: string): Deadline {
+  const controller = new AbortController();
+  const follow = (): void => {
+    controller.abort(parent?.reason);
+  };
+  const start = (limitMs: number): NodeJS.Timeout =>
+    setTimeout(() => {
+      controller.abort(new ApiError(0, 'Timeout', `No complete answer within ${limitMs} ms: ${what}.`));
+    }, limitMs);
+  let timer = start(ms);
+  if (parent?.aborted === true) follow();
+  else parent?.addEventListener('abort', follow);
+  return {
+    signal: controller.signal,
+    set(limitMs) {
+      clearTimeout(timer);
+      timer = start(limitMs);
+    },
+    clear() {
+      clearTimeout(timer);
+      parent?.removeEventListener('abort', follow);
+    },
+  };
 }

@@ -1,9 +1,8 @@
-// The errors by which a reconciler says what should happen next, and the API server's own.
+// Defines the errors with which a reconciler decides what happens next, and the error of a failed API call.
 
 /**
- * Stop: nothing that the controller can do will help until the object changes (the spec is wrong, the build is
- * refused).
- * The key is forgotten; it comes back with the object's next change or with the periodic resync.
+ * Stop: nothing that the controller can do helps until the object changes (the spec is wrong, the build is rejected).
+ * The key is forgotten; it returns with the object's next change or with the periodic resync.
  */
 export class StallingError extends Error {
   override readonly name = 'StallingError';
@@ -34,7 +33,7 @@ export class LeadershipLostError extends Error {
   override readonly name = 'LeadershipLostError';
 }
 
-/** A refusal of the API server, or a failure to reach it (`status` 0). */
+/** An error response of the API server, or a failure to reach it (`status` 0). */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** HTTP status; 0 when there was no answer. */
@@ -44,7 +43,7 @@ export class ApiError extends Error {
    * without an answer.
    */
   readonly reason: string;
-  /** Seconds that the server asks to wait before the next try. */
+  /** Seconds to wait before the next try, if the server says so. */
   readonly retryAfterSeconds: number | undefined;
   constructor(status: number, reason: string, message: string, retryAfterSeconds?: number, options?: ErrorOptions) {
     super(message, options);

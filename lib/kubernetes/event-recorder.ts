@@ -1,12 +1,10 @@
-// Records Events about objects, for `kubectl describe`; repeats are counted, floods are cut, failures are only logged.
+// Records Events about objects, for `kubectl describe`. Repeats are counted, floods are cut, and failures are only logged.
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Client } from './client/client.ts';
-import type { Clock, Timer } from './clock.ts';
-import { sleep, systemClock } from './clock.ts';
+import { type Clock, type Timer, sleep, systemClock } from './clock.ts';
 import { ApiError, messageOf } from './errors.ts';
-import type { Logger } from './logger.ts';
-import { silentLogger } from './logger.ts';
+import { type Logger, silentLogger } from './observability.ts';
 import type { KubeObject, Manifest } from './object.ts';
 import { defineResource, keyOf, microTime } from './object.ts';
 
@@ -28,7 +26,7 @@ export interface EventRecorderOptions {
   controller: string;
   /** Which replica; default the host name. */
   instance?: string;
-  /** Events about one object: at once, and a second afterwards; default 25 and 1/300. */
+  /** Events about one object: their burst, and how many per second after it; default 25 and 1/300. */
   perObject?: { perSecond: number; burst: number };
   /** A repeat within this time counts as the same series; default 360 000. */
   seriesWindowMs?: number;
@@ -38,13 +36,13 @@ export interface EventRecorderOptions {
 
 /** Records Events. */
 export interface EventRecorder {
-  /** Records what happened to `object`. Returns at once and never throws. */
+  /** Records what happened to `object`. Returns immediately and never throws. */
   record(object: Pick<KubeObject, 'apiVersion' | 'kind' | 'metadata'>, note: EventNote): void;
   /** Resolves when everything recorded so far is sent or given up. */
   flush(): Promise<void>;
 }
 
-/** Makes a recorder. */
+/** Creates a recorder. */
 export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
   return new SeriesRecorder(options);
 }
@@ -56,9 +54,9 @@ const events = defineResource({
   plural: 'events',
   namespaced: true,
 });
-/** Events not yet sent; past it, new ones are dropped, as the API server is not hearing us anyway. */
+/** Events not yet sent; above it, new ones are dropped, because the API server is not accepting them anyway. */
 const MAXIMUM_PENDING = 1000;
-/** Series and objects remembered; past it, the oldest are forgotten. */
+/** Series and objects remembered; above it, the oldest are forgotten. */
 const MAXIMUM_SERIES = 4096;
 /** Repeats of a series are sent together after this long at first, doubling up to the maximum. */
 const FIRST_COUNT_MS = 1000;
@@ -235,7 +233,7 @@ function trim<V>(map: Map<string, V>, forget: (value: V) => void): void {
   }
 }
 
-/** The API refuses notes of more than 1024 bytes. */
+/** The API rejects notes of more than 1024 bytes. */
 function shorten(message: string): string {
   const bytes = Buffer.from(message);
   // Cutting may leave a part of a character, which decoding turns into U+FFFD.

@@ -1,23 +1,18 @@
-// The public face of the Kubernetes runtime, by which everyone imports it. It knows nothing of what is being controlled.
+// Exports the Kubernetes runtime, which knows nothing of what is being controlled. Everyone imports it from here.
 export * from './cache/reflector.ts';
 export * from './cache/store.ts';
 export * from './client/apply.ts';
 export * from './client/client.ts';
-export * from './client/compare.ts';
 export * from './client/connection.ts';
 export { createClient } from './client/http-client.ts';
-export { askKubelet } from './client/kubelet.ts';
-export { exchange } from './client/transport.ts';
-export * from './clock.ts';
+export { askKubelet, exchange } from './client/transport.ts';
+export { jitter, sleep, systemClock, type Clock, type Timer } from './clock.ts';
 export * from './loop/controller.ts';
-export * from './loop/watch.ts';
 export * from './loop/queue.ts';
 export * from './election/leader-election.ts';
 export * from './errors.ts';
 export * from './event-recorder.ts';
-export * from './logger.ts';
 export * from './manager/health.ts';
 export * from './manager/manager.ts';
-export * from './manager/shutdown.ts';
-export * from './metrics.ts';
 export * from './object.ts';
+export * from './observability.ts';

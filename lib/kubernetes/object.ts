@@ -1,4 +1,4 @@
-// What every Kubernetes object has, and how a kind of object is named to the API server.
+// Defines the types of Kubernetes objects on the wire, and how a kind of object is named to the API server.
 import type { V1ObjectMeta, V1OwnerReference } from '@kubernetes/client-node';
 
 /**
@@ -48,13 +48,13 @@ export interface Manifest {
   [field: string]: unknown;
 }
 
-/** Names an object within its kind. `namespace` is left out for cluster-scoped kinds. */
+/** Identifies an object within its kind. `namespace` is left out for cluster-scoped kinds. */
 export interface ObjectRef {
   name: string;
   namespace?: string | undefined;
 }
 
-/** A kind of object and its path in the API. `T` is the type of the objects. Make one with `defineResource`. */
+/** A kind of object and its path in the API. `T` is the type of the objects. Create one with `defineResource`. */
 export interface Resource<T extends KubeObject = KubeObject> {
   /** API group; `''` is the core group. */
   readonly group: string;
@@ -68,10 +68,10 @@ export interface Resource<T extends KubeObject = KubeObject> {
 }
 
 /**
- * Names a kind of object.
+ * Defines a kind of object.
  *
- * const pods = defineResource<KubeType<V1Pod>>({ group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced:
- * true });
+ *     const pods = defineResource<KubeType<V1Pod>>({
+ *       group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true });
  */
 export function defineResource<T extends KubeObject>(resource: Omit<Resource<T>, 'type'>): Resource<T> {
   return Object.freeze({ ...resource });

@@ -8,7 +8,7 @@ import {
   listenForShutdown,
 } from '../../lib/kubernetes/index.ts';
 import { readConfig } from '../../lib/config.ts';
-import { createLog } from '../../lib/log.ts';
+import { createLog } from '../../lib/telemetry.ts';
 import { createApplier, nftRunner, tableExists } from './tables/apply.ts';
 import { readAttachments } from './objects/attachments.ts';
 import { configSchema } from './config.ts';

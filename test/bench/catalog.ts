@@ -17,7 +17,7 @@ import { readToolSettings } from '../../api/tools/config.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { createStore } from '../../lib/kubernetes/index.ts';
-import { blockList } from '../../lib/subnets.ts';
+import { createBlockList } from '../../lib/subnets.ts';
 import { baseUrl, namespace, sampleApp, silent, site } from '../support/api/sample.ts';
 import { send } from '../support/api/send.ts';
 import { liveAt } from '../support/discovery/sample.ts';
@@ -112,7 +112,7 @@ store.replace(Array.from({ length: apps }, (_, index) => benchApp(index + 1)));
 const ending = new AbortController();
 const api = createApi({
   baseUrl,
-  callers: { salt: 'salt', trustedProxies: blockList([]) },
+  callers: { salt: 'salt', trustedProxies: createBlockList([]) },
   models: readModelSettings({ DATABASE_URL: databaseUrl }),
   tools: readToolSettings({}),
   appCalls: readAppSettings({}),

@@ -17,7 +17,7 @@ import { run } from '../../controller/pipeline/process.ts';
 import { openRepository } from '../../controller/space/registry/repository.ts';
 import { pruneApp } from '../../controller/space/registry/prune.ts';
 import { cacheRepository, imageRepository, imageTag } from '../../crds/image-names.ts';
-import { pruneToken } from '../../lib/push-token.ts';
+import { createPruneToken } from '../../lib/app-tokens.ts';
 import { labUid, limits } from '../support/pipeline/lab.ts';
 import { fillRegistry, programsOnPath, startRegistry, tokenSecret } from '../support/pipeline/registry.ts';
 import { makeSmallDisk } from '../support/registry/small-disk.ts';
@@ -141,7 +141,7 @@ try {
     peak = Math.max(peak, await disk.usedBytes());
     if (!keepsAll) await keepSpace(served);
     if (number % 20 !== 0 && number !== builds) continue;
-    const own = openRepository(`http://${proxy}`, imageRepository(app), pruneToken(app, tokenSecret));
+    const own = openRepository(`http://${proxy}`, imageRepository(app), createPruneToken(app, tokenSecret));
     row(
       number,
       mebibytes(await disk.usedBytes()),

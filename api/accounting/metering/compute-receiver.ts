@@ -4,7 +4,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import getRawBody from 'raw-body';
 import { z } from 'zod';
 import { computeReport, type ComputeSample } from '../../../crds/compute-report.ts';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import { Problem, problemBody, problemMediaType } from '../../../lib/problem.ts';
 import { type Database, ledgerUnavailable, type Statement } from '../../billing/index.ts';
 import { bodyTooLarge, invalidRequest, methodNotAllowed, readPart } from '../../http/index.ts';

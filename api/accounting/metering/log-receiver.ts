@@ -4,7 +4,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import getRawBody from 'raw-body';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import type { Database } from '../../billing/index.ts';
 import { createEventId, formatTimestamp, type GatewayRecord, identifyGateway, readRecord } from './gateway-record.ts';
 import type { MeteringMetrics } from './metering-metrics.ts';

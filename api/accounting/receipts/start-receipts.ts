@@ -1,6 +1,6 @@
 // Starts receipts: the task that links and seals transactions, its metrics, and the endpoints.
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import { type LedgerHandle, type OpenLedger, readForScrape } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { PayerFor } from '../../models/index.ts';

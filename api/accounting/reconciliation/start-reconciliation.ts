@@ -1,6 +1,6 @@
 // Reconciles each day soon after it ends, and again while records of it may still arrive. Exports the differences as metrics.
 import { Gauge, type Registry } from 'prom-client';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import {
   type Database,
   formatMoney,

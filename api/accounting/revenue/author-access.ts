@@ -1,6 +1,12 @@
 // Decides who may read the statements of an author: holders of a key whose hash is in one of the repositories.
-import { hashOfKey, isAuthorKey, lineOfKey, newAuthorKey, unboundHashOfKey } from '../../../lib/author-key.ts';
-import { ownershipFile } from '../../../lib/ownership-token.ts';
+import {
+  hashAuthorKey,
+  isAuthorKey,
+  formatAuthorKeyLine,
+  createAuthorKey,
+  hashUnboundAuthorKey,
+  ownershipFile,
+} from '../../../lib/ownership-file.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { type AppIndex, type Authorship, authorshipOf } from '../../apps/index.ts';
 import type { Database } from '../../billing/index.ts';
@@ -55,12 +61,12 @@ export function assertAuthorKey(headers: Headers, { handle, apps }: Author): voi
   if (!isAuthorKey(key))
     throw createRefusal(handle, 'The Authorization header must have the form `Bearer moorage-author-…`.');
   // Hashes are compared, so how long that takes says nothing of the key.
-  if (apps.some(({ keys, repository }) => keys.includes(hashOfKey(key, repository)))) return;
-  const earlier = apps.find(({ keys }) => keys.includes(unboundHashOfKey(key)));
+  if (apps.some(({ keys, repository }) => keys.includes(hashAuthorKey(key, repository)))) return;
+  const earlier = apps.find(({ keys }) => keys.includes(hashUnboundAuthorKey(key)));
   if (earlier !== undefined)
     throw createRefusal(
       handle,
-      `The line of this key in ${ownershipFile} of ${earlier.repository} is of an earlier form that names no repository, so that a fork or a template would carry it into repositories of others. Your key stays valid: replace that line by \`${lineOfKey(key, earlier.repository)}\`, push, and wait for the review to end.`,
+      `The line of this key in ${ownershipFile} of ${earlier.repository} is of an earlier form that names no repository, so that a fork or a template would carry it into repositories of others. Your key stays valid: replace that line by \`${formatAuthorKeyLine(key, earlier.repository)}\`, push, and wait for the review to end.`,
     );
   throw createRefusal(
     handle,
@@ -82,9 +88,9 @@ export function issueKey({ handle, apps }: Author): {
   lines: RepositoryLine[];
   message: string;
 } {
-  const key = newAuthorKey();
+  const key = createAuthorKey();
   const repositories = [...new Set(apps.map(({ repository }) => repository))];
-  const lines = repositories.map((repository) => ({ repository, line: lineOfKey(key, repository) }));
+  const lines = repositories.map((repository) => ({ repository, line: formatAuthorKeyLine(key, repository) }));
   const [first] = lines;
   return {
     key,

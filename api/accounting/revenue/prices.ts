@@ -1,6 +1,6 @@
 // Records the price list as it was announced, and publishes it at GET /api/prices. A recorded version never changes.
 import { z } from 'zod';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import {
   contentOf,
   type Database,

@@ -1,5 +1,5 @@
 // Starts revenue: records the price list, posts each day's shares, and closes statements.
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import { type AppIndex, authorshipOf } from '../../apps/index.ts';
 import type { LedgerHandle, OpenLedger, PriceList } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';

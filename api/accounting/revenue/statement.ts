@@ -1,6 +1,6 @@
 // Reads the statement of an author for a month, and formats it as JSON with proofs or as CSV.
 import { z } from 'zod';
-import { csvLine } from '../../../lib/csv.ts';
+import { toCsvLine } from '../../../lib/values.ts';
 import { type Database, formatMoney, type Money, negate, sumMoney, zero } from '../../billing/index.ts';
 import { provenLine, type Receipts, signature, sumPostedTo } from '../receipts/index.ts';
 import {
@@ -222,7 +222,7 @@ export async function addProofs(
 const columns = Object.keys(statementLine.shape) as (keyof StatementView['lines'][number])[];
 
 export function formatStatementCsv({ lines }: StatementView): string {
-  return [csvLine(columns), ...lines.map((line) => csvLine(columns.map((column) => line[column])))].join('');
+  return [toCsvLine(columns), ...lines.map((line) => toCsvLine(columns.map((column) => line[column])))].join('');
 }
 
 export const monthField = z

@@ -13,7 +13,7 @@ import { appPath, methods } from '../calls/app-path.ts';
 import { limitBytes, type AppResponse, type AppClient } from '../calls/app-client.ts';
 import type { Target } from '../directory.ts';
 import { forwardedHeaders } from '../calls/headers.ts';
-import { timeLimit } from '../../../lib/time-limit.ts';
+import { timeLimit } from '../../../lib/values.ts';
 
 export interface McpVisit {
   readonly appClient: AppClient;

@@ -1,13 +1,13 @@
 // A cache of the operations of live apps, so that a list of tools never waits for an app. What was found for a release is
 // pinned to it; an app that described none, or failed, is asked again.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import type { AgentPaths, Directory, Target } from '../directory.ts';
 import type { DiscoverOperations } from './discover.ts';
 import type { Operation, OperationList } from './operation.ts';
 import type { OperationPins } from './pins.ts';
 import { nameSeparator, toNamePrefix } from './text.ts';
-import { timeLimit } from '../../../lib/time-limit.ts';
+import { timeLimit } from '../../../lib/values.ts';
 
 export interface OperationCacheOptions {
   /** Apps that are live now. */

@@ -1,7 +1,6 @@
 // The request to an app for the arguments of an agent.
 import { FormData } from 'undici';
-import type { FieldError } from '../../../lib/problem.ts';
-import { meantField } from '../../../lib/similar-names.ts';
+import { type FieldError, findMeantField } from '../../../lib/problem.ts';
 import { createValidationProblem } from '../../http/index.ts';
 import { appPath } from '../calls/app-path.ts';
 import type { AppRequestContent } from '../calls/app-client.ts';
@@ -85,7 +84,7 @@ function refuse(name: string, known: readonly string[], way: HttpWay, given: Arg
 }
 
 function suggestFix(field: string, known: readonly string[]): string {
-  const meant = meantField(field, known);
+  const meant = findMeantField(field, known);
   return `${meant === undefined ? 'Remove it.' : `Send ${meant} instead.`} Known arguments: ${known.join(', ')}.`;
 }
 

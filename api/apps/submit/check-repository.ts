@@ -1,5 +1,5 @@
 // Whether a repository can be hosted, before a name is taken for it: its git server is asked, through the operator.
-import type { LookupAnswer } from '../../../lib/git/index.ts';
+import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import { createValidationProblem } from '../../http/index.ts';

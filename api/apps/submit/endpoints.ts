@@ -11,7 +11,7 @@ import {
 } from '../../http/index.ts';
 import type { AppsSite } from '../../../crds/app-url.ts';
 import { contact, oneLine } from '../../../crds/contact.ts';
-import { ownershipFile, sealContact } from '../../../lib/ownership-token.ts';
+import { ownershipFile, sealContact } from '../../../lib/ownership-file.ts';
 import type { SubmittedAddress } from './check-repository.ts';
 import { findApp } from './find-app.ts';
 import { follow } from './log/follow.ts';

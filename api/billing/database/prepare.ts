@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { Client } from 'pg';
 import { z } from 'zod';
 import { readConfig } from '../../../lib/config.ts';
-import { createLog, type Logger } from '../../../lib/log.ts';
+import { createLog, type Logger } from '../../../lib/telemetry.ts';
 import type { Database } from './database.ts';
 import { DatabaseUnavailable } from './failures.ts';
 import { inMigration, migrate, readMigrations } from './migrate.ts';

@@ -1,8 +1,7 @@
 // Endpoints of benchmarks: the index, one benchmark, and every run as a CSV or JSON lines download.
 import { z } from 'zod';
-import { csvLine } from '../../../lib/csv.ts';
-import type { Problem } from '../../../lib/problem.ts';
-import { unknownName } from '../../../lib/similar-names.ts';
+import { toCsvLine } from '../../../lib/values.ts';
+import { type Problem, unknownName } from '../../../lib/problem.ts';
 import { type Database, ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { type BenchmarkSource, readBenchmark, readBenchmarks } from './benchmark.ts';
@@ -167,7 +166,7 @@ export const columns = [
 
 /** The header, then a line for each run. */
 export function createCsvResponse(database: Database, app: string): Response {
-  return createDownload(streamLines(database, app, formatCsvLine, csvLine(columns)), csvType, `${app}-runs.csv`);
+  return createDownload(streamLines(database, app, formatCsvLine, toCsvLine(columns)), csvType, `${app}-runs.csv`);
 }
 
 /** A JSON object a line. */
@@ -176,7 +175,7 @@ export function createJsonLinesResponse(database: Database, app: string): Respon
 }
 
 export function formatCsvLine(run: Run): string {
-  return csvLine(columns.map((column) => run[column]));
+  return toCsvLine(columns.map((column) => run[column]));
 }
 
 /** Writes the cost digit by digit, because a float would round it. */

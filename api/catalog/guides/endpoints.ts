@@ -1,7 +1,6 @@
 // Endpoints of guides, their JSON schemas, and the problem that they return.
 import { z } from 'zod';
-import type { ProblemType } from '../../../lib/problem.ts';
-import { unknownName } from '../../../lib/similar-names.ts';
+import { type ProblemType, unknownName } from '../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import type { Guides } from './guides.ts';
 

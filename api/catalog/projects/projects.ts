@@ -1,6 +1,6 @@
 // Lists every app of this installation: catalog apps, deployed or not, and submitted apps.
-import { resorted } from '../../../lib/resorted.ts';
-import { unknownName } from '../../../lib/similar-names.ts';
+import { sortAgain } from '../../../lib/values.ts';
+import { unknownName } from '../../../lib/problem.ts';
 import { type App, type DirectoryOptions, viewIdle, viewStatus } from '../../apps/index.ts';
 import type { BenchmarkEntry } from '../bench/views.ts';
 import { compareKeys, type Page, createPage, type SortKey } from '../paging.ts';
@@ -207,7 +207,7 @@ export class SortedRecords {
     if (this.#of === records && !isOutdated) return this.#list;
     if (isOutdated) this.#keys = new WeakMap();
     const current = [...records.values()].map((record) => this.#sortedRecord(record));
-    this.#list = resorted(this.#list, current, (a, b) => compareKeys(a.key, b.key));
+    this.#list = sortAgain(this.#list, current, (a, b) => compareKeys(a.key, b.key));
     this.#of = records;
     this.#version = version;
     return this.#list;

@@ -1,6 +1,6 @@
 // Keeps star counts and licences up to date: all replicas together request one repository at a time, each about once a day.
 import { z } from 'zod';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import { type Database, type LedgerHandle, prefixStatements } from '../../billing/index.ts';
 import type { Fetcher } from '../../tools/index.ts';
 import {

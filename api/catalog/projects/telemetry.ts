@@ -1,6 +1,6 @@
 // Reads how much an app was used in the last day, week and month: calls, traffic, CPU and memory.
 import { z } from 'zod';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import { type Database, type LedgerHandle, money, moneyToNumber, type Statement } from '../../billing/index.ts';
 import type { Telemetry, TelemetryWindow, Window } from './views.ts';
 

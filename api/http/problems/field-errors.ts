@@ -1,7 +1,6 @@
 // What is wrong with a field, and how to fix it, in plain words for each kind of issue that zod finds.
 import { z } from 'zod';
-import type { FieldError } from '../../../lib/problem.ts';
-import { meantField, nearestNames } from '../../../lib/similar-names.ts';
+import { type FieldError, findMeantField, findNearestNames } from '../../../lib/problem.ts';
 
 type Part = FieldError['in'];
 type Issue = z.core.$ZodIssue;
@@ -47,7 +46,7 @@ function isRepeated(part: Part, { code, input, path, ...issue }: Issue): boolean
 function findMeantValue(issue: Issue): string | undefined {
   if (issue.code !== 'invalid_value' || typeof issue.input !== 'string' || issue.values.length < 2) return undefined;
   const names = issue.values.filter((value) => typeof value === 'string');
-  return meantField(issue.input, names) ?? nearestNames(issue.input, names)[0];
+  return findMeantField(issue.input, names) ?? findNearestNames(issue.input, names)[0];
 }
 
 /** With the field that was meant, which is none of those that were sent too. */
@@ -58,7 +57,7 @@ export function createUnknownFieldError(
 ): FieldError {
   const known = listKnownFields(forms, input);
   const given = typeof input === 'object' && input !== null ? Object.keys(input) : [];
-  const meant = meantField(
+  const meant = findMeantField(
     key,
     known.filter((name) => !given.includes(name)),
   );

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { Problem, problemBody, problemMediaType } from '../../../lib/problem.ts';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import { malformedRequest, requestTimeout, requestTooLong } from '../problems/problems.ts';
 
 /** URL and headers of a request together, in bytes. Gateways and clients have about the same limit. */

@@ -1,5 +1,5 @@
 // HTML from templates: whatever is put into one is escaped, unless it is HTML itself.
-import { escapeHtml } from '../../../lib/escape-html.ts';
+import { escapeHtml } from '../../../lib/values.ts';
 
 /** Text that is HTML. */
 export class Html {

@@ -10,7 +10,7 @@ import {
   createJsonResponse,
   type RequestContext,
 } from '../../http/index.ts';
-import { unknownName } from '../../../lib/similar-names.ts';
+import { unknownName, type Problem } from '../../../lib/problem.ts';
 import type { ModelCall, ModelCallResult, Settlement } from '../metered-router.ts';
 import {
   maxCallCost,
@@ -26,7 +26,6 @@ import { allowModels, type Catalog } from '../catalog.ts';
 import { type ModelServices, costHeaders } from '../model-endpoint.ts';
 import { type Assignment, noting, outcomeOf, refusalOf } from './assignments.ts';
 import { toChatPrompt, readMessages, passOn, type ChatRequest, type EmbeddingsRequest } from './request.ts';
-import type { Problem } from '../../../lib/problem.ts';
 import type { RouterFailure } from '../router/responses.ts';
 
 export interface V1Call<Request> {

@@ -1,5 +1,5 @@
 // Makes the A2A agent of the tools: its endpoint, and the deliveries of its push notifications.
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import type { Offer } from '../../apps/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Models, PayerFor } from '../../models/index.ts';

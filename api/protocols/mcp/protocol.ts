@@ -11,7 +11,7 @@ import {
   type McpRequestContext,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import {
   createBufferedResponse,
   fileBodyLimit,

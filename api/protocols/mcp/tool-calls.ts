@@ -6,8 +6,7 @@ import {
   type CallToolResult,
   type ServerContext,
 } from '@modelcontextprotocol/server';
-import { Problem } from '../../../lib/problem.ts';
-import { unknownName } from '../../../lib/similar-names.ts';
+import { Problem, unknownName } from '../../../lib/problem.ts';
 import { internalFault, type CallContext } from '../../http/index.ts';
 import {
   type ExternalTools,

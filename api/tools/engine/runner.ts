@@ -1,7 +1,7 @@
 // Runs a tool call: takes a slot, reserves the money, enforces the time limit, validates the result, settles. Every
 // protocol uses it.
 import { randomUUID } from 'node:crypto';
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import { Problem } from '../../../lib/problem.ts';
 import {
   chargedOf,

@@ -1,5 +1,5 @@
 // A tool call and its result, as the tool service takes and returns them.
-import type { Logger } from '../../../lib/log.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
 import type { Problem } from '../../../lib/problem.ts';
 import type { Money, Payer, Quota } from '../../billing/index.ts';
 import type { Artifact, Progress, Tool } from '../tool.ts';

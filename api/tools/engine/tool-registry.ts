@@ -1,6 +1,5 @@
 // The tools by name: finds one, suggests names for a misspelled one, and says whether one is available here.
-import { Problem } from '../../../lib/problem.ts';
-import { unknownName } from '../../../lib/similar-names.ts';
+import { Problem, unknownName } from '../../../lib/problem.ts';
 import { offBecause, serviceOff, type OffCauses, type ServiceUrls } from '../services/backing-services.ts';
 import { unknownTool } from '../problems.ts';
 import type { Tool } from '../tool.ts';

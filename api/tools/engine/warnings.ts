@@ -1,7 +1,7 @@
 // Warnings about a call that was answered all the same: query parameters that no field reads, and the header that says
 // so where there is no envelope.
 import { z } from 'zod';
-import { meantField } from '../../../lib/similar-names.ts';
+import { findMeantField } from '../../../lib/problem.ts';
 
 const stated = z.array(z.string());
 
@@ -14,7 +14,7 @@ const maxHeaderCharacters = 3_000;
 /** One for each parameter that is not known, with the field that may have been meant. */
 export function unknownParameters(names: readonly string[], known: readonly string[]): string[] {
   const named = names.slice(0, maxWarnings).map((name) => {
-    const meant = meantField(name, known);
+    const meant = findMeantField(name, known);
     const shown = JSON.stringify(name.slice(0, maxNameCharacters).toWellFormed());
     return `Query parameter ${shown} is not known and was ignored.${meant === undefined ? '' : ` Did you mean "${meant}"?`}`;
   });

@@ -1,8 +1,7 @@
 // Which addresses are public: only these are reached for a stranger.
 import { networkInterfaces } from 'node:os';
 import ipaddr from 'ipaddr.js';
-import { closedWith, nat64 } from '../../../lib/closed-addresses.ts';
-import { memberOf } from '../../../lib/subnets.ts';
+import { closeAlso, nat64, createSubnetMatcher } from '../../../lib/subnets.ts';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
@@ -14,7 +13,7 @@ export type AddressCheck = (address: string) => boolean;
  * entry that is no subnet
  */
 export function publicOnly(closed: readonly string[]): AddressCheck {
-  const never = memberOf(closedWith(closed));
+  const never = createSubnetMatcher(closeAlso(closed));
   return (text) => {
     if (!ipaddr.isValid(text)) return false;
     const own = ownAddresses();

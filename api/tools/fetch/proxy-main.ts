@@ -1,7 +1,7 @@
 // Runs the guarded proxy as a process of its own, beside a Chromium that may reach nothing else.
 import { z } from 'zod';
 import { count, readConfig } from '../../../lib/config.ts';
-import { createLog } from '../../../lib/log.ts';
+import { createLog } from '../../../lib/telemetry.ts';
 import { readFetchConfig } from './config.ts';
 import { Guard } from './guard.ts';
 import { startGuardProxy } from './proxy.ts';

@@ -1,6 +1,5 @@
 // The backing services of tools: what each is, which setting enables it, and the problem of a disabled one.
-import type { ProblemType } from '../../../lib/problem.ts';
-import { Problem } from '../../../lib/problem.ts';
+import { type ProblemType, Problem } from '../../../lib/problem.ts';
 
 /** Services that run beside the API and can be disabled. */
 export const backingServices = {

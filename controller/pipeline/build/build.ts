@@ -3,8 +3,7 @@ import { mkdir, readFile, statfs, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { z } from 'zod';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { childEnvironment } from '../../../lib/child-environment.ts';
-import { OutputTail } from '../../../lib/output-tail.ts';
+import { buildChildEnvironment, OutputTail } from '../../../lib/child-process.ts';
 import type { WorkspacePaths } from '../config.ts';
 import { type BuildResult, Fault, NotReached, type PipelineInput, Rejected } from '../contract.ts';
 import { hasPassed, type PlanNotes, readNotes } from '../handover.ts';
@@ -250,11 +249,11 @@ export async function createClientEnvironment(
   token: string | undefined,
   folder: string,
 ): Promise<Record<string, string>> {
-  if (token === undefined) return childEnvironment();
+  if (token === undefined) return buildChildEnvironment();
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const auth = Buffer.from(`${registryUser}:${token}`).toString('base64');
   await writeFile(join(folder, 'config.json'), JSON.stringify({ auths: { [host]: { auth } } }), { mode: 0o600 });
-  return { ...childEnvironment(), DOCKER_CONFIG: folder };
+  return { ...buildChildEnvironment(), DOCKER_CONFIG: folder };
 }
 
 /** Progress of transfers, and the cache that a first build does not have yet: nothing that an author can use. */

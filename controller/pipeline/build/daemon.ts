@@ -8,8 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { platformFolders } from '../../../crds/image-names.ts';
-import { childEnvironment } from '../../../lib/child-environment.ts';
-import { OutputTail } from '../../../lib/output-tail.ts';
+import { buildChildEnvironment, OutputTail } from '../../../lib/child-process.ts';
 import type { WorkspacePaths } from '../config.ts';
 import { Fault, type PipelineInput } from '../contract.ts';
 import { run } from '../process.ts';
@@ -38,7 +37,7 @@ export async function startDaemon(input: PipelineInput, paths: WorkspacePaths, s
   const output = new OutputTail(32 * 1024);
   // The daemon has no credentials: they stay with buildctl, and build steps see neither of the two.
   const child = spawn('buildkitd', ['--config', config], {
-    env: { ...childEnvironment(), HOME: root, XDG_RUNTIME_DIR: root },
+    env: { ...buildChildEnvironment(), HOME: root, XDG_RUNTIME_DIR: root },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const failed: { error?: Error } = {};
@@ -76,7 +75,7 @@ async function waitUntilReady(daemon: Daemon, ended: () => Error | undefined, si
     if (failure !== undefined)
       throw new Fault(`buildkitd did not start: ${failure.message}: ${toOneLine(keepTail(daemon.log(), 600))}`);
     const asked = await run('buildctl', ['--addr', daemon.address, '--timeout', '5', 'debug', 'workers'], {
-      env: childEnvironment(),
+      env: buildChildEnvironment(),
       ...(signal === undefined ? {} : { signal }),
     });
     if (asked.code === 0) return;

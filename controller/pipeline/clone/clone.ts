@@ -1,9 +1,13 @@
 // Stage 1: brings the files of one commit into the workspace, and nothing else of the repository.
 import { lutimes, mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { keyHashesIn } from '../../../lib/author-key.ts';
-import { createGit, type Git, type GitOptions } from '../../../lib/git/index.ts';
-import { maximumOwnershipBytes, ownershipFile, tokensIn } from '../../../lib/ownership-token.ts';
+import {
+  findAuthorKeyHashes,
+  maximumOwnershipBytes,
+  ownershipFile,
+  findOwnershipTokens,
+} from '../../../lib/ownership-file.ts';
+import { createGit, type Git, type GitOptions } from '../../../lib/git/git.ts';
 import type { WorkspacePaths } from '../config.ts';
 import type { CloneResult, PipelineInput } from '../contract.ts';
 import { writeNotes } from '../handover.ts';
@@ -86,7 +90,7 @@ async function setTreeTimes(root: string, seconds: number): Promise<void> {
 /** Nothing where the file is missing, or is no regular file. */
 export function readOwnership(source: string): { ownership?: string[]; authorKeys?: string[] } {
   const text = readFileText(source, ownershipFile, maximumOwnershipBytes) ?? '';
-  const [ownership, authorKeys] = [tokensIn(text), keyHashesIn(text)];
+  const [ownership, authorKeys] = [findOwnershipTokens(text), findAuthorKeyHashes(text)];
   return {
     ...(ownership.length === 0 ? {} : { ownership }),
     ...(authorKeys.length === 0 ? {} : { authorKeys }),

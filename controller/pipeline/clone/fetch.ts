@@ -2,7 +2,7 @@
 import { readdir, stat } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { join } from 'node:path';
-import type { Git, GitResult } from '../../../lib/git/index.ts';
+import type { Git, GitResult } from '../../../lib/git/git.ts';
 import { Fault, type PipelineInput, Rejected, tooLargeSource } from '../contract.ts';
 import { LimitCounter } from '../review/rules/files.ts';
 import { formatBytes, keepTail, toOneLine } from '../text.ts';

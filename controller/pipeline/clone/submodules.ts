@@ -2,9 +2,9 @@
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isAbsolute } from 'node:path/posix';
-import type { createGit, Git } from '../../../lib/git/index.ts';
+import type { createGit, Git } from '../../../lib/git/git.ts';
 import { type GitHosts, readRepository, type Repository, RepositoryError } from '../../../lib/repository.ts';
-import { timeLimit } from '../../../lib/time-limit.ts';
+import { timeLimit } from '../../../lib/values.ts';
 import { Fault, type PipelineInput, Rejected } from '../contract.ts';
 import type { Submodule } from '../handover.ts';
 import type { LimitCounter } from '../review/rules/files.ts';

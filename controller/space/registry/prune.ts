@@ -1,6 +1,6 @@
 // Removes from the registry what of an app is no longer kept: images beyond the limit, and a cache that is too large.
 import { cacheRepository, cacheTags, imageRepository, type RepositoryOwner } from '../../../crds/image-names.ts';
-import { pruneToken } from '../../../lib/push-token.ts';
+import { createPruneToken } from '../../../lib/app-tokens.ts';
 import { removable, type ImageRecords } from './keep.ts';
 import { openRepository, type Repository, type StoredManifest } from './repository.ts';
 
@@ -78,7 +78,7 @@ function repositoriesOf(
   { url, tokenSecret }: Pick<PruneOptions, 'url' | 'tokenSecret'>,
   signal?: AbortSignal,
 ): { images: Repository; cache: Repository } {
-  const token = pruneToken(owner, tokenSecret);
+  const token = createPruneToken(owner, tokenSecret);
   const open = (name: string): Repository => openRepository(url, name, token, signal);
   return { images: open(imageRepository(owner)), cache: open(cacheRepository(owner)) };
 }

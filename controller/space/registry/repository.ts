@@ -1,7 +1,7 @@
 // One repository of an app in the registry, as the operator reaches it: through the registry proxy, with a token that
 // lists and removes and can neither push nor read a layer.
 import { z } from 'zod';
-import { timeLimit } from '../../../lib/time-limit.ts';
+import { timeLimit } from '../../../lib/values.ts';
 
 export interface Repository {
   /** All of its tags; none where there is no such repository. */

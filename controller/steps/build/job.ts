@@ -1,12 +1,12 @@
 // The Job that takes one commit of an app through clone, review and build.
 import type { V1Container, V1EnvVar, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
-import { parseDuration } from '../../../lib/duration.ts';
+import { parseDuration } from '../../../lib/values.ts';
 import { cacheRepository, imageRepository, imageTag } from '../../../crds/image-names.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { doubtfulExitCode, type PipelineInput, rejectedExitCode, workspace } from '../../pipeline/contract.ts';
-import { credentialFor } from '../../../lib/git/index.ts';
-import { pushToken } from '../../../lib/push-token.ts';
+import { createCredential } from '../../../lib/git/git.ts';
+import { createPushToken } from '../../../lib/app-tokens.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import type { Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import { present } from '../../objects/present.ts';
@@ -129,7 +129,7 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
         // Opens the repositories of this app at the registry proxy. What runs for the author does not see it.
         env: [
           ...common.env,
-          { name: 'MOORAGE_PUSH_TOKEN', value: pushToken(app.metadata, config.registry.tokenSecret) },
+          { name: 'MOORAGE_PUSH_TOKEN', value: createPushToken(app.metadata, config.registry.tokenSecret) },
         ],
         // Counts only inside the user namespace of the pod: on the node it is an ordinary user.
         securityContext: {
@@ -159,7 +159,7 @@ const gitTokenMs = 24 * 60 * 60_000;
 /** Reads the repository on the git server inside the cluster. What runs for the author does not see it. */
 function gitToken({ gitReadSecret }: InstallationConfig, { repository, queuedAt }: JobIdentity): V1EnvVar[] {
   const expires = new Date(queuedAt.getTime() + gitTokenMs);
-  const credential = credentialFor(repository, gitReadSecret, expires);
+  const credential = createCredential(repository, gitReadSecret, expires);
   return credential === undefined ? [] : [{ name: 'MOORAGE_GIT_TOKEN', value: credential.token }];
 }
 

@@ -1,5 +1,5 @@
 // Records that the author has spoken in the repository: only who can push to it can put a contact or a token there.
-import { openContact } from '../../../lib/ownership-token.ts';
+import { openContact } from '../../../lib/ownership-file.ts';
 import { acceptedRepository } from '../../../lib/repository.ts';
 import { timestamp } from '../../objects/timestamp.ts';
 import type { Draft } from '../../reconcile/outcome.ts';

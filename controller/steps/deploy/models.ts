@@ -1,6 +1,6 @@
 // What an app needs to ask models: a Secret with base URL and token of its own, its variables, and the way to the API.
 import type { V1EnvVar, V1NetworkPolicyEgressRule, V1NetworkPolicyPeer } from '@kubernetes/client-node';
-import { appToken } from '../../../lib/app-token.ts';
+import { createAppToken } from '../../../lib/app-tokens.ts';
 import { labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
@@ -22,7 +22,7 @@ export function modelsSecret(app: HostedApp, config: InstallationConfig): Manife
   const { name, uid } = app.metadata;
   const stringData = {
     [keys.OPENAI_BASE_URL]: models.baseUrl,
-    [keys.OPENAI_API_KEY]: appToken({ name, uid }, models.tokenSecret),
+    [keys.OPENAI_API_KEY]: createAppToken({ name, uid }, models.tokenSecret),
   };
   const secret = `${name}-models-${hashOf(stringData).slice(0, 8)}`;
   return appSecret(app, { name: secret, component: 'models', stringData });

@@ -1,5 +1,5 @@
 // Resolves a revision to a commit by asking the git server, without fetching anything.
-import { isCommitId, listReferences, type References } from '../../../lib/git/index.ts';
+import { isCommitId, listReferences, type References } from '../../../lib/git/git.ts';
 import type { Repository, RepositoryError } from '../../../lib/repository.ts';
 import type { ReasonOf } from '../../reconcile/reasons.ts';
 import { toOneLine } from '../../pipeline/text.ts';

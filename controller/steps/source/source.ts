@@ -2,11 +2,11 @@
 import { timestamp } from '../../objects/timestamp.ts';
 import { createHash } from 'node:crypto';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { parseDuration } from '../../../lib/duration.ts';
+import { parseDuration } from '../../../lib/values.ts';
 import { annotations } from '../../../crds/names.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { done, short, stalled, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
-import { isCommitId } from '../../../lib/git/index.ts';
+import { isCommitId } from '../../../lib/git/git.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
 import { refusedRepository, type RevisionFailure, type RevisionResult } from './revision.ts';
 

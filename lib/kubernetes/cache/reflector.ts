@@ -1,16 +1,13 @@
-// Keeps a store equal to what the API server has: list once, watch from there, fix every break.
+// Keeps a store equal to what the API server has: lists once, watches from there, and recovers from every interruption.
 import type { Client, Selection, WatchEvent } from '../client/client.ts';
-import type { Clock } from '../clock.ts';
-import { jitter, sleep, systemClock } from '../clock.ts';
+import { type Clock, jitter, sleep, systemClock } from '../clock.ts';
 import { ApiError, messageOf } from '../errors.ts';
-import type { Logger } from '../logger.ts';
-import { silentLogger } from '../logger.ts';
-import type { RuntimeMetrics } from '../metrics.ts';
+import { type Logger, silentLogger, type RuntimeMetrics } from '../observability.ts';
 import type { KubeObject, Resource } from '../object.ts';
 import type { Store, StoreOptions, WritableStore } from './store.ts';
 import { createStore } from './store.ts';
 
-/** A watch that ends sooner than this without an event did no good. */
+/** A watch that ends sooner than this without an event counts as a failure. */
 const SHORT_WATCH_MS = 1000;
 
 /** Settings of a reflector. */
@@ -23,7 +20,7 @@ export interface ReflectorOptions<T extends KubeObject> extends Selection, Store
   transform?: (object: T) => T;
   /** Objects a page; default 500. */
   pageSize?: number;
-  /** Bounds of a watch's length in seconds, drawn anew each time; default [300, 600]. */
+  /** Bounds of a watch's length in seconds, chosen at random for each watch; default [300, 600]. */
   watchSeconds?: readonly [number, number];
   /** Wait after the first failure and at most, in ms, before jitter; default [800, 30 000]. */
   backoffMs?: readonly [number, number];
@@ -37,8 +34,8 @@ export interface Reflector<T extends KubeObject> {
   readonly resource: Resource<T>;
   readonly store: Store<T>;
   /**
-   * Milliseconds since the server was last heard (an event, a bookmark, a list, a watch's good end); since the start
-   * when never.
+   * Milliseconds since the server last responded (an event, a bookmark, a list, a watch that ended well), or since the
+   * start.
    */
   lastEventAgeMs(): number;
   /**
@@ -49,7 +46,7 @@ export interface Reflector<T extends KubeObject> {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** Makes a reflector; nothing is asked of the server until `run`. */
+/** Creates a reflector, which sends nothing to the server until `run`. */
 export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>): Reflector<T> {
   return new ListWatch(options);
 }
@@ -62,9 +59,9 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
   readonly #log: Logger;
   readonly #transform: (object: T) => T;
   readonly #labels: { resource: string };
-  /** Where to go on watching; `undefined` when a list is needed. */
+  /** Where to resume the watch; `undefined` when a list is needed. */
   #version: string | undefined;
-  /** Attempts in a row that brought nothing. */
+  /** Consecutive attempts that brought nothing. */
   #failures = 0;
   /** When the server accepted the present watch. */
   #openedAt: number | undefined;
@@ -117,19 +114,19 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     } catch (error) {
       return signal.aborted ? 0 : this.#afterError(error);
     }
-    this.#count('end');
-    // A server that ends each watch at once would otherwise be asked without pause.
-    if (!this.#stood()) this.#failures += 1;
+    this.#countRestart('end');
+    // A server that ends each watch immediately would otherwise get requests without pause.
+    if (!this.#hasLasted()) this.#failures += 1;
     return this.#failures === 0 ? 0 : this.#backoff();
   }
 
   #afterError(error: unknown): number {
-    this.#stood();
+    this.#hasLasted();
     this.#failures += 1;
     const lost = isExpired(error);
-    this.#count(lost ? 'expired' : 'error');
+    this.#countRestart(lost ? 'expired' : 'error');
     if (lost) this.#version = undefined;
-    // To have lost one's position is in the order of things; only a repetition is a fault.
+    // Losing the position once is normal; only a repetition is a fault.
     if (lost && this.#failures === 1) return 0;
     const wait = Math.max(this.#backoff(), retryAfterMs(error));
     const { plural } = this.resource;
@@ -141,14 +138,14 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
   }
 
   /**
-   * Whether the watch brought something or stood for a while. Then it was no failure, however quiet it was and however
-   * it ended.
+   * Whether the watch brought something or lasted a while. Then it was no failure, however quiet it was and however it
+   * ended.
    */
-  #stood(): boolean {
+  #hasLasted(): boolean {
     const lived = this.#openedAt === undefined ? 0 : this.#clock.now() - this.#openedAt;
-    const stood = this.#brought || lived >= SHORT_WATCH_MS;
-    if (stood) this.#failures = 0;
-    return stood;
+    const lasted = this.#brought || lived >= SHORT_WATCH_MS;
+    if (lasted) this.#failures = 0;
+    return lasted;
   }
 
   /** Lists everything into the store and returns the version to watch from. */
@@ -156,18 +153,18 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     this.#options.metrics?.lists.inc(this.#labels);
     let pages: { objects: T[]; version: string };
     try {
-      pages = await this.#pages(this.#options.pageSize ?? 500, signal);
+      pages = await this.#listPages(this.#options.pageSize ?? 500, signal);
     } catch (error) {
       // A list of many pages can take longer than the server keeps its snapshot. One of a single page cannot.
       if (!isExpired(error)) throw error;
-      pages = await this.#pages(undefined, signal);
+      pages = await this.#listPages(undefined, signal);
     }
     this.store.replace(pages.objects);
-    this.#heard();
+    this.#markHeard();
     return pages.version;
   }
 
-  async #pages(limit: number | undefined, signal: AbortSignal): Promise<{ objects: T[]; version: string }> {
+  async #listPages(limit: number | undefined, signal: AbortSignal): Promise<{ objects: T[]; version: string }> {
     const { client, namespace, labelSelector, fieldSelector } = this.#options;
     const objects: T[] = [];
     let token: string | undefined;
@@ -189,11 +186,11 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
     const { client, namespace, labelSelector, fieldSelector } = this.#options;
     const [least, maximum] = this.#options.watchSeconds ?? [300, 600];
-    // Drawn anew, so that the watches of many replicas do not all end at once.
+    // Random, so that the watches of many replicas do not all end at the same time.
     const timeoutSeconds = Math.round(least + Math.random() * (maximum - least));
     const onOpen = (): void => {
       this.#openedAt = this.#clock.now();
-      this.#heard();
+      this.#markHeard();
     };
     for await (const event of client.watch(this.resource, {
       namespace,
@@ -204,11 +201,11 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
       signal,
       onOpen,
     })) {
-      this.#take(event);
+      this.#handle(event);
     }
   }
 
-  #take(event: WatchEvent<T>): void {
+  #handle(event: WatchEvent<T>): void {
     if (event.type === 'BOOKMARK') {
       this.#version = event.resourceVersion;
     } else {
@@ -217,10 +214,10 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
       this.#version = event.object.metadata.resourceVersion;
     }
     this.#brought = true;
-    this.#heard();
+    this.#markHeard();
   }
 
-  #heard(): void {
+  #markHeard(): void {
     this.#heardAt = this.#clock.now();
     this.#turnedAt = this.#heardAt;
     this.#options.metrics?.cachedObjects.set(this.#labels, this.store.size);
@@ -231,18 +228,18 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     return jitter(Math.min(first * 2 ** Math.min(this.#failures - 1, 30), maximum), 0.3);
   }
 
-  #count(reason: 'end' | 'expired' | 'error'): void {
+  #countRestart(reason: 'end' | 'expired' | 'error'): void {
     this.#options.metrics?.watchRestarts.inc({ ...this.#labels, reason });
   }
 }
 
-/** The default transform: who set which field is of no use to a reconciler, and often the larger half of an object. */
+/** The default transform: a reconciler has no use for managedFields, which are often the larger half of an object. */
 export function dropManagedFields<T extends KubeObject>(object: T): T {
   delete object.metadata.managedFields;
   return object;
 }
 
-/** The server no longer has (or, restored from a backup, does not have yet) the version that was asked for. */
+/** Whether the server no longer has the requested version (or, restored from a backup, does not have it yet). */
 function isExpired(error: unknown): boolean {
   if (!(error instanceof ApiError)) return false;
   return (

@@ -2,11 +2,11 @@
 import type { KubeObject } from '../object.ts';
 import { keyOf } from '../object.ts';
 
-/** A change of the cache. A namesake of a deleted object comes as `deleted` (old UID), then `added`. */
+/** A change of the cache. An object that replaces one of the same name comes as `deleted` (old UID), then `added`. */
 export type Change<T> =
   { type: 'added'; object: T } | { type: 'updated'; object: T; old: T } | { type: 'deleted'; object: T };
 
-/** Gives the values under which an object is found in an index. */
+/** The values under which an object is found in an index. */
 export type Indexer<T> = (object: T) => readonly string[];
 
 /** A cache to read from. Objects are shared: never change one (they are frozen when `freeze` is on). */
@@ -15,29 +15,29 @@ export interface Store<T extends KubeObject> {
   get(key: string): T | undefined;
   /** Every object, or those of a namespace. */
   list(namespace?: string): T[];
-  /** The objects that the named index files under `value`. Throws on an unknown index. */
+  /** The objects under `value` in the named index. Throws on an unknown index. */
   byIndex(index: string, value: string): T[];
   readonly size: number;
-  /** Grows with each change, before it is reported: what is made of the objects holds while it stays. */
+  /** Grows with each change, before it is reported. What was derived from the objects stays valid while this does not change. */
   readonly version: number;
   /** True once the first full list is in. */
   readonly hasSynced: boolean;
   /** Resolves when `hasSynced`; rejects with the signal's reason when aborted first. */
   whenSynced(signal?: AbortSignal): Promise<void>;
   /**
-   * Calls `handler` for each change from now on, and at once with `added` for each object already here. Returns the way
-   * to stop it.
+   * Calls `handler` for each change from now on, and immediately with `added` for each object already here. Returns a
+   * function that stops it.
    */
   subscribe(handler: (change: Change<T>) => void): () => void;
 }
 
 /** A cache with its writing side, which belongs to the reflector. */
 export interface WritableStore<T extends KubeObject> extends Store<T> {
-  /** Sets an object; a namesake with another UID is first shown as deleted. */
+  /** Sets an object. One under the same name with another UID is first reported as deleted. */
   set(object: T): void;
-  /** Removes an object; nothing happens if the cache holds a namesake with another UID. */
+  /** Removes an object, unless the cache holds one under the same name with another UID. */
   remove(object: T): void;
-  /** Makes the cache hold exactly these objects, showing the differences; then it has synced. */
+  /** Makes the cache hold exactly these objects, and reports the differences; then it has synced. */
   replace(objects: readonly T[]): void;
 }
 
@@ -50,13 +50,13 @@ export interface StoreOptions<T> {
    */
   freeze?: boolean;
   /**
-   * Called when a subscriber throws; the others still receive the change. Default: thrown outside, which ends the
-   * process.
+   * Called when a subscriber throws; the others still receive the change. Default: rethrown in a microtask, which ends
+   * the process.
    */
   onError?: (error: unknown) => void;
 }
 
-/** Makes an empty store. */
+/** Creates an empty store. */
 export function createStore<T extends KubeObject>(options: StoreOptions<T> = {}): WritableStore<T> {
   return new MapStore(options);
 }
@@ -139,7 +139,7 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
     const key = keyOf(object);
     const old = this.#objects.get(key);
     if (old !== undefined && old.metadata.uid === object.metadata.uid) {
-      // A relist brings objects that have not changed: keep the one that is here, and say nothing.
+      // A relist brings objects that have not changed: keep the one that is here, and report nothing.
       if (old.metadata.resourceVersion !== object.metadata.resourceVersion) this.#update(key, old, object);
       return;
     }
@@ -200,7 +200,7 @@ function throwOutside(error: unknown): void {
   });
 }
 
-/** Which keys are filed under which value. */
+/** The keys under each value of an index. */
 class KeyIndex<T> {
   readonly #indexer: Indexer<T>;
   readonly #keys = new Map<string, Set<string>>();
@@ -238,7 +238,7 @@ export function deepFreeze<V>(value: V): V {
   return value;
 }
 
-/** Files an object under the value of a label; objects without it are not filed. */
+/** Indexes objects by the value of a label; objects without it are not in the index. */
 export function byLabel(label: string): Indexer<KubeObject> {
   return (object) => {
     const value = object.metadata.labels?.[label];
@@ -246,6 +246,6 @@ export function byLabel(label: string): Indexer<KubeObject> {
   };
 }
 
-/** Files an object under the UID of the owner that controls it. */
+/** Indexes objects by the UID of the owner that controls them. */
 export const byControllerUid: Indexer<KubeObject> = (object) =>
   (object.metadata.ownerReferences ?? []).filter((owner) => owner.controller === true).map((owner) => owner.uid);

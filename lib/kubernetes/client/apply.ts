@@ -1,9 +1,8 @@
-// Writes objects by server-side apply under one field manager, and deletes them by UID.
+// Writes objects by server-side apply under one field manager, skips writes that would change nothing, and deletes by UID.
+import { createHash } from 'node:crypto';
 import type { CallOptions, Client, DeleteOptions } from './client.ts';
 import { isApiStatus } from '../errors.ts';
-import type { KubeObject, Manifest, ObjectRef, Resource } from '../object.ts';
-import { apiVersionOf } from '../object.ts';
-import { hashOf, isSubset } from './compare.ts';
+import { type KubeObject, type Manifest, type ObjectRef, type Resource, apiVersionOf } from '../object.ts';
 
 /** Settings of an apply. */
 export interface ApplyOptions extends CallOptions {
@@ -13,7 +12,7 @@ export interface ApplyOptions extends CallOptions {
   subresource?: string;
   /** Take fields over from other managers; default true, as controllers should. */
   force?: boolean;
-  /** Ask what would come of it, and change nothing. */
+  /** Validate the write on the server, and change nothing. */
   dryRun?: boolean;
 }
 
@@ -35,7 +34,7 @@ export function apply<T extends KubeObject>(
 
 /** Settings of an apply of a status. */
 export interface StatusOptions extends Omit<ApplyOptions, 'subresource'> {
-  /** Only to this version: a change made since is left alone, and a namesake (409). A UID is no precondition here. */
+  /** Write only to this version: one changed or replaced since gives 409. A UID is no precondition here. */
   resourceVersion?: string | undefined;
 }
 
@@ -70,12 +69,12 @@ export async function applyStatusIfChanged<T extends KubeObject & { status?: obj
   return { object: await applyStatus(client, resource, cached.metadata, status, options), changed: true };
 }
 
-/** True when the cached object carries this very manifest, as `applyIfChanged` wrote it. */
+/** Whether the cached object was written by `applyIfChanged` with this same manifest. */
 export function isApplied(cached: KubeObject, manifest: Manifest): boolean {
   return cached.metadata.annotations?.[APPLIED_HASH_ANNOTATION] === hashOf(manifest);
 }
 
-/** What came of a write that is left out when it would change nothing. */
+/** The result of a write that is skipped if it would change nothing. */
 export interface Applied<T> {
   object: T;
   changed: boolean;
@@ -87,7 +86,7 @@ export const APPLIED_HASH_ANNOTATION = 'moorage.dev/applied';
 /** Settings of `applyIfChanged`. */
 export interface ApplyIfChangedOptions<T> extends ApplyOptions {
   /**
-   * Whether the cached object still is what was applied, besides the hash: catches a change by someone else's hand.
+   * Whether the cached object still is what was applied, besides the hash. Catches changes by others.
    * Default: every field of the manifest is in the cached object with that value (`isSubset`).
    */
   holds?: (cached: T, manifest: Manifest) => boolean;
@@ -114,7 +113,7 @@ export async function applyIfChanged<T extends KubeObject>(
   return { object: await apply(client, resource, marked, rest), changed: true };
 }
 
-/** Deletes exactly this object: a namesake made since is left alone. `false` when it was gone (or replaced) already. */
+/** Deletes exactly this object, not one created since under the same name. `false` if it was already gone or replaced. */
 export async function deleteObject(
   client: Client,
   resource: Resource,
@@ -124,9 +123,80 @@ export async function deleteObject(
   try {
     return await client.delete(resource, object.metadata, { ...options, uid: object.metadata.uid });
   } catch (error) {
-    // Of the two preconditions, a UID that differs means that the object is gone; a version that differs is the
-    // caller's affair.
+    // A UID that differs means that the object is gone; a version that differs is left to the caller.
     if (isApiStatus(error, 409) && options.resourceVersion === undefined) return false;
     throw error;
   }
+}
+
+/**
+ * A stable hash (16 hex digits) of any JSON value; the order of keys does not matter, nor do fields that are
+ * `undefined`.
+ */
+export function hashOf(value: unknown): string {
+  return createHash('sha256').update(toCanonicalJson(value)).digest('hex').slice(0, 16);
+}
+
+function toCanonicalJson(value: unknown): string {
+  const sorted = (_key: string, inner: unknown): unknown =>
+    isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner;
+  return JSON.stringify([value], sorted);
+}
+
+/**
+ * True when every field of `wanted` is in `actual` with an equal value; arrays must be as long and match item by item.
+ * What the API server writes in another way counts as equal: quantities (`1000m` and `1`), and empty values, which it
+ * drops.
+ */
+export function isSubset(wanted: unknown, actual: unknown): boolean {
+  if (wanted === undefined) return true;
+  if (Array.isArray(wanted)) {
+    const items: unknown[] = Array.isArray(actual) ? actual : [];
+    return items.length === wanted.length && wanted.every((item, index) => isSubset(item, items[index]));
+  }
+  if (isRecord(wanted)) {
+    const fields = isRecord(actual) ? actual : {};
+    return Object.entries(wanted).every(([name, value]) => isSubset(value, fields[name]));
+  }
+  return wanted === actual || (isEmpty(wanted) && isEmpty(actual)) || isSameQuantity(wanted, actual);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === undefined || value === null || value === '' || value === 0 || value === false;
+}
+
+const QUANTITY = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:e([+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;
+const SCALES: Readonly<Record<string, number>> = {
+  n: 1e-9,
+  u: 1e-6,
+  m: 1e-3,
+  k: 1e3,
+  M: 1e6,
+  G: 1e9,
+  T: 1e12,
+  P: 1e15,
+  E: 1e18,
+  Ki: 2 ** 10,
+  Mi: 2 ** 20,
+  Gi: 2 ** 30,
+  Ti: 2 ** 40,
+  Pi: 2 ** 50,
+  Ei: 2 ** 60,
+};
+
+function isSameQuantity(a: unknown, b: unknown): boolean {
+  const [x, y] = [parseQuantity(a), parseQuantity(b)];
+  return x !== undefined && y !== undefined && Math.abs(x - y) <= 1e-9 * Math.max(Math.abs(x), Math.abs(y));
+}
+
+function parseQuantity(value: unknown): number | undefined {
+  if (typeof value !== 'string' && typeof value !== 'number') return undefined;
+  const match = QUANTITY.exec(String(value));
+  if (match === null) return undefined;
+  const scale = match[2] === undefined ? (SCALES[match[3] ?? ''] ?? 1) : 10 ** Number(match[2]);
+  return Number(match[1]) * scale;
 }

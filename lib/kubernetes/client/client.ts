@@ -1,11 +1,11 @@
-// The interface of a typed client of the Kubernetes API, and the options of its calls.
+// Defines the interface of a typed client of the Kubernetes API, and the options of its calls.
 import type { KubeObject, Manifest, ObjectRef, Resource } from '../object.ts';
 
 /** Settings of one call. */
 export interface CallOptions {
   /** Aborts the call; it then rejects with the signal's reason. */
   signal?: AbortSignal | undefined;
-  /** Milliseconds until the answer must be complete (of a watch: must begin); default 30 000. */
+  /** Milliseconds until the response must be complete (for a watch: must begin); default 30 000. */
   timeoutMs?: number;
 }
 
@@ -20,7 +20,7 @@ export interface Selection {
 /** Settings of one page of a list. */
 export interface ListOptions extends CallOptions, Selection {
   limit?: number;
-  /** Token of the page before. */
+  /** Token of the previous page. */
   continue?: string | undefined;
   resourceVersion?: string | undefined;
 }
@@ -36,7 +36,7 @@ export interface ListPage<T> {
 /** Settings of a watch. */
 export interface WatchOptions extends CallOptions, Selection {
   resourceVersion: string;
-  /** Seconds after which the server ends the watch in good order. */
+  /** Seconds after which the server ends the watch. */
   timeoutSeconds: number;
   /** Called when the server has accepted the watch (within `timeoutMs`, or the watch fails). */
   onOpen?: () => void;
@@ -48,10 +48,10 @@ export type WatchEvent<T> =
 
 /** Settings of a delete. */
 export interface DeleteOptions extends CallOptions {
-  /** Delete only the object with this UID: a namesake made since is left alone (409). */
+  /** Delete only the object with this UID, not one created since under the same name (409). */
   uid?: string | undefined;
   resourceVersion?: string | undefined;
-  /** What becomes of the object's dependents; default `Background`. */
+  /** How the object's dependents are deleted; default `Background`. */
   propagation?: 'Background' | 'Foreground' | 'Orphan';
   gracePeriodSeconds?: number;
 }
@@ -81,7 +81,7 @@ export interface RawRequest extends CallOptions {
   contentType?: string;
 }
 
-/** A client of one API server. Every method rejects with `ApiError` when the server refuses or cannot be reached. */
+/** A client of one API server. Every method rejects with `ApiError` if the server returns an error or cannot be reached. */
 export interface Client {
   /** The object, or `undefined` when there is none. */
   get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: CallOptions): Promise<T | undefined>;
@@ -105,7 +105,7 @@ export interface Client {
   patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, patch: unknown, options: PatchOptions): Promise<T>;
   /** Deletes an object. `false` when it was gone already (404); a UID that does not match is 409. */
   delete(resource: Resource, ref: ObjectRef, options?: DeleteOptions): Promise<boolean>;
-  /** Any request, answered by the parsed JSON (or text, for other media types). */
+  /** Sends any request. Resolves with the parsed JSON, or with text for other media types. */
   request(request: RawRequest): Promise<unknown>;
   /** Closes idle connections. */
   close(): void;

@@ -1,4 +1,4 @@
-// Where the API server is and how to prove who we are: from the pod's service account, or from a kubeconfig file.
+// Finds the API server and the credentials for it: from the pod's service account, or from a kubeconfig file.
 import { readFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { Agent as HttpAgent } from 'node:http';
@@ -19,7 +19,7 @@ export interface Connection {
   readonly server: string;
   /** The namespace of the pod or of the kubeconfig's context. */
   readonly namespace: string | undefined;
-  /** Asked before every request, so that a rotated token is seen. */
+  /** Called before every request, so that a rotated token is used. */
   credentials(): Promise<Credentials>;
   /** Closes every connection. */
   close(): void;
@@ -35,7 +35,7 @@ export interface TlsSettings {
 }
 
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** The kubelet replaces a token well before it ends, so a minute of age does no harm (as client-go holds it). */
+/** The kubelet replaces a token well before it expires, so a minute of age does no harm (client-go does the same). */
 const CREDENTIALS_AGE_MS = 60_000;
 /** Below the 90 s after which a Go server closes an idle connection, so that we never write to one being closed. */
 const IDLE_MS = 60_000;
@@ -67,8 +67,8 @@ class AgentHolder {
   }
 }
 
-/** Makes a connection whose credentials are loaded anew when a minute old. */
-function refreshing(
+/** Creates a connection whose credentials are reloaded once they are a minute old. */
+function createRefreshing(
   server: string,
   namespace: string | undefined,
   load: () => Promise<Credentials>,
@@ -101,7 +101,7 @@ export function staticConnection(
 ): Connection {
   const holder = new AgentHolder();
   const { headers = {}, tls = {}, namespace } = settings;
-  return refreshing(
+  return createRefreshing(
     server,
     namespace,
     () => Promise.resolve({ headers, agent: holder.agent(server, tls) }),
@@ -128,7 +128,7 @@ export async function inClusterConnection(directory = SERVICE_ACCOUNT): Promise<
     const [token, ca] = await Promise.all([read('token'), read('ca.crt')]);
     return { headers: { authorization: `Bearer ${token}` }, agent: holder.agent(server, { ca }) };
   };
-  return refreshing(server, namespace, load, () => {
+  return createRefreshing(server, namespace, load, () => {
     holder.close();
   });
 }
@@ -138,7 +138,7 @@ export async function inClusterConnection(directory = SERVICE_ACCOUNT): Promise<
  * context is missing.
  */
 export async function fileConnection(path: string, context?: string): Promise<Connection> {
-  // Only here: it costs some 60 MB of memory, which a pod that has a service account need not pay.
+  // Imported only here: it costs some 60 MB of memory, which a pod with a service account need not pay.
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
   config.loadFromFile(path);
@@ -152,16 +152,16 @@ export async function fileConnection(path: string, context?: string): Promise<Co
   const load = async (): Promise<Credentials> => {
     const options: RequestOptions = { headers: {} };
     await config.applyToHTTPSOptions(options);
-    const headers = headersOf(options);
+    const headers = readHeaders(options);
     // Its own agent is only needed for proxies, and does not keep connections alive.
     const agent =
       cluster.proxyUrl !== undefined && options.agent instanceof HttpAgent
         ? options.agent
-        : holder.agent(cluster.server, tlsOf(options));
+        : holder.agent(cluster.server, readTls(options));
     return { headers, agent };
   };
   const namespace = config.getContextObject(config.getCurrentContext())?.namespace;
-  return refreshing(cluster.server, namespace, load, () => {
+  return createRefreshing(cluster.server, namespace, load, () => {
     holder.close();
   });
 }
@@ -174,7 +174,7 @@ export async function defaultConnection(): Promise<Connection> {
   return fileConnection(join(homedir(), '.kube', 'config'));
 }
 
-function headersOf(options: RequestOptions): Record<string, string> {
+function readHeaders(options: RequestOptions): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(options.headers ?? {})) {
     if (value !== undefined) headers[name.toLowerCase()] = String(value);
@@ -184,7 +184,7 @@ function headersOf(options: RequestOptions): Record<string, string> {
   return headers;
 }
 
-function tlsOf(options: RequestOptions): TlsSettings {
+function readTls(options: RequestOptions): TlsSettings {
   const text = (value: unknown): string | Buffer | undefined =>
     typeof value === 'string' || Buffer.isBuffer(value) ? value : undefined;
   return {

@@ -1,4 +1,4 @@
-// The client over Node's own HTTP: builds paths, sends JSON, checks the shape of each response.
+// Implements the client of the Kubernetes API: builds paths, sends JSON, and checks the shape of each response.
 import { z } from 'zod';
 import type {
   CallOptions,
@@ -15,14 +15,18 @@ import type {
   WriteOptions,
 } from './client.ts';
 import type { Connection } from './connection.ts';
-import { deadline } from './deadline.ts';
+import { startDeadline } from '../clock.ts';
 import { ApiError, isApiStatus } from '../errors.ts';
-import { splitLines } from './lines.ts';
-import { pathOf } from './path.ts';
-import type { KubeObject, Manifest, ObjectRef, Resource } from '../object.ts';
-import { apiVersionOf } from '../object.ts';
-import type { Exchange } from './transport.ts';
-import { exchange, parseJson, readText, streamError, unreachable } from './transport.ts';
+import {
+  splitLines,
+  type Exchange,
+  exchange,
+  parseJson,
+  readText,
+  createStreamError,
+  createUnreachable,
+} from './transport.ts';
+import { type KubeObject, type Manifest, type ObjectRef, type Resource, apiVersionOf } from '../object.ts';
 
 const LIST_PAGE = 500;
 /** A watch that has not ended this long after its own time limit has lost its server. */
@@ -34,7 +38,7 @@ const ListEnvelope = z.looseObject({
 });
 const WatchLine = z.looseObject({ type: z.string(), object: z.unknown() });
 
-/** Makes a client over a connection (see `inClusterConnection`, `fileConnection`). */
+/** Creates a client over a connection (see `inClusterConnection`, `fileConnection`). */
 export function createClient(connection: Connection, options: ClientOptions = {}): Client {
   return new HttpClient(connection, options);
 }
@@ -56,9 +60,9 @@ class HttpClient implements Client {
     options: CallOptions = {},
   ): Promise<T | undefined> {
     try {
-      return asObject(
+      return toObject(
         resource,
-        await this.request({ ...options, method: 'GET', path: pathOf(resource, named(resource, ref)) }),
+        await this.request({ ...options, method: 'GET', path: buildPath(resource, requireNamespace(resource, ref)) }),
       );
     } catch (error) {
       if (isApiStatus(error, 404)) return undefined;
@@ -68,18 +72,18 @@ class HttpClient implements Client {
 
   async list<T extends KubeObject>(resource: Resource<T>, options: ListOptions = {}): Promise<ListPage<T>> {
     const { namespace, labelSelector, fieldSelector, limit, resourceVersion } = options;
-    const path = pathOf(
+    const path = buildPath(
       resource,
       { namespace },
       { labelSelector, fieldSelector, limit, resourceVersion, continue: options.continue },
     );
     const parsed = ListEnvelope.safeParse(await this.request({ ...options, method: 'GET', path }));
     if (!parsed.success)
-      throw malformed(`The list of ${resource.plural} is not a list: ${z.prettifyError(parsed.error)}`);
+      throw createMalformed(`The list of ${resource.plural} is not a list: ${z.prettifyError(parsed.error)}`);
     const { metadata, items } = parsed.data;
     const token = metadata.continue;
     return {
-      items: (items ?? []).map((item) => asObject(resource, item)),
+      items: (items ?? []).map((item) => toObject(resource, item)),
       resourceVersion: metadata.resourceVersion,
       continue: token === '' ? undefined : token,
     };
@@ -102,12 +106,12 @@ class HttpClient implements Client {
     options: WatchOptions,
   ): AsyncGenerator<WatchEvent<T>, void, undefined> {
     const { namespace, labelSelector, fieldSelector, resourceVersion, timeoutSeconds } = options;
-    const path = pathOf(
+    const path = buildPath(
       resource,
       { namespace },
       { labelSelector, fieldSelector, resourceVersion, timeoutSeconds, watch: true, allowWatchBookmarks: true },
     );
-    const limit = deadline(options.signal, options.timeoutMs ?? this.#timeoutMs, `watch of ${resource.plural}`);
+    const limit = startDeadline(options.signal, options.timeoutMs ?? this.#timeoutMs, `watch of ${resource.plural}`);
     try {
       const answer = await exchange(this.#connection, this.#exchange('GET', path, limit.signal));
       limit.set(timeoutSeconds * 1000 + WATCH_GRACE_MS);
@@ -118,7 +122,7 @@ class HttpClient implements Client {
         answer.destroy();
       }
     } catch (error) {
-      throw limit.signal.aborted ? limit.signal.reason : unreachable(this.#connection, error);
+      throw limit.signal.aborted ? limit.signal.reason : createUnreachable(this.#connection, error);
     } finally {
       limit.clear();
     }
@@ -126,8 +130,8 @@ class HttpClient implements Client {
 
   async create<T extends KubeObject>(resource: Resource<T>, object: Manifest, options: WriteOptions = {}): Promise<T> {
     const { namespace } = object.metadata;
-    const path = pathOf(resource, { namespace }, { fieldManager: options.fieldManager });
-    return asObject(resource, await this.request({ ...options, method: 'POST', path, body: object }));
+    const path = buildPath(resource, { namespace }, { fieldManager: options.fieldManager });
+    return toObject(resource, await this.request({ ...options, method: 'POST', path, body: object }));
   }
 
   async replace<T extends KubeObject>(
@@ -135,12 +139,12 @@ class HttpClient implements Client {
     object: Manifest | T,
     options: WriteOptions = {},
   ): Promise<T> {
-    const path = pathOf(
+    const path = buildPath(
       resource,
-      { ...named(resource, object.metadata), subresource: options.subresource },
+      { ...requireNamespace(resource, object.metadata), subresource: options.subresource },
       { fieldManager: options.fieldManager },
     );
-    return asObject(resource, await this.request({ ...options, method: 'PUT', path, body: object }));
+    return toObject(resource, await this.request({ ...options, method: 'PUT', path, body: object }));
   }
 
   async patch<T extends KubeObject>(
@@ -150,12 +154,12 @@ class HttpClient implements Client {
     options: PatchOptions,
   ): Promise<T> {
     const { fieldManager, force, subresource } = options;
-    const path = pathOf(
+    const path = buildPath(
       resource,
-      { ...named(resource, ref), subresource },
+      { ...requireNamespace(resource, ref), subresource },
       { fieldManager, force, dryRun: options.dryRun === true ? 'All' : undefined },
     );
-    return asObject(
+    return toObject(
       resource,
       await this.request({ ...options, method: 'PATCH', path, body: patch, contentType: options.type }),
     );
@@ -171,7 +175,12 @@ class HttpClient implements Client {
       preconditions: { uid, resourceVersion },
     };
     try {
-      await this.request({ ...options, method: 'DELETE', path: pathOf(resource, named(resource, ref)), body });
+      await this.request({
+        ...options,
+        method: 'DELETE',
+        path: buildPath(resource, requireNamespace(resource, ref)),
+        body,
+      });
       return true;
     } catch (error) {
       if (isApiStatus(error, 404)) return false;
@@ -180,7 +189,11 @@ class HttpClient implements Client {
   }
 
   async request(request: RawRequest): Promise<unknown> {
-    const limit = deadline(request.signal, request.timeoutMs ?? this.#timeoutMs, `${request.method} ${request.path}`);
+    const limit = startDeadline(
+      request.signal,
+      request.timeoutMs ?? this.#timeoutMs,
+      `${request.method} ${request.path}`,
+    );
     try {
       const answer = await exchange(
         this.#connection,
@@ -189,7 +202,7 @@ class HttpClient implements Client {
       const text = await readText(answer);
       return (answer.headers['content-type'] ?? '').includes('json') ? parseJson(text) : text;
     } catch (error) {
-      throw limit.signal.aborted ? limit.signal.reason : unreachable(this.#connection, error);
+      throw limit.signal.aborted ? limit.signal.reason : createUnreachable(this.#connection, error);
     } finally {
       limit.clear();
     }
@@ -215,7 +228,26 @@ class HttpClient implements Client {
   }
 }
 
-function named(resource: Resource, ref: ObjectRef): { name: string; namespace?: string | undefined } {
+/** Query parameters; those that are undefined or empty are left out. */
+type Query = Record<string, string | number | boolean | undefined>;
+
+/** Path of a resource, or of one object in it. */
+export function buildPath(
+  resource: Resource,
+  where: { namespace?: string | undefined; name?: string | undefined; subresource?: string | undefined } = {},
+  query: Query = {},
+): string {
+  const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
+  const scope = resource.namespaced && where.namespace !== undefined ? ['namespaces', where.namespace] : [];
+  const parts = [...scope, resource.plural, where.name, where.subresource].filter((part) => part !== undefined);
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query))
+    if (value !== undefined && value !== '') search.set(name, String(value));
+  const path = [root, ...parts.map(encodeURIComponent)].join('/');
+  return search.size === 0 ? path : `${path}?${search.toString()}`;
+}
+
+function requireNamespace(resource: Resource, ref: ObjectRef): { name: string; namespace?: string | undefined } {
   if (resource.namespaced && (ref.namespace === undefined || ref.namespace === '')) {
     throw new Error(`${resource.kind} "${ref.name}" needs a namespace: the kind is namespaced.`);
   }
@@ -224,35 +256,33 @@ function named(resource: Resource, ref: ObjectRef): { name: string; namespace?: 
 
 function parseLine<T extends KubeObject>(resource: Resource<T>, line: string): WatchEvent<T> {
   const parsed = WatchLine.safeParse(parseJson(line));
-  if (!parsed.success) throw malformed(`A line of the watch of ${resource.plural} is no event: ${line.slice(0, 200)}`);
+  if (!parsed.success)
+    throw createMalformed(`A line of the watch of ${resource.plural} is no event: ${line.slice(0, 200)}`);
   const { type, object } = parsed.data;
   switch (type) {
     case 'ADDED':
     case 'MODIFIED':
     case 'DELETED':
-      return { type, object: asObject(resource, object) };
+      return { type, object: toObject(resource, object) };
     case 'BOOKMARK':
-      return { type, resourceVersion: bookmarkVersion(object) };
+      return { type, resourceVersion: readBookmarkVersion(object) };
     case 'ERROR':
-      throw streamError(object);
+      throw createStreamError(object);
     default:
-      throw malformed(`The watch of ${resource.plural} has an event of unknown type "${type}".`);
+      throw createMalformed(`The watch of ${resource.plural} has an event of unknown type "${type}".`);
   }
 }
 
 const Bookmark = z.looseObject({ metadata: z.looseObject({ resourceVersion: z.string() }) });
 
-function bookmarkVersion(object: unknown): string {
+function readBookmarkVersion(object: unknown): string {
   return Bookmark.parse(object).metadata.resourceVersion;
 }
 
-/**
- * Checks only what the runtime itself relies on, and copies nothing: the server has checked the rest against its
- * schema.
- */
-function asObject<T extends KubeObject>(resource: Resource<T>, value: unknown): T {
+/** Checks only what the runtime relies on, and copies nothing: the server has checked the rest against its schema. */
+function toObject<T extends KubeObject>(resource: Resource<T>, value: unknown): T {
   if (!isObject(value) || !isObject(value['metadata']) || typeof value['metadata']['name'] !== 'string') {
-    throw malformed(`The API server's answer is no ${resource.kind}: it has no metadata.name.`);
+    throw createMalformed(`The API server's answer is no ${resource.kind}: it has no metadata.name.`);
   }
   value['apiVersion'] ??= apiVersionOf(resource);
   value['kind'] ??= resource.kind;
@@ -263,6 +293,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null;
 }
 
-function malformed(message: string): ApiError {
+function createMalformed(message: string): ApiError {
   return new ApiError(0, 'Malformed', message);
 }

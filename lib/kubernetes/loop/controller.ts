@@ -1,13 +1,13 @@
-// The controller loop: changes in caches become keys in a queue, and workers reconcile them.
+// Runs a controller: changes in caches become keys in a queue, and workers reconcile them.
 //
 //     const client = createClient(await defaultConnection());
 //     const manager = createManager({ client, log, registry, healthPort: 9090,
 //       leaderElection: { namespace: 'example', name: 'operator', identity: podName } });
-// const widgets = manager.reflect(defineResource<Widget>({ group: 'example.dev', version: 'v1', kind: 'Widget', plural:
-// 'widgets', namespaced: true }));
-// const jobs = manager.reflect(defineResource<KubeType<V1Job>>({ group: 'batch', version: 'v1', kind: 'Job', plural:
-// 'jobs', namespaced: true }),
-// { namespace: 'builds', labelSelector: 'example.dev/widget', indexers: { widget: byLabel('example.dev/widget') } });
+//     const widgets = manager.reflect(
+//       defineResource<Widget>({ group: 'example.dev', version: 'v1', kind: 'Widget', plural: 'widgets', namespaced: true }));
+//     const jobs = manager.reflect(
+//       defineResource<KubeType<V1Job>>({ group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namespaced: true }),
+//       { namespace: 'builds', labelSelector: 'example.dev/widget', indexers: { widget: byLabel('example.dev/widget') } });
 //     manager.add(createController({
 //       name: 'widgets', workers: 4, log, registry,
 //       watches: [watches(widgets.store), watches(jobs.store, labelKey('example.dev/widget', 'widgets'))],
@@ -24,16 +24,12 @@
 //     }));
 //     await manager.run();                                         // until SIGTERM; leads, drains, releases the lease
 import type { Registry } from 'prom-client';
-import type { Clock } from '../clock.ts';
-import { jitter, sleep, systemClock } from '../clock.ts';
+import { type Clock, jitter, sleep, systemClock } from '../clock.ts';
 import { ApiError, isApiStatus, LeadershipLostError, messageOf, StallingError, WaitingError } from '../errors.ts';
-import type { Logger } from '../logger.ts';
-import { silentLogger } from '../logger.ts';
-import type { RuntimeMetrics } from '../metrics.ts';
-import { runtimeMetrics } from '../metrics.ts';
-import type { QueueOptions, WorkQueue } from './queue.ts';
-import { createQueue } from './queue.ts';
-import type { Watch } from './watch.ts';
+import { type Logger, silentLogger, type RuntimeMetrics, runtimeMetrics } from '../observability.ts';
+import { type QueueOptions, type WorkQueue, createQueue } from './queue.ts';
+import type { Store } from '../cache/store.ts';
+import { type KubeObject, keyOf } from '../object.ts';
 
 /** How a reconcile ended well. */
 export type ReconcileResult = { readonly kind: 'done' } | { readonly kind: 'requeue'; readonly afterMs: number };
@@ -57,9 +53,9 @@ export interface ReconcileContext {
 }
 
 /**
- * Brings the world to what the object under `key` asks for. May throw `StallingError` (stop), `WaitingError` (come back
- * at
- * a time), or anything else (retried with the key's backoff; an `ApiError` with Retry-After waits at least that long).
+ * Brings the cluster to the state that the object under `key` asks for. May throw `StallingError` (stop), `WaitingError`
+ * (come back at a time), or anything else (retried with the key's backoff; an `ApiError` with Retry-After waits at least
+ * that long).
  */
 export type Reconcile = (key: string, context: ReconcileContext) => Promise<ReconcileResult>;
 
@@ -69,7 +65,7 @@ export interface ControllerOptions {
   name: string;
   watches: readonly Watch[];
   reconcile: Reconcile;
-  /** Reconciles at once; default 4. */
+  /** Concurrent reconciles; default 4. */
   workers?: number;
   queue?: QueueOptions;
   /** Every key is enqueued again about this often, ±10 %; default 36 000 000 (10 h); 0 for never. */
@@ -145,7 +141,7 @@ class QueueController implements Controller {
 
   async run(signal: AbortSignal): Promise<void> {
     const { watches: sources, workers = 4 } = this.#options;
-    // Before the caches are full, a missing child would look like one to be made.
+    // Before the caches are full, a missing child would look like one to create.
     await Promise.all(sources.map((watch) => watch.whenSynced(signal))).catch(() => undefined);
     if (signal.aborted) return;
     const stops = sources.map((watch) =>
@@ -171,7 +167,7 @@ class QueueController implements Controller {
     }
   }
 
-  /** Lets what is in work end, for as long as it is allowed to; without leadership that is not at all. */
+  /** Lets reconciles in progress end within their limit, which is zero if leadership was lost. */
   async #drain(signal: AbortSignal): Promise<void> {
     const reason: unknown = signal.reason;
     const limitMs = reason instanceof LeadershipLostError ? 0 : (this.#options.drainMs ?? 15_000);
@@ -230,7 +226,7 @@ class QueueController implements Controller {
     }
     this.#metrics?.retries.inc(this.#labels);
     this.#retry(key, error);
-    // A conflict says only that the cache was behind; the retry sees the newer object.
+    // A conflict means only that the cache was behind; the retry sees the newer object.
     const level = isApiStatus(error, 409) ? 'debug' : 'warn';
     log[level](
       { err: error, failures: this.#queue.failures(key) },
@@ -258,4 +254,78 @@ function withKey(log: Logger, controller: string, key: string): Logger {
       log[level]({ controller, key, ...fields }, message);
     };
   return { debug: line('debug'), info: line('info'), warn: line('warn'), error: line('error') };
+}
+
+/** A cache whose changes enqueue keys. */
+export interface Watch {
+  /** Starts sending keys. Returns a function that stops it. */
+  start(enqueue: (key: string) => void): () => void;
+  /** Keys for the periodic resync. */
+  resyncKeys(): Iterable<string>;
+  readonly hasSynced: boolean;
+  whenSynced(signal?: AbortSignal): Promise<void>;
+}
+
+/** The keys to reconcile when `object` changes. */
+export type KeyMapping<T> = (object: T) => readonly string[];
+
+/** Settings of a watch. */
+export interface WatchFilter<T> {
+  /** Whether an update is worth a reconcile. Default: any change of `resourceVersion`. */
+  changed?: (object: T, old: T) => boolean;
+}
+
+/**
+ * Watches a store. Without a mapping the object's own key is used, and only such a watch takes part in the resync.
+ * With one, an update enqueues the keys of the old and of the new object.
+ */
+export function watches<T extends KubeObject>(
+  store: Store<T>,
+  mapping?: KeyMapping<T>,
+  filter: WatchFilter<T> = {},
+): Watch {
+  const keys = mapping ?? ((object: T): readonly string[] => [keyOf(object)]);
+  const { changed = () => true } = filter;
+  return {
+    start: (enqueue) =>
+      store.subscribe((change) => {
+        if (change.type !== 'updated') keys(change.object).forEach(enqueue);
+        else if (changed(change.object, change.old))
+          new Set([...keys(change.old), ...keys(change.object)]).forEach(enqueue);
+      }),
+    resyncKeys: () => (mapping === undefined ? store.list().map(keyOf) : []),
+    get hasSynced() {
+      return store.hasSynced;
+    },
+    whenSynced: (signal) => store.whenSynced(signal),
+  };
+}
+
+/** Maps to the owner of that kind which controls the object, in the object's namespace. */
+export function ownerKey(kind: string): KeyMapping<KubeObject> {
+  return (object) =>
+    (object.metadata.ownerReferences ?? [])
+      .filter((owner) => owner.controller === true && owner.kind === kind)
+      .map((owner) => keyOf({ name: owner.name, namespace: object.metadata.namespace }));
+}
+
+/** Maps to the object named by a label, in the object's namespace or a fixed one. */
+export function labelKey(label: string, namespace?: string): KeyMapping<KubeObject> {
+  return (object) => {
+    const name = object.metadata.labels?.[label];
+    return name === undefined ? [] : [keyOf({ name, namespace: namespace ?? object.metadata.namespace })];
+  };
+}
+
+/**
+ * Passes only changes of `spec` (generation), deletion, labels, annotations or finalizers: for objects whose status the
+ * controller itself writes.
+ */
+export function ignoreStatus(object: KubeObject, old: KubeObject): boolean {
+  const [a, b] = [object.metadata, old.metadata];
+  return (
+    a.generation !== b.generation ||
+    JSON.stringify([a.deletionTimestamp, a.labels, a.annotations, a.finalizers]) !==
+      JSON.stringify([b.deletionTimestamp, b.labels, b.annotations, b.finalizers])
+  );
 }

@@ -1,14 +1,13 @@
-// The work queue: keys to reconcile, each once, never by two workers, and with manners after failures.
-import type { Clock, Timer } from '../clock.ts';
-import { systemClock } from '../clock.ts';
+// A work queue with per-key exponential backoff: each key is queued once and is never with two workers at the same time.
+import { type Clock, type Timer, systemClock } from '../clock.ts';
 
 /** Settings of a queue. */
 export interface QueueOptions {
   /** Wait after a key's first failure, doubling with each; default 5. */
   baseDelayMs?: number;
-  /** Most that a key waits for its own failures; default 1 000 000 (1000 s). */
+  /** Maximum backoff of a key; default 1 000 000 (1000 s). */
   maxDelayMs?: number;
-  /** Rate-limited adds a second over all keys, and how many may come at once; default 10 and 100. */
+  /** Rate-limited adds per second over all keys, and their burst; default 10 and 100. */
   bucket?: { perSecond: number; burst: number };
   clock?: Clock;
 }
@@ -17,7 +16,7 @@ export interface QueueOptions {
 export interface WorkQueue {
   /** Adds a key, unless it waits already. */
   add(key: string): void;
-  /** Adds a key after `ms`; of several such, the earliest counts. */
+  /** Adds a key after `ms`. If it waits already, the earlier time counts. */
   addAfter(key: string, ms: number): void;
   /** Adds a key after its own backoff, the bucket's wait, or `leastMs`, whichever is longest, and counts a failure. */
   addRateLimited(key: string, leastMs?: number): void;
@@ -27,13 +26,13 @@ export interface WorkQueue {
   failures(key: string): number;
   /** The next key, when there is one; `undefined` once shut down and empty. Call `done` with it afterwards. */
   get(): Promise<string | undefined>;
-  /** Says that the work on a key from `get` has ended. */
+  /** Marks the work on a key from `get` as ended. */
   done(key: string): void;
   /** Keys ready to be worked on (not those that wait or are in work). */
   readonly depth: number;
   /** Keys in work. */
   readonly active: number;
-  /** Takes no more keys and drops those that wait for a time; `get` gives out what is ready, then `undefined`. */
+  /** Accepts no more keys and drops those that wait for a time; `get` returns what is ready, then `undefined`. */
   shutDown(): void;
   /** Drops what is ready too, and resolves when every key in work is done. */
   drain(): Promise<void>;
@@ -49,7 +48,7 @@ class KeyQueue implements WorkQueue {
   readonly #baseDelayMs: number;
   readonly #maxDelayMs: number;
   readonly #bucket: Bucket;
-  /** Keys that can be had, oldest first. A key is here at most once, and never while in work. */
+  /** Keys ready to be worked on, oldest first. A key is here at most once, and never while in work. */
   readonly #ready = new Fifo();
   /** Keys that need work: those ready, and those in work that must be worked on again. */
   readonly #dirty = new Set<string>();
@@ -164,14 +163,14 @@ class KeyQueue implements WorkQueue {
     this.#processing.add(key);
   }
 
-  /** A long wait comes in pieces, as a timer's length is bounded. */
+  /** A long wait is split, because the delay of a timer is bounded. */
   #elapsed(key: string, at: number): void {
     this.#waiting.delete(key);
     this.addAfter(key, at - this.#clock.now());
   }
 }
 
-/** A token bucket that lets tokens be taken in advance: the answer is how long to wait for the one taken. */
+/** A token bucket that can go into debt: `reserve` takes a token and returns how long to wait for it. */
 class Bucket {
   readonly #perMs: number;
   readonly #burst: number;

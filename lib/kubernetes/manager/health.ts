@@ -1,18 +1,18 @@
-// The HTTP server for probes and metrics: /healthz, /readyz, /metrics on a port of its own.
+// Serves probes and metrics over HTTP: /healthz, /readyz and /metrics on a separate port.
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { Controller } from '../loop/controller.ts';
 import { messageOf } from '../errors.ts';
 
-/** What the checks ask of a reflector; any `Reflector` will do. */
+/** The part of a `Reflector` that the checks need. */
 export interface ReflectorHealth {
   readonly resource: { readonly plural: string };
   readonly store: { readonly hasSynced: boolean };
   lastTurnAgeMs(): number;
 }
 
-/** A named check. `undefined` means well; a string says what is wrong. */
+/** A named check. `undefined` means healthy; a string says what is wrong. */
 export interface HealthCheck {
   name: string;
   check: () => string | undefined;
@@ -102,9 +102,8 @@ function report(checks: readonly HealthCheck[]): Answer {
 }
 
 /**
- * Fails when a reflector has neither heard of the server nor tried to for longer than `limitMs` (default 900 000: more
- * than
- * the longest watch). A server that is down does not fail it: a restart would not help.
+ * Fails if a reflector has neither heard from the server nor tried to for longer than `limitMs` (default 900 000, more
+ * than the longest watch). A server that is down does not fail it: a restart would not help.
  */
 export function reflectorAlive(reflector: ReflectorHealth, limitMs = 900_000): HealthCheck {
   const check = (): string | undefined => {

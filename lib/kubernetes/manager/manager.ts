@@ -1,21 +1,24 @@
-// Runs reflectors, election, controllers and the health server together, and ends them in the right order.
+// Runs reflectors, election, controllers and the health server together, and ends them in the right order on SIGTERM,
+// within a bounded time.
 import type { Registry } from 'prom-client';
 import type { Client } from '../client/client.ts';
 import type { Clock } from '../clock.ts';
 import type { Controller } from '../loop/controller.ts';
 import { messageOf } from '../errors.ts';
-import type { HealthCheck, HealthServer, HealthServerOptions, ReflectorHealth } from './health.ts';
-import { reflectorAlive, reflectorSynced, startHealthServer, workersAlive } from './health.ts';
-import type { LeaderElectionOptions } from '../election/leader-election.ts';
-import { createLeaderElection } from '../election/leader-election.ts';
-import type { Logger } from '../logger.ts';
-import { silentLogger } from '../logger.ts';
-import { runtimeMetrics } from '../metrics.ts';
+import {
+  type HealthCheck,
+  type HealthServer,
+  type HealthServerOptions,
+  type ReflectorHealth,
+  reflectorAlive,
+  reflectorSynced,
+  startHealthServer,
+  workersAlive,
+} from './health.ts';
+import { type LeaderElectionOptions, createLeaderElection } from '../election/leader-election.ts';
+import { type Logger, silentLogger, runtimeMetrics } from '../observability.ts';
 import type { KubeObject, Resource } from '../object.ts';
-import type { Reflector, ReflectorOptions } from '../cache/reflector.ts';
-import { createReflector } from '../cache/reflector.ts';
-import type { Shutdown } from './shutdown.ts';
-import { listenForShutdown } from './shutdown.ts';
+import { type Reflector, type ReflectorOptions, createReflector } from '../cache/reflector.ts';
 
 /** Settings of a manager. */
 export interface ManagerOptions {
@@ -58,10 +61,10 @@ export interface Manager {
   run(): Promise<void>;
 }
 
-/** Shorter than the time between the leader's giving up (7 s without a renewal) and the lease's end (10 s). */
+/** Shorter than the time between giving up leadership (7 s without a renewal) and the end of the lease (10 s). */
 const LOST_LIMIT_MS = 2000;
 
-/** Makes a manager. */
+/** Creates a manager. */
 export function createManager(options: ManagerOptions): Manager {
   return new ProcessManager(options);
 }
@@ -143,7 +146,7 @@ class ProcessManager implements Manager {
       working = this.#work(AbortSignal.any([term, signal]));
     };
     const onLost = (reason: string): void => {
-      // Another may take over soon: what does not heed its signal is ended by force before.
+      // Another replica may take over soon: work that ignores its signal is ended by force before that.
       this.#shutdown.fail(reason, LOST_LIMIT_MS);
     };
     const running = createLeaderElection({
@@ -199,5 +202,88 @@ function aborted(signal: AbortSignal): Promise<void> {
         },
         { once: true },
       );
+  });
+}
+
+/** Settings of a shutdown. */
+export interface ShutdownOptions {
+  /** Default SIGTERM and SIGINT. */
+  signals?: readonly NodeJS.Signals[];
+  /** Milliseconds after the signal until the process is ended by force, with exit code 1; default 25 000. */
+  limitMs?: number;
+  log?: Logger;
+  /** Default `process.exit`. */
+  exit?: (code: number) => void;
+}
+
+/** Reports that the process is asked to end, and ends it. */
+export interface Shutdown {
+  /** Aborted when the process is asked to end. */
+  readonly signal: AbortSignal;
+  /**
+   * Ends the process from inside, such as when leadership is lost; the exit code is then 1. `limitMs` shortens the bound.
+   */
+  fail(reason: string, limitMs?: number): void;
+  /** Removes the handlers and exits with 0, or 1 after `fail`. Call it when everything has ended. */
+  finish(): void;
+}
+
+/** Listens for signals from now on. A second signal ends the process immediately. */
+export function listenForShutdown(options: ShutdownOptions = {}): Shutdown {
+  const {
+    signals = ['SIGTERM', 'SIGINT'],
+    limitMs = 25_000,
+    log = silentLogger,
+    exit = (code: number) => process.exit(code),
+  } = options;
+  const controller = new AbortController();
+  let failed = false;
+  let timer: NodeJS.Timeout | undefined;
+  const bound = (ms: number): void => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      log.error({ limitMs: ms }, 'The shutdown took too long; the process ends by force.');
+      exit(1);
+    }, ms);
+    // The bound must not be what keeps the process alive.
+    timer.unref();
+  };
+  const onSignal = (name: NodeJS.Signals): void => {
+    if (controller.signal.aborted) {
+      log.warn({ signal: name }, 'A second signal: the process ends immediately.');
+      exit(1);
+      return;
+    }
+    log.info({ signal: name }, 'The process was asked to end.');
+    bound(limitMs);
+    controller.abort(new Error(`The process got ${name}.`));
+  };
+  for (const name of signals) process.on(name, onSignal);
+  return {
+    signal: controller.signal,
+    fail(reason, shorterMs) {
+      failed = true;
+      log.error({ reason }, 'The process ends because of a fault.');
+      if (shorterMs !== undefined || !controller.signal.aborted) bound(shorterMs ?? limitMs);
+      controller.abort(new Error(reason));
+    },
+    finish() {
+      for (const name of signals) process.off(name, onSignal);
+      clearTimeout(timer);
+      exit(failed ? 1 : 0);
+    },
+  };
+}
+
+/** Runs `stop` when the process is asked to end, reports its failure, and lets the process end. */
+export function stopOnShutdown(shutdown: Shutdown, log: Logger, stop: () => Promise<void>): void {
+  shutdown.signal.addEventListener('abort', () => {
+    void stop()
+      .catch((error: unknown) => {
+        log.error({ err: error }, 'stopping failed');
+      })
+      .finally(() => {
+        shutdown.finish();
+      });
   });
 }

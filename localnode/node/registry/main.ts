@@ -1,6 +1,6 @@
 // Runs the collector of the node's registry: looks every few minutes whether it has grown.
 import { setTimeout as delay } from 'node:timers/promises';
-import { createLog } from '../../../lib/log.ts';
+import { createLog } from '../../../lib/telemetry.ts';
 import { nodeKubectl } from '../kubectl.ts';
 import { ensureProcess } from '../daemons/processes.ts';
 import { processFolders } from '../settings.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { authorContact } from '../../../crds/author-contact.ts';
 import { hostedApp, type HostedApp } from '../../../crds/hosted-app.ts';
-import { openContact } from '../../../lib/ownership-token.ts';
+import { openContact } from '../../../lib/ownership-file.ts';
 import { setStatus, since, startAppsServer } from '../../support/api/apps-server.ts';
 import { namespaces, ownershipSecret, startReplica, type Replica } from '../../support/api/replica.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';

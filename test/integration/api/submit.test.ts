@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
 import { resolveRevision } from '../../../controller/steps/source/revision.ts';
-import { lookupClient, lookupListener, type LookupAnswer } from '../../../lib/git/index.ts';
+import { createLookupClient, createLookupListener, type LookupAnswer } from '../../../lib/git/lookup.ts';
 import { startGitServer } from '../../support/operator/git-server.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';
 import { setStatus, startAppsServer } from '../../support/api/apps-server.ts';
@@ -310,7 +310,7 @@ test('a repository that does not exist takes no name; its address is refused wit
   const git = await startGitServer();
   const token = 't'.repeat(32);
   const operator = createServer(
-    lookupListener({
+    createLookupListener({
       token,
       hosts: { allowed: [git.host], insecure: [git.host] },
       limit: 4,
@@ -320,7 +320,7 @@ test('a repository that does not exist takes no name; its address is refused wit
   await new Promise<void>((resolve) => operator.listen(0, '127.0.0.1', resolve));
   const { port } = operator.address() as AddressInfo;
   const settings = { allowed: [git.host], insecure: [git.host] };
-  const lookUp = lookupClient({ operatorUrl: `http://127.0.0.1:${port}`, token });
+  const lookUp = createLookupClient({ operatorUrl: `http://127.0.0.1:${port}`, token });
   const one = await replica({ ...settings, lookUp });
   try {
     const missing = await read(await one.submit('owner/missing'));
@@ -341,7 +341,7 @@ test('a repository that does not exist takes no name; its address is refused wit
 
     const wrong = await replica({
       ...settings,
-      lookUp: lookupClient({ operatorUrl: `http://127.0.0.1:${port}`, token: 'x' }),
+      lookUp: createLookupClient({ operatorUrl: `http://127.0.0.1:${port}`, token: 'x' }),
     });
     const unknown = await read(await wrong.submit('stranger/hello'));
     assert.deepEqual([unknown.code, unknown.retryAfter], [503, '60']);

@@ -18,7 +18,7 @@ import type { Run } from '../../../api/catalog/bench/statements.ts';
 import { type BenchmarkManifest, loadBenchmarks } from '../../../api/catalog/bench/tasks/task.ts';
 import type { BenchmarkDetail } from '../../../api/catalog/bench/views.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
-import { appToken } from '../../../lib/app-token.ts';
+import { createAppToken } from '../../../lib/app-tokens.ts';
 import {
   type Behaviour,
   type Key,
@@ -120,7 +120,7 @@ beforeAll(async () => {
   const asking = (app: typeof passing) => (body: object) =>
     sample.requestOfApps(
       '/v1/chat/completions',
-      json(body, { authorization: `Bearer ${appToken(app, appTokenSecret)}` }),
+      json(body, { authorization: `Bearer ${createAppToken(app, appTokenSecret)}` }),
     );
   const apps = [await passingApp(asking(passing)), await ownModelApp(asking(own), 'weak')];
   servers.push(...apps);

@@ -9,7 +9,7 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import { readReceiptSettings } from '../../../api/accounting/receipts/index.ts';
 import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
 import { images } from '../../../localnode/images/catalog.ts';
-import { closedCidrs, closedWith } from '../../../lib/closed-addresses.ts';
+import { closedCidrs, closeAlso } from '../../../lib/subnets.ts';
 import { operatorConfig } from '../../../controller/config.ts';
 import {
   chart,
@@ -235,7 +235,7 @@ test('what the API fetches for callers is public, by its own check and by its po
   const [web] = rules.filter((one) => JSON.stringify(one.ports) === JSON.stringify(ports));
   const except = web?.to?.flatMap(({ ipBlock }) => ipBlock?.except ?? []) ?? [];
   const { closed } = readFetchConfig(environmentOf(full, 'api'));
-  assert.deepEqual([...except].sort(), [...closedWith(closed ?? [])].sort());
+  assert.deepEqual([...except].sort(), [...closeAlso(closed ?? [])].sort());
   for (const cidr of ['10.0.0.0/8', '169.254.0.0/16', '10.244.0.0/16', '10.96.0.0/16', '192.0.2.1/32', 'fc00::/7'])
     assert.ok(except.includes(cidr), `${cidr} is open`);
 });

@@ -19,7 +19,7 @@ import { keyAccount, revenueAccount } from '../../../api/billing/ledger/accounts
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedger } from '../../../api/billing/open-ledger.ts';
-import { createLog } from '../../../lib/log.ts';
+import { createLog } from '../../../lib/telemetry.ts';
 import { freePort } from '../../support/free-port.ts';
 import {
   asMigrator,

@@ -7,13 +7,13 @@ import { appAccount } from '../../../api/billing/ledger/accounts.ts';
 import { parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
 import { unknownUpstreams } from '../../../api/models/start.ts';
-import { appToken } from '../../../lib/app-token.ts';
+import { createAppToken } from '../../../lib/app-tokens.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../support/models/sample.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
 import { mocksOfCatalog } from '../../support/models/lab.ts';
 
 const app = { name: 'chat', uid: 'uid-1', enabled: true, dailyBudgetUsd: '1' };
-const token = { authorization: `Bearer ${appToken(app, appTokenSecret)}` };
+const token = { authorization: `Bearer ${createAppToken(app, appTokenSecret)}` };
 const messages = [{ role: 'user', content: 'Hello' }];
 
 let router: LiteLlm;

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { hostedApps } from '../../../controller/objects/kinds.ts';
 import { authorContact } from '../../../crds/author-contact.ts';
 import { annotations } from '../../../crds/names.ts';
-import { sealContact } from '../../../lib/ownership-token.ts';
+import { sealContact } from '../../../lib/ownership-file.ts';
 import {
   cloned,
   completeJob,

@@ -10,7 +10,7 @@ import { createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, test } from 'vitest';
 import { cloneResult, type PipelineInput, reviewResult } from '../../../controller/pipeline/contract.ts';
 import type { Finding } from '../../../crds/hosted-app.ts';
-import { sealContact } from '../../../lib/ownership-token.ts';
+import { sealContact } from '../../../lib/ownership-file.ts';
 import { limits, makePod, type Pod, type StageEnd } from '../../support/pipeline/lab.ts';
 import { programsOnPath } from '../../support/pipeline/registry.ts';
 import {

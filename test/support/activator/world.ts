@@ -8,7 +8,7 @@ import { createActivity, type Activity } from '../../../activator/control/activi
 import { createGate, type Gate } from '../../../activator/hold/gate.ts';
 import { createProxy } from '../../../activator/proxy/server.ts';
 import { createStore } from '../../../lib/kubernetes/index.ts';
-import { blockList } from '../../../lib/subnets.ts';
+import { createBlockList } from '../../../lib/subnets.ts';
 import { listen } from '../free-port.ts';
 
 export interface ActivatorWorld {
@@ -84,7 +84,7 @@ export async function startActivator(
     activity,
     gate,
     baseUrl: 'https://moorage.test',
-    trustedProxies: blockList(['10.0.0.0/8']),
+    trustedProxies: createBlockList(['10.0.0.0/8']),
     probeToken,
     log: pino({ level: 'silent' }),
   });

@@ -13,8 +13,8 @@ import {
   type RequestContext,
 } from '../../../api/http/endpoint.ts';
 import { startServer, type PublicServer } from '../../../api/http/server.ts';
-import { httpMetrics } from '../../../lib/metrics.ts';
-import { blockList } from '../../../lib/subnets.ts';
+import { createHttpMetrics } from '../../../lib/telemetry.ts';
+import { createBlockList } from '../../../lib/subnets.ts';
 import { baseUrl, silent } from './sample.ts';
 
 export function appOf(endpoints: readonly Endpoint[], protocols: readonly ProtocolMount[] = []): RequestListener {
@@ -22,9 +22,9 @@ export function appOf(endpoints: readonly Endpoint[], protocols: readonly Protoc
     endpoints,
     protocols,
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList([]) },
+    callers: { salt: 'salt', trustedProxies: createBlockList([]) },
     log: silent,
-    metrics: httpMetrics(new Registry()),
+    metrics: createHttpMetrics(new Registry()),
     ending: new AbortController().signal,
   });
 }

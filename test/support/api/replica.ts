@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createServer as createTlsServer } from 'node:https';
 import type { ServerResponse } from 'node:http';
 import { Counter, Gauge, Registry } from 'prom-client';
-import { blockList } from '../../../lib/subnets.ts';
+import { createBlockList } from '../../../lib/subnets.ts';
 import { createRequestListener } from '../../../api/http/application.ts';
 import { createDiscoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import { startServer } from '../../../api/http/server.ts';
@@ -13,11 +13,11 @@ import { appIndex, appIndexers, hostedApps } from '../../../api/apps/hosted-apps
 import { podLogs } from '../../../api/apps/submit/log/pod-log.ts';
 import { createRepositoryCheck } from '../../../api/apps/submit/check-repository.ts';
 import { createSubmitter } from '../../../api/apps/submit/submit-app.ts';
-import type { LookupAnswer } from '../../../lib/git/index.ts';
+import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import { ensureCertificate } from '../../../localnode/node/control-plane/certificates.ts';
 import { createClient, createReflector, fileConnection, type Connection } from '../../../lib/kubernetes/index.ts';
-import { httpMetrics } from '../../../lib/metrics.ts';
+import { createHttpMetrics } from '../../../lib/telemetry.ts';
 import { silent } from './sample.ts';
 import { established, type ApiServer } from '../kubernetes/api-server.ts';
 
@@ -163,9 +163,9 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     return createRequestListener({
       endpoints: [...endpoints, ...createDiscoveryEndpoints(endpoints, baseUrl)],
       baseUrl,
-      callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+      callers: { salt: 'salt', trustedProxies: createBlockList(['127.0.0.0/8']) },
       log: silent,
-      metrics: httpMetrics(new Registry()),
+      metrics: createHttpMetrics(new Registry()),
       ending: ending.signal,
     });
   };

@@ -2,14 +2,14 @@
 import { Counter, Gauge, Registry } from 'prom-client';
 import { pino } from 'pino';
 import { createRequestListener } from '../../../api/http/application.ts';
-import { blockList } from '../../../lib/subnets.ts';
+import { createBlockList } from '../../../lib/subnets.ts';
 import { createDiscoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import type { Endpoint } from '../../../api/http/endpoint.ts';
 import { submitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
 import { appIndex, appIndexers, type App, type AppIndex } from '../../../api/apps/hosted-apps.ts';
 import { createStore, type WritableStore } from '../../../lib/kubernetes/index.ts';
 import { spec, type HostedAppStatus } from '../../../crds/hosted-app.ts';
-import { httpMetrics } from '../../../lib/metrics.ts';
+import { createHttpMetrics } from '../../../lib/telemetry.ts';
 
 export const namespace = 'apps';
 export const baseUrl = 'https://moorage.test';
@@ -84,9 +84,9 @@ export function sampleServer(
   const app = createRequestListener({
     endpoints,
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList(['10.0.0.0/8']) },
+    callers: { salt: 'salt', trustedProxies: createBlockList(['10.0.0.0/8']) },
     log: silent,
-    metrics: httpMetrics(registry),
+    metrics: createHttpMetrics(registry),
     ending: ending.signal,
   });
   return { app, registry, endpoints, ending };

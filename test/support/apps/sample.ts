@@ -5,7 +5,7 @@ import { migratedDatabase } from '../ledger/snapshot.ts';
 import { createApi, type Api } from '../../../api/create-api.ts';
 import { readAppSettings } from '../../../api/apps/config.ts';
 import type { AppsOptions } from '../../../api/apps/start.ts';
-import { blockList } from '../../../lib/subnets.ts';
+import { createBlockList } from '../../../lib/subnets.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import type { App } from '../../../api/apps/hosted-apps.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
@@ -48,7 +48,7 @@ export async function sampleAppsServer({
   const { store, apps: index } = sampleApps();
   const api = createApi({
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+    callers: { salt: 'salt', trustedProxies: createBlockList(['127.0.0.0/8']) },
     models: readModelSettings({ DATABASE_URL: migratedDatabase, ...environment }),
     tools: readToolSettings(environment),
     appCalls: readAppSettings(environment),

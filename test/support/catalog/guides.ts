@@ -10,7 +10,7 @@ import { startDemoRouter } from '../../../api/models/router/demo-router.ts';
 import { submitWithoutCluster } from '../../../api/apps/submit/without-cluster.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import { blockList } from '../../../lib/subnets.ts';
+import { createBlockList } from '../../../lib/subnets.ts';
 import { sampleApp, sampleApps, silent, site } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';
 import { freePort } from '../free-port.ts';
@@ -28,7 +28,7 @@ export async function startGuideSite(): Promise<GuideSite> {
   const hello = await startHello();
   const api = createApi({
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList([]) },
+    callers: { salt: 'salt', trustedProxies: createBlockList([]) },
     models: readModelSettings({ DATABASE_URL: migratedDatabase, MOORAGE_ROUTER_URL: router.url }),
     tools: readToolSettings({}),
     appCalls: readAppSettings({}),

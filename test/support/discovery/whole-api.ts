@@ -14,7 +14,7 @@ import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { blockList } from '../../../lib/subnets.ts';
+import { createBlockList } from '../../../lib/subnets.ts';
 import { sampleApps, sampleServices, silent, site } from '../api/sample.ts';
 import { freePort } from '../free-port.ts';
 import { migratedDatabase } from '../ledger/snapshot.ts';
@@ -45,7 +45,7 @@ export async function startWholeApi({ databaseUrl = migratedDatabase, open }: Wh
   const { apps } = sampleApps();
   const api = createApi({
     baseUrl: url,
-    callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+    callers: { salt: 'salt', trustedProxies: createBlockList(['127.0.0.0/8']) },
     models: readModelSettings(environment),
     tools: readToolSettings(environment),
     appCalls: readAppSettings(environment),

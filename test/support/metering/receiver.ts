@@ -1,8 +1,7 @@
 // The receiver as a process of its own, over a real ledger and ten apps: node receiver.ts DATABASE_URL PORT TOKEN [GRACE_MS]
 import { BlockList } from 'node:net';
 import { startHealthServer } from '../../../lib/kubernetes/index.ts';
-import { createLog } from '../../../lib/log.ts';
-import { createRegistry } from '../../../lib/metrics.ts';
+import { createLog, createRegistry } from '../../../lib/telemetry.ts';
 import { openLedger } from '../../../api/billing/index.ts';
 import { startMetering } from '../../../api/accounting/metering/index.ts';
 import { baseUrl, sampleApp, sampleApps, site } from '../api/sample.ts';

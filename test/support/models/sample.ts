@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client';
 import { migratedDatabase } from '../ledger/snapshot.ts';
 import { createRequestListener } from '../../../api/http/application.ts';
-import { blockList } from '../../../lib/subnets.ts';
+import { createBlockList } from '../../../lib/subnets.ts';
 import { createDiscoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
@@ -11,7 +11,7 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import { startModels } from '../../../api/models/start.ts';
 import { openAiError } from '../../../api/models/v1/answers.ts';
 import type { ModelApp } from '../../../api/models/payers.ts';
-import { httpMetrics } from '../../../lib/metrics.ts';
+import { createHttpMetrics } from '../../../lib/telemetry.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { baseUrl, silent } from '../api/sample.ts';
 import { send } from '../api/send.ts';
@@ -65,9 +65,9 @@ export async function sampleModels({
   await models.ready;
   const serving = {
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+    callers: { salt: 'salt', trustedProxies: createBlockList(['127.0.0.0/8']) },
     log: silent,
-    metrics: httpMetrics(registry),
+    metrics: createHttpMetrics(registry),
     problemMembers: openAiError,
     ending: new AbortController().signal,
   };

@@ -1,6 +1,6 @@
 // Which metrics a PromQL expression reads, and which our processes have.
 import { describeProduct } from '../../../docs/generator/product.ts';
-import { createRegistry } from '../../../lib/metrics.ts';
+import { createRegistry } from '../../../lib/telemetry.ts';
 
 /** Names of metrics in an expression, those of histograms with their suffix. */
 export function metricsOf(expr: string): string[] {

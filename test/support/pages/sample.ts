@@ -10,9 +10,9 @@ import { readCatalog } from '../../../api/models/catalog.ts';
 import { comparisonResult } from '../../../api/models/compare/comparison.ts';
 import { startPages } from '../../../api/pages/pages.ts';
 import { submitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
-import { httpMetrics } from '../../../lib/metrics.ts';
+import { createHttpMetrics } from '../../../lib/telemetry.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { blockList } from '../../../lib/subnets.ts';
+import { createBlockList } from '../../../lib/subnets.ts';
 import { baseUrl, sampleServices, silent } from '../api/sample.ts';
 import { echoTool, silentTool } from '../discovery/sample.ts';
 import { reconciliations } from './reconciliations.ts';
@@ -155,9 +155,9 @@ export function samplePages(data: SampleData = {}): {
   const app = createRequestListener({
     endpoints,
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList([]) },
+    callers: { salt: 'salt', trustedProxies: createBlockList([]) },
     log: silent,
-    metrics: httpMetrics(new Registry()),
+    metrics: createHttpMetrics(new Registry()),
     ending: new AbortController().signal,
     problemPage: pages.problemPage,
   });

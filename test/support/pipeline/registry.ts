@@ -15,8 +15,8 @@ import { ensurePackages, unpackedFolder } from '../../../localnode/node/daemons/
 import { authorizer } from '../../../controller/registry-proxy/authorization.ts';
 import { fullness } from '../../../controller/registry-proxy/fullness.ts';
 import { createProxy } from '../../../controller/registry-proxy/proxy.ts';
-import { createLog } from '../../../lib/log.ts';
-import { pushToken, type PushIdentity } from '../../../lib/push-token.ts';
+import { createLog } from '../../../lib/telemetry.ts';
+import { createPushToken, type AppIdentity } from '../../../lib/app-tokens.ts';
 import { run } from '../../../controller/pipeline/process.ts';
 import { exclusively } from '../exclusively.ts';
 import { paths } from '../../../localnode/paths.ts';
@@ -34,7 +34,7 @@ export interface TestRegistry {
   readonly dockerConfig: string;
   readonly authorization: string;
   /** The way of builds to it. */
-  readonly proxy: { readonly host: string; tokenOf(app: PushIdentity): string };
+  readonly proxy: { readonly host: string; tokenOf(app: AppIdentity): string };
   /** Root directory of what it stores. */
   readonly root: string;
   /** Runs its own garbage collection. */
@@ -112,7 +112,7 @@ export async function startRegistry(given?: string): Promise<TestRegistry> {
         child = await serve();
       }
     },
-    proxy: { host: `127.0.0.1:${port}`, tokenOf: (app) => pushToken(app, tokenSecret) },
+    proxy: { host: `127.0.0.1:${port}`, tokenOf: (app) => createPushToken(app, tokenSecret) },
     stop: async () => {
       server.close();
       server.closeAllConnections();

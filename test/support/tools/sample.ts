@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import type { SourceGuide } from '../../../api/catalog/index.ts';
 import { createApi, type Api, type ApiOptions } from '../../../api/create-api.ts';
 import { readAppSettings } from '../../../api/apps/config.ts';
-import { blockList } from '../../../lib/subnets.ts';
+import { createBlockList } from '../../../lib/subnets.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { readReceiptSettings } from '../../../api/accounting/receipts/index.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
@@ -55,7 +55,7 @@ export async function sampleToolApp({
   const registry = new Registry();
   const api = createApi({
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+    callers: { salt: 'salt', trustedProxies: createBlockList(['127.0.0.0/8']) },
     models: readModelSettings(environment),
     tools: readToolSettings(environment),
     appCalls: readAppSettings(environment),

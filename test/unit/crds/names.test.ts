@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { parseDuration } from '../../../lib/duration.ts';
+import { parseDuration } from '../../../lib/values.ts';
 import { toDnsLabel } from '../../../crds/names.ts';
 
 test('makes a readable label', () => {

@@ -8,7 +8,7 @@ const commandLine = {
   positionals: 1,
 } as const;
 
-test('options, their defaults and arguments are read', () => {
+test('reads options, their defaults and arguments', () => {
   const { values, positionals } = parseCommandLine(commandLine, ['folder', '--port', '9000']);
   assert.deepEqual([values.port, values.fast, positionals], ['9000', false, ['folder']]);
   assert.equal(parseCommandLine(commandLine, []).values.port, undefined);
@@ -30,7 +30,7 @@ for (const [args, message] of [
   });
 }
 
-test('whole numbers are read, and refused outside of their range', () => {
+test('reads whole numbers and rejects those out of range', () => {
   assert.equal(wholeNumber('--port', '8080', { maximum: 65_535 }), 8080);
   assert.equal(wholeNumber('--delay', '0', { minimum: 0 }), 0);
   for (const text of ['', '0', '-1', '1.5', '1e3', '65536', 'x'])

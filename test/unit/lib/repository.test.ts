@@ -56,7 +56,7 @@ for (const [text, message] of refused) {
   });
 }
 
-test('whatever is typed, either a normal address of an allowed host comes out or a RepositoryError', () => {
+test('any text gives a normal address of an allowed host or a RepositoryError', () => {
   fc.assert(
     fc.property(
       fc.oneof(
@@ -76,13 +76,13 @@ test('whatever is typed, either a normal address of an allowed host comes out or
   );
 });
 
-test('an accepted address has the same normal form, whichever hosts are allowed by now', () => {
+test('normalizes an accepted address whichever hosts are allowed now', () => {
   for (const [text, url] of accepted) assert.equal(acceptedRepository(parseRepository(text, hosts).cloneUrl).url, url);
   const { host, owner, name } = acceptedRepository('https://git.gone.test/a/b.git/');
   assert.deepEqual([host, owner, name], ['git.gone.test', 'a', 'b']);
 });
 
-test('an address is taken as it is copied from a browser or from git clone', () => {
+test('accepts addresses copied from a browser or from git clone', () => {
   const copied: readonly (readonly [string, string, string?])[] = [
     ['github.com/owner/name', 'https://github.com/owner/name'],
     ['GitHub.com/owner/name.git', 'https://github.com/owner/name'],
@@ -106,7 +106,7 @@ test('an address is taken as it is copied from a browser or from git clone', () 
   }
 });
 
-test('an address that names something else is refused, not shortened', () => {
+test('rejects an address of something else instead of shortening it', () => {
   for (const text of [
     'https://github.com/owner/name?ref=dev',
     'https://github.com/owner/name/pull/5',

@@ -21,13 +21,13 @@ test('a known value is masked plain, in a URL, in JSON and in base64', () => {
   }
 });
 
-test('text without a secret stays as it is, and short values blank nothing out', () => {
+test('leaves text without a secret unchanged, and masks no short values', () => {
   const mask = createSecretMask({ values: ['true', '8080', '', undefined, password] });
   const log = 'listening on 8080\nready: true\nTraceback (most recent call last):\n  File "app.py", line 3';
   assert.equal(mask(log), log);
 });
 
-test('what is left of a secret at the beginning of a cut text is masked', () => {
+test('masks the rest of a secret at the start of a truncated text', () => {
   const secret = randomBytes(20).toString('hex');
   const mask = createSecretMask({ values: [secret] });
   for (const before of ['', '…', '… '])
@@ -35,7 +35,7 @@ test('what is left of a secret at the beginning of a cut text is masked', () => 
       assert.equal(mask(`${before}${secret.slice(-length)}@db\nexit`), `${before}[secret]@db\nexit`);
 });
 
-test('no value of any shape is left in any text', () => {
+test('leaves no value of any shape in any text', () => {
   fc.assert(
     fc.property(fc.string({ minLength: 6, maxLength: 60 }), fc.string(), fc.string(), (secret, before, after) => {
       fc.pre(secret.trim().length >= 6 && !'[secret]'.includes(secret));
@@ -44,7 +44,7 @@ test('no value of any shape is left in any text', () => {
   );
 });
 
-test('a value that is not known is masked behind its variable, and where it looks random', () => {
+test('masks an unknown value after its variable name, and where it looks random', () => {
   const mask = createSecretMask({ values: [], variables: ['STRIPE_KEY'] });
   assert.equal(mask('STRIPE_KEY=hunter2 PORT=8080'), 'STRIPE_KEY=[secret] PORT=8080');
   assert.equal(mask("environ({'STRIPE_KEY': 'hunter2', 'A': 'b'})"), "environ({'STRIPE_KEY': '[secret]', 'A': 'b'})");

@@ -1,8 +1,7 @@
 // The shipper: runs beside a gateway, follows its access log and sends it to the API. Killed at any line it loses nothing.
 import { setPriority } from 'node:os';
 import { listenForShutdown, startHealthServer, stopOnShutdown } from '../../../../lib/kubernetes/index.ts';
-import { createLog } from '../../../../lib/log.ts';
-import { createRegistry } from '../../../../lib/metrics.ts';
+import { createLog, createRegistry } from '../../../../lib/telemetry.ts';
 import { readShipperConfig } from '../config.ts';
 import { createShipperMetrics, ship } from './ship.ts';
 import { createSender } from './sender.ts';

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import type { Logger } from '../../../../lib/log.ts';
+import type { Logger } from '../../../../lib/telemetry.ts';
 import { contentTypes, readResponse, type SentLogs, writeRequest } from '../otlp.ts';
 
 const gzipAsync = promisify<Buffer | Uint8Array, { level: number }, Buffer>(gzip);

@@ -1,7 +1,7 @@
 // Ships the access log: reads, sends, moves the position and frees the disk, in this order and one batch at a time.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { Logger } from '../../../../lib/log.ts';
+import type { Logger } from '../../../../lib/telemetry.ts';
 import { type GatewayRecord, readRecord } from '../gateway-record.ts';
 import { assignRuns, type Run } from '../gateway-runs.ts';
 import type { Attributes } from '../otlp.ts';

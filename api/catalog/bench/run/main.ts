@@ -3,7 +3,7 @@ import { Registry } from 'prom-client';
 import { z } from 'zod';
 import { readConfig } from '../../../../lib/config.ts';
 import { createClient, defaultConnection, listenForShutdown } from '../../../../lib/kubernetes/index.ts';
-import { createLog } from '../../../../lib/log.ts';
+import { createLog } from '../../../../lib/telemetry.ts';
 import { type App, hostedApps } from '../../../apps/index.ts';
 import { openLedger } from '../../../billing/index.ts';
 import { readCatalog, readModelSettings } from '../../../models/index.ts';

@@ -3,7 +3,7 @@
 import type { Task } from '@a2a-js/sdk';
 import { V03PushNotificationSerializer } from '@a2a-js/sdk/compat/v0_3/server';
 import { V1PushNotificationSerializer } from '@a2a-js/sdk/server';
-import type { Logger } from '../../../../lib/log.ts';
+import type { Logger } from '../../../../lib/telemetry.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import type { Database } from '../../../billing/index.ts';
 import { type Fetcher, fetchFailed, type ToolService, unknownJob, urlRefused } from '../../../tools/index.ts';

@@ -2,7 +2,7 @@
 // Their schemas nest hundreds of alternatives: ajv takes seconds and 200 MB to compile them, and reports all that failed.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { meantField } from '../../../../lib/similar-names.ts';
+import { findMeantField } from '../../../../lib/problem.ts';
 
 /** The words of JSON Schema that the two schemas are written in; `format` and `description` are for editors. */
 interface Schema {
@@ -195,7 +195,7 @@ function wordsOf({ what, given, choices, path }: Fault): string {
 
 /** The name that was probably meant, as the end of a sentence. */
 export function meant(name: string, known: readonly string[]): string {
-  const near = meantField(name, known);
+  const near = findMeantField(name, known);
   return near === undefined ? '' : `. Did you mean ${JSON.stringify(near)}?`;
 }
 

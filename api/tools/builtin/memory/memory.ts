@@ -1,8 +1,7 @@
 // The tool memory: stores a caller's values, text or JSON, by key, across calls and machines.
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
-import type { FieldError } from '../../../../lib/problem.ts';
-import { Problem } from '../../../../lib/problem.ts';
+import { type FieldError, Problem } from '../../../../lib/problem.ts';
 import { isUnguessable } from '../../../billing/index.ts';
 import { createValidationProblem } from '../../../http/index.ts';
 import { MemoryStore, type MemoryLimits, type Space } from './store.ts';

@@ -1,6 +1,6 @@
 // One attempt at a job: runs its work, writes its progress, and knows whether the job still belongs to this process.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../../../lib/log.ts';
+import type { Logger } from '../../../../lib/telemetry.ts';
 import type { Database, Payer } from '../../../billing/index.ts';
 import type { Artifact, Progress } from '../../tool.ts';
 import type { JobWork } from './job.ts';

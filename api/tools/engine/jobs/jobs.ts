@@ -4,7 +4,7 @@
 // number of times; the job's cost is that of all attempts. A caller's own key is never stored: a job paid for with a key
 // runs in the process that received the key, and fails as job-lost when that process ends.
 import { createHash, randomUUID } from 'node:crypto';
-import type { Logger } from '../../../../lib/log.ts';
+import type { Logger } from '../../../../lib/telemetry.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import type { Database, Payer, QuotaNetworks } from '../../../billing/index.ts';
 import type { Artifact, Progress } from '../../tool.ts';

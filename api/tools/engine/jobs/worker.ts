@@ -1,6 +1,6 @@
 // The job worker: claims due jobs while it has free slots, renews their leases, and stores their outcome.
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../../../lib/log.ts';
+import type { Logger } from '../../../../lib/telemetry.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import { internalFault } from '../../../http/index.ts';
 import type { Database, Payer, QuotaNetworks } from '../../../billing/index.ts';

@@ -11,7 +11,7 @@ import { toolFailed, toolLimit, unprocessable } from '../../problems.ts';
 import { busy } from './busy.ts';
 import { cpuWaitMs } from './shared-resources.ts';
 import { outputOf, reply, type Reply } from './messages.ts';
-import { timeLimit } from '../../../../lib/time-limit.ts';
+import { timeLimit } from '../../../../lib/values.ts';
 
 /** The program's own folder. */
 export const programFolder = join(import.meta.dirname, '..', '..', '..', '..');

@@ -1,5 +1,5 @@
 // Reads fly.toml: process, port, variables, disks, the Dockerfile, and what runs at a release.
-import { present } from '../../../../lib/present.ts';
+import { present } from '../../../../lib/values.ts';
 import { readField, readKeys, parseToml, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration, DeclaredBuild, DeclaredVariable, DeclaredVolume } from './declaration.ts';

@@ -1,7 +1,7 @@
 // Reads the files of other hosting platforms: Procfile, Railway, Render, Fly.io, Hugging Face, Heroku, Vercel and Netlify.
 import { askedSecret } from '../../../../crds/generated-secret.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import { present } from '../../../../lib/present.ts';
+import { present } from '../../../../lib/values.ts';
 import { parseJson, parseToml, readField, readKeys, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { createWarning, type Declaration, type DeclaredVariable, parseYaml } from './declaration.ts';

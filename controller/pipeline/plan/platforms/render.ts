@@ -1,7 +1,7 @@
 // Reads render.yaml: the first web service, its databases, and variables that name them.
 import { z } from 'zod';
 import { askedSecret } from '../../../../crds/generated-secret.ts';
-import { present } from '../../../../lib/present.ts';
+import { present } from '../../../../lib/values.ts';
 import type { Tree } from '../../tree.ts';
 import { type Declaration, type DeclaredVariable, parseYaml } from './declaration.ts';
 

@@ -6,7 +6,7 @@ import {
   type ReportedSettings,
 } from '../../../../crds/app-manifest.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import { present } from '../../../../lib/present.ts';
+import { present } from '../../../../lib/values.ts';
 import type { Combined } from './settings.ts';
 import type { DeclaredBuild } from './declaration.ts';
 

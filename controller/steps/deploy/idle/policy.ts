@@ -1,5 +1,5 @@
 // Whether and when an app is put to rest: its own word, or that of the installation.
-import { parseDuration } from '../../../../lib/duration.ts';
+import { parseDuration } from '../../../../lib/values.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import type { InstallationConfig } from '../../../reconcile/installation-config.ts';
 import { replicasOf } from '../objects.ts';

@@ -9,7 +9,7 @@ import { collect } from '../../../../localnode/registry/collect.ts';
 import { ensurePackages } from '../../../../localnode/node/daemons/packages.ts';
 import { emptyRepositories, pruneApp, type PruneOptions } from '../../../../controller/space/registry/prune.ts';
 import { cacheRepository, cacheTags, imageTag, type RepositoryOwner } from '../../../../crds/image-names.ts';
-import { pruneToken } from '../../../../lib/push-token.ts';
+import { createPruneToken } from '../../../../lib/app-tokens.ts';
 import { exclusively } from '../../../support/exclusively.ts';
 import { startRegistry, tokenSecret, type TestRegistry } from '../../../support/pipeline/registry.ts';
 import { isWhole, pushBlob, pushImage, type PushedImage } from '../../../support/registry/push.ts';
@@ -109,10 +109,10 @@ test('with the token of a build nothing is removed, and with that of the operato
     return answer.status;
   };
   assert.equal(await status(registry.proxy.tokenOf(app), 'DELETE', `/manifests/${image.digest}`), 405);
-  const operator = pruneToken(app, tokenSecret);
+  const operator = createPruneToken(app, tokenSecret);
   assert.equal(await status(operator, 'POST', '/blobs/uploads/'), 405);
   assert.equal(await status(operator, 'GET', `/blobs/${image.blobs[0] ?? ''}`), 405);
-  assert.equal(await status(pruneToken(hello(), tokenSecret), 'DELETE', `/manifests/${image.digest}`), 403);
+  assert.equal(await status(createPruneToken(hello(), tokenSecret), 'DELETE', `/manifests/${image.digest}`), 403);
   assert.ok(await isWhole(registry, app, image));
 });
 

@@ -4,7 +4,7 @@ import { test } from 'vitest';
 import { CallerKeys } from '../../../../api/models/caller-keys.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import { RouterFailure } from '../../../../api/models/router/responses.ts';
-import { appNameIn, appToken, isTokenOf } from '../../../../lib/app-token.ts';
+import { parseAppName, createAppToken, isAppToken } from '../../../../lib/app-tokens.ts';
 
 interface World {
   readonly keys: CallerKeys;
@@ -78,15 +78,15 @@ const secret = 'x'.repeat(32);
 const app = { name: 'chat-ui', uid: '11111111-2222-4333-8444-555555555555' };
 
 test('a token is that of one app, one life of it and one secret', () => {
-  const token = appToken(app, secret);
-  assert.equal(appNameIn(token), 'chat-ui');
-  assert.equal(isTokenOf(token, app, secret), true);
-  assert.equal(isTokenOf(token, { ...app, uid: 'another' }, secret), false);
-  assert.equal(isTokenOf(token, { ...app, name: 'chat-u' }, secret), false);
-  assert.equal(isTokenOf(token, app, 'y'.repeat(32)), false);
-  assert.equal(isTokenOf(`${token}x`, app, secret), false);
+  const token = createAppToken(app, secret);
+  assert.equal(parseAppName(token), 'chat-ui');
+  assert.equal(isAppToken(token, app, secret), true);
+  assert.equal(isAppToken(token, { ...app, uid: 'another' }, secret), false);
+  assert.equal(isAppToken(token, { ...app, name: 'chat-u' }, secret), false);
+  assert.equal(isAppToken(token, app, 'y'.repeat(32)), false);
+  assert.equal(isAppToken(`${token}x`, app, secret), false);
   for (const text of ['', 'sk-abc', 'moorage-.x', `moorage-UP.${'a'.repeat(43)}`, `moorage-chat-ui.${'a'.repeat(42)}`])
-    assert.equal(appNameIn(text), undefined);
+    assert.equal(parseAppName(text), undefined);
 });
 
 test('a network whose keys have failed is not answered any more for a while, and others are', async () => {

@@ -4,12 +4,12 @@ import { Registry } from 'prom-client';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { createRequestListener } from '../../../../api/http/application.ts';
-import { blockList } from '../../../../lib/subnets.ts';
+import { createBlockList } from '../../../../lib/subnets.ts';
 import { readModelSettings } from '../../../../api/models/config.ts';
 import { startModels } from '../../../../api/models/start.ts';
 import { startDemoRouter, type DemoRouter } from '../../../../api/models/router/demo-router.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
-import { httpMetrics } from '../../../../lib/metrics.ts';
+import { createHttpMetrics } from '../../../../lib/telemetry.ts';
 import { problemMediaType } from '../../../../lib/problem.ts';
 import { baseUrl, silent } from '../../../support/api/sample.ts';
 import { json, sampleModels, type Sample } from '../../../support/models/sample.ts';
@@ -292,9 +292,9 @@ test('without a router or a database, a 503 names which setting is missing', asy
     const app = createRequestListener({
       endpoints: models.endpoints,
       baseUrl,
-      callers: { salt: 'salt', trustedProxies: blockList([]) },
+      callers: { salt: 'salt', trustedProxies: createBlockList([]) },
       log: silent,
-      metrics: httpMetrics(new Registry()),
+      metrics: createHttpMetrics(new Registry()),
       ending: new AbortController().signal,
     });
     const answer = await send(app, '/api/ask', json({ prompt }));

@@ -6,14 +6,14 @@ import { appAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { moneyToNumber } from '../../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import { demoNotice, startDemoRouter, type DemoRouter } from '../../../../api/models/router/demo-router.ts';
-import { appToken } from '../../../../lib/app-token.ts';
+import { createAppToken } from '../../../../lib/app-tokens.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../../support/models/sample.ts';
 
 const app = { name: 'chat', uid: 'uid-1', enabled: true, dailyBudgetUsd: '0.02' };
 const poor = { name: 'poor', uid: 'uid-2', enabled: true, dailyBudgetUsd: '0.0001' };
 const off = { name: 'off', uid: 'uid-3', enabled: false, dailyBudgetUsd: '1' };
 const bearer = (one: { name: string; uid: string }): Record<string, string> => ({
-  authorization: `Bearer ${appToken(one, appTokenSecret)}`,
+  authorization: `Bearer ${createAppToken(one, appTokenSecret)}`,
 });
 const ownKey = { authorization: 'Bearer sk-demo-12345678' };
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'vitest';
 import type { Activators } from '../../../../controller/steps/deploy/idle/rest.ts';
 import { createActivityTask } from '../../../../controller/idle/task.ts';
-import { createLog } from '../../../../lib/log.ts';
+import { createLog } from '../../../../lib/telemetry.ts';
 
 test('every app is looked at again once there is no activator any more, and once there is one again', async () => {
   const states: Activators[] = ['present', 'present', 'absent', 'absent', 'present'];

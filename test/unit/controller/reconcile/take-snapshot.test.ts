@@ -6,7 +6,7 @@ import { maskPods } from '../../../../controller/reconcile/take-snapshot.ts';
 import { transitions } from '../../../../controller/reconcile/events.ts';
 import { generatedValues } from '../../../../controller/steps/deploy/generated-secrets.ts';
 import { generatedPassword } from '../../../../controller/steps/deploy/services/login.ts';
-import { appToken } from '../../../../lib/app-token.ts';
+import { createAppToken } from '../../../../lib/app-tokens.ts';
 import { app, built, deployed, first, outcome, snapshotOf } from '../../../support/operator/scenario.ts';
 
 const tokenSecret = 'app-token-secret-of-tests-0123456789';
@@ -43,7 +43,7 @@ const models = config.run.models ?? { tokenSecret };
 const secrets = [
   generatedPassword(crashing, service, config.run.services.passwordSecret),
   ...generatedValues(crashing, config.run.services.passwordSecret),
-  appToken({ name: 'hello', uid: 'uid-1' }, models.tokenSecret),
+  createAppToken({ name: 'hello', uid: 'uid-1' }, models.tokenSecret),
   'correct horse battery',
 ];
 

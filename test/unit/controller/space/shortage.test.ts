@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { FileSystem, NodeDisks } from '../../../../controller/space/kubelet.ts';
-import { present } from '../../../../lib/present.ts';
+import { present } from '../../../../lib/values.ts';
 import { refusalMs, shortageOf } from '../../../../controller/space/shortage.ts';
 
 const gib = 1024 ** 3;

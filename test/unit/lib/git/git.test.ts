@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
-import { createGit, type Git } from '../../../../lib/git/index.ts';
+import { createGit, type Git } from '../../../../lib/git/git.ts';
 
 let folder = '';
 let git: Git;
@@ -32,17 +32,17 @@ async function instead<Result>(script: string, body: () => Promise<Result>): Pro
   }
 }
 
-test('an exit code is given back, not thrown', async () => {
+test('returns an exit code instead of throwing', async () => {
   const { code, stderr } = await git(['rev-parse', '--verify', 'HEAD']);
   assert.equal(code, 128);
   assert.match(stderr, /not a git repository/);
 });
 
-test('a git that a signal ended has not succeeded', async () => {
+test('reports failure if a signal ended git', async () => {
   assert.equal((await instead('kill -9 $$', () => git(['version']))).code, 137);
 });
 
-test('neither configuration nor variables of its user are read', async () => {
+test('reads neither configuration nor variables of the user', async () => {
   await writeFile(join(folder, '.gitconfig'), '[alias]\n  evil = !echo evil\n');
   process.env['GIT_CONFIG_GLOBAL'] = join(folder, '.gitconfig');
   process.env['GIT_SSH'] = '/bin/evil';
@@ -72,7 +72,7 @@ for (const address of [
   });
 }
 
-test('of what it prints only the end is kept', async () => {
+test('keeps only the end of the output', async () => {
   const { stdout } = await instead('yes 0123456 | head -c 4000000; echo end', () =>
     git(['version'], { keepBytes: 1000 }),
   );
@@ -80,7 +80,7 @@ test('of what it prints only the end is kept', async () => {
   assert.ok(stdout.endsWith('end\n'));
 });
 
-test('it ends, with all that it has started, when its signal aborts or its reader throws', async () => {
+test('ends git and its children if the signal aborts or the reader throws', async () => {
   const tick = 'while :; do date +%s%N > tick; sleep 0.02; done';
   for (const stop of ['signal', 'reader']) {
     await instead(`(${tick}) & echo begun; ${tick}`, async () => {
@@ -101,13 +101,13 @@ test('it ends, with all that it has started, when its signal aborts or its reade
   }
 });
 
-test('a file larger than its limit ends it', async () => {
+test('ends git if it writes a file above the limit', async () => {
   const { code } = await instead('head -c 100000 /dev/zero > large', () => git(['version'], { fileBytes: 1000 }));
   assert.notEqual(code, 0);
   assert.ok((await readFile(join(folder, 'large'))).length <= 1000);
 });
 
-test('memory beyond its limit is refused', async () => {
+test('limits the memory of git', async () => {
   const small = createGit({
     folder,
     insecure: false,

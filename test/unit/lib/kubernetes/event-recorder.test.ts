@@ -39,7 +39,7 @@ async function made(
 
 const ready = { type: 'Normal', reason: 'Ready', message: 'It runs.' } as const;
 
-test('an event says what happened to which object, and who says so', async (t) => {
+test('an event names what happened, the object and the reporter', async (t) => {
   const { recorder, events } = await made(t);
   recorder.record(about('a', 'apps'), ready);
   await recorder.flush();
@@ -84,7 +84,7 @@ test('repeats become a count on the first event, sent together; after a while a 
   assert.equal(events().length, 2);
 });
 
-test('counts of a series that goes on are sent ever more seldom', async (t) => {
+test('sends the counts of a long series less and less often', async (t) => {
   const { api, clock, recorder } = await made(t);
   for (let second = 0; second < 300; second += 1) {
     recorder.record(about('a', 'apps'), ready);
@@ -111,7 +111,7 @@ test('different events about one object stop at the burst, and come again slowly
   assert.equal(events().length, 27);
 });
 
-test('a long message is cut to what the API takes, without half a character', async (t) => {
+test('cuts a long message to the API limit without splitting a character', async (t) => {
   const { recorder, events } = await made(t);
   recorder.record(about('a', 'apps'), { ...ready, message: 'é'.repeat(2000) });
   recorder.record(about('x'.repeat(253), 'apps'), ready);
@@ -122,14 +122,14 @@ test('a long message is cut to what the API takes, without half a character', as
   assert.ok((long?.metadata.name.length ?? 999) <= 253);
 });
 
-test('events about an object of the cluster are kept in default', async (t) => {
+test('keeps events about cluster-scoped objects in default', async (t) => {
   const { recorder, events } = await made(t);
   recorder.record(about('node'), ready);
   await recorder.flush();
   assert.equal(events()[0]?.metadata.namespace, 'default');
 });
 
-test('a refusal is no error for the reconciler, and a fault that passes is tried once more', async (t) => {
+test('never throws at the reconciler, and retries a transient fault once', async (t) => {
   const { api, clock, recorder, events } = await made(t);
   const codes = [403, 503];
   api.faults.push((_request, response) => {

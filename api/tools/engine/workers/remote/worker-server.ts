@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Logger } from '../../../../../lib/log.ts';
+import type { Logger } from '../../../../../lib/telemetry.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { busy } from '../busy.ts';
 import { errorReply } from '../error-reply.ts';

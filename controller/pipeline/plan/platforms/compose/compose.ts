@@ -2,7 +2,7 @@
 import { posix } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
-import { present } from '../../../../../lib/present.ts';
+import { present } from '../../../../../lib/values.ts';
 import { createWarning, type Declaration, type DeclaredBuild, type DeclaredVariable } from '../declaration.ts';
 import { type ChoiceOptions, chooseServices, toBackingServices, toFolder } from './services.ts';
 import { buildEnvironment, readSampleValues } from './environment.ts';

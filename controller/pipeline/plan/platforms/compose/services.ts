@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import type { services } from '../../../../../crds/backing-services.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
-import { present } from '../../../../../lib/present.ts';
+import { present } from '../../../../../lib/values.ts';
 import { createWarning } from '../declaration.ts';
 import { interpolate, type Lookup, readOnlyVariable, splitWords } from './interpolate.ts';
 import { type ComposeFile, type ComposeService, findKnownImage, isAside, isLanguage, isProxy } from './read.ts';

@@ -3,7 +3,7 @@ import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'smol-toml';
 import { z } from 'zod';
-import { childEnvironment } from '../../../../../lib/child-environment.ts';
+import { buildChildEnvironment } from '../../../../../lib/child-process.ts';
 import { Fault } from '../../../contract.ts';
 import { parseToml, readField, readText, readTexts } from '../../../manifest.ts';
 import { run } from '../../../process.ts';
@@ -60,7 +60,7 @@ export async function runGitleaks({ folder, cwd, notes, config, signal }: Scan):
   const flags = ['--ignore-gitleaks-allow', '--no-banner', '--no-color'];
   try {
     const result = await run('gitleaks', ['dir', folder, ...flags, ...Object.entries(options).flat()], {
-      env: childEnvironment(),
+      env: buildChildEnvironment(),
       cwd,
       ...(signal === undefined ? {} : { signal }),
     });

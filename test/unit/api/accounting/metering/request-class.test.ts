@@ -11,7 +11,7 @@ import {
   type RequestClass,
 } from '../../../../../api/accounting/metering/request-class.ts';
 import { identifyCaller } from '../../../../../api/http/index.ts';
-import { blockList } from '../../../../../lib/subnets.ts';
+import { createBlockList } from '../../../../../lib/subnets.ts';
 import { sampleApp, sampleApps, site } from '../../../../support/api/sample.ts';
 
 const record: GatewayRecord = {
@@ -108,7 +108,7 @@ test('the app of a host is found with the settings of its author, and again once
 });
 
 test('who submitted an app without a key is known by his address, behind a proxy and from day to day', () => {
-  const rules = { salt: 'salt', trustedProxies: blockList(['10.0.0.0/8']) };
+  const rules = { salt: 'salt', trustedProxies: createBlockList(['10.0.0.0/8']) };
   const clues = { peer: '10.0.0.1', forwardedFor: '203.0.113.7', authorization: undefined };
   const { hash } = identifyCaller(clues, rules);
   const { apps } = sampleApps(sampleApp('hello', undefined, undefined, { 'moorage.dev/caller': hash }));

@@ -8,8 +8,8 @@ import { z } from 'zod';
 import { startReconciliation } from '../../../../../api/accounting/reconciliation/index.ts';
 import { openLedger } from '../../../../../api/billing/index.ts';
 import { createRequestListener } from '../../../../../api/http/index.ts';
-import { httpMetrics } from '../../../../../lib/metrics.ts';
-import { blockList } from '../../../../../lib/subnets.ts';
+import { createHttpMetrics } from '../../../../../lib/telemetry.ts';
+import { createBlockList } from '../../../../../lib/subnets.ts';
 import { baseUrl } from '../../../../support/api/sample.ts';
 import { send } from '../../../../support/api/send.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
@@ -37,9 +37,9 @@ test('yesterday is reconciled by itself, once; endpoints and metrics show it', a
   const app = createRequestListener({
     endpoints,
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList([]) },
+    callers: { salt: 'salt', trustedProxies: createBlockList([]) },
     log,
-    metrics: httpMetrics(new Registry()),
+    metrics: createHttpMetrics(new Registry()),
     ending: new AbortController().signal,
   });
   await ledger.opened;
@@ -91,9 +91,9 @@ test('without a database the endpoints say so, and the metrics are absent', asyn
   const app = createRequestListener({
     endpoints,
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList([]) },
+    callers: { salt: 'salt', trustedProxies: createBlockList([]) },
     log,
-    metrics: httpMetrics(new Registry()),
+    metrics: createHttpMetrics(new Registry()),
     ending: new AbortController().signal,
   });
   assert.equal((await send(app, '/api/reconciliation')).status, 503);

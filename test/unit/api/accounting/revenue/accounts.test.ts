@@ -9,11 +9,11 @@ import { readPriceList } from '../../../../../api/billing/prices/price-list.ts';
 import { readReport } from '../../../../../api/catalog/projects/forges.ts';
 import { adjust, listFrozen, unfreeze } from '../../../../../api/accounting/revenue/corrections.ts';
 import { bindAuthor, noteAuthors, postAppDay } from '../../../../../api/accounting/revenue/shares.ts';
-import { hashOfKey, newAuthorKey } from '../../../../../lib/author-key.ts';
+import { hashAuthorKey, createAuthorKey } from '../../../../../lib/ownership-file.ts';
 import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
 
 const author = 'git.test/octo';
-const key = newAuthorKey();
+const key = createAuthorKey();
 const rules = { prices: readPriceList(undefined, 0), budget: parseMoney('1000') };
 const day = new Date().toISOString().slice(0, 10);
 let sample: AppsSample;
@@ -22,7 +22,7 @@ beforeAll(async () => {
   const app = await sample.host(
     'mine',
     (_request, response) => response.end('ok'),
-    (one) => ({ ...one, status: { ...one.status, authorKeys: [hashOfKey(key, 'git.test/octo/mine')] } }),
+    (one) => ({ ...one, status: { ...one.status, authorKeys: [hashAuthorKey(key, 'git.test/octo/mine')] } }),
   );
   await noteAuthors(sample.models.ledger.get().database, [authorshipOf(app)]);
 });

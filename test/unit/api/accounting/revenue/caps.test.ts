@@ -8,12 +8,12 @@ import { readPriceList } from '../../../../../api/billing/prices/price-list.ts';
 import { createVisitorResolver } from '../../../../../api/accounting/metering/request-class.ts';
 import { noteAuthors, postAppDay, readRevenueSettings } from '../../../../../api/accounting/revenue/shares.ts';
 import { readStatement, type StatementView } from '../../../../../api/accounting/revenue/statement.ts';
-import { blockList } from '../../../../../lib/subnets.ts';
+import { createBlockList } from '../../../../../lib/subnets.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 const day = '2027-03-01';
 const prices = readPriceList(undefined, 0);
-const visitorOf = createVisitorResolver({ salt: 'salt', trustedProxies: blockList([]) });
+const visitorOf = createVisitorResolver({ salt: 'salt', trustedProxies: createBlockList([]) });
 let database: Database;
 let visits = 0;
 

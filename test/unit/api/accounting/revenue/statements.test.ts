@@ -12,10 +12,10 @@ import { adjust, CorrectionError, refund, answerDispute } from '../../../../../a
 import { noteAuthors, postAppDay } from '../../../../../api/accounting/revenue/shares.ts';
 import { statementView } from '../../../../../api/accounting/revenue/statement.ts';
 import { closeMonths } from '../../../../../api/accounting/revenue/revenue-queries.ts';
-import { hashOfKey, keyHashesIn, newAuthorKey } from '../../../../../lib/author-key.ts';
+import { hashAuthorKey, findAuthorKeyHashes, createAuthorKey } from '../../../../../lib/ownership-file.ts';
 import { sampleAppsServer, type AppsSample } from '../../../../support/apps/sample.ts';
 
-const key = newAuthorKey();
+const key = createAuthorKey();
 const prices = readPriceList(undefined, 0);
 const today = new Date().toISOString().slice(0, 10);
 const month = today.slice(0, 7);
@@ -29,7 +29,7 @@ beforeAll(async () => {
   const app = await sample.host(
     'mine',
     (_request, response) => response.end('ok'),
-    (one) => ({ ...one, status: { ...one.status, authorKeys: [hashOfKey(key, 'git.test/octo/mine')] } }),
+    (one) => ({ ...one, status: { ...one.status, authorKeys: [hashAuthorKey(key, 'git.test/octo/mine')] } }),
   );
   await noteAuthors(database, [authorshipOf(app)]);
   await recordUses(
@@ -87,7 +87,7 @@ test('attack: without a key, with one of a model router or of another author, no
   const wrong: Record<string, string>[] = [
     {},
     { authorization: 'Bearer sk-123456789012345678' },
-    { authorization: `Bearer ${newAuthorKey()}` },
+    { authorization: `Bearer ${createAuthorKey()}` },
     { authorization: 'Basic x' },
   ];
   for (const path of ['statement', 'statements', 'lines/1/events'])
@@ -108,7 +108,7 @@ test('attack: the line of a template opens no statement of a fork, nor one of th
   const unbound = createHash('sha256').update(issued.key).digest('hex');
   // Each fork has the file of the template, and the author of the template has the key.
   for (const [owner, keys] of [
-    ['victim', keyHashesIn(issued.line)],
+    ['victim', findAuthorKeyHashes(issued.line)],
     ['earlier', [unbound]],
   ] as const)
     await sample.host(
@@ -124,7 +124,7 @@ test('attack: the line of a template opens no statement of a fork, nor one of th
   const [status, , detail] = await refusal(await get('/api/authors/earlier/statement', headers));
   assert.equal(status, 401);
   assert.match(detail, /of an earlier form .* replace that line by `moorage-author-sha256-[0-9a-f]{64}`, push/);
-  const renewed = keyHashesIn(/`(moorage-author-sha256-\w+)`/.exec(detail)?.[1] ?? '');
+  const renewed = findAuthorKeyHashes(/`(moorage-author-sha256-\w+)`/.exec(detail)?.[1] ?? '');
   await sample.host(
     'renewed',
     (_request, response) => response.end('ok'),
@@ -197,7 +197,7 @@ test('a person reads it on a page, with the key in a form', async () => {
   assert.match(html, new RegExp(`Statement of ${month}`));
   assert.match(html, /\$0\.00014/);
   assert.ok(!html.includes(key), 'the key is not in the page');
-  const refused = await (await show({ month, key: newAuthorKey() })).text();
+  const refused = await (await show({ month, key: createAuthorKey() })).text();
   assert.match(refused, /The statement cannot be shown/);
   assert.doesNotMatch(refused, /0\.00014/);
 });

@@ -14,8 +14,8 @@ import { Measurements } from '../../../../../api/catalog/bench/measurements.ts';
 import { loadBenchmarks } from '../../../../../api/catalog/bench/tasks/task.ts';
 import { benchmarkDetail, benchmarkList } from '../../../../../api/catalog/bench/views.ts';
 import { createRequestListener } from '../../../../../api/http/application.ts';
-import { httpMetrics } from '../../../../../lib/metrics.ts';
-import { blockList } from '../../../../../lib/subnets.ts';
+import { createHttpMetrics } from '../../../../../lib/telemetry.ts';
+import { createBlockList } from '../../../../../lib/subnets.ts';
 import { Registry } from 'prom-client';
 import { serve, type TestServer } from '../../../../support/bench/lab.ts';
 import { baseUrl, silent } from '../../../../support/api/sample.ts';
@@ -37,9 +37,9 @@ beforeAll(async () => {
   const application = createRequestListener({
     endpoints: createBenchEndpoints(source),
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList(['127.0.0.0/8']) },
+    callers: { salt: 'salt', trustedProxies: createBlockList(['127.0.0.0/8']) },
     log: silent,
-    metrics: httpMetrics(new Registry()),
+    metrics: createHttpMetrics(new Registry()),
     ending: new AbortController().signal,
   });
   request = (path, init) => send(application, path, init);

@@ -8,9 +8,9 @@ import {
   identifyCaller,
   toNetworkPrefix,
 } from '../../../../../api/http/request/caller.ts';
-import { blockList } from '../../../../../lib/subnets.ts';
+import { createBlockList } from '../../../../../lib/subnets.ts';
 
-const trusted = blockList(['10.0.0.0/8', 'fd00::/8']);
+const trusted = createBlockList(['10.0.0.0/8', 'fd00::/8']);
 const rules = { salt: 'salt', trustedProxies: trusted };
 const clues = { peer: '203.0.113.9', forwardedFor: undefined, authorization: undefined };
 

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { onTestFinished, test } from 'vitest';
-import type { Logger } from '../../../../../lib/log.ts';
+import type { Logger } from '../../../../../lib/telemetry.ts';
 import { RouterClient } from '../../../../../api/models/router/client.ts';
 import { reportPlatformLimit } from '../../../../../api/models/start.ts';
 

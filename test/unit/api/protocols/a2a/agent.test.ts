@@ -9,11 +9,11 @@ import { z } from 'zod';
 import { a2aEndpoint } from '../../../../../api/protocols/a2a/endpoint.ts';
 import type { AgentCall, AgentOptions } from '../../../../../api/protocols/a2a/calls.ts';
 import { createRequestListener } from '../../../../../api/http/application.ts';
-import { blockList } from '../../../../../lib/subnets.ts';
+import { createBlockList } from '../../../../../lib/subnets.ts';
 import { createDiscoveryEndpoints } from '../../../../../api/protocols/discovery/endpoints.ts';
 import { invalidRequest } from '../../../../../api/http/problems/problems.ts';
 import { startServer, type PublicServer } from '../../../../../api/http/server.ts';
-import { httpMetrics } from '../../../../../lib/metrics.ts';
+import { createHttpMetrics } from '../../../../../lib/telemetry.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { echoTool, silentTool } from '../../../../support/discovery/sample.ts';
 import { silent } from '../../../../support/api/sample.ts';
@@ -70,9 +70,9 @@ beforeAll(async () => {
   const app = createRequestListener({
     endpoints: [...others, ...createDiscoveryEndpoints(others, baseUrl, offer)],
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList([]) },
+    callers: { salt: 'salt', trustedProxies: createBlockList([]) },
     log: silent,
-    metrics: httpMetrics(new Registry()),
+    metrics: createHttpMetrics(new Registry()),
     ending: new AbortController().signal,
   });
   server = await startServer({ port, host: '127.0.0.1', listener: app, log: silent });

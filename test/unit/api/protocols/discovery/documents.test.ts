@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { test } from 'vitest';
 import { createRequestListener } from '../../../../../api/http/application.ts';
-import { blockList } from '../../../../../lib/subnets.ts';
+import { createBlockList } from '../../../../../lib/subnets.ts';
 import { capabilities } from '../../../../../api/protocols/discovery/capabilities.ts';
 import { createDiscoveryEndpoints } from '../../../../../api/protocols/discovery/endpoints.ts';
 import { submitEndpoints } from '../../../../../api/apps/submit/endpoints.ts';
 import { liveApps } from '../../../../../api/apps/live-apps.ts';
-import { httpMetrics } from '../../../../../lib/metrics.ts';
+import { createHttpMetrics } from '../../../../../lib/telemetry.ts';
 import { baseUrl, sampleApp, sampleApps, sampleServices, silent } from '../../../../support/api/sample.ts';
 import { echoTool, liveAt, silentTool } from '../../../../support/discovery/sample.ts';
 import { send } from '../../../../support/api/send.ts';
@@ -39,9 +39,9 @@ function server() {
   const app = createRequestListener({
     endpoints: [...others, ...own],
     baseUrl,
-    callers: { salt: 'salt', trustedProxies: blockList([]) },
+    callers: { salt: 'salt', trustedProxies: createBlockList([]) },
     log: silent,
-    metrics: httpMetrics(new Registry()),
+    metrics: createHttpMetrics(new Registry()),
     ending: new AbortController().signal,
   });
   const text = async (path: string): Promise<string> => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { toGitFailure } from '../../../../../controller/pipeline/clone/fetch.ts';
 import { Fault, Rejected } from '../../../../../controller/pipeline/contract.ts';
-import type { GitResult } from '../../../../../lib/git/index.ts';
+import type { GitResult } from '../../../../../lib/git/git.ts';
 
 const ended = (rest: Partial<GitResult>): GitResult => ({ code: 128, stdout: '', stderr: '', ...rest });
 

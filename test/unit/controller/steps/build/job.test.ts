@@ -9,7 +9,7 @@ import type { HostedApp } from '../../../../../crds/hosted-app.ts';
 import { cacheRepository, imageRepository } from '../../../../../crds/image-names.ts';
 import { annotations, labels } from '../../../../../crds/names.ts';
 import { canRead } from '../../../../../lib/git/read-token.ts';
-import { pushToken } from '../../../../../lib/push-token.ts';
+import { createPushToken } from '../../../../../lib/app-tokens.ts';
 import { parseRepository } from '../../../../../lib/repository.ts';
 import { app, config, first, now } from '../../../../support/operator/scenario.ts';
 
@@ -102,7 +102,7 @@ test('a pipeline has no account at the registry: only its builder gets a token, 
     name,
     env.find((each) => each.name === 'MOORAGE_PUSH_TOKEN')?.value,
   ]);
-  const token = pushToken({ name: 'hello', uid }, config.registry.tokenSecret);
+  const token = createPushToken({ name: 'hello', uid }, config.registry.tokenSecret);
   assert.deepEqual(tokens, [
     ['clone', undefined],
     ['review', undefined],

@@ -9,7 +9,7 @@ import { cloneResult, terminationMessageLimit } from '../../../../../controller/
 import { formatTermination } from '../../../../../controller/pipeline/message.ts';
 import type { Draft } from '../../../../../controller/reconcile/outcome.ts';
 import { recordOwnership } from '../../../../../controller/steps/build/ownership.ts';
-import { ownershipFile, sealContact } from '../../../../../lib/ownership-token.ts';
+import { ownershipFile, sealContact } from '../../../../../lib/ownership-file.ts';
 import { app, snapshotOf } from '../../../../support/operator/scenario.ts';
 
 const secret = 's'.repeat(32);

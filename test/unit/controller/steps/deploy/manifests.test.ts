@@ -1,7 +1,7 @@
 // What is put into the cluster for an app: pods that may do little, policies that let little through, rollouts that
 // lose nothing.
 import assert from 'node:assert/strict';
-import { closedCidrs } from '../../../../../lib/closed-addresses.ts';
+import { closedCidrs } from '../../../../../lib/subnets.ts';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { z } from 'zod';

@@ -8,7 +8,7 @@ import {
   modelsSecret,
   modelVariables,
 } from '../../../../../controller/steps/deploy/models.ts';
-import { isTokenOf } from '../../../../../lib/app-token.ts';
+import { isAppToken } from '../../../../../lib/app-tokens.ts';
 import { app, config } from '../../../../support/operator/scenario.ts';
 
 const models = { baseUrl: 'http://moorage-models.moorage-system.svc.cluster.local/v1', tokenSecret: 'x'.repeat(32) };
@@ -20,7 +20,7 @@ test('an app that may ask models gets a Secret with the base URL and a token of 
   const secret = modelsSecret(enabled, able) ?? assert.fail('no Secret');
   const { token, 'base-url': baseUrl } = held.parse(secret['stringData']);
   assert.equal(baseUrl, models.baseUrl);
-  assert.ok(isTokenOf(token, { name: enabled.metadata.name, uid: enabled.metadata.uid }, models.tokenSecret));
+  assert.ok(isAppToken(token, { name: enabled.metadata.name, uid: enabled.metadata.uid }, models.tokenSecret));
   assert.deepEqual(modelVariables(enabled, able), [
     { name: 'OPENAI_BASE_URL', valueFrom: { secretKeyRef: { name: secret.metadata.name, key: 'base-url' } } },
     { name: 'OPENAI_API_KEY', valueFrom: { secretKeyRef: { name: secret.metadata.name, key: 'token' } } },

@@ -10,7 +10,7 @@ import { FakeClock } from '../../../../support/kubernetes/fake-clock.ts';
 import { bench, KIND, started, thing } from '../../../../support/kubernetes/reflector-bench.ts';
 import { until } from '../../../../support/kubernetes/until.ts';
 
-test('it lists by pages, then watches from the version of the list, with bookmarks and a time limit of the server', async (t) => {
+test('lists by pages, then watches from the version of the list, with bookmarks and a server time limit', async (t) => {
   const { api, reflector, lists } = await started(
     t,
     (fresh) => {
@@ -27,7 +27,7 @@ test('it lists by pages, then watches from the version of the list, with bookmar
   assert.ok(seconds >= 300 && seconds <= 600, `timeoutSeconds is ${seconds}`);
 });
 
-test('every object has its apiVersion and kind, and none its managedFields', async (t) => {
+test('every object has apiVersion and kind, and no managedFields', async (t) => {
   const { api, reflector } = await started(t, (fresh) =>
     fresh.put(KIND, { ...thing('a'), metadata: { name: 'a', namespace: 'apps', managedFields: [{ manager: 'x' }] } }),
   );
@@ -42,7 +42,7 @@ test('every object has its apiVersion and kind, and none its managedFields', asy
     assert.deepEqual([apiVersion, kind, metadata.managedFields], ['example.dev/v1', 'Thing', undefined]);
 });
 
-test('after a clean end or a cut in the middle of a line it resumes where it was, without a list', async (t) => {
+test('resumes without a list after a clean end or a cut in the middle of a line', async (t) => {
   const { api, changes, same, lists, watches } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
   for (const how of ['end', 'cut'] as const) {
     const before = watches();
@@ -60,7 +60,7 @@ test('after a clean end or a cut in the middle of a line it resumes where it was
   );
 });
 
-test('a bookmark moves the position to resume from, so that a compaction since does no harm', async (t) => {
+test('resumes from the last bookmark, so that a compaction since then does no harm', async (t) => {
   const { api, reflector, same, lists, watches } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
   api.put('apis/example.dev/v1/others', thing('elsewhere'));
   api.bookmark();
@@ -81,7 +81,7 @@ test('a bookmark moves the position to resume from, so that a compaction since d
   assert.equal(lists(), 1);
 });
 
-test('410 in the stream leads to a new list, and what was deleted meanwhile is reported as deleted', async (t) => {
+test('lists again after 410 in the stream, and reports objects deleted in the meantime', async (t) => {
   const { api, changes, same, lists } = await started(t, (fresh) => {
     fresh.put(KIND, thing('a'));
     fresh.put(KIND, thing('b'));
@@ -94,7 +94,7 @@ test('410 in the stream leads to a new list, and what was deleted meanwhile is r
   assert.match(changes.at(-1) ?? '', /^deleted a /);
 });
 
-test('410 in answer to the request leads to a new list', async (t) => {
+test('lists again after 410 in response to the request', async (t) => {
   const { api, same, lists } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
   api.put(KIND, thing('a', 2));
   await same();
@@ -106,7 +106,7 @@ test('410 in answer to the request leads to a new list', async (t) => {
   assert.ok(lists() >= 2);
 });
 
-test('deleted and made again while offline is reported as delete of the old and add of the new', async (t) => {
+test('reports an object that was deleted and recreated while offline as deleted, then added', async (t) => {
   for (const resume of ['resume', 'relist'] as const) {
     const { api, changes, same } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
     const old = api.objects(KIND)[0]?.metadata.uid.slice(0, 8) ?? '';
@@ -120,7 +120,7 @@ test('deleted and made again while offline is reported as delete of the old and 
   }
 });
 
-test('a continue token that has expired leads to one list without pages', async (t) => {
+test('lists once without pages if a continue token has expired', async (t) => {
   let expired = 0;
   const expire =
     (api: FakeApi) =>
@@ -147,7 +147,7 @@ test('a continue token that has expired leads to one list without pages', async 
   assert.deepEqual(limits, ['5', '5', null]);
 });
 
-test('no error stops it: refusals, faults and nonsense are tried again until they end', async (t) => {
+test('retries after every kind of error: rejections, faults and malformed responses', async (t) => {
   const answers = [403, 500, 503, 429, 404, 401];
   const { reflector, lists } = await started(t, (fresh) => {
     fresh.put(KIND, thing('a'));
@@ -171,7 +171,7 @@ test('no error stops it: refusals, faults and nonsense are tried again until the
   assert.equal(lists(), 10);
 });
 
-test('a server that forgets, or ends each watch, at once is not asked without pause', async (t) => {
+test('backs off from a server that expires versions or ends each watch immediately', async (t) => {
   for (const fault of ['gone', 'end'] as const) {
     const registry = new Registry();
     const clock = new FakeClock();
@@ -213,7 +213,7 @@ test('a server that forgets, or ends each watch, at once is not asked without pa
   }
 });
 
-test('a watch that was quiet for long and then ends is taken up again at once', async (t) => {
+test('resumes a long quiet watch immediately after it ends', async (t) => {
   const clock = new FakeClock();
   const made = await bench(() => undefined, { clock, backoffMs: [1000, 30_000] });
   t.onTestFinished(() => made.stop());
@@ -224,7 +224,7 @@ test('a watch that was quiet for long and then ends is taken up again at once', 
   }
 });
 
-test('"Too large resource version" (a server restored from a backup) leads to a new list', async (t) => {
+test('lists again after "Too large resource version" (a server restored from a backup)', async (t) => {
   const { api, same, lists } = await started(t, (fresh) => fresh.put(KIND, thing('a')));
   let times = 1;
   api.faults.push((_request, response, url) => {
@@ -238,7 +238,7 @@ test('"Too large resource version" (a server restored from a backup) leads to a 
   await same();
 });
 
-test('it waits as long as the server asks, and ends at once when aborted, even in the middle of a wait', async (t) => {
+test('waits as long as the server asks, and ends immediately when aborted, even in the middle of a wait', async (t) => {
   const made = await bench((fresh) => {
     fresh.faults.push((_request, response) => {
       send(response, 429, status(429, 'TooManyRequests', 'slow down'), { 'retry-after': '3600' });

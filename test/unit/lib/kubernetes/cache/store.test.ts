@@ -68,7 +68,7 @@ const steps = fc.array(
   { maxLength: 12 },
 );
 
-test('the reported changes, played back, give the cache; and the indexes hold exactly what is in it', () => {
+test('replaying the reported changes gives the cache, and the indexes match it', () => {
   const property = fc.property(steps, (list) => {
     const faults: unknown[] = [];
     const store = createStore({ indexers: { app: byLabel('app') }, onError: (error) => faults.push(error) });
@@ -90,7 +90,7 @@ test('the reported changes, played back, give the cache; and the indexes hold ex
   fc.assert(property, { numRuns: 500 });
 });
 
-test('a namesake with another UID is reported as deleted, then added', () => {
+test('reports an object of the same name with another UID as deleted, then added', () => {
   const store = createStore();
   const reported: string[] = [];
   store.replace([object('a', 'old', 1)]);
@@ -99,7 +99,7 @@ test('a namesake with another UID is reported as deleted, then added', () => {
   assert.deepEqual(reported, ['added old', 'deleted old', 'added new']);
 });
 
-test('a late delete of the old namesake leaves the new one', () => {
+test('ignores a late delete of a replaced object', () => {
   const store = createStore();
   store.set(object('a', 'new', 9));
   store.remove(object('a', 'old', 1));
@@ -117,7 +117,7 @@ test('an object that has not changed is reported only once', () => {
   assert.equal(reported, 1);
 });
 
-test('a reconciler that changes a cached object is caught', () => {
+test('throws if a reconciler changes a cached object', () => {
   const store = createStore();
   store.set(object('a', '1', 1, { app: 'x' }));
   const cached = store.get('apps/a');
@@ -129,7 +129,7 @@ test('a reconciler that changes a cached object is caught', () => {
   assert.equal(Object.isFrozen(loose.get('apps/a')), false);
 });
 
-test('a subscriber that throws is reported, and the others still hear', () => {
+test('reports a subscriber that throws, and still notifies the others', () => {
   const faults: unknown[] = [];
   const store = createStore({ onError: (error) => faults.push(error) });
   let reported = 0;

@@ -16,7 +16,7 @@ import {
   type Client,
   type KubeObject,
 } from '../../../../../lib/kubernetes/index.ts';
-import { pathOf } from '../../../../../lib/kubernetes/client/path.ts';
+import { buildPath } from '../../../../../lib/kubernetes/client/http-client.ts';
 import { FakeApi, send, status } from '../../../../support/kubernetes/fake-api.ts';
 
 interface Thing extends KubeObject {
@@ -50,19 +50,19 @@ const manifest = (size: number) => ({
 });
 
 test('paths name group, version, namespace, object and subresource, escaped', () => {
-  assert.equal(pathOf(things), '/apis/example.dev/v1/things');
-  assert.equal(pathOf(things, { namespace: 'n' }), '/apis/example.dev/v1/namespaces/n/things');
+  assert.equal(buildPath(things), '/apis/example.dev/v1/things');
+  assert.equal(buildPath(things, { namespace: 'n' }), '/apis/example.dev/v1/namespaces/n/things');
   assert.equal(
-    pathOf(things, { namespace: 'n', name: 'a', subresource: 'status' }),
+    buildPath(things, { namespace: 'n', name: 'a', subresource: 'status' }),
     '/apis/example.dev/v1/namespaces/n/things/a/status',
   );
   assert.equal(
-    pathOf(nodes, { namespace: 'ignored', name: 'a/b' }, { fieldManager: 'x y', force: true, limit: undefined }),
+    buildPath(nodes, { namespace: 'ignored', name: 'a/b' }, { fieldManager: 'x y', force: true, limit: undefined }),
     '/api/v1/nodes/a%2Fb?fieldManager=x+y&force=true',
   );
 });
 
-test('an object that is not there is undefined; a namespaced kind without a namespace is refused', async (t) => {
+test('returns undefined for a missing object, and rejects a namespaced kind without a namespace', async (t) => {
   const { api, client } = await server(t);
   assert.equal(await client.get(things, ref), undefined);
   api.put(KIND, { metadata: ref });
@@ -70,7 +70,7 @@ test('an object that is not there is undefined; a namespaced kind without a name
   await assert.rejects(client.get(things, { name: 'a' }), /Thing "a" needs a namespace/);
 });
 
-test('a refusal carries status, reason, message and the wait that the server asks for', async (t) => {
+test('an error carries status, reason, message and the wait that the server asks for', async (t) => {
   const { api, client } = await server(t);
   const answers: ((response: Parameters<typeof send>[0]) => void)[] = [
     (response) => {
@@ -101,7 +101,7 @@ test('a refusal carries status, reason, message and the wait that the server ask
   await assert.rejects(refused, { status: 502, reason: 'Http502', message: /Bad gateway/ });
 });
 
-test('no answer in time is Timeout, no server is Unreachable, and an abort is the reason given', async (t) => {
+test('no response in time is Timeout, no server is Unreachable, and an abort rejects with its reason', async (t) => {
   const { api, client } = await server(t);
   api.faults.push(() => true);
   await assert.rejects(client.list(things, { timeoutMs: 20 }), {
@@ -131,7 +131,7 @@ test('no answer in time is Timeout, no server is Unreachable, and an abort is th
   });
 });
 
-test('a kept connection that the server has closed meanwhile is replaced without a word, except for a create', async (t) => {
+test('retries on a connection that the server has closed, except for a create', async (t) => {
   const { api, client } = await server(t);
   let cut = false;
   api.faults.push((request) => {
@@ -147,7 +147,7 @@ test('a kept connection that the server has closed meanwhile is replaced without
   await assert.rejects(client.create(things, manifest(1)), { reason: 'Unreachable' });
 });
 
-test('every object comes, page by page', async (t) => {
+test('lists every object, page by page', async (t) => {
   const { api, client } = await server(t);
   for (let index = 0; index < 1200; index += 1) api.put(KIND, { metadata: { name: `t${index}`, namespace: 'apps' } });
   let count = 0;
@@ -177,7 +177,7 @@ test('an apply is a forced server-side apply under our field manager; a status g
   });
 });
 
-test('an apply that would change nothing costs no request; a changed manifest and a foreign hand do', async (t) => {
+test('skips an apply that would change nothing, unless the manifest or the object has changed', async (t) => {
   const { api, client } = await server(t);
   const first = await applyIfChanged(client, things, undefined, manifest(1));
   assert.equal(first.changed, true);
@@ -202,7 +202,7 @@ test('a status is written only when it differs, and a field dropped from it is a
   assert.equal((await applyStatusIfChanged(client, things, cached, { phase: 'Ready' })).changed, true);
 });
 
-test('a delete takes only the object that was meant', async (t) => {
+test('deletes only the intended object', async (t) => {
   const { api, client } = await server(t);
   const old = await client.create(things, manifest(1));
   api.remove(KIND, 'a', 'apps');

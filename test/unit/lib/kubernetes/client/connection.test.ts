@@ -41,7 +41,7 @@ test('a kubeconfig gives server, namespace and token of its current context or o
   await assert.rejects(fileConnection(path, 'nowhere'), /context "nowhere" names no cluster/);
 });
 
-test('a pod uses its service account, and hears of it when there is none', async (t) => {
+test('a pod uses its service account, and gets an error if there is none', async (t) => {
   const directory = await folder(t);
   for (const [name, text] of [
     ['token', 'abc\n'],

@@ -103,7 +103,7 @@ function cutOff(api: FakeApi, identity: string): void {
   });
 }
 
-test('the first candidate leads, renews, and says so in the lease as the API wants it', async (t) => {
+test('the first candidate leads, renews, and writes a valid lease', async (t) => {
   const api = await server(t);
   const a = candidate(t, api, 'a');
   await until(() => a.election.isLeader);
@@ -118,7 +118,7 @@ test('the first candidate leads, renews, and says so in the lease as the API wan
   assert.equal(a.election.leader, 'a');
 });
 
-test('while one leads the others wait; a released lease is taken at once, seen by watching', async (t) => {
+test('the others wait while one leads, and take a released lease immediately through a watch', async (t) => {
   const api = await server(t);
   const a = candidate(t, api, 'a', { leaseDurationMs: 600_000, renewDeadlineMs: 500_000, retryPeriodMs: 400_000 });
   await until(() => a.election.isLeader);
@@ -133,7 +133,7 @@ test('while one leads the others wait; a released lease is taken at once, seen b
   assert.equal(specOf(api).leaseTransitions, 1);
 });
 
-test('without the right to watch, a released lease is found by asking', async (t) => {
+test('finds a released lease by polling without the right to watch', async (t) => {
   const api = await server(t);
   api.faults.push((_request, response, url) => {
     if (!url.searchParams.has('watch')) return false;
@@ -166,7 +166,7 @@ test('a leader that cannot renew gives up before another takes over', async (t) 
   await a.running;
 });
 
-test('a renewal that hangs does not keep a leader in office', async (t) => {
+test('a renewal that hangs does not keep the leadership', async (t) => {
   const api = await server(t);
   const a = candidate(t, api, 'a', SHORT);
   await until(() => a.terms.length === 1);
@@ -187,7 +187,7 @@ test('a leader whose lease another has taken gives up when it sees that', async 
   assert.match(a.lost[0] ?? '', /Another replica holds the lease: usurper/);
 });
 
-test('the times in the lease are not believed: only a lease seen unchanged for its duration is taken', async (t) => {
+test('ignores the times in the lease, and takes it only after seeing it unchanged for its duration', async (t) => {
   const skews = { past: '1990-01-01T00:00:00.000000Z', future: '2090-01-01T00:00:00.000000Z' };
   for (const [skew, renewTime] of Object.entries(skews)) {
     const api = await server(t);
@@ -205,7 +205,7 @@ test('the times in the lease are not believed: only a lease seen unchanged for i
   }
 });
 
-test('of many candidates at once exactly one leads, and each leads in turn as they end', async (t) => {
+test('exactly one of many candidates leads, and each leads in turn as they end', async (t) => {
   const api = await server(t);
   const all = Array.from({ length: 8 }, (_, index) => candidate(t, api, `c${index}`));
   const left = new Set(all);
@@ -222,7 +222,7 @@ test('of many candidates at once exactly one leads, and each leads in turn as th
   assert.equal(specOf(api).holderIdentity, '');
 });
 
-test('a lease that someone deletes is made again by the leader', async (t) => {
+test('the leader recreates a deleted lease', async (t) => {
   const api = await server(t);
   const a = candidate(t, api, 'a');
   await until(() => a.election.isLeader);
@@ -231,7 +231,7 @@ test('a lease that someone deletes is made again by the leader', async (t) => {
   assert.deepEqual(a.lost, []);
 });
 
-test('durations that would allow two leaders are refused', () => {
+test('rejects durations that would allow two leaders', () => {
   const api = new FakeApi();
   const make = (options: Partial<LeaderElectionOptions>) => (): LeaderElection =>
     createLeaderElection({

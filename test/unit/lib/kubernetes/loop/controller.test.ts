@@ -103,7 +103,7 @@ test('a requeue comes after its time, unless a change comes first', async (t) =>
   await until(() => seen.length === 2);
 });
 
-test('each error leads to what it says: stalled stops, waiting comes back in time, others back off', async (t) => {
+test('StallingError stops, WaitingError returns in time, other errors back off', async (t) => {
   const cases: [Error, string, number | undefined][] = [
     [new StallingError('SpecInvalid', 'fix it'), 'stalled', undefined],
     [new WaitingError('NotYet', 'wait', 7000), 'waiting', 7000],
@@ -129,7 +129,7 @@ test('each error leads to what it says: stalled stops, waiting comes back in tim
   }
 });
 
-test('the wait doubles with each failure, a success ends that, and the reconciler gets how often it failed', async (t) => {
+test('the wait doubles with each failure until a success, and the reconciler gets the number of failures', async (t) => {
   const reported: number[] = [];
   let healthy = false;
   const { store, seen, clock, controller } = bench(t, (_key, { failures }) => {
@@ -156,7 +156,7 @@ test('the wait doubles with each failure, a success ends that, and the reconcile
   assert.equal(reported[6], 0);
 });
 
-test('a throw that is no promise is an error like any other, and the worker lives on', async (t) => {
+test('treats a synchronous throw like any error, and the worker continues', async (t) => {
   let first = true;
   const { store, seen, clock, controller } = bench(
     t,
@@ -197,7 +197,7 @@ test('workers work side by side, up to their number', async (t) => {
   await until(() => controller.idle);
 });
 
-test('the resync brings every own key again, about as often as set', async (t) => {
+test('the resync enqueues every own key about as often as configured', async (t) => {
   const children = createStore();
   const own = createStore();
   const { clock, seen, controller } = bench(t, ok, {
@@ -248,7 +248,7 @@ test('a change of status alone can be passed over', async (t) => {
   await until(() => seen.length === 4);
 });
 
-test('at the end, work in hand is let finish and nothing new is begun; past its time it is cut', async (t) => {
+test('lets reconciles in progress finish at shutdown, starts no new ones, and aborts them at the limit', async (t) => {
   let finish = (): void => undefined;
   let cut: AbortSignal | undefined;
   const hold: Reconcile = (_key, { signal }) =>
@@ -284,7 +284,7 @@ test('at the end, work in hand is let finish and nothing new is begun; past its 
   assert.match(await second.registry.metrics(), /result="cut"\} 1/);
 });
 
-test('when leadership is lost, work in hand is cut at once', async (t) => {
+test('aborts reconciles in progress immediately if leadership is lost', async (t) => {
   const { store, seen, end } = bench(
     t,
     (_key, { signal }) =>
@@ -299,7 +299,7 @@ test('when leadership is lost, work in hand is cut at once', async (t) => {
   await end(new LeadershipLostError('another leads'));
 });
 
-test('it says for how long a reconcile has run', async (t) => {
+test('reports how long a reconcile has run', async (t) => {
   let finish = (): void => undefined;
   const { store, seen, clock, controller } = bench(
     t,

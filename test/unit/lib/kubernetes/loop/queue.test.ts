@@ -126,7 +126,7 @@ const advance = (ms: number): Command =>
     model.advance(ms);
   });
 
-test('the queue does what its model does, whatever is asked of it in whatever order', async () => {
+test('the queue behaves like its model for any sequence of calls', async () => {
   const commands = fc.commands(
     [
       keys.map(add),
@@ -156,7 +156,7 @@ test('the queue does what its model does, whatever is asked of it in whatever or
   await fc.assert(property, { numRuns: 2000 });
 });
 
-test('with many workers, none has the key of another, and each add is followed by work that began after it', async () => {
+test('no two workers have the same key, and each add is followed by work that began after it', async () => {
   const property = fc.asyncProperty(
     fc.scheduler(),
     fc.array(keys, { minLength: 1, maxLength: 30 }),
@@ -248,7 +248,7 @@ test('a wait that the server asked for is kept even if the backoff is shorter', 
   assert.equal(queue.depth, 1);
 });
 
-test('after shutDown nothing more is taken, what is ready is given out, and no timer is left', async () => {
+test('after shutDown accepts no keys, returns ready ones, and leaves no timer', async () => {
   const clock = new FakeClock();
   const queue = createQueue({ clock });
   queue.add('ready');

@@ -1,4 +1,4 @@
-// The whole process: caches, leadership, work and probes come up together, and end in the right order.
+// The whole process: caches, leadership, work and probes start together and end in the right order, by signal, fault or force.
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { test, type TestContext } from 'vitest';
@@ -11,9 +11,9 @@ import {
   type KubeObject,
   type Manager,
   type Shutdown,
+  listenForShutdown,
 } from '../../../../../lib/kubernetes/index.ts';
-import type { Stored } from '../../../../support/kubernetes/fake-api.ts';
-import { FakeApi } from '../../../../support/kubernetes/fake-api.ts';
+import { type Stored, FakeApi } from '../../../../support/kubernetes/fake-api.ts';
 import { until } from '../../../../support/kubernetes/until.ts';
 
 const KIND = 'apis/example.dev/v1/things';
@@ -87,7 +87,7 @@ async function server(t: TestContext): Promise<FakeApi> {
   return api;
 }
 
-test('without an election it works at once, and is ready when its caches are', async (t) => {
+test('works immediately without an election, and is ready when its caches are', async (t) => {
   const api = await server(t);
   api.put(KIND, { metadata: { name: 'a', namespace: 'apps' } });
   const one = replica(api, undefined);
@@ -101,7 +101,7 @@ test('without an election it works at once, and is ready when its caches are', a
   assert.equal(one.order.at(-1), 'finish');
 });
 
-test('the follower keeps its cache full but does nothing; work in hand ends before the lease is given on', async (t) => {
+test('a follower only keeps its cache full, and work in progress ends before the lease is released', async (t) => {
   const api = await server(t);
   api.put(KIND, { metadata: { name: 'a', namespace: 'apps' } });
   let finish = (): void => undefined;
@@ -146,7 +146,7 @@ test('a replica that loses the lease fails and ends', async (t) => {
   assert.equal(holder(api), 'usurper');
 });
 
-test('a task of the leader that ends or throws by itself brings the process down', async (t) => {
+test('ends the process if a leader task ends or throws', async (t) => {
   const api = await server(t);
   for (const [task, expected] of [
     [() => Promise.resolve(), /task "clean" has ended/],
@@ -162,4 +162,47 @@ test('a task of the leader that ends or throws by itself brings the process down
     await manager.run();
     assert.match(order[0] ?? '', expected);
   }
+});
+
+// A signal that the test runner has no use for.
+const signals = ['SIGHUP'] as const;
+
+test('a signal aborts, and finish exits with 0 and removes the handlers', async () => {
+  const codes: number[] = [];
+  const shutdown = listenForShutdown({ signals, exit: (code) => codes.push(code) });
+  process.kill(process.pid, 'SIGHUP');
+  await until(() => shutdown.signal.aborted);
+  assert.deepEqual(codes, []);
+  shutdown.finish();
+  assert.deepEqual(codes, [0]);
+  assert.equal(process.listenerCount('SIGHUP'), 0);
+});
+
+test('a second signal ends the process immediately', async () => {
+  const codes: number[] = [];
+  const shutdown = listenForShutdown({ signals, exit: (code) => codes.push(code) });
+  process.kill(process.pid, 'SIGHUP');
+  await until(() => shutdown.signal.aborted);
+  process.kill(process.pid, 'SIGHUP');
+  await until(() => codes.length === 1);
+  assert.deepEqual(codes, [1]);
+  shutdown.finish();
+});
+
+test('fail aborts with exit code 1', () => {
+  const codes: number[] = [];
+  const shutdown = listenForShutdown({ signals, exit: (code) => codes.push(code) });
+  shutdown.fail('leadership is lost');
+  assert.match(String(shutdown.signal.reason), /leadership is lost/);
+  shutdown.finish();
+  assert.deepEqual(codes, [1]);
+});
+
+test('ends the process by force if the shutdown takes too long', async () => {
+  const codes: number[] = [];
+  const shutdown = listenForShutdown({ signals, limitMs: 600_000, exit: (code) => codes.push(code) });
+  shutdown.fail('leadership is lost', 10);
+  await until(() => codes.length === 1);
+  assert.deepEqual(codes, [1]);
+  shutdown.finish();
 });

@@ -4,12 +4,11 @@ import { isIP } from 'node:net';
 import { describe, test } from 'vitest';
 import { publicOnly } from '../../../api/tools/fetch/addresses.ts';
 import { operatorConfig } from '../../../controller/config.ts';
-import { closedCidrs, closedWith } from '../../../lib/closed-addresses.ts';
+import { closedCidrs, closeAlso, createSubnetMatcher } from '../../../lib/subnets.ts';
 import special from '../../../lib/special-addresses.json' with { type: 'json' };
-import { memberOf } from '../../../lib/subnets.ts';
 
 const isPublic = publicOnly([]);
-const inPolicies = memberOf(closedCidrs);
+const inPolicies = createSubnetMatcher(closedCidrs);
 
 describe('attack: addresses of clouds and reserved ranges', () => {
   for (const address of [
@@ -51,7 +50,7 @@ describe('attack: addresses of clouds and reserved ranges', () => {
     });
 });
 
-test('every block of the registries is closed, first and last address, but the translator itself', () => {
+test('closes the first and last address of every block except the translator itself', () => {
   for (const { cidr } of special.sources.flatMap(({ blocks }) => blocks)) {
     if (cidr === '64:ff9b::/96') continue;
     const [first = ''] = cidr.split('/');
@@ -61,7 +60,7 @@ test('every block of the registries is closed, first and last address, but the t
   }
 });
 
-test('the public internet is open, by IPv4, IPv6 and a translator', () => {
+test('leaves the public internet open by IPv4, IPv6 and a translator', () => {
   for (const address of [
     '8.8.8.8',
     '1.1.1.1',
@@ -82,21 +81,21 @@ test('the public internet is open, by IPv4, IPv6 and a translator', () => {
   }
 });
 
-test('no block is one that Kubernetes refuses, or lies within another', () => {
+test('contains no block that Kubernetes rejects or that lies within another', () => {
   assert.deepEqual(closedCidrs, [...new Set(closedCidrs)]);
   for (const cidr of closedCidrs) {
     const [address = '', length] = cidr.split('/');
     assert.ok(!address.includes('.') || isIP(address) === 4, `${cidr} is IPv4 within IPv6`);
     const wider: string[] = closedCidrs.filter((other): boolean => {
       if (other === cidr || isIP(other.split('/')[0] ?? '') !== isIP(address)) return false;
-      return Number(other.split('/')[1]) < Number(length) && memberOf([other])(address);
+      return Number(other.split('/')[1]) < Number(length) && createSubnetMatcher([other])(address);
     });
     assert.deepEqual(wider, [], cidr);
   }
 });
 
-test('what an installation closes comes on top, and can take nothing away', () => {
-  assert.deepEqual(closedWith(['51.1.0.0/16', '10.0.0.0/8']), [...closedCidrs, '51.1.0.0/16']);
+test('an installation can only add to the closed blocks', () => {
+  assert.deepEqual(closeAlso(['51.1.0.0/16', '10.0.0.0/8']), [...closedCidrs, '51.1.0.0/16']);
   assert.equal(publicOnly(['51.1.0.0/16'])('51.1.2.3'), false);
   const { installation } = operatorConfig({
     MOORAGE_IMAGE: 'moorage:1',
@@ -106,5 +105,5 @@ test('what an installation closes comes on top, and can take nothing away', () =
     MOORAGE_CLOSED_CIDRS: '51.1.0.0/16',
     MOORAGE_PUSH_TOKEN_SECRET: 'push-token-secret-of-tests-0123456789',
   });
-  assert.deepEqual(installation.run.closedCidrs, closedWith(['51.1.0.0/16']));
+  assert.deepEqual(installation.run.closedCidrs, closeAlso(['51.1.0.0/16']));
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { splitLines } from '../../../../../lib/kubernetes/client/lines.ts';
+import { splitLines } from '../../../../../lib/kubernetes/client/transport.ts';
 
 async function* chunked(bytes: Buffer, sizes: readonly number[]): AsyncGenerator<Buffer> {
   let at = 0;
@@ -26,7 +26,7 @@ const lines = fc.array(
 );
 const sizes = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 5 });
 
-test('lines come out as they went in, wherever the stream is cut', async () => {
+test('yields the same lines wherever the stream is cut', async () => {
   await fc.assert(
     fc.asyncProperty(lines, sizes, async (wanted, cuts) => {
       const bytes = Buffer.from(wanted.map((line) => `${line}\n`).join(''));
@@ -51,7 +51,7 @@ test('a line cut off by the end of the stream is an error, after the whole lines
   );
 });
 
-test('a stream that never ends a line is cut before it fills the memory', async () => {
+test('aborts a stream that never ends a line before it fills the memory', async () => {
   async function* endless(): AsyncGenerator<Buffer> {
     for (;;) {
       yield Buffer.alloc(1024 * 1024, 'x');

@@ -1,6 +1,21 @@
-// The runtime's own metrics, under the names that dashboards for controllers expect.
-import { Counter, Gauge, Histogram } from 'prom-client';
-import type { Registry } from 'prom-client';
+// Defines the logger that the runtime writes to, and its own metrics under the names that controller dashboards expect.
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+
+/** Writes one structured line. */
+type LogLine = (fields: object, message: string) => void;
+
+/** The part of a structured logger that the runtime uses; pino's logger fits. */
+export interface Logger {
+  debug: LogLine;
+  info: LogLine;
+  warn: LogLine;
+  error: LogLine;
+}
+
+const nothing: LogLine = () => undefined;
+
+/** The default where no logger is given. */
+export const silentLogger: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
 const REGISTERED = new WeakMap<Registry, RuntimeMetrics>();
 
@@ -26,16 +41,16 @@ export interface RuntimeMetrics {
   leader: Gauge;
 }
 
-/** The runtime's metrics in a registry; made on first use. */
+/** The runtime's metrics in a registry; created on first use. */
 export function runtimeMetrics(registry: Registry): RuntimeMetrics {
   const known = REGISTERED.get(registry);
   if (known !== undefined) return known;
-  const made = makeMetrics([registry]);
+  const made = createMetrics([registry]);
   REGISTERED.set(registry, made);
   return made;
 }
 
-function makeMetrics(registers: Registry[]): RuntimeMetrics {
+function createMetrics(registers: Registry[]): RuntimeMetrics {
   const controller = ['controller'] as const;
   const resource = ['resource'] as const;
   return {

@@ -1,5 +1,28 @@
-// The metrics registry of a process and the metrics of requests, with label sets that cannot grow.
+// Creates the log and the metrics registry of a process: JSON lines with secrets redacted, and label sets that cannot grow.
+import { pino, type Logger } from 'pino';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+
+export type { Logger };
+
+/** The structured log of a process, on stdout; level from LOG_LEVEL (default info). */
+export function createLog(component: string): Logger {
+  return pino({
+    level: process.env['LOG_LEVEL'] ?? 'info',
+    base: { component },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    redact: [
+      'authorization',
+      '*.authorization',
+      'headers.authorization',
+      'req.headers.authorization',
+      'password',
+      '*.password',
+      'token',
+      '*.token',
+    ],
+    formatters: { level: (label) => ({ level: label }) },
+  });
+}
 
 /** A registry with the process's own metrics (memory, CPU, event loop, file handles). */
 export function createRegistry(): Registry {
@@ -18,15 +41,8 @@ export interface HttpMetrics {
   problems: Counter<'type'>;
 }
 
-const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
-
-/** A method fit for a label: an invented one becomes OTHER. */
-export function methodLabel(method: string): string {
-  return methods.has(method) ? method : 'OTHER';
-}
-
-/** Makes the metrics of an HTTP server in a registry. */
-export function httpMetrics(registry: Registry): HttpMetrics {
+/** Creates the metrics of an HTTP server in a registry. */
+export function createHttpMetrics(registry: Registry): HttpMetrics {
   const registers = [registry];
   return {
     seconds: new Histogram({
@@ -44,4 +60,11 @@ export function httpMetrics(registry: Registry): HttpMetrics {
       registers,
     }),
   };
+}
+
+const methods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
+
+/** A method for use as a label. An invented method becomes OTHER. */
+export function toMethodLabel(method: string): string {
+  return methods.has(method) ? method : 'OTHER';
 }
