@@ -95,7 +95,8 @@ export const oldestPending = defineStatement(
 
 export const purgeDetail = defineStatement(
   'purge-detail',
-  `with networks as (delete from ledger.network_use where day < (coalesce($1::timestamptz, clock_timestamp()) - interval '2 days')::date)
+  `with networks as (delete from ledger.network_use where day < (coalesce($1::timestamptz, clock_timestamp()) - interval '2 days')::date),
+  payers as (delete from ledger.proven_payer where at < coalesce($1::timestamptz, clock_timestamp()) - interval '2 days')
   select ledger.purge_detail(coalesce($1::timestamptz, clock_timestamp()) - $2 * interval '1 day', $3) as count`,
   z.object({ count: z.number().int() }),
 );
