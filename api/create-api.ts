@@ -41,9 +41,8 @@ import {
   type Models,
   type ModelSettings,
   type ModelsOptions,
-  openAiError,
+  toOpenAiError,
   type PayerFor,
-  payersOf,
   startModels,
 } from './models/index.ts';
 import { startPages } from './pages/index.ts';
@@ -127,7 +126,7 @@ export function createApi(options: ApiOptions): Api {
     ...(options.open === undefined ? {} : { open: options.open }),
   });
   const workers = startWorkers(options.tools);
-  const payerFor = payersOf(options.models, models.services);
+  const { payerFor } = models;
   const tools = startTools({
     ...shared,
     settings: options.tools,
@@ -243,7 +242,7 @@ export function createApi(options: ApiOptions): Api {
     metrics: createHttpMetrics(registry),
     ending,
     problemMembers: (problem: Problem, path: string) => ({
-      ...openAiError(problem, path),
+      ...toOpenAiError(problem, path),
       ...problemCost(problem, path),
     }),
     problemHeaders: problemCostHeaders,

@@ -26,7 +26,7 @@ import {
 import { readApiConfig } from './config.ts';
 import { createApi } from './create-api.ts';
 import { readMeteringSettings, readReceiptSettings, readRevenueSettings } from './accounting/index.ts';
-import { modelAppOf, readModelSettings } from './models/index.ts';
+import { toModelApp, readModelSettings } from './models/index.ts';
 import { startServer } from './http/index.ts';
 import { GuardedFetcher, readFetchConfig, readToolSettings } from './tools/index.ts';
 
@@ -85,7 +85,7 @@ const api = createApi({
   receipts: readReceiptSettings(),
   revenue: readRevenueSettings(),
   apps: { apps, site: config.site, defaultHost: config.hosts.allowed[0], systemNamespace: config.systemNamespace },
-  findModelApp: (name) => modelAppOf(apps.get(name)),
+  findModelApp: (name) => toModelApp(apps.get(name)),
   submitting,
   fetcher: new GuardedFetcher(readFetchConfig()),
   registry,

@@ -71,7 +71,7 @@ export function startApps({
     slots,
     slotsPerApp: Math.ceil(concurrency.maxConcurrent / 2),
     prices,
-    holds: () => models.ledger.get().holds,
+    wallet: () => models.ledger.get().wallet,
     metrics: appMetrics(registry, () => ({ calls: slots.taken, operations: operationCache.count })),
   });
   const replays = new Replays({

@@ -2,7 +2,6 @@
 export { Database, prefixStatements, runAsTask, type Statement, type Transaction } from './database/database.ts';
 export { openDatabase } from './database/open.ts';
 export { CallsInFlight } from './calls-in-flight.ts';
-export { type Hold, Holds, type Reservation } from './holds.ts';
 export { IdempotencyKeys, type NoteCall } from './idempotency/keys.ts';
 export { idempotencyKey, idempotently, isUnguessable, Replays, replayHeaders } from './idempotency/request.ts';
 export { authorAccount, marginAccount, revenueAccount, toolAccount } from './ledger/accounts.ts';
@@ -28,6 +27,7 @@ export { isDoubtful, type LookupResult, reconcile } from './ledger/reconciler.ts
 export { money } from './ledger/shapes.ts';
 export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
+export { type Spend, type SpendingItem, Wallet } from './wallet.ts';
 export {
   anonymousPayer,
   appPayer,
@@ -36,10 +36,11 @@ export {
   type Payer,
   platformDay,
   type QuotaNetworks,
+  selectPriceAccounts,
 } from './payer.ts';
 export type { BilledCall, BillRequest, BillWindow, RouterBill } from './router-bill.ts';
 export { maxCallCost, type Prices, type Prompt } from './prices/max-cost.ts';
-export { chargedOf, chargedText, marginLines, marginOf } from './prices/charge.ts';
+export { chargedOf, chargedText, marginOf } from './prices/charge.ts';
 export {
   contentOf,
   daysBetween,

@@ -9,10 +9,11 @@ import { moneyToNumber } from './ledger/money.ts';
 import { openLedgerDatabase } from './database/open.ts';
 import { findOwningRole } from './database/roles.ts';
 import { repeat, type PeriodicTask } from './periodic-task.ts';
-import { Holds } from './holds.ts';
 import { Journal } from './journal.ts';
 import { billingMetrics, databaseMetrics, type BillingMetrics } from './metrics.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from './problems.ts';
+import { Settlements } from './settlements.ts';
+import { Wallet } from './wallet.ts';
 
 export interface OpenLedgerOptions {
   /** undefined: no ledger is configured. */
@@ -31,7 +32,7 @@ export interface OpenLedgerOptions {
 export interface OpenLedger {
   readonly database: Database;
   readonly ledger: Ledger;
-  readonly holds: Holds;
+  readonly wallet: Wallet;
   /** Runs a task periodically until the process ends. */
   repeat(name: string, everyMs: number, run: () => Promise<number>): void;
 }
@@ -56,6 +57,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
   const ending = new AbortController();
   const tasks: Promise<void>[] = [];
   let open: OpenLedger | undefined;
+  let settlements: Settlements | undefined;
   const journal = options.journal === undefined ? undefined : new Journal(options.journal);
   if (databaseUrl !== undefined)
     databaseMetrics(options.registry, async () => {
@@ -73,7 +75,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
       ending.abort();
       const ledger = await opened;
       if (ledger === undefined) return;
-      await ledger.holds.drain(2_000);
+      await settlements?.drain(2_000);
       await Promise.all(tasks);
       journal?.close();
       await ledger.database.close();
@@ -102,16 +104,18 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
     start('expire', 10_000, async () => (await ledger.expire()) + (await ledger.releaseToolHolds()));
     start('audit', options.auditMs ?? 3_600_000, () => audit(ledger, metrics, log));
     start('make days', 3_600_000, () => ledger.makeDays());
-    const holds = new Holds({
+    const writes = new Settlements({ ledger, log, journal });
+    settlements = writes;
+    const wallet = new Wallet({
       ledger,
+      settlements: writes,
       log,
-      journal,
       refused: (kind, by) => {
         metrics.refused(kind, by);
       },
     });
-    start('settle the journal', 10_000, () => holds.settleLeft());
-    open = { database, ledger, repeat: start, holds };
+    start('settle the journal', 10_000, () => writes.settleLeft());
+    open = { database, ledger, repeat: start, wallet };
     return open;
   }
 }

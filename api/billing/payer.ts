@@ -1,11 +1,14 @@
-// Who pays for a call: the caller's free quota, the caller's own API key, or the budget of a hosted app.
+// Who pays for a call: the caller's free quota, the caller's own API key, or the budget of a hosted app. And which accounts it is reserved
+// and settled between.
 import {
+  type Account,
   appAccount,
   callerAccount,
   keyAccount,
   ownKeyAccount,
   ownKeyRouterAccount,
   platformAccount,
+  promotionAccount,
 } from './ledger/accounts.ts';
 import type { LimitedAccount } from './ledger/ledger.ts';
 import type { Money } from './ledger/money.ts';
@@ -105,5 +108,22 @@ export function appPayer(app: string, dailyBudget: Money, { router, dailyCap }: 
     debit,
     charge: debit,
     credit: platformDay({ router, dailyCap }),
+  };
+}
+
+/**
+ * The accounts between which a price of our own is paid, to the account of a tool, an app or a margin. `free`: name of what is
+ * free for callers with a key, so that the platform bears it. The free quota limits also what is free, so that no caller
+ * takes it all.
+ */
+export function selectPriceAccounts(
+  { kind, charge }: Payer,
+  account: Account,
+  free?: string,
+): { readonly debit: LimitedAccount; readonly credit: LimitedAccount } {
+  const isBorne = kind === 'key' && free !== undefined;
+  return {
+    debit: isBorne ? { account: promotionAccount(free), limit: null } : charge,
+    credit: { account, limit: null },
   };
 }

@@ -1,34 +1,28 @@
 // POST /api/ask: one prompt to one model, answered whole or streamed, with what it cost.
 import { z } from 'zod';
-import {
-  defineEndpoint,
-  type Endpoint,
-  eventStreamType,
-  createEventStreamResponse,
-  fileBodyLimit,
-  createJsonResponse,
-  type RequestContext,
-  formatEvent,
-} from '../http/index.ts';
-import {
-  billingProblems,
-  idempotencyKey,
-  idempotently,
-  ledgerUnconfigured,
-  type NoteCall,
-  replayHeaders,
-  chargedText,
-  lowQuotaHint,
-  rateLimitHeaders,
-} from '../billing/index.ts';
-import { ask, type Question, askStreaming, type ModelCallResult } from './metered-router.ts';
-import { conversationOf, checkSaid, optionFields, optionsOf, promptOrMessages, saidFields } from './conversation.ts';
+import { billingProblems, chargedText, ledgerUnconfigured, lowQuotaHint, rateLimitHeaders } from '../billing/index.ts';
+import { defineEndpoint, type Endpoint, eventStreamType, fileBodyLimit, type RequestContext } from '../http/index.ts';
 import { allowModels, modelField } from './catalog.ts';
-import { payerOf } from './payers.ts';
+import {
+  checkPromptOrMessages,
+  createModelCall,
+  optionFields,
+  promptOrMessagesSchema,
+  readConversation,
+  conversationFields,
+} from './conversation.ts';
+import type { ModelCall, ModelCallResult } from './metered-router.ts';
+import {
+  answerModelRequest,
+  answerOrThrow,
+  formatCostHeaders,
+  type ModelEndpointsOptions,
+  type ModelServices,
+  type PreparedAnswer,
+  toMeasurement,
+} from './model-endpoint.ts';
+import { resolvePayer } from './payers.ts';
 import * as problems from './problems.ts';
-import { answerOrThrow } from './problems.ts';
-import { type ModelEndpointsOptions, type ModelServices, costHeaders, measurementOf } from './model-endpoint.ts';
-import { problemBody, Problem } from '../../lib/problem.ts';
 
 /** What is answered. */
 export const askAnswer = z.object({
@@ -49,13 +43,9 @@ export const askAnswer = z.object({
   request_id: z.string().describe('Request ID, for support and logs'),
   hint: z.string().optional().describe('Sent when the free quota runs low, with how to continue'),
 });
+type AskAnswer = z.output<typeof askAnswer>;
 
-export type AskAnswer = z.output<typeof askAnswer>;
-
-/** An answer as it is stored for an Idempotency-Key. */
-export const storedAnswer = z.object({ answer: askAnswer, headers: z.record(z.string(), z.string()) });
-
-export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
+export function createAskEndpoint(options: ModelEndpointsOptions): Endpoint {
   const { catalog, maxTokens } = options;
   return defineEndpoint({
     method: 'POST',
@@ -72,7 +62,7 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
     bodyLimit: fileBodyLimit,
     body: z
       .strictObject({
-        ...saidFields,
+        ...conversationFields,
         model: modelField(catalog).optional().describe(`The model; default ${catalog.preferred.id}`),
         max_tokens: z
           .int()
@@ -83,8 +73,8 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
         ...optionFields,
         stream: z.boolean().optional().describe('Whether to send the answer as server-sent events'),
       })
-      .check(checkSaid)
-      .meta(promptOrMessages)
+      .check(checkPromptOrMessages)
+      .meta(promptOrMessagesSchema)
       .describe('{"prompt": "..."} or {"messages": [...]}, optionally with "model", "system", "max_tokens", "stream"'),
     output: askAnswer,
     responseHeaders: {
@@ -99,119 +89,64 @@ export function askEndpoint(options: ModelEndpointsOptions): Endpoint {
     ),
     async handler({ body }, context) {
       const services = options.services();
-      const payer = await payerOf(services, context);
+      const payer = await resolvePayer(context, services.payers);
       const model = (body.model === undefined ? undefined : catalog.get(body.model)) ?? catalog.preferred;
       allowModels([model], payer, catalog);
-      const question = (signal: AbortSignal, announce?: NoteCall): Question => ({
-        kind: 'ask',
-        payer,
-        model,
-        messages: conversationOf(body),
-        options: optionsOf(body),
-        request: context.id,
-        maxTokens: body.max_tokens ?? maxTokens.default,
-        signal,
-        announce,
-      });
-      const streamed = body.stream ?? context.mediaType === eventStreamType;
-      if (streamed && idempotencyKey(context.headers) === undefined) return streamAnswer(services, context, question);
-      const { value, replayed } = await idempotently(services.idempotency, context, {
+      const toCall = (signal: AbortSignal, announce?: ModelCall['announce']): ModelCall =>
+        createModelCall({
+          kind: 'ask',
+          payer,
+          model,
+          ...readConversation(body),
+          request: context.id,
+          maxTokens: body.max_tokens ?? maxTokens.default,
+          signal,
+          announce,
+        });
+      return answerModelRequest(services, context, {
         name: 'ask',
+        path: '/api/ask',
         payer,
         body,
-        answer: storedAnswer,
-        run: async (signal, note) => {
-          const asked = question(signal, note);
-          return answered(services, asked, await ask(services.router, asked), context);
+        answer: askAnswer,
+        async whole(signal, note) {
+          const call = toCall(signal, note);
+          return toAnswer(services, call, await services.router.chat(call), context);
         },
+        async *stream(signal) {
+          const call = toCall(signal);
+          const texts = services.router.streamTexts(call);
+          let next = await texts.next();
+          for (; next.done !== true; next = await texts.next()) yield { event: 'delta', data: { text: next.value } };
+          return toAnswer(services, call, next.value, context);
+        },
+        replay: ({ answer }) => [{ event: 'delta', data: { text: answer } }],
+        sent: 'answer',
       });
-      const headers = { ...value.headers, ...replayHeaders(replayed) };
-      return streamed
-        ? createEventStreamResponse(atOnce(value.answer), { headers, abort: () => undefined })
-        : createJsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
     },
   });
 }
 
-/** The response to a finished call. @throws Problem when it failed */
-export function answered(
+/** The answer to a finished call. @throws Problem when it failed */
+function toAnswer(
   services: ModelServices,
-  { model, payer }: Question,
+  call: ModelCall,
   called: ModelCallResult,
   context: RequestContext,
-): z.output<typeof storedAnswer> {
-  const answer = answerOrThrow(services, { model, payer }, called);
+): PreparedAnswer<AskAnswer> {
+  const answer = answerOrThrow(services, call, called);
   const { settlement } = called;
   const hint = lowQuotaHint(settlement.quota);
   return {
-    headers: { ...costHeaders(settlement), ...rateLimitHeaders(settlement.quota, payer, Date.now()) },
+    headers: { ...formatCostHeaders(settlement), ...rateLimitHeaders(settlement.quota, call.payer, Date.now()) },
     answer: {
-      model: model.id,
+      model: call.model.id,
       answer: answer.text,
-      ...measurementOf(called),
+      ...toMeasurement(called),
       cost_source: settlement.source === 'none' ? 'pending' : settlement.source,
       ...(answer.finishReason === undefined ? {} : { finish_reason: answer.finishReason }),
       request_id: context.id,
       ...(hint === undefined ? {} : { hint }),
     },
   };
-}
-
-/** The first piece decides between a stream and a problem; from then on, a problem is an event. */
-export async function streamAnswer(
-  services: ModelServices,
-  context: RequestContext,
-  question: (signal: AbortSignal) => Question,
-): Promise<Response> {
-  const leaving = new AbortController();
-  const asked = question(AbortSignal.any([context.signal, leaving.signal]));
-  const texts = askStreaming(services.router, asked);
-  const first = await texts.next();
-  if (first.done === true) {
-    const { answer, headers } = answered(services, asked, first.value, context);
-    return createEventStreamResponse(atOnce(answer), { headers, abort: () => undefined });
-  }
-  return createEventStreamResponse(frames(services, asked, first.value, texts, context), {
-    abort: () => {
-      leaving.abort();
-    },
-  });
-}
-
-async function* frames(
-  services: ModelServices,
-  asked: Question,
-  first: string,
-  texts: AsyncGenerator<string, ModelCallResult, undefined>,
-  context: RequestContext,
-): AsyncGenerator<string, void, undefined> {
-  yield formatEvent('delta', { text: first });
-  for (;;) {
-    const next = await texts.next();
-    if (next.done !== true) {
-      yield formatEvent('delta', { text: next.value });
-      continue;
-    }
-    yield last(services, asked, next.value, context);
-    return;
-  }
-}
-
-function last(services: ModelServices, asked: Question, called: ModelCallResult, context: RequestContext): string {
-  try {
-    return doneFrame(answered(services, asked, called, context).answer);
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    return formatEvent('error', problemBody(error, services.baseUrl, '/api/ask', context.id));
-  }
-}
-
-export async function* atOnce(answer: AskAnswer): AsyncGenerator<string, void, undefined> {
-  yield await Promise.resolve(formatEvent('delta', { text: answer.answer }));
-  yield doneFrame(answer);
-}
-
-/** All but the text, which was sent in pieces. */
-function doneFrame(answer: AskAnswer): string {
-  return formatEvent('done', { ...answer, answer: undefined });
 }

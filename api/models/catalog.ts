@@ -123,7 +123,7 @@ export function allowModels(
 }
 
 /** GET /api/models: the models and their prices. */
-export function listEndpoint(catalog: Catalog): Endpoint {
+export function createListEndpoint(catalog: Catalog): Endpoint {
   const entry = z.object({
     id: z.enum(catalog.ids).describe('Model identifier'),
     label: z.string().describe('Display label'),

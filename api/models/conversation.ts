@@ -1,7 +1,10 @@
 // Conversations: the messages that a model gets, how it is to answer, and the fields of a request that say so. Texts and images bound
 // what a call can cost.
 import { z } from 'zod';
-import type { Prompt } from '../billing/index.ts';
+import { randomUUID } from 'node:crypto';
+import { maxCallCost, type Prompt } from '../billing/index.ts';
+import type { Model } from './catalog.ts';
+import type { ModelCall } from './metered-router.ts';
 
 /** An image of a message: an https address, which the router or the model's maker fetches, or the image itself as a data URL. */
 export interface ImagePart {
@@ -31,7 +34,7 @@ export interface Conversation {
 }
 
 /** A prompt, or messages, with a system prompt before them. */
-export function conversationOf({
+export function toMessages({
   prompt,
   messages,
   system,
@@ -47,8 +50,36 @@ export function conversationOf({
   ];
 }
 
+/** What a request for ask or compare says to a model. */
+export function readConversation(body: Parameters<typeof toMessages>[0] & AnswerOptions): Conversation {
+  const { temperature, top_p, stop, response_format, reasoning } = body;
+  return { messages: toMessages(body), options: { temperature, top_p, stop, response_format, reasoning } };
+}
+
+/** The call that continues a conversation. Its maximum cost is computed here, and reserved before it is made. */
+export function createModelCall({
+  model,
+  messages,
+  options,
+  maxTokens,
+  ...call
+}: Conversation &
+  Omit<ModelCall, 'id' | 'model' | 'maxCost' | 'body'> & {
+    readonly model: Model;
+    readonly maxTokens: number;
+  }): ModelCall {
+  return {
+    ...call,
+    id: randomUUID(),
+    model,
+    maxCost: maxCallCost(model, toPrompt({ messages, options }), maxTokens),
+    // Options that are undefined are left out of JSON.
+    body: { ...options, model: model.upstream, messages, max_tokens: maxTokens },
+  };
+}
+
 /** What a conversation is priced by. An image counts for what any image may; its address and its bytes are no text. */
-export function promptOfConversation({ messages, options }: Conversation): Prompt {
+function toPrompt({ messages, options }: Conversation): Prompt {
   const parts = messages.flatMap(({ content }) =>
     typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content,
   );
@@ -87,7 +118,7 @@ const maxUrlLength = 4_096;
 const imageUrl = z
   .string()
   .check(({ value, issues }) => {
-    const message = imageFault(value);
+    const message = findImageFault(value);
     if (message !== undefined) issues.push({ code: 'custom', message, input: value });
   })
   .describe(
@@ -145,8 +176,8 @@ const responseFormat = z.discriminatedUnion('type', [
 
 const stopText = z.string().min(1).max(200);
 
-/** What is said: a prompt or messages. */
-export const saidFields = {
+/** The fields that say what a model gets: a prompt or messages. */
+export const conversationFields = {
   prompt: promptField.optional().describe('The prompt. Send prompt or messages, not both.'),
   messages: messages
     .optional()
@@ -194,21 +225,16 @@ export const optionFields = {
     ),
 };
 
-/** Those of a body that are options. */
-export function optionsOf({ temperature, top_p, stop, response_format, reasoning }: AnswerOptions): AnswerOptions {
-  return { temperature, top_p, stop, response_format, reasoning };
-}
-
 /** In OpenAPI: one of the two. */
-export const promptOrMessages = { oneOf: [{ required: ['prompt'] }, { required: ['messages'] }] };
+export const promptOrMessagesSchema = { oneOf: [{ required: ['prompt'] }, { required: ['messages'] }] };
 
-interface Said {
+interface PromptOrMessages {
   readonly prompt?: unknown;
   readonly messages?: unknown;
 }
 
 /** Exactly one of prompt and messages. */
-export function checkSaid({ value, issues }: z.core.ParsePayload<Said>): void {
+export function checkPromptOrMessages({ value, issues }: z.core.ParsePayload<PromptOrMessages>): void {
   const both = value.prompt !== undefined && value.messages !== undefined;
   if (!both && (value.prompt ?? value.messages) !== undefined) return;
   issues.push({
@@ -228,8 +254,8 @@ const notImages =
  * What is wrong with the address of an image, as a predicate; undefined where nothing is. Only images whose cost has an upper
  * limit are allowed, so nothing that a model may read as a film or a document.
  */
-export function imageFault(url: string): string | undefined {
-  if (url.startsWith('data:')) return dataFault(url);
+export function findImageFault(url: string): string | undefined {
+  if (url.startsWith('data:')) return findDataFault(url);
   if (url.length > maxUrlLength) return `must be at most ${maxUrlLength} characters long`;
   const address = URL.canParse(url) ? new URL(url) : undefined;
   if (address?.protocol !== 'https:') return 'must be an https URL, or a data URL like data:image/png;base64,…';
@@ -237,7 +263,7 @@ export function imageFault(url: string): string | undefined {
   return notImages.test(address.pathname) ? 'must be the address of an image: PNG, JPEG, WebP or GIF' : undefined;
 }
 
-function dataFault(url: string): string | undefined {
+function findDataFault(url: string): string | undefined {
   const comma = url.indexOf(',');
   const bytes = Math.floor(((url.length - comma - 1) * 3) / 4);
   if (bytes > maxImageBytes + 2) return `must be an image of at most ${maxImageBytes} bytes`;

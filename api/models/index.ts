@@ -1,20 +1,20 @@
-// What the rest of the API uses of this room: the list of models, the metered router, ask, compare and /v1.
+// What the rest of the API uses of this room: the list of models, who pays, the metered router, ask, compare and /v1.
 export { allowModels, type Catalog, type Model, modelField, readCatalog } from './catalog.ts';
 export { chooseModels, compareModels, comparisonResult, maxModels, spreadSize } from './compare/comparison.ts';
 export { type ModelSettings, readModelSettings, type RouterSettings } from './config.ts';
 export {
   type AnswerOptions,
-  conversationOf,
+  createModelCall,
   promptField,
   systemField,
   temperatureField,
+  toMessages,
   topPField,
 } from './conversation.ts';
-export { ask, maxCost, type Question, type Settlement } from './metered-router.ts';
-export type { ModelServices } from './model-endpoint.ts';
-export { limitsOf, modelAppOf, type PayerFor, payersOf } from './payers.ts';
+export type { ModelCall, Settlement } from './metered-router.ts';
+export { answerOrThrow, type ModelServices } from './model-endpoint.ts';
+export { type PayerFor, readLimits, toModelApp } from './payers.ts';
 export {
-  answerOrThrow,
   keyChecksLimited,
   keyOutOfCredit,
   keyRefused,
@@ -29,4 +29,4 @@ export {
 export { RouterClient } from './router/client.ts';
 export { type DemoRouter, startDemoRouter } from './router/demo-router.ts';
 export { type Models, type ModelsOptions, startModels } from './start.ts';
-export { openAiError } from './v1/answers.ts';
+export { toOpenAiError } from './v1/answers.ts';

@@ -13,7 +13,7 @@ export interface ModelMetrics {
   estimated(count: number): void;
 }
 
-export function modelMetrics(registry: Registry): ModelMetrics {
+export function createModelMetrics(registry: Registry): ModelMetrics {
   const registers = [registry];
   const calls = new Counter({
     name: 'moorage_model_calls_total',

@@ -1,117 +1,26 @@
-// Who pays for a request: the owner of the API key that it carries, a hosted app by its token, or the free quota of the caller's
-// address. No router is needed as long as no key is sent.
-import { Problem } from '../../lib/problem.ts';
-import { type RequestContext, type Caller, createValidationProblem } from '../http/index.ts';
-import type { ModelSettings } from './config.ts';
-import {
-  type Limits,
-  type Payer,
-  anonymousPayer,
-  keyPayer,
-  appPayer,
-  type Money,
-  parseMoney,
-} from '../billing/index.ts';
-import { modelsUnconfigured, refusedKey, keyRefused, routerUnavailable, appTokenRefused } from './problems.ts';
-import type { ModelServices } from './model-endpoint.ts';
-import { keyShape, type CallerKeys } from './caller-keys.ts';
-import { RouterFailure } from './router/responses.ts';
-import { parseAppName, isAppToken } from '../../lib/app-tokens.ts';
+// Who pays for a request: the owner of the API key that it carries, a hosted app by its token, or the free quota of the
+// caller's address.
 import { resolveSpec } from '../../crds/effective-settings.ts';
 import type { StoredSpec } from '../../crds/hosted-app.ts';
+import { parseAppName, isAppToken } from '../../lib/app-tokens.ts';
+import { Problem } from '../../lib/problem.ts';
+import { anonymousPayer, appPayer, keyPayer, type Limits, parseMoney, type Payer } from '../billing/index.ts';
+import { createValidationProblem, type RequestContext } from '../http/index.ts';
+import { type CallerKeys, keyShape } from './caller-keys.ts';
+import type { ModelSettings } from './config.ts';
+import { appTokenRefused, createKeyRefusal, keyRefused, routerUnavailable } from './problems.ts';
+import { RouterFailure } from './router/responses.ts';
 
-interface PayersOptions {
+export interface PayerRules {
   readonly limits: Limits;
-  /** Whether a router is configured: only it can check a key. */
-  readonly routerSet: boolean;
-  /** @throws Problem (models-unconfigured, ledger-unavailable) */
-  readonly services: () => Pick<ModelServices, 'keys' | 'limits'>;
+  /** Checks keys. @throws Problem (models-unconfigured, ledger-unavailable) while no router is there to check one */
+  readonly keys: () => CallerKeys;
 }
 
+/** Resolves the payer of a request. @throws Problem (key-refused, router-unavailable, models-unconfigured) */
 export type PayerFor = (context: Pick<RequestContext, 'headers' | 'caller'>) => Promise<Payer>;
 
-/** As the settings of models say. */
-export function payersOf(
-  settings: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap' | 'keyLimit'>,
-  services: PayersOptions['services'],
-): PayerFor {
-  return payers({ limits: limitsOf(settings), routerSet: settings.router !== undefined, services });
-}
-
-export function limitsOf({
-  router,
-  freeQuota,
-  dailyCap,
-  keyLimit,
-}: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap' | 'keyLimit'>): Limits {
-  return { router: router?.kind ?? 'none', freeQuota, dailyCap, keyLimit };
-}
-
-/** @throws Problem (key-refused, router-unavailable, models-unconfigured) */
-function payers({ limits, routerSet, services }: PayersOptions): PayerFor {
-  return async (context) => {
-    if (context.headers.get('authorization') === null) return toAnonymousPayer(context.caller(), limits);
-    if (!routerSet)
-      throw new Problem(
-        modelsUnconfigured,
-        'Your API key cannot be checked because no model router is configured. Omit the Authorization header to use the free quota. The operator of this installation can set MOORAGE_ROUTER_URL.',
-      );
-    const { keys, limits: known } = services();
-    return identifyPayer(context, keys, known);
-  };
-}
-
-/** Who pays. A key is checked with the router at most once a minute. */
-export async function payerOf(services: ModelServices, context: RequestContext): Promise<Payer> {
-  return identifyPayer(context, services.keys, services.limits);
-}
-
-/** Who pays for a request. @throws Problem (key-refused, router-unavailable) */
-export async function identifyPayer(
-  context: Pick<RequestContext, 'headers' | 'caller'>,
-  keys: CallerKeys,
-  limits: Limits,
-): Promise<Payer> {
-  const authorization = context.headers.get('authorization');
-  if (authorization === null) return toAnonymousPayer(context.caller(), limits);
-  const key = /^Bearer +(\S+)$/i.exec(authorization.trim())?.[1];
-  if (key === undefined) throw refusedKey('The Authorization header must have the form `Bearer sk-…`.');
-  return resolveKeyPayer(key, context, keys, limits);
-}
-
-/** The payer whose key this is. @throws Problem (key-refused, key-checks-limited, router-unavailable) */
-export async function resolveKeyPayer(
-  key: string,
-  context: Pick<RequestContext, 'caller'>,
-  keys: CallerKeys,
-  limits: Limits,
-): Promise<Payer> {
-  if (!keyShape.test(key))
-    throw refusedKey(
-      key.startsWith('sk-')
-        ? 'API keys for the model router have 1 to 250 letters, digits, "_", "-", "." and ":" after sk-.'
-        : 'API keys for the model router begin with sk-.',
-    );
-  const hash = await keys.identify(key, context.caller().network).catch((error: unknown) => {
-    if (!(error instanceof RouterFailure)) throw error;
-    throw new Problem(
-      routerUnavailable,
-      `Your API key could not be checked: ${error.message}. Try again in 5 seconds.`,
-      {
-        headers: { 'retry-after': '5' },
-        cause: error,
-      },
-    );
-  });
-  if (hash === undefined) throw refusedKey('The model router does not know this API key, or has revoked it.');
-  return keyPayer(hash, key, limits);
-}
-
-/** Who pays for a caller without a key: the networks of the address. */
-export function toAnonymousPayer({ hash, network, subnet }: Caller, limits: Limits): Payer {
-  return anonymousPayer(hash, limits, subnet === undefined ? undefined : { subnet, site: network });
-}
-
+/** By which door a request for /v1 comes. */
 export interface Door {
   readonly tokens: AppTokens;
   /**
@@ -121,53 +30,11 @@ export interface Door {
   readonly open: boolean;
 }
 
-/** What clients that insist on a key send in place of one. */
-export const noKey = 'anonymous';
-const nothing = /^(?:Bearer(?: +anonymous)?)?$/i;
-
-/**
- * Who pays for a call of /v1: on the port for hosted apps an app by its token, elsewhere a caller by their own key or the
- * free quota of an address. @throws Problem (app-token-refused, key-refused, router-unavailable, invalid-request)
- */
-export async function v1PayerOf(
-  context: RequestContext,
-  services: ModelServices,
-  { tokens, open }: Door,
-): Promise<Payer> {
-  const { limits, keys } = services;
-  const given = readCredentials(context.headers);
-  const token = /^Bearer +(\S+)$/i.exec(given)?.[1];
-  if (!open) return resolveAppPayer(token, tokens, limits);
-  // A token that has left its app, as in a log, opens nothing on the internet.
-  if (token !== undefined && parseAppName(token) !== undefined)
-    throw new Problem(
-      appTokenRefused,
-      'The token of a hosted app works only inside the cluster, at the address in its OPENAI_BASE_URL. Call this address with your own API key for the model router (Bearer sk-…), or without a key.',
-      { headers: { 'www-authenticate': 'Bearer realm="moorage /v1", error="invalid_token"' } },
-    );
-  if (nothing.test(given)) return toAnonymousPayer(context.caller(), limits);
-  if (token?.startsWith('sk-') === true) return resolveKeyPayer(token, context, keys, limits);
-  throw new Problem(
-    keyRefused,
-    `The Authorization header is neither an API key for the model router (Bearer sk-…) nor the token of a hosted app. Omit it, or send "Bearer ${noKey}", to use models in the free tier on the free quota.`,
-    { headers: { 'www-authenticate': 'Bearer realm="moorage /v1", error="invalid_token"' } },
-  );
-}
-
-/** The Authorization header, or what it would be for the key in X-Api-Key. @throws Problem (invalid-request) where they differ */
-function readCredentials(headers: Headers): string {
-  const authorization = headers.get('authorization')?.trim() ?? '';
-  const key = headers.get('x-api-key')?.trim() ?? '';
-  if (key === '' || authorization === `Bearer ${key}`) return authorization;
-  if (nothing.test(authorization)) return `Bearer ${key}`;
-  throw createValidationProblem([
-    {
-      in: 'header',
-      field: 'X-Api-Key',
-      message: 'is another key than that of the Authorization header',
-      fix: 'Send the key in one of the two headers.',
-    },
-  ]);
+/** Finds apps and proves who they are. */
+export interface AppTokens {
+  /** Undefined: this installation issues no tokens. */
+  readonly secret: string | undefined;
+  readonly find: (name: string) => ModelApp | undefined;
 }
 
 /** A hosted app, as far as its model calls are concerned. */
@@ -179,8 +46,37 @@ export interface ModelApp {
   readonly dailyBudgetUsd: string;
 }
 
-/** What of a hosted app matters here. */
-export function modelAppOf(
+/**
+ * Resolves who pays for a request. With a door, by the rules of /v1: on the port for hosted apps an app by its token,
+ * elsewhere as OpenAI clients send a key. Without a key, no router is needed. @throws Problem (key-refused,
+ * key-checks-limited, app-token-refused, router-unavailable, models-unconfigured, ledger-unavailable, invalid-request)
+ */
+export async function resolvePayer(
+  context: Pick<RequestContext, 'headers' | 'caller'>,
+  { limits, keys }: PayerRules,
+  door?: Door,
+): Promise<Payer> {
+  if (door?.open === false) return resolveAppPayer(readToken(readV1Credentials(context.headers)), door.tokens, limits);
+  const key = door === undefined ? readKey(context.headers) : readV1Key(context.headers);
+  if (key === undefined) {
+    const { hash, network, subnet } = context.caller();
+    return anonymousPayer(hash, limits, subnet === undefined ? undefined : { subnet, site: network });
+  }
+  return resolveKeyPayer(key, () => context.caller().network, keys(), limits);
+}
+
+/** The limits of an installation by its settings. */
+export function readLimits({
+  router,
+  freeQuota,
+  dailyCap,
+  keyLimit,
+}: Pick<ModelSettings, 'router' | 'freeQuota' | 'dailyCap' | 'keyLimit'>): Limits {
+  return { router: router?.kind ?? 'none', freeQuota, dailyCap, keyLimit };
+}
+
+/** What of a hosted app matters for its model calls. */
+export function toModelApp(
   app:
     | {
         readonly metadata: { readonly name: string; readonly uid: string };
@@ -194,29 +90,97 @@ export function modelAppOf(
   return { name, uid, enabled: models.enabled && !suspend, dailyBudgetUsd: models.dailyBudgetUsd };
 }
 
-/** Finds apps and proves who they are. */
-export interface AppTokens {
-  /** Undefined: this installation issues no tokens. */
-  readonly secret: string | undefined;
-  readonly find: (name: string) => ModelApp | undefined;
+/** The key in the Authorization header; undefined without one. */
+function readKey(headers: Headers): string | undefined {
+  const authorization = headers.get('authorization');
+  if (authorization === null) return undefined;
+  const key = readToken(authorization.trim());
+  if (key === undefined) throw createKeyRefusal('The Authorization header must have the form `Bearer sk-…`.');
+  return key;
 }
 
-/** The app that a request comes from, as a payer. @throws Problem (app-token-refused) */
-export function resolveAppPayer(token: string | undefined, tokens: AppTokens, limits: Limits): Payer {
+/** What clients that insist on a key send instead of one. */
+export const noKey = 'anonymous';
+const isWithoutKey = /^(?:Bearer(?: +anonymous)?)?$/i;
+
+/** The key that an OpenAI client sends; undefined without one. */
+function readV1Key(headers: Headers): string | undefined {
+  const credentials = readV1Credentials(headers);
+  const token = readToken(credentials);
+  // A token that has left its app, as in a log, opens nothing on the internet.
+  if (token !== undefined && parseAppName(token) !== undefined)
+    throw new Problem(
+      appTokenRefused,
+      'The token of a hosted app works only inside the cluster, at the address in its OPENAI_BASE_URL. Call this address with your own API key for the model router (Bearer sk-…), or without a key.',
+      { headers: { 'www-authenticate': 'Bearer realm="moorage /v1", error="invalid_token"' } },
+    );
+  if (isWithoutKey.test(credentials)) return undefined;
+  if (token?.startsWith('sk-') === true) return token;
+  throw new Problem(
+    keyRefused,
+    `The Authorization header is neither an API key for the model router (Bearer sk-…) nor the token of a hosted app. Omit it, or send "Bearer ${noKey}", to use models in the free tier on the free quota.`,
+    { headers: { 'www-authenticate': 'Bearer realm="moorage /v1", error="invalid_token"' } },
+  );
+}
+
+/** The Authorization header, or what it would be for the key in X-Api-Key. @throws Problem (invalid-request) where they differ */
+function readV1Credentials(headers: Headers): string {
+  const authorization = headers.get('authorization')?.trim() ?? '';
+  const key = headers.get('x-api-key')?.trim() ?? '';
+  if (key === '' || authorization === `Bearer ${key}`) return authorization;
+  if (isWithoutKey.test(authorization)) return `Bearer ${key}`;
+  throw createValidationProblem([
+    {
+      in: 'header',
+      field: 'X-Api-Key',
+      message: 'is another key than that of the Authorization header',
+      fix: 'Send the key in one of the two headers.',
+    },
+  ]);
+}
+
+function readToken(authorization: string): string | undefined {
+  return /^Bearer +(\S+)$/i.exec(authorization)?.[1];
+}
+
+/** The owner of a key, once the router knows it. */
+async function resolveKeyPayer(key: string, network: () => string, keys: CallerKeys, limits: Limits): Promise<Payer> {
+  if (!keyShape.test(key))
+    throw createKeyRefusal(
+      key.startsWith('sk-')
+        ? 'API keys for the model router have 1 to 250 letters, digits, "_", "-", "." and ":" after sk-.'
+        : 'API keys for the model router begin with sk-.',
+    );
+  const hash = await keys.identify(key, network()).catch((error: unknown) => {
+    if (!(error instanceof RouterFailure)) throw error;
+    throw new Problem(
+      routerUnavailable,
+      `Your API key could not be checked: ${error.message}. Try again in 5 seconds.`,
+      {
+        headers: { 'retry-after': '5' },
+        cause: error,
+      },
+    );
+  });
+  if (hash === undefined) throw createKeyRefusal('The model router does not know this API key, or has revoked it.');
+  return keyPayer(hash, key, limits);
+}
+
+/** The app that a token belongs to. */
+function resolveAppPayer(token: string | undefined, tokens: AppTokens, limits: Limits): Payer {
   if (token === undefined)
-    throw refused('No token was sent. Send Authorization: Bearer with the value of OPENAI_API_KEY.');
+    throw createTokenRefusal('No token was sent. Send Authorization: Bearer with the value of OPENAI_API_KEY.');
   const name = parseAppName(token);
   const app = name === undefined ? undefined : tokens.find(name);
   if (app === undefined || tokens.secret === undefined || !isAppToken(token, app, tokens.secret))
-    throw refused('The token does not belong to a hosted app.');
+    throw createTokenRefusal('The token does not belong to a hosted app.');
   if (!app.enabled)
-    throw refused(
+    throw createTokenRefusal(
       `Models are not enabled for ${app.name}. The operator of this installation can set spec.models.enabled.`,
     );
-  const budget: Money = parseMoney(app.dailyBudgetUsd);
-  return appPayer(app.name, budget, limits);
+  return appPayer(app.name, parseMoney(app.dailyBudgetUsd), limits);
 }
 
-function refused(detail: string): Problem {
+function createTokenRefusal(detail: string): Problem {
   return new Problem(appTokenRefused, detail, { headers: { 'www-authenticate': 'Bearer realm="moorage /v1"' } });
 }

@@ -1,9 +1,8 @@
 // The kinds of problems that model calls answer with, and the problem of a failed call.
-import { type ProblemType, Problem, type ProblemOptions } from '../../lib/problem.ts';
-import type { Question, ModelCallResult, Settlement } from './metered-router.ts';
+import { Problem, type ProblemOptions, type ProblemType } from '../../lib/problem.ts';
 import type { Payer } from '../billing/index.ts';
-import type { RouterAnswer, FailureKind, RouterFailure } from './router/responses.ts';
-import type { ModelServices } from './model-endpoint.ts';
+import type { Settlement } from './metered-router.ts';
+import type { FailureKind, RouterFailure } from './router/responses.ts';
 
 export const keyRequired: ProblemType = {
   slug: 'key-required',
@@ -139,7 +138,7 @@ interface FailedCall {
   readonly later: (seconds: number) => ProblemOptions;
 }
 
-/** A hosted app cannot send a key of its own: /v1 takes the app's token in its stead. */
+/** A hosted app cannot send a key of its own: /v1 takes the app's token in its place. */
 const outOfCredit = (payer: Payer['kind']): string =>
   `The model router account of this installation is out of credit. ${
     payer === 'app'
@@ -150,14 +149,14 @@ const outOfCredit = (payer: Payer['kind']): string =>
 const unavailable = ({ failure, payer, later }: FailedCall): Problem =>
   new Problem(
     routerUnavailable,
-    `${sentence(describeFailure(failure, payer))} Nothing was charged. Try again in ${failure.retryAfterSeconds ?? 5} seconds.`,
+    `${toSentence(describeFailure(failure, payer))} Nothing was charged. Try again in ${failure.retryAfterSeconds ?? 5} seconds.`,
     later(5),
   );
 
 const unfinished = ({ failure, model, payer, options }: FailedCall): Problem =>
   new Problem(
     modelFailed,
-    `${model} did not complete its answer: ${sentence(describeFailure(failure, payer))} The cost is not known yet.`,
+    `${model} did not complete its answer: ${toSentence(describeFailure(failure, payer))} The cost is not known yet.`,
     options,
   );
 
@@ -165,7 +164,7 @@ const problems: Readonly<Record<FailureKind, (failed: FailedCall) => Problem>> =
   // The platform's own key is not the caller's business, and waiting is all that a caller can do.
   key: ({ payer, later }) =>
     payer === 'key'
-      ? refusedKey('The model router rejected this API key.')
+      ? createKeyRefusal('The model router rejected this API key.')
       : new Problem(
           routerUnavailable,
           'The model router rejected the API key of this installation. The operator of this installation needs to fix MOORAGE_ROUTER_KEY.',
@@ -175,14 +174,14 @@ const problems: Readonly<Record<FailureKind, (failed: FailedCall) => Problem>> =
     payer === 'key'
       ? new Problem(
           keyOutOfCredit,
-          `The model router responded: ${sentence(describeFailure(failure, payer))} To continue, add credit to your API key, or send another key of your own.`,
+          `The model router responded: ${toSentence(describeFailure(failure, payer))} To continue, add credit to your API key, or send another key of your own.`,
           { ...options, members: { ...options.members, actions: creditActions } },
         )
       : new Problem(routerUnavailable, outOfCredit(payer), later(3_600)),
   unreachable: unavailable,
   busy: unavailable,
   request: ({ failure, model, payer, options }) =>
-    new Problem(modelRefused, `${model} rejected the request: ${sentence(describeFailure(failure, payer))}`, options),
+    new Problem(modelRefused, `${model} rejected the request: ${toSentence(describeFailure(failure, payer))}`, options),
   model: ({ model, options }) =>
     new Problem(
       modelFailed,
@@ -198,7 +197,12 @@ const problems: Readonly<Record<FailureKind, (failed: FailedCall) => Problem>> =
 };
 
 /** The problem of a failed call, with what is known of its cost. */
-export function callProblem(failure: RouterFailure, settlement: Settlement, model: string, payer: Payer): Problem {
+export function createCallProblem(
+  failure: RouterFailure,
+  settlement: Settlement,
+  model: string,
+  payer: Payer,
+): Problem {
   const options: ProblemOptions = {
     members: { model, cost_source: settlement.source, latency_ms: settlement.latencyMs },
     cause: failure,
@@ -210,33 +214,19 @@ export function callProblem(failure: RouterFailure, settlement: Settlement, mode
   return problems[failure.kind]({ failure, model, payer: payer.kind, options, later });
 }
 
-/**
- * The answer of a finished call. A key that the router refused is forgotten, so that it is checked again. @throws
- * Problem when it failed
- */
-export function answerOrThrow(
-  { keys }: Pick<ModelServices, 'keys'>,
-  { model, payer }: Pick<Question, 'model' | 'payer'>,
-  { settlement, answer, failure }: ModelCallResult,
-): RouterAnswer {
-  if (failure === undefined) return answer;
-  if (failure.kind === 'key' && payer.key !== undefined) keys.forget(payer.key);
-  throw callProblem(failure, settlement, model.id, payer);
-}
-
 /** What a caller may read of a failure: the router's own text is for the owner of the key, who has the account that it is about. */
 export function describeFailure({ message, said }: RouterFailure, payer: Payer['kind']): string {
   return payer === 'key' && said !== undefined ? said : message;
 }
 
-/** A message as a sentence of its own. */
-function sentence(message: string): string {
+/** A message as a complete sentence. */
+function toSentence(message: string): string {
   const text = message.trim();
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? '' : '.'}`;
 }
 
 /** 401, with the scheme that is expected. */
-export function refusedKey(detail: string): Problem {
+export function createKeyRefusal(detail: string): Problem {
   return new Problem(keyRefused, `${detail} Send a valid key, or omit the header to use the free quota.`, {
     headers: { 'www-authenticate': 'Bearer realm="moorage", error="invalid_token"' },
   });

@@ -21,20 +21,20 @@ import {
   type RouterBill,
   sumMoney,
 } from '../billing/index.ts';
-import { readCatalog, type Catalog, listEndpoint } from './catalog.ts';
+import { readCatalog, type Catalog, createListEndpoint } from './catalog.ts';
 import type { ModelSettings } from './config.ts';
 import { CallerKeys } from './caller-keys.ts';
-import { limitsOf, payersOf, type ModelApp, type AppTokens } from './payers.ts';
+import { type AppTokens, type ModelApp, type PayerFor, type PayerRules, readLimits, resolvePayer } from './payers.ts';
 import { MeteredRouter } from './metered-router.ts';
-import { type ModelMetrics, modelMetrics } from './metrics.ts';
+import { type ModelMetrics, createModelMetrics } from './metrics.ts';
 import { modelsUnconfigured } from './problems.ts';
 import { RouterClient } from './router/client.ts';
 import type { ModelServices, ModelEndpointsOptions } from './model-endpoint.ts';
-import { usageEndpoints } from './usage.ts';
+import { createUsageEndpoints } from './usage.ts';
 import { Assignments } from './v1/assignments.ts';
-import { askEndpoint } from './ask.ts';
-import { compareEndpoint } from './compare/endpoint.ts';
-import { v1Endpoints } from './v1/endpoints.ts';
+import { createAskEndpoint } from './ask.ts';
+import { createCompareEndpoint } from './compare/endpoint.ts';
+import { createV1Endpoints } from './v1/endpoints.ts';
 
 export interface ModelsOptions {
   readonly settings: ModelSettings;
@@ -55,11 +55,13 @@ export interface Models {
   readonly catalog: Catalog;
   /** @throws Problem (models-unconfigured, ledger-unavailable) while models cannot be called */
   readonly services: () => ModelServices;
+  /** Resolves who pays for a request. Without a router, callers without a key can still use tools and apps. */
+  readonly payerFor: PayerFor;
   /** Opened as soon as a database is configured, with or without a router. */
   readonly ledger: LedgerHandle;
   /** What the router billed in a time. */
   readonly billOf: (window: BillWindow) => Promise<RouterBill>;
-  /** Resolves when the database is open, or at once where none is configured. Until then calls are refused. */
+  /** Resolves when the database is open, or immediately where none is configured. Until then calls are refused. */
   readonly ready: Promise<void>;
   /** Ends the periodic tasks, finishes ledger writes, closes database and router. */
   stop(): Promise<void>;
@@ -68,14 +70,26 @@ export interface Models {
 /** Starts in the background, so that all else of the API serves while the database is away. */
 export function startModels(options: ModelsOptions): Models {
   const { settings, baseUrl, log } = options;
-  const missing = missingSetting(settings);
+  const missing = describeMissingSetting(settings);
   const catalog = readCatalog(settings.modelsFile);
   const { databaseUrl, auditMs, journal } = settings;
   const ledger = openLedger({ databaseUrl, auditMs, journal, registry: options.registry, log, open: options.open });
   let current: ModelServices | undefined;
   let client: RouterClient | undefined;
-  const services = (): ModelServices => current ?? absent(missing);
+  const services = (): ModelServices => current ?? throwUnavailable(missing);
   const shared = { catalog, maxTokens: settings.maxTokens, services };
+  const payers: PayerRules = {
+    limits: readLimits(settings),
+    keys() {
+      if (settings.router === undefined)
+        throw new Problem(
+          modelsUnconfigured,
+          'Your API key cannot be checked because no model router is configured. Omit the Authorization header to use the free quota. The operator of this installation can set MOORAGE_ROUTER_URL.',
+        );
+      return services().keys;
+    },
+  };
+  const payerFor: PayerFor = (context) => resolvePayer(context, payers);
   const tokens = { secret: settings.appTokenSecret, find: options.findApp };
   const ready = ledger.opened.then((opened) => {
     if (opened === undefined) return;
@@ -85,9 +99,9 @@ export function startModels(options: ModelsOptions): Models {
     if (settings.router === undefined) return;
     const router = new RouterClient(settings.router, { callMs: settings.callMs });
     client = router;
-    const metrics = modelMetrics(options.registry);
+    const metrics = createModelMetrics(options.registry);
     startReconciling(opened, router, metrics, log);
-    const limits = limitsOf(settings);
+    const { limits } = payers;
     dailyLimitMetrics(options.registry, moneyToNumber(limits.dailyCap), async () => {
       const { used, held } = await opened.ledger.budget(platformDay(limits));
       return moneyToNumber(sumMoney([used, held]));
@@ -104,7 +118,7 @@ export function startModels(options: ModelsOptions): Models {
       baseUrl,
       maxTokens: settings.maxTokens,
       router: new MeteredRouter({
-        ...opened,
+        wallet: opened.wallet,
         router,
         metrics,
         log,
@@ -114,20 +128,18 @@ export function startModels(options: ModelsOptions): Models {
       }),
       assignments: new Assignments(opened.database),
       keys: new CallerKeys({ router, hash: (key) => computeKeyedHash(`key:${key}`, options.callerSalt) }),
-      limits: { ...limits, router: router.name },
+      payers,
     };
   });
   return {
     ready,
     catalog,
     services,
+    payerFor,
     ledger,
     billOf: (window) => client?.billOf(window) ?? Promise.resolve(noBill),
-    endpoints: [
-      ...modelEndpoints(shared, tokens),
-      ...usageEndpoints({ ledger, payerFor: payersOf(settings, services), baseUrl }),
-    ],
-    appEndpoints: appEndpoints(shared, tokens),
+    endpoints: [...createModelEndpoints(shared, tokens), ...createUsageEndpoints({ ledger, payerFor, baseUrl })],
+    appEndpoints: createAppEndpoints(shared, tokens),
     async stop() {
       ledger.end();
       await ready;
@@ -138,30 +150,30 @@ export function startModels(options: ModelsOptions): Models {
 }
 
 /** The endpoints that every caller reaches. */
-export function modelEndpoints(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint[] {
+function createModelEndpoints(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint[] {
   return [
-    askEndpoint(options),
-    compareEndpoint(options),
-    listEndpoint(options.catalog),
-    ...v1Endpoints(options, { tokens, open: true }),
+    createAskEndpoint(options),
+    createCompareEndpoint(options),
+    createListEndpoint(options.catalog),
+    ...createV1Endpoints(options, { tokens, open: true }),
   ];
 }
 
 /** /v1 where hosted apps reach it without the gateway: for them alone. */
-export function appEndpoints(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint[] {
-  return v1Endpoints(options, { tokens, open: false });
+function createAppEndpoints(options: ModelEndpointsOptions, tokens: AppTokens): Endpoint[] {
+  return createV1Endpoints(options, { tokens, open: false });
 }
 
 const noBill: RouterBill = { outcome: 'not known', why: 'no model router is configured' };
 
-function absent(missing: string | undefined): never {
+function throwUnavailable(missing: string | undefined): never {
   if (missing !== undefined) throw new Problem(modelsUnconfigured, missing);
   throw new Problem(ledgerUnavailable, 'The database is not available yet. Try again in 5 seconds.', {
     headers: { 'retry-after': '5' },
   });
 }
 
-function missingSetting({ router, databaseUrl }: ModelSettings): string | undefined {
+function describeMissingSetting({ router, databaseUrl }: ModelSettings): string | undefined {
   if (router === undefined) {
     return (
       'Set MOORAGE_ROUTER_URL to the base URL of a model router (such as https://openrouter.ai/api/v1, or a LiteLLM proxy with MOORAGE_ROUTER_KIND=litellm) and MOORAGE_ROUTER_KEY to its API key. ' +
@@ -192,7 +204,7 @@ function startReconciling(ledger: OpenLedger, router: RouterClient, metrics: Mod
 }
 
 /** The models whose `upstream` is not in the router's list. @throws RouterFailure when it has none */
-export async function unknownUpstreams(
+export async function findUnknownUpstreams(
   { models }: Pick<Catalog, 'models'>,
   router: Pick<RouterClient, 'offers'>,
 ): Promise<string[]> {
@@ -205,7 +217,7 @@ export async function unknownUpstreams(
 /** Logs them. A router that is unreachable, or has no list, stops nothing: calls will show what it offers. */
 export async function reportUnknownUpstreams(catalog: Catalog, router: RouterClient, log: Logger): Promise<void> {
   try {
-    const unknown = await unknownUpstreams(catalog, router);
+    const unknown = await findUnknownUpstreams(catalog, router);
     if (unknown.length > 0)
       log.error(
         { models: unknown, router: router.name },

@@ -7,10 +7,9 @@ import {
   type LedgerHandle,
   ledgerUnavailable,
   ledgerUnconfigured,
+  money,
   type Money,
-  negate,
   type OpenLedger,
-  parseMoney,
   type Payer,
   quotaFields,
   sumMoney,
@@ -108,11 +107,11 @@ const usage = z.object({
   hint: z.string().optional().describe('Without a key: how to find the uses of a request.'),
 });
 
-export function usageEndpoints(options: UsageOptions): Endpoint[] {
-  return [listEndpoint(options), requestEndpoint(options)];
+export function createUsageEndpoints(options: UsageOptions): Endpoint[] {
+  return [createListEndpoint(options), createRequestEndpoint(options)];
 }
 
-function listEndpoint({ ledger, payerFor, baseUrl }: UsageOptions): Endpoint {
+function createListEndpoint({ ledger, payerFor, baseUrl }: UsageOptions): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -143,19 +142,19 @@ function listEndpoint({ ledger, payerFor, baseUrl }: UsageOptions): Endpoint {
       const { database, ledger: accounts } = ledger.get();
       const payer = await payerFor(context);
       const [at, id] = readCursor(cursor);
-      if (payer.kind !== 'key') return anonymousUsage(payer, await accounts.budget(payer.charge));
+      if (payer.kind !== 'key') return toAnonymousUsage(payer, await accounts.budget(payer.charge));
       const [rows, [pending], budget, balance] = await Promise.all([
-        database.query(usesOf, [payer.owner, state ?? null, at, id, limit + 1]),
-        database.query(pendingOf, [payer.owner]),
+        database.query(selectUses, [payer.owner, state ?? null, at, id, limit + 1]),
+        database.query(countPending, [payer.owner]),
         accounts.budget(payer.charge),
-        balanceOf(accounts, payer),
+        readBalance(accounts, payer),
       ]);
-      const uses = rows.slice(0, limit).map(useOf);
+      const uses = rows.slice(0, limit).map(toUse);
       const last = rows.length > limit ? uses.at(-1) : undefined;
       const filter = state === undefined ? '' : `&state=${state}`;
       return {
         caller: payer.owner,
-        ...accountOf(payer, budget, balance),
+        ...toAccount(payer, budget, balance),
         pending: pending?.count ?? 0,
         uses,
         next: last === undefined ? null : `${baseUrl}${path}?limit=${limit}${filter}&cursor=${writeCursor(last)}`,
@@ -165,10 +164,13 @@ function listEndpoint({ ledger, payerFor, baseUrl }: UsageOptions): Endpoint {
 }
 
 /** The quota alone, which every answer shows to those who share it. */
-function anonymousUsage(payer: Payer, budget: { readonly used: Money; readonly held: Money }): z.output<typeof usage> {
+function toAnonymousUsage(
+  payer: Payer,
+  budget: { readonly used: Money; readonly held: Money },
+): z.output<typeof usage> {
   return {
     caller: payer.owner,
-    ...accountOf(payer, budget, undefined),
+    ...toAccount(payer, budget, undefined),
     pending: 0,
     uses: [],
     next: null,
@@ -182,27 +184,27 @@ interface KeyBalance {
 }
 
 /** What is there to be spent, and what was. */
-function accountOf(
+function toAccount(
   payer: Payer,
   budget: { readonly used: Money; readonly held: Money },
   balance: KeyBalance | undefined,
 ): Pick<z.output<typeof usage>, 'kind' | 'quota' | 'balance'> {
-  if (balance === undefined) return { kind: 'anonymous', quota: quotaOf(payer, budget), balance: null };
+  if (balance === undefined) return { kind: 'anonymous', quota: toQuota(payer, budget), balance: null };
   const { billed, charged } = balance;
   return {
     kind: 'key',
-    quota: quotaOf(payer, { ...budget, used: charged }),
+    quota: toQuota(payer, { ...budget, used: charged }),
     balance: { billed_to_key_usd: formatMoney(billed), charged_today_usd: formatMoney(charged) },
   };
 }
 
 /** From the entries: a margin is charged to an account that has no running total before its first reservation. */
-async function balanceOf(accounts: OpenLedger['ledger'], { debit, charge }: Payer): Promise<KeyBalance> {
+async function readBalance(accounts: OpenLedger['ledger'], { debit, charge }: Payer): Promise<KeyBalance> {
   const [billed, charged] = await Promise.all([accounts.balance(debit.account), accounts.balance(charge.account)]);
   return { billed, charged };
 }
 
-function quotaOf(payer: Payer, { used, held }: { readonly used: Money; readonly held: Money }): z.output<typeof quota> {
+function toQuota(payer: Payer, { used, held }: { readonly used: Money; readonly held: Money }): z.output<typeof quota> {
   const limit = payer.charge.limit ?? sumMoney([used, held]);
   const now = new Date();
   const resetsAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));
@@ -217,7 +219,7 @@ const request = z.object({
   uses: z.array(use).describe('Its calls, in the order of time.'),
 });
 
-function requestEndpoint({ ledger, payerFor }: UsageOptions): Endpoint {
+function createRequestEndpoint({ ledger, payerFor }: UsageOptions): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -235,7 +237,7 @@ function requestEndpoint({ ledger, payerFor }: UsageOptions): Endpoint {
       const { database } = ledger.get();
       const { kind, owner } = await payerFor(context);
       const isKnown = kind === 'key' || isUnguessable(id);
-      const uses = isKnown ? (await database.query(usesOfRequest, [owner, id, kind === 'key'])).map(useOf) : [];
+      const uses = isKnown ? (await database.query(selectUsesOfRequest, [owner, id, kind === 'key'])).map(toUse) : [];
       if (uses.length === 0)
         throw new Problem(
           requestUnknown,
@@ -243,8 +245,8 @@ function requestEndpoint({ ledger, payerFor }: UsageOptions): Endpoint {
         );
       return {
         request_id: id,
-        cost_usd: total(uses.map(({ cost_usd }) => cost_usd)),
-        charged_usd: total(uses.map(({ charged_usd }) => charged_usd)),
+        cost_usd: sumAmounts(uses.map(({ cost_usd }) => cost_usd)),
+        charged_usd: sumAmounts(uses.map(({ charged_usd }) => charged_usd)),
         pending: uses.filter(({ state }) => state === 'pending').length,
         uses,
       };
@@ -253,15 +255,11 @@ function requestEndpoint({ ledger, payerFor }: UsageOptions): Endpoint {
 }
 
 /** Of decimal texts; those that are not known are left out. */
-function total(amounts: readonly (string | null)[]): string {
-  return formatMoney(sumMoney(amounts.flatMap((amount) => (amount === null ? [] : [moneyOf(amount)]))));
+function sumAmounts(amounts: readonly (string | null)[]): string {
+  return formatMoney(sumMoney(amounts.flatMap((amount) => (amount === null ? [] : [money.parse(amount)]))));
 }
 
-function moneyOf(text: string): Money {
-  return text.startsWith('-') ? negate(parseMoney(text.slice(1))) : parseMoney(text);
-}
-
-export function useOf({ request, cost, charged, source, state, ...rest }: UseRow): Use {
+export function toUse({ request, cost, charged, source, state, ...rest }: UseRow): Use {
   const { id, at, kind, tool, app, model, tokens_in, tokens_out, latency_ms, settled_at, retry_of, billed_both } = rest;
   return {
     id,
@@ -343,7 +341,7 @@ const columns = `u.id, ${formatTime('u.at')} as at, u.request, u.kind, u.tool, u
   left join ledger.keyed_call k on k.hold_id = h.id left join ledger.hold r on r.id = k.retry_of`;
 
 /** Newest first, behind a given one; $2: pending, settled, or null for all. */
-export const usesOf: Statement<UseRow> = {
+export const selectUses: Statement<UseRow> = {
   name: 'usage-list',
   text: `select ${columns} where u.caller = $1 and u.kind <> 'visit' and (u.at, u.id) < ($3::timestamptz, $4)
     and ($2::text is null or ($2 = 'pending') = (u.cost_source = 'pending'))
@@ -352,13 +350,13 @@ export const usesOf: Statement<UseRow> = {
 };
 
 /** Those of one request or, where $3 is true, the one with this id, which the record of the ledger shows to everybody. */
-export const usesOfRequest: Statement<UseRow> = {
+export const selectUsesOfRequest: Statement<UseRow> = {
   name: 'usage-request',
   text: `select ${columns} where u.caller = $1 and u.kind <> 'visit' and (u.request = $2 or ($3 and u.id = $2)) order by u.at, u.id limit 100`,
   row,
 };
 
-export const pendingOf: Statement<{ count: number }> = {
+export const countPending: Statement<{ count: number }> = {
   name: 'usage-pending',
   text: "select count(*)::int as count from ledger.usage where cost_source = 'pending' and caller = $1",
   row: z.object({ count: z.int() }),

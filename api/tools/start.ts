@@ -2,7 +2,7 @@
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { Endpoint } from '../http/index.ts';
-import { limitsOf, type Models, type ModelSettings, type PayerFor } from '../models/index.ts';
+import { readLimits, type Models, type ModelSettings, type PayerFor } from '../models/index.ts';
 import { anonymousPayer, formatMoney, type PriceList, Replays, toolPrice } from '../billing/index.ts';
 import type { ToolSettings } from './config.ts';
 import { ArtifactStore } from './engine/artifacts/artifact-store.ts';
@@ -78,14 +78,14 @@ export function startTools(options: ToolsOptions): Tools {
   const runner = new Runner({
     slots,
     metrics: toolMetrics(registry, () => slots.taken),
-    holds: () => ledger.get().holds,
+    wallet: () => ledger.get().wallet,
     prices: modelSettings.prices,
     spenderFor: (payer, call) => new ModelSpender({ services, maxTokens, catalog, payer, ...call }),
   });
   const jobs = startJobs(options, {
     runner,
     toolRegistry,
-    anonymous: (owner, networks) => anonymousPayer(owner, limitsOf(modelSettings), networks),
+    anonymous: (owner, networks) => anonymousPayer(owner, readLimits(modelSettings), networks),
   });
   const toolService = new ToolService({
     toolRegistry,
@@ -93,7 +93,7 @@ export function startTools(options: ToolsOptions): Tools {
     baseUrl,
     jobs,
     artifacts,
-    quotaOf: (payer) => ledger.get().holds.quotaOf(payer),
+    quotaOf: (payer) => ledger.get().wallet.readQuota(payer),
   });
   const replays = new Replays({
     name: 'tools',

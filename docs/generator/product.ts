@@ -12,7 +12,7 @@ import { collectDocumentedProblems } from '../../api/protocols/index.ts';
 import type { Endpoint } from '../../api/http/index.ts';
 import { readModelSettings } from '../../api/models/config.ts';
 import { createShipperMetrics } from '../../api/accounting/metering/shipper/ship.ts';
-import { modelMetrics } from '../../api/models/metrics.ts';
+import { createModelMetrics } from '../../api/models/metrics.ts';
 import { submitEndpoints } from '../../api/apps/submit/endpoints.ts';
 import { submitMetrics } from '../../api/apps/submit/metrics.ts';
 import { submitWithoutCluster } from '../../api/apps/submit/without-cluster.ts';
@@ -82,7 +82,7 @@ function assemble(): Product {
   databaseMetrics(registry, () => Promise.resolve());
   dailyLimitMetrics(registry, 0, () => Promise.resolve(0));
   overrunMetrics(registry, () => Promise.resolve({ calls: 0, excessUsd: 0 }));
-  modelMetrics(registry);
+  createModelMetrics(registry);
   return {
     endpoints: api.endpoints,
     tools: api.tools.toolRegistry.tools,

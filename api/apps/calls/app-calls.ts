@@ -5,8 +5,6 @@ import { finished } from 'node:stream/promises';
 import { Problem } from '../../../lib/problem.ts';
 import {
   chargedOf,
-  type Hold,
-  type Holds,
   isFree,
   type Money,
   type Payer,
@@ -14,6 +12,9 @@ import {
   type PriceVersion,
   type Quota,
   revenueAccount,
+  selectPriceAccounts,
+  type Spend,
+  type Wallet,
   zero,
 } from '../../billing/index.ts';
 import { type Cost, type Slots, toolBusy } from '../../tools/index.ts';
@@ -27,7 +28,7 @@ export interface AppCallsOptions {
   /** Maximum concurrent calls of one app, of all callers together. */
   readonly slotsPerApp: number;
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while no ledger is open */
-  readonly holds: () => Holds;
+  readonly wallet: () => Wallet;
   readonly metrics: AppMetrics;
   readonly prices: PriceList;
 }
@@ -102,14 +103,12 @@ export class AppCalls {
     const since = performance.now();
     const latency = (): number => Math.round(performance.now() - since);
     const leave = this.#enter(target, slots.take(payer.owner));
-    let held: Hold | undefined;
+    let spend: Spend | undefined;
     try {
-      held = await this.#reserve(call, version);
+      spend = await this.#reserve(call, version);
       const { value, due } = await work(call.signal, leave);
       const latencyMs = latency();
-      const quota = due
-        ? await this.#settle(call, held, version, latencyMs)
-        : await this.#options.holds().release(held);
+      const quota = due ? await this.#settle(call, spend, version, latencyMs) : await spend.release();
       metrics.called(via, due ? 'answered' : 'failed', latencyMs / 1000);
       return {
         value,
@@ -127,7 +126,7 @@ export class AppCalls {
     } catch (error) {
       leave();
       metrics.called(via, outcomeOf(error), latency() / 1000);
-      if (held !== undefined) await this.#options.holds().release(held);
+      await spend?.release();
       throw error;
     }
   }
@@ -155,26 +154,25 @@ export class AppCalls {
     };
   }
 
-  #reserve({ target: { slug }, payer }: AppCall, version: PriceVersion): Promise<Hold> {
-    const { holds, appClient } = this.#options;
-    return holds().reserve({
+  #reserve({ target: { slug }, payer }: AppCall, version: PriceVersion): Promise<Spend> {
+    const { wallet, appClient } = this.#options;
+    return wallet().reserve({
       id: randomUUID(),
       payer,
-      maxCost: version.call,
+      amount: version.call,
       ttlMs: appClient.limitMs + 60_000,
-      credit: { account: revenueAccount(slug), limit: null },
-      free: isFree(version, 'call') ? 'call' : undefined,
+      ...selectPriceAccounts(payer, revenueAccount(slug), isFree(version, 'call') ? 'call' : undefined),
     });
   }
 
   /** The share of its author is posted a day at a time, by the room `revenue`. */
   #settle(
     { target, payer, id }: AppCall,
-    held: Hold,
+    spend: Spend,
     version: PriceVersion,
     latencyMs: number,
   ): Promise<Quota | undefined> {
-    return this.#options.holds().settle(held, {
+    return spend.settle({
       cost: version.call,
       source: 'tariff',
       usage: {

@@ -2,30 +2,24 @@
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../lib/problem.ts';
 import {
-  askReserved,
-  type Question,
-  reserveQuestions,
-  type ModelCallResult,
-  type ReservedCall,
-  type Settlement,
-} from '../metered-router.ts';
-import { measurementOf, type ModelServices } from '../model-endpoint.ts';
-import {
   callsInFlight,
   callsStopped,
   chargedText,
   ledgerUnavailable,
+  type Money,
   moneyToNumber,
+  negate,
   type Payer,
   type Quota,
   quotaExhausted,
   remaining,
+  type Spend,
   sumMoney,
-  type Money,
-  negate,
 } from '../../billing/index.ts';
-import { keyRefused, answerOrThrow } from '../problems.ts';
 import { allowModels, type Catalog, type Model } from '../catalog.ts';
+import type { ModelCall, ModelCallResult, Settlement } from '../metered-router.ts';
+import { answerOrThrow, type ModelServices, toMeasurement } from '../model-endpoint.ts';
+import { keyRefused } from '../problems.ts';
 
 /** Maximum number of models in one comparison. */
 export const maxModels = 5;
@@ -88,41 +82,129 @@ export function chooseModels(named: readonly string[] | undefined, payer: Payer,
 type Services = Pick<ModelServices, 'router' | 'keys'>;
 
 /**
- * Reserves what all of them can cost, then asks them at the same time. A model that fails has its error in its entry.
+ * Reserves what all of these calls can cost, then makes them at the same time. A model that fails has its error in its entry.
  * @throws Problem before anything is spent (quota-exhausted, ledger-unavailable), and when no model could even be asked, or
  * every one refused the caller's key
  */
-export async function compareModels(
-  services: Services,
-  models: readonly Model[],
-  question: Omit<Question, 'model'>,
-): Promise<Comparison> {
-  const parts = await reserveParts(services, models, question);
-  return comparisonOf(await Promise.all(parts.map((part) => askPart(services, part))));
+export async function compareModels(services: Services, calls: readonly ModelCall[]): Promise<Comparison> {
+  const parts = await reserveParts(services, calls);
+  return createComparison(await Promise.all(parts.map((part) => askPart(services, part))));
 }
 
-/** One model's question, and the money reserved for it. */
-export interface ReservedPart {
-  readonly question: Question;
-  readonly reserved: ReservedCall;
+/**
+ * Makes all calls at the same time; yields what the models say as it comes. A refusal of the whole call is held back until it
+ * is known whether every model was refused. @throws Problem as `compareModels`
+ */
+export async function* streamComparison(
+  services: Services,
+  calls: readonly ModelCall[],
+): AsyncGenerator<ComparisonEvent, Comparison, undefined> {
+  const parts = await reserveParts(services, calls);
+  const waiting: ComparisonEvent[] = [];
+  let wake = Promise.withResolvers<undefined>();
+  const state = { open: parts.length, refused: true };
+  const push = (event: ComparisonEvent): void => {
+    waiting.push(event);
+    wake.resolve(undefined);
+  };
+  const all = Promise.all(
+    parts.map(async (part): Promise<ComparedPart> => {
+      const compared = await askPart(services, part, (text) => {
+        state.refused = false;
+        push({ event: 'delta', data: { model: part.call.model.id, text } });
+      });
+      state.refused &&= isRefusal(compared.problem);
+      state.open -= 1;
+      push({ event: 'result', data: compared.result });
+      return compared;
+    }),
+  );
+  // Read below; a fault must not be reported as unhandled before that.
+  all.catch(() => undefined);
+  while (state.open > 0) {
+    await Promise.race([wake.promise, all]);
+    wake = Promise.withResolvers();
+    if (!state.refused) yield* waiting.splice(0);
+  }
+  const comparison = createComparison(await all);
+  yield* waiting.splice(0);
+  return comparison;
+}
+
+/** A piece of an answer, or the entry of a model that has ended. */
+export type ComparisonEvent =
+  | { readonly event: 'delta'; readonly data: { readonly model: string; readonly text: string } }
+  | { readonly event: 'result'; readonly data: ComparedModel };
+
+/** The call of one model, and the money reserved for it. */
+interface ReservedPart {
+  readonly call: ModelCall;
+  readonly spend: Spend;
 }
 
 /** Reserves all of a comparison or nothing of it. @throws Problem (quota-exhausted, ledger-unavailable) */
-export async function reserveParts(
-  { router }: Services,
-  models: readonly Model[],
-  question: Omit<Question, 'model'>,
-): Promise<ReservedPart[]> {
-  const questions = models.map((model) => ({ ...question, model }));
-  const reserved = await reserveQuestions(router, questions);
-  return questions.flatMap((one, index) => {
-    const call = reserved[index];
-    return call === undefined ? [] : [{ question: one, reserved: call }];
+async function reserveParts({ router }: Services, calls: readonly ModelCall[]): Promise<ReservedPart[]> {
+  const spends = await router.reserveAll(calls);
+  return calls.flatMap((call, index) => {
+    const spend = spends[index];
+    return spend === undefined ? [] : [{ call, spend }];
   });
 }
 
-/** What all parts come to. @throws Problem when none could even be asked */
-export function comparisonOf(parts: readonly Part[]): Comparison {
+/** The part of one model. */
+interface ComparedPart {
+  readonly result: ComparedModel;
+  readonly called: ModelCallResult | undefined;
+  readonly problem: Problem | undefined;
+}
+
+/** Asks one model. `onText` gets its text piece by piece. */
+async function askPart(
+  services: Services,
+  { call, spend }: ReservedPart,
+  onText?: (text: string) => void,
+): Promise<ComparedPart> {
+  const model = call.model.id;
+  const since = performance.now();
+  let called: ModelCallResult | undefined;
+  try {
+    called = await (onText === undefined
+      ? services.router.chat(call, spend)
+      : readTexts(services.router.streamTexts(call, spend), onText));
+    const { text } = answerOrThrow(services, call, called);
+    return {
+      called,
+      problem: undefined,
+      result: { model, answer: text, ...toMeasurement(called), cost_source: called.settlement.source },
+    };
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    const figures =
+      called === undefined
+        ? {
+            cost_usd: 0,
+            charged_usd: 0,
+            cost_source: 'none' as const,
+            latency_ms: Math.round(performance.now() - since),
+          }
+        : { ...toMeasurement(called), cost_source: called.settlement.source };
+    return { called, problem: error, result: { model, answer: '', ...figures, error: error.message } };
+  }
+}
+
+async function readTexts(
+  texts: AsyncGenerator<string, ModelCallResult, undefined>,
+  onText: (text: string) => void,
+): Promise<ModelCallResult> {
+  for (;;) {
+    const next = await texts.next();
+    if (next.done === true) return next.value;
+    onText(next.value);
+  }
+}
+
+/** Sums up all parts. @throws Problem when none could even be asked */
+function createComparison(parts: readonly ComparedPart[]): Comparison {
   const refusals = parts.flatMap(({ problem }) => (isRefusal(problem) ? [problem] : []));
   const [refusal] = refusals;
   if (refusal !== undefined && refusals.length === parts.length) throw refusal;
@@ -144,64 +226,12 @@ export function comparisonOf(parts: readonly Part[]): Comparison {
           : { ...summary, total_charged_usd: moneyToNumber(sumMoney(settlements.map(({ charged }) => charged))) },
     },
     settlements,
-    quota: newest(settlements.flatMap(({ quota }) => quota ?? [])),
+    quota: findNewest(settlements.flatMap(({ quota }) => quota ?? [])),
   };
 }
 
-/** The part of one model. */
-export interface Part {
-  readonly result: ComparedModel;
-  readonly called: ModelCallResult | undefined;
-  readonly problem: Problem | undefined;
-}
-
-/** Asks one model. `hear` gets its text piece by piece. */
-export async function askPart(
-  services: Services,
-  { question, reserved }: ReservedPart,
-  hear?: (text: string) => void,
-): Promise<Part> {
-  const model = question.model.id;
-  const since = performance.now();
-  let called: ModelCallResult | undefined;
-  try {
-    called = await (hear === undefined ? services.router.makeChat(reserved) : heard(services, reserved, hear));
-    const { text } = answerOrThrow(services, question, called);
-    return {
-      called,
-      problem: undefined,
-      result: { model, answer: text, ...measurementOf(called), cost_source: called.settlement.source },
-    };
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    const figures =
-      called === undefined
-        ? {
-            cost_usd: 0,
-            charged_usd: 0,
-            cost_source: 'none' as const,
-            latency_ms: Math.round(performance.now() - since),
-          }
-        : { ...measurementOf(called), cost_source: called.settlement.source };
-    return { called, problem: error, result: { model, answer: '', ...figures, error: error.message } };
-  }
-}
-
-async function heard(
-  { router }: Services,
-  reserved: ReservedCall,
-  hear: (text: string) => void,
-): Promise<ModelCallResult> {
-  const texts = askReserved(router, reserved);
-  for (;;) {
-    const next = await texts.next();
-    if (next.done === true) return next.value;
-    hear(next.value);
-  }
-}
-
 /** Whether a part was refused for a reason that is that of the whole call. */
-export function isRefusal(problem: Problem | undefined): problem is Problem {
+function isRefusal(problem: Problem | undefined): problem is Problem {
   return problem !== undefined && wholeCall.includes(problem.type);
 }
 
@@ -209,7 +239,7 @@ export function isRefusal(problem: Problem | undefined): problem is Problem {
 const wholeCall: readonly ProblemType[] = [quotaExhausted, callsStopped, callsInFlight, ledgerUnavailable, keyRefused];
 
 /** The parts end in any order; the one with the highest use is the newest. */
-function newest(quotas: readonly Quota[]): Quota | undefined {
+function findNewest(quotas: readonly Quota[]): Quota | undefined {
   return quotas.reduce<Quota | undefined>(
     (last, quota) =>
       last === undefined || quota.used > last.used || (quota.used === last.used && remaining(quota) > remaining(last))
@@ -227,17 +257,17 @@ export const spreadSize = 3;
  * dearest, and one between them that adds most: a maker and a quality not there yet, then a price near the geometric mean. Models of one maker are taken only when no other is left. Always the same for the same models.
  */
 export function pickSpread(models: readonly Model[]): Model[] {
-  const sorted = [...models].sort((a, b) => weight(a) - weight(b));
+  const sorted = [...models].sort((a, b) => computeWeight(a) - computeWeight(b));
   const [cheapest, ...others] = sorted;
   if (cheapest === undefined) return [];
-  const dearest = dearestOf(others.filter(({ maker }) => maker !== cheapest.maker)) ?? dearestOf(others);
+  const dearest = findDearest(others.filter(({ maker }) => maker !== cheapest.maker)) ?? findDearest(others);
   if (dearest === undefined) return [cheapest];
   const ends = [cheapest, dearest];
-  const middle = Math.sqrt(weight(cheapest) * weight(dearest));
+  const middle = Math.sqrt(computeWeight(cheapest) * computeWeight(dearest));
   const rank = (model: Model): number => {
     const newMaker = ends.every(({ maker }) => maker !== model.maker) ? 0 : 1;
     const newQuality = ends.every(({ quality }) => quality !== model.quality) ? 0 : 1;
-    return newMaker * 1e6 + newQuality * 1e3 + Math.abs(Math.log(weight(model) / middle));
+    return newMaker * 1e6 + newQuality * 1e3 + Math.abs(Math.log(computeWeight(model) / middle));
   };
   const between = sorted
     .filter((model) => !ends.includes(model))
@@ -247,14 +277,14 @@ export function pickSpread(models: readonly Model[]): Model[] {
 }
 
 /** What an answer of usual shape, three tokens in for one out, costs relative to others; only to order by. */
-function weight({ in_per_m, out_per_m }: Model): number {
+function computeWeight({ in_per_m, out_per_m }: Model): number {
   return Number(in_per_m * 3n + out_per_m) + 1;
 }
 
 /** Of several at one price, the first. */
-function dearestOf(models: readonly Model[]): Model | undefined {
+function findDearest(models: readonly Model[]): Model | undefined {
   return models.reduce<Model | undefined>(
-    (heaviest, model) => (heaviest === undefined || weight(model) > weight(heaviest) ? model : heaviest),
+    (heaviest, model) => (heaviest === undefined || computeWeight(model) > computeWeight(heaviest) ? model : heaviest),
     undefined,
   );
 }
@@ -283,8 +313,8 @@ export interface Summary {
 export function summarise(entries: readonly Entry[], pending: readonly string[]): Summary | null {
   const answered = entries.filter(({ ok }) => ok);
   const priced = answered.flatMap(({ model, cost }) => (cost === undefined ? [] : [{ model, cost }]));
-  const cheapest = least(priced, ({ cost }) => cost);
-  const fastest = least(answered, ({ latencyMs }) => BigInt(latencyMs));
+  const cheapest = findLeast(priced, ({ cost }) => cost);
+  const fastest = findLeast(answered, ({ latencyMs }) => BigInt(latencyMs));
   if (cheapest === undefined || fastest === undefined) return null;
   return {
     cheapest: cheapest.model,
@@ -295,7 +325,7 @@ export function summarise(entries: readonly Entry[], pending: readonly string[])
   };
 }
 
-function least<Item>(items: readonly Item[], by: (item: Item) => bigint): Item | undefined {
+function findLeast<Item>(items: readonly Item[], by: (item: Item) => bigint): Item | undefined {
   return items.reduce<Item | undefined>(
     (best, item) => (best === undefined || by(item) < by(best) ? item : best),
     undefined,
@@ -307,8 +337,8 @@ function least<Item>(items: readonly Item[], by: (item: Item) => bigint): Item |
  * charge.
  */
 export function spreadRatio(costs: readonly Money[]): string {
-  const cheapest = least(costs, (cost) => cost) ?? 0n;
-  const priciest = least(costs, negate) ?? 0n;
+  const cheapest = findLeast(costs, (cost) => cost) ?? 0n;
+  const priciest = findLeast(costs, negate) ?? 0n;
   if (priciest === cheapest) return '1';
   if (cheapest === 0n) return '∞';
   const tenths = (priciest * 20n + cheapest) / (cheapest * 2n);

@@ -1,15 +1,31 @@
 // POST /api/compare: one prompt to several models in parallel, each with its answer, its cost and its own error.
 import { z } from 'zod';
 import {
-  defineEndpoint,
-  type Endpoint,
-  eventStreamType,
-  createEventStreamResponse,
-  fileBodyLimit,
-  createJsonResponse,
-  formatEvent,
-  type RequestContext,
-} from '../../http/index.ts';
+  billingProblems,
+  ledgerUnconfigured,
+  lowQuotaHint,
+  type Payer,
+  rateLimitHeaders,
+} from '../../billing/index.ts';
+import { defineEndpoint, type Endpoint, eventStreamType, fileBodyLimit } from '../../http/index.ts';
+import { modelField } from '../catalog.ts';
+import {
+  checkPromptOrMessages,
+  conversationFields,
+  createModelCall,
+  optionFields,
+  promptOrMessagesSchema,
+  readConversation,
+} from '../conversation.ts';
+import type { ModelCall } from '../metered-router.ts';
+import {
+  type AnswerEvent,
+  answerModelRequest,
+  type ModelEndpointsOptions,
+  type PreparedAnswer,
+} from '../model-endpoint.ts';
+import { resolvePayer } from '../payers.ts';
+import * as problems from '../problems.ts';
 import {
   chooseModels,
   compareModels,
@@ -17,30 +33,8 @@ import {
   comparisonResult,
   maxModels,
   spreadSize,
-  askPart,
-  type ComparedModel,
-  comparisonOf,
-  isRefusal,
-  type Part,
-  reserveParts,
+  streamComparison,
 } from './comparison.ts';
-import {
-  billingProblems,
-  idempotencyKey,
-  idempotently,
-  ledgerUnconfigured,
-  lowQuotaHint,
-  type NoteCall,
-  rateLimitHeaders,
-  replayHeaders,
-} from '../../billing/index.ts';
-import { conversationOf, checkSaid, optionFields, optionsOf, promptOrMessages, saidFields } from '../conversation.ts';
-import type { Question } from '../metered-router.ts';
-import * as problems from '../problems.ts';
-import type { ModelEndpointsOptions, ModelServices } from '../model-endpoint.ts';
-import { Problem, problemBody } from '../../../lib/problem.ts';
-import { type Model, modelField } from '../catalog.ts';
-import { payerOf } from '../payers.ts';
 
 /** What is answered. */
 export const comparisonAnswer = comparisonResult.extend({
@@ -49,20 +43,7 @@ export const comparisonAnswer = comparisonResult.extend({
 });
 type ComparisonAnswer = z.output<typeof comparisonAnswer>;
 
-const storedAnswer = z.object({ answer: comparisonAnswer, headers: z.record(z.string(), z.string()) });
-
-/** A comparison in the terms of a caller. */
-function answerOf({ result, quota }: Comparison, id: string): ComparisonAnswer {
-  const hint = lowQuotaHint(quota);
-  return { ...result, request_id: id, ...(hint === undefined ? {} : { hint }) };
-}
-
-/** All but the results, which were sent one by one. */
-function endOf(answer: ComparisonAnswer): Record<string, unknown> {
-  return { ...answer, results: undefined };
-}
-
-export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
+export function createCompareEndpoint(options: ModelEndpointsOptions): Endpoint {
   const { catalog, maxTokens } = options;
   return defineEndpoint({
     method: 'POST',
@@ -77,7 +58,7 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
     bodyLimit: fileBodyLimit,
     body: z
       .strictObject({
-        ...saidFields,
+        ...conversationFields,
         models: z
           .array(modelField(catalog))
           .max(maxModels, `must name at most ${maxModels} models`)
@@ -94,8 +75,8 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
         ...optionFields,
         stream: z.boolean().optional().describe('Whether to send the answers as server-sent events'),
       })
-      .check(checkSaid)
-      .meta(promptOrMessages)
+      .check(checkPromptOrMessages)
+      .meta(promptOrMessagesSchema)
       .describe('{"prompt": "..."} or {"messages": [...]}, optionally with "models", "system", "max_tokens", "stream"'),
     output: comparisonAnswer,
     outputDescription: 'The answers, with metered costs and latencies.',
@@ -103,47 +84,39 @@ export function compareEndpoint(options: ModelEndpointsOptions): Endpoint {
     problems: [...billingProblems, ...problems.modelProblems].filter((type) => !notAnswered.includes(type)),
     async handler({ body }, context) {
       const services = options.services();
-      const payer = await payerOf(services, context);
+      const payer = await resolvePayer(context, services.payers);
       const models = chooseModels(body.models, payer, catalog);
-      const question = (signal: AbortSignal, announce?: NoteCall): Omit<Question, 'model'> => ({
-        kind: 'compare',
-        payer,
-        messages: conversationOf(body),
-        options: optionsOf(body),
-        request: context.id,
-        maxTokens: body.max_tokens ?? maxTokens.default,
-        signal,
-        announce,
-      });
-      const streamed = body.stream ?? context.mediaType === eventStreamType;
-      if (streamed && idempotencyKey(context.headers) === undefined)
-        return streamComparison({
-          services,
-          context,
-          models,
-          question,
-          end: (comparison) => endOf(answerOf(comparison, context.id)),
-        });
-      const { value, replayed } = await idempotently(services.idempotency, context, {
+      const toCalls = (signal: AbortSignal, announce?: ModelCall['announce']): ModelCall[] =>
+        models.map((model) =>
+          createModelCall({
+            kind: 'compare',
+            payer,
+            model,
+            ...readConversation(body),
+            request: context.id,
+            maxTokens: body.max_tokens ?? maxTokens.default,
+            signal,
+            announce,
+          }),
+        );
+      return answerModelRequest(services, context, {
         name: 'compare',
+        path: '/api/compare',
         payer,
         body,
-        answer: storedAnswer,
-        run: async (signal, note) => {
-          const comparison = await compareModels(services, models, question(signal, note));
-          return {
-            headers: rateLimitHeaders(comparison.quota, payer, Date.now()),
-            answer: answerOf(comparison, context.id),
-          };
+        answer: comparisonAnswer,
+        whole: async (signal, note) =>
+          toAnswer(await compareModels(services, toCalls(signal, note)), payer, context.id),
+        async *stream(signal) {
+          return toAnswer(yield* streamComparison(services, toCalls(signal)), payer, context.id);
         },
+        opening: [toModelsEvent(models.map(({ id }) => id))],
+        replay: ({ results }) => [
+          toModelsEvent(results.map(({ model }) => model)),
+          ...results.map((result) => ({ event: 'result', data: result })),
+        ],
+        sent: 'results',
       });
-      const headers = { ...value.headers, ...replayHeaders(replayed) };
-      return streamed
-        ? createEventStreamResponse(atOnce(value.answer.results, endOf(value.answer)), {
-            headers,
-            abort: () => undefined,
-          })
-        : createJsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
     },
   });
 }
@@ -157,105 +130,15 @@ const notAnswered = [
   problems.modelRefused,
 ];
 
-/** A piece of an answer, or the entry of a model that has ended. */
-export type ComparisonEvent =
-  | { readonly event: 'delta'; readonly data: { readonly model: string; readonly text: string } }
-  | { readonly event: 'result'; readonly data: ComparedModel };
-
-/** What a stream of a comparison ends with, beside its results. */
-export type ComparisonEnd = (comparison: Comparison) => Readonly<Record<string, unknown>>;
-
-export interface StreamedComparison {
-  readonly services: ModelServices;
-  readonly context: RequestContext;
-  readonly models: readonly Model[];
-  readonly question: (signal: AbortSignal) => Omit<Question, 'model'>;
-  readonly end: ComparisonEnd;
-}
-
-/** The first event decides between a stream and a problem; from then on, a problem is an event. @throws Problem */
-export async function streamComparison(call: StreamedComparison): Promise<Response> {
-  const { context, services, models, question } = call;
-  const leaving = new AbortController();
-  const asked = question(AbortSignal.any([context.signal, leaving.signal]));
-  const events = compareStreaming(services, models, asked);
-  const first = await events.next();
-  return createEventStreamResponse(frames(first, events, call), {
-    abort: () => {
-      leaving.abort();
-    },
-  });
-}
-
-/** All events of a comparison that is over. */
-export async function* atOnce(
-  results: readonly ComparedModel[],
-  done: unknown,
-): AsyncGenerator<string, void, undefined> {
-  yield await Promise.resolve(modelsFrame(results.map(({ model }) => model)));
-  for (const result of results) yield formatEvent('result', result);
-  yield formatEvent('done', done);
-}
-
-/**
- * Asks all models at once; yields what they say as it comes. What refuses the whole call is kept back until it is known
- * whether it refuses every model. @throws Problem as `compareModels`
- */
-async function* compareStreaming(
-  services: Pick<ModelServices, 'router' | 'keys'>,
-  models: readonly Model[],
-  question: Omit<Question, 'model'>,
-): AsyncGenerator<ComparisonEvent, Comparison, undefined> {
-  const reserved = await reserveParts(services, models, question);
-  const waiting: ComparisonEvent[] = [];
-  let wake = Promise.withResolvers<undefined>();
-  const state = { open: reserved.length, refused: true };
-  const push = (event: ComparisonEvent): void => {
-    waiting.push(event);
-    wake.resolve(undefined);
+/** A comparison in the terms of a caller. */
+function toAnswer({ result, quota }: Comparison, payer: Payer, id: string): PreparedAnswer<ComparisonAnswer> {
+  const hint = lowQuotaHint(quota);
+  return {
+    headers: rateLimitHeaders(quota, payer, Date.now()),
+    answer: { ...result, request_id: id, ...(hint === undefined ? {} : { hint }) },
   };
-  const all = Promise.all(
-    reserved.map(async (one): Promise<Part> => {
-      const part = await askPart(services, one, (text) => {
-        state.refused = false;
-        push({ event: 'delta', data: { model: one.question.model.id, text } });
-      });
-      state.refused &&= isRefusal(part.problem);
-      state.open -= 1;
-      push({ event: 'result', data: part.result });
-      return part;
-    }),
-  );
-  // Read below; a fault must not be reported as unhandled before that.
-  all.catch(() => undefined);
-  while (state.open > 0) {
-    await Promise.race([wake.promise, all]);
-    wake = Promise.withResolvers();
-    if (!state.refused) yield* waiting.splice(0);
-  }
-  const comparison = comparisonOf(await all);
-  yield* waiting.splice(0);
-  return comparison;
 }
 
-type Next = IteratorResult<ComparisonEvent, Comparison>;
-
-async function* frames(
-  first: Next,
-  events: AsyncGenerator<ComparisonEvent, Comparison, undefined>,
-  { services, context, models, end }: StreamedComparison,
-): AsyncGenerator<string, void, undefined> {
-  yield modelsFrame(models.map(({ id }) => id));
-  try {
-    let next = first;
-    for (; next.done !== true; next = await events.next()) yield formatEvent(next.value.event, next.value.data);
-    yield formatEvent('done', end(next.value));
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    yield formatEvent('error', problemBody(error, services.baseUrl, '/api/compare', context.id));
-  }
-}
-
-function modelsFrame(models: readonly string[]): string {
-  return formatEvent('models', { models });
+function toModelsEvent(models: readonly string[]): AnswerEvent {
+  return { event: 'models', data: { models } };
 }

@@ -1,7 +1,14 @@
 // The client of a model router: calls, streams, keys and records, as the shape of the router has them.
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
-import type { BillWindow, LookupResult, RouterBill } from '../../billing/index.ts';
+import {
+  type BillWindow,
+  type LookupResult,
+  type Payer,
+  type Prices,
+  type RouterBill,
+  zero,
+} from '../../billing/index.ts';
 import type { RouterSettings } from '../config.ts';
 import {
   completion,
@@ -10,28 +17,28 @@ import {
   type Chunk,
   type RouterAnswer,
   type RouterUsage,
-  refused,
+  toRefusal,
   RouterFailure,
   addEvent,
-  events,
+  readEvents,
   parseBody,
-  referenceIn,
-  textOf,
-  unexpectedBody,
+  readReference,
+  readText,
+  toUnexpectedBodyFailure,
   type StreamProgress,
 } from './responses.ts';
-import { startDeadline, failureOf, RouterTransport } from './transport.ts';
+import { startDeadline, toFailure, RouterTransport } from './transport.ts';
 import { liteLlm, openRouter, type KeyLimit, type Lookup, type RouterHeaders, type RouterShape } from './shapes.ts';
 
 export interface RouterCall {
-  /** Id of the hold that pays for it; sent along. */
-  readonly hold: string;
+  /** A UUID: the id of the hold that pays for it, which is sent along. */
+  readonly id: string;
   /** The request, with the router's name of the model and with max_tokens. */
   readonly body: Readonly<Record<string, unknown>>;
-  /** The caller's own key; undefined: the platform's. */
-  readonly key: string | undefined;
-  /** Whether the model has a price. */
-  readonly priced: boolean;
+  /** With the caller's own key; undefined: the platform's. */
+  readonly payer: Pick<Payer, 'key'>;
+  /** List prices of the model. */
+  readonly model: Prices;
   /** Aborted when the caller disconnects. */
   readonly signal: AbortSignal;
 }
@@ -72,7 +79,7 @@ export class RouterClient {
   async chat(call: RouterCall): Promise<RouterAnswer> {
     return this.#whole('chat/completions', call, (text, headers) => {
       const read = completion.safeParse(parseBody(text, headers));
-      if (!read.success) throw unexpectedBody(text, headers);
+      if (!read.success) throw toUnexpectedBodyFailure(text, headers);
       const { id, choices, usage } = read.data;
       const [first] = choices;
       return this.#answer(call, headers, {
@@ -90,7 +97,7 @@ export class RouterClient {
   async embed(call: RouterCall): Promise<RouterAnswer> {
     return this.#whole('embeddings', call, (text, headers) => {
       const read = embeddings.safeParse(parseBody(text, headers));
-      if (!read.success) throw unexpectedBody(text, headers);
+      if (!read.success) throw toUnexpectedBodyFailure(text, headers);
       const { id, usage } = read.data;
       return this.#answer(call, headers, { id, usage, body: text, streamed: false, text: '', finish: undefined });
     });
@@ -113,18 +120,18 @@ export class RouterClient {
         deadline.signal,
       );
       ({ headers } = response);
-      for await (const data of events(response.body)) {
+      for await (const data of readEvents(response.body)) {
         const part = addEvent(seen, data, headers);
         if (part !== undefined) yield part;
       }
     } catch (error) {
-      throw failureOf(error, deadline, seen.id ?? referenceIn(headers));
+      throw toFailure(error, deadline, seen.id ?? readReference(headers));
     } finally {
       deadline.clear();
     }
     if (!seen.done && seen.finish === undefined)
       throw new RouterFailure('interrupted', 'the stream ended before the answer was complete', {
-        reference: seen.id ?? referenceIn(headers),
+        reference: seen.id ?? readReference(headers),
       });
     return this.#answer(call, headers, { ...seen, usage: seen.usage, body: '', streamed: true });
   }
@@ -180,7 +187,7 @@ export class RouterClient {
     if (!read.success)
       throw status === 200
         ? new RouterFailure('malformed', 'the list of models of the router has an unexpected form')
-        : refused(status, said);
+        : toRefusal(status, said);
     return new Set(read.data.data.map(({ id }) => id));
   }
 
@@ -220,9 +227,9 @@ export class RouterClient {
     try {
       const response = await this.#post(path, call.body, call, false, deadline.signal);
       ({ headers } = response);
-      return read(await textOf(response.body), headers);
+      return read(await readText(response.body), headers);
     } catch (error) {
-      throw failureOf(error, deadline, referenceIn(headers));
+      throw toFailure(error, deadline, readReference(headers));
     } finally {
       deadline.clear();
     }
@@ -241,13 +248,14 @@ export class RouterClient {
     },
   ): RouterAnswer {
     const { usage, streamed } = from;
+    const { in_per_m, out_per_m = zero } = call.model;
     return {
-      reference: from.id ?? referenceIn(headers),
+      reference: from.id ?? readReference(headers),
       text: from.text,
       finishReason: from.finish ?? undefined,
       tokensIn: usage?.prompt_tokens ?? undefined,
       tokensOut: usage?.completion_tokens ?? undefined,
-      cost: this.#shape.cost({ headers, usage, streamed, priced: call.priced }),
+      cost: this.#shape.cost({ headers, usage, streamed, priced: in_per_m > zero || out_per_m > zero }),
       body: from.body,
     };
   }
@@ -255,14 +263,14 @@ export class RouterClient {
   async #post(
     path: string,
     body: Readonly<Record<string, unknown>>,
-    { hold, key }: RouterCall,
+    { id, payer: { key } }: RouterCall,
     streamed: boolean,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
     return this.#transport.post({
       path,
-      body: { ...this.#shape.dialect(body), ...this.#shape.fields(hold, streamed) },
-      headers: this.#shape.headers(hold),
+      body: { ...this.#shape.dialect(body), ...this.#shape.fields(id, streamed) },
+      headers: this.#shape.headers(id),
       key,
       signal,
     });

@@ -39,7 +39,7 @@ export async function startDemoRouter(
 ): Promise<DemoRouter> {
   // Idle connections are the client's to close: one that is closed here just as it is used again breaks a call.
   const server = createServer({ keepAliveTimeout: 120_000 }, (request, response) => {
-    void answer(catalog, request, response).catch(() => {
+    void handleRequest(catalog, request, response).catch(() => {
       response.destroy();
     });
   });
@@ -50,7 +50,7 @@ export async function startDemoRouter(
   });
   await listening.promise;
   return {
-    url: `http://127.0.0.1:${portOf(server)}`,
+    url: `http://127.0.0.1:${readPort(server)}`,
     close: async () => {
       server.closeAllConnections();
       await new Promise((closed) => {
@@ -60,13 +60,13 @@ export async function startDemoRouter(
   };
 }
 
-function portOf(server: Server): number {
+function readPort(server: Server): number {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the demo router is not listening');
   return address.port;
 }
 
-async function answer(catalog: Catalog, request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function handleRequest(catalog: Catalog, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.url === '/healthz') {
     reply(response, 200, { ok: true });
     return;
@@ -95,20 +95,20 @@ async function answer(catalog: Catalog, request: IncomingMessage, response: Serv
     reply(response, 404, { error: { message: 'the demo router keeps no records: every response carries its cost' } });
     return;
   }
-  const asked = question.parse(JSON.parse(await bodyOf(request)));
+  const asked = question.parse(JSON.parse(await readBody(request)));
   if (request.url === '/embeddings') embed(catalog, asked, response);
   else if (asked.stream === true) stream(catalog, asked, response);
   else complete(catalog, asked, response);
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(Buffer.from(chunk as Uint8Array));
   return Buffer.concat(chunks).toString('utf8');
 }
 
 function complete(catalog: Catalog, asked: Question, response: ServerResponse): void {
-  const { text, finish, usage } = made(catalog, asked);
+  const { text, finish, usage } = composeAnswer(catalog, asked);
   reply(
     response,
     200,
@@ -124,7 +124,7 @@ function complete(catalog: Catalog, asked: Question, response: ServerResponse): 
 }
 
 function stream(catalog: Catalog, asked: Question, response: ServerResponse): void {
-  const { text, finish, usage } = made(catalog, asked);
+  const { text, finish, usage } = composeAnswer(catalog, asked);
   const head = {
     id: randomUUID(),
     object: 'chat.completion.chunk',
@@ -138,12 +138,15 @@ function stream(catalog: Catalog, asked: Question, response: ServerResponse): vo
   send({ role: 'assistant', content: '' }, null);
   for (const piece of text.match(/\S+\s*/g) ?? []) send({ content: piece }, null);
   send({}, finish);
-  response.end(`data: ${withUsage({ ...head, choices: [] }, usage)}\n\ndata: [DONE]\n\n`);
+  response.end(`data: ${addUsage({ ...head, choices: [] }, usage)}\n\ndata: [DONE]\n\n`);
 }
 
 function embed(catalog: Catalog, asked: Question, response: ServerResponse): void {
-  const inputs = inputsOf(asked);
-  const tokens = inputs.reduce((sum, input) => sum + (typeof input === 'string' ? tokensIn(input) : input.length), 0);
+  const inputs = readInputs(asked);
+  const tokens = inputs.reduce(
+    (sum, input) => sum + (typeof input === 'string' ? countTokens(input) : input.length),
+    0,
+  );
   const model = catalog.embeddings.find(({ upstream }) => upstream === asked.model);
   const cost = formatMoney(model === undefined ? sumMoney([]) : priceOf(tokens, model.in_per_m));
   reply(
@@ -159,16 +162,17 @@ function embed(catalog: Catalog, asked: Question, response: ServerResponse): voi
   );
 }
 
-function inputsOf({ input = '' }: Question): (string | number[])[] {
+function readInputs({ input = '' }: Question): (string | number[])[] {
   if (typeof input === 'string') return [input];
   return input.every((one) => typeof one === 'number') ? [input] : input;
 }
 
 /** The answer to a question and the bill for it, as JSON text with the exact cost. */
-function made(catalog: Catalog, asked: Question): { text: string; finish: string; usage: string } {
+function composeAnswer(catalog: Catalog, asked: Question): { text: string; finish: string; usage: string } {
   const model = catalog.models.find(({ upstream }) => upstream === asked.model);
-  const words = `${demoNotice} You asked ${model?.label ?? asked.model}: ${lastSaid(asked)}`.match(/\S+\s*/g) ?? [];
-  const tokens = tokensIn(JSON.stringify(asked.messages ?? []));
+  const words =
+    `${demoNotice} You asked ${model?.label ?? asked.model}: ${readLastMessage(asked)}`.match(/\S+\s*/g) ?? [];
+  const tokens = countTokens(JSON.stringify(asked.messages ?? []));
   const out = Math.min(words.length, asked.max_tokens ?? words.length);
   const cost = formatMoney(
     sumMoney(model === undefined ? [] : [priceOf(tokens, model.in_per_m), priceOf(out, model.out_per_m)]),
@@ -182,21 +186,21 @@ function made(catalog: Catalog, asked: Question): { text: string; finish: string
   };
 }
 
-function lastSaid({ messages = [] }: Question): string {
+function readLastMessage({ messages = [] }: Question): string {
   const content = messages.at(-1)?.content;
   return (typeof content === 'string' ? content : JSON.stringify(content ?? '')).slice(0, 2_000);
 }
 
-function tokensIn(text: string): number {
+function countTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-function withUsage(body: object, usage: string): string {
+function addUsage(body: object, usage: string): string {
   return `${JSON.stringify(body).slice(0, -1)},"usage":${usage}}`;
 }
 
 function reply(response: ServerResponse, status: number, body: object, usage?: string): void {
   response
     .writeHead(status, { 'content-type': 'application/json' })
-    .end(usage === undefined ? JSON.stringify(body) : withUsage(body, usage));
+    .end(usage === undefined ? JSON.stringify(body) : addUsage(body, usage));
 }

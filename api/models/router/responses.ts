@@ -2,7 +2,7 @@
 // router's own, exact where they are money.
 import { createParser } from 'eventsource-parser';
 import { z } from 'zod';
-import { header, type RouterHeaders } from './shapes.ts';
+import { readHeader, type RouterHeaders } from './shapes.ts';
 import { type CostSource, type Money, MoneyError, parseBilled, sumMoney } from '../../billing/index.ts';
 
 /** A cost that a router reported, and where it was found. */
@@ -80,7 +80,7 @@ export const refusal = z.looseObject({
 });
 
 /** The cost in `usage.cost`. With a provider key of the payer's own, what that provider bills is part of it. */
-export function usageCost(reported: RouterUsage | null | undefined): Cost | undefined {
+export function readUsageCost(reported: RouterUsage | null | undefined): Cost | undefined {
   const parts = [
     reported?.cost,
     reported?.is_byok === true ? reported.cost_details?.upstream_inference_cost : undefined,
@@ -106,7 +106,7 @@ export function parseBody(text: string, headers: RouterHeaders): unknown {
     return parseExact(text);
   } catch (error) {
     throw new RouterFailure('malformed', 'the response of the router is not JSON', {
-      reference: referenceIn(headers),
+      reference: readReference(headers),
       cause: error,
     });
   }
@@ -137,38 +137,38 @@ export function parseExact(text: string): unknown {
 }
 
 /** A 200 without an answer in it: some routers put their refusal there. It may have been billed all the same. */
-export function unexpectedBody(text: string, headers: RouterHeaders): RouterFailure {
-  const said = errorMessageIn(text);
+export function toUnexpectedBodyFailure(text: string, headers: RouterHeaders): RouterFailure {
+  const said = readErrorMessage(text);
   return new RouterFailure(
     said === undefined ? 'malformed' : 'broken',
     said === undefined ? 'the response of the router has an unexpected form' : 'the router reported an error',
-    { reference: referenceIn(headers), said },
+    { reference: readReference(headers), said },
   );
 }
 
 /** The message of an error body. */
-export function errorMessageIn(text: string): string | undefined {
+export function readErrorMessage(text: string): string | undefined {
   try {
     const read = refusal.safeParse(JSON.parse(text));
-    return read.success && typeof read.data.error.message === 'string' ? brief(read.data.error.message) : undefined;
+    return read.success && typeof read.data.error.message === 'string' ? redact(read.data.error.message) : undefined;
   } catch {
     return undefined;
   }
 }
 
 /** Short, and without anything that looks like a key. */
-function brief(message: string): string {
+function redact(message: string): string {
   return message.replaceAll(/sk-[\w-]{4,}/g, 'sk-…').slice(0, 500);
 }
 
 /** The router's own id of the call, from the headers. */
-export function referenceIn(headers: RouterHeaders): string | undefined {
-  return header(headers, 'x-generation-id');
+export function readReference(headers: RouterHeaders): string | undefined {
+  return readHeader(headers, 'x-generation-id');
 }
 
 const maxBodyBytes = 16 * 1024 * 1024;
 
-export async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+export async function readText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const bytes of body) {
@@ -181,7 +181,7 @@ export async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 /** The data of each server-sent event. */
-export async function* events(body: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
+export async function* readEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const ready: string[] = [];
   const parser = createParser({
     onEvent: ({ data }) => {
@@ -229,13 +229,13 @@ export function readChunk(data: string, headers: RouterHeaders): Chunk {
   const read = chunk.safeParse(parseBody(data, headers));
   if (!read.success)
     throw new RouterFailure('malformed', 'the router sent a stream event of an unexpected form', {
-      reference: referenceIn(headers),
+      reference: readReference(headers),
     });
   const { error, id } = read.data;
   if (error !== undefined && error !== null)
     throw new RouterFailure('broken', 'the model stopped before its answer was complete', {
-      said: typeof error.message === 'string' ? brief(error.message) : undefined,
-      reference: id ?? referenceIn(headers),
+      said: typeof error.message === 'string' ? redact(error.message) : undefined,
+      reference: id ?? readReference(headers),
     });
   return read.data;
 }
@@ -323,7 +323,7 @@ const kinds: Readonly<Record<number, FailureKind>> = {
 const aboutMoney = /budget|insufficient (credit|quota|balance)|out of credit/i;
 
 /** The failure that an HTTP status stands for, and the router's text. */
-export function refused(
+export function toRefusal(
   status: number,
   said: string | undefined,
   options: Omit<FailureOptions, 'status' | 'said'> = {},

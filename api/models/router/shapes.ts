@@ -8,7 +8,7 @@ import {
   zero,
   type BilledCall,
 } from '../../billing/index.ts';
-import { type Cost, type RouterUsage, readBilled, usageCost } from './responses.ts';
+import { type Cost, type RouterUsage, readBilled, readUsageCost } from './responses.ts';
 
 /** Response headers, by name in lower case. */
 export type RouterHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -72,7 +72,7 @@ export interface RouterShape {
 }
 
 /** One value of a header. */
-export function header(headers: RouterHeaders, name: string): string | undefined {
+export function readHeader(headers: RouterHeaders, name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value[0] : value;
 }
@@ -99,7 +99,7 @@ export const openRouter: RouterShape = {
   }),
   headers: (hold) => ({ 'x-request-id': hold }),
   cost({ usage, priced }) {
-    const cost = usageCost(usage);
+    const cost = readUsageCost(usage);
     const tokens = countTokens(usage);
     // Tokens that have a price do not cost 0: the router has not computed it yet.
     return cost?.amount === zero && priced && tokens > 0 ? undefined : cost;
@@ -126,7 +126,7 @@ export const openRouter: RouterShape = {
       return { outcome: 'not known', why: 'OpenRouter reports a day once it is over' };
     if (keyHash === undefined) return { outcome: 'not known', why: 'the platform has no key at the router' };
     const query = new URLSearchParams({ date: from.toISOString().slice(0, 10), api_key_hash: keyHash }).toString();
-    return dayBill(await get(`${base}/activity?${query}`));
+    return toDayBill(await get(`${base}/activity?${query}`));
   },
   keyAddress: (base) => `${base}/key`,
   keyLimit(body) {
@@ -162,7 +162,7 @@ function sumTokens({ tokens_prompt: input, tokens_completion: output }: Generati
 
 type GenerationTokens = Pick<z.output<typeof generation>['data'], 'tokens_prompt' | 'tokens_completion'>;
 
-function dayBill({ status, body }: Awaited<ReturnType<Get>>): RouterBill {
+function toDayBill({ status, body }: Awaited<ReturnType<Get>>): RouterBill {
   if (status !== 200)
     return {
       outcome: 'not known',
@@ -229,10 +229,10 @@ export const liteLlm: RouterShape = {
   headers: (hold) => ({ 'x-litellm-call-id': hold }),
   cost({ headers, usage, streamed, priced }) {
     // In the body where `include_cost_in_streaming_usage` is set.
-    const inBody = usageCost(usage);
+    const inBody = readUsageCost(usage);
     if (inBody !== undefined && inBody.amount > 0n) return { ...inBody, source: 'router_computed' };
     // On a stream the header was written before there was anything to bill.
-    const text = streamed ? undefined : header(headers, 'x-litellm-response-cost');
+    const text = streamed ? undefined : readHeader(headers, 'x-litellm-response-cost');
     const amount = text === undefined ? undefined : readBilled(text);
     // It is known to write 0 where its own records have an amount.
     if (amount === undefined || (amount === 0n && priced)) return undefined;
@@ -241,7 +241,7 @@ export const liteLlm: RouterShape = {
   async lookUp({ hold, reference }, get, base) {
     for (const id of [reference, hold]) {
       if (id === null) continue;
-      const { status, body, said } = await get(`${root(base)}/spend/logs?request_id=${encodeURIComponent(id)}`);
+      const { status, body, said } = await get(`${toRoot(base)}/spend/logs?request_id=${encodeURIComponent(id)}`);
       if (status !== 200 && isWithoutDatabase(said)) return { outcome: 'never', why: withoutDatabase };
       const found = status === 200 ? readSpendLog(body) : undefined;
       if (found !== undefined) return found;
@@ -249,16 +249,16 @@ export const liteLlm: RouterShape = {
     return { outcome: 'not yet', why: 'the spend logs do not have the call' };
   },
   async missingRecords(get, base) {
-    const { status, said } = await get(`${root(base)}/spend/logs?request_id=moorage`);
+    const { status, said } = await get(`${toRoot(base)}/spend/logs?request_id=moorage`);
     return status !== 200 && isWithoutDatabase(said) ? withoutDatabase : undefined;
   },
   async billOf({ from, to, keyHash }, get, base) {
     const calls: BilledCall[] = [];
     for (let page = 1; page <= maxPages; page += 1) {
-      const rows = await billPage(get, `${root(base)}/spend/logs/v2?${windowQuery(from, to, page)}`);
+      const rows = await readBillPage(get, `${toRoot(base)}/spend/logs/v2?${formatWindowQuery(from, to, page)}`);
       if (typeof rows === 'string') return { outcome: 'not known', why: rows };
       for (const row of rows) {
-        const call = billedCall(row, keyHash);
+        const call = toBilledCall(row, keyHash);
         if (call === undefined)
           return {
             outcome: 'not known',
@@ -266,12 +266,12 @@ export const liteLlm: RouterShape = {
           };
         if (call.at >= from && call.at < to) calls.push(call);
       }
-      if (rows.length < pageSize) return wholeBill(calls);
+      if (rows.length < pageSize) return toBill(calls);
     }
     return { outcome: 'not known', why: `the router has more than ${maxPages * pageSize} spend logs for this time` };
   },
   // Not /v1/models: where it asks for no key at all, that would call every invented key valid.
-  keyAddress: (base) => `${root(base)}/key/info`,
+  keyAddress: (base) => `${toRoot(base)}/key/info`,
   keyLimit(body) {
     const read = liteLlmKey.safeParse(body);
     if (!read.success) return { outcome: 'not known', why: 'what the router says of the key has an unexpected form' };
@@ -282,7 +282,7 @@ export const liteLlm: RouterShape = {
   },
   setLimit: ({ key, usd }, base) => ({
     method: 'POST',
-    address: `${root(base)}/key/update`,
+    address: `${toRoot(base)}/key/update`,
     body: { key, max_budget: usd, budget_duration: '1d' },
   }),
   limitAdvice:
@@ -303,12 +303,12 @@ function isWithoutDatabase(said: string | undefined): boolean {
   return said !== undefined && /database not connected|no database|prisma/i.test(said);
 }
 
-function root(base: string): string {
+function toRoot(base: string): string {
   return base.replace(/\/v1$/, '');
 }
 
 /** Both ends are included, in whole seconds; the oldest row first, so that rows that come meanwhile move no page. */
-function windowQuery(from: Date, to: Date, page: number): string {
+function formatWindowQuery(from: Date, to: Date, page: number): string {
   const second = (time: Date): string => time.toISOString().slice(0, 19).replace('T', ' ');
   return new URLSearchParams({
     start_date: second(from),
@@ -321,7 +321,7 @@ function windowQuery(from: Date, to: Date, page: number): string {
 }
 
 /** Rows, or why there are none. */
-async function billPage(get: Get, address: string): Promise<z.output<typeof billedRow>[] | string> {
+async function readBillPage(get: Get, address: string): Promise<z.output<typeof billedRow>[] | string> {
   const { status, body } = await get(address);
   if (status !== 200)
     return `the spend logs of LiteLLM answered with status ${status}. It keeps them only where it has a database, and shows all of them only to the key of an administrator`;
@@ -329,7 +329,7 @@ async function billPage(get: Get, address: string): Promise<z.output<typeof bill
   return read.success ? read.data.data : 'the spend logs of LiteLLM have an unexpected form';
 }
 
-function billedCall(row: z.output<typeof billedRow>, keyHash: string | undefined): BilledCall | undefined {
+function toBilledCall(row: z.output<typeof billedRow>, keyHash: string | undefined): BilledCall | undefined {
   const amount = readBilled(row.spend);
   // Without a zone it is UTC, as the column is.
   const at = new Date(/(Z|[+-]\d\d:?\d\d)$/.test(row.startTime) ? row.startTime : `${row.startTime}Z`);
@@ -344,7 +344,7 @@ function billedCall(row: z.output<typeof billedRow>, keyHash: string | undefined
 }
 
 /** Rows of the same time may change places between two pages: one that is there twice stands where another is missing. */
-function wholeBill(calls: readonly BilledCall[]): RouterBill {
+function toBill(calls: readonly BilledCall[]): RouterBill {
   const distinct = new Set(calls.map(({ reference }) => reference)).size;
   return distinct === calls.length
     ? { outcome: 'calls', calls }

@@ -4,14 +4,14 @@ import { Agent, request, type Dispatcher } from 'undici';
 import type { RouterSettings } from '../config.ts';
 import {
   cancelledMessage,
-  refused,
+  toRefusal,
   RouterFailure,
-  errorMessageIn,
+  readErrorMessage,
   parseBody,
-  referenceIn,
-  textOf,
+  readReference,
+  readText,
 } from './responses.ts';
-import { header, type LimitRequest, type RouterHeaders } from './shapes.ts';
+import { readHeader, type LimitRequest, type RouterHeaders } from './shapes.ts';
 
 /** A request that may cost money. */
 export interface RouterRequest {
@@ -75,15 +75,15 @@ export class RouterTransport {
         signal,
       });
     const response = await send().catch(async (error: unknown) => {
-      if (!notSent.has(codeOf(error)) || signal.aborted) throw error;
+      if (!notSent.has(readErrorCode(error)) || signal.aborted) throw error;
       await sleep(100);
       return send();
     });
     if (response.statusCode >= 200 && response.statusCode < 300) return response;
-    const text = await textOf(response.body);
-    throw refused(response.statusCode, errorMessageIn(text), {
-      reference: referenceIn(response.headers),
-      retryAfterSeconds: retryAfter(response.headers),
+    const text = await readText(response.body);
+    throw toRefusal(response.statusCode, readErrorMessage(text), {
+      reference: readReference(response.headers),
+      retryAfterSeconds: readRetryAfter(response.headers),
     });
   }
 
@@ -101,7 +101,7 @@ export class RouterTransport {
       await response.body.dump();
       return response.statusCode;
     } catch (error) {
-      throw failureOf(error, deadline, undefined);
+      throw toFailure(error, deadline, undefined);
     } finally {
       deadline.clear();
     }
@@ -116,14 +116,14 @@ export class RouterTransport {
         headers: this.#credentials(key),
         signal: deadline.signal,
       });
-      const text = await textOf(response.body);
+      const text = await readText(response.body);
       return {
         status: response.statusCode,
         body: response.statusCode === 200 ? parseBody(text, response.headers) : undefined,
-        said: errorMessageIn(text),
+        said: readErrorMessage(text),
       };
     } catch (error) {
-      throw failureOf(error, deadline, undefined);
+      throw toFailure(error, deadline, undefined);
     } finally {
       deadline.clear();
     }
@@ -139,19 +139,19 @@ export class RouterTransport {
   }
 }
 
-function retryAfter(headers: RouterHeaders): number | undefined {
-  const seconds = Number(header(headers, 'retry-after') ?? Number.NaN);
+function readRetryAfter(headers: RouterHeaders): number | undefined {
+  const seconds = Number(readHeader(headers, 'retry-after') ?? Number.NaN);
   return Number.isInteger(seconds) && seconds > 0 && seconds < 86_400 ? seconds : undefined;
 }
 
 /** What an error in a call means for it. */
-export function failureOf(error: unknown, deadline: Deadline, reference: string | undefined): RouterFailure {
+export function toFailure(error: unknown, deadline: Deadline, reference: string | undefined): RouterFailure {
   if (error instanceof RouterFailure) return error;
   const reason = deadline.reason();
   if (reason === 'timeout')
     return new RouterFailure('timeout', 'the router did not respond in time', { reference, cause: error });
   if (reason === 'cancelled') return new RouterFailure('cancelled', cancelledMessage, { reference, cause: error });
-  const code = codeOf(error);
+  const code = readErrorCode(error);
   if (notSent.has(code))
     return new RouterFailure('unreachable', `the router is unreachable (${code})`, { cause: error });
   return new RouterFailure('interrupted', `the connection to the router was lost${code === '' ? '' : ` (${code})`}`, {
@@ -160,10 +160,10 @@ export function failureOf(error: unknown, deadline: Deadline, reference: string 
   });
 }
 
-function codeOf(error: unknown): string {
+function readErrorCode(error: unknown): string {
   if (!(error instanceof Error)) return '';
   if ('code' in error && typeof error.code === 'string') return error.code;
-  return codeOf(error.cause);
+  return readErrorCode(error.cause);
 }
 
 /** One signal for the two ways in which a call is cut short: the caller disconnects, or the time limit is reached. */

@@ -2,6 +2,15 @@
 // under our name of the model with the settled cost.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
+import { type Problem, unknownName } from '../../../lib/problem.ts';
+import {
+  maxCallCost,
+  moneyToNumber,
+  type NoteCall,
+  type Payer,
+  type Prompt,
+  rateLimitHeaders,
+} from '../../billing/index.ts';
 import {
   createBufferedResponse,
   formatEvent,
@@ -10,23 +19,14 @@ import {
   createJsonResponse,
   type RequestContext,
 } from '../../http/index.ts';
-import { unknownName, type Problem } from '../../../lib/problem.ts';
-import type { ModelCall, ModelCallResult, Settlement } from '../metered-router.ts';
-import {
-  maxCallCost,
-  type NoteCall,
-  type Payer,
-  type Prompt,
-  moneyToNumber,
-  rateLimitHeaders,
-} from '../../billing/index.ts';
-import { callProblem, describeFailure, modelUnknown } from '../problems.ts';
-import type { StreamPart } from '../router/client.ts';
 import { allowModels, type Catalog } from '../catalog.ts';
-import { type ModelServices, costHeaders } from '../model-endpoint.ts';
-import { type Assignment, noting, outcomeOf, refusalOf } from './assignments.ts';
-import { toChatPrompt, readMessages, passOn, type ChatRequest, type EmbeddingsRequest } from './request.ts';
+import type { ModelCall, ModelCallResult, Settlement } from '../metered-router.ts';
+import { formatCostHeaders, type ModelServices } from '../model-endpoint.ts';
+import { createCallProblem, describeFailure, modelUnknown } from '../problems.ts';
+import type { StreamPart } from '../router/client.ts';
 import type { RouterFailure } from '../router/responses.ts';
+import { type Assignment, formatOutcome, formatRefusal, noteOutcome } from './assignments.ts';
+import { type ChatRequest, type EmbeddingsRequest, readMessages, toChatPrompt, toRouterBody } from './request.ts';
 
 export interface V1Call<Request> {
   readonly services: ModelServices;
@@ -34,17 +34,12 @@ export interface V1Call<Request> {
   readonly payer: Payer;
   readonly request: Request;
   readonly context: Pick<RequestContext, 'id' | 'signal'>;
-  /** Notes the call before it is made, where the request has an Idempotency-Key. */
-  readonly note?: NoteCall | undefined;
-}
-
-export interface ChatCall extends V1Call<ChatRequest> {
-  /** Whether the events of a stream are sent once all of them are there, and not as they come. */
-  readonly atOnce?: boolean;
+  /** Notes the call before it is made, where the request has an Idempotency-Key: its answer is kept, and a stream sent once complete. */
+  readonly note: NoteCall | undefined;
 }
 
 /** Answers whole, or as a stream when the request says so. @throws Problem */
-export async function answerChat(call: ChatCall): Promise<Response> {
+export async function answerChat(call: V1Call<ChatRequest>): Promise<Response> {
   const {
     services: { router },
     payer,
@@ -71,22 +66,21 @@ export async function answerChat(call: ChatCall): Promise<Response> {
     kind: 'v1',
     payer,
     request: context.id,
-    model: model.id,
+    model,
     maxCost: maxCallCost(model, toChatPrompt(request, messages), maxTokens),
-    prices: model,
+    announce: call.note,
     signal: AbortSignal.any([context.signal, leaving.signal]),
     // A provider must not see that it is being measured.
-    body: passOn(assignment === undefined ? request : { ...request, user: undefined }, messages, {
+    body: toRouterBody(assignment === undefined ? request : { ...request, user: undefined }, messages, {
       upstream: model.upstream,
       maxTokens,
     }),
   };
-  await call.note?.(id, model.id);
-  if (request.stream === true) return streamed(call, modelCall, { leaving, assignment, headers });
-  const called = await noting(assignment, () => router.chat(modelCall));
-  if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
-  return createJsonResponse(completionBody(called.answer.body, model.id, called.settlement), {
-    headers: { ...answerHeaders(called.settlement, payer), ...headers },
+  if (request.stream === true) return streamChat(call, modelCall, { leaving, assignment, headers });
+  const called = await noteOutcome(assignment, () => router.chat(modelCall));
+  if (called.failure !== undefined) throw createCallProblem(called.failure, called.settlement, model.id, payer);
+  return createJsonResponse(toCompletionBody(called.answer.body, model.id, called.settlement), {
+    headers: { ...formatAnswerHeaders(called.settlement, payer), ...headers },
   });
 }
 
@@ -97,17 +91,17 @@ interface StreamOptions {
 }
 
 /** The first event decides between a stream and a problem. */
-async function streamed(
-  { services: { router }, payer, request, atOnce = false }: ChatCall,
+async function streamChat(
+  { services: { router }, payer, request, note }: V1Call<ChatRequest>,
   modelCall: ModelCall,
   { leaving, assignment, headers }: StreamOptions,
 ): Promise<Response> {
-  const parts = noted(router.stream(modelCall), assignment);
+  const parts = noteStreamOutcome(router.stream(modelCall), assignment);
   const first = await parts.next();
   if (first.done === true && first.value.failure !== undefined)
-    throw callProblem(first.value.failure, first.value.settlement, modelCall.model, payer);
-  const events = frames(first, parts, modelCall, request.stream_options?.include_usage === true);
-  if (atOnce) return gathered(events, modelCall, headers);
+    throw createCallProblem(first.value.failure, first.value.settlement, modelCall.model.id, payer);
+  const events = toFrames(first, parts, modelCall, request.stream_options?.include_usage === true);
+  if (note !== undefined) return gatherEvents(events, modelCall, headers);
   return createEventStreamResponse(events, {
     headers,
     abort: () => {
@@ -117,8 +111,8 @@ async function streamed(
 }
 
 /** All events of a stream in one response. @throws Problem where the call failed, even at its last event */
-async function gathered(
-  events: ReturnType<typeof frames>,
+async function gatherEvents(
+  events: ReturnType<typeof toFrames>,
   { model, payer }: ModelCall,
   headers: StreamOptions['headers'],
 ): Promise<Response> {
@@ -126,22 +120,22 @@ async function gathered(
   let next = await events.next();
   for (; next.done !== true; next = await events.next()) text += next.value;
   const { failure, settlement } = next.value;
-  if (failure !== undefined) throw callProblem(failure, settlement, model, payer);
+  if (failure !== undefined) throw createCallProblem(failure, settlement, model.id, payer);
   return createBufferedResponse(text, {
-    headers: { 'content-type': eventStreamType, ...answerHeaders(settlement, payer), ...headers },
+    headers: { 'content-type': eventStreamType, ...formatAnswerHeaders(settlement, payer), ...headers },
   });
 }
 
 type Parts = AsyncGenerator<StreamPart, ModelCallResult, undefined>;
 
 /** The parts of a stream; how it ended is noted before its reader can know. */
-async function* noted(parts: Parts, assignment: Assignment | undefined): Parts {
+async function* noteStreamOutcome(parts: Parts, assignment: Assignment | undefined): Parts {
   try {
     const result = yield* parts;
-    await assignment?.end(outcomeOf(result));
+    await assignment?.end(formatOutcome(result));
     return result;
   } catch (error) {
-    await assignment?.end(refusalOf(error));
+    await assignment?.end(formatRefusal(error));
     throw error;
   }
 }
@@ -149,10 +143,10 @@ async function* noted(parts: Parts, assignment: Assignment | undefined): Parts {
 type Next = IteratorResult<StreamPart, ModelCallResult>;
 
 /** Usage comes last, when it is settled what the call cost. @returns how the call ended */
-async function* frames(
+async function* toFrames(
   first: Next,
   parts: Parts,
-  { model, payer }: Pick<ModelCall, 'model' | 'payer'>,
+  { model: { id: model }, payer }: Pick<ModelCall, 'model' | 'payer'>,
   withUsage: boolean,
 ): AsyncGenerator<string, ModelCallResult, undefined> {
   let next = first;
@@ -166,8 +160,8 @@ async function* frames(
   }
   const { failure, settlement } = next.value;
   if (withUsage && last !== undefined)
-    yield formatEvent(undefined, { ...last, choices: [], usage: settledUsage(last.usage, settlement), model });
-  if (failure !== undefined) yield formatEvent(undefined, failureEvent(failure, payer.kind));
+    yield formatEvent(undefined, { ...last, choices: [], usage: toSettledUsage(last.usage, settlement), model });
+  if (failure !== undefined) yield formatEvent(undefined, toFailureEvent(failure, payer.kind));
   yield formatEvent(undefined, '[DONE]');
   return next.value;
 }
@@ -197,25 +191,24 @@ export async function answerEmbeddings({
     // A provider must not see that it is being measured.
     user: assignment === undefined ? (user ?? undefined) : undefined,
   };
-  await note?.(id, model.id);
-  const called = await noting(assignment, () =>
+  const called = await noteOutcome(assignment, () =>
     router.embed({
       id,
       kind: 'v1',
       payer,
       request: context.id,
-      model: model.id,
+      model,
       maxCost: maxCallCost(model, toEmbeddingPrompt(input), 0),
-      prices: model,
+      announce: note,
       signal: context.signal,
       body,
     }),
   );
-  if (called.failure !== undefined) throw callProblem(called.failure, called.settlement, model.id, payer);
+  if (called.failure !== undefined) throw createCallProblem(called.failure, called.settlement, model.id, payer);
   return createJsonResponse(
-    encodedAs(encoding_format, completionBody(called.answer.body, model.id, called.settlement)),
+    encodeEmbeddings(encoding_format, toCompletionBody(called.answer.body, model.id, called.settlement)),
     {
-      headers: answerHeaders(called.settlement, payer),
+      headers: formatAnswerHeaders(called.settlement, payer),
     },
   );
 }
@@ -232,7 +225,7 @@ function toEmbeddingPrompt(input: EmbeddingsRequest['input']): Prompt {
 }
 
 /** @throws Problem (model-unknown) with the models of a similar name */
-export function findModel<Found extends { readonly id: string }>(id: string, models: readonly Found[]): Found {
+function findModel<Found extends { readonly id: string }>(id: string, models: readonly Found[]): Found {
   const model = models.find((one) => one.id === id);
   if (model !== undefined) return model;
   throw unknownName(modelUnknown, {
@@ -256,21 +249,21 @@ function readMaxTokens(
 
 const body = z.looseObject({ usage: z.looseObject({}).nullish() });
 
-export function completionBody(text: string, model: string, settlement: Settlement): Record<string, unknown> {
+function toCompletionBody(text: string, model: string, settlement: Settlement): Record<string, unknown> {
   const read = body.parse(JSON.parse(text));
-  return { ...read, model, usage: settledUsage(read.usage, settlement) };
+  return { ...read, model, usage: toSettledUsage(read.usage, settlement) };
 }
 
 /** Usage with the settled cost. One that is not known yet is left out, whatever the router wrote there. */
-export function settledUsage(usage: object | null | undefined, { cost }: Settlement): Record<string, unknown> {
+function toSettledUsage(usage: object | null | undefined, { cost }: Settlement): Record<string, unknown> {
   // Undefined members are left out of JSON.
   return { ...usage, cost: cost === undefined ? undefined : moneyToNumber(cost) };
 }
 
-export function answerHeaders(settlement: Settlement, payer: Payer): Record<string, string> {
+function formatAnswerHeaders(settlement: Settlement, payer: Payer): Record<string, string> {
   return {
     'cache-control': 'no-store',
-    ...costHeaders(settlement),
+    ...formatCostHeaders(settlement),
     // Its older name, which hosted apps may read.
     'x-moorage-cost-source': settlement.source,
     ...rateLimitHeaders(settlement.quota, payer, Date.now()),
@@ -285,19 +278,19 @@ const floats = z.array(z.number());
  * Embeddings as base64 of 32-bit floats where a client asked for that: OpenAI's own do so unasked, and take a list of
  * numbers, which some routers answer all the same, for base64.
  */
-export function encodedAs(format: unknown, answer: Record<string, unknown>): Record<string, unknown> {
+function encodeEmbeddings(format: unknown, answer: Record<string, unknown>): Record<string, unknown> {
   if (format !== 'base64') return answer;
   const { data } = vectors.parse(answer);
   return {
     ...answer,
     data: data.map((entry) => {
       const read = floats.safeParse(entry.embedding);
-      return read.success ? { ...entry, embedding: base64Of(read.data) } : entry;
+      return read.success ? { ...entry, embedding: encodeBase64(read.data) } : entry;
     }),
   };
 }
 
-function base64Of(numbers: readonly number[]): string {
+function encodeBase64(numbers: readonly number[]): string {
   const bytes = Buffer.alloc(numbers.length * 4);
   numbers.forEach((number, index) => bytes.writeFloatLE(number, index * 4));
   return bytes.toString('base64');
@@ -313,7 +306,7 @@ const types: Readonly<Record<number, string>> = {
 };
 
 /** The `error` member of problems of /v1, which is where OpenAI clients look; none at other paths. */
-export function openAiError(problem: Problem, path: string): Readonly<Record<string, unknown>> {
+export function toOpenAiError(problem: Problem, path: string): Readonly<Record<string, unknown>> {
   if (!path.startsWith('/v1/')) return {};
   const { status, slug } = problem.type;
   return {
@@ -327,6 +320,6 @@ export function openAiError(problem: Problem, path: string): Readonly<Record<str
 }
 
 /** Event of a stream that failed after it began. */
-export function failureEvent(failure: RouterFailure, payer: Payer['kind']): Record<string, unknown> {
+function toFailureEvent(failure: RouterFailure, payer: Payer['kind']): Record<string, unknown> {
   return { error: { message: describeFailure(failure, payer), type: 'server_error', code: failure.kind, param: null } };
 }

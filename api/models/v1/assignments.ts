@@ -1,4 +1,4 @@
-// The model that a benchmark run has assigned to an app: for the time of the run it answers in place of the one that the
+// The model that a benchmark run has assigned to an app: for the time of the run it answers instead of the one that the
 // app asks for, and its calls are noted, so that the ledger's sum over them is the cost of the run.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
@@ -62,27 +62,27 @@ export class Assignments {
 
 const marker = /^bench-[0-9a-f-]{36}$/;
 
-/** Makes a call and notes how it ended, in front of whoever waits for it. */
-export async function noting(
+/** Makes a call, and notes how it ended before its caller can know. */
+export async function noteOutcome(
   assignment: Assignment | undefined,
   call: () => Promise<ModelCallResult>,
 ): Promise<ModelCallResult> {
   try {
     const result = await call();
-    await assignment?.end(outcomeOf(result));
+    await assignment?.end(formatOutcome(result));
     return result;
   } catch (error) {
-    await assignment?.end(refusalOf(error));
+    await assignment?.end(formatRefusal(error));
     throw error;
   }
 }
 
 /** `answered`, or how it failed. */
-export function outcomeOf({ failure }: ModelCallResult): string {
+export function formatOutcome({ failure }: ModelCallResult): string {
   return failure === undefined ? 'answered' : failure.kind;
 }
 
 /** What is thrown was never sent to a model: a limit of ours, or a fault of ours. */
-export function refusalOf(error: unknown): string {
+export function formatRefusal(error: unknown): string {
   return error instanceof Problem && error.type === quotaExhausted ? 'limit' : 'unsent';
 }

@@ -1,29 +1,14 @@
 // /v1: chat completions, embeddings and models in the form that OpenAI clients speak, for callers and for hosted apps.
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import {
-  createBufferedResponse,
-  defineEndpoint,
-  type Endpoint,
-  eventStreamType,
-  fileBodyLimit,
-  type RequestContext,
-} from '../../http/index.ts';
+import { idempotencyInFlight, idempotencyMismatch, ledgerUnavailable, quotaExhausted } from '../../billing/index.ts';
+import { defineEndpoint, type Endpoint, eventStreamType, fileBodyLimit } from '../../http/index.ts';
 import type { Catalog } from '../catalog.ts';
-import {
-  idempotencyInFlight,
-  idempotencyKey,
-  idempotencyMismatch,
-  idempotently,
-  ledgerUnavailable,
-  quotaExhausted,
-  replayHeaders,
-} from '../../billing/index.ts';
+import { type ModelEndpointsOptions, respondOnce } from '../model-endpoint.ts';
+import { type Door, noKey, resolvePayer } from '../payers.ts';
 import * as problems from '../problems.ts';
-import type { ModelEndpointsOptions } from '../model-endpoint.ts';
-import { answerChat, type V1Call, answerEmbeddings } from './answers.ts';
-import { type Door, noKey, v1PayerOf } from '../payers.ts';
-import { type ChatRequest, createChatRequestSchema, type EmbeddingsRequest, embeddingsRequest } from './request.ts';
+import { answerChat, answerEmbeddings } from './answers.ts';
+import { createChatRequestSchema, embeddingsRequest } from './request.ts';
 
 const tag = 'models';
 const payers =
@@ -51,16 +36,16 @@ const modelCallProblems = [
   problems.modelUnknown,
 ];
 
-export function v1Endpoints(options: ModelEndpointsOptions, door: Door): Endpoint[] {
+export function createV1Endpoints(options: ModelEndpointsOptions, door: Door): Endpoint[] {
   return [
-    chatEndpoint(options, door),
-    embeddingsEndpoint(options, door),
-    modelsEndpoint(options, door),
-    modelEndpoint(options, door),
+    createChatEndpoint(options, door),
+    createEmbeddingsEndpoint(options, door),
+    createModelsEndpoint(options, door),
+    createModelEndpoint(options, door),
   ];
 }
 
-function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
+function createChatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
   return defineEndpoint({
     method: 'POST',
     path: '/v1/chat/completions',
@@ -83,13 +68,22 @@ function chatEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
     problems: [...modelCallProblems, idempotencyInFlight, idempotencyMismatch],
     async handler({ body }, context) {
       const services = options.services();
-      const payer = await v1PayerOf(context, services, door);
-      return answerChatOnce({ services, catalog: options.catalog, payer, request: body, context });
+      const payer = await resolvePayer(context, services.payers, door);
+      return respondOnce(services, context, { name: 'v1-chat', payer, body }, (signal, note) =>
+        answerChat({
+          services,
+          catalog: options.catalog,
+          payer,
+          request: body,
+          context: { id: context.id, signal },
+          note,
+        }),
+      );
     },
   });
 }
 
-function embeddingsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
+function createEmbeddingsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
   return defineEndpoint({
     method: 'POST',
     path: '/v1/embeddings',
@@ -104,8 +98,17 @@ function embeddingsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoin
     problems: [...modelCallProblems, idempotencyInFlight, idempotencyMismatch],
     async handler({ body }, context) {
       const services = options.services();
-      const payer = await v1PayerOf(context, services, door);
-      return answerEmbeddingsOnce({ services, catalog: options.catalog, payer, request: body, context });
+      const payer = await resolvePayer(context, services.payers, door);
+      return respondOnce(services, context, { name: 'v1-embeddings', payer, body }, (signal, note) =>
+        answerEmbeddings({
+          services,
+          catalog: options.catalog,
+          payer,
+          request: body,
+          context: { id: context.id, signal },
+          note,
+        }),
+      );
     },
   });
 }
@@ -119,47 +122,8 @@ const modelEntry = z.object({
 });
 type ModelEntry = z.output<typeof modelEntry>;
 
-// A call with an Idempotency-Key is made once, charged once, and answered the same each time it is sent.
-
-/** As it was sent; a stream with all of its events. */
-const stored = z.object({ text: z.string(), headers: z.record(z.string(), z.string()) });
-
-interface KeyedCall<Request> extends V1Call<Request> {
-  readonly context: RequestContext;
-}
-
-/** Without a key, as `answerChat`. @throws Problem */
-async function answerChatOnce(call: KeyedCall<ChatRequest>): Promise<Response> {
-  return answerOnce('v1-chat', call, (once) => answerChat(once === call ? call : { ...once, atOnce: true }));
-}
-
-/** Without a key, as `answerEmbeddings`. @throws Problem */
-async function answerEmbeddingsOnce(call: KeyedCall<EmbeddingsRequest>): Promise<Response> {
-  return answerOnce('v1-embeddings', call, answerEmbeddings);
-}
-
-async function answerOnce<Request>(
-  name: string,
-  call: KeyedCall<Request>,
-  answer: (call: V1Call<Request>) => Promise<Response>,
-): Promise<Response> {
-  const { services, payer, request, context } = call;
-  if (idempotencyKey(context.headers) === undefined) return answer(call);
-  const { value, replayed } = await idempotently(services.idempotency, context, {
-    name,
-    payer,
-    body: request,
-    answer: stored,
-    run: async (signal, note) => {
-      const response = await answer({ ...call, context: { id: context.id, signal }, note });
-      return { text: await response.text(), headers: Object.fromEntries(response.headers) };
-    },
-  });
-  return createBufferedResponse(value.text, { headers: { ...value.headers, ...replayHeaders(replayed) } });
-}
-
-function modelsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
-  const data = listOf(options.catalog);
+function createModelsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
+  const data = listModels(options.catalog);
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -172,14 +136,14 @@ function modelsEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
     outputDescription: 'The models, with those for embeddings.',
     problems: access,
     async handler(_input, context) {
-      await v1PayerOf(context, options.services(), door);
+      await resolvePayer(context, options.services().payers, door);
       return { object: 'list' as const, data };
     },
   });
 }
 
-function modelEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
-  const data = listOf(options.catalog);
+function createModelEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
+  const data = listModels(options.catalog);
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -193,7 +157,7 @@ function modelEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
     outputDescription: 'The model.',
     problems: [...access, problems.modelUnknown],
     async handler({ params: { model } }, context) {
-      await v1PayerOf(context, options.services(), door);
+      await resolvePayer(context, options.services().payers, door);
       const found = data.find(({ id }) => id === model);
       if (found !== undefined) return found;
       throw new Problem(
@@ -204,7 +168,7 @@ function modelEndpoint(options: ModelEndpointsOptions, door: Door): Endpoint {
   });
 }
 
-function listOf({ models, embeddings }: Catalog): ModelEntry[] {
+function listModels({ models, embeddings }: Catalog): ModelEntry[] {
   return [...models, ...embeddings].map(({ id, tier }) => ({
     id,
     object: 'model',

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { FieldError } from '../../../lib/problem.ts';
 import type { Prompt } from '../../billing/index.ts';
 import { createValidationProblem } from '../../http/index.ts';
-import { imageFault } from '../conversation.ts';
+import { findImageFault } from '../conversation.ts';
 
 export interface TokenLimits {
   readonly default: number;
@@ -266,7 +266,7 @@ export const embeddingsRequest = z
 export type EmbeddingsRequest = z.output<typeof embeddingsRequest>;
 
 /** The request as the router gets it. */
-export function passOn(
+export function toRouterBody(
   request: ChatRequest,
   messages: readonly ChatMessage[],
   { upstream, maxTokens }: { readonly upstream: string; readonly maxTokens: number },
@@ -294,7 +294,7 @@ function readPart(part: ChatPart, field: string, errors: FieldError[]): ChatPart
   if (part.type !== 'image_url') return part;
   const { image_url: image } = part;
   const { url, detail = null } = typeof image === 'string' ? { url: image } : image;
-  const fault = imageFault(url);
+  const fault = findImageFault(url);
   if (fault !== undefined)
     errors.push({
       in: 'body',

@@ -5,17 +5,16 @@ import { type Money, type Payer, type Quota, sumMoney } from '../../billing/inde
 import {
   allowModels,
   answerOrThrow,
-  ask,
   type Catalog,
   chooseModels,
   compareModels,
   type comparisonResult,
-  conversationOf,
-  maxCost,
+  createModelCall,
   type Model,
+  type ModelCall,
   type ModelServices,
-  type Question,
   type Settlement,
+  toMessages,
 } from '../../models/index.ts';
 import type { ComparisonPrompt, Prompt, Reply, Spender } from './spender.ts';
 
@@ -31,7 +30,7 @@ export interface ModelSpenderOptions {
   readonly request?: string;
   /** Aborted when the call of the tool ends. */
   readonly signal: AbortSignal;
-  /** Hears the id of each hold before it is made; see Question. */
+  /** Gets the id of each hold before it is made; see ModelCall. */
   readonly announce?: (hold: string) => Promise<void>;
 }
 
@@ -64,11 +63,11 @@ export class ModelSpender implements Spender {
     const services = this.#options.services();
     const model = this.#modelOf(prompt);
     allowModels([model], payer, catalog);
-    const question = { ...this.#question(prompt), model };
-    const called = await ask(services.router, question);
+    const call = this.#toCall(prompt, model);
+    const called = await services.router.chat(call);
     const { settlement } = called;
     this.#remember([settlement], settlement.quota);
-    const { text, finishReason, tokensIn, tokensOut } = answerOrThrow(services, question, called);
+    const { text, finishReason, tokensIn, tokensOut } = answerOrThrow(services, call, called);
     return {
       model: model.id,
       text,
@@ -84,17 +83,14 @@ export class ModelSpender implements Spender {
   async compare(prompt: ComparisonPrompt): Promise<z.output<typeof comparisonResult>> {
     const { catalog, payer } = this.#options;
     const services = this.#options.services();
-    const { result, settlements, quota } = await compareModels(
-      services,
-      chooseModels(prompt.models, payer, catalog),
-      this.#question(prompt),
-    );
+    const calls = chooseModels(prompt.models, payer, catalog).map((model) => this.#toCall(prompt, model));
+    const { result, settlements, quota } = await compareModels(services, calls);
     this.#remember(settlements, quota);
     return result;
   }
 
   maxCost(prompt: Prompt): Money {
-    return maxCost({ ...this.#question(prompt), model: this.#modelOf(prompt) });
+    return this.#toCall(prompt, this.#modelOf(prompt)).maxCost;
   }
 
   #remember(settlements: readonly Settlement[], quota: Quota | undefined): void {
@@ -107,7 +103,7 @@ export class ModelSpender implements Spender {
     return (model === undefined ? undefined : catalog.get(model)) ?? catalog.preferred;
   }
 
-  #question({ prompt, system, options, maxTokens, signal }: Omit<Prompt, 'model'>): Omit<Question, 'model'> {
+  #toCall({ prompt, system, options, maxTokens, signal }: Omit<Prompt, 'model'>, model: Model): ModelCall {
     const {
       tool,
       payer,
@@ -115,16 +111,17 @@ export class ModelSpender implements Spender {
       announce,
       maxTokens: { default: usual, max },
     } = this.#options;
-    return {
+    return createModelCall({
       kind: 'tool',
       tool,
       payer,
-      messages: conversationOf({ prompt, system }),
+      model,
+      messages: toMessages({ prompt, system }),
       options,
       maxTokens: Math.min(maxTokens ?? usual, max),
       signal: signal ?? this.#options.signal,
-      ...(request === undefined ? {} : { request }),
-      ...(announce === undefined ? {} : { announce }),
-    };
+      request,
+      announce,
+    });
   }
 }

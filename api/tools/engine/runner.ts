@@ -5,8 +5,6 @@ import type { Logger } from '../../../lib/telemetry.ts';
 import { Problem } from '../../../lib/problem.ts';
 import {
   chargedOf,
-  type Hold,
-  type Holds,
   type Money,
   moneyToNumber,
   isFree,
@@ -15,7 +13,10 @@ import {
   type PriceList,
   type PriceVersion,
   type Quota,
+  selectPriceAccounts,
+  type Spend,
   toolAccount,
+  type Wallet,
   zero,
 } from '../../billing/index.ts';
 import { costOf, withCost, type Cost, type Spending } from './cost.ts';
@@ -33,7 +34,7 @@ export interface CountingSpender extends Spender {
 
 export interface RunnerOptions {
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while no ledger is available */
-  readonly holds: () => Holds;
+  readonly wallet: () => Wallet;
   readonly spenderFor: (
     payer: Payer,
     call: Pick<RunRequest, 'announce'> & {
@@ -124,7 +125,7 @@ export class Runner {
     const version = this.#options.prices.at();
     const tariff = parseMoney(tool.price);
     const leave = this.#options.slots.take(payer.owner);
-    const held = await this.#reserve(call, tariff, version).catch((error: unknown) => {
+    const spend = await this.#reserve(call, tariff, version).catch((error: unknown) => {
       leave();
       throw error;
     });
@@ -138,7 +139,7 @@ export class Runner {
           `${tool.name} created no file in this call. Remove raw to get the JSON response.`,
         );
       const latencyMs = Math.round(performance.now() - since);
-      const quota = await this.#settle(call, held, { tariff, version, latencyMs });
+      const quota = await this.#settle(call, spend, { tariff, version, latencyMs });
       return {
         result: checked,
         artifact,
@@ -147,7 +148,7 @@ export class Runner {
         quota: quota ?? work.spending.quota,
       };
     } catch (error) {
-      if (held !== undefined) await this.#options.holds().release(held);
+      await spend?.release();
       throw error instanceof Problem ? withCost(error, work.spending) : error;
     }
   }
@@ -156,28 +157,26 @@ export class Runner {
     { tool, payer, announce }: RunRequest,
     tariff: Money,
     version: PriceVersion,
-  ): Promise<Hold | undefined> {
+  ): Promise<Spend | undefined> {
     if (tariff === zero) return undefined;
-    const holds = this.#options.holds();
+    const wallet = this.#options.wallet();
     const id = randomUUID();
     await announce?.(id);
-    return holds.reserve({
+    return wallet.reserve({
       id,
       payer,
-      maxCost: tariff,
+      amount: tariff,
       ttlMs: limitOf(tool) + 60_000,
-      credit: { account: toolAccount(tool.name), limit: null },
-      free: isFree(version, tool.name) ? tool.name : undefined,
+      ...selectPriceAccounts(payer, toolAccount(tool.name), isFree(version, tool.name) ? tool.name : undefined),
     });
   }
 
   async #settle(
     { tool, payer, id }: RunRequest,
-    held: Hold | undefined,
+    spend: Spend | undefined,
     { tariff, version, latencyMs }: { tariff: Money; version: PriceVersion; latencyMs: number },
   ): Promise<Quota | undefined> {
-    if (held === undefined) return undefined;
-    return this.#options.holds().settle(held, {
+    return spend?.settle({
       cost: tariff,
       source: 'tariff',
       usage: {

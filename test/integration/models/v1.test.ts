@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { appAccount } from '../../../api/billing/ledger/accounts.ts';
 import { parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
-import { unknownUpstreams } from '../../../api/models/start.ts';
+import { findUnknownUpstreams } from '../../../api/models/start.ts';
 import { createAppToken } from '../../../lib/app-tokens.ts';
 import { appTokenSecret, json, sampleModels, type Sample } from '../../support/models/sample.ts';
 import { startLiteLlm, type LiteLlm } from '../../support/models/litellm.ts';
@@ -149,10 +149,10 @@ test('without a database LiteLLM issues no keys: a call with one says so, and no
 
 test('every model of models.yaml is one that this router offers', async () => {
   const client = new RouterClient({ kind: 'litellm', url: router.url, key: router.key }, { callMs: 10_000 });
-  assert.deepEqual(await unknownUpstreams(sample.catalog, client), []);
+  assert.deepEqual(await findUnknownUpstreams(sample.catalog, client), []);
   const models = sample.catalog.models.map((model) =>
     model.id === 'gamma5.2' ? { ...model, upstream: 'nobody/nothing' } : model,
   );
-  assert.deepEqual(await unknownUpstreams({ models }, client), ['gamma5.2 (upstream nobody/nothing)']);
+  assert.deepEqual(await findUnknownUpstreams({ models }, client), ['gamma5.2 (upstream nobody/nothing)']);
   await client.close();
 });

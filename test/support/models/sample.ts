@@ -9,7 +9,7 @@ import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { startModels } from '../../../api/models/start.ts';
-import { openAiError } from '../../../api/models/v1/answers.ts';
+import { toOpenAiError } from '../../../api/models/v1/answers.ts';
 import type { ModelApp } from '../../../api/models/payers.ts';
 import { createHttpMetrics } from '../../../lib/telemetry.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
@@ -68,7 +68,7 @@ export async function sampleModels({
     callers: { salt: 'salt', trustedProxies: createBlockList(['127.0.0.0/8']) },
     log: silent,
     metrics: createHttpMetrics(registry),
-    problemMembers: openAiError,
+    problemMembers: toOpenAiError,
     ending: new AbortController().signal,
   };
   const app = createRequestListener({

@@ -6,11 +6,12 @@ import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { CallsInFlight } from '../../../api/billing/calls-in-flight.ts';
-import { Holds } from '../../../api/billing/holds.ts';
+import { Settlements } from '../../../api/billing/settlements.ts';
+import { Wallet } from '../../../api/billing/wallet.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { CallerKeys } from '../../../api/models/caller-keys.ts';
 import { MeteredRouter } from '../../../api/models/metered-router.ts';
-import { modelMetrics } from '../../../api/models/metrics.ts';
+import { createModelMetrics } from '../../../api/models/metrics.ts';
 import { anonymousPayer, keyPayer, type Payer } from '../../../api/billing/payer.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
 import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/engine/model-spender.ts';
@@ -56,11 +57,15 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
   const client = new RouterClient({ kind: 'openrouter', url: router.url, key: 'sk-platform-key' }, { callMs: 10_000 });
   const database = await openLedgerDatabase(migratedDatabase);
   const ledger = new Ledger(database);
-  const metrics = modelMetrics(new Registry());
-  const holds = new Holds({ ledger, log: silent, refused: () => undefined });
-  const metered = new MeteredRouter({
+  const metrics = createModelMetrics(new Registry());
+  const wallet = new Wallet({
     ledger,
-    holds,
+    settlements: new Settlements({ ledger, log: silent }),
+    log: silent,
+    refused: () => undefined,
+  });
+  const metered = new MeteredRouter({
+    wallet,
     router: client,
     metrics,
     log: silent,

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, test } from 'vitest';
-import { Holds } from '../../../../api/billing/holds.ts';
+import { Settlements } from '../../../../api/billing/settlements.ts';
+import { Wallet } from '../../../../api/billing/wallet.ts';
 import { Journal, type JournalEntry } from '../../../../api/billing/journal.ts';
 import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
 import { callerAccount, keyAccount, marginAccount, platformAccount } from '../../../../api/billing/ledger/accounts.ts';
@@ -99,7 +100,13 @@ const payer = anonymousPayer('caller', {
   dailyCap: parseMoney('1'),
   keyLimit: parseMoney('1'),
 });
-const reservation = { payer, maxCost: parseMoney('0.0008'), ttlMs: 60_000 };
+const item = {
+  payer,
+  amount: parseMoney('0.0008'),
+  ttlMs: 60_000,
+  debit: payer.debit,
+  credit: payer.credit,
+};
 const settlement = { cost: parseMoney('0.0001'), source: 'billed' as const, usage: { kind: 'ask', caller: 'caller' } };
 
 /** A ledger whose settlements can be held back, or lost with the process. */
@@ -124,24 +131,20 @@ test('the answer waits for no settlement, and is refused no quota because of one
   const database = await openLedgerDatabase(migratedDatabase);
   const ledger = new SlowLedger(database);
   const refused: string[] = [];
-  const holds = new Holds({
-    ledger,
-    log: silent,
-    journal: new Journal(folder),
-    refused: (kind) => refused.push(kind),
-  });
-  const first = await holds.reserve({ id: randomUUID(), ...reservation });
+  const settlements = new Settlements({ ledger, log: silent, journal: new Journal(folder) });
+  const wallet = new Wallet({ ledger, settlements, log: silent, refused: (kind) => refused.push(kind) });
+  const first = await wallet.reserve({ id: randomUUID(), ...item });
   const go = ledger.holdBack();
-  const quota = await holds.settleBehind(first, settlement);
+  const quota = await first.settleBehind(settlement);
   assert.deepEqual([quota?.used, quota?.held], [parseMoney('0.0001'), parseMoney('0')]);
   assert.equal(await ledger.balance(callerAccount('caller')), parseMoney('0'));
   // 0.0008 is still reserved, so another 0.0008 fits only once the first is settled.
-  const second = holds.reserve({ id: randomUUID(), ...reservation });
+  const second = wallet.reserve({ id: randomUUID(), ...item });
   setTimeout(go, 50);
   assert.equal((await second).quota?.used, parseMoney('0.0001'));
   assert.deepEqual(refused, []);
-  await assert.rejects(holds.reserve({ id: randomUUID(), ...reservation }), /daily quota left/);
-  await holds.drain(1_000);
+  await assert.rejects(wallet.reserve({ id: randomUUID(), ...item }), /daily quota left/);
+  await settlements.drain(1_000);
   assert.deepEqual(await ledger.audit(), []);
   await database.close();
 });
@@ -149,17 +152,23 @@ test('the answer waits for no settlement, and is refused no quota because of one
 test('a process that is killed before its settlements leaves them to the next, to the digit and once', async () => {
   const database = await openLedgerDatabase(migratedDatabase);
   const ledger = new SlowLedger(database);
-  const options = { log: silent, refused: () => undefined };
-  const killed = new Holds({ ...options, ledger, journal: new Journal(folder) });
+  const killed = new Wallet({
+    ledger,
+    settlements: new Settlements({ ledger, log: silent, journal: new Journal(folder) }),
+    log: silent,
+    refused: () => undefined,
+  });
   const ids = Array.from({ length: 20 }, () => randomUUID());
-  const wide = { ...reservation, maxCost: parseMoney('0.00001') };
+  const wide = { ...item, amount: parseMoney('0.00001') };
   ledger.holdBack();
-  for (const id of ids)
-    await killed.settleBehind(await killed.reserve({ id, ...wide }), { ...settlement, cost: parseMoney('0.000001') });
+  for (const id of ids) {
+    const spend = await killed.reserve({ id, ...wide });
+    await spend.settleBehind({ ...settlement, cost: parseMoney('0.000001') });
+  }
   // One that did reach the ledger, and one of a hold that it does not have.
   const reached = new Ledger(database);
   await reached.settle({ hold: ids[0] ?? '', cost: parseMoney('0.000001'), source: 'billed' });
-  const next = new Holds({ ...options, ledger: reached, journal: new Journal(folder) });
+  const next = new Settlements({ ledger: reached, log: silent, journal: new Journal(folder) });
   assert.equal(await next.settleLeft(), 19);
   assert.equal(await next.settleLeft(), 0);
   assert.equal(await reached.balance(platformAccount('r')), negate(parseMoney('0.00002')));
@@ -171,13 +180,8 @@ test('a process that is killed before its settlements leaves them to the next, t
 test('entries of holds that the ledger does not know are kept for people', async () => {
   const database = await openLedgerDatabase(migratedDatabase);
   new Journal(folder).write(entry());
-  const holds = new Holds({
-    ledger: new Ledger(database),
-    log: silent,
-    journal: new Journal(folder),
-    refused: () => undefined,
-  });
-  assert.equal(await holds.settleLeft(), 0);
+  const settlements = new Settlements({ ledger: new Ledger(database), log: silent, journal: new Journal(folder) });
+  assert.equal(await settlements.settleLeft(), 0);
   assert.equal(readdirSync(folder).filter((name) => name.endsWith('.unknown')).length, 1);
   await database.close();
 });

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { parseMoney, zero } from '../../../../api/billing/ledger/money.ts';
 import { anonymousPayer, appPayer, keyPayer } from '../../../../api/billing/payer.ts';
-import { callProblem } from '../../../../api/models/problems.ts';
-import { refused, RouterFailure } from '../../../../api/models/router/responses.ts';
+import { createCallProblem } from '../../../../api/models/problems.ts';
+import { toRefusal, RouterFailure } from '../../../../api/models/router/responses.ts';
 
 const limits = {
   router: 'openrouter',
@@ -16,12 +16,12 @@ const settlement = { cost: undefined, charged: zero, source: 'none', latencyMs: 
 const outOfCredit = new RouterFailure('credit', 'Insufficient credits');
 
 test('a caller is offered to send a key of its own', () => {
-  const { message } = callProblem(outOfCredit, settlement, 'a', anonymousPayer('somebody', limits));
+  const { message } = createCallProblem(outOfCredit, settlement, 'a', anonymousPayer('somebody', limits));
   assert.match(message, /out of credit\. To continue now, send your own API key/);
 });
 
 test('a hosted app, which cannot send one, is referred to the operator of this installation', () => {
-  const { message } = callProblem(outOfCredit, settlement, 'a', appPayer('chat', parseMoney('1'), limits));
+  const { message } = createCallProblem(outOfCredit, settlement, 'a', appPayer('chat', parseMoney('1'), limits));
   assert.match(message, /out of credit\. The operator of this installation needs to add credit to it\.$/);
   assert.doesNotMatch(message, /API key/);
 });
@@ -42,10 +42,10 @@ test('the text of the router is for the owner of the key; others read in our wor
     [429, 'Rate limit of org-secret exceeded', /accepts no more calls at the moment/],
     [500, 'acme at 10.0.0.7 is down (org-secret)', /responded with status 500/],
   ] as const) {
-    const failure = refused(status, said);
-    const shown = callProblem(failure, settlement, 'a', anonymous).message;
+    const failure = toRefusal(status, said);
+    const shown = createCallProblem(failure, settlement, 'a', anonymous).message;
     assert.match(shown, says);
     assert.doesNotMatch(shown, /org-secret/);
-    assert.match(callProblem(failure, settlement, 'a', key).message, /org-secret/);
+    assert.match(createCallProblem(failure, settlement, 'a', key).message, /org-secret/);
   }
 });
