@@ -3,7 +3,7 @@ import type { BlockList } from 'node:net';
 import { z } from 'zod';
 import { count, list, readConfig } from '../lib/config.ts';
 import { createBlockList, subnets } from '../lib/subnets.ts';
-import type { AppsSite } from '../crds/app-url.ts';
+import type { AppsSite } from '../crds/names.ts';
 import type { GitHosts } from '../lib/repository.ts';
 
 /** Configuration of the API. */

@@ -1,7 +1,7 @@
 // The operator's configuration, read from its environment.
 import { hostname } from 'node:os';
 import { z } from 'zod';
-import { idleAfter } from '../crds/idle.ts';
+import { idleAfter } from '../crds/values.ts';
 import { closeAlso, subnets } from '../lib/subnets.ts';
 import { count, flag, list, readConfig } from '../lib/config.ts';
 import type { BuildQueueOptions } from './build-queue/build-queue.ts';

@@ -1,10 +1,8 @@
-// The manifest of an app, moorage.yaml in its repository: the fields of HostedApp that the author can set, within limits.
+// Defines moorage.yaml, the manifest in an app's repository: the fields of HostedApp that its author can set, within limits.
 import { z } from 'zod';
 import { parseDuration } from '../lib/values.ts';
 import { services as servicesField } from './backing-services.ts';
-import { contact } from './contact.ts';
-import { agents, author, build, listing, run, source } from './hosted-app.ts';
-import { metering } from './metering.ts';
+import { agents, author, build, listing, run, source, metering } from './hosted-app.ts';
 import { quantity, quantityValue } from './values.ts';
 
 /** The file is at the top level of the repository, whatever source.path is. */
@@ -21,14 +19,14 @@ export const authorLimits = {
 /** Maximum size of the settings as JSON, which is how the pipeline reports them to the operator. */
 export const maximumManifestBytes = 2_000;
 
-/** A duration of the spec that an author may raise only so far. */
+/** A duration of the spec with a maximum for authors. */
 function atMost(field: z.ZodDefault<z.ZodString>, what: string, maximum: string): z.ZodString {
   return field.unwrap().refine((text) => parseDuration(text) <= parseDuration(maximum), {
     error: `${what} can be at most ${maximum} here`,
   });
 }
 
-/** An author may have the app rest sooner, not keep the installation from it. */
+/** An author may let the app rest sooner, but cannot keep the installation from putting it to rest. */
 const idleAfter = run.shape.idleAfter
   .unwrap()
   .refine((text) => text !== 'never', { error: 'idleAfter cannot be never here; only the HostedApp can say so' })
@@ -36,7 +34,7 @@ const idleAfter = run.shape.idleAfter
     error: `idleAfter can be at most ${authorLimits.run.idleAfter} here`,
   });
 
-/** Another rule says so of what is no duration. */
+/** True for a text that is not a duration: another rule rejects it. */
 function isShort(text: string): boolean {
   try {
     return parseDuration(text) <= parseDuration(authorLimits.run.idleAfter);
@@ -72,6 +70,22 @@ const services = servicesField
   .refine((list) => list.every(({ memory }) => isWithin(memory, authorLimits.services.memory)), {
     error: `a service can have at most ${authorLimits.services.memory} of memory here`,
   });
+
+/**
+ * One line for display: no control characters, no line breaks of any kind, nothing that changes the text direction. No
+ * classes like \p{Cc}: the pattern is published in the OpenAPI document, and other languages do not know them.
+ */
+export const oneLine = new RegExp(
+  String.raw`^[^\u0000-\u001f\u007f-\u009f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]*$`,
+);
+const contactForm = /^([^\s@]+@[^\s@]+\.[^\s@]+|https?:\/\/\S+)$/;
+
+// Check the length first and stop there: matching the form takes time that grows with the square of the length.
+export const contact = z
+  .string()
+  .max(200, { abort: true })
+  .regex(oneLine, 'must not contain control characters')
+  .regex(contactForm, 'must be an e-mail address or a URL');
 
 export const appManifest = z.strictObject({
   source: z.strictObject({ path: source.shape.path.unwrap().optional() }).optional(),

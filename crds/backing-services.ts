@@ -1,9 +1,8 @@
-// Backing services of an app (spec.services): databases and stores that run beside it, for it alone.
+// Defines the backing services of an app (spec.services): databases and stores that run next to it, for it alone.
 import { z } from 'zod';
-import { listBy, matches, withRules } from './rules.ts';
-import { environmentName, quantity } from './values.ts';
+import { listBy, matches, withRules, environmentName, quantity } from './values.ts';
 
-/** What can be run beside an app. Which of them an installation has is said by its images. */
+/** Types of service. The images of an installation decide which of them it offers. */
 export const serviceTypes = [
   'postgres',
   'redis',
@@ -63,12 +62,3 @@ const service = z.strictObject({
 export const services = listBy(z.array(service).max(8), 'name');
 export type BackingService = z.infer<typeof service>;
 export type BackingServices = readonly BackingService[];
-
-/** How a backing service stands, in the status of its app. */
-export const serviceStatus = z.object({
-  name: z.string().describe('Name of the service.'),
-  type: z.string().describe('What it is.'),
-  ready: z.boolean().describe('Whether it takes connections.'),
-  message: z.string().max(500).optional().describe('Why it is not ready, or what is not as it was asked for.'),
-});
-export type ServiceStatus = z.infer<typeof serviceStatus>;

@@ -1,12 +1,60 @@
-// Builds the CustomResourceDefinition of HostedApp from its zod schema.
+// Builds the CustomResourceDefinition of HostedApp from its zod schema, by way of the JSON Schema that zod writes.
 import { z } from 'zod';
 import { manifestFile } from './app-manifest.ts';
 import { isMergedByName, layeredFields } from './effective-settings.ts';
-import { group, kind, plural, slugPattern, version } from './names.ts';
-import { reservedPattern, reservedSlugs } from './reserved-names.ts';
+import { group, kind, plural, slugPattern, version, reservedPattern, reservedSlugs } from './names.ts';
 import { spec, status } from './hosted-app.ts';
-import { celString, type Validation } from './rules.ts';
-import { toStructural, type SchemaNode } from './structural.ts';
+import { celString, type Validation } from './values.ts';
+
+/** The whole CustomResourceDefinition. @throws TypeError if a zod schema uses what a CRD cannot express */
+export function buildDefinition(): SchemaNode {
+  const openAPIV3Schema = {
+    description: about,
+    type: 'object',
+    required: ['spec'],
+    properties: {
+      apiVersion: { type: 'string', description: `Version of this form of the object: ${group}/${version}.` },
+      kind: { type: 'string', description: `Always ${kind}.` },
+      metadata: { type: 'object', properties: { name: { type: 'string' } } },
+      spec: dropLayeredDefaults(describeSpec()),
+      status: describeSchema(status, 'What Moorage sees. Written by the operator alone.'),
+    },
+    'x-kubernetes-validations': nameRules,
+  };
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    // Uninstalling the chart must not delete every app of its users.
+    metadata: {
+      name: `${plural}.${group}`,
+      annotations: { 'helm.sh/resource-policy': 'keep' },
+      labels: { 'app.kubernetes.io/part-of': 'moorage' },
+    },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: {
+        kind,
+        listKind: `${kind}List`,
+        plural,
+        singular: kind.toLowerCase(),
+        shortNames: ['happ'],
+        categories: ['moorage'],
+      },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema },
+          subresources: { status: {} },
+          selectableFields: [{ jsonPath: '.spec.source.repo' }, { jsonPath: '.status.phase' }],
+          additionalPrinterColumns: printerColumns,
+        },
+      ],
+    },
+  };
+}
 
 const about =
   'A git repository that runs as an app: its newest commit is reviewed, built in a sandbox, and served over HTTPS on its own subdomain. Only spec.source.repo is required.';
@@ -64,13 +112,13 @@ const nameRules: readonly (Validation & { fieldPath: string; optionalOldSelf?: b
   },
 ];
 
-function schemaOf(schema: z.ZodType, description: string): SchemaNode {
+function describeSchema(schema: z.ZodType, description: string): SchemaNode {
   return { ...toStructural(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'throw' })), description };
 }
 
 /** The schema of the spec with every default, as the reference shows it. */
 export function describeSpec(): SchemaNode {
-  return schemaOf(spec, 'What the author wants.');
+  return describeSchema(spec, 'What the author wants.');
 }
 
 /**
@@ -100,52 +148,85 @@ function dropDefault(field: SchemaNode, isMerged: boolean): SchemaNode {
   return { ...rest, description: `${String(field['description'])} ${source}` };
 }
 
-/** The whole CustomResourceDefinition. @throws TypeError when a zod schema uses what a CRD cannot say. */
-export function definition(): SchemaNode {
-  const openAPIV3Schema = {
-    description: about,
-    type: 'object',
-    required: ['spec'],
-    properties: {
-      apiVersion: { type: 'string', description: `Version of this form of the object: ${group}/${version}.` },
-      kind: { type: 'string', description: `Always ${kind}.` },
-      metadata: { type: 'object', properties: { name: { type: 'string' } } },
-      spec: dropLayeredDefaults(describeSpec()),
-      status: schemaOf(status, 'What Moorage sees. Written by the operator alone.'),
-    },
-    'x-kubernetes-validations': nameRules,
-  };
+/** A node of either schema language. */
+export interface SchemaNode {
+  readonly [keyword: string]: unknown;
+}
+
+/**
+ * Keywords that mean the same in both languages. A pattern is never copied: a CEL rule with a message replaces it.
+ */
+const kept = [
+  'type',
+  'description',
+  'enum',
+  'minLength',
+  'maxLength',
+  'minItems',
+  'maxItems',
+  'required',
+  'default',
+  'x-kubernetes-validations',
+  'x-kubernetes-list-type',
+  'x-kubernetes-list-map-keys',
+] as const;
+
+/** Left out on purpose: the API server itself prunes or rejects unknown fields, and formats are set below. */
+const dropped: ReadonlySet<string> = new Set([
+  '$schema',
+  'additionalProperties',
+  'pattern',
+  'format',
+  'minimum',
+  'maximum',
+  'properties',
+  'items',
+]);
+
+/**
+ * Converts JSON Schema into the structural OpenAPI v3 schema that a CRD takes.
+ * @throws TypeError for an unknown keyword, with its path: a field must not lose a bound silently
+ */
+export function toStructural(node: SchemaNode, path = 'schema'): SchemaNode {
+  for (const keyword of Object.keys(node)) {
+    if (!dropped.has(keyword) && !(kept as readonly string[]).includes(keyword))
+      throw new TypeError(`${path}: JSON Schema keyword ${keyword} is not supported in a CRD yet`);
+  }
+  if (typeof node['type'] !== 'string') throw new TypeError(`${path}: a structural schema needs one type`);
   return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    // A chart that is uninstalled must not take every app of its users with it.
-    metadata: {
-      name: `${plural}.${group}`,
-      annotations: { 'helm.sh/resource-policy': 'keep' },
-      labels: { 'app.kubernetes.io/part-of': 'moorage' },
-    },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: {
-        kind,
-        listKind: `${kind}List`,
-        plural,
-        singular: kind.toLowerCase(),
-        shortNames: ['happ'],
-        categories: ['moorage'],
-      },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          schema: { openAPIV3Schema },
-          subresources: { status: {} },
-          selectableFields: [{ jsonPath: '.spec.source.repo' }, { jsonPath: '.status.phase' }],
-          additionalPrinterColumns: printerColumns,
-        },
-      ],
-    },
+    ...Object.fromEntries(
+      kept.filter((keyword) => node[keyword] !== undefined).map((keyword) => [keyword, node[keyword]]),
+    ),
+    ...readBounds(node),
+    ...chooseFormat(node),
+    ...convertChildren(node, path),
+  };
+}
+
+/** zod gives every integer the bounds of a safe JavaScript number, which mean nothing to an author. */
+function readBounds(node: SchemaNode): SchemaNode {
+  const { minimum, maximum } = node;
+  return {
+    ...(typeof minimum === 'number' && minimum !== Number.MIN_SAFE_INTEGER ? { minimum } : {}),
+    ...(typeof maximum === 'number' && maximum !== Number.MAX_SAFE_INTEGER ? { maximum } : {}),
+  };
+}
+
+function chooseFormat(node: SchemaNode): SchemaNode {
+  if (node['type'] === 'integer') return { format: 'int64' };
+  return node['format'] === 'date-time' ? { format: 'date-time' } : {};
+}
+
+function convertChildren(node: SchemaNode, path: string): SchemaNode {
+  const { properties, items } = node as { properties?: Record<string, SchemaNode>; items?: SchemaNode };
+  return {
+    ...(properties === undefined
+      ? {}
+      : {
+          properties: Object.fromEntries(
+            Object.entries(properties).map(([name, child]) => [name, toStructural(child, `${path}.${name}`)]),
+          ),
+        }),
+    ...(items === undefined ? {} : { items: toStructural(items, `${path}[]`) }),
   };
 }

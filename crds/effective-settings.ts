@@ -1,4 +1,5 @@
-// The effective settings of an app: the HostedApp wins, then the author's moorage.yaml, then the default.
+// Resolves the settings of an app and the contact of its author: the HostedApp wins, then the author's moorage.yaml, then
+// the default.
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import {
@@ -8,7 +9,14 @@ import {
   type AppManifest,
   type ReportedSettings,
 } from './app-manifest.ts';
-import { spec as specSchema, type HostedAppSpec, type HostedAppStatus, type StoredSpec } from './hosted-app.ts';
+import {
+  spec as specSchema,
+  type HostedAppSpec,
+  type HostedAppStatus,
+  type StoredSpec,
+  type StoredHostedApp,
+} from './hosted-app.ts';
+import { ownershipFile } from '../lib/ownership-file.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 type Effective = NonNullable<HostedAppStatus['effective']>[number];
@@ -23,7 +31,7 @@ export interface Configured {
 /** Every default. The API server fills in only those of fields that an author cannot set. */
 const defaults: Fields = specSchema.parse({ source: { repo: 'https://git.example/owner/name' } });
 
-/** Lists that are merged by the names of their items; any other list is taken whole. */
+/** Lists that are merged by the names of their items; any other list replaces the one below it. */
 const byName: ReadonlySet<string> = new Set(['env', 'args']);
 
 /** Whether the items of a list in the HostedApp and in the file are merged by name. */
@@ -35,7 +43,7 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Fields of a JSON Schema that are no sections, as paths. */
+/** Paths of the fields of a JSON Schema, without sections. */
 function listFields(schema: unknown, path: readonly string[] = []): string[][] {
   const { properties } = schema as { properties?: Fields };
   if (properties === undefined) return [[...path]];
@@ -48,37 +56,37 @@ function listFields(schema: unknown, path: readonly string[] = []): string[][] {
  */
 export const layeredFields: readonly (readonly string[])[] = listFields(
   z.toJSONSchema(appManifest, { io: 'input', unrepresentable: 'any' }),
-).filter((path) => at(defaults, path) !== undefined);
+).filter((path) => readAt(defaults, path) !== undefined);
 
 /**
- * Whether a stored spec has every one of those fields. The CRD of earlier versions filled them all in, and people do
- * not write them all, so its defaults count as not set.
+ * Whether a stored spec has every one of those fields. The CRD of earlier versions filled them all in, and people never
+ * write them all, so such defaults count as not set.
  */
 export function hasEveryDefault(spec: StoredSpec): boolean {
-  return layeredFields.every((path) => at(spec, path) !== undefined);
+  return layeredFields.every((path) => readAt(spec, path) !== undefined);
 }
 
 /** Fields that a stored spec sets to their default, such as `agents.enabled`: the author's file cannot change them. */
 export function findPins(spec: StoredSpec): string[] {
   if (hasEveryDefault(spec)) return [];
   return layeredFields
-    .filter((path) => isDeepStrictEqual(at(spec, path), at(defaults, path)))
+    .filter((path) => isDeepStrictEqual(readAt(spec, path), readAt(defaults, path)))
     .map((path) => path.join('.'));
 }
 
 /** Whether the HostedApp itself sets a field. */
 function isSet(app: Configured, pins: readonly string[], path: readonly string[]): boolean {
-  const own = at(app.spec, path);
-  return own !== undefined && (!isDeepStrictEqual(own, at(defaults, path)) || pins.includes(path.join('.')));
+  const own = readAt(app.spec, path);
+  return own !== undefined && (!isDeepStrictEqual(own, readAt(defaults, path)) || pins.includes(path.join('.')));
 }
 
-function items(list: unknown): readonly { readonly name?: unknown }[] {
+function toItems(list: unknown): readonly { readonly name?: unknown }[] {
   return Array.isArray(list) ? (list as readonly { readonly name?: unknown }[]) : [];
 }
 
 function mergeByName(given: unknown, filed: unknown): unknown[] {
-  const own = items(given);
-  return [...own, ...items(filed).filter((item) => !own.some(({ name }) => name === item.name))];
+  const own = toItems(given);
+  return [...own, ...toItems(filed).filter((item) => !own.some(({ name }) => name === item.name))];
 }
 
 /** Lays the fields of `over` on those of `under`, section by section. */
@@ -102,10 +110,10 @@ function setAt(fields: Fields, [name, ...rest]: readonly string[], value: unknow
 export function resolveSpec(app: Configured, settings: ReportedSettings | undefined): HostedAppSpec {
   const own = app.spec as Fields;
   const pins = settings === undefined ? [] : (app.pinned ?? findPins(app.spec));
-  const filed = settings === undefined ? [] : leaves(manifestOf(settings));
+  const filed = settings === undefined ? [] : listLeaves(dropPlatform(settings));
   const merged = filed.reduce<Fields>(
     (fields, { path, value }) => {
-      if (isMergedByName(path)) return setAt(fields, path, mergeByName(at(own, path), value));
+      if (isMergedByName(path)) return setAt(fields, path, mergeByName(readAt(own, path), value));
       return isSet(app, pins, path) ? fields : setAt(fields, path, value);
     },
     overlay(defaults, own),
@@ -116,13 +124,13 @@ export function resolveSpec(app: Configured, settings: ReportedSettings | undefi
   return env.every(isFree) ? merged : { ...merged, run: { ...merged.run, env: env.filter(isFree) } };
 }
 
-/** The settings without the note of where they come from. */
-function manifestOf(settings: ReportedSettings): AppManifest {
+/** The settings without the record of where they come from. */
+function dropPlatform(settings: ReportedSettings): AppManifest {
   const { platform: _, ...manifest } = settings;
   return manifest;
 }
 
-/** Reads settings as status keeps them; nothing where they are absent or of another version. */
+/** Reads settings from their form in the status; undefined if they are absent or of another version. */
 export function readSettings(text: string | undefined): ReportedSettings | undefined {
   if (text === undefined) return undefined;
   try {
@@ -140,14 +148,14 @@ export function effectiveSettings(app: Configured, settings: ReportedSettings): 
   const merged = resolveSpec(app, settings);
   const pins = app.pinned ?? findPins(app.spec);
   const { platform } = settings;
-  return leaves(manifestOf(settings))
+  return listLeaves(dropPlatform(settings))
     .slice(0, 64)
     .map(({ path, value }) => {
       const { held, isOwn } = path.some((name) => byName.has(name))
-        ? shownItems(items(at(app.spec, path)), items(value), items(at(merged, path)))
-        : { held: at(merged, path), isOwn: !isSet(app, pins, path) };
+        ? showItems(toItems(readAt(app.spec, path)), toItems(value), toItems(readAt(merged, path)))
+        : { held: readAt(merged, path), isOwn: !isSet(app, pins, path) };
       const field = path.join('.');
-      const shown = isOwn || isMergedByName(path) || open.has(field) ? text(held) : hidden;
+      const shown = isOwn || isMergedByName(path) || open.has(field) ? formatValue(held) : hidden;
       return {
         field,
         value: shown.length > 200 ? `${shown.slice(0, 199)}…` : shown,
@@ -156,7 +164,7 @@ export function effectiveSettings(app: Configured, settings: ReportedSettings): 
     });
 }
 
-/** The same of an app, by what its status knows of the file; undefined where there is none. */
+/** The same for an app, from the file as its status has it; undefined if there is none. */
 export function publicSettings(
   app: Configured & { readonly status?: Pick<HostedAppStatus, 'settings'> | undefined },
 ): Effective[] | undefined {
@@ -166,7 +174,7 @@ export function publicSettings(
 
 /**
  * Fields whose value may be shown where the installation set it: limits, times, choices, and what the catalog shows
- * anyway. Any other may hold what nobody else is to read, so that a new field is private until it is added here.
+ * anyway. Any other field may be confidential, so a new field is private until it is added here.
  */
 const open: ReadonlySet<string> = new Set([
   'build.strategy',
@@ -190,10 +198,10 @@ const open: ReadonlySet<string> = new Set([
 const hidden = '(set by the operator of this installation)';
 
 /**
- * Items of the file with their values, those of the installation by name alone: also where both say the same, so that
- * nobody can guess a value and see whether he was right.
+ * Items of the file with their values, and items of the installation by name alone. This holds even if both have the
+ * same value, so that a guess cannot be confirmed.
  */
-function shownItems(
+function showItems(
   given: readonly { readonly name?: unknown }[],
   filed: readonly { readonly name?: unknown }[],
   held: readonly { readonly name?: unknown }[],
@@ -205,17 +213,45 @@ function shownItems(
   };
 }
 
-function at(fields: unknown, path: readonly string[]): unknown {
+function readAt(fields: unknown, path: readonly string[]): unknown {
   return path.reduce<unknown>((current, name) => (isFields(current) ? current[name] : undefined), fields);
 }
 
-function text(value: unknown): string {
+function formatValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-function leaves(value: Fields, path: readonly string[] = []): { path: string[]; value: unknown }[] {
+function listLeaves(value: Fields, path: readonly string[] = []): { path: string[]; value: unknown }[] {
   return Object.entries(value).flatMap(([name, inner]) => {
     if (inner === undefined) return [];
-    return isFields(inner) ? leaves(inner, [...path, name]) : [{ path: [...path, name], value: inner }];
+    return isFields(inner) ? listLeaves(inner, [...path, name]) : [{ path: [...path, name], value: inner }];
   });
+}
+
+export const contactSources = ['HostedApp', manifestFile, ownershipFile, 'submission'] as const;
+
+export interface AuthorContact {
+  readonly contact: string;
+  readonly from: (typeof contactSources)[number];
+  /** False for a claim of the submitter, who may be anyone. */
+  readonly verified: boolean;
+}
+
+/**
+ * The contact that counts, and who vouches for it; undefined if there is none. A submitter's claim counts only until the
+ * author gives a contact.
+ */
+export function authorContact({ spec, status }: Pick<StoredHostedApp, 'spec' | 'status'>): AuthorContact | undefined {
+  const { ownership } = status ?? {};
+  const { author, submission } = resolveSpec({ spec }, undefined);
+  const given = [
+    ['HostedApp', author.contact],
+    [manifestFile, readSettings(status?.settings?.values)?.author?.contact],
+    [ownershipFile, ownership?.contact],
+    // Once the author has given a contact, the claim never counts again, even if they remove theirs.
+    ['submission', ownership === undefined ? submission.contact : undefined],
+  ] as const;
+  for (const [from, contact] of given)
+    if (contact !== undefined) return { contact, from, verified: from !== 'submission' };
+  return undefined;
 }

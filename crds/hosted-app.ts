@@ -1,23 +1,37 @@
-// The one definition of HostedApp: every field, its default, its bounds and what it means.
+// Defines HostedApp: every field of the spec, its default, its bounds and its meaning. The status is in status.ts.
 import { z } from 'zod';
-import { agents, listing, models } from './app-access.ts';
-import { serviceStatus, services } from './backing-services.ts';
-import { historyEntry, rejection, rollout } from './release-record.ts';
-import { metering } from './metering.ts';
-import { idleAfter, idleDepth, idleStatus } from './idle.ts';
-import { finding, review } from './review.ts';
-import { immutable, listBy, matches, withRules } from './rules.ts';
+import { services } from './backing-services.ts';
+import { status } from './status.ts';
 import {
   appVariableName,
   duration,
   environmentName,
+  idleAfter,
+  idleDepth,
+  immutable,
+  listBy,
+  matches,
   noParentSegment,
   quantity,
   relativePath,
-  timestamp,
+  strategies,
+  withRules,
 } from './values.ts';
 
-export { finding, review, type Finding, type Waiver } from './review.ts';
+export {
+  condition,
+  finding,
+  historyEntry,
+  plan,
+  stages,
+  status,
+  type Condition,
+  type Finding,
+  type HistoryEntry,
+  type HostedAppStatus,
+  type Plan,
+} from './status.ts';
+export { strategies } from './values.ts';
 
 const value = z.string().max(32_768).describe('Value, used literally; references such as $(NAME) are not expanded.');
 
@@ -72,22 +86,6 @@ const buildResources = z.strictObject({
     .default('10Gi')
     .describe('Disk limit for source, layers and image during a build, from 256Mi to 500Gi.'),
 });
-
-/** What an image can be made by: the author's Dockerfile, or a plan for a language. */
-export const strategies = [
-  'dockerfile',
-  'python',
-  'node',
-  'static',
-  'go',
-  'java',
-  'rust',
-  'deno',
-  'php',
-  'ruby',
-  'dotnet',
-  'elixir',
-] as const;
 
 export const build = z.strictObject({
   strategy: z
@@ -250,6 +248,125 @@ export const run = withRules(
   },
 );
 
+const waiver = z.strictObject({
+  rule: withRules(
+    z.string().max(60),
+    matches(
+      '^((secrets|license|lfs)/[a-z0-9-]+|git/submodule)$',
+      'rule must be the ID of a finding that can be waived: secrets/…, license/…, lfs/… or git/submodule',
+    ),
+  ).describe('ID of the rule, such as license/approval.'),
+  file: z.string().min(1).max(300).optional().describe('Path of the file of the finding. If not set, any file.'),
+  reason: withRules(
+    z.string().max(300),
+    matches(String.raw`^.*\S.*$`, 'reason must say, on one line, why the finding is waived; it is public'),
+  ).describe('Why the finding is waived. It is public.'),
+});
+export type Waiver = z.infer<typeof waiver>;
+
+export const review = z.strictObject({
+  waivers: z
+    .array(waiver)
+    .max(32)
+    .default([])
+    .describe(
+      'Findings that the operator of the installation waives for this app. A waived finding is a warning that states the reason.',
+    ),
+});
+
+export const models = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the app can call models. If true, OPENAI_BASE_URL and OPENAI_API_KEY are set in the app, and its calls are charged to its budget. For an app that reads other variables, a value in run.env may contain ${{models.url}}, ${{models.origin}} (the same without its path) and ${{models.key}}.',
+    ),
+  dailyBudgetUsd: withRules(
+    z.string().max(10),
+    matches(
+      '^(0|[1-9][0-9]{0,4})([.][0-9]{1,4})?$',
+      'dailyBudgetUsd must be a decimal of USD with at most 4 decimal places, in quotes, like "2.50"',
+    ),
+  )
+    .default('1')
+    .describe(
+      'Maximum cost in USD of the calls that the app makes to models per day (UTC). A call that could exceed the remaining budget is refused.',
+    ),
+});
+
+/** A path at the app itself; never an address elsewhere. */
+function pathAtApp(field: string): z.ZodString {
+  return withRules(
+    z.string().max(200),
+    matches(
+      String.raw`^/[\x21-\x7e]*$`,
+      `${field} must start with / and have no space, like /${field === 'mcp' ? 'mcp' : 'openapi.json'}`,
+    ),
+  );
+}
+
+export const agents = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the operations of the app are offered to agents as tools at /mcp, named <name>.<operation>. The app can be called in either case.',
+    ),
+  openapi: pathAtApp('openapi')
+    .default('/openapi.json')
+    .describe('Path of the OpenAPI document of the app (3.1, 3.0 or 2.0; JSON or YAML).'),
+  mcp: pathAtApp('mcp')
+    .default('/mcp')
+    .describe(
+      'Path of the MCP endpoint of the app (streamable HTTP). If one responds there, its tools are used instead of the OpenAPI document.',
+    ),
+});
+
+export const listing = z.strictObject({
+  title: z.string().min(1).max(80).optional().describe('Display name. Defaults to the name of the HostedApp.'),
+  description: z.string().max(500).optional().describe('One line that describes what the app does.'),
+  category: z
+    .enum(['chat', 'document', 'research', 'writing', 'slides', 'image', 'audio', 'code', 'other'])
+    .default('other')
+    .describe('Category in the catalog.'),
+  upstream: withRules(
+    z.string().max(512),
+    matches(String.raw`^https?://[\x21-\x7e]+$`, 'upstream must be a URL that starts with https:// or http://'),
+  )
+    .optional()
+    .describe('URL of the original project, if the repository is a fork.'),
+});
+
+const freeRequest = withRules(
+  z.strictObject({
+    path: withRules(
+      z.string().max(200),
+      matches(String.raw`^/[\x21-\x7e]*$`, 'path must start with / and have no space, like /healthz or /static/**'),
+    )
+      .optional()
+      .describe('Path without its query. `*` matches within a segment, `**` matches anything. If not set, any path.'),
+    statuses: z
+      .array(withRules(z.string().max(3), matches('^[1-5]([0-9][0-9]|xx)$', 'a status must be like "404" or "4xx"')))
+      .max(20)
+      .optional()
+      .describe('Statuses of the response, such as "404" or "4xx". If not set, any status.'),
+  }),
+  {
+    cel: 'has(self.path) || (has(self.statuses) && self.statuses.size() > 0)',
+    holds: ({ path, statuses }) => path !== undefined || (statuses?.length ?? 0) > 0,
+    message: 'set path, statuses or both',
+  },
+);
+
+export const metering = z.strictObject({
+  free: z
+    .array(freeRequest)
+    .max(20)
+    .default([])
+    .describe('Requests that are not counted as uses: those that match any of these.'),
+});
+export type FreeRequests = z.output<typeof metering>['free'];
+
 export const author = z.strictObject({
   contact: z
     .string()
@@ -277,8 +394,6 @@ export const submission = z.strictObject({
     .optional()
     .describe('One line that was given to describe the app. Used where listing.description is not set.'),
 });
-
-export { agents, listing, models };
 
 export const spec = z.strictObject({
   source: source.describe('Where the code of the app comes from.'),
@@ -318,180 +433,9 @@ export const spec = z.strictObject({
     .describe('If true, no replicas run and no builds start. The data and the address of the app are kept.'),
 });
 
-export const plan = z.object({
-  strategy: z.enum(strategies).describe('How the image is built.'),
-  reason: z.string().max(400).describe('Why this strategy was chosen.'),
-  framework: z.string().max(60).optional().describe('Framework that was detected.'),
-  port: z.int().optional().describe('Port on which the plan makes the app listen.'),
-});
-
-export const stages = ['Queued', 'Clone', 'Review', 'Build'] as const;
-
-export const condition = z.object({
-  type: z.string(),
-  status: z.enum(['True', 'False', 'Unknown']),
-  observedGeneration: z.int().optional(),
-  lastTransitionTime: timestamp,
-  reason: z.string(),
-  message: z.string(),
-});
-
-export const status = z.object({
-  observedGeneration: z.int().optional().describe('Generation of the spec that this status reflects.'),
-  dataKey: z
-    .string()
-    .max(100)
-    .optional()
-    .describe('What the names of its volumes and generated Secrets are made from, so that they are found again.'),
-  phase: z
-    .enum([
-      'Pending',
-      'Queued',
-      'Cloning',
-      'Reviewing',
-      'Building',
-      'Deploying',
-      'Routing',
-      'Live',
-      'Failing',
-      'Rejected',
-      'Suspended',
-    ])
-    .optional()
-    .describe('Phase of the newest commit. Failing: it is released, and its URL responds with errors or not at all.'),
-  since: timestamp.optional().describe('When it entered this phase.'),
-  checkedAt: timestamp.optional().describe('When the operator last confirmed this status: at least every 10 minutes.'),
-  url: z.string().optional().describe('URL of the app.'),
-  warning: z.string().max(300).optional().describe('Problem with an app that is live, such as errors at /.'),
-  page: z
-    .object({
-      image: z.string(),
-      commit: z.string(),
-      seenAt: timestamp.optional().describe('When it was looked at. Not set while that is in progress.'),
-      status: z.int().optional().describe('Status of the response at /.'),
-      assets: z.int().optional().describe('Scripts, styles and images of its own that the page loads.'),
-      faults: z.array(z.string().max(300)).max(5).optional().describe('What does not work.'),
-    })
-    .optional()
-    .describe('How the page of the release that serves looks, seen through the gateway once it is live.'),
-  shortCommit: z.string().max(12).optional().describe('Abbreviated source.commit, for the column COMMIT.'),
-  source: z
-    .object({
-      commit: z.string().describe('Newest commit of the revision.'),
-      reference: z.string().optional().describe('Git reference that was resolved to the commit.'),
-      polledAt: timestamp.optional().describe('When the repository was last polled.'),
-      polledFor: z.string().optional().describe('Hash of the source fields that the commit was resolved from.'),
-    })
-    .optional()
-    .describe('The source that was resolved from the repository.'),
-  pipeline: z
-    .object({
-      job: z.string().describe('Name of the pipeline Job of the newest commit.'),
-      pod: z
-        .string()
-        .optional()
-        .describe('Newest pod of the Job. Its containers clone, review and build have the log.'),
-      number: z.int().optional(),
-      reason: z.string().optional().describe('Why the pipeline was started: what changed.'),
-      stage: z.enum(stages).optional().describe('Current stage of the pipeline.'),
-      stageSince: timestamp.optional(),
-      position: z
-        .int()
-        .optional()
-        .describe('Position in the build queue, starting at 1, while the pipeline is queued.'),
-    })
-    .optional()
-    .describe('The newest pipeline.'),
-  plan: plan.optional().describe('How the image is built, and why.'),
-  findings: z.array(finding).max(50).optional().describe('Findings of the review of the newest commit.'),
-  rejection: rejection.optional().describe('Why the newest commit was rejected. Not set if it was not.'),
-  built: z
-    .object({
-      image: z.string().describe('Image by digest.'),
-      commit: z.string(),
-      inputsHash: z.string().describe('Hash of the build inputs.'),
-      port: z.int().optional(),
-      settings: z.string().max(4_000).optional().describe('Contents of moorage.yaml of that commit, as JSON.'),
-      attempt: z.string().max(100).optional().describe('The rebuild that produced it, if one was requested.'),
-    })
-    .optional()
-    .describe('Newest image that was built.'),
-  readyTemplate: z
-    .string()
-    .max(100)
-    .optional()
-    .describe('Hash of the pod template that was last ready: its pods are restarted for as long as they are wanted.'),
-  served: z
-    .object({
-      image: z.string(),
-      commit: z.string(),
-      since: timestamp,
-    })
-    .optional()
-    .describe('The release that currently serves the URL.'),
-  settings: z
-    .object({
-      commit: z.string(),
-      values: z.string().max(4_000).describe('Contents of moorage.yaml of that commit, as JSON.'),
-    })
-    .optional()
-    .describe('Settings in moorage.yaml of the newest reviewed commit. Not set if it has no such file.'),
-  effective: z
-    .array(
-      z.object({
-        field: z.string().describe('Field of the spec, such as run.port.'),
-        value: z.string().describe('Effective value, shortened. Of variables that the HostedApp sets, only the names.'),
-        from: z
-          .string()
-          .describe(
-            'Where the value comes from: HostedApp, moorage.yaml, or a file for another platform such as compose.yaml. The former override the latter.',
-          ),
-      }),
-    )
-    .max(64)
-    .optional()
-    .describe('Effective value of each field that moorage.yaml of the newest reviewed commit sets.'),
-  ownership: z
-    .object({
-      since: timestamp.describe('When a commit first had a contact or an ownership token of the author.'),
-      contact: z.string().max(200).optional().describe('Contact in the ownership token of the newest reviewed commit.'),
-    })
-    .optional()
-    .describe(
-      'Set once the author has given a contact in the repository. From then on, that of the submission is not used.',
-    ),
-  authorKeys: z
-    .array(z.string().max(64))
-    .max(5)
-    .optional()
-    .describe(
-      'SHA-256 of each key with which the author reads his statements, as the newest reviewed commit has them.',
-    ),
-  attempt: z
-    .string()
-    .max(100)
-    .optional()
-    .describe('The rebuild that this status reflects: the value of the annotation moorage.dev/rebuild.'),
-  idle: idleStatus
-    .optional()
-    .describe(
-      'How an app stands that rests when it is not used. Set for as long as it is reached through the activator.',
-    ),
-  ...rollout,
-  services: z.array(serviceStatus).max(16).optional().describe('How the backing services of the app stand.'),
-  history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),
-  conditions: listBy(z.array(condition).max(32), 'type')
-    .optional()
-    .describe('Conditions: Ready, Reconciling, Stalled, and one for each step.'),
-});
-
 export type HostedAppSpec = z.infer<typeof spec>;
 /** A spec as it is stored: fields that an author can set are there only if someone set them. */
 export type StoredSpec = z.input<typeof spec>;
-export type HostedAppStatus = z.infer<typeof status>;
-export type Plan = z.infer<typeof plan>;
-export type Condition = z.infer<typeof condition>;
-export type HistoryEntry = z.infer<typeof historyEntry>;
 
 /** Metadata as the API server gives it; what Moorage does not read is left out. */
 const metadata = z.looseObject({

@@ -1,4 +1,4 @@
-// Every name, label and annotation that Moorage writes into a cluster, in one place.
+// Defines every name that Moorage writes into a cluster, registry or URL, and the names that no app can have.
 
 /** API group and version of HostedApp. */
 export const group = 'moorage.dev';
@@ -9,7 +9,7 @@ export const plural = 'hostedapps';
 /** Server-side apply field manager of everything the operator writes. */
 export const fieldManager = 'moorage';
 
-/** Held by a HostedApp until its pipeline Jobs (in another namespace) are gone. */
+/** Kept on a HostedApp until its pipeline Jobs (in another namespace) are gone. */
 export const finalizer = 'moorage.dev/pipelines';
 
 export const labels = {
@@ -19,15 +19,15 @@ export const labels = {
   appNamespace: 'moorage.dev/app-namespace',
   /** On a HostedApp: short hash of its normalized repository, to find it by repository. */
   repository: 'moorage.dev/repository',
-  /** On a HostedApp: keyed hash of whoever submitted it, to limit submissions. */
+  /** On a HostedApp: keyed hash of the submitter, to limit submissions. */
   caller: 'moorage.dev/caller',
-  /** On a HostedApp: keyed hash of the network it was submitted from, by which apps and builds are shared out. */
+  /** On a HostedApp: keyed hash of the network it was submitted from, to share apps and builds among networks. */
   network: 'moorage.dev/network',
   /** On a pipeline Job: full commit id. */
   commit: 'moorage.dev/commit',
-  /** On what runs a backing service of an app: name of that service. */
+  /** On the objects of a backing service of an app: name of that service. */
   service: 'moorage.dev/service',
-  /** On what holds data of an app (claims, generated Secrets): whose it is, as the operator's dataIdentity makes it. */
+  /** On what holds data of an app (claims, generated Secrets): its owner, as the operator's dataIdentity makes it. */
   data: 'moorage.dev/data',
   /** On a namespace whose HTTPRoutes the Gateway accepts. */
   routes: 'moorage.dev/routes',
@@ -53,15 +53,15 @@ export const annotations = {
   commit: 'moorage.dev/commit',
   /** On a pipeline Job: counts up with each pipeline of the app. */
   number: 'moorage.dev/number',
-  /** On a pipeline Job: when it was queued, to the millisecond; creationTimestamp has whole seconds. */
+  /** On a pipeline Job: when it was queued, in milliseconds; creationTimestamp has whole seconds. */
   queuedAt: 'moorage.dev/queued-at',
   /** On a pipeline Job: why it was started. */
   reason: 'moorage.dev/reason',
-  /** On a pipeline Job: hash of each build input, to say later which of them changed. */
+  /** On a pipeline Job: hash of each build input, to report later which of them changed. */
   inputs: 'moorage.dev/inputs',
   /** On a pipeline Job: UID of the HostedApp that it builds. */
   appUid: 'moorage.dev/app-uid',
-  /** On a pipeline Job: who submitted the app, of whom only so many builds run at once. */
+  /** On a pipeline Job: the submitter of the app, whose concurrent builds are limited. */
   submitter: 'moorage.dev/submitter',
   /** On a pipeline Job: when and why its pod found no room, JSON. */
   noRoom: 'moorage.dev/no-room',
@@ -77,11 +77,11 @@ export const annotations = {
   dataKey: 'moorage.dev/data-key',
   /** On a claim: spec.deletionPolicy of its HostedApp. */
   deletionPolicy: 'moorage.dev/deletion-policy',
-  /** On a claim: names of the generated Secrets that go with it, by comma. */
+  /** On a claim: names of the generated Secrets that belong to it, separated by commas. */
   dataSecrets: 'moorage.dev/data-secrets',
   /** On a claim whose HostedApp was deleted: when it is deleted too, RFC 3339, or never. */
   deleteAfter: 'moorage.dev/delete-after',
-  /** On what starts a new image of an app while the old one serves, before it replaces it. */
+  /** On objects that start a new image of an app while the old one serves, before it replaces it. */
   trial: 'moorage.dev/trial',
   /** On app pods: hash of the template that they were made from. */
   template: 'moorage.dev/template',
@@ -89,16 +89,16 @@ export const annotations = {
   release: 'moorage.dev/release',
   /** On a Deployment: the release that a rollback would run, JSON. */
   before: 'moorage.dev/before',
-  /** On a Deployment: templates, by comma, that were evicted for their disk too often to be started again. */
+  /** On a Deployment: templates, separated by commas, evicted for disk usage too often to be started again. */
   stopped: 'moorage.dev/stopped',
-  /** On a Deployment: template that failed again and again and is not started again, and why, JSON. */
+  /** On a Deployment: template that failed repeatedly and is not started again, and why, JSON. */
   halted: 'moorage.dev/halted',
 } as const;
 
 /** Component of pods that only try a new image: no request reaches them. */
 export const trialComponent = 'trial';
 
-/** Header of requests by which the platform itself looks at an app: they wake none, and are no use of it. */
+/** Header of the platform's own requests to an app. They wake no app and are not counted as uses. */
 export const probeHeader = 'moorage-probe';
 
 /** Service of the activator in the namespace of the installation, and the ports of its pods. */
@@ -110,8 +110,8 @@ const maximumSlugLength = 40;
 export const slugPattern = '^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$';
 
 /**
- * Makes a DNS label (RFC 1123) of any text: lower case, digits and inner hyphens, at most 40 characters
- * so that names derived from it (Jobs, pods) still fit in 63. Empty when nothing usable is left.
+ * Turns any text into a DNS label (RFC 1123) of lower-case letters, digits and inner hyphens. At most 40 characters, so
+ * that names derived from it (Jobs, pods) still fit in 63. Empty if nothing usable is left.
  */
 export function toDnsLabel(text: string): string {
   return text
@@ -126,3 +126,134 @@ export function toDnsLabel(text: string): string {
 /** Containers of a pipeline pod, in order. */
 export const containers = ['clone', 'review', 'build'] as const;
 export type PipelineContainer = (typeof containers)[number];
+
+/** The domain of the apps, and the port in the URLs that people see. */
+export interface AppsSite {
+  /** Each app answers at <app>.<domain>, and nothing else does. */
+  readonly domain: string;
+  readonly port: number;
+}
+
+/** Host name of an app. */
+export function appHost(app: string, { domain }: AppsSite): string {
+  return `${app}.${domain}`;
+}
+
+/** URL of an app, as people see it. The operator and the API both use this. */
+export function appUrl(app: string, site: AppsSite): string {
+  return new URL(`https://${appHost(app, site)}:${site.port}`).href;
+}
+
+/** The app that a registry repository belongs to. */
+export interface RepositoryOwner {
+  readonly name: string;
+  readonly uid: string;
+}
+
+/**
+ * Repository of an app's images, without the registry's host. It includes the UID, so that a later app of the same name
+ * never sees what this one left there.
+ */
+export function imageRepository({ name, uid }: RepositoryOwner): string {
+  return `apps/${name}.${uid}`;
+}
+
+/** Repository of an app's layer cache, without the registry's host. */
+export function cacheRepository({ name, uid }: RepositoryOwner): string {
+  return `cache/${name}.${uid}`;
+}
+
+/** First part of the name of each repository that the platform writes to. An app's build must not read these. */
+export const platformFolders = ['apps', 'cache', 'moorage'] as const;
+
+/** Tag of the image that a pipeline pushes: its number, so that images no release refers to can be found and removed. */
+export function imageTag(number: number): string {
+  return `build-${number}`;
+}
+
+/** Number of the pipeline that pushed a tag; undefined for any other tag. */
+export function numberOfTag(tag: string): number | undefined {
+  const number = Number(/^build-([1-9][0-9]{0,9})$/.exec(tag)?.[1]);
+  return Number.isNaN(number) ? undefined : number;
+}
+
+/**
+ * Tags of the layer cache: of all steps, or, for an app whose cache of all steps exceeds its limit, of the image's layers
+ * alone, which take no additional space.
+ */
+export const cacheTags = { all: 'steps', image: 'image' } as const;
+
+// Reserved names: a kept list, with the source of each part.
+
+/** Subdomains of the platform itself, now or later. */
+const ownNames = `
+  a2a admin api app apps assets auth docs gateway git login mail mcp models moorage registry static status t
+  tools well-known www
+`;
+
+/**
+ * Names that programs look up and then trust: proxies (WPAD, ISATAP: RFC 5214), mail (autoconfig,
+ * autodiscover, MTA-STS: RFC 8461, RFC 6186), keys (OpenPGP), calendars (RFC 6764), telephony and directories.
+ */
+const lookedUpNames = `
+  acme acme-challenge autoconfig autodiscover bimi broadcasthost caldav carddav dkim dmarc domainkey
+  enterpriseenrollment enterpriseregistration imaps isatap kerberos ldap ldaps localdomain localhost loopback
+  lyncdiscover lyncdiscoverinternal msoid mta-sts ntp openpgpkey pop3 pop3s sip sipexternal sipinternal sips
+  smtps submission time wpad
+`;
+
+/** Mailboxes and roles that prove or address a domain (RFC 2142, CA/Browser Forum), and places where people log in. */
+const trustedNames = `
+  abuse account accounts admin auth0 bank banking console ftp helpdesk hostmaster id identity idp mailer-daemon
+  mfa mx no-reply noc noreply ns password passwords postmaster proxy root saml secure security ssladmin
+  ssladministrator sslwebmaster sso support trouble usenet verification verify vpn wallet webmaster
+`;
+
+/**
+ * From The Big Username Blacklist 1.5.2 by Martin Sandström (MIT, https://github.com/marteinn/The-Big-Username-Blacklist):
+ * its names of systems, accounts and law, without ordinary words that an app may well be called (chat, search, wiki).
+ */
+const listedNames = `
+  about access ad administration administrator ads authentication authorize backup beta billing billings cdn
+  checkout com config connect copyright db dev developer developers dns documentation domain download downloads
+  email file files forgot forgot-password forgotpassword help home host hosting http httpd https imap info
+  invitations invite invites invoice legal license licensing local logout lost-password mailerdaemon media
+  metrics moderator net network oauth oauth2 openid partners passwd pay payment payments policies policy pop
+  postfix poweruser preferences press privacy privacy-policy private prod production register registration
+  request-password reset reset-password rootuser services session sessions settings setup signin signup smtp ssh
+  ssl stage staging subscribe sudo super superuser sysadmin system terms terms-of-use webmail www-data
+`;
+
+/** Slugs that an app can never have. */
+export const reservedSlugs: ReadonlySet<string> = new Set(
+  [ownNames, lookedUpNames, trustedNames, listedNames].flatMap((names) => names.trim().split(/\s+/)),
+);
+
+/** The same names with a number, as servers have them; and labels that stand for other scripts (RFC 5891). */
+export const reservedPattern = '^((dns|ftp|imap|mail|mx|ns|pop|smtp|vpn|web|www?)[0-9]+|[a-z0-9]{2}--.*)$';
+
+const reservedExpression = new RegExp(reservedPattern);
+
+/** Whether no app can have this name. */
+export function isReserved(name: string): boolean {
+  return reservedSlugs.has(name) || reservedExpression.test(name);
+}
+
+/** The eight apps that every installation knows (section 2.7 of the interface), whether it runs them or not. */
+export const catalogSlugs = [
+  'chat-ui-1',
+  'chat-ui-2',
+  'academic-assistant',
+  'research-agent',
+  'chat-ui-3',
+  'chat-ui-4',
+  'pdf-translate',
+  'slide-generator',
+] as const;
+
+const catalogSlugSet: ReadonlySet<string> = new Set(catalogSlugs);
+
+/** Whether the name is one of theirs, which no submitted repository gets. */
+export function isCatalogSlug(name: string): boolean {
+  return catalogSlugSet.has(name);
+}

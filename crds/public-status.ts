@@ -1,4 +1,4 @@
-// The public status of a HostedApp, for people who never see the cluster: live, in_pipeline or rejected.
+// Derives the public status of a HostedApp (live, in_pipeline or rejected) for people who never see the cluster.
 import type { HostedAppStatus, StoredHostedApp } from './hosted-app.ts';
 import { annotations } from './names.ts';
 
@@ -31,8 +31,8 @@ export interface PublicProgress {
 }
 
 /**
- * The public status. `live` means that something answers at `url`; a newer commit in progress is in `update`, one that
- * was rejected in `problem`, and with either the app stays `live`.
+ * The public status. `live` means that something answers at `url`. A newer commit in progress is in `update`, a rejected
+ * one in `problem`; with either, the app stays `live`.
  */
 export type PublicStatus =
   | {
@@ -52,12 +52,12 @@ type Input = Pick<StoredHostedApp, 'status'> & {
   readonly metadata?: { readonly annotations?: Readonly<Record<string, string>> | undefined };
 };
 
-/** Makes the public status of an app from its resource alone; pure, and total: an app without a status is `pending`. */
+/** Derives the public status of an app from its resource alone. An app without a status is `pending`. */
 export function publicStatus(app: Input): PublicStatus {
   const status = app.status ?? {};
-  if (app.spec.suspend) return suspended(status);
-  if (status.served !== undefined && status.url !== undefined) return live(status, status.served, status.url);
-  if (status.rejection !== undefined && isAwaited(app)) {
+  if (app.spec.suspend) return toSuspended(status);
+  if (status.served !== undefined && status.url !== undefined) return toLive(status, status.served, status.url);
+  if (status.rejection !== undefined && isRetryRequested(app)) {
     return {
       status: 'in_pipeline',
       stage: 'pending',
@@ -73,29 +73,29 @@ export function publicStatus(app: Input): PublicStatus {
       ...optional('commit', status.source?.commit),
     };
   }
-  return { status: 'in_pipeline', ...progress(status) };
+  return { status: 'in_pipeline', ...toProgress(status) };
 }
 
 /** A rebuild was requested, and the status does not reflect it yet. */
-function isAwaited({ metadata, status }: Input): boolean {
-  const asked = metadata?.annotations?.[annotations.rebuild];
-  return asked !== undefined && asked.slice(0, 100) !== status?.attempt;
+function isRetryRequested({ metadata, status }: Input): boolean {
+  const requested = metadata?.annotations?.[annotations.rebuild];
+  return requested !== undefined && requested.slice(0, 100) !== status?.attempt;
 }
 
-function live(status: HostedAppStatus, served: NonNullable<HostedAppStatus['served']>, url: string): PublicStatus {
+function toLive(status: HostedAppStatus, served: NonNullable<HostedAppStatus['served']>, url: string): PublicStatus {
   const moving = status.rejection === undefined && status.phase !== 'Live' && status.phase !== 'Failing';
   return {
     status: 'live',
     url,
     commit: served.commit,
     since: served.since,
-    ...(moving ? { update: progress(status) } : {}),
+    ...(moving ? { update: toProgress(status) } : {}),
     ...optional('warning', status.warning),
     ...optional('problem', status.rejection),
   };
 }
 
-function suspended(status: HostedAppStatus): PublicStatus {
+function toSuspended(status: HostedAppStatus): PublicStatus {
   const reason = {
     rule: 'platform/suspended',
     message: 'The app is suspended: no replicas run and no builds start. Its data and its URL are kept.',
@@ -104,13 +104,13 @@ function suspended(status: HostedAppStatus): PublicStatus {
   return { status: 'rejected', reason, ...(status.phase === 'Suspended' ? optional('since', status.since) : {}) };
 }
 
-function progress(status: HostedAppStatus): PublicProgress {
+function toProgress(status: HostedAppStatus): PublicProgress {
   return {
     stage: stages[status.phase ?? 'Pending'],
     ...optional('since', status.since),
     ...optional('commit', status.source?.commit),
     ...optional('position', status.phase === 'Queued' ? status.pipeline?.position : undefined),
-    ...optional('message', readyMessage(status)),
+    ...optional('message', readReadyMessage(status)),
   };
 }
 
@@ -122,14 +122,14 @@ const stages: Readonly<Record<NonNullable<HostedAppStatus['phase']>, PublicStage
   Building: 'building',
   Deploying: 'deploying',
   Routing: 'routing',
-  // Live without anything that answers is the moment in which the last step is confirmed again.
+  // Live without anything that answers: the last step is being confirmed again.
   Live: 'routing',
   Failing: 'routing',
   Rejected: 'pending',
   Suspended: 'pending',
 };
 
-function readyMessage(status: HostedAppStatus): string | undefined {
+function readReadyMessage(status: HostedAppStatus): string | undefined {
   const ready = status.conditions?.find((condition) => condition.type === 'Ready');
   return ready === undefined || ready.status === 'True' ? undefined : ready.message;
 }

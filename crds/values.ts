@@ -1,7 +1,78 @@
-// The kinds of value that HostedApp fields are made of: quantities, durations, paths, names.
+// Defines the kinds of value that HostedApp fields are made of. Each validation rule is written once for zod, which checks
+// it in our code, and for CEL, which checks it in the API server with the same message.
 import { z } from 'zod';
 import { parseDuration } from '../lib/values.ts';
-import { celString, matches, withRules, type Rule } from './rules.ts';
+
+/** A rule about one field. `message` says what to write instead; the API server shows it next to the rejected value. */
+export interface Rule<Value> {
+  /** CEL over `self`, true if the value is valid. Must not fail to evaluate on a value that the schema admits. */
+  readonly cel: string;
+  /** The same in TypeScript. */
+  readonly holds: (value: Value) => boolean;
+  readonly message: string;
+}
+
+/** One entry of `x-kubernetes-validations`. */
+export interface Validation {
+  readonly rule: string;
+  readonly message: string;
+}
+
+const validationsKey = 'x-kubernetes-validations';
+
+function readValidations(schema: z.ZodType): readonly Validation[] {
+  const found = schema.meta()?.[validationsKey];
+  return Array.isArray(found) ? (found as Validation[]) : [];
+}
+
+function addValidations<Schema extends z.ZodType>(schema: Schema, added: readonly Validation[]): Schema {
+  return schema.meta({ [validationsKey]: [...readValidations(schema), ...added] });
+}
+
+/** Adds rules to a schema, for both zod and the API server. */
+export function withRules<Schema extends z.ZodType>(
+  schema: Schema,
+  ...rules: readonly Rule<z.output<Schema>>[]
+): Schema {
+  const refined = rules.reduce<Schema>(
+    (current, { holds, message }) => current.refine(holds, { error: message }),
+    schema,
+  );
+  return addValidations(
+    refined,
+    rules.map(({ cel, message }) => ({ rule: cel, message })),
+  );
+}
+
+/** Rejects a change of the field once it is set. Only the API server knows the old value, so zod does not check it. */
+export function immutable<Schema extends z.ZodType>(schema: Schema, message: string): Schema {
+  return addValidations(schema, [{ rule: 'self == oldSelf', message }]);
+}
+
+/** A list with one key field: server-side apply merges items by it, and no two items have the same key. */
+export function listBy<Item extends z.ZodType<Record<string, unknown>>>(
+  items: z.ZodArray<Item>,
+  key: string,
+): z.ZodArray<Item> {
+  const unique = items.refine((list) => new Set(list.map((item) => item[key])).size === list.length, {
+    error: `two items have the same ${key}; keep one of them`,
+  });
+  return unique.meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] });
+}
+
+/** Writes a text as a CEL string literal. */
+export function celString(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
+}
+
+/**
+ * The text matches `pattern`, in the syntax that JavaScript and RE2 share: no lookaround, back reference, `.`, `\s` or
+ * `\w`.
+ */
+export function matches(pattern: string, message: string): Rule<string> {
+  const expression = new RegExp(pattern, 'u');
+  return { cel: `self.matches(${celString(pattern)})`, holds: (text) => expression.test(text), message };
+}
 
 const suffixes: Readonly<Record<string, number>> = {
   '': 1,
@@ -17,7 +88,7 @@ const suffixes: Readonly<Record<string, number>> = {
 };
 const quantityPattern = /^([0-9]{1,15}(?:\.[0-9]{1,3})?)(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
 
-/** Number that a Kubernetes quantity stands for, in cores or bytes; undefined for any other text. */
+/** Parses a Kubernetes quantity into cores or bytes; undefined for any other text. */
 export function quantityValue(text: string): number | undefined {
   const match = quantityPattern.exec(text);
   return match === null ? undefined : Number(match[1]) * (suffixes[match[2] ?? ''] ?? Number.NaN);
@@ -50,7 +121,7 @@ export function duration(what: string, least: string, maximum: string): z.ZodStr
   });
 }
 
-/** A path inside the repository: relative, and it stays inside. */
+/** A relative path that stays inside the repository. */
 export function relativePath(what: string): z.ZodString {
   return withRules(
     z.string().min(1).max(200),
@@ -87,5 +158,44 @@ export const appVariableName = withRules(environmentName, {
   message: 'PORT is set by the platform; set run.port instead',
 });
 
-/** An instant on the wire. */
 export const timestamp = z.iso.datetime().describe('RFC 3339 time, UTC.');
+
+/** How a variable of run.env requests a secret that the platform generates, as authors write it in moorage.yaml. */
+export const askedSecret = '${{secret}}';
+
+/** Matches such a request, which must be the whole value of the variable. */
+export const generatedSecret = /^\$\{\{ {0,3}secret {0,3}\}\}$/;
+
+/** How an image can be built: with the author's Dockerfile, or by a plan for a language. */
+export const strategies = [
+  'dockerfile',
+  'python',
+  'node',
+  'static',
+  'go',
+  'java',
+  'rust',
+  'deno',
+  'php',
+  'ruby',
+  'dotnet',
+  'elixir',
+] as const;
+
+/** Bounds of an idle time that is set. */
+export const idleBounds = { least: '10s', maximum: '168h' } as const;
+
+function isIdleTime(text: string): boolean {
+  if (text === 'auto' || text === 'never') return true;
+  if (text === '' || !durationPattern.test(text)) return false;
+  const milliseconds = parseDuration(text);
+  return milliseconds >= parseDuration(idleBounds.least) && milliseconds <= parseDuration(idleBounds.maximum);
+}
+
+export const idleAfter = withRules(z.string().max(20), {
+  cel: `self in ['auto', 'never'] || self.size() > 0 && self.matches(${celString(durationPattern.source)}) && duration(self) >= duration('${idleBounds.least}') && duration(self) <= duration('${idleBounds.maximum}')`,
+  holds: isIdleTime,
+  message: `idleAfter must be auto, never, or a duration from ${idleBounds.least} to ${idleBounds.maximum}, written like 90s, 15m or 2h`,
+});
+
+export const idleDepth = z.enum(['sleep', 'nap']);

@@ -2,7 +2,7 @@
 import { parseDuration } from '../../lib/values.ts';
 import { findPins, readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp, type StoredHostedApp } from '../../crds/hosted-app.ts';
-import type { IdleState } from '../../crds/idle.ts';
+import type { IdleState } from '../../crds/status.ts';
 import { annotations, group, kind, labels, plural, version } from '../../crds/names.ts';
 import { defineResource, type KubeObject, type ObjectMeta } from '../../lib/kubernetes/index.ts';
 

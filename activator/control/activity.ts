@@ -1,5 +1,5 @@
 // Which apps are in use: requests in progress, the end of the last one, and what is held since an app was closed.
-import type { ActivityReport, AppReport, CloseRequest } from '../../crds/activator-reports.ts';
+import type { ActivityReport, AppReport, CloseRequest } from '../../crds/reports.ts';
 
 export interface Activity {
   /** Counts a request until the function that it gives is called. A look by the platform itself is no use. */

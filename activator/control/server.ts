@@ -1,7 +1,7 @@
 // The port that the operator alone reaches: which apps are in use, and to hold what comes for one.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { z } from 'zod';
-import { closeRequest, openRequest } from '../../crds/activator-reports.ts';
+import { closeRequest, openRequest } from '../../crds/reports.ts';
 import type { Activity } from './activity.ts';
 
 const maximumBody = 4_096;

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AppView } from '../apps/view.ts';
 import type { Refusal, RefusalKind } from '../hold/refusal.ts';
 import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
-import { activatorProblems as problems } from '../../crds/activator-problems.ts';
+import { activatorProblems as problems } from '../../crds/reports.ts';
 import { waitingPage } from './page.ts';
 
 /** Marks a response that the app has not made. */

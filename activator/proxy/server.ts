@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import type { BlockList, Socket } from 'node:net';
-import { usualWakeMs } from '../../crds/idle.ts';
+import { usualWakeMs } from '../../crds/status.ts';
 import { probeHeader } from '../../crds/names.ts';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { Directory } from '../apps/directory.ts';

@@ -1,8 +1,7 @@
 // The directory of live apps: where each answers inside the cluster, and whose it is. Never an address from a caller.
 import { Problem, unknownName } from '../../lib/problem.ts';
-import type { AppsSite } from '../../crds/app-url.ts';
+import { type AppsSite, activator } from '../../crds/names.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
-import { activator } from '../../crds/names.ts';
 import { publicStatus } from '../../crds/public-status.ts';
 import { authorshipOf } from './authors.ts';
 import { repositoryOf, type App, type AppIndex } from './hosted-apps.ts';

@@ -1,9 +1,8 @@
 // The status of a submitted repository, as JSON and as a sentence.
 import { z } from 'zod';
-import { authorContact, contactSources } from '../../crds/author-contact.ts';
-import { appUrl, type AppsSite } from '../../crds/app-url.ts';
+import { authorContact, contactSources, publicSettings } from '../../crds/effective-settings.ts';
+import { appUrl, type AppsSite } from '../../crds/names.ts';
 import { finding, plan } from '../../crds/hosted-app.ts';
-import { publicSettings } from '../../crds/effective-settings.ts';
 import { publicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
 import { repositoryOf, type App } from './hosted-apps.ts';
 import { idleView, viewIdle } from './idle-view.ts';

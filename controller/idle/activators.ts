@@ -1,7 +1,7 @@
 // Finds the pods of the activator and asks them: what they have seen of the apps, and to hold what comes for one.
 import { z } from 'zod';
 import { activator } from '../../crds/names.ts';
-import { activityReport, closeAnswer, type ActivityReport, type CloseRequest } from '../../crds/activator-reports.ts';
+import { activityReport, closeAnswer, type ActivityReport, type CloseRequest } from '../../crds/reports.ts';
 import type { Client } from '../../lib/kubernetes/index.ts';
 import { endpointSlices } from '../objects/kinds.ts';
 import { timeLimit } from '../../lib/values.ts';

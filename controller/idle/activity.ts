@@ -1,5 +1,5 @@
 // What all activators together have seen of each app. Kept in memory: another leader sees it again in seconds.
-import type { ActivityReport, AppReport } from '../../crds/activator-reports.ts';
+import type { ActivityReport, AppReport } from '../../crds/reports.ts';
 import type { Activators, AppActivity, Gap } from '../steps/deploy/idle/rest.ts';
 
 export interface ActivityRecord {

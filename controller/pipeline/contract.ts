@@ -4,7 +4,7 @@ import { reportedSettings } from '../../crds/app-manifest.ts';
 import { serviceTypes } from '../../crds/backing-services.ts';
 import type { Configured } from '../../crds/effective-settings.ts';
 import { build, finding, type Finding, plan, review } from '../../crds/hosted-app.ts';
-import { imageTag } from '../../crds/image-names.ts';
+import { imageTag } from '../../crds/names.ts';
 
 /** Exit code of a container whose verdict is final; every other failure is tried again by the Job. */
 export const rejectedExitCode = 42;

@@ -15,7 +15,7 @@ import {
 } from '../../lib/kubernetes/index.ts';
 import { countApps } from './app-counts.ts';
 import type { Caches } from './cache/caches.ts';
-import type { CloseRequest } from '../../crds/activator-reports.ts';
+import type { CloseRequest } from '../../crds/reports.ts';
 import type { ActivatorPool } from '../idle/activators.ts';
 import type { ActivityRecord } from '../idle/activity.ts';
 import { createBackgroundLookups } from './background-lookups.ts';

@@ -1,5 +1,5 @@
 // What the installation decides about every app: configuration, made from the environment by config.ts.
-import type { AppsSite } from '../../crds/app-url.ts';
+import type { AppsSite } from '../../crds/names.ts';
 import type { PipelineInput } from '../pipeline/contract.ts';
 import type { GitHosts } from '../../lib/repository.ts';
 

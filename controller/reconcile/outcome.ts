@@ -1,6 +1,6 @@
 // The outcome of a step: how it ended, and the actions that it asks for.
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
-import type { CloseRequest } from '../../crds/activator-reports.ts';
+import type { CloseRequest } from '../../crds/reports.ts';
 import type { PersistentVolumeClaim, Pod } from '../objects/kinds.ts';
 import type { KubeObject, Manifest, Resource } from '../../lib/kubernetes/index.ts';
 import type { Repository } from '../../lib/repository.ts';

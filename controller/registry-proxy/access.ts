@@ -1,6 +1,6 @@
 // Decides what may be asked of the registry: a build reads and writes its own app's repositories, and those of nobody
 // else; the operator lists and removes the manifests of an app.
-import { cacheRepository, imageRepository, platformFolders } from '../../crds/image-names.ts';
+import { cacheRepository, imageRepository, platformFolders } from '../../crds/names.ts';
 import type { AppIdentity, TokenPurpose } from '../../lib/app-tokens.ts';
 
 /** A request of the distribution API that may be made. */

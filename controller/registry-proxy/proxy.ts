@@ -11,7 +11,7 @@ import {
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import type { Logger } from '../../lib/telemetry.ts';
-import { cacheRepository, imageRepository } from '../../crds/image-names.ts';
+import { cacheRepository, imageRepository } from '../../crds/names.ts';
 import { parseRegistryToken, type AppIdentity, type TokenPurpose } from '../../lib/app-tokens.ts';
 import { judge, type RegistryRequest } from './access.ts';
 import type { Authorize } from './authorization.ts';

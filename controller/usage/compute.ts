@@ -1,7 +1,7 @@
 // Reports to the API what the containers of apps use. What could not be sent is sent with the next look.
 import { Counter, type Registry } from 'prom-client';
 import { labels } from '../../crds/names.ts';
-import { type ComputeReport, computeSample, type ComputeSample, samplesAtOnce } from '../../crds/compute-report.ts';
+import { type ComputeReport, computeSample, type ComputeSample, samplesAtOnce } from '../../crds/reports.ts';
 import { messageOf, type Logger } from '../../lib/kubernetes/index.ts';
 import type { Pod } from '../objects/kinds.ts';
 import type { UsageSample } from './kubelet.ts';

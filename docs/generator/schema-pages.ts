@@ -1,7 +1,7 @@
 // Pages of what is set: fields of HostedApp, moorage.yaml, values of the chart.
 import { renderSchema } from '../../charts/generate.ts';
 import { authorLimits, appManifest, manifestFile } from '../../crds/app-manifest.ts';
-import { definition, describeSpec } from '../../crds/definition.ts';
+import { buildDefinition, describeSpec } from '../../crds/definition.ts';
 import { z } from 'zod';
 import { defaultOf, fieldsOf, limitsOf, rulesOf, typeOf, type Field, type Schema } from './fields.ts';
 import { blocks, code, list, table, type Page } from './markdown.ts';
@@ -45,7 +45,7 @@ function ruleList(fields: readonly Field[]): string {
 }
 
 function hostedAppVersion(): Definition['spec']['versions'][number] {
-  const [version] = (definition() as unknown as Definition).spec.versions;
+  const [version] = (buildDefinition() as unknown as Definition).spec.versions;
   if (version === undefined) throw new TypeError('the CRD has no version');
   return version;
 }
@@ -62,7 +62,7 @@ export const hostedApp: Page = {
   about: 'Every field of the `HostedApp` resource (`kubectl explain happ.spec` shows the same).',
   sources: ['crds/hosted-app.ts'],
   body() {
-    const { group } = (definition() as unknown as Definition).spec;
+    const { group } = (buildDefinition() as unknown as Definition).spec;
     const { name: version, schema, additionalPrinterColumns: columns } = hostedAppVersion();
     const spec = fieldsOf(describeSpec());
     return blocks(

@@ -16,7 +16,7 @@ import { buildImageArguments, chooseCache } from '../../controller/pipeline/buil
 import { run } from '../../controller/pipeline/process.ts';
 import { openRepository } from '../../controller/space/registry/repository.ts';
 import { pruneApp } from '../../controller/space/registry/prune.ts';
-import { cacheRepository, imageRepository, imageTag } from '../../crds/image-names.ts';
+import { cacheRepository, imageRepository, imageTag } from '../../crds/names.ts';
 import { createPruneToken } from '../../lib/app-tokens.ts';
 import { labUid, limits } from '../support/pipeline/lab.ts';
 import { fillRegistry, programsOnPath, startRegistry, tokenSecret } from '../support/pipeline/registry.ts';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { z } from 'zod';
-import { authorContact } from '../../crds/author-contact.ts';
+import { authorContact } from '../../crds/effective-settings.ts';
 import { readInstallation } from '../../cli/submit/installation.ts';
 import { pushSnapshot } from '../../cli/submit/push.ts';
 import { takeSnapshot } from '../../cli/submit/snapshot.ts';

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest';
 import { node } from '../../localnode/node/settings.ts';
-import { appHost } from '../../crds/app-url.ts';
+import { appHost } from '../../crds/names.ts';
 import { startBrowser, type Browser } from '../support/browser.ts';
 import { hostileCookies, hostilePage } from '../support/cookie-attack.ts';
 

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import getRawBody from 'raw-body';
 import { z } from 'zod';
-import { computeReport, type ComputeSample } from '../../../crds/compute-report.ts';
+import { computeReport, type ComputeSample } from '../../../crds/reports.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import { Problem, problemBody, problemMediaType } from '../../../lib/problem.ts';
 import { type Database, ledgerUnavailable, type Statement } from '../../billing/index.ts';

@@ -1,10 +1,9 @@
 // Decides what kind of request a record is, which separates uses from requests that earn an author nothing.
 import { BlockList, isIP } from 'node:net';
 import { RE2JS } from 're2js';
-import { appHost, type AppsSite } from '../../../crds/app-url.ts';
+import { appHost, type AppsSite, labels } from '../../../crds/names.ts';
 import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
-import type { FreeRequests } from '../../../crds/metering.ts';
-import { labels } from '../../../crds/names.ts';
+import type { FreeRequests } from '../../../crds/hosted-app.ts';
 import type { App } from '../../apps/index.ts';
 import {
   toAddressPrefix,

@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http';
 import type { BlockList } from 'node:net';
 import type { Registry } from 'prom-client';
-import type { ComputeSample } from '../../../crds/compute-report.ts';
+import type { ComputeSample } from '../../../crds/reports.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import type { LedgerHandle } from '../../billing/index.ts';
 import { addSamples, type ComputeCounts, createComputeReceiver, forgetContainers } from './compute-receiver.ts';

@@ -9,8 +9,8 @@ import {
   createValidationProblem,
   type RequestContext,
 } from '../../http/index.ts';
-import type { AppsSite } from '../../../crds/app-url.ts';
-import { contact, oneLine } from '../../../crds/contact.ts';
+import type { AppsSite } from '../../../crds/names.ts';
+import { contact, oneLine } from '../../../crds/app-manifest.ts';
 import { ownershipFile, sealContact } from '../../../lib/ownership-file.ts';
 import type { SubmittedAddress } from './check-repository.ts';
 import { findApp } from './find-app.ts';

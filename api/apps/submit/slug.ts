@@ -1,7 +1,5 @@
 // Candidates for the name of the app of a repository, the best one first.
-import { isCatalogSlug } from '../../../crds/catalog-slugs.ts';
-import { toDnsLabel } from '../../../crds/names.ts';
-import { isReserved } from '../../../crds/reserved-names.ts';
+import { isCatalogSlug, toDnsLabel, isReserved } from '../../../crds/names.ts';
 import { repositoryHash, type Repository } from '../../../lib/repository.ts';
 
 /**

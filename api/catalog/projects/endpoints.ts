@@ -1,7 +1,6 @@
 // GET /api/projects and /api/projects/{slug}: the apps of this installation, with their state, stars and use.
 import { z } from 'zod';
-import { catalogSlugs } from '../../../crds/catalog-slugs.ts';
-import { slugPattern } from '../../../crds/names.ts';
+import { catalogSlugs, slugPattern } from '../../../crds/names.ts';
 import { createConditionalJsonResponse, defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { createNextLink, pageFields } from '../paging.ts';
 import { orders, type Projects } from './projects.ts';

@@ -1,6 +1,6 @@
 // /llms-full.txt: everything that an agent needs in one file, so that it asks for no other document: tools with all
 // fields, how quota and errors work, models, endpoints. Derived from the same definitions as all else.
-import { activatorProblems } from '../../../crds/activator-problems.ts';
+import { activatorProblems } from '../../../crds/reports.ts';
 import { answersAt, callUrl, type Site } from '../../apps/index.ts';
 import {
   serviceAuthentication,

@@ -1,5 +1,5 @@
 // Every kind of problem that has a page: those of the endpoints, and those of programs and ports that have none here.
-import { activatorProblems } from '../../../crds/activator-problems.ts';
+import { activatorProblems } from '../../../crds/reports.ts';
 import type { ProblemType } from '../../../lib/problem.ts';
 import { type Endpoint, collectProblemTypes } from '../../http/index.ts';
 import { internalProblems } from '../../accounting/index.ts';

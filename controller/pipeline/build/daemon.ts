@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { platformFolders } from '../../../crds/image-names.ts';
+import { platformFolders } from '../../../crds/names.ts';
 import { buildChildEnvironment, OutputTail } from '../../../lib/child-process.ts';
 import type { WorkspacePaths } from '../config.ts';
 import { Fault, type PipelineInput } from '../contract.ts';

@@ -1,7 +1,7 @@
 // Builds the arguments of buildctl, and chooses the layer cache that a build uses and refills.
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
-import { cacheTags } from '../../../crds/image-names.ts';
+import { cacheTags } from '../../../crds/names.ts';
 import type { PipelineInput } from '../contract.ts';
 import type { PlanNotes } from '../handover.ts';
 import { parseRegistryHost } from './daemon.ts';

@@ -1,6 +1,6 @@
 // Says which images of an app may be removed: not what serves or is to serve, and not the newest ones before it.
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
-import { numberOfTag } from '../../../crds/image-names.ts';
+import { numberOfTag } from '../../../crds/names.ts';
 
 /** An image in the registry. */
 export interface TaggedImage {

@@ -1,5 +1,5 @@
 // Removes from the registry what of an app is no longer kept: images beyond the limit, and a cache that is too large.
-import { cacheRepository, cacheTags, imageRepository, type RepositoryOwner } from '../../../crds/image-names.ts';
+import { cacheRepository, cacheTags, imageRepository, type RepositoryOwner } from '../../../crds/names.ts';
 import { createPruneToken } from '../../../lib/app-tokens.ts';
 import { removable, type ImageRecords } from './keep.ts';
 import { openRepository, type Repository, type StoredManifest } from './repository.ts';

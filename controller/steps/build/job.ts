@@ -1,8 +1,7 @@
 // The Job that takes one commit of an app through clone, review and build.
 import type { V1Container, V1EnvVar, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/values.ts';
-import { cacheRepository, imageRepository, imageTag } from '../../../crds/image-names.ts';
-import { annotations, labels } from '../../../crds/names.ts';
+import { cacheRepository, imageRepository, imageTag, annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { doubtfulExitCode, type PipelineInput, rejectedExitCode, workspace } from '../../pipeline/contract.ts';
 import { createCredential } from '../../../lib/git/git.ts';

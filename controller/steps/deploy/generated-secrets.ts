@@ -2,7 +2,7 @@
 // value is ${{secret}}. Each is random to everybody, the same at each start, and another for each app.
 import { createHmac } from 'node:crypto';
 import type { V1EnvVar } from '@kubernetes/client-node';
-import { generatedSecret } from '../../../crds/generated-secret.ts';
+import { generatedSecret } from '../../../crds/values.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import { appSecret } from './app-secret.ts';

@@ -7,10 +7,9 @@ import type {
   V1PodTemplateSpec,
   V1ServiceSpec,
 } from '@kubernetes/client-node';
-import { activator, labels, probeHeader, trialComponent } from '../../../crds/names.ts';
+import { activator, labels, probeHeader, trialComponent, appHost } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';
-import { appHost } from '../../../crds/app-url.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { claimName, keptClaim } from './data.ts';
 import { generatedSecretNames } from './generated-secrets.ts';

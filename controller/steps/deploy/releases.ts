@@ -1,5 +1,5 @@
 // Records which releases of an app have served and for how long without a crash, and chooses the one to roll back to.
-import { keptReleases, release as releaseSchema, type ReleaseRecord } from '../../../crds/release-record.ts';
+import { keptReleases, release as releaseSchema, type ReleaseRecord } from '../../../crds/status.ts';
 import { annotations } from '../../../crds/names.ts';
 import { conditionOf, type Deployment, type Pod } from '../../objects/kinds.ts';
 import { present } from '../../objects/present.ts';

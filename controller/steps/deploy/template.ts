@@ -1,9 +1,8 @@
 // The pod of a hosted app: what it may do, what it may use, and how it is asked whether it serves.
 import type { V1Container, V1EnvVar, V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node';
 import { parseDuration } from '../../../lib/values.ts';
-import { annotations, labels } from '../../../crds/names.ts';
-import { appHost, appUrl } from '../../../crds/app-url.ts';
-import { generatedSecret } from '../../../crds/generated-secret.ts';
+import { annotations, labels, appHost, appUrl } from '../../../crds/names.ts';
+import { generatedSecret } from '../../../crds/values.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
 import { bytesOf, shareOf } from '../../objects/quantity.ts';

@@ -17,7 +17,7 @@ import {
 import { readCommitAndImage, isReady } from '../deploy/pods.ts';
 import { publishedAtRest } from '../deploy/idle/keep.ts';
 import { replicasOf } from '../deploy/objects.ts';
-import { appHost, appUrl } from '../../../crds/app-url.ts';
+import { appHost, appUrl } from '../../../crds/names.ts';
 import { isFailure } from './probe.ts';
 import { forgetSights, mustLook, recordPage, recordWarning, type Release } from './sights.ts';
 

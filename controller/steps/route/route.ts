@@ -4,7 +4,7 @@ import { isApplied } from '../../../lib/kubernetes/index.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { done, failed, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
 import { routeOf } from '../deploy/objects.ts';
-import { appHost } from '../../../crds/app-url.ts';
+import { appHost } from '../../../crds/names.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 
 export function routeStep(snapshot: Snapshot, draft: Draft): StepResult {

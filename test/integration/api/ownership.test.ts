@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { authorContact } from '../../../crds/author-contact.ts';
+import { authorContact } from '../../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../../crds/hosted-app.ts';
 import { openContact } from '../../../lib/ownership-file.ts';
 import { setStatus, since, startAppsServer } from '../../support/api/apps-server.ts';

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { readApiConfig } from '../../../api/config.ts';
 import { node } from '../../../localnode/node/settings.ts';
 import { operatorConfig } from '../../../controller/config.ts';
-import { appUrl } from '../../../crds/app-url.ts';
+import { appUrl } from '../../../crds/names.ts';
 import { environmentOf, named, render, required, type Rendered } from '../../support/chart.ts';
 
 const gateway = z.looseObject({

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { findPins, resolveSpec } from '../../../crds/effective-settings.ts';
 import { hostedApp, spec as specSchema, type StoredSpec } from '../../../crds/hosted-app.ts';
-import { reservedSlugs } from '../../../crds/reserved-names.ts';
+import { reservedSlugs } from '../../../crds/names.ts';
 import { goodSpec, oddSpec } from '../../support/crds/arbitraries.ts';
 import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';
 import { established, startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';

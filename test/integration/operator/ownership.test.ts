@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { hostedApps } from '../../../controller/objects/kinds.ts';
-import { authorContact } from '../../../crds/author-contact.ts';
+import { authorContact } from '../../../crds/effective-settings.ts';
 import { annotations } from '../../../crds/names.ts';
 import { sealContact } from '../../../lib/ownership-file.ts';
 import {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { stringify } from 'yaml';
-import { definition, describeSpec } from '../../../crds/definition.ts';
+import { buildDefinition, describeSpec } from '../../../crds/definition.ts';
 import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import type { HostedAppSpec } from '../../../crds/hosted-app.ts';
 import { deployments } from '../../../controller/objects/kinds.ts';
@@ -59,7 +59,7 @@ async function readResolved(name: string): Promise<HostedAppSpec> {
 }
 
 test("an app of an earlier version's CRD keeps what was applied and loses what the API server filled in", async () => {
-  const former = definition() as { spec: { versions: { schema: { openAPIV3Schema: { properties: object } } }[] } };
+  const former = buildDefinition() as { spec: { versions: { schema: { openAPIV3Schema: { properties: object } } }[] } };
   Object.assign(former.spec.versions[0]?.schema.openAPIV3Schema.properties ?? {}, { spec: describeSpec() });
   const file = `${world.api.kubeconfig}.crd.yaml`;
   await writeFile(file, stringify(former, { aliasDuplicateObjects: false }));

@@ -1,7 +1,7 @@
 // Repositories of every kind go through clone, review and build for real, and the images that come out answer.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { cacheRepository, cacheTags } from '../../../crds/image-names.ts';
+import { cacheRepository, cacheTags } from '../../../crds/names.ts';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
 import { answerOf, inspect } from '../../support/pipeline/images.ts';
 import { labUid, startLab, type Lab } from '../../support/pipeline/lab.ts';

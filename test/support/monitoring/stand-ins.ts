@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { createServer as createPlainServer, type RequestListener, type Server as PlainServer } from 'node:http';
 import { ensureCertificate } from '../../../localnode/node/control-plane/certificates.ts';
 import { run } from '../../../localnode/shell.ts';
-import { cacheTags } from '../../../crds/image-names.ts';
+import { cacheTags } from '../../../crds/names.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 
 export interface StandIn {

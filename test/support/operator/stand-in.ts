@@ -11,8 +11,7 @@ import {
   type Job,
 } from '../../../controller/objects/kinds.ts';
 import { applyStatus, type Client } from '../../../lib/kubernetes/index.ts';
-import { imageRepository } from '../../../crds/image-names.ts';
-import { annotations, labels } from '../../../crds/names.ts';
+import { imageRepository, annotations, labels } from '../../../crds/names.ts';
 import { all, until, type World } from './world.ts';
 
 /** Pods are made from the operator's own templates, so that the chart's admission policy judges them as it would. */

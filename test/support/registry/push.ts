@@ -1,7 +1,7 @@
 // Pushes images of random content through the registry proxy, with the requests and the tags of a build.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { imageRepository, type RepositoryOwner } from '../../../crds/image-names.ts';
+import { imageRepository, type RepositoryOwner } from '../../../crds/names.ts';
 import type { TestRegistry } from '../pipeline/registry.ts';
 
 export const digestOf = (content: Buffer | string): string =>

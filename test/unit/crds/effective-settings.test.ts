@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { appManifest } from '../../../crds/app-manifest.ts';
-import { spec as specSchema, type HostedAppSpec } from '../../../crds/hosted-app.ts';
+import { spec as specSchema, type HostedAppSpec, type HostedAppStatus } from '../../../crds/hosted-app.ts';
 import {
   effectiveSettings,
   findPins,
@@ -10,12 +10,13 @@ import {
   layeredFields,
   readSettings,
   resolveSpec,
+  authorContact,
 } from '../../../crds/effective-settings.ts';
 
 const spec = (fields: object = {}): HostedAppSpec =>
   specSchema.parse({ source: { repo: 'https://git.example/a/b' }, ...fields });
 
-test('a field that is not set takes what the file says, any other keeps what it has', () => {
+test('the file sets fields that the HostedApp does not set, and no others', () => {
   const settings = appManifest.parse({
     run: { port: 3000, resources: { memory: '1Gi', cpu: '2' } },
     listing: { title: 'Mine' },
@@ -30,7 +31,7 @@ test('a field that is not set takes what the file says, any other keeps what it 
   );
 });
 
-test('what the file cannot say is never touched', () => {
+test('fields outside the manifest never change', () => {
   const given = spec({ author: { share: '0.5' }, suspend: true, run: { replicas: 0 } });
   const merged = resolveSpec({ spec: given }, appManifest.parse({ run: { port: 1 } }));
   assert.deepEqual({ ...merged, run: undefined }, { ...given, run: undefined });
@@ -46,7 +47,7 @@ const filed = appManifest.parse({
   agents: { enabled: true },
 });
 
-test('a stored field wins over the file, also at its default', () => {
+test('a stored field wins over the file, even at its default', () => {
   const stored = {
     source,
     build: { strategy: 'auto' as const },
@@ -77,12 +78,12 @@ test('a stored field wins over the file, also at its default', () => {
   }
 });
 
-test('a spec that nothing was set in is resolved to every default', () => {
+test('a spec without settings resolves to every default', () => {
   assert.deepEqual(resolveSpec({ spec: { source } }, undefined), spec());
   assert.deepEqual(findPins({ source }), []);
 });
 
-test('the defaults that the CRD of earlier versions stored are not taken for settings', () => {
+test('defaults stored by the CRD of earlier versions do not count as settings', () => {
   const former = spec({ run: { resources: { cpu: '2' } } });
   assert.ok(hasEveryDefault(former));
   assert.deepEqual(findPins(former), []);
@@ -91,7 +92,7 @@ test('the defaults that the CRD of earlier versions stored are not taken for set
   assert.ok(layeredFields.length > 20);
 });
 
-test('variables come together by name; one that comes from a Secret is not replaced', () => {
+test('variables merge by name, and one from a Secret is not replaced', () => {
   const given = spec({
     run: { env: [{ name: 'A', value: 'given' }], secrets: [{ name: 'KEY', secret: 's', key: 'k' }] },
   });
@@ -114,7 +115,7 @@ test('variables come together by name; one that comes from a Secret is not repla
   assert.deepEqual(specSchema.parse(merged), merged);
 });
 
-test('what holds is shown with whose word it is', () => {
+test('shows each effective value with its source', () => {
   const settings = appManifest.parse({
     run: { port: 3000, env: [{ name: 'A', value: 'x'.repeat(300) }] },
     build: { resources: { memory: '8Gi' } },
@@ -128,7 +129,7 @@ test('what holds is shown with whose word it is', () => {
   assert.ok(reported.every(({ value }) => value.length <= 200));
 });
 
-test('attack: a text that the operator of the installation set is shown only for fields that are public', () => {
+test('attack: shows values of the operator of the installation only for public fields', () => {
   const secret = 'internal-name';
   const given = spec({
     source: { repo: 'https://git.example/a/b', path: secret },
@@ -150,7 +151,7 @@ test('attack: a text that the operator of the installation set is shown only for
   assert.deepEqual([valueOf('run.resources.memory'), valueOf('listing.title')], ['128Mi', 'Public']);
 });
 
-test('attack: whoever adds env to moorage.yaml does not read what the installation set', () => {
+test('attack: adding env to moorage.yaml does not reveal what the installation set', () => {
   const secret = 'sk-of-the-installation';
   const given = spec({
     run: {
@@ -190,7 +191,7 @@ test('attack: whoever adds env to moorage.yaml does not read what the installati
   );
 });
 
-test('attack: a value that is guessed right looks as one that is guessed wrong', () => {
+test('attack: a correct guess of a value looks like a wrong one', () => {
   const given = spec({ run: { env: [{ name: 'KEY', value: 'right' }] } });
   const [right, wrong] = ['right', 'wrong'].map((value) =>
     effectiveSettings({ spec: given }, appManifest.parse({ run: { env: [{ name: 'KEY', value }] } })),
@@ -198,7 +199,44 @@ test('attack: a value that is guessed right looks as one that is guessed wrong',
   assert.deepEqual(right, wrong);
 });
 
-test('settings of a status that cannot be read are none', () => {
+test('ignores settings of a status that cannot be read', () => {
   for (const text of [undefined, '', '{', '[]', '{"run":{"port":"x"}}', '{"author":{"share":"1"}}'])
     assert.equal(readSettings(text), undefined);
+});
+
+const since = '2026-01-01T00:00:00Z';
+const inFile: HostedAppStatus = {
+  settings: { commit: 'a', values: JSON.stringify({ author: { contact: 'file@example.org' } }) },
+};
+const proven: HostedAppStatus = { ownership: { since, contact: 'token@example.org' } };
+
+function of(fields: object, status?: HostedAppStatus): string {
+  const found = authorContact({
+    spec: specSchema.parse({ source: { repo: 'https://git.example/a/b' }, ...fields }),
+    ...(status === undefined ? {} : { status }),
+  });
+  return found === undefined ? 'none' : `${found.contact} ${found.from} ${found.verified}`;
+}
+
+const claimed = { submission: { contact: 'mallory@example.org' } };
+
+test('a submitted contact counts until the author gives one, and is not verified', () => {
+  assert.equal(of({}), 'none');
+  assert.equal(of(claimed), 'mallory@example.org submission false');
+  assert.equal(of(claimed, {}), 'mallory@example.org submission false');
+});
+
+test('the author wins over the submission, and moorage.yaml over the token', () => {
+  assert.equal(of(claimed, proven), 'token@example.org .moorage-owner true');
+  assert.equal(of(claimed, { ...inFile, ownership: { since } }), 'file@example.org moorage.yaml true');
+  assert.equal(of(claimed, { ...inFile, ...proven }), 'file@example.org moorage.yaml true');
+});
+
+test('the operator of the installation wins over everyone', () => {
+  const said = { ...claimed, author: { contact: 'ops@example.org' } };
+  assert.equal(of(said, { ...inFile, ...proven }), 'ops@example.org HostedApp true');
+});
+
+test("removing the author's contact does not restore that of the submitter", () => {
+  assert.equal(of(claimed, { ownership: { since } }), 'none');
 });

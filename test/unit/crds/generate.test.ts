@@ -2,9 +2,8 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'vitest';
-import { definition } from '../../../crds/definition.ts';
+import { buildDefinition, toStructural, type SchemaNode } from '../../../crds/definition.ts';
 import { outputs, render } from '../../../crds/generate.ts';
-import { toStructural, type SchemaNode } from '../../../crds/structural.ts';
 
 for (const output of outputs) {
   test(`${output.pathname.split('/').slice(-3).join('/')} is what npm run generate writes`, async () => {
@@ -20,7 +19,7 @@ function* fields(node: SchemaNode, path: string): Generator<[string, SchemaNode]
 }
 
 function specFields(): [string, SchemaNode][] {
-  const { spec } = definition() as {
+  const { spec } = buildDefinition() as {
     spec: { versions: { schema: { openAPIV3Schema: { properties: { spec: SchemaNode } } } }[] };
   };
   const [version] = spec.versions;
@@ -28,14 +27,14 @@ function specFields(): [string, SchemaNode][] {
   return [...fields(version.schema.openAPIV3Schema.properties.spec, 'spec')];
 }
 
-test('every field of spec says what it means, for kubectl explain', () => {
+test('every field of spec has a description for kubectl explain', () => {
   const silent = specFields()
     .filter(([path, node]) => !path.endsWith('[]') && node['description'] === undefined)
     .map(([path]) => path);
   assert.deepEqual(silent, []);
 });
 
-test('every text and list of spec is bounded, so that the cost of the rules is', () => {
+test('every text and list of spec is bounded, so that the cost of its rules is too', () => {
   const unbounded = specFields()
     .filter(
       ([, node]) =>
@@ -46,7 +45,7 @@ test('every text and list of spec is bounded, so that the cost of the rules is',
   assert.deepEqual(unbounded, []);
 });
 
-test('a JSON Schema keyword that would be lost is refused by name', () => {
+test('rejects a JSON Schema keyword that would be lost, by name', () => {
   assert.throws(
     () => toStructural({ type: 'object', properties: { port: { type: 'integer', multipleOf: 2 } } }, 'spec'),
     /spec\.port: JSON Schema keyword multipleOf/,

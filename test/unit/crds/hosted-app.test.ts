@@ -5,7 +5,7 @@ import { spec } from '../../../crds/hosted-app.ts';
 import { quantityValue } from '../../../crds/values.ts';
 import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';
 
-test('a repository alone is a complete app', () => {
+test('a repository alone makes a complete app', () => {
   assert.deepEqual(spec.parse({ source: { repo: 'https://github.com/owner/name' } }), {
     source: { repo: 'https://github.com/owner/name', path: '.', interval: '5m' },
     build: {
@@ -53,7 +53,7 @@ for (const { what, given } of structuralRefusals) {
   });
 }
 
-test('quantities count in cores and bytes', () => {
+test('parses quantities into cores and bytes', () => {
   assert.deepEqual(['250m', '1.5', '2Ki', '1G', '', '1e3', '-1', '1Ei'].map(quantityValue), [
     0.25,
     1.5,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { contact as contactSchema } from '../../../crds/contact.ts';
+import { contact as contactSchema } from '../../../crds/app-manifest.ts';
 import {
   maximumOwnershipBytes,
   openContact,

@@ -1,5 +1,5 @@
 // Says which databases a Ruby app needs beside it, and which folder has to last: by its gems and config/database.yml.
-import { askedSecret } from '../../../../crds/generated-secret.ts';
+import { askedSecret } from '../../../../crds/values.ts';
 import type { Tree } from '../../tree.ts';
 import { type Bundle, readBundle } from '../ruby/bundle.ts';
 import { findDatabase, type Database, type DatabaseField } from '../ruby/database.ts';

@@ -1,5 +1,5 @@
 // Reads the files of other hosting platforms: Procfile, Railway, Render, Fly.io, Hugging Face, Heroku, Vercel and Netlify.
-import { askedSecret } from '../../../../crds/generated-secret.ts';
+import { askedSecret } from '../../../../crds/values.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { present } from '../../../../lib/values.ts';
 import { parseJson, parseToml, readField, readKeys, readText, readTexts } from '../../manifest.ts';

@@ -1,6 +1,6 @@
 // Secrets that only the app itself has to know, such as the key that signs its sessions: known by the names of their
 // variables, in samples of an environment and in settings of frameworks. The platform makes up such a one.
-import { askedSecret } from '../../../../crds/generated-secret.ts';
+import { askedSecret } from '../../../../crds/values.ts';
 import type { Tree } from '../../tree.ts';
 import { settingsFiles } from '../python/settings.ts';
 import { parseEnv } from './compose/interpolate.ts';

@@ -1,6 +1,6 @@
 // Reads render.yaml: the first web service, its databases, and variables that name them.
 import { z } from 'zod';
-import { askedSecret } from '../../../../crds/generated-secret.ts';
+import { askedSecret } from '../../../../crds/values.ts';
 import { present } from '../../../../lib/values.ts';
 import type { Tree } from '../../tree.ts';
 import { type Declaration, type DeclaredVariable, parseYaml } from './declaration.ts';

@@ -1,6 +1,6 @@
 // Puts the decision about rest into a reconcile: what the status says, what is asked for, and how the step then stands.
 import type { HostedApp, HostedAppStatus } from '../../../../crds/hosted-app.ts';
-import type { IdleState, IdleStatus } from '../../../../crds/idle.ts';
+import type { IdleState, IdleStatus } from '../../../../crds/status.ts';
 import { annotations } from '../../../../crds/names.ts';
 import { isTrue } from '../../../objects/kinds.ts';
 import { done, type Action, type Draft, type Outcome } from '../../../reconcile/outcome.ts';

@@ -1,5 +1,5 @@
 // Decides whether an app is awake or at rest, from what the activators have seen of it. Pure.
-import { keptGaps, type IdleState, type IdleStatus } from '../../../../crds/idle.ts';
+import { keptGaps, type IdleState, type IdleStatus } from '../../../../crds/status.ts';
 import { present } from '../../../objects/present.ts';
 import { timestamp } from '../../../objects/timestamp.ts';
 import { chooseIdleSeconds } from './idle-time.ts';

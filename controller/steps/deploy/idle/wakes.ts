@@ -1,5 +1,5 @@
 // How long the wakes of an app took: the last ones, and what they come to.
-import { keptWakes, type IdleStatus } from '../../../../crds/idle.ts';
+import { keptWakes, type IdleStatus } from '../../../../crds/status.ts';
 
 /** One wake, as an activator measured it. */
 export interface Wake {

@@ -1,5 +1,6 @@
 // Keeps the backing services of an app: what is to be made for them, how they stand, and what the app waits for.
-import type { BackingService, ServiceStatus } from '../../../../crds/backing-services.ts';
+import type { BackingService } from '../../../../crds/backing-services.ts';
+import type { ServiceStatus } from '../../../../crds/status.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import { annotations } from '../../../../crds/names.ts';
 import { isApplied, type KubeObject, type Resource } from '../../../../lib/kubernetes/index.ts';

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { collect } from '../../../../localnode/registry/collect.ts';
 import { ensurePackages } from '../../../../localnode/node/daemons/packages.ts';
 import { emptyRepositories, pruneApp, type PruneOptions } from '../../../../controller/space/registry/prune.ts';
-import { cacheRepository, cacheTags, imageTag, type RepositoryOwner } from '../../../../crds/image-names.ts';
+import { cacheRepository, cacheTags, imageTag, type RepositoryOwner } from '../../../../crds/names.ts';
 import { createPruneToken } from '../../../../lib/app-tokens.ts';
 import { exclusively } from '../../../support/exclusively.ts';
 import { startRegistry, tokenSecret, type TestRegistry } from '../../../support/pipeline/registry.ts';

@@ -1,7 +1,7 @@
 // What several activators say of an app, put together.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import type { AppReport } from '../../../../crds/activator-reports.ts';
+import type { AppReport } from '../../../../crds/reports.ts';
 import { activityRecord } from '../../../../controller/idle/activity.ts';
 
 const report = (app: Partial<AppReport> = {}): { apps: Record<string, AppReport> } => ({

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { test } from 'vitest';
-import { computeReport, type ComputeSample } from '../../../../crds/compute-report.ts';
+import { computeReport, type ComputeSample } from '../../../../crds/reports.ts';
 import { computeReporter, computeSamples } from '../../../../controller/usage/compute.ts';
 import type { UsageSample } from '../../../../controller/usage/kubelet.ts';
 import type { Pod } from '../../../../controller/objects/kinds.ts';

@@ -1,5 +1,5 @@
 // The environment of the app in a compose file: literal values, defaults, and values of sample files.
-import { askedSecret } from '../../../../../crds/generated-secret.ts';
+import { askedSecret } from '../../../../../crds/values.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
 import { createWarning, type DeclaredVariable } from '../declaration.ts';

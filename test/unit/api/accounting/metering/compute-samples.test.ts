@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { addSamples } from '../../../../../api/accounting/metering/compute-receiver.ts';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { openDatabase } from '../../../../../api/billing/database/open.ts';
-import type { ComputeSample } from '../../../../../crds/compute-report.ts';
+import type { ComputeSample } from '../../../../../crds/reports.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 
 let database: Database;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { slugCandidates } from '../../../../../api/apps/submit/slug.ts';
-import { isReserved } from '../../../../../crds/reserved-names.ts';
+import { isReserved } from '../../../../../crds/names.ts';
 import { parseRepository, repositoryHash } from '../../../../../lib/repository.ts';
 
 const hosts = { allowed: ['git.test'], insecure: [] };

@@ -8,7 +8,7 @@ import {
   type ProjectList,
 } from '../../../../../api/catalog/projects/views.ts';
 import { liveApps } from '../../../../../api/apps/live-apps.ts';
-import { catalogSlugs } from '../../../../../crds/catalog-slugs.ts';
+import { catalogSlugs } from '../../../../../crds/names.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
 import { baseUrl, sampleApp } from '../../../../support/api/sample.ts';
 import { type AppsSample, sampleAppsServer } from '../../../../support/apps/sample.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'vitest';
 import { readCatalogApps } from '../../../../../api/catalog/projects/records.ts';
-import { catalogSlugs } from '../../../../../crds/catalog-slugs.ts';
+import { catalogSlugs } from '../../../../../crds/names.ts';
 
 const slugs = [
   'academic-assistant',

@@ -14,7 +14,7 @@ import { submitEndpoints } from '../../../../../api/apps/submit/endpoints.ts';
 import { slugCandidates } from '../../../../../api/apps/submit/slug.ts';
 import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
 import { readToolSettings } from '../../../../../api/tools/config.ts';
-import { catalogSlugs } from '../../../../../crds/catalog-slugs.ts';
+import { catalogSlugs } from '../../../../../crds/names.ts';
 import { acceptedRepository } from '../../../../../lib/repository.ts';
 import { baseUrl, sampleApps, sampleServices, silent, site } from '../../../../support/api/sample.ts';
 import { openApiDocument } from '../../../../support/discovery/client-calls.ts';

@@ -1,7 +1,7 @@
 // When an app is put to rest and when it is woken, as a table of what was seen.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import type { IdleStatus } from '../../../../../../crds/idle.ts';
+import type { IdleStatus } from '../../../../../../crds/status.ts';
 import { decideRest, type AppActivity, type RestInput } from '../../../../../../controller/steps/deploy/idle/rest.ts';
 import { percentile, withWakes } from '../../../../../../controller/steps/deploy/idle/wakes.ts';
 import { at, now } from '../../../../../support/operator/scenario.ts';

@@ -1,0 +1,93 @@
+// Defines what processes report to each other about apps: the problems that the activator returns, its reports to the
+// operator, and the operator's CPU and memory samples for the API.
+import { z } from 'zod';
+import type { ProblemType } from '../lib/problem.ts';
+
+/** The problems that the activator returns at the address of an app. The API publishes their pages. */
+export const activatorProblems = {
+  unknownApp: {
+    slug: 'no-app-here',
+    status: 404,
+    title: 'No app here',
+    description: 'No app has this host name. Check the address; the list of apps has the right one.',
+  },
+  appStopped: {
+    slug: 'app-stopped',
+    status: 503,
+    title: 'App stopped',
+    description: 'The app does not run, by the will of the operator of this installation. Asking again does not help.',
+  },
+  appNotStarting: {
+    slug: 'app-not-starting',
+    status: 503,
+    title: 'App does not start',
+    description:
+      'The app was woken, or restarted, and does not come up. `detail` says why and what its author can do; it is tried again by itself.',
+  },
+  appWaking: {
+    slug: 'app-waking',
+    status: 503,
+    title: 'App is waking',
+    description:
+      'The app was asleep and is on its way, and takes longer than the request could wait. Ask again after `Retry-After` seconds, which is what its wakes take.',
+  },
+  tooManyHeld: {
+    slug: 'too-many-waiting',
+    status: 429,
+    title: 'Too many waiting requests',
+    description:
+      'As many requests of this client as may be held wait for apps to wake. They are answered once the apps serve; ask again after `Retry-After` seconds.',
+  },
+  appBroken: {
+    slug: 'app-broke-off',
+    status: 502,
+    title: 'App broke off',
+    description: 'The app ended the connection before it answered. Ask again if the request may be made twice.',
+  },
+} as const satisfies Record<string, ProblemType>;
+
+/** What one activator has seen of an app. Times are durations, since clocks differ. Only the operator reaches the port. */
+export const appReport = z.object({
+  /** Requests and connections in progress, held ones included. */
+  inFlight: z.int(),
+  /** Milliseconds since the end of the last use; absent: none since it started. */
+  idleMs: z.number().optional(),
+  /** Wakes that it measured. */
+  wakes: z.array(z.object({ number: z.int(), ms: z.number() })),
+});
+export type AppReport = z.infer<typeof appReport>;
+
+/** Response of GET /activity, by name of the app. */
+export const activityReport = z.object({ apps: z.record(z.string(), appReport) });
+export type ActivityReport = z.infer<typeof activityReport>;
+
+/** Body of POST /close: hold requests for an app if it was unused for `idleMs`, until its rest `number` is seen. */
+export const closeRequest = z.object({ app: z.string(), number: z.int(), idleMs: z.number() });
+export type CloseRequest = z.infer<typeof closeRequest>;
+export const closeAnswer = z.object({ closed: z.boolean() });
+
+/** Body of POST /open: stop holding requests for an app. */
+export const openRequest = z.object({ app: z.string() });
+
+/** One sample of one container, as its kubelet measured it. */
+export const computeSample = z.strictObject({
+  /** A new ID for each start of a container, so that its counter never goes back. */
+  container: z.string().min(1).max(200),
+  /** Name of the HostedApp. */
+  app: z.string().min(1).max(63),
+  /** When the container started, and when the kubelet measured it. */
+  started_at: z.iso.datetime(),
+  at: z.iso.datetime(),
+  /** Microseconds of CPU since the container started: exact in JSON for 285 years of one core. */
+  cpu_us: z.int().nonnegative(),
+  /** Bytes of memory that cannot be reclaimed (working set). */
+  memory_bytes: z.int().nonnegative(),
+});
+export type ComputeSample = z.output<typeof computeSample>;
+
+/** Maximum number of samples in a report. */
+export const samplesAtOnce = 5_000;
+
+/** Body of POST /compute. */
+export const computeReport = z.strictObject({ samples: z.array(computeSample).max(samplesAtOnce) });
+export type ComputeReport = z.output<typeof computeReport>;

@@ -1,0 +1,325 @@
+// Defines the status of a HostedApp: every field that the operator writes, from conditions to releases and rest.
+import { z } from 'zod';
+import { listBy, strategies, timestamp } from './values.ts';
+
+export const plan = z.object({
+  strategy: z.enum(strategies).describe('How the image is built.'),
+  reason: z.string().max(400).describe('Why this strategy was chosen.'),
+  framework: z.string().max(60).optional().describe('Framework that was detected.'),
+  port: z.int().optional().describe('Port on which the plan makes the app listen.'),
+});
+
+export const stages = ['Queued', 'Clone', 'Review', 'Build'] as const;
+
+export const condition = z.object({
+  type: z.string(),
+  status: z.enum(['True', 'False', 'Unknown']),
+  observedGeneration: z.int().optional(),
+  lastTransitionTime: timestamp,
+  reason: z.string(),
+  message: z.string(),
+});
+
+/** A problem found in a repository, and how the author can fix it. */
+export const finding = z.object({
+  rule: z.string().max(60).describe('ID of the rule, such as secrets/aws-access-token.'),
+  severity: z.enum(['error', 'warning']).describe('An error rejects the commit; a warning does not.'),
+  file: z.string().max(300).optional().describe('Path of the file in the repository.'),
+  line: z.int().optional().describe('Line number in the file, starting at 1.'),
+  message: z.string().max(2_000).describe('What was found.'),
+  fix: z.string().max(600).describe('What to change.'),
+});
+
+export type Finding = z.infer<typeof finding>;
+
+/** Why a commit is not served. */
+export const rejection = z.object({
+  rule: z.string(),
+  file: z.string().optional(),
+  line: z.int().optional(),
+  message: z.string(),
+  fix: z.string(),
+  log: z.string().max(8_000).optional().describe('Last lines of the log, if there is one.'),
+});
+
+/** One past pipeline. */
+export const historyEntry = z.object({
+  number: z.int().describe('Number of the pipeline; increases with each pipeline of the app.'),
+  job: z.string().describe('Name of the pipeline Job.'),
+  commit: z.string().describe('Commit that was built.'),
+  reason: z.string().describe('Why it was built: what changed since the previous pipeline.'),
+  result: z
+    .enum(['Succeeded', 'Rejected', 'Faulted', 'Superseded'])
+    .describe('Result of the pipeline. Faulted means that the platform failed and the pipeline is retried.'),
+  message: z.string().max(1_000).optional().describe('Short explanation of the result.'),
+  release: z
+    .enum(['Pending', 'Released', 'Failed', 'Skipped'])
+    .optional()
+    .describe(
+      'What became of the image that was built. Failed: it does not start, or crashes again and again. Skipped: a newer one was built before it was ready.',
+    ),
+  releaseMessage: z.string().max(1_000).optional().describe('Why the release failed.'),
+  doubtful: z
+    .boolean()
+    .optional()
+    .describe('The fault could have been staged by the app; a second one of this commit is not believed.'),
+  image: z.string().optional().describe('Image by digest, if one was built.'),
+  startedAt: timestamp.optional(),
+  finishedAt: timestamp.optional(),
+});
+
+/** Releases that the status keeps, among which a rollback chooses. Their images stay in the registry. */
+export const keptReleases = 4;
+
+/** An image and the settings that it runs with. */
+export const release = z.object({
+  image: z.string().describe('Image by digest.'),
+  commit: z.string(),
+  port: z.int(),
+  settings: z.string().max(4_000).optional().describe('Contents of moorage.yaml of that commit, as JSON.'),
+  attempt: z.string().max(100).optional().describe('The rebuild that produced it, if one was requested.'),
+});
+
+const releaseRecord = z.object({
+  ...release.shape,
+  readyAt: timestamp.describe('When it was first ready.'),
+  servingSince: timestamp.optional().describe('Start of its present time of service. Not set while it does not serve.'),
+  servedSeconds: z.int().describe('Seconds that it served since its last crash, before servingSince.'),
+  bestSeconds: z.int().describe('Longest time that it served before a crash, in seconds.'),
+  crashedAt: timestamp.optional().describe('When it last crashed.'),
+  goodAt: timestamp.optional().describe('When it had served long enough without a crash to be good.'),
+});
+export type ReleaseRecord = z.infer<typeof releaseRecord>;
+
+/** Fields of the status about releases and how one replaces another. */
+export const rollout = {
+  releases: z
+    .array(releaseRecord)
+    .max(keptReleases)
+    .optional()
+    .describe('Releases that have served, newest first: those that a rollback can choose from.'),
+  crashLoop: z
+    .object({
+      template: z.string().max(100).describe('Hash of the pod template that crashes.'),
+      rejection,
+    })
+    .optional()
+    .describe('Set while the release that runs crashes again and again, until it has served long enough without that.'),
+  tried: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('Hash of the pod template that last started well while the release that it was to replace served.'),
+  activated: z
+    .boolean()
+    .optional()
+    .describe('true: reached through the activator, which holds requests while a new release replaces the old one.'),
+};
+
+/** Maximum number of wakes and gaps in the status. */
+export const keptWakes = 30;
+export const keptGaps = 30;
+
+export const idleStates = ['Awake', 'Napping', 'Asleep', 'Waking'] as const;
+export type IdleState = (typeof idleStates)[number];
+
+export const idleStatus = z.object({
+  state: z
+    .enum(idleStates)
+    .describe('Awake; Napping: the process stays and requests a minimum; Asleep: no pod; Waking: on its way back.'),
+  since: timestamp.describe('When it entered this state.'),
+  number: z
+    .int()
+    .min(0)
+    .describe(
+      'How often it was put to rest. To wake it by hand, set the annotation moorage.dev/wake of the HostedApp to this number.',
+    ),
+  afterSeconds: z.int().describe('Seconds without use after which it is put to rest; with auto, the present choice.'),
+  lastUsedAt: timestamp
+    .optional()
+    .describe('When it was last used, as far as is known. Written now and then, not at each use.'),
+  gaps: z
+    .array(z.int())
+    .max(keptGaps)
+    .optional()
+    .describe('Last times without use, in seconds, oldest first. auto is chosen by them.'),
+  wakes: z
+    .object({
+      count: z.int().describe('Wakes that were measured.'),
+      number: z.int().describe('The rest that the last of them ended.'),
+      p50Ms: z
+        .int()
+        .describe('Median of the last ones, in milliseconds, from the first request to the first connection.'),
+      p95Ms: z.int().describe('95th percentile of the last ones, in milliseconds.'),
+      recentMs: z.array(z.int()).max(keptWakes).describe('The last ones in milliseconds, oldest first.'),
+    })
+    .optional()
+    .describe('How long its wakes took.'),
+});
+export type IdleStatus = z.infer<typeof idleStatus>;
+
+/** Milliseconds that a wake is assumed to take if the app has no history, for Retry-After. */
+export const usualWakeMs = 10_000;
+
+/** State of a backing service. */
+export const serviceStatus = z.object({
+  name: z.string().describe('Name of the service.'),
+  type: z.string().describe('What it is.'),
+  ready: z.boolean().describe('Whether it takes connections.'),
+  message: z.string().max(500).optional().describe('Why it is not ready, or what is not as it was asked for.'),
+});
+export type ServiceStatus = z.infer<typeof serviceStatus>;
+
+export const status = z.object({
+  observedGeneration: z.int().optional().describe('Generation of the spec that this status reflects.'),
+  dataKey: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('What the names of its volumes and generated Secrets are made from, so that they are found again.'),
+  phase: z
+    .enum([
+      'Pending',
+      'Queued',
+      'Cloning',
+      'Reviewing',
+      'Building',
+      'Deploying',
+      'Routing',
+      'Live',
+      'Failing',
+      'Rejected',
+      'Suspended',
+    ])
+    .optional()
+    .describe('Phase of the newest commit. Failing: it is released, and its URL responds with errors or not at all.'),
+  since: timestamp.optional().describe('When it entered this phase.'),
+  checkedAt: timestamp.optional().describe('When the operator last confirmed this status: at least every 10 minutes.'),
+  url: z.string().optional().describe('URL of the app.'),
+  warning: z.string().max(300).optional().describe('Problem with an app that is live, such as errors at /.'),
+  page: z
+    .object({
+      image: z.string(),
+      commit: z.string(),
+      seenAt: timestamp.optional().describe('When it was looked at. Not set while that is in progress.'),
+      status: z.int().optional().describe('Status of the response at /.'),
+      assets: z.int().optional().describe('Scripts, styles and images of its own that the page loads.'),
+      faults: z.array(z.string().max(300)).max(5).optional().describe('What does not work.'),
+    })
+    .optional()
+    .describe('How the page of the release that serves looks, seen through the gateway once it is live.'),
+  shortCommit: z.string().max(12).optional().describe('Abbreviated source.commit, for the column COMMIT.'),
+  source: z
+    .object({
+      commit: z.string().describe('Newest commit of the revision.'),
+      reference: z.string().optional().describe('Git reference that was resolved to the commit.'),
+      polledAt: timestamp.optional().describe('When the repository was last polled.'),
+      polledFor: z.string().optional().describe('Hash of the source fields that the commit was resolved from.'),
+    })
+    .optional()
+    .describe('The source that was resolved from the repository.'),
+  pipeline: z
+    .object({
+      job: z.string().describe('Name of the pipeline Job of the newest commit.'),
+      pod: z
+        .string()
+        .optional()
+        .describe('Newest pod of the Job. Its containers clone, review and build have the log.'),
+      number: z.int().optional(),
+      reason: z.string().optional().describe('Why the pipeline was started: what changed.'),
+      stage: z.enum(stages).optional().describe('Current stage of the pipeline.'),
+      stageSince: timestamp.optional(),
+      position: z
+        .int()
+        .optional()
+        .describe('Position in the build queue, starting at 1, while the pipeline is queued.'),
+    })
+    .optional()
+    .describe('The newest pipeline.'),
+  plan: plan.optional().describe('How the image is built, and why.'),
+  findings: z.array(finding).max(50).optional().describe('Findings of the review of the newest commit.'),
+  rejection: rejection.optional().describe('Why the newest commit was rejected. Not set if it was not.'),
+  built: z
+    .object({
+      image: z.string().describe('Image by digest.'),
+      commit: z.string(),
+      inputsHash: z.string().describe('Hash of the build inputs.'),
+      port: z.int().optional(),
+      settings: z.string().max(4_000).optional().describe('Contents of moorage.yaml of that commit, as JSON.'),
+      attempt: z.string().max(100).optional().describe('The rebuild that produced it, if one was requested.'),
+    })
+    .optional()
+    .describe('Newest image that was built.'),
+  readyTemplate: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('Hash of the pod template that was last ready: its pods are restarted for as long as they are wanted.'),
+  served: z
+    .object({
+      image: z.string(),
+      commit: z.string(),
+      since: timestamp,
+    })
+    .optional()
+    .describe('The release that currently serves the URL.'),
+  settings: z
+    .object({
+      commit: z.string(),
+      values: z.string().max(4_000).describe('Contents of moorage.yaml of that commit, as JSON.'),
+    })
+    .optional()
+    .describe('Settings in moorage.yaml of the newest reviewed commit. Not set if it has no such file.'),
+  effective: z
+    .array(
+      z.object({
+        field: z.string().describe('Field of the spec, such as run.port.'),
+        value: z.string().describe('Effective value, shortened. Of variables that the HostedApp sets, only the names.'),
+        from: z
+          .string()
+          .describe(
+            'Where the value comes from: HostedApp, moorage.yaml, or a file for another platform such as compose.yaml. The former override the latter.',
+          ),
+      }),
+    )
+    .max(64)
+    .optional()
+    .describe('Effective value of each field that moorage.yaml of the newest reviewed commit sets.'),
+  ownership: z
+    .object({
+      since: timestamp.describe('When a commit first had a contact or an ownership token of the author.'),
+      contact: z.string().max(200).optional().describe('Contact in the ownership token of the newest reviewed commit.'),
+    })
+    .optional()
+    .describe(
+      'Set once the author has given a contact in the repository. From then on, that of the submission is not used.',
+    ),
+  authorKeys: z
+    .array(z.string().max(64))
+    .max(5)
+    .optional()
+    .describe(
+      'SHA-256 of each key with which the author reads his statements, as the newest reviewed commit has them.',
+    ),
+  attempt: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('The rebuild that this status reflects: the value of the annotation moorage.dev/rebuild.'),
+  idle: idleStatus
+    .optional()
+    .describe(
+      'How an app stands that rests when it is not used. Set for as long as it is reached through the activator.',
+    ),
+  ...rollout,
+  services: z.array(serviceStatus).max(16).optional().describe('How the backing services of the app stand.'),
+  history: z.array(historyEntry).max(20).optional().describe('Past pipelines, newest first.'),
+  conditions: listBy(z.array(condition).max(32), 'type')
+    .optional()
+    .describe('Conditions: Ready, Reconciling, Stalled, and one for each step.'),
+});
+
+export type HostedAppStatus = z.infer<typeof status>;
+export type Plan = z.infer<typeof plan>;
+export type Condition = z.infer<typeof condition>;
+export type HistoryEntry = z.infer<typeof historyEntry>;
