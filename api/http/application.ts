@@ -1,27 +1,22 @@
-// Routes requests with express to endpoints and protocols, and answers whatever is thrown with a problem.
+// Routes requests with express to endpoints and protocols, and turns anything thrown into a problem response.
 import type { RequestListener } from 'node:http';
 import express, { type Request, type Response as ExpressResponse, type Router } from 'express';
 import { ApiError } from '../../lib/kubernetes/index.ts';
 import { Problem } from '../../lib/problem.ts';
-import type { Endpoint, ProtocolMount, RequestContext } from './endpoint.ts';
-import { Exchange, type ExchangeOptions } from './exchange.ts';
-import { clusterUnavailable, internalFault, methodNotAllowed, notFound } from './problems/problems.ts';
-import { createPreflightHeaders } from './response/cors.ts';
-import { rejectKeysInQuery } from './request/query-keys.ts';
-import { readFormBody } from './request/form-body.ts';
-import { readJsonBody } from './request/request-body.ts';
-import { toExpressPath, normalizeUrl, toRawPathPattern } from './request/request-path.ts';
-import { createValidationProblem } from './problems/validation.ts';
+import type { Endpoint, ProtocolMount } from './endpoint.ts';
+import { createPreflightHeaders, Exchange, type ExchangeOptions } from './exchange.ts';
+import { clusterUnavailable, internalFault, malformedRequest, methodNotAllowed, notFound } from './problems.ts';
+import { readFormBody, readJsonBody, rejectKeysInQuery } from './request-fields.ts';
+import { createValidationProblem } from './validation.ts';
 
-/** What the application needs. */
 export interface RequestListenerOptions extends ExchangeOptions {
   readonly endpoints: readonly Endpoint[];
   readonly protocols?: readonly ProtocolMount[];
 }
 
 /**
- * Answers every request. It is the router of express without its application, which would change the prototypes of
- * each request and response (see docs/adr/0007).
+ * Creates the listener that answers every request. It uses the router of express without its application, which would
+ * change the prototypes of each request and response (see docs/adr/0007).
  */
 export function createRequestListener(options: RequestListenerOptions): RequestListener {
   const router = express.Router({ caseSensitive: true });
@@ -41,18 +36,7 @@ export function createRequestListener(options: RequestListenerOptions): RequestL
   };
 }
 
-/** The exchange that a request of express belongs to. */
-function getExchange(request: object): Exchange {
-  return (request as { exchange: Exchange }).exchange;
-}
-
-function createNotFound({ path }: Exchange, { baseUrl }: RequestListenerOptions): Problem {
-  return new Problem(
-    notFound,
-    `There is nothing at ${path.slice(0, 200)}. ${baseUrl}/openapi.json lists all endpoints.`,
-  );
-}
-
+/** Protocols are mounted before URLs are normalized: they get their path as it was sent. */
 function mountProtocol(router: Router, protocol: ProtocolMount): void {
   router.route(toRawPathPattern(protocol.pattern ?? protocol.path)).all(async (request, _response, next) => {
     const exchange = getExchange(request);
@@ -66,10 +50,11 @@ function mountProtocol(router: Router, protocol: ProtocolMount): void {
   });
 }
 
-/** The endpoints of one path. HEAD comes before GET, whose handler express would run for it. */
+/** Mounts the endpoints of one path. HEAD comes before GET, whose handler express would otherwise run for it. */
 function mountEndpoints(router: Router, path: string, endpoints: readonly Endpoint[]): void {
   const route = router.route(toExpressPath(path));
-  const allow = listAllowedMethods(endpoints);
+  const methods = endpoints.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  const allow = [...methods, 'OPTIONS'].join(', ');
   const returnsCallerData = endpoints.some((endpoint) => endpoint.returnsCallerData === true);
   route.all((request, _response, next) => {
     Object.assign(getExchange(request), { route: path, returnsCallerData });
@@ -77,14 +62,14 @@ function mountEndpoints(router: Router, path: string, endpoints: readonly Endpoi
   });
   for (const endpoint of endpoints) {
     if (endpoint.method === 'GET') route.head(createHandler(endpoint, 'head'));
-    route[toLowerCase(endpoint.method)](createHandler(endpoint, 'run'));
+    route[endpoint.method.toLowerCase() as Lowercase<Endpoint['method']>](createHandler(endpoint, 'run'));
   }
   route.options(async (request) => {
     const exchange = getExchange(request);
-    // The question before a request has no credentials; what may be read is decided when they come.
+    // A preflight request has no credentials. Access to caller data is decided when the actual request brings them.
     exchange.returnsCallerData = false;
-    const asked = exchange.headers.get('access-control-request-headers');
-    const headers = { allow, ...(exchange.allowsOtherSites ? createPreflightHeaders(allow, asked) : {}) };
+    const requestedHeaders = exchange.headers.get('access-control-request-headers');
+    const headers = { allow, ...(exchange.allowsOtherSites ? createPreflightHeaders(allow, requestedHeaders) : {}) };
     await exchange.send(new Response(null, { status: 204, headers }));
   });
   route.all(({ method }) => {
@@ -98,36 +83,65 @@ function createHandler(
   endpoint: Endpoint,
   run: 'run' | 'head',
 ): (request: Request<Record<string, string>>) => Promise<void> {
+  const readBody = endpoint.bodyForm === 'form' ? readFormBody : readJsonBody;
   return async (request) => {
     const exchange = getExchange(request);
-    const { params } = request;
     const { query } = exchange;
     rejectKeysInQuery(query);
-    const body = endpoint.body === undefined ? undefined : await readBody(exchange, endpoint);
-    const context = toContext(exchange, exchange.negotiateMediaType(endpoint.produces));
-    await exchange.send(await endpoint[run]({ params, query, body }, context));
+    const body = endpoint.body === undefined ? undefined : await readBody(exchange.incoming, endpoint.bodyLimit);
+    // Assigned to the exchange, not copied from it: its getters build headers, signal and log on demand.
+    const context = Object.assign(exchange, { mediaType: exchange.negotiateMediaType(endpoint.produces) });
+    await exchange.send(await endpoint[run]({ params: request.params, query, body }, context));
   };
 }
 
-async function readBody({ incoming }: Exchange, { bodyForm, bodyLimit }: Endpoint): Promise<unknown> {
-  return bodyForm === 'form' ? readFormBody(incoming, bodyLimit) : readJsonBody(incoming, bodyLimit);
+/** Returns the exchange that an express request belongs to. */
+function getExchange(request: object): Exchange {
+  return (request as { exchange: Exchange }).exchange;
 }
 
-/** Not a copy: what the context says of the request is made on demand. */
-function toContext(exchange: Exchange, mediaType: string): RequestContext {
-  return Object.assign(exchange, { mediaType });
+/** `/apps/{slug}/files/*` in the syntax of express; every other character stands for itself. */
+function toExpressPath(path: string): string {
+  return path
+    .replaceAll(/[\\:()[\]?+!]/g, String.raw`\$&`)
+    .replaceAll(/\{([^}]+)\}/g, ':$1')
+    .replaceAll('*', '*rest');
 }
 
-function listAllowedMethods(endpoints: readonly Endpoint[]): string {
-  const methods = endpoints.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
-  return [...methods, 'OPTIONS'].join(', ');
+/** The same for paths that are matched as they were sent: express decodes only captured groups. */
+function toRawPathPattern(path: string): RegExp {
+  const parts = path.split(/(\{[^}]+\}|\*)/).map((part) => {
+    if (part === '*') return '.*';
+    return part.startsWith('{') ? '[^/]+' : part.replaceAll(/[\\^$.|?*+()[\]{}]/g, String.raw`\$&`);
+  });
+  return new RegExp(`^${parts.join('')}/?$`, 's');
 }
 
-function toLowerCase<Method extends string>(method: Method): Lowercase<Method> {
-  return method.toLowerCase() as Lowercase<Method>;
+/** A URL that has only one spelling, so there is nothing to normalize. */
+const normalUrl = /^\/(?!\/)[\w!$&'()*+,;=:@~-]*(?:[/.][\w!$&'()*+,;=:@~-]+)*\/?(?:\?[^#]*)?$/;
+/** Unreserved characters, which mean the same whether they are encoded or not (RFC 3986, 6.2.2.2). */
+const encodedUnreserved = /%(?:2[DE]|3\d|4[1-9A-F]|5[\dAF]|6[1-9A-F]|7[\dAE])/gi;
+
+/**
+ * Normalizes the URL of a request for routing: removes dot segments and decodes unreserved characters. Reserved
+ * characters stay encoded. @throws Problem (malformed-request)
+ */
+function normalizeUrl(url: string): string {
+  if (normalUrl.test(url)) return url;
+  if (url.split('?', 1)[0]?.includes('\\') === true || !URL.canParse(url, 'http://host'))
+    throw new Problem(malformedRequest, 'The path of the request is not valid. Percent-encode special characters.');
+  const { pathname, search } = new URL(url.startsWith('/') ? `http://host${url}` : url, 'http://host');
+  return pathname.replaceAll(encodedUnreserved, (encoded) => decodeURIComponent(encoded)) + search;
 }
 
-/** Makes a problem of anything thrown. A fault of ours is logged in full and reported without its insides. */
+function createNotFound({ path }: Exchange, { baseUrl }: RequestListenerOptions): Problem {
+  return new Problem(
+    notFound,
+    `There is nothing at ${path.slice(0, 200)}. ${baseUrl}/openapi.json lists all endpoints.`,
+  );
+}
+
+/** Converts anything thrown to a problem. Our own faults are logged in full and reported without internal details. */
 function toProblem(error: unknown, exchange: Exchange): Problem {
   if (error instanceof Problem) {
     if (error.type.status >= 500 && error.cause !== undefined)
@@ -160,8 +174,8 @@ function toProblem(error: unknown, exchange: Exchange): Problem {
 }
 
 /**
- * Whether the cluster may answer otherwise later. An API server that has just started refuses (401, 403) what it allows
- * a moment later.
+ * Whether the cluster may answer differently later. An API server that has just started rejects (401, 403) requests
+ * that it allows a moment later.
  */
 function isTransient(status: number): boolean {
   return status === 0 || status === 401 || status === 403 || status === 429 || status >= 500;

@@ -1,12 +1,10 @@
-// defineEndpoint(): one definition of an endpoint gives its route, its validation and its OpenAPI entry.
+// Defines endpoints: one definition gives the route, the validation and the OpenAPI entry.
 import type { z } from 'zod';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { ProblemType } from '../../lib/problem.ts';
-import { createJsonResponse } from './response/buffered-response.ts';
-import { createConditionalJsonResponse } from './response/conditional.ts';
-import type { Caller } from './request/caller.ts';
-import { eventStreamType } from './response/event-stream.ts';
-import { readInput, type noFields, type RawInput } from './problems/validation.ts';
+import { createJsonResponse, createConditionalJsonResponse, eventStreamType } from './response.ts';
+import type { Caller } from './caller.ts';
+import { readInput, type noFields, type RawInput } from './validation.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -18,30 +16,27 @@ export interface RequestContext extends CallContext {
 
 /** What any call knows about its request, over plain HTTP or a protocol. */
 export interface CallContext {
-  /** Id of the request: in the answer's X-Request-Id, in problems and in the log. */
+  /** Request id: in the X-Request-Id header, in problems and in the log. */
   readonly id: string;
   readonly headers: Headers;
   /** Identifies the caller. */
   caller(): Caller;
-  /** Aborted when the client goes away or when the process has to end. */
+  /** Aborted when the client leaves or the process shuts down. */
   readonly signal: AbortSignal;
   readonly log: Logger;
   /**
-   * Calls this when the exchange is over, on every path: the answer is sent, was never read, failed, or the client has
-   * gone. What a handler takes for the time of its answer, it gives back here.
+   * Calls `done` when the exchange is over, on every path: the response is sent, was never read or failed, or the client
+   * has left. A handler releases here what it holds while it answers.
    */
   onFinished(done: () => void): void;
 }
 
-/**
- * What answers at a path by the rules of a protocol of its own, such as MCP: it reads the request itself, whatever the
- * method.
- */
+/** A protocol such as MCP at a path. It handles every method and reads the request itself. */
 export interface ProtocolMount {
   readonly path: string;
-  /** Which paths it answers, as the router writes it, where that is more than `path`. */
+  /** Pattern of the paths that it answers. Default: `path`. */
   readonly pattern?: string;
-  /** Which requests there are for it; all when left out. */
+  /** Whether a request is meant for this protocol. Default: all are. */
   accepts?(request: Request): boolean;
   handle(request: Request, context: CallContext): Promise<Response>;
 }
@@ -49,14 +44,13 @@ export interface ProtocolMount {
 type Fields = z.ZodObject;
 type Empty = typeof noFields;
 
-/** Validated input of a handler. */
 export interface Input<Params extends Fields, Query extends Fields, Body extends z.ZodType> {
   readonly params: z.output<Params>;
   readonly query: z.output<Query>;
   readonly body: z.output<Body>;
 }
 
-/** An endpoint as its author writes it. */
+/** An endpoint as its author defines it. */
 export interface EndpointDefinition<
   Params extends Fields,
   Query extends Fields,
@@ -72,47 +66,44 @@ export interface EndpointDefinition<
   readonly summary: string;
   readonly description: string;
   readonly tag: string;
-  /** Schemas of what comes in. Strict objects: an unknown field is refused by name. Descriptions say what to send. */
+  /** Schemas of the input. Use strict objects, so that unknown fields are rejected by name. Descriptions say what to send. */
   readonly params?: Params;
   readonly query?: Query;
   readonly body?: Body;
-  /** How a body is written; default JSON. A form comes as an object of its fields, and only from pages of this site. */
+  /** Format of the body. Default: JSON. A form is read as an object of its fields, and only from pages of this site. */
   readonly bodyForm?: 'json' | 'form';
-  /** Maximum size of a body in bytes; default 64 KiB. */
+  /** Maximum size of a body in bytes. Default: 64 KiB. */
   readonly bodyLimit?: number;
-  /**
-   * Reads the input where its schemas alone do not say it; by default they validate each part as it came. @throws
-   * Problem (invalid-request)
-   */
+  /** Reads the input if schemas alone cannot. Default: validates each part. @throws Problem (invalid-request) */
   readonly read?: (raw: RawInput) => Reading;
-  /** Schema of a JSON answer. Answers are parsed by it: what it does not name does not leave. */
+  /** Schema of a JSON response. Responses are parsed with it, so that fields it does not name never leave. */
   readonly output: Output;
   readonly outputDescription: string;
-  /** The answer says something of the caller: pages of other sites may read it only with a key. */
+  /** The response describes the caller. Pages of other sites may read it only with a key. */
   readonly returnsCallerData?: boolean;
   /**
-   * The answer is the same for everybody and may be kept for so many seconds: it has an ETag, and is 304 for a reader
-   * whose If-None-Match names it. Default: nothing is kept.
+   * For how many seconds caches may keep the response, which must be the same for everyone. It gets an ETag, and is 304
+   * for a reader whose If-None-Match names it. Default: `no-store`.
    */
   readonly maxAgeSeconds?: number;
-  /** Media types of the answer, the preferred one first; default application/json. */
+  /** Media types of the response, the preferred one first. Default: application/json. */
   readonly produces?: readonly string[];
-  /** Headers of an answer that succeeds, beside those that every endpoint of its kind sends: what each says. */
+  /** Descriptions of response headers, in addition to those that every endpoint of its kind sends. */
   readonly responseHeaders?: Readonly<Record<string, string>>;
-  /** Headers of each of its problems, in addition to those that problems of that status have anywhere: what each says. */
+  /** Descriptions of headers on its problems, in addition to those that every problem of that status has. */
   readonly problemHeaders?: Readonly<Record<string, string>>;
-  /** Problems that it answers beside those that any endpoint can. */
+  /** Problem types in addition to those of any endpoint. */
   readonly problems?: readonly ProblemType[];
-  /** Answers with a value of `output`, or with a whole Response of one of `produces`. Refuses by throwing a Problem. */
+  /** Returns a value of `output`, or a whole Response of a type in `produces`. Throws a Problem to refuse. */
   readonly handler: (input: Reading, context: RequestContext) => Promise<z.input<Output> | Response>;
   /**
-   * Required for GET. `as GET`: the handler only reads, so it also answers HEAD, and its content is left out. A function
-   * answers HEAD where the handler takes, does or charges something, and does none of that.
+   * Required for GET. `as GET`: the handler only reads, so it also answers HEAD, without the content. If the handler has an
+   * effect, takes a slot or charges, pass a function that answers HEAD without doing so.
    */
   readonly head?: 'as GET' | ((input: Reading, context: RequestContext) => Promise<Response>);
 }
 
-/** An endpoint as the application mounts and describes it. */
+/** An endpoint as it is mounted and described. */
 export interface Endpoint extends Omit<
   EndpointDefinition<Fields, Fields, z.ZodType, z.ZodType>,
   'handler' | 'head' | 'read' | 'produces' | 'bodyLimit' | 'problems'
@@ -122,11 +113,11 @@ export interface Endpoint extends Omit<
   readonly problems: readonly ProblemType[];
   /** Validates the input and runs the handler. @throws Problem */
   run(raw: RawInput, context: RequestContext): Promise<Response>;
-  /** Does the same for HEAD, whose content is left out. @throws Problem */
+  /** Does the same for HEAD; the content is dropped. @throws Problem */
   head(raw: RawInput, context: RequestContext): Promise<Response>;
 }
 
-/** Defines an endpoint. */
+/** Defines an endpoint. @throws TypeError for a GET without a safe `head` */
 export function defineEndpoint<
   Params extends Fields = Empty,
   Query extends Fields = Empty,
@@ -154,7 +145,7 @@ export function defineEndpoint<
   };
 }
 
-/** Whoever defines a GET has to say what HEAD does: a handler with an effect must not run for it. */
+/** Every GET must define what HEAD does, because a handler with an effect must not run for it. */
 function assertHeadDefined({
   path,
   head,

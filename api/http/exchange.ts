@@ -1,19 +1,17 @@
-// One request and its answer: the id, what a handler knows of the request, and the line in the access log.
+// One request and its response: request id, negotiation, CORS, sending with backpressure, and the line in the access log.
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import Negotiator from 'negotiator';
 import { NodeRequest } from 'srvx/node';
 import { type Logger, toMethodLabel, type HttpMetrics } from '../../lib/telemetry.ts';
 import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
-import { createJsonResponse } from './response/buffered-response.ts';
-import { identifyCaller, type Caller, type CallerRules } from './request/caller.ts';
-import { type RequestFields, groupFields } from './request/given-fields.ts';
+import { identifyCaller, type Caller, type CallerRules } from './caller.ts';
 import type { CallContext } from './endpoint.ts';
-import { notAcceptable } from './problems/problems.ts';
-import { corsHeaders } from './response/cors.ts';
-import { sendResponse } from './response/send-response.ts';
+import { notAcceptable } from './problems.ts';
+import { groupFields, type RequestFields } from './request-fields.ts';
+import { createJsonResponse, isBuffered } from './response.ts';
 
-/** A request that is refused, as far as a page about it goes. */
+/** The parts of a refused request that its problem page shows. */
 export interface RefusedRequest {
   readonly id: string;
   /** As it was sent, without the query. */
@@ -28,15 +26,15 @@ export interface ExchangeOptions {
   readonly callers: CallerRules;
   readonly log: Logger;
   readonly metrics: HttpMetrics;
-  /** Aborted when open streams have to end, because the process does. */
+  /** Aborted when open streams have to end because the process is shutting down. */
   readonly ending: AbortSignal;
-  /** Paths whose answers pages of other sites may read; none when left out. */
+  /** Paths whose responses pages of other sites may read. Default: none. */
   readonly isOpenToSites?: ((path: string) => boolean) | undefined;
-  /** Members that the problems of a path get beside their own, for clients that read errors of another form. */
+  /** Extra members of a path's problems, for clients that expect errors in another format. */
   readonly problemMembers?: ((problem: Problem, path: string) => Readonly<Record<string, unknown>>) | undefined;
-  /** Headers that the problems of a path get in addition to their own. */
+  /** Extra headers of a path's problems. */
   readonly problemHeaders?: ((problem: Problem, path: string) => Readonly<Record<string, string>>) | undefined;
-  /** The page of a problem, for a person who looks at a page; undefined: the problem as JSON. */
+  /** Renders a problem for a person in a browser; undefined sends it as JSON. */
   readonly problemPage?: ((problem: Problem, request: RefusedRequest) => Response | undefined) | undefined;
 }
 
@@ -45,20 +43,20 @@ export class Exchange implements CallContext {
   readonly incoming: IncomingMessage;
   /** Path of the endpoint that answers, for metrics and the log. */
   route = 'unmatched';
-  /** Whether the answer says something of the caller, who is known by his address where he sends no key. */
+  /** Whether the response describes the caller, who is identified by address when they send no key. */
   returnsCallerData = false;
   readonly #outgoing: ServerResponse;
   readonly #options: ExchangeOptions;
-  /** As it was sent: the router changes that of the request. */
+  /** As it was sent: the router changes `incoming.url`. */
   readonly #url: string;
   readonly #start = performance.now();
   readonly #onFinished: (() => void)[] = [];
-  #over = false;
+  #isFinished = false;
   #request: Request | undefined;
 
   constructor(incoming: IncomingMessage, outgoing: ServerResponse, options: ExchangeOptions) {
-    const given = incoming.headers['x-request-id'];
-    this.id = typeof given === 'string' && /^[A-Za-z0-9._-]{8,64}$/.test(given) ? given : randomUUID();
+    const requestId = incoming.headers['x-request-id'];
+    this.id = typeof requestId === 'string' && /^[A-Za-z0-9._-]{8,64}$/.test(requestId) ? requestId : randomUUID();
     this.incoming = incoming;
     this.#outgoing = outgoing;
     this.#options = options;
@@ -66,7 +64,7 @@ export class Exchange implements CallContext {
     options.metrics.open.inc();
   }
 
-  /** The request as handlers of protocols take it. Its parts are made on demand. */
+  /** The request as protocol handlers take it. Its parts are created on demand. */
   get request(): Request {
     return (this.#request ??= new NodeRequest({ req: this.incoming, res: this.#outgoing }));
   }
@@ -87,30 +85,30 @@ export class Exchange implements CallContext {
     return this.#url.split('?', 1)[0] ?? '';
   }
 
-  /** Fields of the query; one that was given more than once has all its values. */
   get query(): RequestFields {
     const start = this.#url.indexOf('?');
-    if (start === -1) return {};
-    return groupFields(new URLSearchParams(this.#url.slice(start + 1)));
+    return start === -1 ? {} : groupFields(new URLSearchParams(this.#url.slice(start + 1)));
   }
 
   caller(): Caller {
     const { headers, socket } = this.incoming;
+    const forwardedFor = headers['x-forwarded-for'];
     return identifyCaller(
       {
         peer: socket.remoteAddress,
-        forwardedFor: joinHeader(headers['x-forwarded-for']),
+        // Node joins repeated headers itself, but its types do not say for which.
+        forwardedFor: Array.isArray(forwardedFor) ? forwardedFor.join(', ') : forwardedFor,
         authorization: headers.authorization,
       },
       this.#options.callers,
     );
   }
 
-  /** The one of these media types that the client prefers. @throws Problem (not-acceptable) */
+  /** Returns the media type that the client prefers among those of an endpoint. @throws Problem (not-acceptable) */
   negotiateMediaType(produces: readonly string[]): string {
     const [preferred] = produces;
     const { accept } = this.incoming.headers;
-    // An endpoint that answers with any type of file does so whatever is accepted, as RFC 9110 (12.5.1) allows.
+    // An endpoint that returns files of any type ignores Accept, as RFC 9110 (12.5.1) allows.
     if (preferred !== undefined && (accept === undefined || preferred === '*/*')) return preferred;
     const [chosen] = new Negotiator({ headers: { accept } }).mediaTypes([...produces]);
     if (chosen !== undefined) return chosen;
@@ -122,8 +120,8 @@ export class Exchange implements CallContext {
   }
 
   /**
-   * Whether a page of another site may read the answer. Not what is known of a visitor by his address alone: his browser
-   * would give it to any page that he opens.
+   * Whether a page of another site may read the response. Data of a visitor who is identified by address alone is closed
+   * to it: their browser would hand that data to any page they open.
    */
   get allowsOtherSites(): boolean {
     if (this.#options.isOpenToSites?.(this.path) !== true) return false;
@@ -131,11 +129,11 @@ export class Exchange implements CallContext {
   }
 
   onFinished(done: () => void): void {
-    if (this.#over) done();
+    if (this.#isFinished) done();
     else this.#onFinished.push(done);
   }
 
-  /** Records the answer in the log and the metrics, and sends it. */
+  /** Records the response in the log and the metrics, and sends it. Never throws. */
   async send(response: Response): Promise<void> {
     this.#record(response.status);
     const added = ['x-request-id', this.id, 'x-content-type-options', 'nosniff'];
@@ -143,10 +141,10 @@ export class Exchange implements CallContext {
     try {
       await sendResponse(response, this.incoming, this.#outgoing, added);
     } catch (error) {
-      // Headers are sent, so there is no other answer to give: the connection is closed.
+      // The headers are sent, so there is no way to report the error: the connection is closed.
       this.log.debug({ err: error }, 'response was not sent to its end');
     } finally {
-      this.#over = true;
+      this.#isFinished = true;
       for (const done of this.#onFinished.splice(0)) done();
     }
   }
@@ -186,7 +184,147 @@ export class Exchange implements CallContext {
   }
 }
 
-/** Node joins repeated headers itself; its types do not say for which. */
-function joinHeader(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header.join(', ') : header;
+/**
+ * Sends a web Response over the connection of its request. Resolves when the content is sent.
+ * @param added names and values of further headers, alternating
+ * @throws Error when the source fails or the client leaves; the connection is closed then
+ */
+async function sendResponse(
+  response: Response,
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  added: readonly string[],
+): Promise<void> {
+  if (!incoming.complete) discardRest(incoming, outgoing);
+  if (isBuffered(response)) {
+    const { status, headers, body } = response._toNodeResponse();
+    outgoing.writeHead(status, headers.concat(added)).end(incoming.method === 'HEAD' ? undefined : body);
+    return;
+  }
+  const { body, status } = response;
+  try {
+    // Several headers of one name, such as Set-Cookie, stay several.
+    outgoing.writeHead(status, [...response.headers].flat().concat(added));
+  } catch (error) {
+    outgoing.destroy();
+    await body?.cancel(error);
+    throw error;
+  }
+  if (body === null || incoming.method === 'HEAD' || outgoing.destroyed) {
+    outgoing.end();
+    await body?.cancel();
+    return;
+  }
+  await pump(body.getReader(), outgoing);
+}
+
+const discardMs = 500;
+
+/**
+ * Reads and drops what a client still sends after its request was answered. Closing the connection immediately would
+ * lose the response, and keeping it open would mean reading for ever.
+ */
+function discardRest(incoming: IncomingMessage, outgoing: ServerResponse): void {
+  // A request whose body was abandoned has no socket any more.
+  const { socket } = outgoing;
+  if (socket === null) return;
+  outgoing.once('finish', () => {
+    const timer = setTimeout(() => {
+      socket.destroySoon();
+    }, discardMs);
+    const done = (): void => {
+      clearTimeout(timer);
+      socket.off('close', done);
+    };
+    // Not on the request's 'close' event: a request whose body was abandoned leaves the rest of it on the connection.
+    incoming.once('end', done);
+    socket.once('close', done);
+    incoming.resume();
+  });
+}
+
+/** Node's own `pipeline` with `Readable.fromWeb` would cost a short response more than everything else done for it. */
+async function pump(reader: ReadableStreamDefaultReader<Uint8Array>, outgoing: ServerResponse): Promise<void> {
+  // Headers go out with the first bytes, but do not wait for them.
+  const flush = setImmediate(() => {
+    outgoing.flushHeaders();
+  });
+  const leave = (): void => {
+    reader.cancel().catch(() => undefined);
+  };
+  outgoing.once('close', leave);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      clearImmediate(flush);
+      if (done) break;
+      if (!outgoing.write(value)) await waitForDrain(outgoing);
+    }
+    outgoing.end();
+  } catch (error) {
+    outgoing.destroy();
+    throw error;
+  } finally {
+    outgoing.off('close', leave);
+  }
+}
+
+async function waitForDrain(outgoing: ServerResponse): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const go = (): void => {
+    outgoing.off('drain', go).off('close', go);
+    resolve(undefined);
+  };
+  outgoing.once('drain', go).once('close', go);
+  await promise;
+}
+
+/** Our headers that scripts need: browsers show only a few standard ones unless a response names the others. */
+const exposedHeaders = [
+  'content-disposition',
+  'etag',
+  'idempotent-replayed',
+  'link',
+  'location',
+  'mcp-session-id',
+  'ratelimit',
+  'ratelimit-policy',
+  'retry-after',
+  'www-authenticate',
+  'x-charged-usd',
+  'x-cost-source',
+  'x-cost-usd',
+  'x-latency-ms',
+  'x-quota-hint',
+  'x-request-id',
+  'x-warnings',
+].join(', ');
+
+/**
+ * Names and values, alternating, for every response of an open path. CORS is granted to public endpoints only, and never
+ * with the browser's credentials.
+ */
+const corsHeaders: readonly string[] = [
+  'access-control-allow-origin',
+  '*',
+  'access-control-expose-headers',
+  exposedHeaders,
+];
+
+const headerList = /^[A-Za-z0-9-]{1,60}(?:\s*,\s*[A-Za-z0-9-]{1,60}){0,40}$/;
+
+/**
+ * Builds the headers of a preflight response. Clients add headers of their own, so the requested ones are allowed by
+ * name: `*` would not include Authorization.
+ */
+export function createPreflightHeaders(methods: string, requested: string | null): Record<string, string> {
+  return {
+    'access-control-allow-methods': methods,
+    'access-control-allow-headers':
+      requested !== null && headerList.test(requested.trim())
+        ? requested.trim()
+        : 'authorization, content-type, idempotency-key',
+    'access-control-max-age': '7200',
+    vary: 'access-control-request-headers',
+  };
 }

@@ -195,7 +195,7 @@ export const problemsPage: Page = {
   title: 'Problems',
   about:
     'Every kind of error that the API answers with, and the activator at the address of an app (RFC 9457); `type` is `<base URL>/problems/<slug>`.',
-  sources: ['api/http/problems/problems.ts', 'api'],
+  sources: ['api/http/problems.ts', 'api'],
   body() {
     const sorted = describeProduct().problems.toSorted((one, other) => one.slug.localeCompare(other.slug, 'en'));
     return blocks(

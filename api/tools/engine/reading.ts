@@ -2,7 +2,13 @@
 // reported at once.
 import { z } from 'zod';
 import { type FieldError, Problem } from '../../../lib/problem.ts';
-import { createValidationProblem, isCrossSite, methodNotAllowed, type InputPart, readPart } from '../../http/index.ts';
+import {
+  createValidationProblem,
+  isCrossOrigin,
+  methodNotAllowed,
+  type InputPart,
+  readPart,
+} from '../../http/index.ts';
 import { foreignWrite } from '../problems.ts';
 import { coerceQuery } from './coerce.ts';
 import { unknownParameters } from './warnings.ts';
@@ -178,7 +184,7 @@ function refuseChange(tool: Tool, { input }: Reading): void {
 export function refuseForeignChange(tool: Tool, { input }: Reading, headers: Headers): void {
   const read = (name: string): string | undefined => headers.get(name) ?? undefined;
   if (!tool.changes(input) || read('authorization') !== undefined) return;
-  if (isCrossSite({ origin: read('origin'), host: read('host'), site: read('sec-fetch-site') }))
+  if (isCrossOrigin({ origin: read('origin'), host: read('host'), site: read('sec-fetch-site') }))
     throw new Problem(
       foreignWrite,
       `A page of another site sent this call, which changes what is kept. Send an API key, or call POST /t/${tool.name} from a program.`,

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import type { App } from '../../../api/apps/hosted-apps.ts';
-import { formatEvent } from '../../../api/http/response/event-stream.ts';
+import { formatEvent } from '../../../api/http/response.ts';
 import type { PublicServer } from '../../../api/http/server.ts';
 import { waitFor } from '../../../localnode/wait.ts';
 import { openTab, type Tab } from '../../support/devtools.ts';

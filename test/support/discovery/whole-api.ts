@@ -8,7 +8,7 @@ import { readCatalog } from '../../../api/models/catalog.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { startDemoRouter } from '../../../api/models/router/demo-router.ts';
 import { readReceiptSettings } from '../../../api/accounting/receipts/index.ts';
-import { clusterUnavailable } from '../../../api/http/problems/problems.ts';
+import { clusterUnavailable } from '../../../api/http/problems.ts';
 import { submitEndpoints } from '../../../api/apps/submit/endpoints.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';

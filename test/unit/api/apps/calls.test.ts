@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { authorAccount, callerAccount, revenueAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
 import { maxRequestBytes } from '../../../../api/apps/calls/path-calls.ts';
-import { computeKeyedHash } from '../../../../api/http/request/caller.ts';
+import { computeKeyedHash } from '../../../../api/http/caller.ts';
 import { baseUrl, sampleApp } from '../../../support/api/sample.ts';
 import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
 

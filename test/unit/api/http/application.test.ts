@@ -1,4 +1,4 @@
-// What the application does for every endpoint: ids, metrics, faults, derived documents, the front page.
+// What every endpoint gets: request ids, metrics, fault reports, derived documents and the front page.
 import assert from 'node:assert/strict';
 import { METHODS } from 'node:http';
 import { test } from 'vitest';
@@ -22,7 +22,7 @@ const faulty = (path: string, error: Error): ReturnType<typeof defineEndpoint> =
     handler: () => Promise.reject(error),
   });
 
-test('a fault of ours is reported without its insides', async () => {
+test('reports an internal fault without its details', async () => {
   const { app } = sampleServer(sampleServices(), [faulty('/broken', new Error('password is hunter2'))]);
   const answer = await send(app, '/broken', { headers: { 'x-request-id': 'request-0001' } });
   const text = await answer.text();
@@ -31,7 +31,7 @@ test('a fault of ours is reported without its insides', async () => {
   assert.match(text, /request-0001/);
 });
 
-test('a cluster that does not answer is a 503 with Retry-After', async () => {
+test('answers 503 with Retry-After when the cluster does not answer', async () => {
   const { app } = sampleServer(sampleServices(), [
     faulty('/away', new ApiError(0, 'Unreachable', 'x')),
     faulty('/busy', new ApiError(429, 'TooManyRequests', 'x', 7)),
@@ -45,7 +45,7 @@ test('a cluster that does not answer is a 503 with Retry-After', async () => {
   assert.equal((await send(app, '/invalid')).status, 500);
 });
 
-test('what the output schema does not name does not leave', async () => {
+test('drops fields that the output schema does not name', async () => {
   const endpoint = defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -62,7 +62,7 @@ test('what the output schema does not name does not leave', async () => {
   assert.deepEqual(await (await send(app, '/narrow')).json(), { shown: 1 });
 });
 
-test('a request id is taken over when it is harmless, else made', async () => {
+test('adopts a harmless request id, else generates one', async () => {
   const { app } = sampleServer();
   const idOf = async (given: string): Promise<string | null> =>
     (await send(app, '/', { headers: { 'x-request-id': given } })).headers.get('x-request-id');
@@ -74,7 +74,7 @@ test('a request id is taken over when it is harmless, else made', async () => {
 /** What the parser takes and no endpoint answers; it refuses invented methods itself. */
 const unusual = METHODS.filter((method) => /^(?!(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS|CONNECT|TRACE)$)/.test(method));
 
-test('labels of metrics do not grow with paths, methods or statuses that callers invent', async () => {
+test('keeps metric labels bounded whatever paths, methods and statuses callers invent', async () => {
   const { app, registry } = sampleServer();
   for (const [number, method] of unusual.entries()) {
     await send(app, `/api/submit-status/octo/app${number}`);
@@ -88,13 +88,13 @@ test('labels of metrics do not grow with paths, methods or statuses that callers
   ]);
 });
 
-test('HEAD answers as GET does, without a body', async () => {
+test('answers HEAD like GET, without a body', async () => {
   const { app } = sampleServer();
   const answer = await send(app, '/openapi.json', { method: 'HEAD' });
   assert.deepEqual([answer.status, await answer.text()], [200, '']);
 });
 
-test('the front page is JSON for a program', async () => {
+test('serves the front page to programs as JSON', async () => {
   const { app } = sampleServer();
   const program = await send(app, '/', { headers: { accept: '*/*' } });
   assert.equal(((await program.json()) as { openapi: string }).openapi, 'https://moorage.test/openapi.json');

@@ -1,4 +1,4 @@
-// What holds on a connection: streams in both directions, callers who leave, bodies that are too long, and keep-alive.
+// Connections: streams in both directions, callers who disconnect, bodies that are too long, and keep-alive.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,7 +21,7 @@ async function started(...[endpoints, protocols]: Parameters<typeof appOf>): Pro
 const protocol = (answer: ProtocolMount['handle']): ProtocolMount => ({ path: '/stream', handle: answer });
 const kib = new Uint8Array(1_024).fill(97);
 
-test('a caller who leaves ends the signal and the stream', async () => {
+test('aborts the signal and ends the stream when the caller disconnects', async () => {
   const [aborted, cancelled] = [Promise.withResolvers<undefined>(), Promise.withResolvers<undefined>()];
   const server = await started(
     [],
@@ -48,7 +48,7 @@ test('a caller who leaves ends the signal and the stream', async () => {
   await Promise.all([aborted.promise, cancelled.promise]);
 });
 
-test('a caller who leaves before the answer ends the signal too', async () => {
+test('aborts the signal when the caller disconnects before the response', async () => {
   const aborted = Promise.withResolvers<undefined>();
   const begun = Promise.withResolvers<undefined>();
   const server = await started([
@@ -67,7 +67,7 @@ test('a caller who leaves before the answer ends the signal too', async () => {
   await aborted.promise;
 });
 
-test('a caller who does not read holds the source back', async () => {
+test('holds the source back while the caller does not read', async () => {
   let pulled = 0;
   const body = new ReadableStream({
     pull(controller) {
@@ -87,7 +87,7 @@ test('a caller who does not read holds the source back', async () => {
   socket.destroy();
 });
 
-test('a handler that does not read holds the caller back, and gets the body as it comes', async () => {
+test('holds the caller back while the handler does not read, and streams the body as it arrives', async () => {
   const [first, go] = [Promise.withResolvers<number>(), Promise.withResolvers<undefined>()];
   const server = await started(
     [],
@@ -129,7 +129,7 @@ test('a handler that does not read holds the caller back, and gets the body as i
   assert.match(await receive(socket), new RegExp(String(total)));
 });
 
-test('a source that fails cuts the answer off, so that nobody takes it for whole', async () => {
+test('cuts the response off when its source fails, so that it cannot pass for complete', async () => {
   const body = new ReadableStream({
     pull(controller) {
       controller.enqueue(kib);
@@ -142,7 +142,7 @@ test('a source that fails cuts the answer off, so that nobody takes it for whole
   assert.doesNotMatch(text, /\r\n0\r\n\r\n$/);
 });
 
-test('Expect: 100-continue is answered before the body is sent', async () => {
+test('answers Expect: 100-continue before the body is sent', async () => {
   const server = await started([endpointAt('POST', '/json', () => 'done')]);
   const socket = await open(
     server,
@@ -153,7 +153,7 @@ test('Expect: 100-continue is answered before the body is sent', async () => {
   assert.match(await receive(socket), /^HTTP\/1\.1 200 OK[^]*"done"$/);
 });
 
-test('trailers of a body are read past, and a caller who has ended his half still gets the answer', async () => {
+test('skips trailers of a body, and still answers a caller who has closed their sending side', async () => {
   const server = await started([endpointAt('POST', '/json', () => 'done')]);
   const socket = await open(
     server,
@@ -163,7 +163,7 @@ test('trailers of a body are read past, and a caller who has ended his half stil
   assert.match(await receive(socket), /^HTTP\/1\.1 200 OK[^]*"done"$/);
 });
 
-test('a body that is too long is refused while it is being sent, and is not read for ever', async () => {
+test('rejects a body that is too long while it is being sent, and does not read it for ever', async () => {
   const server = await started([endpointAt('POST', '/json', () => 'done')]);
   for (const length of ['content-length: 999999999', 'transfer-encoding: chunked']) {
     const socket = await open(
@@ -181,7 +181,7 @@ test('a body that is too long is refused while it is being sent, and is not read
   }
 });
 
-test('bodies that nobody reads leave nothing behind on a connection that is kept', async () => {
+test('leaves nothing of an unread body on a kept-alive connection', async () => {
   const server = await started([], [protocol(() => Promise.resolve(new Response('ignored', { status: 400 })))]);
   const warnings: Error[] = [];
   const warn = (warning: Error): void => {
@@ -200,7 +200,7 @@ test('bodies that nobody reads leave nothing behind on a connection that is kept
   socket.destroy();
 });
 
-test('a body that a handler gives up half way does not keep its answer from the caller', async () => {
+test('delivers the response although the handler abandoned the body half way', async () => {
   const server = await started(
     [],
     [
@@ -223,7 +223,7 @@ test('a body that a handler gives up half way does not keep its answer from the 
   socket.destroy();
 });
 
-test('a connection is kept for the next request, and closed once the server drains', async () => {
+test('keeps a connection for the next request, and closes it once the server drains', async () => {
   const server = await serve(appOf([endpointAt('GET', '/', () => 'here')]));
   const get = 'GET / HTTP/1.1\r\nhost: a\r\n\r\n';
   const socket = await open(server, get);

@@ -1,8 +1,8 @@
-// Which handler a request reaches: methods, spelling of paths, queries, and what the answer does not say of the server.
+// Routing: methods, spellings of paths, queries, and headers that would reveal the server.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { createBufferedResponse } from '../../../../api/http/response/buffered-response.ts';
+import { createBufferedResponse } from '../../../../api/http/response.ts';
 import { defineEndpoint } from '../../../../api/http/endpoint.ts';
 import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../support/api/sample.ts';
 import { appOf, endpointAt, open, receive, serve, stop } from '../../../support/api/http-app.ts';
@@ -14,7 +14,7 @@ const problem = z.looseObject({
   errors: z.array(z.looseObject({ in: z.string(), field: z.string() })).optional(),
 });
 
-test('HEAD runs what stands for it, and never a GET handler that has an effect', async () => {
+test('runs the HEAD function for HEAD, and never a GET handler that has an effect', async () => {
   const ran: string[] = [];
   const app = appOf([
     {
@@ -30,7 +30,7 @@ test('HEAD runs what stands for it, and never a GET handler that has an effect',
   assert.deepEqual(ran, ['HEAD']);
 });
 
-test('HEAD of a log opens no log and takes no slot', async () => {
+test('opens no log and takes no slot for HEAD of a log', async () => {
   let opened = 0;
   const { app } = sampleServer(
     sampleServices({
@@ -54,7 +54,7 @@ test('HEAD of a log opens no log and takes no slot', async () => {
   await stream.body?.cancel();
 });
 
-test('attack: no GET is run for HEAD unless its definition says that it only reads', () => {
+test('attack: runs no GET for HEAD unless its definition says that it only reads', () => {
   const definition = {
     method: 'GET',
     path: '/events',
@@ -74,7 +74,7 @@ test('attack: no GET is run for HEAD unless its definition says that it only rea
   );
 });
 
-test('what is taken for an answer is given back when it is sent, fails, or cannot begin', async () => {
+test('releases what a handler holds when the response is sent, fails or cannot begin', async () => {
   const over: string[] = [];
   const answers: Record<string, () => Response> = {
     '/sent': () => new Response('text'),
@@ -104,7 +104,7 @@ test('what is taken for an answer is given back when it is sent, fails, or canno
   );
 });
 
-test('case counts in paths, and a slash at the end does not', async () => {
+test('matches paths by case and ignores a trailing slash', async () => {
   const app = appOf([endpointAt('GET', '/api/Things', () => 'here')]);
   const statuses = ['/api/Things', '/api/Things/', '/api/things', '/API/Things'].map(async (path) => {
     return (await send(app, path)).status;
@@ -112,7 +112,7 @@ test('case counts in paths, and a slash at the end does not', async () => {
   assert.deepEqual(await Promise.all(statuses), [200, 200, 404, 404]);
 });
 
-test('braces name a part, and whatever else stands in a path means itself', async () => {
+test('reads braces as parameters, and every other character of a path literally', async () => {
   const app = appOf([
     endpointAt('GET', '/a/{one}/b/{two}', ({ params }) => params),
     endpointAt('GET', '/v1/do:it(now)+[1]!', () => 'special'),
@@ -123,7 +123,7 @@ test('braces name a part, and whatever else stands in a path means itself', asyn
   assert.equal((await send(app, '/a/x/y/b/z')).status, 404);
 });
 
-test('the same address is the same, however it is spelt', async () => {
+test('routes every spelling of a URL alike', async () => {
   const server = await serve(appOf([endpointAt('GET', '/t/echo', () => 'here')]));
   const statusOf = async (target: string): Promise<string> => {
     const socket = await open(server, `GET ${target} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
@@ -137,7 +137,7 @@ test('the same address is the same, however it is spelt', async () => {
   await stop(server);
 });
 
-test('a malformed % in a path is a problem', async () => {
+test('rejects a malformed % in a path with a problem', async () => {
   const server = await serve(appOf([endpointAt('GET', '/a/{one}', ({ params }) => params)]));
   for (const path of ['/a/%', '/a/%zz', '/a/%E0%A4%A']) {
     const socket = await open(server, `GET ${path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`);
@@ -153,7 +153,7 @@ test('a malformed % in a path is a problem', async () => {
   await stop(server);
 });
 
-test('a protocol gets its path as it was sent, malformed or not', async () => {
+test('passes a protocol its path as it was sent, malformed or not', async () => {
   const app = appOf(
     [],
     [
@@ -170,7 +170,7 @@ test('a protocol gets its path as it was sent, malformed or not', async () => {
   await stop(server);
 });
 
-test('a query is read from the address as it was sent', async () => {
+test('reads the query from the URL as it was sent', async () => {
   const app = appOf([endpointAt('GET', '/q', ({ query }) => query)]);
   assert.deepEqual(await (await send(app, '/q?a=1&a=2&b=x+y&c=%3F%26&d=%zz&e')).json(), {
     a: ['1', '2'],
@@ -181,7 +181,7 @@ test('a query is read from the address as it was sent', async () => {
   });
 });
 
-test('another method is refused with those that the path takes', async () => {
+test('rejects other methods and lists the allowed ones', async () => {
   const app = appOf([endpointAt('GET', '/both', () => ''), endpointAt('POST', '/both', () => '')]);
   for (const method of ['PUT', 'DELETE', 'PATCH', 'PROPFIND']) {
     const answer = await send(app, '/both', { method });
@@ -192,7 +192,7 @@ test('another method is refused with those that the path takes', async () => {
   assert.deepEqual([options.status, options.headers.get('allow')], [204, 'GET, HEAD, POST, OPTIONS']);
 });
 
-test('an answer has its length, and neither an ETag nor the name of the server', async () => {
+test('sends a content length, but no ETag and no server name', async () => {
   const answer = await send(appOf([endpointAt('GET', '/', () => 'é')]), '/');
   const { headers } = answer;
   assert.deepEqual(

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { computeKeyedHash } from '../../../../../api/http/request/caller.ts';
+import { computeKeyedHash } from '../../../../../api/http/caller.ts';
 import { authorAccount, keyAccount, revenueAccount, type Account } from '../../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
 import { labels } from '../../../../../crds/names.ts';

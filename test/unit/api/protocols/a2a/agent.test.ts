@@ -11,7 +11,7 @@ import type { AgentCall, AgentOptions } from '../../../../../api/protocols/a2a/c
 import { createRequestListener } from '../../../../../api/http/application.ts';
 import { createBlockList } from '../../../../../lib/subnets.ts';
 import { createDiscoveryEndpoints } from '../../../../../api/protocols/discovery/endpoints.ts';
-import { invalidRequest } from '../../../../../api/http/problems/problems.ts';
+import { invalidRequest } from '../../../../../api/http/problems.ts';
 import { startServer, type PublicServer } from '../../../../../api/http/server.ts';
 import { createHttpMetrics } from '../../../../../lib/telemetry.ts';
 import { Problem } from '../../../../../lib/problem.ts';

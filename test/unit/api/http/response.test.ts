@@ -1,13 +1,13 @@
-// Answers with an ETag: 304 for a reader who has the content, the content for any other.
+// Responses with an ETag: 304 for a reader who has the content, and the content for any other.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { buildOpenApi } from '../../../../../api/protocols/discovery/openapi.ts';
-import { defineEndpoint } from '../../../../../api/http/endpoint.ts';
-import { createConditionalJsonResponse } from '../../../../../api/http/response/conditional.ts';
-import { appOf } from '../../../../support/api/http-app.ts';
-import { baseUrl } from '../../../../support/api/sample.ts';
-import { send } from '../../../../support/api/send.ts';
+import { buildOpenApi } from '../../../../api/protocols/discovery/openapi.ts';
+import { defineEndpoint } from '../../../../api/http/endpoint.ts';
+import { createConditionalJsonResponse } from '../../../../api/http/response.ts';
+import { appOf } from '../../../support/api/http-app.ts';
+import { baseUrl } from '../../../support/api/sample.ts';
+import { send } from '../../../support/api/send.ts';
 
 let word = 'one';
 const endpoint = defineEndpoint({
@@ -27,7 +27,7 @@ const app = appOf([endpoint]);
 const ask = (tag?: string, method = 'GET'): Promise<Response> =>
   send(app, '/api/word', { method, headers: tag === undefined ? {} : { 'if-none-match': tag } });
 
-test('the first answer has its ETag and how long it may be kept', async () => {
+test('sends an ETag and a max-age with the first response', async () => {
   const first = await ask();
   assert.equal(first.status, 200);
   assert.match(first.headers.get('etag') ?? '', /^W\/"[\w-]{27}"$/);
@@ -35,7 +35,7 @@ test('the first answer has its ETag and how long it may be kept', async () => {
   assert.deepEqual(await first.json(), { word: 'one' });
 });
 
-test('a reader who has the content gets 304, with the ETag and without content', async () => {
+test('answers 304 with the ETag and no content when the reader has it', async () => {
   const etag = (await ask()).headers.get('etag') ?? '';
   for (const tag of [etag, etag.slice(2), `"other", ${etag}`, '*']) {
     const again = await ask(tag);
@@ -48,7 +48,7 @@ test('a reader who has the content gets 304, with the ETag and without content',
   assert.equal((await ask(etag, 'HEAD')).status, 304);
 });
 
-test('other content has another ETag, and old or broken ones get it', async () => {
+test('sends changed content with another ETag, also for an old or malformed one', async () => {
   word = 'one';
   const before = (await ask()).headers.get('etag') ?? '';
   word = 'two';
@@ -60,13 +60,13 @@ test('other content has another ETag, and old or broken ones get it', async () =
   assert.notEqual((await ask()).headers.get('etag'), before);
 });
 
-test('HEAD has the headers of GET', async () => {
+test('answers HEAD with the headers of GET', async () => {
   const [got, head] = [await ask(), await ask(undefined, 'HEAD')];
   assert.equal(head.headers.get('etag'), got.headers.get('etag'));
   assert.equal(await head.text(), '');
 });
 
-test('headers of the answer come with 304 too', () => {
+test('sends the response headers with 304 too', () => {
   const headers = { link: '</next>; rel="next"' };
   const full = createConditionalJsonResponse([1], { headers: new Headers() }, { maxAgeSeconds: 1, headers });
   const reader = { headers: new Headers({ 'if-none-match': full.headers.get('etag') ?? '' }) };
@@ -74,7 +74,7 @@ test('headers of the answer come with 304 too', () => {
   assert.deepEqual([unchanged.status, unchanged.headers.get('link')], [304, headers.link]);
 });
 
-test('the OpenAPI document lists 304 where it can be answered', () => {
+test('lists 304 in the OpenAPI document where it can be answered', () => {
   const document = buildOpenApi([endpoint], baseUrl) as {
     paths: Record<string, { get: { responses: Record<string, unknown> } }>;
   };

@@ -1,9 +1,56 @@
-// Keys in URLs are refused, whatever router made them; texts that only begin like one pass.
+// Forms and queries: grouped fields, rejection of forms from other sites, and of keys in URLs, whichever router made them.
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
 import { test } from 'vitest';
-import { rejectKeysInQuery } from '../../../../../api/http/request/query-keys.ts';
-import { Problem } from '../../../../../lib/problem.ts';
+import fc from 'fast-check';
+import { z } from 'zod';
+import { defineEndpoint } from '../../../../api/http/endpoint.ts';
+import { appOf } from '../../../support/api/http-app.ts';
+import { send } from '../../../support/api/send.ts';
+import { rejectKeysInQuery } from '../../../../api/http/request-fields.ts';
+import { Problem } from '../../../../lib/problem.ts';
+
+const echo = defineEndpoint({
+  method: 'POST',
+  path: '/form',
+  operation: 'form',
+  tag: 'test',
+  summary: '.',
+  description: '.',
+  body: z.record(z.string(), z.unknown()),
+  bodyForm: 'form',
+  bodyLimit: 200,
+  output: z.unknown(),
+  outputDescription: '.',
+  handler: ({ body }) => Promise.resolve(body),
+});
+const app = appOf([echo]);
+const form = 'application/x-www-form-urlencoded';
+
+async function post(body: string, headers: Record<string, string> = {}): Promise<Response> {
+  return send(app, '/form', { method: 'POST', body, headers: { 'content-type': form, ...headers } });
+}
+
+test('groups form fields by name, with all values of a repeated one', async () => {
+  const answer = await post('a=1&b=x+y&a=2&c=%E4%BD%A0&__proto__=p');
+  assert.equal(await answer.text(), '{"a":["1","2"],"b":"x y","c":"你"}');
+});
+
+test('rejects a form that a page of another site made the browser send', async () => {
+  const host = async (headers: Record<string, string>): Promise<number> => (await post('a=1', headers)).status;
+  assert.equal(await host({}), 200);
+  assert.equal(await host({ 'sec-fetch-site': 'same-origin' }), 200);
+  assert.equal(await host({ 'sec-fetch-site': 'same-site' }), 403);
+  assert.equal(await host({ 'sec-fetch-site': 'cross-site' }), 403);
+  assert.equal(await host({ host: 'moorage.test', origin: 'https://moorage.test' }), 200);
+  assert.equal(await host({ host: 'moorage.test', origin: 'https://app.moorage.test' }), 403);
+  assert.equal(await host({ host: 'moorage.test', origin: 'null' }), 403);
+});
+
+test('rejects JSON, compressed and overlong bodies in place of a form', async () => {
+  assert.equal((await post('{}', { 'content-type': 'application/json' })).status, 415);
+  assert.equal((await post('a=1', { 'content-encoding': 'gzip' })).status, 415);
+  assert.equal((await post(`a=${'x'.repeat(300)}`)).status, 413);
+});
 
 const lower = 'abcdefghijklmnopqrstuvwxyz';
 const alphanumeric = `${lower}${lower.toUpperCase()}0123456789`;
@@ -49,14 +96,14 @@ function refused(value: string | string[], name = 'q'): boolean {
 const mayPass = new Map([['LiteLLM, 16 bytes in base64url', 3]]);
 
 for (const [form, keys] of Object.entries(forms)) {
-  test(`refused: ${form}`, () => {
+  test(`rejects a key in a URL: ${form}`, () => {
     const written = fc.sample(fc.tuple(keys, fc.constantFrom(...around)), 2_000);
     const passed = written.filter(([key, write]) => !refused(write(key)) || !refused(['a', write(key)]));
     assert.ok(passed.length <= (mayPass.get(form) ?? 0), passed.map(([key]) => key).join(' '));
   });
 }
 
-test('words that begin with sk- pass, however many', () => {
+test('accepts words that begin with sk-, however many', () => {
   const part = fc.oneof(
     textOf(lower, 1, 14),
     textOf(lower, 2, 10).map((word) => `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`),
@@ -84,11 +131,11 @@ for (const text of [
   'sk-XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX',
   'sk-… is how keys begin',
 ])
-  test(`passes: ${text}`, () => {
+  test(`accepts ${text}`, () => {
     assert.equal(refused(text), false);
   });
 
 for (const name of ['api_key', 'apiKey', 'access-token', 'Authorization', 'bearer'])
-  test(`a parameter that is named for a key is refused: ${name}`, () => {
+  test(`rejects a parameter that is named for a key: ${name}`, () => {
     assert.equal(refused('anything', name), true);
   });

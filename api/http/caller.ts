@@ -1,20 +1,20 @@
-// Who calls: a keyed hash that cannot be turned back into an address or a key.
+// Identifies callers by keyed hashes, which cannot be turned back into an address or a key.
 import { createHmac } from 'node:crypto';
 import { isIP, isIPv4, type BlockList } from 'node:net';
 
-/** A caller, known only by a hash that is fit for a label value. */
+/** A caller, known only by hashes. They are valid label values. */
 export interface Caller {
   readonly kind: 'address' | 'key';
   readonly hash: string;
-  /** Hash of the wider network that the caller calls from, with a key too. */
+  /** Hash of the wider network that the caller is in, also for callers with a key. */
   readonly network: string;
-  /** Of an IPv6 address without a key: hash of its /64, which is the smallest network that somebody has to themselves. */
+  /** For an IPv6 address without a key: hash of its /64, the smallest network that one customer gets. */
   readonly subnet?: string | undefined;
 }
 
-/** What a request says about its caller. */
+/** The parts of a request that identify its caller. */
 export interface CallerAttributes {
-  /** Address of the connection's other end. */
+  /** Remote address of the connection. */
   readonly peer: string | undefined;
   /** Header X-Forwarded-For. */
   readonly forwardedFor: string | undefined;
@@ -22,35 +22,35 @@ export interface CallerAttributes {
   readonly authorization: string | undefined;
 }
 
-/** How callers are distinguished. */
+/** How to distinguish callers. */
 export interface CallerRules {
   readonly salt: string;
-  /** Proxies whose X-Forwarded-For is believed. */
+  /** Proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: BlockList;
   /**
-   * Whether a bearer key is a real one. Without this check every key is ignored, since a caller who invents
-   * a new key for each request would be a new caller each time.
+   * Whether a bearer key is real. Without this check every key is ignored: callers could invent a new key for each
+   * request and be a new caller each time.
    */
   readonly isGenuineKey?: (key: string) => boolean;
 }
 
-/** Identifies the caller: by the bearer key when it is genuine, else by the prefix of the client's address. */
-export function identifyCaller(clues: CallerAttributes, rules: CallerRules): Caller {
-  const address = resolveClientAddress(clues.peer, clues.forwardedFor, rules.trustedProxies);
+/** Identifies the caller by a genuine bearer key, else by the prefix of the client's address. */
+export function identifyCaller(request: CallerAttributes, rules: CallerRules): Caller {
+  const address = resolveClientAddress(request.peer, request.forwardedFor, rules.trustedProxies);
   const network = hashPrefix('network', toNetworkPrefix(address), rules.salt);
-  const key = /^Bearer ([^\s]+)$/i.exec(clues.authorization ?? '')?.[1];
+  const key = /^Bearer ([^\s]+)$/i.exec(request.authorization ?? '')?.[1];
   if (key !== undefined && rules.isGenuineKey?.(key) === true)
     return { kind: 'key', hash: computeKeyedHash(`key:${key}`, rules.salt), network };
   const subnet = isIP(address) === 6 ? hashPrefix('subnet', toSubnetPrefix(address), rules.salt) : undefined;
   return { kind: 'address', hash: hashAnonymousCaller(address, rules.salt), network, subnet };
 }
 
-/** The hash of a caller without a key, by his address. */
+/** Hashes the address of a caller without a key. */
 export function hashAnonymousCaller(address: string, salt: string): string {
   return hashPrefix('address', toAddressPrefix(address), salt);
 }
 
-/** The client's address: the last hop that no trusted proxy vouches for as one of its own. */
+/** Resolves the client's address: the last hop that is not itself a trusted proxy. */
 export function resolveClientAddress(
   peer: string | undefined,
   forwardedFor: string | undefined,
@@ -68,7 +68,7 @@ export function resolveClientAddress(
   return client;
 }
 
-/** The network that an address belongs to: /24 of IPv4, /56 of IPv6, so that one home or host is one caller. */
+/** Returns the network that counts as one caller, about one home or host: /24 of IPv4, /56 of IPv6. */
 export function toAddressPrefix(address: string): string {
   if (isIPv4(address)) return `${address.split('.').slice(0, 3).join('.')}.0/24`;
   if (isIP(address) === 0) return 'unknown';
@@ -76,14 +76,13 @@ export function toAddressPrefix(address: string): string {
   return `${[a, b, c, d & 0xff00].map((group) => group.toString(16)).join(':')}::/56`;
 }
 
-/** The network that somebody may have to himself: /24 of IPv4, /48 of IPv6. */
+/** Returns the largest network that one customer may have: /24 of IPv4, /48 of IPv6. */
 export function toNetworkPrefix(address: string): string {
   if (isIP(address) !== 6) return toAddressPrefix(address);
   const [a = 0, b = 0, c = 0] = parseIpv6Groups(address);
   return `${[a, b, c].map((group) => group.toString(16)).join(':')}::/48`;
 }
 
-/** The /64 of an IPv6 address. */
 function toSubnetPrefix(address: string): string {
   return `${parseIpv6Groups(address)
     .slice(0, 4)
@@ -91,21 +90,21 @@ function toSubnetPrefix(address: string): string {
     .join(':')}::/64`;
 }
 
-/** Hashes of addresses that called recently: the same ones call again and again. */
+/** Hashes of recent addresses, because the same ones call again and again. */
 const recent = new Map<string, string>();
 const maxRecent = 4_096;
 
 function hashPrefix(kind: 'address' | 'network' | 'subnet', prefix: string, salt: string): string {
-  const named = `${salt} ${kind} ${prefix}`;
-  const known = recent.get(named);
+  const cacheKey = `${salt} ${kind} ${prefix}`;
+  const known = recent.get(cacheKey);
   if (known !== undefined) return known;
   const hash = computeKeyedHash(`${kind}:${prefix}`, salt);
   if (recent.size >= maxRecent) recent.clear();
-  recent.set(named, hash);
+  recent.set(cacheKey, hash);
   return hash;
 }
 
-/** A hash that only who has the salt can make. */
+/** Computes an HMAC, which takes the salt to compute. */
 export function computeKeyedHash(text: string, salt: string): string {
   return createHmac('sha256', salt).update(text).digest('hex').slice(0, 32);
 }

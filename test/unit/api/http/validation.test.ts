@@ -1,9 +1,9 @@
-// The advice for each field that is wrong: what was meant, and nothing that would not help.
+// The fix for each invalid field: it names what was meant, and nothing that would not help.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { type InputPart, readPart } from '../../../../../api/http/problems/validation.ts';
-import { type FieldError, Problem } from '../../../../../lib/problem.ts';
+import { type InputPart, readPart } from '../../../../api/http/validation.ts';
+import { type FieldError, Problem } from '../../../../lib/problem.ts';
 
 const known = z.strictObject({
   models: z

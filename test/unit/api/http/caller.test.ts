@@ -1,18 +1,13 @@
-// Who calls: the right hop of X-Forwarded-For, one caller a network, and hashes that reveal nothing.
+// Callers: the right hop of X-Forwarded-For, one caller per network, and hashes that reveal nothing.
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import {
-  toAddressPrefix,
-  resolveClientAddress,
-  identifyCaller,
-  toNetworkPrefix,
-} from '../../../../../api/http/request/caller.ts';
-import { createBlockList } from '../../../../../lib/subnets.ts';
+import { toAddressPrefix, resolveClientAddress, identifyCaller, toNetworkPrefix } from '../../../../api/http/caller.ts';
+import { createBlockList } from '../../../../lib/subnets.ts';
 
 const trusted = createBlockList(['10.0.0.0/8', 'fd00::/8']);
 const rules = { salt: 'salt', trustedProxies: trusted };
-const clues = { peer: '203.0.113.9', forwardedFor: undefined, authorization: undefined };
+const attributes = { peer: '203.0.113.9', forwardedFor: undefined, authorization: undefined };
 
 for (const [name, peer, forwarded, client] of [
   ['no proxy', '203.0.113.9', undefined, '203.0.113.9'],
@@ -48,7 +43,7 @@ for (const [address, prefix] of [
   });
 }
 
-test('addresses of one network are one caller, those of others are not', () => {
+test('hashes addresses of one network to one caller, and other networks to others', () => {
   fc.assert(
     fc.property(fc.ipV6(), fc.bigInt(0n, (1n << 72n) - 1n), (address, rest) => {
       const [a = '', b = '', c = '', d = ''] = toAddressPrefix(address).split(':');
@@ -62,24 +57,24 @@ test('addresses of one network are one caller, those of others are not', () => {
   );
 });
 
-test('the hash depends on salt and network, fits a label, and shows neither', () => {
-  const caller = identifyCaller(clues, rules);
+test('derives a hash from salt and network that fits a label and reveals neither', () => {
+  const caller = identifyCaller(attributes, rules);
   assert.match(caller.hash, /^[0-9a-f]{32}$/);
-  assert.equal(identifyCaller({ ...clues, peer: '203.0.113.200' }, rules).hash, caller.hash);
-  assert.notEqual(identifyCaller({ ...clues, peer: '203.0.114.9' }, rules).hash, caller.hash);
-  assert.notEqual(identifyCaller(clues, { ...rules, salt: 'pepper' }).hash, caller.hash);
+  assert.equal(identifyCaller({ ...attributes, peer: '203.0.113.200' }, rules).hash, caller.hash);
+  assert.notEqual(identifyCaller({ ...attributes, peer: '203.0.114.9' }, rules).hash, caller.hash);
+  assert.notEqual(identifyCaller(attributes, { ...rules, salt: 'pepper' }).hash, caller.hash);
 });
 
-test('an invented key does not make a new caller; a genuine one does', () => {
-  const withKey = { ...clues, authorization: 'Bearer sk-1' };
-  assert.deepEqual(identifyCaller(withKey, rules), identifyCaller(clues, rules));
+test('ignores an invented key and identifies a caller by a genuine one', () => {
+  const withKey = { ...attributes, authorization: 'Bearer sk-1' };
+  assert.deepEqual(identifyCaller(withKey, rules), identifyCaller(attributes, rules));
   const genuine = { ...rules, isGenuineKey: (key: string) => key === 'sk-1' };
   assert.equal(identifyCaller(withKey, genuine).kind, 'key');
   assert.equal(identifyCaller({ ...withKey, authorization: 'Bearer sk-2' }, genuine).kind, 'address');
 });
 
-test('an IPv6 caller has a /64 of its own in its /56; an IPv4 caller has none', () => {
-  const from = (peer: string): ReturnType<typeof identifyCaller> => identifyCaller({ ...clues, peer }, rules);
+test('hashes the /64 of an IPv6 caller, and none for an IPv4 caller', () => {
+  const from = (peer: string): ReturnType<typeof identifyCaller> => identifyCaller({ ...attributes, peer }, rules);
   const [one, other] = [from('2001:db8:1:100::1'), from('2001:db8:1:101::1')];
   assert.equal(one.hash, other.hash);
   assert.notEqual(one.subnet, other.subnet);
@@ -87,9 +82,9 @@ test('an IPv6 caller has a /64 of its own in its /56; an IPv4 caller has none', 
   assert.equal(from('203.0.113.9').subnet, undefined);
 });
 
-test('neither a key nor another /56 of the same /48 is another network', () => {
+test('keeps the network with a key and across the /56s of one /48', () => {
   const from = (peer: string, authorization?: string): string =>
-    identifyCaller({ ...clues, peer, authorization }, { ...rules, isGenuineKey: () => true }).network;
+    identifyCaller({ ...attributes, peer, authorization }, { ...rules, isGenuineKey: () => true }).network;
   assert.equal(from('2001:db8:1:100::1'), from('2001:db8:1:ff00::1', 'Bearer sk-1'));
   assert.notEqual(from('2001:db8:1::1'), from('2001:db8:2::1'));
   assert.equal(from('203.0.113.1', 'Bearer sk-1'), from('203.0.113.200', 'Bearer sk-2'));

@@ -1,11 +1,11 @@
-// What the HTTP parser cannot take is refused with a problem, over a real socket.
+// Requests that the HTTP parser cannot read, over a real socket.
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { startServer, type PublicServer } from '../../../../../api/http/server.ts';
-import { silent } from '../../../../support/api/sample.ts';
-import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
+import { startServer, type PublicServer } from '../../../../api/http/server.ts';
+import { silent } from '../../../support/api/sample.ts';
+import { sampleToolApp, type ToolSample } from '../../../support/tools/sample.ts';
 
 let sample: ToolSample;
 let server: PublicServer;
@@ -36,14 +36,14 @@ const problem = z.looseObject({
 const send = (path: string, init?: RequestInit): Promise<Response> =>
   fetch(`http://127.0.0.1:${server.port}${path}`, init);
 
-test('an address of many thousand characters is read', async () => {
+test('accepts a URL of many thousand characters', async () => {
   const text = 'x'.repeat(60_000);
   const answer = await send(`/t/echo?text=${text}`);
   assert.equal(answer.status, 200);
   assert.equal(((await answer.json()) as { result: { echoed: string } }).result.echoed, text);
 });
 
-test('a longer one is refused with a problem that says to use POST', async () => {
+test('rejects a longer URL with a problem that recommends POST', async () => {
   for (const length of [66_000, 1_000_000]) {
     const answer = await send(`/t/echo?text=${'x'.repeat(length)}`);
     assert.deepEqual([answer.status, answer.headers.get('content-type')], [431, 'application/problem+json']);
@@ -57,12 +57,12 @@ test('a longer one is refused with a problem that says to use POST', async () =>
   assert.equal((await send('/problems/request-too-long')).status, 200);
 });
 
-test('long headers are refused alike, and the server goes on', async () => {
+test('rejects long headers too, and keeps serving', async () => {
   assert.equal((await send('/t/echo?text=a', { headers: { 'x-long': 'x'.repeat(70_000) } })).status, 431);
   assert.equal((await send('/t/echo?text=a')).status, 200);
 });
 
-test('what is not HTTP is refused with a problem', async () => {
+test('rejects what is not HTTP with a problem', async () => {
   const socket = connect(server.port, '127.0.0.1');
   socket.write('HELO there\r\n\r\n');
   const chunks: Buffer[] = [];

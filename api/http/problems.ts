@@ -1,5 +1,6 @@
-// The kinds of problem that any endpoint can answer with. Those of one room only are defined in that room.
-import type { ProblemType } from '../../../lib/problem.ts';
+// The problem types that any endpoint can answer with. A type that belongs to one room is defined in that room.
+import type { ProblemType } from '../../lib/problem.ts';
+import type { Endpoint } from './endpoint.ts';
 
 export const invalidRequest: ProblemType = {
   slug: 'invalid-request',
@@ -113,5 +114,10 @@ export const httpProblems: readonly ProblemType[] = [
   requestTimeout,
   internalFault,
   clusterUnavailable,
-  keyInQuery,
 ];
+
+/** Collects every problem type of an API by slug: those of any endpoint, and those that its endpoints declare. */
+export function collectProblemTypes(endpoints: readonly Endpoint[]): ReadonlyMap<string, ProblemType> {
+  const types = [...httpProblems, ...endpoints.flatMap(({ problems }) => problems)];
+  return new Map(types.map((type) => [type.slug, type]));
+}

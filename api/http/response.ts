@@ -1,0 +1,174 @@
+// Creates responses: text, bytes and JSON in memory, conditional responses with an ETag, server-sent events, and escaped HTML.
+import { createHash } from 'node:crypto';
+import { FastResponse } from 'srvx/node';
+import { escapeHtml } from '../../lib/values.ts';
+
+/** Status and headers; header names are in lower case. */
+export interface BufferedResponseInit {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/**
+ * Creates a Response of text or bytes in memory, which is sent in one piece, with its length and without a stream. It
+ * becomes a full web Response only if something reads it as such.
+ */
+export function createBufferedResponse(
+  content: string | Uint8Array<ArrayBuffer>,
+  init: BufferedResponseInit = {},
+): Response {
+  return new FastResponse(content, init);
+}
+
+/** Recognizes a buffered response by its method: `instanceof FastResponse` holds for every Response. */
+export function isBuffered(response: Response): response is InstanceType<typeof FastResponse> {
+  return '_toNodeResponse' in response;
+}
+
+export function createJsonResponse(value: unknown, { headers, ...init }: BufferedResponseInit = {}): Response {
+  return createBufferedResponse(JSON.stringify(value), {
+    ...init,
+    headers: { 'content-type': 'application/json', ...headers },
+  });
+}
+
+export interface ConditionalOptions {
+  /** For how many seconds a cache may answer without asking again. */
+  readonly maxAgeSeconds: number;
+  /** Names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The part of a request that names the content its sender has. */
+interface Reader {
+  readonly headers: Headers;
+}
+
+/** Creates a JSON response that is the same for all readers, or 304 if this reader has it. */
+export function createConditionalJsonResponse(value: unknown, reader: Reader, options: ConditionalOptions): Response {
+  return createConditionalResponse(JSON.stringify(value), 'application/json', reader, options);
+}
+
+/** Creates a response with an ETag of its content, or 304 if If-None-Match names that content (RFC 9110). */
+export function createConditionalResponse(
+  content: string,
+  mediaType: string,
+  reader: Reader,
+  { maxAgeSeconds, headers = {} }: ConditionalOptions,
+): Response {
+  const etag = computeEtag(content);
+  const described = { ...headers, etag, 'cache-control': `public, max-age=${maxAgeSeconds}` };
+  if (matchesEtag(reader.headers, etag)) return new Response(null, { status: 304, headers: described });
+  return createBufferedResponse(content, { headers: { 'content-type': mediaType, ...described } });
+}
+
+/** Computes a weak ETag, since a proxy may compress what it passes on. */
+export function computeEtag(content: string): string {
+  return `W/"${createHash('sha256').update(content).digest('base64url').slice(0, 27)}"`;
+}
+
+/** Whether If-None-Match names this content. Weak and strong tags are compared alike. */
+export function matchesEtag(headers: Headers, etag: string): boolean {
+  const ifNoneMatch = headers.get('if-none-match');
+  if (ifNoneMatch === null) return false;
+  if (ifNoneMatch.trim() === '*') return true;
+  const opaque = etag.slice(2);
+  return ifNoneMatch.split(',').some((tag) => tag.trim().replace(/^W\//, '') === opaque);
+}
+
+export const eventStreamType = 'text/event-stream';
+
+export interface EventStreamOptions {
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Silence after which a comment is sent, so that no proxy considers the stream dead. Default: 15 000 ms. */
+  readonly keepaliveMs?: number;
+  /** Called when the reader goes away; has to make the frames end. */
+  readonly abort: () => void;
+}
+
+/**
+ * Streams frames as they come. When the reader leaves, the generator is still read to its end, unsent, so that its work is
+ * not cut off half way.
+ */
+export function createEventStreamResponse(
+  frames: AsyncGenerator<string, unknown, undefined>,
+  { headers = {}, keepaliveMs = 15_000, abort }: EventStreamOptions,
+): Response {
+  const encoder = new TextEncoder();
+  const readNext = readWithSilence(frames, keepaliveMs);
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const result = await readNext();
+        if (result?.done === true) controller.close();
+        else controller.enqueue(encoder.encode(result === undefined ? ': keepalive\n\n' : result.value));
+      },
+      async cancel() {
+        abort();
+        while ((await readNext())?.done !== true);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+  // X-Accel-Buffering: nginx buffers a stream without it.
+  return new Response(body, {
+    headers: { 'content-type': eventStreamType, 'cache-control': 'no-store', 'x-accel-buffering': 'no', ...headers },
+  });
+}
+
+/** Formats one server-sent event. */
+export function formatEvent(event: string | undefined, data: unknown): string {
+  return `${event === undefined ? '' : `event: ${event}\n`}data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`;
+}
+
+/**
+ * Returns a function that reads the next result of `source`, or undefined after `silenceMs` milliseconds without one. A
+ * pending result is not lost: the next call waits for the same one.
+ */
+export function readWithSilence<Value>(
+  source: AsyncGenerator<Value, unknown, undefined>,
+  silenceMs: number,
+): () => Promise<IteratorResult<Value, unknown> | undefined> {
+  let next: Promise<IteratorResult<Value, unknown>> | undefined;
+  return async () => {
+    next ??= source.next();
+    const silence = Promise.withResolvers<undefined>();
+    const timer = setTimeout(silence.resolve, silenceMs, undefined);
+    const result = await Promise.race([next, silence.promise]).finally(() => {
+      clearTimeout(timer);
+    });
+    if (result !== undefined) next = undefined;
+    return result;
+  };
+}
+
+/** Text that is HTML. */
+export class Html {
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  toString(): string {
+    return this.#text;
+  }
+}
+
+type HtmlValue = Html | string | number | readonly HtmlValue[];
+
+/** Template tag for HTML: every value is escaped unless it is `Html` itself. */
+export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
+  return new Html(String.raw({ raw: strings }, ...values.map(escapeValue)));
+}
+
+/** Marks text as HTML without escaping it. Only for trusted text, such as a constant. */
+export function trustHtml(text: string): Html {
+  return new Html(text);
+}
+
+function escapeValue(value: HtmlValue): string {
+  if (value instanceof Html) return value.toString();
+  if (typeof value === 'object') return value.map(escapeValue).join('');
+  return escapeHtml(String(value));
+}
