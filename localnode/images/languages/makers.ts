@@ -2,7 +2,7 @@
 import { cp, copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { contentKey } from '../../files.ts';
-import { unpackNpm } from '../npm.ts';
+import { unpackNpm } from '../../npm.ts';
 import type { ImageRecipe } from '../recipe.ts';
 import { ensureRootfs, rootfsKey } from '../rootfs.ts';
 

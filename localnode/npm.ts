@@ -2,9 +2,9 @@
 import { mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { readText } from '../files.ts';
-import { paths } from '../paths.ts';
-import { run } from '../shell.ts';
+import { readText } from './files.ts';
+import { paths } from './paths.ts';
+import { run } from './shell.ts';
 
 const manifest = z.object({ version: z.string() });
 
