@@ -1,23 +1,31 @@
-// Reads the command line of `up`, `down` and `status`.
+// Reads the command line of `up`, `down` and `status`, and defines the target that they act on.
 import { type parseCommandLine, UsageError, wholeNumber } from '../lib/command-line.ts';
 import { selectTools, type ToolServiceName } from './install/tool-services.ts';
 
 export interface Arguments {
   command: 'up' | 'down' | 'status';
-  /** A kubeconfig context: use that cluster rather than making one. */
+  /** A kubeconfig context: use that cluster instead of creating one. */
   context: string | undefined;
-  /** Use kind, also where the one-machine node could run. */
+  /** Use kind, even where the one-machine node could run. */
   kind: boolean;
   /** A file of chart values for that cluster. */
   values: string | undefined;
   httpsPort: number | undefined;
   httpPort: number | undefined;
-  /** Base images that are built on demand, by the beginning of their name in the catalog. */
+  /** Base images to build on demand, by the beginning of their name in the catalog. */
   baseImages: readonly string[];
   /** Services behind tools that a local cluster runs. */
   tools: readonly ToolServiceName[];
-  /** With `down`: remove the cache too. */
+  /** With `down`: remove the cache as well. */
   purge: boolean;
+}
+
+/** A cluster on which Moorage runs, and what each command does there. */
+export interface Target {
+  up: () => Promise<void>;
+  down: () => Promise<void>;
+  /** Prints the state of the installation and returns the problems. */
+  status: () => Promise<string[]>;
 }
 
 const usage = `usage: npm run up -- [--kind | --base-images LIST] [--tools LIST] [--https-port N] [--http-port N]
@@ -36,7 +44,7 @@ const usage = `usage: npm run up -- [--kind | --base-images LIST] [--tools LIST]
   --http-port N    port that redirects to it (80)
   --purge          with down: remove the cache of compiled parts and images as well, and kind's images from Docker`;
 
-/** Give it to `readCommandLine`, with `readArguments`. */
+/** For `readCommandLine`, together with `readArguments`. */
 export const commandLine = {
   usage,
   options: {
@@ -69,33 +77,36 @@ export function readArguments({ values, positionals: [command] }: ParsedArgument
     kind,
     values: file,
     purge,
-    baseImages: baseImagesOf(values),
-    tools: toolsOf(values),
-    ...portsOf(values),
+    baseImages: readBaseImages(values),
+    tools: readTools(values),
+    ...readPorts(values),
   };
 }
 
-/** A cluster that you have follows its values. */
-function toolsOf({ context, tools }: ParsedArguments['values']): readonly ToolServiceName[] {
+/** On an existing cluster the chart values decide. */
+function readTools({ context, tools }: ParsedArguments['values']): readonly ToolServiceName[] {
   if (tools !== undefined && context !== undefined)
     throw new UsageError('--tools is for local clusters: set tools.<service>.enabled in the file of --values');
   return selectTools(tools ?? 'all');
 }
 
-/** Only the one-machine node builds them: elsewhere they come from Docker Hub. */
-function baseImagesOf({ kind, context, 'base-images': list }: ParsedArguments['values']): readonly string[] {
+/** Only the one-machine node builds base images; elsewhere they come from Docker Hub. */
+function readBaseImages({ kind, context, 'base-images': list }: ParsedArguments['values']): readonly string[] {
   if (list === undefined) return [];
   if (kind || context !== undefined)
     throw new UsageError('--base-images is for the one-machine node: other clusters take base images from Docker Hub');
   return list.split(',').map((each) => each.trim());
 }
 
-function portsOf(values: ParsedArguments['values']): Pick<Arguments, 'httpsPort' | 'httpPort'> {
-  const [httpsPort, httpPort] = [port('--https-port', values['https-port']), port('--http-port', values['http-port'])];
+function readPorts(values: ParsedArguments['values']): Pick<Arguments, 'httpsPort' | 'httpPort'> {
+  const [httpsPort, httpPort] = [
+    readPort('--https-port', values['https-port']),
+    readPort('--http-port', values['http-port']),
+  ];
   if (httpsPort !== undefined && httpsPort === httpPort)
     throw new UsageError(`--https-port and --http-port must differ; both are ${httpsPort}`);
   return { httpsPort, httpPort };
 }
 
-const port = (option: string, text: string | undefined): number | undefined =>
+const readPort = (option: string, text: string | undefined): number | undefined =>
   text === undefined ? undefined : wholeNumber(option, text, { maximum: 65_535 });

@@ -1,11 +1,11 @@
-// A lock that lets one `up` or `down` run at a time. A lock whose holder has died is taken over.
+// Lets one `up` or `down` run at a time. A lock whose holder has died is taken over.
 import { link, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { readText } from '../localnode/files.ts';
 import { startTimeOf } from '../localnode/node/daemons/processes.ts';
 
-/** A process by its id and, where there is a /proc, by its start; undefined when it is not alive. */
-async function identity(pid: number): Promise<string | undefined> {
+/** Identifies a process by its ID and, where there is a /proc, its start time; undefined if it is not alive. */
+async function identifyProcess(pid: number): Promise<string | undefined> {
   const line = await readText(`/proc/${pid}/stat`);
   if (line !== undefined) return `${pid} ${startTimeOf(line) ?? ''}`;
   if (process.platform === 'linux' || !Number.isInteger(pid)) return undefined;
@@ -17,10 +17,10 @@ async function identity(pid: number): Promise<string | undefined> {
   }
 }
 
-/** Takes the lock, runs `body`, and releases the lock. Throws at once when a live process holds it. */
+/** Takes the lock, runs `body`, and releases the lock. Throws immediately if a live process holds it. */
 export async function withLock<T>(path: string, body: () => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true });
-  const own = (await identity(process.pid)) ?? String(process.pid);
+  const own = (await identifyProcess(process.pid)) ?? String(process.pid);
   const draft = join(dirname(path), `lock.${process.pid}`);
   await writeFile(draft, own);
   try {
@@ -35,7 +35,7 @@ export async function withLock<T>(path: string, body: () => Promise<T>): Promise
         break;
       const holder = await readText(path);
       const pid = Number.parseInt(holder ?? '', 10);
-      if (holder !== undefined && (await identity(pid)) === holder)
+      if (holder !== undefined && (await identifyProcess(pid)) === holder)
         throw new Error(`another \`up\` or \`down\` is in progress (process ${pid}): wait until it ends`);
       await rm(path, { force: true });
     }

@@ -1,4 +1,4 @@
-// `up`, `down` and `status`: reads the command line and picks where to run.
+// `npm run up`, `down` and `status`: reads the command line and runs the command on the chosen target.
 import { readCommandLine } from '../lib/command-line.ts';
 import { commandLine, readArguments, type Arguments } from './arguments.ts';
 import { say } from './report.ts';

@@ -1,9 +1,9 @@
-// Prints progress for a person: a line for each step that has ended, and the steps in progress.
+// Prints the progress of steps for a person, on a terminal or to a log, and the addresses of the finished cluster.
 import { createLogUpdate } from 'log-update';
-import { formatLine, Progress } from './progress.ts';
+import { httpsUrl, type GatewayPorts } from '../localnode/node/gateway/ports.ts';
+import { node } from '../localnode/node/settings.ts';
+import { paths } from '../localnode/paths.ts';
 import type { Reporter, Step } from '../localnode/steps.ts';
-
-export { formatElapsed } from './progress.ts';
 
 export function say(line: string): void {
   process.stdout.write(`${line}\n`);
@@ -22,8 +22,8 @@ interface Screen {
   refresh: (progress: Progress, now: number) => void;
 }
 
-/** Rewrites its last lines in place. */
-function terminal(output: NodeJS.WriteStream): Screen {
+/** A terminal, whose last lines are rewritten in place. */
+function createTerminal(output: NodeJS.WriteStream): Screen {
   const log = createLogUpdate(output);
   const fit = (line: string): string => line.slice(0, output.columns - 1);
   return {
@@ -41,7 +41,7 @@ function terminal(output: NodeJS.WriteStream): Screen {
   };
 }
 
-function plain(output: Output): Screen {
+function createPlain(output: Output): Screen {
   return {
     print: (text) => output.write(`${text}\n`),
     refresh: (progress, now) => {
@@ -57,7 +57,7 @@ const isTerminal = (output: Output): output is NodeJS.WriteStream =>
 export function lineReporter(output: Output = process.stdout, now: () => number = Date.now): Reporter {
   const begun = now();
   const progress = new Progress(begun);
-  const screen = isTerminal(output) ? terminal(output) : plain(output);
+  const screen = isTerminal(output) ? createTerminal(output) : createPlain(output);
   const refresh = (): void => {
     screen.refresh(progress, now());
   };
@@ -91,4 +91,99 @@ export function lineReporter(output: Output = process.stdout, now: () => number 
       refresh();
     },
   };
+}
+
+interface Running {
+  begun: number;
+  /** What the step reported last. */
+  progress: string;
+  /** When the log last got a line about it. */
+  logged: number | undefined;
+}
+
+/** A step that ends sooner gets only its last line. */
+const slowAfterMs = 3_000;
+const logEveryMs = 30_000;
+
+/** Such as `0.4 s`, `12 s` or `3 min 20 s`. */
+export function formatElapsed(milliseconds: number): string {
+  const seconds = milliseconds / 1000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  const whole = Math.round(seconds);
+  return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+}
+
+/** One line about a step, in columns: time since the start, mark, name, time of the step. */
+export function formatLine(total: number, mark: string, name: string, elapsed: number, detail: string): string {
+  const columns = [formatElapsed(total).padStart(12), mark.padEnd(2), name.padEnd(34)].join('  ');
+  return `${columns} ${formatElapsed(elapsed).padStart(10)}  ${detail}`.trimEnd();
+}
+
+/** Tracks the running steps. Times are milliseconds of one clock. */
+export class Progress {
+  readonly #begun: number;
+  readonly #running = new Map<Step, Running>();
+  #total = 0;
+  #ended = 0;
+
+  constructor(now: number) {
+    this.#begun = now;
+  }
+
+  plan(total: number): void {
+    this.#total = total;
+  }
+
+  start(step: Step, now: number): void {
+    this.#running.set(step, { begun: now, progress: '', logged: undefined });
+  }
+
+  update(step: Step, progress: string): void {
+    const running = this.#running.get(step);
+    if (running !== undefined) running.progress = progress;
+  }
+
+  end(step: Step): void {
+    if (this.#running.delete(step)) this.#ended += 1;
+  }
+
+  /** For a terminal: a line for each running step that is slow, and how many steps have ended. */
+  live(now: number): string[] {
+    const slow = [...this.#running].filter(([, { begun }]) => now - begun >= slowAfterMs);
+    if (slow.length === 0) return [];
+    return [...slow.map(([step, running]) => this.#line(step, running, now)), this.#count(now)];
+  }
+
+  /** For a log: the lines that are due. A step gets its first line soon, then one per interval. */
+  due(now: number): string[] {
+    const due = [...this.#running].filter(
+      ([, { begun, logged }]) => now - (logged ?? begun) >= (logged === undefined ? slowAfterMs : logEveryMs),
+    );
+    for (const [, running] of due) running.logged = now;
+    return due.map(([step, running]) => this.#line(step, running, now));
+  }
+
+  #line({ name }: Step, { begun, progress }: Running, now: number): string {
+    return formatLine(now - this.#begun, '…', name, now - begun, progress);
+  }
+
+  #count(now: number): string {
+    return `${formatElapsed(now - this.#begun).padStart(12)}      ${this.#ended} of ${this.#total} steps done`;
+  }
+}
+
+/** Prints the addresses of a local cluster. `begun`: when `up` was called, in milliseconds since 1970. */
+export function printAddresses(begun: number, ports: GatewayPorts): void {
+  say(`
+Moorage is up after ${formatElapsed(Date.now() - begun)}.
+
+  base URL      ${httpsUrl(node.baseDomain, ports)}
+  sample app    ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
+  kubeconfig    ${paths.kubeconfig}
+  certificate   ${paths.authority}
+
+Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
+     npm run submit -- ./folder-with-an-app
+`);
 }

@@ -1,18 +1,38 @@
-// Where Moorage runs: a cluster that you have, the one-machine node, or kind where Docker is there and the node cannot run.
+// Chooses where Moorage runs: an existing cluster, the one-machine node, or kind if Docker is available and the node cannot
+// run.
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Arguments } from './arguments.ts';
-import { existingCluster } from './install/existing.ts';
+import { homedir } from 'node:os';
+import { z } from 'zod';
+import type { Arguments, Target } from './arguments.ts';
 import { dockerAnswers } from './kind/docker.ts';
-import { kindTarget } from './kind/target.ts';
-import { nodeTarget } from './node/target.ts';
+import { createKindTarget } from './kind/target.ts';
+import { createNodeTarget } from './node/target.ts';
 import { nodeObstacle } from '../localnode/node/machine.ts';
 import { paths } from '../localnode/paths.ts';
-import type { Target } from './target.ts';
+import { kubectlFor, type Kubectl } from '../localnode/kubectl.ts';
+import { lineReporter, say } from './report.ts';
+import { run } from '../localnode/shell.ts';
+import { runSteps } from '../localnode/steps.ts';
+import { installChart, release, waitForRelease, checkWorkloads } from './install/release.ts';
+import { findHelm, findKubectl } from './install/programs.ts';
 
-/** What the choice depends on. */
+/** The cluster that the flags name, or the local one that fits this machine. */
+export async function pickTarget(args: Arguments): Promise<Target> {
+  if (args.context !== undefined) return createExistingTarget(args.context, args.values);
+  if (args.kind) return createKindTarget(args);
+  const choice = chooseLocal({
+    nodeExists: await exists(join(paths.state, 'before.json')),
+    kindExists: await exists(paths.kind),
+    nodeRuns: (await nodeObstacle()) === undefined,
+    dockerAnswers: await dockerAnswers(),
+  });
+  return choice === 'kind' ? createKindTarget(args) : createNodeTarget(args);
+}
+
+/** The facts that the choice depends on. */
 export interface Machine {
-  /** What this checkout made here before. */
+  /** Whether this checkout created one here before. */
   nodeExists: boolean;
   kindExists: boolean;
   /** Whether the one-machine node can run here. */
@@ -20,7 +40,7 @@ export interface Machine {
   dockerAnswers: boolean;
 }
 
-/** What exists is used again. Else the node, which needs nothing but the machine, and kind where the node cannot run. */
+/** An existing cluster is used again. Otherwise the node, which needs nothing but the machine, or kind if it cannot run. */
 export function chooseLocal(machine: Machine): 'kind' | 'node' {
   if (machine.nodeExists) return 'node';
   if (machine.kindExists) return 'kind';
@@ -34,15 +54,74 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** The cluster that the flags name, or the local one that fits this machine. */
-export async function pickTarget(args: Arguments): Promise<Target> {
-  if (args.context !== undefined) return existingCluster(args.context, args.values);
-  if (args.kind) return kindTarget(args);
-  const choice = chooseLocal({
-    nodeExists: await exists(join(paths.state, 'before.json')),
-    kindExists: await exists(paths.kind),
-    nodeRuns: (await nodeObstacle()) === undefined,
-    dockerAnswers: await dockerAnswers(),
-  });
-  return choice === 'kind' ? kindTarget(args) : nodeTarget(args);
+/**
+ * The cluster of a kubeconfig context, which gets only the chart. Its gateway, registry and certificate are named in the
+ * values.
+ */
+function createExistingTarget(context: string, values: string | undefined): Target {
+  const kubeconfig = process.env['KUBECONFIG'] ?? join(homedir(), '.kube', 'config');
+  return {
+    up: async () => {
+      const [helm, kubectlCommand] = await Promise.all([findHelm(), findKubectl()]);
+      const kubectl = kubectlFor(kubectlCommand, kubeconfig, context);
+      await runSteps(
+        [
+          { name: `cluster ${context} answers`, run: () => kubectl(['version', '-o', 'yaml']).then(() => undefined) },
+          {
+            name: 'moorage chart',
+            needs: [`cluster ${context} answers`],
+            run: async () => {
+              await installChart({ helm, kubeconfig, context }, values === undefined ? [] : [values], []);
+              return undefined;
+            },
+          },
+          { name: 'moorage ready', needs: ['moorage chart'], run: () => waitForRelease(kubectl) },
+        ],
+        lineReporter(),
+      );
+      say(`\nMoorage is installed on ${context}. Try: kubectl --context ${context} get happ --all-namespaces`);
+    },
+    down: async () => {
+      const helm = await findHelm();
+      await run(helm, [
+        'uninstall',
+        release.name,
+        '--namespace',
+        release.namespace,
+        '--kubeconfig',
+        kubeconfig,
+        '--kube-context',
+        context,
+        '--ignore-not-found',
+      ]);
+      say(
+        `Moorage was uninstalled from ${context}. The custom resource definition and the HostedApps remain; to delete both: kubectl delete crd hostedapps.moorage.dev`,
+      );
+    },
+    status: async () => {
+      const kubectl = kubectlFor(await findKubectl(), kubeconfig, context);
+      try {
+        say(await kubectl(['-n', release.namespace, 'get', 'deployments,statefulsets,pods']));
+        return [...(await checkWorkloads(kubectl, new Set([release.namespace]))), ...(await checkBaseUrl(kubectl))];
+      } catch (error) {
+        return [error instanceof Error ? error.message : String(error)];
+      }
+    },
+  };
+}
+
+const environmentVariables = z.array(z.object({ name: z.string(), value: z.string().optional() }));
+
+/** Checks that the API can be reached from here, through the cluster's own gateway. */
+async function checkBaseUrl(kubectl: Kubectl): Promise<string[]> {
+  const path = '{.spec.template.spec.containers[0].env}';
+  const api = ['-n', release.namespace, 'get', 'deployment', 'moorage-api', '-o', `jsonpath=${path}`];
+  const variables = environmentVariables.parse(JSON.parse(await kubectl(api)));
+  const read = (name: string): string => variables.find((each) => each.name === name)?.value ?? '';
+  const url = `https://${read('MOORAGE_BASE_DOMAIN')}:${read('MOORAGE_EXTERNAL_PORT') || '443'}/`;
+  const outcome = await fetch(url, { redirect: 'manual', signal: AbortSignal.timeout(10_000) }).then(
+    ({ status }) => (status < 500 ? undefined : `HTTP ${status}`),
+    (error: unknown) => (error instanceof Error && error.cause instanceof Error ? error.cause.message : String(error)),
+  );
+  return outcome === undefined ? [] : [`${url} does not respond as it should (${outcome}): see the gateway`];
 }

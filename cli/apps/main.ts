@@ -1,14 +1,11 @@
-// `npm run apps`: puts the eight apps of manifests/apps on the cluster, and follows them until they are live or rejected.
+// `npm run apps`: hosts the eight apps of manifests/apps on the cluster, and follows them until they are live or rejected.
 import { resolve } from 'node:path';
 import { sentence } from '../../api/apps/index.ts';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { kubectlFor } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
-import { Fault } from '../submit/fault.ts';
-import { readInstallation } from '../submit/installation.ts';
-import { follow, type Outcome } from './follow.ts';
-import { host } from './host.ts';
-import { readManifests, type AppManifest } from './manifests.ts';
+import { Fault, readInstallation } from '../submit/installation.ts';
+import { follow, type Outcome, host, readManifests, type AppManifest } from './host.ts';
 
 const namespace = 'moorage-apps';
 const usage = `usage: npm run apps -- [SLUG ...] [--copies FOLDER] [--no-wait]
@@ -52,11 +49,11 @@ async function main(): Promise<number> {
   if (!wait) return 0;
   const slugs = apps.map(({ slug }) => slug);
   const outcomes = await follow(slugs, { kubectl, namespace, say });
-  for (const outcome of outcomes) say(lineOf(outcome));
+  for (const outcome of outcomes) say(formatOutcome(outcome));
   return outcomes.every(({ status }) => status.status === 'live') ? 0 : 1;
 }
 
-function lineOf({ slug, status }: Outcome): string {
+function formatOutcome({ slug, status }: Outcome): string {
   return `${slug.padEnd(20)} ${sentence(status, status.status === 'live' ? status.url : '')}`;
 }
 

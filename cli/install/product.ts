@@ -1,12 +1,19 @@
-// Moorage itself on the one-machine node: its images, its chart, and the sample app.
+// Installs Moorage on the one-machine node: selects and builds its images, installs the chart, and submits the sample app.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { contentKey, folderKey, readText } from '../../localnode/files.ts';
-import { ensureArchive, imageKey, imageOf, imageReference, pushArchive } from '../../localnode/images/build.ts';
+import {
+  ensureArchive,
+  imageKey,
+  imageOf,
+  imageReference,
+  pushArchive,
+  taggedReference,
+} from '../../localnode/images/build.ts';
 import type { Kubectl } from '../../localnode/kubectl.ts';
 import { installDemoRouter, installGateway, installPushSecret } from '../../localnode/node/addons.ts';
 import type { GatewayPorts } from '../../localnode/node/gateway/ports.ts';
-import { dockerConfig } from '../../localnode/node/registry/registry.ts';
+import { dockerConfig, digestAt } from '../../localnode/node/registry/registry.ts';
 import { ensureProcess } from '../../localnode/node/daemons/processes.ts';
 import { collectorSpec } from '../../localnode/node/registry/collector.ts';
 import { cleanRegistry } from '../../localnode/node/registry/registry-cleanup.ts';
@@ -14,13 +21,31 @@ import { node, processFolders } from '../../localnode/node/settings.ts';
 import { paths } from '../../localnode/paths.ts';
 import { limitBytes } from '../../localnode/registry/storage.ts';
 import type { Report, Step } from '../../localnode/steps.ts';
-import { waitForRelease } from './helm.ts';
-import { productTargets, type NodeRelease, type ProductTarget } from './node-release.ts';
-import { submitSample, writeAddresses } from './sample.ts';
-import { toolSettings, toolWorkloads } from './tool-services.ts';
-import { presentTools } from './tool-steps.ts';
+import {
+  waitForRelease,
+  submitSample,
+  writeAddresses,
+  installChart,
+  readReleaseValues,
+  formatPackageSettings,
+} from './release.ts';
+import {
+  formatToolSettings,
+  toolWorkloads,
+  readShares,
+  type ToolServiceName,
+  readToolStates,
+} from './tool-services.ts';
+import { binary } from '../../localnode/binaries/build.ts';
+import { serviceImages, servicesOnDemand } from '../../localnode/images/services.ts';
+import type { ImageRecipe } from '../../localnode/images/recipe.ts';
+import { confinedClass } from '../../localnode/node/disk/confined.ts';
+import { appsQuota } from '../../localnode/node/room.ts';
+import { UsageError } from '../../lib/command-line.ts';
+import { baseImages } from '../../controller/pipeline/plan/recipe.ts';
+import { images } from '../../localnode/images/catalog.ts';
 
-/** What the root Dockerfile copies into all images, what into one alone, and base images. */
+/** What the root Dockerfile copies into every image, what it copies into one of them, and the base images. */
 const sources = {
   folders: ['lib', 'crds', 'controller', 'activator', 'api'],
   files: ['Dockerfile', '.dockerignore', '.npmrc', 'package.json', 'package-lock.json', 'LICENSE'],
@@ -59,7 +84,7 @@ async function ensureProductImage(
   return { reference: `${node.registryHost}/moorage/${target}@${digest}`, detail: cached ? 'unchanged' : 'built' };
 }
 
-/** Has the model router itself limit what the platform key may spend, where it can. Reports what it came to. */
+/** Lets the model router itself limit what the platform key may spend, if it can. Returns the result. */
 async function ensureKeyLimit(kubectl: Kubectl): Promise<string> {
   const program = 'node api/models/router/limit-command.ts --ensure || true';
   const command = ['-n', 'moorage-system', 'exec', 'deploy/moorage-api', '-c', 'api', '--', 'sh', '-c', program];
@@ -70,7 +95,7 @@ async function ensureKeyLimit(kubectl: Kubectl): Promise<string> {
 const pipelineBases = ['node-24', 'python-3.11', 'nginx'];
 
 /** The steps from an empty cluster to Moorage running on it. */
-export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, release: NodeRelease): Step[] {
+export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, release: NodeRelease): Step[] {
   const { references } = release;
   const image = (target: ProductTarget): Step => ({
     name: `image ${target}`,
@@ -108,7 +133,7 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, releas
       ],
       run: async () => {
         await installPushSecret(kubectl, await dockerConfig());
-        await release.install(toolSettings(presentTools(await release.values(), release.tools)));
+        await release.install(formatToolSettings(readToolStates(await release.values(), release.tools)));
         return (await readFile(join(paths.root, 'charts', 'moorage', 'Chart.yaml'), 'utf8')).match(
           /^version:.*$/m,
         )?.[0];
@@ -145,4 +170,148 @@ export function productSteps(kubectl: Kubectl, ports: () => GatewayPorts, releas
       run: (report) => submitSample(ports(), paths, report),
     },
   ];
+}
+
+export const productTargets = ['moorage', 'moorage-workers', 'moorage-pipeline'] as const;
+export type ProductTarget = (typeof productTargets)[number];
+
+export interface NodeReleaseOptions {
+  readonly ports: () => GatewayPorts;
+  /** Images that this run builds. */
+  readonly images: readonly ImageRecipe[];
+  /** Requested services behind tools, for which apps leave room. */
+  readonly tools: readonly ToolServiceName[];
+}
+
+/**
+ * Moorage's release on the one-machine node. It is installed first without the services behind tools whose images are
+ * still to be built, and then with them.
+ */
+export class NodeRelease {
+  /** The product's images as pods pull them, once they are pushed. */
+  readonly references = new Map<ProductTarget, string>();
+  readonly tools: readonly ToolServiceName[];
+  readonly #options: NodeReleaseOptions;
+
+  constructor(options: NodeReleaseOptions) {
+    this.#options = options;
+    this.tools = options.tools;
+  }
+
+  /** Installs or upgrades the release, with settings of services behind tools. */
+  async install(tools: readonly string[]): Promise<void> {
+    const { ports, images } = this.#options;
+    const settings = [
+      `image=${this.references.get('moorage') ?? ''}`,
+      `workers.image=${this.references.get('moorage-workers') ?? ''}`,
+      `pipelineImage=${this.references.get('moorage-pipeline') ?? ''}`,
+      `externalPort=${ports().https}`,
+      `apps.runtimeClassName=${confinedClass}`,
+      `registry.missingImages={${(await findMissingImages(images)).join(',')}}`,
+      ...(await formatBuiltServices()),
+      ...(await formatOfferedServices(images)),
+      ...appsQuota((await readShares(this.tools)).requests),
+      ...(await formatPackageSettings()),
+      ...tools,
+    ];
+    await installChart(this.#target(), [join(paths.root, 'cli', 'values.local.yaml')], settings);
+  }
+
+  /** Images of services that this run builds. They must exist first, since the chart names them by digest. */
+  serviceImages(): string[] {
+    const coming = new Set(this.#options.images);
+    return [...serviceImages, ...servicesOnDemand].filter((image) => coming.has(image)).map(({ name }) => name);
+  }
+
+  /** The values that it was last installed with. */
+  async values(): Promise<unknown> {
+    return await readReleaseValues(this.#target());
+  }
+
+  #target(): { helm: string; kubeconfig: string } {
+    return { helm: binary('helm', 'helm'), kubeconfig: paths.kubeconfig };
+  }
+}
+
+/**
+ * Selects the images to build: those of the cluster itself and the requested ones, with their base images. In the order of
+ * the catalog, in which each image comes after its base images.
+ *
+ * @throws UsageError for a name that is not in the catalog
+ */
+export function selectImages(wanted: readonly string[]): readonly ImageRecipe[] {
+  const chosen = new Set(images.filter((image) => image.on === undefined));
+  for (const name of wanted) for (const image of findByName(name)) chosen.add(image);
+  // From last to first, so that the base image of a base image is found too.
+  for (const image of images.toReversed())
+    if (chosen.has(image))
+      for (const base of images.filter((each) => image.bases.includes(each.name))) chosen.add(base);
+  return images.filter((image) => chosen.has(image));
+}
+
+function findByName(name: string): readonly ImageRecipe[] {
+  const demanded = images.filter((image) => image.on === 'demand');
+  if (name === 'all') return demanded;
+  if (name === 'planned') return demanded.filter(isPlanned);
+  const found = demanded.filter((image) => image.name === name || image.name.startsWith(`${name}-`));
+  if (found.length === 0)
+    throw new UsageError(
+      `--base-images: there is no "${name}"; there are all, planned, ${demanded.map((image) => image.name).join(', ')}`,
+    );
+  return found;
+}
+
+/** Whether the plan of some language starts from it. */
+function isPlanned(image: ImageRecipe): boolean {
+  return listNames(image).some((name) => baseImages.includes(name));
+}
+
+/** The names of an image as written in FROM. */
+export function listNames({
+  host,
+  repository,
+  tags,
+}: Pick<ImageRecipe, 'host' | 'repository' | 'tags'>): readonly string[] {
+  const name = host === undefined ? repository.replace(/^library\//, '') : `${host}/${repository}`;
+  return tags.map((tag) => `${name}:${tag}`);
+}
+
+/**
+ * The base images of planned builds that the node's registry lacks, as written in FROM. `coming` are the images that this
+ * run builds; earlier runs may have left others.
+ */
+export async function findMissingImages(coming: readonly ImageRecipe[]): Promise<string[]> {
+  const built = new Set(coming.flatMap(listNames));
+  const absent = baseImages.filter((image) => !built.has(image));
+  const there = await Promise.all(absent.map((image) => findDigest(image)));
+  return absent.filter((_, index) => there[index] === undefined);
+}
+
+/** Chart settings of the images of PostgreSQL and backing services that every node builds, by digest. */
+export async function formatBuiltServices(): Promise<string[]> {
+  const images = await Promise.all(
+    serviceImages.map(async ({ name }) => `services.images.${name}=${await taggedReference(name)}`),
+  );
+  return [...images, `postgres.image=${await taggedReference('postgres')}`];
+}
+
+/** Chart settings that offer the backing services whose images are built on demand and exist. */
+export async function formatOfferedServices(coming: readonly ImageRecipe[]): Promise<string[]> {
+  const offers = await Promise.all(
+    servicesOnDemand.map(async (image) => {
+      const [reference = ''] = listNames(image);
+      const isComing = coming.some((each) => each.name === image.name);
+      const digest = isComing ? undefined : await findDigest(reference);
+      if (digest !== undefined) return `services.images.${image.name}=${reference}@${digest}`;
+      return `services.images.${image.name}=${isComing ? await taggedReference(image.name) : ''}`;
+    }),
+  );
+  return offers;
+}
+
+async function findDigest(image: string): Promise<string | undefined> {
+  // The node's registry has images of other registries under the same paths.
+  const [name = '', tag = 'latest'] = image.replace(/^[^/]+\.[^/]+\//, '').split(':');
+  const repository = name.includes('/') ? name : `library/${name}`;
+  return await digestAt(repository, tag);
 }

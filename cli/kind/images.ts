@@ -1,20 +1,23 @@
-// Images of the cluster: Moorage's own, built by Docker, and those of Docker Hub that are put into the registry.
+// Builds the images of a kind cluster with Docker, and copies images of Docker Hub into its registry.
 import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildProgress } from '../../localnode/images/build.ts';
+import { buildProgress, imageOf } from '../../localnode/images/build.ts';
 import { gitServerFiles } from '../../localnode/images/catalog.ts';
 import { paths } from '../../localnode/paths.ts';
 import { noReport, type Report } from '../../localnode/steps.ts';
 import { docker, ensurePulled } from './docker.ts';
-import { askRegistry, push } from './registry.ts';
+import { requestRegistry, push } from './registry.ts';
+import { readSearxngImage, type ToolHost, type ToolImage } from '../install/tool-services.ts';
+import { registryBytes } from '../../localnode/registry/manifests.ts';
+import { nodeKubectl as kubectl } from './cluster.ts';
 
-/** The tags of images that are built here begin so; `down --purge` removes them. */
+/** Prefix of the tags of images built here; `down --purge` removes them. */
 export const ownPrefix = 'moorage-kind';
 
 /**
- * Builds an image, with what the build prints in a log in `logs`. Returns its name in the Docker engine, which changes
- * with the content.
+ * Builds an image, with the build output in a log in `logs`. Returns its name in the Docker engine, which changes with the
+ * content.
  */
 export async function buildImage(
   name: string,
@@ -79,7 +82,7 @@ export async function publishGitServer(): Promise<PublishedImage> {
   );
 }
 
-/** What the image of the node's network is made of: paths in the image, and in this repository. */
+/** Sources of the node network's image: paths in the image, and in this repository. */
 export const networkSources: Readonly<Record<string, string>> = {
   Dockerfile: 'cli/kind/network/Dockerfile',
   'localnode/network-policy': 'localnode/network-policy',
@@ -94,12 +97,53 @@ export async function publishNodeNetwork(base: string): Promise<PublishedImage> 
   return await publishFrom('node-network', networkSources, ['--build-arg', `BASE=${base}`]);
 }
 
-/** Puts an image of Docker Hub into the registry, unless it is there. */
+/** Copies an image of Docker Hub into the registry, unless it is there. */
 export async function seed(image: string): Promise<string> {
   const [repository = '', tag = 'latest'] = image.split(':');
   const path = repository.includes('/') ? repository : `library/${repository}`;
-  if ((await askRegistry(`/v2/${path}/manifests/${tag}`)).status === 200) return 'present';
+  if ((await requestRegistry(`/v2/${path}/manifests/${tag}`)).status === 200) return 'present';
   const done = await ensurePulled(image);
   await push(image, path, tag);
   return done;
+}
+
+// Services behind tools: the recipes of the one-machine node, built by Docker.
+
+async function readSize(repository: string, reference: string): Promise<number> {
+  return await registryBytes(reference, async (each) => {
+    return (await requestRegistry(`/v2/${repository}/manifests/${each}`)).body;
+  });
+}
+
+async function buildToolImage(name: string, report: Report): Promise<ToolImage> {
+  const recipe = imageOf(name);
+  const scratch = await mkdtemp(join(tmpdir(), 'moorage-image-'));
+  try {
+    await cp(join(paths.root, 'localnode', 'images', recipe.folder), scratch, { recursive: true });
+    await recipe.fill(scratch, report);
+    const values = Object.entries(recipe.arguments ?? {}).flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]);
+    const built = await buildImage(name, [...values, scratch], report);
+    report('pushing');
+    const reference = await publishProduct(name, built);
+    return { reference, bytes: await readSize(`moorage/${name}`, reference.split('@')[1] ?? '') };
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Keeps the name of Docker Hub, for which the node asks the cluster's own registry first. */
+async function bringSearxng(): Promise<ToolImage> {
+  const { reference, repository, tag } = await readSearxngImage();
+  await seed(`${repository}:${tag}`);
+  return { reference, bytes: await readSize(repository, tag) };
+}
+
+export function createToolHost(release: Pick<ToolHost, 'values' | 'install'>): ToolHost {
+  return {
+    kubectl,
+    build: buildToolImage,
+    searxng: bringSearxng,
+    values: () => release.values(),
+    install: (settings) => release.install(settings),
+  };
 }

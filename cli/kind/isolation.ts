@@ -1,15 +1,51 @@
-// Proof, from inside a pod, that NetworkPolicies are enforced: one that a policy closes reaches nothing, one beside it
-// that no policy selects reaches the API server.
+// Installs the NetworkPolicy enforcer of the kind node, and proves from inside pods that policies are enforced.
+import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { apply, type Kubectl } from '../../localnode/kubectl.ts';
+import { applyFile, apply, type Kubectl } from '../../localnode/kubectl.ts';
+import { node } from '../../localnode/node/settings.ts';
+import { nodeKubectl as kubectl } from './cluster.ts';
 import { waitFor } from '../../localnode/wait.ts';
+
+const scope = ['-n', 'kube-system'];
+
+/** The last lines of the enforcer's log, for an error message. */
+export async function readEnforcerLog(): Promise<string> {
+  const log = await kubectl([...scope, 'logs', 'daemonset/moorage-network', '--tail=25']).catch(() => '');
+  return `The log of the NetworkPolicy enforcer ends with:\n${log === '' ? '(nothing)' : log}`;
+}
+
+/** Installs the enforcer and waits until it enforces policies. Pods get a network only then. */
+export async function installNetwork(image: string): Promise<undefined> {
+  await applyFile(kubectl, join(import.meta.dirname, 'kind-network.yaml'), {
+    'IMAGE:node-network': image,
+    POD_BRIDGE: node.bridge,
+    POD_CIDR: node.podCidr,
+    NODE_POD_CIDR: node.nodePodCidr,
+    SERVICE_CIDR: node.serviceCidr,
+  });
+  try {
+    await kubectl([...scope, 'rollout', 'status', 'daemonset/moorage-network', '--timeout=120s']);
+  } catch (error) {
+    const pods = await kubectl([...scope, 'get', 'pods', '-l', 'app.kubernetes.io/name=moorage-network']).catch(
+      () => '',
+    );
+    throw new Error(
+      `NetworkPolicies are not enforced: the enforcer did not start within 120 s. It needs the kernel modules br_netfilter and nf_tables on the machine that runs Docker.\n${pods}\n${await readEnforcerLog()}`,
+      { cause: error },
+    );
+  }
+  await kubectl(['wait', 'nodes', '--all', '--for=condition=Ready', '--timeout=90s']);
+  return undefined;
+}
+
+// The proof: a pod that a policy closes reaches nothing, and a pod next to it that no policy selects reaches the API server.
 
 const namespace = 'moorage-isolation';
 
 /**
- * Tries each address again and again, for as many seconds as its first argument says, and prints one line for each:
- * `reached` or `closed`. A busy machine may lose a first try.
+ * Tries each address repeatedly for the seconds in its first argument, and prints one line per address: `reached` or
+ * `closed`. A busy machine may lose a first try.
  */
 const program = `
 const net = require('node:net');
@@ -31,12 +67,12 @@ const look = async (address) => {
 Promise.all(addresses.map(look)).then((lines) => console.log(lines.join('\\n')));
 `;
 
-/** How long each pod tries: the open one until the network works, the closed one as long as shows that it does not. */
+/** How long each pod tries: the open one until the network works, the closed one long enough to show that it does not. */
 const patienceSeconds = { open: 90, closed: 6 } as const;
 
 const pods = z.object({ status: z.object({ phase: z.string().optional() }) });
 
-function podOf(name: 'open' | 'closed', image: string, addresses: readonly string[]): unknown {
+function buildPod(name: 'open' | 'closed', image: string, addresses: readonly string[]): unknown {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -58,8 +94,8 @@ function podOf(name: 'open' | 'closed', image: string, addresses: readonly strin
   };
 }
 
-/** Each policy and namespace is named once, so that what an earlier, interrupted proof left does no harm. */
-function manifests(image: string, control: string, others: readonly string[]): string {
+/** Names are fixed, so that leftovers of an interrupted proof do no harm. */
+function formatManifests(image: string, control: string, others: readonly string[]): string {
   const objects = [
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
     {
@@ -71,13 +107,13 @@ function manifests(image: string, control: string, others: readonly string[]): s
         policyTypes: ['Ingress', 'Egress'],
       },
     },
-    podOf('open', image, [control]),
-    podOf('closed', image, [control, ...others]),
+    buildPod('open', image, [control]),
+    buildPod('closed', image, [control, ...others]),
   ];
   return objects.map((object) => stringify(object, { lineWidth: 0 })).join('---\n');
 }
 
-async function report(kubectl: Kubectl, name: 'open' | 'closed'): Promise<string> {
+async function readReport(kubectl: Kubectl, name: 'open' | 'closed'): Promise<string> {
   await waitFor(
     `the end of the pod ${namespace}/${name}`,
     async () => {
@@ -86,11 +122,11 @@ async function report(kubectl: Kubectl, name: 'open' | 'closed'): Promise<string
     },
     { seconds: 180, hint: () => kubectl(['-n', namespace, 'describe', 'pod', name]).catch(() => '') },
   );
-  return await logOf(kubectl, name);
+  return await readLog(kubectl, name);
 }
 
-/** The log of a pod that has ended. On a busy node its last lines come some time after its end; none is one as well. */
-async function logOf(kubectl: Kubectl, name: 'open' | 'closed'): Promise<string> {
+/** The log of a pod that has ended. On a busy node its last lines arrive some time after the end; it may stay empty. */
+async function readLog(kubectl: Kubectl, name: 'open' | 'closed'): Promise<string> {
   const read = (): Promise<string> => kubectl(['-n', namespace, 'logs', name]);
   return await waitFor(
     `the log of the pod ${namespace}/${name}`,
@@ -102,7 +138,7 @@ async function logOf(kubectl: Kubectl, name: 'open' | 'closed'): Promise<string>
   ).catch(read);
 }
 
-/** What is wrong with isolation according to what the two pods reported; undefined when nothing is. */
+/** The isolation problem that the reports of the two pods show; undefined if there is none. */
 export function judgeIsolation(open: string, closed: string, control: string): string | undefined {
   if (!open.split('\n').includes(`${control} reached`))
     return `the pod network does not work: a pod without any NetworkPolicy cannot reach the API server at ${control}`;
@@ -113,8 +149,8 @@ export function judgeIsolation(open: string, closed: string, control: string): s
 }
 
 /**
- * Looks from both pods at the API server, by its service address, and at `others`. Throws with the cause when a policy
- * does not hold; `cause` adds what the enforcer says about it.
+ * Tries to reach the API server, by its service address, and `others` from both pods. Throws if a policy is not enforced;
+ * `cause` adds the enforcer's log to the error.
  */
 export async function proveIsolation(
   kubectl: Kubectl,
@@ -127,8 +163,8 @@ export async function proveIsolation(
   const remove = ['delete', 'namespace', namespace, '--ignore-not-found', '--wait'];
   await kubectl(remove);
   try {
-    await apply(kubectl, manifests(image, control, others));
-    const [open, closed] = await Promise.all([report(kubectl, 'open'), report(kubectl, 'closed')]);
+    await apply(kubectl, formatManifests(image, control, others));
+    const [open, closed] = await Promise.all([readReport(kubectl, 'open'), readReport(kubectl, 'closed')]);
     const problem = judgeIsolation(open, closed, control);
     if (problem !== undefined) throw new Error(`${problem}. ${await cause()}`.trim());
     return `${others.length + 1} addresses closed to a pod`;

@@ -1,4 +1,4 @@
-// The registry beside the node: a container with a password, which builds share a network with.
+// Runs the registry next to the node, in a container with a password that shares a network with builds, and frees its disk.
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readText, writeText } from '../../localnode/files.ts';
@@ -8,8 +8,9 @@ import { paths } from '../../localnode/paths.ts';
 import { manifestFormats } from '../../localnode/registry/manifests.ts';
 import { run } from '../../localnode/shell.ts';
 import { waitFor } from '../../localnode/wait.ts';
-import { containers, containerExists, docker, ensurePulled, startContainer } from './docker.ts';
-import { registryImage } from './versions.ts';
+import { containers, containerExists, docker, ensurePulled, startContainer, registryImage } from './docker.ts';
+import { limitBytes, namesIn, imageUsers } from '../../localnode/registry/storage.ts';
+import { nodeKubectl } from './cluster.ts';
 
 const credentialsFile = join(paths.kind, 'registry-credentials');
 
@@ -32,46 +33,46 @@ async function runRegistry(): Promise<void> {
   ]);
 }
 
-async function passwordInLog(): Promise<string | undefined> {
+async function findPasswordInLog(): Promise<string | undefined> {
   // The registry writes it to one of the two streams, by version.
   const log = await run('sh', ['-c', `docker logs ${containers.registry} 2>&1`]);
   return /password=(\S+) user=docker/.exec(log)?.[1];
 }
 
 /**
- * `user:password` in base64. The registry makes a user with a password of its own at its first start and logs it once;
- * what it keeps is a hash.
+ * `user:password` in base64. At its first start the registry creates a user with a random password and logs it once; it
+ * keeps only a hash.
  */
-async function credentials(): Promise<string> {
+async function readCredentials(): Promise<string> {
   const known = await readText(credentialsFile);
   if (known !== undefined) return known.trim();
-  const password = await waitFor('the password in the log of the registry', passwordInLog, { seconds: 30 });
+  const password = await waitFor('the password in the log of the registry', findPasswordInLog, { seconds: 30 });
   const text = Buffer.from(`docker:${password}`).toString('base64');
   await writeText(credentialsFile, `${text}\n`, 0o600);
   return text;
 }
 
-/** The registry as this machine and its Docker engine reach it, such as `127.0.0.1:32768`. */
-async function localAddress(): Promise<string> {
+/** The registry's address for this machine and its Docker engine, such as `127.0.0.1:32768`. */
+async function readLocalAddress(): Promise<string> {
   const bound = await docker(['port', containers.registry, '5000/tcp']);
   const port = /:(\d+)$/m.exec(bound)?.[1];
   if (port === undefined) throw new Error(`Docker publishes no port of ${containers.registry}: ${bound}`);
   return `127.0.0.1:${port}`;
 }
 
-async function authorization(): Promise<string> {
-  return `Basic ${await credentials()}`;
+async function formatAuthorization(): Promise<string> {
+  return `Basic ${await readCredentials()}`;
 }
 
-/** hosts.toml for the node's containerd: this registry first; for Docker Hub's names, the real one after that. */
-async function hostsToml(server: string): Promise<string> {
+/** hosts.toml for the node's containerd: this registry first, then the real one for names of Docker Hub. */
+async function formatHosts(server: string): Promise<string> {
   const address = `http://${containers.registry}:${node.registryPort}`;
   return `server = "${server}"
 
 [host."${address}"]
 capabilities = ["pull", "resolve"]
 [host."${address}".header]
-Authorization = ["${await authorization()}"]
+Authorization = ["${await formatAuthorization()}"]
 `;
 }
 
@@ -85,29 +86,29 @@ async function writeHosts(name: string, text: string): Promise<void> {
 export async function ensureRegistry(): Promise<undefined> {
   if (!(await containerExists(containers.registry))) await runRegistry();
   await startContainer(containers.registry);
-  await writeHosts(node.registryHost, await hostsToml(`http://${node.registryHost}`));
-  await writeHosts('docker.io', await hostsToml('https://registry-1.docker.io'));
-  const { status } = await askRegistry('/v2/');
+  await writeHosts(node.registryHost, await formatHosts(`http://${node.registryHost}`));
+  await writeHosts('docker.io', await formatHosts('https://registry-1.docker.io'));
+  const { status } = await requestRegistry('/v2/');
   if (status !== 200) throw new Error(`the registry answers with status ${status} to its own password`);
   return undefined;
 }
 
-/** What the registry answers. A busy machine may need more than one try. */
-export async function askRegistry(path: string): Promise<ProbeAnswer> {
-  const url = `http://${await localAddress()}${path}`;
-  const headers = { authorization: await authorization(), accept: manifestFormats };
+/** Sends a request to the registry. A busy machine may need more than one try. */
+export async function requestRegistry(path: string): Promise<ProbeAnswer> {
+  const url = `http://${await readLocalAddress()}${path}`;
+  const headers = { authorization: await formatAuthorization(), accept: manifestFormats };
   return await waitFor('an answer of the registry', () => probe(url, { headers }), { seconds: 60 });
 }
 
 /** The push password of builds, as a Docker configuration. */
-export async function pushConfig(): Promise<string> {
-  return JSON.stringify({ auths: { [node.registryHost]: { auth: await credentials() } } });
+export async function formatPushConfig(): Promise<string> {
+  return JSON.stringify({ auths: { [node.registryHost]: { auth: await readCredentials() } } });
 }
 
-/** A configuration of its own hides the person's Docker context, so the engine's address goes with it. */
-async function pushEnvironment(address: string): Promise<Record<string, string>> {
+/** A separate configuration hides the user's Docker context, so the engine's address is passed as well. */
+async function buildPushEnvironment(address: string): Promise<Record<string, string>> {
   const folder = join(paths.kind, 'docker');
-  const config = JSON.stringify({ auths: { [address]: { auth: await credentials() } } });
+  const config = JSON.stringify({ auths: { [address]: { auth: await readCredentials() } } });
   await writeText(join(folder, 'config.json'), config, 0o600);
   const host =
     process.env['DOCKER_HOST'] ?? (await docker(['context', 'inspect', '--format', '{{.Endpoints.docker.Host}}']));
@@ -115,14 +116,13 @@ async function pushEnvironment(address: string): Promise<Record<string, string>>
 }
 
 /**
- * Pushes an image of the Docker engine into the registry as `repository:tag`. Returns the name by digest under which
- * pods pull it.
+ * Pushes an image of the Docker engine into the registry as `repository:tag`. Returns the name by digest that pods pull.
  */
 export async function push(image: string, repository: string, tag: string): Promise<string> {
-  const address = await localAddress();
+  const address = await readLocalAddress();
   const name = `${address}/${repository}:${tag}`;
   await docker(['tag', image, name]);
-  const output = await docker(['push', name], { env: await pushEnvironment(address) });
+  const output = await docker(['push', name], { env: await buildPushEnvironment(address) });
   await docker(['rmi', name]);
   const digest = /digest: (sha256:[0-9a-f]{64})/.exec(output)?.[1];
   if (digest === undefined) throw new Error(`docker push ${name} printed no digest: ${output.slice(-300)}`);
@@ -133,4 +133,36 @@ export async function push(image: string, repository: string, tag: string): Prom
 export async function removeRegistry(): Promise<undefined> {
   if (await containerExists(containers.registry)) await docker(['rm', '--force', '--volumes', containers.registry]);
   return undefined;
+}
+
+const folder = '/var/lib/registry';
+
+async function measureSize(): Promise<number> {
+  return Number((await docker(['exec', containers.registry, 'du', '-sk', folder])).split('\t')[0]) * 1024;
+}
+
+/** Runs a program on the registry's files. */
+async function runOnFiles(args: readonly string[], input = ''): Promise<string> {
+  const options = ['run', '--rm', '--interactive', '--network=none', '--volumes-from', containers.registry];
+  return await docker([...options, ...args], { input });
+}
+
+/**
+ * Removes images that neither a tag nor an object of the cluster names, if the registry exceeds the limit. The registry is
+ * stopped during this, since a concurrent push could lose its layers; builds push again. `image` is that of the node's
+ * network, as Docker knows it.
+ */
+export async function cleanRegistry(image: string, limit = limitBytes): Promise<string> {
+  const before = await measureSize();
+  if (before < limit) return `${Math.round(before / 1024 ** 2)} MiB`;
+  const used = [...namesIn(await nodeKubectl(['get', ...imageUsers]))].join('\n');
+  await docker(['stop', containers.registry]);
+  let removed: string;
+  try {
+    removed = await runOnFiles(['--user=0:0', image, 'node', '/app/localnode/registry/clean.ts', folder], used);
+    await runOnFiles([registryImage, 'garbage-collect', '/etc/docker/registry/config.yml']);
+  } finally {
+    await startContainer(containers.registry);
+  }
+  return `removed ${removed} images, ${Math.round((before - (await measureSize())) / 1024 ** 2)} MiB`;
 }

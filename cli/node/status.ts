@@ -1,11 +1,11 @@
-// Status of the node: processes, node, pods and addresses.
+// Checks the one-machine node: processes, node, pods, room, disk and addresses.
 import { z } from 'zod';
 import { paths } from '../../localnode/paths.ts';
 import { readFile, statfs } from 'node:fs/promises';
 import { say } from '../report.ts';
 import { httpsUrl, rememberedPorts } from '../../localnode/node/gateway/ports.ts';
 import { probe } from '../../localnode/node/daemons/probe.ts';
-import { checkWorkloads } from '../install/workloads.ts';
+import { checkWorkloads } from '../install/release.ts';
 import { findProcess, processNames } from '../../localnode/node/daemons/processes.ts';
 import { registryBytes } from '../../localnode/node/registry/registry-cleanup.ts';
 import { node, processFolders } from '../../localnode/node/settings.ts';
@@ -37,7 +37,7 @@ const podList = z.object({
 });
 
 /** Pods that have not finished, are not being deleted, and are not ready, as `namespace/name (phase)`. */
-export function unreadyPods(list: z.output<typeof podList>): string[] {
+export function listUnreadyPods(list: z.output<typeof podList>): string[] {
   return list.items
     .filter(
       ({ metadata, status }) =>
@@ -62,7 +62,7 @@ async function checkProcesses(): Promise<string[]> {
   return problems;
 }
 
-/** Namespaces of what `up` installs. */
+/** Namespaces that `up` installs. */
 export const platformNamespaces: ReadonlySet<string> = new Set([
   'kube-system',
   'moorage-system',
@@ -90,13 +90,13 @@ async function checkCluster(): Promise<string[]> {
   ]);
   say(`  ${ready === 'True' ? 'ok' : '!!'} ${'node'.padEnd(26)} ${ready === 'True' ? 'Ready' : `Ready is ${ready}`}`);
   const pods = podList.parse(JSON.parse(await nodeKubectl(['get', 'pods', '--all-namespaces', '-o', 'json'])));
-  const unready = unreadyPods({
+  const unready = listUnreadyPods({
     items: pods.items.filter(({ metadata }) => platformNamespaces.has(metadata.namespace)),
   });
   say(
     `  ${unready.length === 0 ? 'ok' : '!!'} ${'platform pods'.padEnd(26)} ${unready.length === 0 ? 'all ready' : unready.join(', ')}`,
   );
-  const others = unreadyPods({
+  const others = listUnreadyPods({
     items: pods.items.filter(({ metadata }) => !platformNamespaces.has(metadata.namespace)),
   });
   if (others.length > 0) say(`  .. ${'pods of apps and builds'.padEnd(26)} not ready: ${others.join(', ')}`);
@@ -114,8 +114,8 @@ const appList = z.object({
   ),
 });
 
-/** Apps that wait for such a reason, and why, as `name: cause`. */
-function waitingFor(list: z.output<typeof appList>, wanted: string): string[] {
+/** Apps with a condition of this reason, as `name: cause`. */
+function listWaiting(list: z.output<typeof appList>, wanted: string): string[] {
   return list.items.flatMap(({ metadata, status }) => {
     const found = status.conditions.find(({ reason }) => reason === wanted);
     return found === undefined ? [] : [`${metadata.name}: ${found.message}`];
@@ -123,37 +123,37 @@ function waitingFor(list: z.output<typeof appList>, wanted: string): string[] {
 }
 
 /** Apps that wait for room on the node, and why. */
-export function withoutRoom(list: z.output<typeof appList>): string[] {
-  return waitingFor(list, 'WaitingForRoom');
+export function listAppsWithoutRoom(list: z.output<typeof appList>): string[] {
+  return listWaiting(list, 'WaitingForRoom');
 }
 
-/** Apps of which a build waits for disk space, and why. */
-export function withoutSpace(list: z.output<typeof appList>): string[] {
-  return waitingFor(list, 'WaitingForSpace');
+/** Apps whose build waits for disk space, and why. */
+export function listAppsWithoutSpace(list: z.output<typeof appList>): string[] {
+  return listWaiting(list, 'WaitingForSpace');
 }
 
 async function listApps(): Promise<z.output<typeof appList>> {
   return appList.parse(JSON.parse(await nodeKubectl(['get', 'hostedapps', '--all-namespaces', '-o', 'json'])));
 }
 
-/** What pods request of the node, and who finds no room there. A full node is no fault of the platform. */
+/** Prints what pods request, and which apps find no room. A full node is not a fault of the platform. */
 async function checkRoom(): Promise<string[]> {
   const described = await nodeKubectl(['describe', 'node', node.name]);
   const [cpu, memory] = ['cpu', 'memory'].map(
     (name) => new RegExp(`^ {2}${name} +\\S+ \\((\\d+)%\\)`, 'm').exec(described)?.[1] ?? '?',
   );
-  const waiting = withoutRoom(await listApps());
+  const waiting = listAppsWithoutRoom(await listApps());
   say(`  ${waiting.length === 0 ? 'ok' : '..'} ${'room'.padEnd(26)} ${cpu}% of CPU and ${memory}% of memory requested`);
   for (const each of waiting) say(`  .. ${'waiting for room'.padEnd(26)} ${each}`);
   return [];
 }
 
-/** What is free on the disk of pods, images and the registry, and which builds wait for more. */
+/** Prints the free space on the disk of pods, images and the registry, and which builds wait for more. */
 async function checkDisk(): Promise<string[]> {
   const { bsize, bavail, blocks } = await statfs(paths.state);
   const gibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
   const [free, all, registry] = [bavail * bsize, blocks * bsize, await registryBytes()].map(gibibytes);
-  const waiting = withoutSpace(await listApps());
+  const waiting = listAppsWithoutSpace(await listApps());
   say(
     `  ${waiting.length === 0 ? 'ok' : '..'} ${'disk'.padEnd(26)} ${free} of ${all} free, ${registry} in the registry`,
   );
@@ -182,7 +182,7 @@ async function checkUrls(): Promise<string[]> {
 }
 
 /** Prints the status and returns the problems, if any. */
-export async function nodeStatus(): Promise<string[]> {
+export async function checkNode(): Promise<string[]> {
   if ((await processNames(processFolders)).length === 0) return ['the node is not running: start it with `npm run up`'];
   const problems = await checkProcesses();
   for (const check of [checkCluster, checkReplicas, checkRoom, checkDisk, checkUrls]) {

@@ -1,14 +1,12 @@
-// The one-machine node as a target: what `up`, `down` and `status` do there.
-import type { Arguments } from '../arguments.ts';
-import { selectImages } from '../install/select-images.ts';
+// Runs `up`, `down` and `status` on the one-machine node.
+import { join } from 'node:path';
+import type { Arguments, Target } from '../arguments.ts';
+import { selectImages, NodeRelease, createProductSteps } from '../install/product.ts';
 import { annotations } from '../../crds/names.ts';
-import { NodeRelease } from '../install/node-release.ts';
-import { productSteps } from '../install/product.ts';
-import { toolPhase } from '../install/tool-steps.ts';
+import { createToolPhase, readSearxngImage, type ToolHost, type ToolImage } from '../install/tool-services.ts';
 import { withLock } from '../lock.ts';
-import { lineReporter, say } from '../report.ts';
+import { lineReporter, printAddresses, say } from '../report.ts';
 import { runSteps } from '../../localnode/steps.ts';
-import { sayUp, type Target } from '../target.ts';
 import { downSteps } from '../../localnode/node/down.ts';
 import { requireSpace } from '../../localnode/node/disk/space.ts';
 import { requireNodeMachine } from '../../localnode/node/machine.ts';
@@ -16,12 +14,15 @@ import { choosePorts } from '../../localnode/node/gateway/ports.ts';
 import { ensureProcess } from '../../localnode/node/daemons/processes.ts';
 import { collectorSpec, stopCollector } from '../../localnode/node/registry/collector.ts';
 import { processFolders } from '../../localnode/node/settings.ts';
-import { nodeStatus } from './status.ts';
+import { checkNode } from './status.ts';
 import { nodeKubectl } from '../../localnode/node/kubectl.ts';
-import { nodeToolHost } from './tools.ts';
 import { nodeSteps, stopBuildkit } from '../../localnode/node/up.ts';
+import { ensureImage, imageBytes, imageOf, imageReference } from '../../localnode/images/build.ts';
+import { registryBytes } from '../../localnode/registry/manifests.ts';
+import { run } from '../../localnode/shell.ts';
+import { askRegistry, digestAt, dockerConfigFolder, registryAddress } from '../../localnode/node/registry/registry.ts';
 
-/** Outside of the folders that `down` removes. */
+/** Outside the folders that `down` removes. */
 const lock = '/run/lock/moorage.lock';
 
 async function up(args: Arguments): Promise<void> {
@@ -32,15 +33,15 @@ async function up(args: Arguments): Promise<void> {
   const ports = await choosePorts({ http: args.httpPort, https: args.httpsPort });
   say('one-machine Kubernetes node');
   const release = new NodeRelease({ ports: () => ports, images, tools: args.tools });
-  const tools = toolPhase(nodeToolHost(release), args.tools);
+  const tools = createToolPhase(createToolHost(release), args.tools);
   try {
     const steps = [
       ...nodeSteps(() => ports, images, [annotations.disk]),
-      ...productSteps(nodeKubectl, () => ports, release),
+      ...createProductSteps(nodeKubectl, () => ports, release),
     ];
     await runSteps(steps, lineReporter());
-    sayUp(begun, ports);
-    // It would stop the registry within a push.
+    printAddresses(begun, ports);
+    // The collector would stop the registry during a push.
     await stopCollector();
     await runSteps(tools.steps, lineReporter());
     await ensureProcess(processFolders, await collectorSpec());
@@ -51,7 +52,7 @@ async function up(args: Arguments): Promise<void> {
 }
 
 /** The one-machine node. */
-export function nodeTarget(args: Arguments): Target {
+export function createNodeTarget(args: Arguments): Target {
   return {
     up: () => withLock(lock, () => up(args)),
     down: () =>
@@ -59,6 +60,32 @@ export function nodeTarget(args: Arguments): Target {
         await requireNodeMachine();
         await runSteps(downSteps(args.purge), lineReporter());
       }),
-    status: nodeStatus,
+    status: checkNode,
+  };
+}
+
+/** Copies SearXNG from Docker Hub into the node's registry, once. Throws if Docker Hub cannot be reached. */
+async function copySearxng(): Promise<ToolImage> {
+  const { reference, repository, tag } = await readSearxngImage();
+  if ((await digestAt(repository, tag)) === undefined)
+    await run('skopeo', [
+      ...['--command-timeout', '300s', 'copy', '--quiet', '--insecure-policy', '--dest-tls-verify=false'],
+      ...['--authfile', join(await dockerConfigFolder(), 'config.json')],
+      ...[`docker://${reference}`, `docker://${registryAddress}/${repository}:${tag}`],
+    ]);
+  const read = async (each: string): Promise<string> => (await askRegistry(`/v2/${repository}/manifests/${each}`)).body;
+  return { reference, bytes: await registryBytes(tag, read) };
+}
+
+function createToolHost(release: NodeRelease): ToolHost {
+  return {
+    kubectl: nodeKubectl,
+    values: () => release.values(),
+    build: async (name, report) => {
+      await ensureImage(imageOf(name), report);
+      return { reference: await imageReference(name), bytes: await imageBytes(name) };
+    },
+    searxng: copySearxng,
+    install: (settings) => release.install(settings),
   };
 }

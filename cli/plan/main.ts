@@ -1,9 +1,8 @@
-// `npm run plan`: says how a folder would be built, and why, without a cluster.
+// `npm run plan`: reports how a folder would be built, and why, without a cluster.
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
-import { planFolder } from './plan-folder.ts';
-import { asJson, asText } from './print.ts';
+import { planFolder, formatJson, formatText } from './plan-folder.ts';
 
 const usage = `usage: npm run plan -- FOLDER [--json]
 
@@ -26,5 +25,5 @@ function readRequest(): { folder: string; json: boolean } {
 
 const { folder, json } = readRequest();
 const planned = planFolder(folder);
-process.stdout.write(json ? asJson(planned) : asText(planned));
+process.stdout.write(json ? formatJson(planned) : formatText(planned));
 process.exitCode = planned.refused ? 1 : 0;

@@ -1,4 +1,4 @@
-// Plans a folder on this machine as the review of a submitted repository would.
+// Plans a folder on this machine as the review of a submitted repository would, and prints the plan.
 import type { Finding, Plan } from '../../crds/hosted-app.ts';
 import { pipelineInput, type PipelineInput, Rejected } from '../../controller/pipeline/contract.ts';
 import { readManifest } from '../../controller/pipeline/manifest/read.ts';
@@ -6,6 +6,7 @@ import { locateApp, planApp } from '../../controller/pipeline/plan/repository.ts
 import { dockerfile as dockerfileRule } from '../../controller/pipeline/review/rules/dockerfile.ts';
 import { sourcePath } from '../../controller/pipeline/review/rules/files.ts';
 import { readDiskTree, type Tree } from '../../controller/pipeline/tree.ts';
+import { formatFinding } from '../../controller/pipeline/message.ts';
 
 export interface FolderPlan {
   readonly refused: boolean;
@@ -19,11 +20,11 @@ export interface FolderPlan {
   readonly file?: string;
 }
 
-/** What is there on a machine and never in a commit. */
+/** Folders that exist on a machine and never in a commit. */
 const untracked: ReadonlySet<string> = new Set(['.git', 'node_modules', '.venv', '__pycache__']);
 
-/** What a submission says about its repository when it says nothing. */
-function unset(): PipelineInput {
+/** The input for a submission without any settings. */
+function createDefaultInput(): PipelineInput {
   return pipelineInput.parse({
     app: 'plan',
     repo: 'https://localhost/plan/plan',
@@ -36,12 +37,12 @@ function unset(): PipelineInput {
   });
 }
 
-/** Plans a folder. Never throws for what is in it. */
+/** Plans a folder. Never throws because of its contents. */
 export function planFolder(folder: string): FolderPlan {
   const tree = readDiskTree(folder, untracked);
-  const app = locateApp(unset(), tree);
+  const app = locateApp(createDefaultInput(), tree);
   const { input } = app;
-  const findings = [...readManifest(tree).findings, ...checks(tree, folder, input)];
+  const findings = [...readManifest(tree).findings, ...runChecks(tree, folder, input)];
   const wrong = findings.some((each) => each.severity === 'error');
   if (wrong) return { refused: true, path: input.path, findings };
   try {
@@ -59,11 +60,34 @@ export function planFolder(folder: string): FolderPlan {
   }
 }
 
-/** The rules of the review that a plan stands on; the others need programs that only a pipeline has. */
-function checks(tree: Tree, folder: string, input: PipelineInput): Finding[] {
+/** Runs the review rules that a plan depends on; the others need programs that only a pipeline has. */
+function runChecks(tree: Tree, folder: string, input: PipelineInput): Finding[] {
   const context = { tree, source: folder, notes: folder, input, submodules: [] };
   return [sourcePath, dockerfileRule].flatMap((rule) => {
     const found = rule.check(context);
     return found instanceof Promise ? [] : [...found];
   });
+}
+
+/** One JSON object, for a program. A rejection has no strategy. */
+export function formatJson({ plan, path, findings, dockerfile, file, refused }: FolderPlan): string {
+  return `${JSON.stringify({ refused, ...plan, path, findings, dockerfile, file }, null, 2)}\n`;
+}
+
+/** Plan, reasons and warnings, then the Dockerfile, for a person. */
+export function formatText(planned: FolderPlan): string {
+  const { plan, path, findings, dockerfile, file } = planned;
+  const said = findings.map((each: Finding) => formatFinding(each));
+  if (plan === undefined) return ['This cannot be planned.', ...said, ''].join('\n');
+  const what = plan.framework === undefined ? plan.strategy : `${plan.strategy}, ${plan.framework}`;
+  return [
+    `plan: ${what}`,
+    `why:  ${plan.reason}`,
+    ...(path === '.' ? [] : [`path: ${path}`]),
+    ...(plan.port === undefined ? [] : [`port: ${plan.port}`]),
+    ...said,
+    '',
+    dockerfile ?? `The Dockerfile of the repository is built: ${file ?? ''}`,
+    '',
+  ].join('\n');
 }

@@ -1,12 +1,11 @@
-// Client of the submit API: submits, reads the status, follows the log.
+// Calls the submit API: submits, reads the status and follows the log.
 import { lookup as systemLookup } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { Agent, fetch } from 'undici';
 import { z } from 'zod';
-import { Fault, LogUnavailable, Unavailable } from './fault.ts';
-import { parseJson, type Installation } from './installation.ts';
+import { Fault, LogUnavailable, Unavailable, parseJson, type Installation } from './installation.ts';
 
 const reason = z.object({
   rule: z.string(),
@@ -82,14 +81,14 @@ const line = z.object({ stage: z.string(), line: z.string() });
 export interface ApiClient {
   submit(repo: string): Promise<SubmittedStatus>;
   status(url: string): Promise<Status>;
-  /** Events from the beginning to the `end`; reconnects after a break. @throws LogUnavailable */
+  /** Events from the beginning to the `end`; reconnects after an interruption. @throws LogUnavailable */
   log(url: string): AsyncGenerator<LogEvent, void, undefined>;
   close(): Promise<void>;
 }
 
-/** How a broken log stream is taken up again. */
+/** How a broken log stream is resumed. */
 export interface ReconnectOptions {
-  /** Breaks in a row after which the log is given up; default 30. */
+  /** Consecutive interruptions after which the log is given up; default 30. */
   readonly maximumBreaks?: number;
   /** Milliseconds before each new attempt; default 1000. */
   readonly reconnectMs?: number;
@@ -98,7 +97,7 @@ export interface ReconnectOptions {
 /** Several times the interval at which the API keeps a silent stream alive. */
 const silenceMs = 60_000;
 
-/** Makes a client. Names below .localhost resolve to this machine, whatever its resolver answers. */
+/** Creates a client. Names below .localhost resolve to this machine, whatever its resolver answers. */
 export function createApiClient(
   installation: Installation,
   { maximumBreaks = 30, reconnectMs = 1_000 }: ReconnectOptions = {},
@@ -111,13 +110,13 @@ export function createApiClient(
   ): Promise<Awaited<ReturnType<typeof fetch>>> => {
     const response = await fetch(url, { ...init, dispatcher }).catch((error: unknown) => {
       throw new Unavailable(
-        `${installation.baseUrl} does not answer (${causeOf(error)}): check the cluster with \`npm run status\`; \`npm run up\` starts it`,
+        `${installation.baseUrl} does not answer (${describeCause(error)}): check the cluster with \`npm run status\`; \`npm run up\` starts it`,
       );
     });
     if (response.ok) return response;
-    const message = refusal(response.status, await response.text());
+    const message = formatRefusal(response.status, await response.text());
     if (response.status !== 429 && response.status < 500) throw new Fault(message);
-    throw new Unavailable(message, milliseconds(response.headers.get('retry-after')));
+    throw new Unavailable(message, parseRetryAfter(response.headers.get('retry-after')));
   };
   return {
     submit: async (repo) =>
@@ -138,12 +137,12 @@ export function createApiClient(
         const response = await ask(url, {
           headers: { accept: 'text/event-stream', ...(last === undefined ? {} : { 'last-event-id': last }) },
         }).catch((error: unknown) => {
-          // A replica that goes away may leave nobody to answer for some seconds.
+          // When a replica stops, there may be no answer for some seconds.
           if (opened && error instanceof Unavailable) return { body: null };
           throw error instanceof Fault ? new LogUnavailable(error.message) : error;
         });
         opened = true;
-        for await (const { event, id, data } of messages(response.body)) {
+        for await (const { event, id, data } of readMessages(response.body)) {
           breaks = 0;
           last = id ?? last;
           const read = readEvent(event, data);
@@ -158,8 +157,10 @@ export function createApiClient(
   };
 }
 
-/** Messages of a stream; ends where the stream ends or breaks. */
-async function* messages(body: AsyncIterable<Uint8Array> | null): AsyncGenerator<EventSourceMessage, void, undefined> {
+/** Messages of a stream, until it ends or breaks. */
+async function* readMessages(
+  body: AsyncIterable<Uint8Array> | null,
+): AsyncGenerator<EventSourceMessage, void, undefined> {
   const ready: EventSourceMessage[] = [];
   const parser = createParser({
     onEvent: (message) => {
@@ -185,19 +186,19 @@ function readEvent(event: string | undefined, data: string): LogEvent | undefine
   return { type: event, status: word, stage: stage ?? update?.stage, position: position ?? update?.position, message };
 }
 
-function refusal(code: number, text: string): string {
+function formatRefusal(code: number, text: string): string {
   const parsed = problem.safeParse(parseJson(text));
   if (!parsed.success) return `the API answered ${code}: ${text.slice(0, 300)}`;
   const { detail, errors = [] } = parsed.data;
   return [detail, ...errors.map(({ field, message, fix }) => `  ${field}: ${message}. ${fix}`)].join('\n');
 }
 
-/** Of a Retry-After in seconds; the other form, a date, is not used by the API. */
-function milliseconds(retryAfter: string | null): number | undefined {
+/** Milliseconds of a Retry-After in seconds; the API does not use the other form, a date. */
+function parseRetryAfter(retryAfter: string | null): number | undefined {
   return retryAfter !== null && /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1_000 : undefined;
 }
 
-function causeOf(error: unknown): string {
+function describeCause(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return cause instanceof Error ? cause.message || cause.name : String(cause);
 }

@@ -1,9 +1,9 @@
-// The installation that `npm run up` made: its addresses, certificate authority and git password.
+// Reads the installation that `npm run up` created (addresses, certificate authority and git password), and defines the
+// faults that keep a submission from being followed to its end.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { paths } from '../../localnode/paths.ts';
-import { Fault } from './fault.ts';
 
 const addresses = z.object({
   /** Of the API, like https://moorage.localhost */
@@ -16,9 +16,9 @@ const addresses = z.object({
 
 /** An installation to submit to. */
 export interface Installation extends z.output<typeof addresses> {
-  /** Certificate authority to trust beside the public ones; path and PEM. */
+  /** Certificate authority to trust besides the public ones; path and PEM. */
   readonly authority: { readonly path: string; readonly pem: string } | undefined;
-  /** Password of the git user `moorage`; undefined where there is no git server. */
+  /** Password of the git user `moorage`; undefined if there is no git server. */
   readonly gitPassword: string | undefined;
 }
 
@@ -52,4 +52,28 @@ export function parseJson(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * A fault of the command or the platform, not of the repository. Ends `npm run submit` with exit code 2. The message is for
+ * a person, and says what to do.
+ */
+export class Fault extends Error {
+  override readonly name: string = 'Fault';
+}
+
+/** The API did not answer, or asked to retry later: the same request may succeed then. */
+export class Unavailable extends Fault {
+  override readonly name = 'Unavailable';
+  /** From Retry-After. */
+  readonly retryAfterMs: number | undefined;
+  constructor(message: string, retryAfterMs?: number) {
+    super(message);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** The log cannot be followed; the status may still be read. */
+export class LogUnavailable extends Fault {
+  override readonly name = 'LogUnavailable';
 }

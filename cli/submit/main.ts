@@ -3,8 +3,7 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { createApiClient } from './api-client.ts';
-import { Fault } from './fault.ts';
-import { readInstallation } from './installation.ts';
+import { Fault, readInstallation } from './installation.ts';
 import { createOutput } from './output.ts';
 import { submit, type Request } from './submit.ts';
 

@@ -1,4 +1,4 @@
-// Terminal output of a submission: its stages with the time of each, the log below them, and the outcome.
+// Prints a submission on the terminal: its stages with their times, the log below them, and the outcome.
 import { harmless } from '../../api/apps/submit/log/log-text.ts';
 import type { Finding, LogEvent, Reason, Status } from './api-client.ts';
 
@@ -12,7 +12,7 @@ export interface Output {
 
 const indent = ' '.repeat(12);
 
-/** Makes an output. @param write takes a whole line; @param now milliseconds of some clock */
+/** Creates an output. @param write receives whole lines; @param now milliseconds of some clock */
 export function createOutput(write: (line: string) => void, now: () => number = () => performance.now()): Output {
   const start = now();
   let shown = '';
@@ -33,7 +33,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
         write(`${indent}  ${harmless(event.line)}`);
       } else if (event.type === 'stage' && event.stage !== undefined) {
         const text = `${event.stage}${event.position === undefined ? '' : `, position ${event.position}`}`;
-        if (text !== shown) at(startsOver(reached, event.stage) ? `${text} again: ${event.message}` : text);
+        if (text !== shown) at(isRestarted(reached, event.stage) ? `${text} again: ${event.message}` : text);
         shown = text;
         reached = event.stage;
       }
@@ -41,24 +41,24 @@ export function createOutput(write: (line: string) => void, now: () => number = 
     verdict(status, reason) {
       if (reason === undefined) {
         at(status.status === 'live' ? 'live' : status.message);
-        for (const line of wellLines(status)) write(line);
+        for (const line of formatSuccess(status)) write(line);
         return;
       }
       at(status.status === 'live' ? 'rejected; the last good commit is still live' : 'rejected');
-      for (const line of [...reasonLines(reason), ...(isBuilt(reason) ? planLines(status) : [])]) write(line);
-      for (const line of otherFindings(status.findings ?? [], reason)) write(line);
+      for (const line of [...formatReason(reason), ...(isBuilt(reason) ? formatPlan(status) : [])]) write(line);
+      for (const line of formatFindings(status.findings ?? [], reason)) write(line);
     },
   };
 }
 
 const stages = ['queued', 'cloning', 'reviewing', 'building'];
 
-/** A fault of the platform sends a commit back to an earlier stage; the output says why then. */
-function startsOver(before: string, now: string): boolean {
+/** Whether a fault of the platform sent the commit back to an earlier stage. The output then says why. */
+function isRestarted(before: string, now: string): boolean {
   return stages.indexOf(now) >= 0 && stages.indexOf(now) < stages.indexOf(before);
 }
 
-function reasonLines({ rule, file, line, message, fix, log }: Reason): string[] {
+function formatReason({ rule, file, line, message, fix, log }: Reason): string[] {
   const tail = (log ?? '')
     .split(/[\r\n]+/)
     .filter((text) => text !== '')
@@ -66,63 +66,63 @@ function reasonLines({ rule, file, line, message, fix, log }: Reason): string[] 
     .map((text) => `    ${harmless(text)}`);
   return [
     `  rule   ${harmless(rule)}`,
-    ...locationOf(file, line).map((location) => `  at     ${location}`),
-    ...paragraphs('  why    ', message),
-    ...paragraphs('  fix    ', fix),
+    ...formatLocation(file, line).map((location) => `  at     ${location}`),
+    ...formatParagraphs('  why    ', message),
+    ...formatParagraphs('  fix    ', fix),
     ...(tail.length === 0 ? [] : ['  log', ...tail]),
   ];
 }
 
-/** The URL, how the image was made, what was seen of the page, and what there is to improve. */
-function wellLines(status: Status): string[] {
+/** The URL, how the image was built, what the page loads, and what to improve. */
+function formatSuccess(status: Status): string[] {
   const { url, findings = [], warning } = status;
   return [
     ...(status.status === 'live' ? [url] : []),
-    ...planLines(status),
-    ...pageLines(status),
-    ...otherFindings(findings),
+    ...formatPlan(status),
+    ...formatPage(status),
+    ...formatFindings(findings),
     ...(warning === undefined ? [] : [`  warning  the app ${harmless(warning)}`]),
   ];
 }
 
-/** A plan says something about what came after it, and nothing about a review that stopped before. */
+/** A plan explains failures of the build and the run, and nothing about a review that stopped before it. */
 function isBuilt({ rule }: Reason): boolean {
   return /^(?:build|run)\//.test(rule);
 }
 
-/** How the image was made, and why so. */
-function planLines({ plan }: Status): string[] {
+/** How the image was built, and why. */
+function formatPlan({ plan }: Status): string[] {
   if (plan === undefined) return [];
   const kind = plan.framework === undefined ? plan.strategy : `${plan.strategy}, ${plan.framework}`;
-  return paragraphs('  plan   ', `${kind}. ${plan.reason}`);
+  return formatParagraphs('  plan   ', `${kind}. ${plan.reason}`);
 }
 
-/** What was seen of the page; what does not work in it comes as the warning. */
-function pageLines({ page }: Status): string[] {
+/** What the page loads. Its faults are in the warning. */
+function formatPage({ page }: Status): string[] {
   return page?.status === undefined
     ? []
     : [`  page   responds with ${page.status} and loads ${page.assets ?? 0} files of its own.`];
 }
 
-function otherFindings(findings: readonly Finding[], reason?: Reason): string[] {
+function formatFindings(findings: readonly Finding[], reason?: Reason): string[] {
   const others = findings.filter(
     ({ rule, file, line }) => rule !== reason?.rule || file !== reason.file || line !== reason.line,
   );
   return others.map(({ severity, rule, file, line, message, fix }) =>
     harmless(
-      `  ${severity}  ${[rule, ...locationOf(file, line)].join(' at ')}: ${message} ${fix}`
+      `  ${severity}  ${[rule, ...formatLocation(file, line)].join(' at ')}: ${message} ${fix}`
         .replaceAll(/\s+/g, ' ')
         .replace(/^ /, '  '),
     ),
   );
 }
 
-function locationOf(file: string | null | undefined, line: number | null | undefined): string[] {
+function formatLocation(file: string | null | undefined, line: number | null | undefined): string[] {
   if (file === undefined || file === null) return [];
   return [harmless(line === undefined || line === null ? file : `${file}:${line}`)];
 }
 
-function paragraphs(heading: string, text: string): string[] {
+function formatParagraphs(heading: string, text: string): string[] {
   return text
     .split(/[\r\n]+/)
     .map((line, index) => `${index === 0 ? heading : ' '.repeat(heading.length)}${harmless(line)}`);

@@ -3,12 +3,10 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { toDnsLabel } from '../../crds/names.ts';
-import type { Status, SubmittedStatus } from './api-client.ts';
-import { Fault } from './fault.ts';
-import { follow, isOver, readStatus, reasonOf, type FollowTools } from './follow.ts';
-import type { Installation } from './installation.ts';
-import { localOwner, pushSnapshot } from './push.ts';
-import { takeSnapshot } from './snapshot.ts';
+import type { Status, SubmittedStatus, ApiClient, LogEvent, Reason } from './api-client.ts';
+import { Fault, type Installation, LogUnavailable, Unavailable } from './installation.ts';
+import { localOwner, pushSnapshot, takeSnapshot } from './snapshot.ts';
+import type { Output } from './output.ts';
 
 /** What to submit. */
 export interface Request {
@@ -18,7 +16,7 @@ export interface Request {
   readonly name?: string | undefined;
 }
 
-/** What it works with. */
+/** The API, the output and the installation for a submission. */
 export interface Tools extends FollowTools {
   readonly installation: Installation;
   /** How long the platform may take to notice a pushed commit; default 120 000 ms. */
@@ -38,7 +36,7 @@ export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
   const noticed =
     commit === undefined ? await awaitChange(first, tools) : await awaitNotice(repo, commit, first, tools);
   const status = await follow(noticed, commit, tools);
-  const reason = reasonOf(status);
+  const reason = readReason(status);
   output.verdict(status, reason);
   return status.status === 'live' && reason === undefined ? 0 : 1;
 }
@@ -75,7 +73,7 @@ async function pushFolder(
   }
 }
 
-/** Waits until the pushed commit is the newest that the platform knows, and requests further polls meanwhile. */
+/** Waits until the pushed commit is the newest that the platform knows, and requests further polls while waiting. */
 async function awaitNotice(
   repo: string,
   commit: string,
@@ -111,4 +109,83 @@ async function awaitChange(first: SubmittedStatus, { api, lookMs = 1_000 }: Tool
     status = await readStatus(first, { api, lookMs });
   }
   return status;
+}
+
+// Following: by the log, or by the status if the log is unavailable.
+
+/** The API and the output for following. */
+export interface FollowTools {
+  readonly api: ApiClient;
+  readonly output: Output;
+  /** Wait between two reads of the status; default 1000 ms. */
+  readonly lookMs?: number;
+}
+
+/** Consecutive failures after which reading the status is given up. */
+const maximumFailures = 30;
+/** Maximum wait, even if the API asks for a longer one. */
+const maximumWaitMs = 60_000;
+
+/** Shows the log, or without one the stages, until the commit is live or rejected. */
+export async function follow(begun: Status, commit: string | undefined, tools: FollowTools): Promise<Status> {
+  const { api, output, lookMs = 1_000 } = tools;
+  let status = begun;
+  let streamed = true;
+  while (!isOver(status)) {
+    if (streamed) streamed = await showLog(status.log_url, tools);
+    else output.event(toStageEvent(status));
+    status = await readStatus(status, { api, lookMs });
+    if (!isOver(status)) await delay(lookMs);
+  }
+  if (
+    commit !== undefined &&
+    status.status === 'live' &&
+    readReason(status) === undefined &&
+    status.commit !== commit
+  ) {
+    throw new Fault(
+      `${status.slug} serves commit ${(status.commit ?? 'unknown').slice(0, 7)}, which is newer than the one pushed here: somebody else submits to the same name`,
+    );
+  }
+  return status;
+}
+
+/** Shows the log to its end. @returns false, after a message, if it cannot be followed */
+async function showLog(url: string, { api, output }: FollowTools): Promise<boolean> {
+  try {
+    for await (const event of api.log(url)) output.event(event);
+    return true;
+  } catch (error) {
+    if (!(error instanceof LogUnavailable)) throw error;
+    const [reason = ''] = error.message.split('\n');
+    output.say(`the log cannot be followed (${reason}); checking the status instead`);
+    return false;
+  }
+}
+
+function toStageEvent({ status, message, stage, position, update }: Status): LogEvent {
+  return { type: 'stage', status, message, stage: stage ?? update?.stage, position: position ?? update?.position };
+}
+
+/** Reads the status, and retries after each transient failure. @throws Fault */
+export async function readStatus(
+  { status_url: url }: Status,
+  { api, lookMs = 1_000 }: Pick<FollowTools, 'api' | 'lookMs'>,
+): Promise<Status> {
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await api.status(url);
+    } catch (error) {
+      if (!(error instanceof Unavailable) || failures === maximumFailures) throw error;
+      await delay(Math.max(lookMs, Math.min(error.retryAfterMs ?? 0, maximumWaitMs)));
+    }
+  }
+}
+
+export function isOver(status: Status): boolean {
+  return status.status !== 'in_pipeline' && status.update === undefined;
+}
+
+export function readReason(status: Status): Reason | undefined {
+  return status.rejection ?? status.problem;
 }

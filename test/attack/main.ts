@@ -2,11 +2,10 @@
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { readCommandLine } from '../../lib/command-line.ts';
-import { findKubectl } from '../../cli/install/tools.ts';
+import { findKubectl } from '../../cli/install/programs.ts';
 import { kubectlFor, type Kubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
-import { Fault } from '../../cli/submit/fault.ts';
-import { readInstallation, type Installation } from '../../cli/submit/installation.ts';
+import { Fault, readInstallation, type Installation } from '../../cli/submit/installation.ts';
 import { commandLine, readArguments, type Arguments } from './arguments.ts';
 import { attempt, type Outcome } from './attack.ts';
 import { attacks } from './attacks/all.ts';

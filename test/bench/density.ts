@@ -10,8 +10,7 @@ import { z } from 'zod';
 import { parseUsage } from '../../controller/usage/kubelet.ts';
 import { milliOf } from '../../controller/objects/quantity.ts';
 import { readInstallation } from '../../cli/submit/installation.ts';
-import { pushSnapshot } from '../../cli/submit/push.ts';
-import { takeSnapshot } from '../../cli/submit/snapshot.ts';
+import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { appsNamespace, deleteApps, eventually, kubectl } from '../support/cluster.ts';
 import { median, submitToLive, withRepository } from './submission.ts';
 

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readInstallation } from '../../cli/submit/installation.ts';
-import { pushSnapshot } from '../../cli/submit/push.ts';
-import { takeSnapshot } from '../../cli/submit/snapshot.ts';
+import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { appUrl, baseUrl, get } from '../support/cluster.ts';
 
 /** A repository that only this round has. */

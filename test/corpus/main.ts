@@ -1,7 +1,7 @@
 // `npm run corpus`: measures Moorage on public repositories, by their plans or by running them.
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
-import { Fault } from '../../cli/submit/fault.ts';
+import { Fault } from '../../cli/submit/installation.ts';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { readCorpus, type Entry } from './corpus.ts';
 import { plan } from './plan/plan.ts';

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Fault } from '../../cli/submit/fault.ts';
+import { Fault } from '../../cli/submit/installation.ts';
 import { judged } from './run/judged.ts';
 import { runTable } from './run/report.ts';
 import { openResults } from './run/results.ts';

@@ -5,8 +5,7 @@ import { afterAll, test } from 'vitest';
 import { z } from 'zod';
 import { authorContact } from '../../crds/effective-settings.ts';
 import { readInstallation } from '../../cli/submit/installation.ts';
-import { pushSnapshot } from '../../cli/submit/push.ts';
-import { takeSnapshot } from '../../cli/submit/snapshot.ts';
+import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
 import {
   appUrl,
   baseUrl,

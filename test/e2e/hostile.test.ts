@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
 import { readInstallation } from '../../cli/submit/installation.ts';
-import { pushSnapshot } from '../../cli/submit/push.ts';
-import { takeSnapshot } from '../../cli/submit/snapshot.ts';
+import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { appsNamespace, baseUrl, deleteApps, get, kubectl, readApp, submit, withFiles } from '../support/cluster.ts';
 
 const names = [

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { buildPart } from '../../localnode/binaries/build.ts';
 import { imageKey, imageOf } from '../../localnode/images/build.ts';
 import { images, type ImageRecipe } from '../../localnode/images/catalog.ts';
-import { namesOf } from '../../cli/install/select-images.ts';
-import { seeds } from '../../cli/kind/versions.ts';
+import { listNames } from '../../cli/install/product.ts';
+import { seeds } from '../../cli/kind/docker.ts';
 import { paths } from '../../localnode/paths.ts';
 import { runIn, type Engine } from './engine.ts';
 
@@ -17,7 +17,7 @@ const parts = ['pause', 'coredns', 'local-path-provisioner', 'gitleaks', 'debian
 export function hubImages(): readonly ImageRecipe[] {
   const chosen = new Set([
     ...parts.map(imageOf),
-    ...images.filter((image) => namesOf(image).some((name) => seeds.includes(name))),
+    ...images.filter((image) => listNames(image).some((name) => seeds.includes(name))),
   ]);
   for (const { bases } of [...chosen]) for (const base of bases) chosen.add(imageOf(base));
   return images.filter((image) => chosen.has(image));

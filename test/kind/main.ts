@@ -2,7 +2,7 @@
 // an installation by `up --context`, and `down`. Closes with one line that counts: `N passed, N failed`.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { registryImage } from '../../cli/kind/versions.ts';
+import { registryImage } from '../../cli/kind/docker.ts';
 import { paths } from '../../localnode/paths.ts';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { formatElapsed, say } from '../../cli/report.ts';
@@ -77,7 +77,7 @@ async function proveContext({ command, cluster }: ReturnType<typeof parts>, engi
   const values = join(lab, 'values.yaml');
   const scope = ['--namespace', 'moorage-system', '--kubeconfig', paths.kubeconfig];
   const saved = await part('values of the release', async () => {
-    const { findHelm } = await import('../../cli/install/tools.ts');
+    const { findHelm } = await import('../../cli/install/programs.ts');
     await writeFile(
       values,
       await runIn(engine, [await findHelm(), 'get', 'values', 'moorage', ...scope, '-o', 'yaml']),

@@ -9,7 +9,7 @@ import { recipeOf, type Part } from '../../localnode/binaries/recipes.ts';
 import { findGo } from '../../localnode/binaries/toolchain.ts';
 import { contentKey, folderKey } from '../../localnode/files.ts';
 import { imageKey, imageOf } from '../../localnode/images/build.ts';
-import { kindVersion } from '../../cli/kind/versions.ts';
+import { kindVersion } from '../../cli/kind/docker.ts';
 import { fillIn } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
 import { run } from '../../localnode/shell.ts';

@@ -1,4 +1,4 @@
-// The network of a kind node: the node's own rules, the NetworkPolicy enforcer, and only then a network for pods.
+// Sets up the network of a kind node: first the node's own rules and the NetworkPolicy enforcer, then a network for pods.
 import { access, copyFile, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +14,7 @@ const config = readConfig(
     POD_CIDR: z.string(),
     NODE_POD_CIDR: z.string(),
     SERVICE_CIDR: z.string(),
-    /** Where the container runtime looks for the pod network; a folder that a restart of the node empties. */
+    /** Where the container runtime looks for the pod network. A restart of the node empties this folder. */
     CNI_CONFIG: z.string(),
     CNI_PLUGINS: z.string(),
     STATUS_FILE: z.string(),
@@ -35,7 +35,7 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** Built into some kernels, a module of others; the enforcer says what is missing. */
+/** Built into some kernels, modules of others. The enforcer reports what is missing. */
 async function loadModules(): Promise<void> {
   await execa('modprobe', ['-q', '-a', 'br_netfilter', 'nf_tables'], { reject: false });
 }
@@ -62,7 +62,7 @@ async function openPodNetwork(): Promise<void> {
   await replaceFile(join(config.CNI_CONFIG, '10-moorage.conflist'), (draft) => writeFile(draft, text));
 }
 
-// What an earlier run said is not true of this one.
+// The status of an earlier run does not apply to this one.
 await rm(config.STATUS_FILE, { force: true });
 await loadModules();
 await applyNodeRules();

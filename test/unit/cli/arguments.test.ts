@@ -6,7 +6,7 @@ import { parseCommandLine, UsageError } from '../../../lib/command-line.ts';
 
 const read = (...args: readonly string[]): Arguments => readArguments(parseCommandLine(commandLine, args));
 
-test('commands and flags are read', () => {
+test('reads commands and flags', () => {
   const plain = {
     context: undefined,
     kind: false,

@@ -5,8 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished, test } from 'vitest';
-import { planFolder } from '../../../../cli/plan/plan-folder.ts';
-import { asJson, asText } from '../../../../cli/plan/print.ts';
+import { planFolder, formatJson, formatText } from '../../../../cli/plan/plan-folder.ts';
 
 const main = join(import.meta.dirname, '../../../../cli/plan/main.ts');
 const flask = 'from flask import Flask\napp = Flask(__name__)\n';
@@ -21,7 +20,7 @@ async function folderOf(files: Readonly<Record<string, string>>): Promise<string
   return root;
 }
 
-test('a folder that is no repository is planned, with what moorage.yaml says and the folder that was found', async () => {
+test('plans a folder that is not a repository, with its moorage.yaml and the app folder', async () => {
   const planned = planFolder(
     await folderOf({
       'moorage.yaml': 'run:\n  port: 9100\n',
@@ -36,7 +35,7 @@ test('a folder that is no repository is planned, with what moorage.yaml says and
   assert.equal(planned.plan?.port, 9100);
   assert.match(planned.plan.reason, /in the folder web/);
   assert.match(
-    asText(planned),
+    formatText(planned),
     /^plan: python, Flask\nwhy: {2}The app is in the folder web.*\npath: web\nport: 9100\n\n# Planned/,
   );
 });
@@ -45,7 +44,7 @@ test("an author's Dockerfile is named, not written", async () => {
   const planned = planFolder(await folderOf({ Dockerfile: 'FROM a\n' }));
   assert.equal(planned.dockerfile, undefined);
   assert.equal(planned.file, 'Dockerfile');
-  assert.deepEqual(JSON.parse(asJson(planned)), {
+  assert.deepEqual(JSON.parse(formatJson(planned)), {
     refused: false,
     strategy: 'dockerfile',
     reason: 'The repository has a Dockerfile, which is built as is.',
@@ -55,7 +54,7 @@ test("an author's Dockerfile is named, not written", async () => {
   });
 });
 
-test('a refusal is printed in words and by exit code 1, a wrong command line by 64', async () => {
+test('prints a rejection and exits with 1, and with 64 for a wrong command line', async () => {
   const folder = await folderOf({ 'notes.txt': '' });
   const run = (...args: string[]): { status: number | null; stdout: string } =>
     spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' });
@@ -66,7 +65,7 @@ test('a refusal is printed in words and by exit code 1, a wrong command line by 
   assert.match(execFileSync(process.execPath, [main, '--help'], { encoding: 'utf8' }), /^usage: npm run plan/);
 });
 
-test('settings that are refused are a refusal, and so is a folder that is not there', async () => {
+test('rejects invalid settings and a missing folder', async () => {
   const wrong = planFolder(await folderOf({ 'moorage.yaml': 'run:\n  prot: 1\n', 'index.html': '' }));
   assert.deepEqual([wrong.refused, wrong.findings[0]?.rule], [true, 'settings/invalid']);
   const nowhere = planFolder(await folderOf({ 'moorage.yaml': 'source:\n  path: web\n', 'index.html': '' }));

@@ -66,7 +66,7 @@ test('to live with errors', () => {
   assert.deepEqual(lines.slice(1), ['https://hello.test', "  warning  the app answers 500 on /; see the app's log"]);
 });
 
-test('a commit that is sent back says why', () => {
+test('explains why a commit is sent back', () => {
   const { output, lines } = recorded();
   for (const [stage, message] of [
     ['queued', 'It waits.'],
@@ -110,7 +110,7 @@ test('to a newer commit that was rejected while the app is live', () => {
   assert.equal(lines[0], '     1.2 s  rejected; the last good commit is still live');
 });
 
-test('how the image was made, and why; not where the review stopped it before', () => {
+test('shows how the image was built and why, unless the review stopped it before', () => {
   const plan = { strategy: 'node', framework: 'Vite', reason: 'package.json makes this a Node app.' };
   const finding = { severity: 'warning', rule: 'plan/node-version', message: 'Node 24 is used.', fix: 'Widen it.' };
   const live = recorded();

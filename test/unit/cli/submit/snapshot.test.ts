@@ -1,14 +1,15 @@
-// Snapshots of folders: what is in them, that the same content is the same commit, and that nothing is written where it
-// came from.
+// Snapshots of folders, which write nothing where they come from, and their pushes, which are retried after a broken connection.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { execa } from 'execa';
 import { test, type TestContext } from 'vitest';
-import { Fault } from '../../../../cli/submit/fault.ts';
-import { takeSnapshot, type Snapshot } from '../../../../cli/submit/snapshot.ts';
+import { Fault } from '../../../../cli/submit/installation.ts';
+import { takeSnapshot, type Snapshot, pushSnapshot } from '../../../../cli/submit/snapshot.ts';
 
 async function folderWith(t: TestContext, files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'moorage-snapshot-test-'));
@@ -55,7 +56,7 @@ async function digestOf(folder: string): Promise<string> {
   return hash.digest('hex');
 }
 
-test('a plain folder: .gitignore holds, and the same content is the same commit', async (t) => {
+test('a plain folder: .gitignore applies, and the same content gives the same commit', async (t) => {
   const files = {
     'app.py': 'x',
     'sub/.gitignore': '*.log\n',
@@ -99,7 +100,7 @@ test('uncommitted changes: edited, new, deleted, staged; tracked stays though ig
   assert.equal((await snapshotOf(t, folder)).commit, snapshot.commit);
 });
 
-test('a folder inside a repository is taken alone, under the ignores of the whole', async (t) => {
+test('takes a folder inside a repository alone, with the ignore rules of the whole', async (t) => {
   const folder = await repositoryWith(t, { '.gitignore': '*.log\n', 'other.txt': '1', 'samples/hello/app.py': '1' });
   await writeFile(join(folder, 'samples/hello/new.py'), '1');
   await writeFile(join(folder, 'samples/hello/a.log'), '1');
@@ -108,7 +109,7 @@ test('a folder inside a repository is taken alone, under the ignores of the whol
   assert.equal(snapshot.origin, 'folder');
 });
 
-test('a folder that the surrounding repository ignores is taken by itself', async (t) => {
+test('takes a folder that the surrounding repository ignores by itself', async (t) => {
   const folder = await repositoryWith(t, { '.gitignore': 'drafts\n', 'a.txt': '1' });
   await mkdir(join(folder, 'drafts'));
   await writeFile(join(folder, 'drafts/app.py'), '1');
@@ -160,4 +161,46 @@ test('a shallow clone keeps the tracked files that .gitignore names, and is a co
   assert.deepEqual(snapshot.files, ['.gitignore', 'app.py', 'dist/app.js']);
   assert.equal(snapshot.origin, 'folder');
   assert.equal(await git(snapshot.repository, 'rev-list', '--count', snapshot.commit), '1');
+});
+
+/** Pushes to a server that answers like this. Resolves with how often it was asked, and what was said. */
+async function pushTo(t: TestContext, listener: RequestListener): Promise<{ asked: number; fault: unknown }> {
+  let asked = 0;
+  const server = createServer((request, response) => {
+    asked += 1;
+    listener(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.onTestFinished(() => void server.close());
+  const folder = await mkdtemp(join(tmpdir(), 'moorage-push-test-'));
+  t.onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, 'index.html'), 'x');
+  const snapshot = await takeSnapshot(folder);
+  t.onTestFinished(() => snapshot.remove());
+  const gitUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const fault: unknown = await pushSnapshot(snapshot, 'hello', {
+    baseUrl: gitUrl,
+    gitUrl,
+    internalGitUrl: 'http://git.test',
+    authority: undefined,
+    gitPassword: 'secret',
+  }).catch((error: unknown) => error);
+  return { asked, fault };
+}
+
+test("tries a push with a broken connection three times, and then shows git's message", async (t) => {
+  const { asked, fault } = await pushTo(t, (_, response) => {
+    response.writeHead(502).end();
+  });
+  assert.equal(asked, 3);
+  assert.ok(fault instanceof Fault);
+  assert.match(fault.message, /check the cluster with `npm run status`.*502/);
+});
+
+test('does not retry a rejected push', async (t) => {
+  const { asked, fault } = await pushTo(t, (_, response) => {
+    response.writeHead(403).end();
+  });
+  assert.equal(asked, 1);
+  assert.ok(fault instanceof Fault);
 });

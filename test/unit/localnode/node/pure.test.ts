@@ -13,7 +13,7 @@ import { firstServiceAddress } from '../../../../localnode/node/control-plane/co
 import { mountsUnder } from '../../../../localnode/node/down.ts';
 import { isEmptyTable } from '../../../../localnode/node/network/network.ts';
 import { httpsUrl } from '../../../../localnode/node/gateway/ports.ts';
-import { unreadyPods } from '../../../../cli/node/status.ts';
+import { listUnreadyPods } from '../../../../cli/node/status.ts';
 import { formatElapsed } from '../../../../cli/report.ts';
 
 test('mounts under our folders come deepest first, later ones before earlier, and no other', () => {
@@ -121,7 +121,7 @@ test('the usual port is left out of addresses', () => {
 });
 
 test('pods that finished or leave are not missing, pods that do not serve are', () => {
-  const pod = (name: string, phase: string, ready: string): Parameters<typeof unreadyPods>[0]['items'][number] => ({
+  const pod = (name: string, phase: string, ready: string): Parameters<typeof listUnreadyPods>[0]['items'][number] => ({
     metadata: { namespace: 'n', name },
     status: { phase, conditions: [{ type: 'Ready', status: ready }] },
   });
@@ -130,7 +130,7 @@ test('pods that finished or leave are not missing, pods that do not serve are', 
     metadata: { namespace: 'n', name: 'e', deletionTimestamp: '2026-01-01T00:00:00Z' },
   };
   assert.deepEqual(
-    unreadyPods({
+    listUnreadyPods({
       items: [
         pod('a', 'Running', 'True'),
         pod('b', 'Running', 'False'),

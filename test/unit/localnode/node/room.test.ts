@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { appsQuota } from '../../../../localnode/node/room.ts';
-import { withoutRoom, withoutSpace } from '../../../../cli/node/status.ts';
+import { listAppsWithoutRoom, listAppsWithoutSpace } from '../../../../cli/node/status.ts';
 
 const gibibyte = 1024 ** 3;
 
@@ -30,9 +30,9 @@ test('apps that wait for room are named with the cause', () => {
     { metadata: { name: 'fine' }, status: { conditions: [{ reason: 'Live', message: '' }] } },
     { metadata: { name: 'held' }, status: { conditions: [{ reason: 'Queued', message: '' }, condition] } },
   ];
-  assert.deepEqual(withoutRoom({ items }), ['held: Waiting for room: 1 Insufficient cpu.']);
-  assert.deepEqual(withoutSpace({ items }), []);
+  assert.deepEqual(listAppsWithoutRoom({ items }), ['held: Waiting for room: 1 Insufficient cpu.']);
+  assert.deepEqual(listAppsWithoutSpace({ items }), []);
   const short = { reason: 'WaitingForSpace', message: 'Waiting for disk space.' };
   const held = [{ metadata: { name: 'full' }, status: { conditions: [short] } }];
-  assert.deepEqual(withoutSpace({ items: held }), ['full: Waiting for disk space.']);
+  assert.deepEqual(listAppsWithoutSpace({ items: held }), ['full: Waiting for disk space.']);
 });

@@ -1,11 +1,11 @@
-// helm, kubectl and kind: those on the PATH if their version fits, or else compiled into the cache.
+// Finds helm, kubectl and kind: on the PATH if the version fits, or else compiled into the cache.
 import { access, constants, mkdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import semver from 'semver';
 import { binary, buildPart, isBuilt } from '../../localnode/binaries/build.ts';
 import { recipeOf } from '../../localnode/binaries/recipes.ts';
 import { findGo } from '../../localnode/binaries/toolchain.ts';
-import { kindVersion } from '../kind/versions.ts';
+import { kindVersion } from '../kind/docker.ts';
 import { paths } from '../../localnode/paths.ts';
 import { run } from '../../localnode/shell.ts';
 
@@ -13,18 +13,18 @@ interface Tool {
   name: string;
   /** Arguments with which it prints its version. */
   version: readonly string[];
-  /** Versions that fit, as a range of semver. */
+  /** Versions that fit, as a semver range. */
   range: string;
-  /** Where a person gets it. */
+  /** Where to get it. */
   link: string;
 }
 
-/** kubectl fits API servers of one minor version more or less; those that Moorage runs on are of this one or near. */
+/** kubectl supports API servers one minor version apart; those that Moorage runs on have this version or a near one. */
 const kubernetes = semver.parse(recipeOf('kubernetes').version);
 const minor = kubernetes?.minor ?? 0;
 
 export const tools = {
-  // `--force-conflicts`, by which an upgrade takes fields back, came with Helm 4.
+  // `--force-conflicts`, with which an upgrade takes fields back, came with Helm 4.
   helm: { name: 'helm', version: ['version', '--short'], range: '>=4.0.0', link: 'https://helm.sh/docs/intro/install' },
   kubectl: {
     name: 'kubectl',
@@ -32,23 +32,23 @@ export const tools = {
     range: `>=1.${minor - 2}.0`,
     link: 'https://kubernetes.io/docs/tasks/tools',
   },
-  // Node images are made for a release of kind; the next ones read them too.
+  // Node images are made for a release of kind; later releases read them too.
   kind: { name: 'kind', version: ['version'], range: `>=${kindVersion.slice(1)}`, link: 'https://kind.sigs.k8s.io' },
 } as const satisfies Record<string, Tool>;
 
 /** The first version in what a tool prints, such as `1.35.4` of `Client Version: v1.35.4`. */
-export function versionIn(output: string): string | undefined {
+export function parseVersion(output: string): string | undefined {
   return /\bv?(\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?)/.exec(output)?.[1];
 }
 
 /** Whether what a tool prints names a version that fits. A pre-release counts as the release that it comes before. */
-export function fits(tool: Tool, output: string): boolean {
-  const version = versionIn(output);
+export function hasFittingVersion(tool: Tool, output: string): boolean {
+  const version = parseVersion(output);
   return version !== undefined && semver.satisfies(version, tool.range, { includePrerelease: true });
 }
 
 /** The command's path if it is on the PATH, or undefined. */
-async function onPath(name: string): Promise<string | undefined> {
+async function findOnPath(name: string): Promise<string | undefined> {
   for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
     const file = join(folder, name);
     if (
@@ -62,16 +62,16 @@ async function onPath(name: string): Promise<string | undefined> {
   return undefined;
 }
 
-/** A fitting one on the path; else what `provide` gives. Says what to install when that fails. */
+/** A fitting program on the PATH, or else the one from `provide`. The error says what to install. */
 async function findTool(tool: Tool, provide: () => Promise<string>): Promise<string> {
-  const present = await onPath(tool.name);
+  const present = await findOnPath(tool.name);
   const output = present === undefined ? '' : await run(present, tool.version).catch(() => '');
-  if (present !== undefined && fits(tool, output)) return present;
+  if (present !== undefined && hasFittingVersion(tool, output)) return present;
   try {
     return await provide();
   } catch (error) {
     const found =
-      present === undefined ? 'none is on the PATH' : `${present} is ${versionIn(output) ?? 'of no version'}`;
+      present === undefined ? 'none is on the PATH' : `${present} is ${parseVersion(output) ?? 'of no version'}`;
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(
       `${tool.name} ${tool.range} is needed (${found}) and could not be compiled: install it from ${tool.link}\n  ${reason}`,
@@ -87,7 +87,7 @@ export async function findHelm(): Promise<string> {
   });
 }
 
-/** kubectl alone takes a minute to compile, all of Kubernetes takes many. */
+/** Compiling kubectl alone takes a minute; all of Kubernetes takes many. */
 export async function findKubectl(): Promise<string> {
   return await findTool(tools.kubectl, async () => {
     if (await isBuilt('kubernetes')) return binary('kubernetes', 'kubectl');
@@ -96,7 +96,7 @@ export async function findKubectl(): Promise<string> {
   });
 }
 
-/** kind's own module needs no changes, so the go command installs it, vouched for by the checksum database. */
+/** kind's module needs no patches, so the go command installs it, verified by the checksum database. */
 export async function findKind(): Promise<string> {
   return await findTool(tools.kind, async () => {
     const folder = join(paths.cache, 'bin', `kind-${kindVersion}`);

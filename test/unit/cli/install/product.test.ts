@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { images } from '../../../../localnode/images/catalog.ts';
-import { namesOf, selectImages } from '../../../../cli/install/select-images.ts';
+import { listNames, selectImages } from '../../../../cli/install/product.ts';
 import { servicesOnDemand } from '../../../../localnode/images/services.ts';
 import { serviceTypes } from '../../../../crds/backing-services.ts';
 import { baseImages } from '../../../../controller/pipeline/plan/recipe.ts';
@@ -10,7 +10,7 @@ import { UsageError } from '../../../../lib/command-line.ts';
 
 const names = (wanted: readonly string[]): string[] => selectImages(wanted).map((image) => image.name);
 
-test('what the cluster itself is made of is built without being asked for, and nothing else', () => {
+test("builds the cluster's own images and nothing else by default", () => {
   assert.deepEqual(
     names([]),
     images.filter((image) => image.on === undefined).map((image) => image.name),
@@ -18,7 +18,7 @@ test('what the cluster itself is made of is built without being asked for, and n
   assert.ok(!names([]).includes('golang-1.26'));
 });
 
-test('an image that is asked for comes with what it starts from, after it', () => {
+test('a requested image comes after its base images', () => {
   const found = names(['maven-17']);
   assert.ok(found.indexOf('java-17-jdk') > found.indexOf('debian-bookworm'));
   assert.ok(found.indexOf('maven-17') > found.indexOf('java-17-jdk'));
@@ -27,7 +27,7 @@ test('an image that is asked for comes with what it starts from, after it', () =
   assert.ok(names(['python-3.12']).includes('ubuntu-noble'));
 });
 
-test('all is all, planned is what plans start from, and an unknown name is refused with those that there are', () => {
+test('selects all or planned images, and rejects an unknown name with the known ones', () => {
   assert.equal(names(['all']).length, images.filter(({ on }) => on !== 'tools').length);
   const planned = names(['planned']);
   assert.ok(planned.includes('golang-1.26') && planned.includes('ruby-3.1') && !planned.includes('bun-1.1.29'));
@@ -38,7 +38,7 @@ test('all is all, planned is what plans start from, and an unknown name is refus
 });
 
 test('every base image of the planner is in the catalog, once', () => {
-  const tags = images.flatMap((image) => namesOf(image));
+  const tags = images.flatMap((image) => listNames(image));
   assert.deepEqual(
     tags.filter((tag, index) => tags.indexOf(tag) !== index),
     [],
@@ -46,11 +46,11 @@ test('every base image of the planner is in the catalog, once', () => {
   for (const image of baseImages) assert.ok(tags.includes(image), image);
 });
 
-test('an image of a service is called like the type of the service, by which it is offered', () => {
+test('an image of a service has the name of the service type', () => {
   for (const { name } of servicesOnDemand) assert.ok((serviceTypes as readonly string[]).includes(name), name);
 });
 
-test('every image comes after those that it starts from', () => {
+test('every image comes after its base images', () => {
   for (const [index, image] of images.entries())
     for (const base of image.bases) assert.ok(images.findIndex((each) => each.name === base) < index, image.name);
 });

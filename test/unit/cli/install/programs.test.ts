@@ -1,13 +1,13 @@
 // Which versions of helm, kubectl and kind are used.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { fits, tools, versionIn } from '../../../../cli/install/tools.ts';
+import { hasFittingVersion, tools, parseVersion } from '../../../../cli/install/programs.ts';
 
-test('the version is found in what each tool prints', () => {
-  assert.equal(versionIn('v4.1.4+g1234567'), '4.1.4');
-  assert.equal(versionIn('Client Version: v1.35.4\nKustomize Version: v5.7.1'), '1.35.4');
-  assert.equal(versionIn('kind v0.32.0 go1.26.8 linux/amd64'), '0.32.0');
-  assert.equal(versionIn('command not found'), undefined);
+test('finds the version in the output of each tool', () => {
+  assert.equal(parseVersion('v4.1.4+g1234567'), '4.1.4');
+  assert.equal(parseVersion('Client Version: v1.35.4\nKustomize Version: v5.7.1'), '1.35.4');
+  assert.equal(parseVersion('kind v0.32.0 go1.26.8 linux/amd64'), '0.32.0');
+  assert.equal(parseVersion('command not found'), undefined);
 });
 
 for (const [tool, output, expected] of [
@@ -21,7 +21,7 @@ for (const [tool, output, expected] of [
   [tools.kind, 'kind v0.33.0 go1.26.8 linux/amd64', true],
   [tools.kind, 'kind v0.20.0 go1.20.4 linux/amd64', false],
 ] as const) {
-  test(`${tool.name} that prints "${output}" ${expected ? 'fits' : 'does not fit'}`, () => {
-    assert.equal(fits(tool, output), expected);
+  test(`${tool.name} that prints "${output}" ${expected ? 'hasFittingVersion' : 'does not fit'}`, () => {
+    assert.equal(hasFittingVersion(tool, output), expected);
   });
 }

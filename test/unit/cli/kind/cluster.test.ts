@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { clusterConfig } from '../../../../cli/kind/config.ts';
+import { formatClusterConfig } from '../../../../cli/kind/cluster.ts';
 
 const schema = z.object({
   networking: z.record(z.string(), z.unknown()),
@@ -21,7 +21,7 @@ const schema = z.object({
 const gibibyte = 1024 ** 3;
 const config = schema.parse(
   parse(
-    clusterConfig({
+    formatClusterConfig({
       image: 'node@sha256:1',
       ports: { http: 8080, https: 8443 },
       patches: '/patches',
@@ -43,19 +43,19 @@ test('one node of the pinned image publishes the gateway on the loopback address
   ]);
 });
 
-test('the pod network is ours, and its configuration does not outlive a start of the node', () => {
+test('uses our pod network, whose configuration does not survive a restart of the node', () => {
   assert.equal(config.networking['disableDefaultCNI'], true);
   assert.match(config.containerdConfigPatches.join('\n'), /^conf_dir = "\/run\//m);
 });
 
-test('quotas learn of the resource within seconds, whichever version kubeadm reads', () => {
+test('quotas learn of the resource within seconds, for every version that kubeadm reads', () => {
   const of = (version: string): unknown =>
     patches.find(({ kind, apiVersion }) => kind === 'ClusterConfiguration' && apiVersion.endsWith(version));
   assert.match(JSON.stringify(of('v1beta3')), /"resource-quota-sync-period":"10s"/);
   assert.match(JSON.stringify(of('v1beta4')), /\{"name":"resource-quota-sync-period","value":"10s"\}/);
 });
 
-test('the control plane asks for less of the processor by the patches that the node sees', () => {
+test('patches lower the CPU requests of the control plane', () => {
   const [mount] = config.nodes[0]?.extraMounts ?? [];
   assert.equal(mount?.['hostPath'], '/patches');
   const asked = patches.filter(({ kind }) => kind === 'InitConfiguration');
@@ -63,7 +63,7 @@ test('the control plane asks for less of the processor by the patches that the n
   for (const patch of asked) assert.deepEqual(patch['patches'], { directory: mount['containerPath'] });
 });
 
-test('the kubelet evicts, counts processes and starts on cgroup v1 as on the one-machine node', () => {
+test('the kubelet evicts, limits processes and starts on cgroup v1 as on the one-machine node', () => {
   const kubelet = patches.find(({ kind }) => kind === 'KubeletConfiguration');
   assert.equal(kubelet?.['failCgroupV1'], false);
   assert.equal(kubelet['podPidsLimit'], 2048);

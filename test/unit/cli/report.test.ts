@@ -2,14 +2,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'vitest';
-import { Progress } from '../../../cli/progress.ts';
-import { formatElapsed, lineReporter } from '../../../cli/report.ts';
+import { Progress, formatElapsed, lineReporter } from '../../../cli/report.ts';
 import type { Step } from '../../../localnode/steps.ts';
 
 const step = (name: string): Step => ({ name, run: () => Promise.resolve(undefined) });
 const [compile, modules] = [step('compile kubernetes'), step('modules of runc')];
 
-test('elapsed time is short to read', () => {
+test('formats elapsed time briefly', () => {
   assert.deepEqual([0, 9_949, 10_000, 59_400, 60_000, 3_599_600].map(formatElapsed), [
     '0.0 s',
     '9.9 s',
@@ -20,7 +19,7 @@ test('elapsed time is short to read', () => {
   ]);
 });
 
-test('a terminal shows each slow step with its newest progress, and the steps done of all', () => {
+test('a terminal shows each slow step with its latest progress, and the number of finished steps', () => {
   const progress = new Progress(0);
   progress.plan(3);
   progress.start(compile, 1_000);
@@ -41,7 +40,7 @@ test('a terminal shows each slow step with its newest progress, and the steps do
   assert.deepEqual(progress.live(70_000), []);
 });
 
-test('a log gets a first line soon and then one each half minute', () => {
+test('a log gets a first line soon and then one every half minute', () => {
   const progress = new Progress(0);
   progress.start(compile, 0);
   const lines: string[] = [];
@@ -78,7 +77,7 @@ test('a log holds whole lines without control characters, and the error of a fai
   );
 });
 
-test('a terminal rewrites its live lines, and keeps those of steps that ended', async () => {
+test('a terminal rewrites its live lines and keeps those of finished steps', async () => {
   let [text, clock] = ['', 0];
   const output = { isTTY: true, columns: 60, rows: 24, write: (more: string) => (text += more) !== '' };
   const reporter = lineReporter(output, () => clock);

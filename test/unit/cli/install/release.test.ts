@@ -1,7 +1,20 @@
-// What status says of workloads that are not as they were installed.
+// Package registries at closed addresses, and workloads that are not as installed.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { compareWorkloads, readWorkloads } from '../../../../cli/install/workloads.ts';
+import { findClosedPackages, compareWorkloads, readWorkloads } from '../../../../cli/install/release.ts';
+
+test('opens only the addresses of an internal mirror to builds, not public or loopback ones', async () => {
+  const answers: Record<string, string[]> = {
+    'pypi.org': ['203.0.113.80', 'fd00::80'],
+    'registry.npmjs.org': ['203.0.113.80'],
+    'github.com': ['140.82.121.4'],
+    'deb.debian.org': ['127.0.0.1', '::1'],
+  };
+  assert.deepEqual(await findClosedPackages((host) => Promise.resolve(answers[host] ?? [])), [
+    '203.0.113.80/32',
+    'fd00::80/128',
+  ]);
+});
 
 const manifest = `
 apiVersion: apps/v1
@@ -40,7 +53,7 @@ const postgres = item('moorage-postgres', {
 });
 const compare = (...items: object[]): string[] => compareWorkloads(readWorkloads(manifest), { items });
 
-test('reads the workloads of a release, and nothing else of it', () => {
+test('reads only the workloads of a release', () => {
   assert.deepEqual(
     readWorkloads(manifest).map(({ name, replicas }) => [name, replicas]),
     [
@@ -50,12 +63,12 @@ test('reads the workloads of a release, and nothing else of it', () => {
   );
 });
 
-test('says nothing of what runs as it was installed, or with more replicas', () => {
+test('reports nothing for workloads as installed or with more replicas', () => {
   assert.deepEqual(compare(operator(2, 2), postgres), []);
   assert.deepEqual(compare(operator(3, 3), postgres), []);
 });
 
-test('names what was scaled down, also while its status has the earlier number', () => {
+test('names workloads that were scaled down, even while the status has the earlier number', () => {
   const scaled = 'moorage-system/moorage-operator: 0 of 2 replicas are ready; it was scaled from 2 to 0';
   assert.deepEqual(compare(operator(0, 0), postgres), [scaled]);
   assert.deepEqual(compare(operator(0, 2), postgres), [scaled]);
@@ -63,12 +76,12 @@ test('names what was scaled down, also while its status has the earlier number',
   assert.deepEqual(compare(item('moorage-operator', { spec: { replicas: 0 } }), postgres), [scaled]);
 });
 
-test('names what is not ready and what is gone', () => {
+test('names workloads that are not ready or missing', () => {
   assert.deepEqual(compare(operator(2, 1), postgres), ['moorage-system/moorage-operator: 1 of 2 replicas are ready']);
   assert.deepEqual(compare(operator(2, 2)), ['moorage-system/moorage-postgres does not exist (StatefulSet)']);
 });
 
-test('wants at least one of what is not of the release, and every pod of a DaemonSet', () => {
+test('expects one replica of other workloads, and every pod of a DaemonSet', () => {
   const gateway = item('traefik', { namespace: 'moorage-gateway', spec: { replicas: 0 } });
   const network = item('moorage-network', {
     kind: 'DaemonSet',

@@ -5,7 +5,7 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { test } from 'vitest';
 import { createApiClient } from '../../../../cli/submit/api-client.ts';
-import { Fault } from '../../../../cli/submit/fault.ts';
+import { Fault } from '../../../../cli/submit/installation.ts';
 import { createOutput } from '../../../../cli/submit/output.ts';
 import { submit } from '../../../../cli/submit/submit.ts';
 
@@ -97,7 +97,7 @@ for (const status of [404, 429, 500, 503]) {
   });
 }
 
-test('a refused log of a rejected commit still ends with 1 and the reason', async () => {
+test('a denied log of a rejected commit still ends with 1 and the reason', async () => {
   const { code, lines } = await run({ log: [refusal(503, 'no')], status: [json(rejected)] });
   assert.equal(code, 1);
   assert.deepEqual(lines.slice(2), [
@@ -108,7 +108,7 @@ test('a refused log of a rejected commit still ends with 1 and the reason', asyn
   ]);
 });
 
-test('a page of a proxy in place of a log is named by its first line', async () => {
+test('names a proxy page instead of a log by its first line', async () => {
   const { code, lines } = await run({
     log: [(response) => void response.writeHead(503).end('no available server\nnginx\n')],
     status: [json(live)],
@@ -120,7 +120,7 @@ test('a page of a proxy in place of a log is named by its first line', async () 
   );
 });
 
-test('a stream that breaks is taken up again, also after a refusal', async () => {
+test('resumes a broken stream, also after a rejected request', async () => {
   const { code, lines, logs } = await run({
     log: [
       stream(event('log', { stage: 'build', line: 'step 1' }), { breaks: true }),
@@ -136,7 +136,7 @@ test('a stream that breaks is taken up again, also after a refusal', async () =>
   );
 });
 
-test('a stream that breaks for good gives way to the status', async () => {
+test('falls back to the status if a stream stays broken', async () => {
   const { code, lines } = await run({
     log: [stream(': keepalive\n\n', { breaks: true })],
     status: [json(inPipeline('building')), json(live)],
@@ -151,7 +151,7 @@ test('a stream that breaks for good gives way to the status', async () => {
   ]);
 });
 
-test('a status that is refused for a while is read again', async () => {
+test('retries a status that is rejected for a while', async () => {
   const { code } = await run({
     log: [refusal(429, 'no')],
     status: [refusal(429, 'later'), refusal(503, 'later'), json(live)],
@@ -159,7 +159,7 @@ test('a status that is refused for a while is read again', async () => {
   assert.equal(code, 0);
 });
 
-test('a status that is gone, or refused for good, ends with a fault', async () => {
+test('ends with a fault if a status is gone or stays rejected', async () => {
   const refused = (answer: Answer, message: string): Promise<void> =>
     assert.rejects(
       run({ log: [refusal(503, 'no')], status: [answer] }),
