@@ -8,7 +8,7 @@ import type { Arguments, Target } from './arguments.ts';
 import { dockerAnswers } from './kind/docker.ts';
 import { createKindTarget } from './kind/target.ts';
 import { createNodeTarget } from './node/target.ts';
-import { nodeObstacle } from '../localnode/node/machine.ts';
+import { nodeObstacle } from '../localnode/node/disk/space.ts';
 import { paths } from '../localnode/paths.ts';
 import { kubectlFor, type Kubectl } from '../localnode/kubectl.ts';
 import { lineReporter, say } from './report.ts';

@@ -1,4 +1,6 @@
-// Runs other programs, and turns a failure into an error that shows the command and the end of its output.
+// Runs other programs, turns a failure into an error that shows the command and the end of its output, and waits for
+// conditions.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 
 export interface RunOptions {
@@ -17,7 +19,7 @@ export class CommandError extends Error {
   readonly exitCode: number | undefined;
   constructor(command: string, exitCode: number | undefined, output: string, log?: string) {
     const lines = output.trim().split('\n');
-    // A program goes on for long after the disk was full, and ends with other words.
+    // A program may continue for long after the disk is full, and end with another message.
     const full = lines.slice(0, -15).find((line) => /no space left on device/i.test(line));
     const tail = [...(full === undefined ? [] : [full.trim(), '...']), ...lines.slice(-15)].join('\n  ');
     const where = log === undefined ? '' : ` (full output: ${log})`;
@@ -68,7 +70,7 @@ export async function succeeds(file: string, args: readonly string[]): Promise<b
   return !result.failed;
 }
 
-/** Runs a program whose output a person should see as it comes. */
+/** Runs a program with its output shown to the user. */
 export async function runVisibly(
   file: string,
   args: readonly string[],
@@ -76,4 +78,40 @@ export async function runVisibly(
 ): Promise<void> {
   const result = await execa(file, args, { reject: false, stdio: ['ignore', 'inherit', 'inherit'], ...options });
   if (result.failed) throw new CommandError([file, ...args].join(' '), result.exitCode, result.message ?? '');
+}
+
+export interface WaitOptions {
+  /** Seconds after which to give up. */
+  seconds: number;
+  /** Milliseconds between two checks; default 250. */
+  every?: number;
+  /** Called once after giving up, for a hint on the cause. */
+  hint?: () => Promise<string>;
+}
+
+/**
+ * Calls `look` until it returns a value other than false or undefined. An error counts as "not yet". Throws after the time
+ * limit, with what was awaited.
+ */
+export async function waitFor<T>(
+  what: string,
+  look: () => Promise<T | false | undefined>,
+  options: WaitOptions,
+): Promise<T> {
+  const end = Date.now() + options.seconds * 1000;
+  let last = '';
+  for (;;) {
+    try {
+      const value = await look();
+      if (value !== false && value !== undefined) return value;
+    } catch (error) {
+      last = error instanceof Error ? error.message : String(error);
+    }
+    if (Date.now() >= end) break;
+    await sleep(options.every ?? 250);
+  }
+  const hint = options.hint === undefined ? '' : await options.hint();
+  throw new Error(
+    [`timed out after ${options.seconds} s waiting for ${what}`, last, hint].filter((line) => line !== '').join('\n  '),
+  );
 }

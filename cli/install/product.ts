@@ -15,9 +15,8 @@ import { installDemoRouter, installGateway, installPushSecret } from '../../loca
 import type { GatewayPorts } from '../../localnode/node/gateway/ports.ts';
 import { dockerConfig, digestAt } from '../../localnode/node/registry/registry.ts';
 import { ensureProcess } from '../../localnode/node/daemons/processes.ts';
-import { collectorSpec } from '../../localnode/node/registry/collector.ts';
-import { cleanRegistry } from '../../localnode/node/registry/registry-cleanup.ts';
-import { node, processFolders } from '../../localnode/node/settings.ts';
+import { collectorSpec, cleanRegistry } from '../../localnode/node/registry/registry-cleanup.ts';
+import { node, processFolders, appsQuota } from '../../localnode/node/settings.ts';
 import { paths } from '../../localnode/paths.ts';
 import { limitBytes } from '../../localnode/registry/storage.ts';
 import type { Report, Step } from '../../localnode/steps.ts';
@@ -37,13 +36,10 @@ import {
   readToolStates,
 } from './tool-services.ts';
 import { binary } from '../../localnode/binaries/build.ts';
-import { serviceImages, servicesOnDemand } from '../../localnode/images/services.ts';
-import type { ImageRecipe } from '../../localnode/images/recipe.ts';
+import { serviceImages, servicesOnDemand, type ImageRecipe, images } from '../../localnode/images/catalog.ts';
 import { confinedClass } from '../../localnode/node/disk/confined.ts';
-import { appsQuota } from '../../localnode/node/room.ts';
 import { UsageError } from '../../lib/command-line.ts';
 import { baseImages } from '../../controller/pipeline/plan/recipe.ts';
-import { images } from '../../localnode/images/catalog.ts';
 
 /** What the root Dockerfile copies into every image, what it copies into one of them, and the base images. */
 const sources = {

@@ -8,14 +8,13 @@ import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { waitForRollout, type Kubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
-import { run, CommandError } from '../../localnode/shell.ts';
+import { run, CommandError, waitFor } from '../../localnode/shell.ts';
 import { closedCidrs, createSubnetMatcher } from '../../lib/subnets.ts';
 import { folderKey, readText, writeText } from '../../localnode/files.ts';
 import { httpsUrl } from '../../localnode/node/gateway/ports.ts';
 import { answers } from '../../localnode/node/daemons/probe.ts';
 import { node } from '../../localnode/node/settings.ts';
 import { noReport, type Report } from '../../localnode/steps.ts';
-import { waitFor } from '../../localnode/wait.ts';
 
 export const release = { name: 'moorage', namespace: 'moorage-system' } as const;
 

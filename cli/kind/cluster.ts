@@ -6,10 +6,9 @@ import { writeText } from '../../localnode/files.ts';
 import type { Kubectl } from '../../localnode/kubectl.ts';
 import type { GatewayPorts } from '../../localnode/node/gateway/ports.ts';
 import { paths } from '../../localnode/paths.ts';
-import { run, succeeds } from '../../localnode/shell.ts';
-import { waitFor } from '../../localnode/wait.ts';
+import { run, succeeds, waitFor } from '../../localnode/shell.ts';
 import { containers, containerExists, docker, ensurePulled, startContainer, nodeImage } from './docker.ts';
-import { diskThresholds } from '../../localnode/node/disk/thresholds.ts';
+import { diskThresholds } from '../../localnode/node/disk/space.ts';
 import { node } from '../../localnode/node/settings.ts';
 
 /** kubectl inside the node, so that it fits the cluster and the machine needs none. */

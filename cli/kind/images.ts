@@ -9,7 +9,7 @@ import { noReport, type Report } from '../../localnode/steps.ts';
 import { docker, ensurePulled } from './docker.ts';
 import { requestRegistry, push } from './registry.ts';
 import { readSearxngImage, type ToolHost, type ToolImage } from '../install/tool-services.ts';
-import { registryBytes } from '../../localnode/registry/manifests.ts';
+import { registryBytes } from '../../localnode/registry/storage.ts';
 import { nodeKubectl as kubectl } from './cluster.ts';
 
 /** Prefix of the tags of images built here; `down --purge` removes them. */

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { applyFile, apply, type Kubectl } from '../../localnode/kubectl.ts';
 import { node } from '../../localnode/node/settings.ts';
 import { nodeKubectl as kubectl } from './cluster.ts';
-import { waitFor } from '../../localnode/wait.ts';
+import { waitFor } from '../../localnode/shell.ts';
 
 const scope = ['-n', 'kube-system'];
 

@@ -5,11 +5,9 @@ import { readText, writeText } from '../../localnode/files.ts';
 import { probe, type ProbeAnswer } from '../../localnode/node/daemons/probe.ts';
 import { node } from '../../localnode/node/settings.ts';
 import { paths } from '../../localnode/paths.ts';
-import { manifestFormats } from '../../localnode/registry/manifests.ts';
-import { run } from '../../localnode/shell.ts';
-import { waitFor } from '../../localnode/wait.ts';
+import { manifestFormats, limitBytes, namesIn, imageUsers } from '../../localnode/registry/storage.ts';
+import { run, waitFor } from '../../localnode/shell.ts';
 import { containers, containerExists, docker, ensurePulled, startContainer, registryImage } from './docker.ts';
-import { limitBytes, namesIn, imageUsers } from '../../localnode/registry/storage.ts';
 import { nodeKubectl } from './cluster.ts';
 
 const credentialsFile = join(paths.kind, 'registry-credentials');

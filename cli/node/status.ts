@@ -8,8 +8,7 @@ import { probe } from '../../localnode/node/daemons/probe.ts';
 import { checkWorkloads } from '../install/release.ts';
 import { findProcess, processNames } from '../../localnode/node/daemons/processes.ts';
 import { registryBytes } from '../../localnode/node/registry/registry-cleanup.ts';
-import { node, processFolders } from '../../localnode/node/settings.ts';
-import { nodeKubectl } from '../../localnode/node/kubectl.ts';
+import { node, processFolders, nodeKubectl } from '../../localnode/node/settings.ts';
 
 export const expectedProcesses = [
   'etcd',

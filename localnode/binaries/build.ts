@@ -9,7 +9,6 @@ import { unpackNpm } from '../npm.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { noReport, type Report } from '../steps.ts';
-import { compileProgress, downloadProgress } from './progress.ts';
 import { recipeOf, type Build, type Edit, type Graft, type Part, type Prebuilt, type Recipe } from './recipes.ts';
 import { findGo } from './toolchain.ts';
 
@@ -160,4 +159,31 @@ export async function buildPart(part: Part, report: Report = noReport): Promise<
   await rm(target, { recursive: true, force: true });
   await rename(draft, target);
   return `${isPrebuilt ? 'unpacked' : 'compiled'} ${recipe.version}`;
+}
+
+/**
+ * Counts the packages of `go build -v`, which prints the import path of each as it begins to compile it. Several calls
+ * of the compiler share one count, so a package that the first has compiled is none of the others'.
+ */
+export function compileProgress(packages: readonly string[], report: Report): (line: string) => void {
+  const planned = new Set(packages);
+  const begun = new Set<string>();
+  report(planned.size === 0 ? 'linking' : `${planned.size} packages to compile`);
+  return (line) => {
+    if (!planned.has(line)) return;
+    begun.add(line);
+    const last = begun.size === planned.size ? ', then linking' : '';
+    report(`${begun.size} of ${planned.size} packages: ${line}${last}`);
+  };
+}
+
+/** Names the modules that the go command downloads. */
+export function downloadProgress(report: Report): (line: string) => void {
+  let count = 0;
+  return (line) => {
+    const [, module, version] = /^go: downloading (\S+) (\S+)$/.exec(line) ?? [];
+    if (module === undefined || version === undefined) return;
+    count += 1;
+    report(`download ${count}: ${module} ${version}`);
+  };
 }

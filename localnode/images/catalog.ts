@@ -1,18 +1,44 @@
-// The images that the node builds for itself, under their names on Docker Hub.
+// Lists the images that the node builds for itself, for backing services and for the services behind tools, under their
+// names on Docker Hub.
 import { copyFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { binary } from '../binaries/build.ts';
 import { recipeOf, type Part } from '../binaries/recipes.ts';
-import { contentKey } from '../files.ts';
+import { contentKey, folderKey } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
 import { debian, nodeImage, python } from './languages/makers.ts';
 import { onDemand } from './languages/on-demand.ts';
-import type { ImageRecipe } from './recipe.ts';
-import { serviceImages, servicesOnDemand } from './services.ts';
-import { toolImages } from './tools.ts';
+import type { Report } from '../steps.ts';
 
-export type { ImageRecipe } from './recipe.ts';
+export interface ImageRecipe {
+  name: string;
+  /**
+   * Built only where it is asked for: by `up --base-images` (`demand`), or as a service behind tools by `up --tools`
+   * (`tools`). No part of the cluster starts from it.
+   */
+  on?: 'demand' | 'tools';
+  /** Registry whose name it has; Docker Hub where there is none. */
+  host?: string;
+  /** Repository and tags; Docker Hub's official images live under library/. */
+  repository: string;
+  tags: readonly string[];
+  /** Tags that it has only as long as no other image is under them. */
+  standInFor?: readonly string[];
+  /** Folder here with the Dockerfile. */
+  folder: string;
+  arguments?: Record<string, string>;
+  /** Of the layers; gzip where there is none. zstd takes a fraction of the time, and a little less space. */
+  compression?: 'zstd';
+  /** Base images. */
+  bases: readonly string[];
+  /** Parts whose binaries it contains. */
+  parts: readonly Part[];
+  /** What else its content depends on. */
+  key?: () => Promise<string>;
+  /** Adds what the Dockerfile copies to the build context. */
+  fill: (context: string, report?: Report) => Promise<void>;
+}
 
 const copyBinaries =
   (part: Part, ...names: string[]) =>
@@ -34,6 +60,80 @@ function infrastructure(part: Part, repository: string, tag: string): ImageRecip
 
 /** What the git server is made of, at the same paths in its image. */
 export const gitServerFiles = ['localnode/git-server/server.ts', 'lib/git/read-token.ts'];
+
+function from(base: string, name: string, ...tags: string[]): ImageRecipe {
+  return {
+    name,
+    repository: `library/${name}`,
+    tags,
+    folder: name,
+    bases: [base],
+    parts: [],
+    fill: () => Promise.resolve(),
+  };
+}
+
+/** Those that every `up` builds: small, and asked for by most apps that ask for any. */
+export const serviceImages: readonly ImageRecipe[] = [
+  from('debian-trixie', 'postgres', '17-trixie', '17'),
+  from('debian-trixie', 'redis', '8-trixie', '8'),
+];
+
+const chromaVersion = '1.0.20';
+
+/** Each comes after its base images, which are on demand as well. */
+export const servicesOnDemand: readonly ImageRecipe[] = [
+  from('ubuntu-resolute', 'mysql', '8.4'),
+  // The last one that a distribution packages.
+  from('ubuntu-focal', 'mongo', '3.6'),
+  {
+    ...from('python-3.13', 'chroma', chromaVersion),
+    repository: 'chromadb/chroma',
+    arguments: { VERSION: chromaVersion },
+  },
+].map((image): ImageRecipe => ({ ...image, on: 'demand' }));
+
+const nothing = (): Promise<void> => Promise.resolve();
+const translator = join(import.meta.dirname, 'pdf-translator');
+
+/** Each is called like its folder; the tag says the version of the program. */
+function toolImage(
+  name: string,
+  tag: string,
+  rest: Pick<ImageRecipe, 'bases'> & Partial<Pick<ImageRecipe, 'folder' | 'parts' | 'key' | 'fill'>>,
+): ImageRecipe {
+  return {
+    name,
+    on: 'tools',
+    repository: `moorage/${name}`,
+    tags: [tag],
+    folder: name,
+    compression: 'zstd',
+    parts: [],
+    fill: nothing,
+    ...rest,
+  };
+}
+
+export const toolImages: readonly ImageRecipe[] = [
+  toolImage('speech', 'whisper-tiny.en', { bases: ['python-3.11'] }),
+  toolImage('languagetool', '6.6', { bases: ['debian-bookworm'] }),
+  toolImage('pdf-translator', 'babeldoc-0.6.4', {
+    folder: 'pdf-translator-offline',
+    bases: ['python-3.11'],
+    key: async () => contentKey([await folderKey(translator)]),
+    fill: async (context) => {
+      for (const file of ['requirements.txt', 'server.py']) await copyFile(join(translator, file), join(context, file));
+    },
+  }),
+  toolImage('gotenberg', recipeOf('gotenberg').version.slice(1), {
+    bases: ['debian-bookworm'],
+    parts: ['gotenberg'],
+    fill: async (context) => {
+      await copyFile(binary('gotenberg', 'gotenberg'), join(context, 'gotenberg'));
+    },
+  }),
+];
 
 /** Each comes after its base images. */
 export const images: readonly ImageRecipe[] = [

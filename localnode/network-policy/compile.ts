@@ -1,13 +1,21 @@
-// Compiles pods, namespaces and policies to address sets and lists of what is allowed. Pure: no nftables syntax, no
-// I/O.
+// Compiles pods, namespaces and policies into address sets and lists of allowed flows. Pure: no nftables syntax, no I/O.
 import { createHash } from 'node:crypto';
-import type { Block } from './objects/address.ts';
+import {
+  type Block,
+  type Peer,
+  type Policy,
+  type PolicyPort,
+  type Protocol,
+  type Rule,
+  mergeRanges,
+  type PortRange,
+  matches,
+  type Labels,
+  type Selector,
+} from './objects/model.ts';
 import type { Endpoint } from './objects/endpoints.ts';
-import type { Peer, Policy, PolicyPort, Protocol, Rule } from './objects/model.ts';
-import { mergeRanges, type PortRange } from './objects/ports.ts';
-import { matches, type Labels, type Selector } from './objects/selector.ts';
 
-/** What is compiled. */
+/** The input of the compiler. */
 export interface Cluster {
   endpoints: readonly Endpoint[];
   /** Labels by name of namespace. */
@@ -44,7 +52,7 @@ export interface DirectionRules {
   groups: ReadonlyMap<string, readonly Allowance[]>;
 }
 
-/** All that is to be enforced. Addresses that are no member are unknown, and get nothing. */
+/** Everything to enforce. Addresses that are not members are unknown and get no traffic. */
 export interface RuleSet {
   addressSets: ReadonlyMap<string, readonly string[]>;
   portSets: ReadonlyMap<string, readonly AddressPort[]>;
@@ -124,8 +132,7 @@ function peerMatch(context: Context, policy: Policy, peer: Peer): PeerMatch {
 function inScope(cluster: Cluster, scope: Selector | string, namespace: string): boolean {
   if (typeof scope === 'string') return scope === namespace;
   const labels = cluster.namespaces.get(namespace);
-  // A namespace that is not in the cache yet is nobody's peer: `NotIn` and `DoesNotExist` must not match for lack of
-  // labels.
+  // A namespace that is not in the cache yet matches no peer: `NotIn` and `DoesNotExist` must not match for lack of labels.
   return labels !== undefined && matches(scope, labels);
 }
 

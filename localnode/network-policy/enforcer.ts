@@ -1,36 +1,55 @@
-// The loop: whenever a pod, namespace, policy or CNI record changes, derive the tables anew and apply the difference.
-import { keyOf, messageOf, type EventRecorder, type Logger } from '../../lib/kubernetes/index.ts';
-import type { Applier } from './tables/apply.ts';
-import type { AttachmentReading } from './objects/attachments.ts';
-import type { Endpoint } from './objects/endpoints.ts';
-import { reassigned } from './tables/flows.ts';
-import type { Scope } from './tables/scope.ts';
-import { takeSnapshot, type Sources } from './objects/sources.ts';
-import { derive, type RefusedPolicy, type Desired } from './state.ts';
-import type { EnforcerStatus } from './status-file.ts';
+// Enforces NetworkPolicies: whenever a pod, namespace, policy or CNI record changes, derives the tables again and applies
+// the difference.
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { V1NetworkPolicy, V1Namespace, V1Pod } from '@kubernetes/client-node';
+import {
+  keyOf,
+  messageOf,
+  type EventRecorder,
+  type Logger,
+  createReflector,
+  defineResource,
+  type Client,
+  type KubeType,
+  type Reflector,
+} from '../../lib/kubernetes/index.ts';
+import { type Applier, findReassigned } from './tables/apply.ts';
+import {
+  type AttachmentReading,
+  type Endpoint,
+  findEndpoints,
+  type Attachment,
+  type Pod,
+  podSchema,
+} from './objects/endpoints.ts';
+import type { Scope, NftTable } from './tables/script.ts';
+import { compile } from './compile.ts';
+import { renderGuard, renderPolicy } from './tables/render.ts';
+import { readPolicy, type Labels } from './objects/model.ts';
 
-/** What the loop works with. */
+/** Dependencies of the enforcer. */
 export interface EnforcerOptions {
   scope: Scope;
   sources: Sources;
   applier: Applier;
   recorder: EventRecorder;
   log: Logger;
-  /** Reads the CNI records; `undefined` when sources are not to be proved. */
+  /** Reads the CNI records; `undefined` if source addresses are not verified. */
   readAttachments: () => Promise<AttachmentReading | undefined>;
   forgetFlows: (address: string) => Promise<void>;
   writeStatus: (status: EnforcerStatus) => Promise<void>;
 }
 
-/** The enforcer's own work, without what calls for it. */
+/** The work of the enforcer, without its triggers. */
 export interface Enforcer {
-  /** Shuts everything: no pod is known, so none may send or be reached (but by the node itself). */
+  /** Closes everything: no pod is known, so none may send or be reached, except by the node itself. */
   close(): Promise<void>;
-  /** Brings the kernel to what the sources show now. */
+  /** Brings the kernel to the state that the sources show now. */
   reconcile(): Promise<void>;
 }
 
-/** Makes an enforcer. */
+/** Creates an enforcer. */
 export function createEnforcer(options: EnforcerOptions): Enforcer {
   const { scope, sources, applier, log } = options;
   let owners: ReadonlyMap<string, string> = new Map();
@@ -65,7 +84,7 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
     const now = new Map(endpoints.map(({ address, uid }) => [address, uid]));
     const before = owners;
     owners = now;
-    for (const address of reassigned(before, now)) {
+    for (const address of findReassigned(before, now)) {
       await options.forgetFlows(address).catch((error: unknown) => {
         log.warn(
           { address, problem: messageOf(error) },
@@ -107,4 +126,137 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
       await forgetReassigned(desired.endpoints);
     },
   };
+}
+
+/** What the API server and the CNI plugins show at one moment. */
+export interface Snapshot {
+  pods: readonly Pod[];
+  namespaces: ReadonlyMap<string, Labels>;
+  policies: readonly { namespace: string; name: string; spec: unknown }[];
+  /** `undefined`: the CNI plugins keep no records here, so that sources cannot be proved. */
+  attachments: readonly Attachment[] | undefined;
+}
+
+/** A policy that is not understood, and so denies all traffic of the pods that it selects. */
+export interface RefusedPolicy {
+  namespace: string;
+  name: string;
+  problems: readonly string[];
+}
+
+/** The state to enforce, and what to report about it. */
+export interface Desired {
+  tables: readonly NftTable[];
+  endpoints: readonly Endpoint[];
+  refused: readonly RefusedPolicy[];
+  /** Addresses that two pods claim. */
+  contested: readonly string[];
+}
+
+/** Derives the desired state. */
+export function derive(snapshot: Snapshot, scope: Scope): Desired {
+  const { endpoints, contested } = findEndpoints(snapshot.pods, snapshot.attachments ?? []);
+  const readings = snapshot.policies.map(({ namespace, name, spec }) => readPolicy({ namespace, name }, spec));
+  const rules = compile({ endpoints, namespaces: snapshot.namespaces, policies: readings.map(({ policy }) => policy) });
+  const refused = readings
+    .filter(({ problems }) => problems.length > 0)
+    .map(({ policy, problems }) => ({ namespace: policy.namespace, name: policy.name, problems }));
+  return {
+    tables: [
+      renderPolicy(rules, scope, snapshot.attachments !== undefined),
+      renderGuard(snapshot.attachments ?? [], scope),
+    ],
+    endpoints,
+    refused,
+    contested,
+  };
+}
+
+/** A NetworkPolicy as the API serves it. */
+export type PolicyObject = KubeType<V1NetworkPolicy>;
+
+const PODS = defineResource<KubeType<V1Pod>>({
+  group: '',
+  version: 'v1',
+  kind: 'Pod',
+  plural: 'pods',
+  namespaced: true,
+});
+const NAMESPACES = defineResource<KubeType<V1Namespace>>({
+  group: '',
+  version: 'v1',
+  kind: 'Namespace',
+  plural: 'namespaces',
+  namespaced: false,
+});
+const POLICIES = defineResource<PolicyObject>({
+  group: 'networking.k8s.io',
+  version: 'v1',
+  kind: 'NetworkPolicy',
+  plural: 'networkpolicies',
+  namespaced: true,
+});
+
+/** The mirrors. */
+export interface Sources {
+  pods: Reflector<KubeType<V1Pod>>;
+  namespaces: Reflector<KubeType<V1Namespace>>;
+  policies: Reflector<PolicyObject>;
+}
+
+/** Creates the mirrors, which request nothing from the server until they run. */
+export function createSources(client: Client, log: Logger): Sources {
+  return {
+    pods: createReflector({ client, log, resource: PODS }),
+    namespaces: createReflector({ client, log, resource: NAMESPACES }),
+    policies: createReflector({ client, log, resource: POLICIES }),
+  };
+}
+
+/**
+ * Reads the mirrors. A pod of an unexpected shape is left out and so gets no network; its name is passed to `onBadPod`.
+ */
+export function takeSnapshot(
+  { pods, namespaces, policies }: Sources,
+  onBadPod: (name: string, problem: string) => void,
+): Omit<Snapshot, 'attachments'> {
+  return {
+    pods: pods.store.list().flatMap((object): Pod[] => {
+      const parsed = podSchema.safeParse(object);
+      if (parsed.success) return [parsed.data];
+      onBadPod(`${object.metadata.namespace ?? ''}/${object.metadata.name}`, parsed.error.message);
+      return [];
+    }),
+    namespaces: new Map(namespaces.store.list().map(({ metadata }) => [metadata.name, metadata.labels ?? {}])),
+    policies: policies.store
+      .list()
+      .map(({ metadata, spec }) => ({ namespace: metadata.namespace ?? '', name: metadata.name, spec })),
+  };
+}
+
+/** What the file holds. */
+export interface EnforcerStatus {
+  /**
+   * `closed`: nothing flows yet, since the API server has not answered; `enforcing`: the rules are those of the policies.
+   */
+  state: 'closed' | 'enforcing';
+  /** RFC 3339. */
+  appliedAt: string;
+  /** Milliseconds that the last change took, from reading the sources to having it in the kernel. */
+  lastChangeMs: number;
+  pods: number;
+  policies: number;
+  /** Whether sources are proved by the bridge's table. */
+  sourceGuard: boolean;
+  refused: readonly RefusedPolicy[];
+  contestedAddresses: readonly string[];
+  unreadableCniRecords: readonly string[];
+}
+
+/** Writes the status atomically to a file, for `status` and for finding the cause of a denial. */
+export async function writeStatus(path: string, status: EnforcerStatus): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  const draft = `${path}.new`;
+  await writeFile(draft, `${JSON.stringify(status, null, 2)}\n`);
+  await rename(draft, path);
 }

@@ -1,5 +1,6 @@
-// The NetworkPolicy enforcer of a node: wiring only.
+// Runs the NetworkPolicy enforcer of a node: reads its configuration and wires its parts together.
 import { rm } from 'node:fs/promises';
+import { z } from 'zod';
 import {
   createClient,
   createEventRecorder,
@@ -7,23 +8,46 @@ import {
   fileConnection,
   listenForShutdown,
 } from '../../lib/kubernetes/index.ts';
-import { readConfig } from '../../lib/config.ts';
+import { readConfig, flag } from '../../lib/config.ts';
 import { createLog } from '../../lib/telemetry.ts';
-import { createApplier, nftRunner, tableExists } from './tables/apply.ts';
-import { readAttachments } from './objects/attachments.ts';
-import { configSchema } from './config.ts';
-import { createEnforcer } from './enforcer.ts';
-import { forgetFlows } from './tables/flows.ts';
-import { showBridgedPackets } from './tables/kernel.ts';
+import { createApplier, nftRunner, tableExists, forgetFlows, showBridgedPackets } from './tables/apply.ts';
+import { readAttachments } from './objects/endpoints.ts';
+import { createEnforcer, createSources, writeStatus } from './enforcer.ts';
 import { runEnforcer } from './run.ts';
-import { TABLE } from './tables/scope.ts';
-import { createSources } from './objects/sources.ts';
-import { writeStatus } from './status-file.ts';
+import { TABLE } from './tables/script.ts';
+import { readCidr } from './objects/model.ts';
+
+/** The variables that the process reads. */
+const configSchema = z.object({
+  /**
+   * Path of a kubeconfig that may list and watch pods, namespaces and network policies, and create events; without one,
+   * the service account of the pod must be allowed to.
+   */
+  KUBECONFIG: z.string().optional(),
+  /** Name of the node, for the events' reporter. */
+  NODE_NAME: z.string(),
+  /** The bridge whose ports are the pods. */
+  POD_BRIDGE: z
+    .string()
+    .regex(/^[\w.-]{1,15}$/, 'must be the name of a network device')
+    .default('moorage0'),
+  /** All addresses that pods may have. */
+  POD_CIDR: z
+    .string()
+    .refine((text) => readCidr(text)?.family === 4, 'must be an IPv4 CIDR such as 10.244.0.0/16')
+    .default('10.244.0.0/16'),
+  /** The CNI library's folder of records on each pod. */
+  CNI_RESULTS: z.string().default('/var/lib/cni/results'),
+  /** Bind every bridge port to its pod's MAC and address. Off only where the runtime does not keep CNI_RESULTS. */
+  SOURCE_GUARD: flag.default(true),
+  /** The file that reports what is enforced and what is refused, as JSON. */
+  STATUS_FILE: z.string().default('/run/moorage/network-policy.json'),
+});
 
 const log = createLog('network-policy');
 const config = readConfig(configSchema);
 const shutdown = listenForShutdown({ log });
-// What an earlier run wrote does not hold for this one until the API server has answered.
+// The status of an earlier run does not apply until the API server has answered.
 await rm(config.STATUS_FILE, { force: true });
 const connection = config.KUBECONFIG === undefined ? defaultConnection() : fileConnection(config.KUBECONFIG);
 const client = createClient(await connection, { userAgent: 'moorage-network-policy' });

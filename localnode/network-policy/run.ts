@@ -1,11 +1,9 @@
-// Triggers the enforcer: at each change of a mirror or of the CNI records, and at intervals.
+// Triggers the enforcer at each change of a mirror or of the CNI records, and at intervals.
 import { watch } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { messageOf, type Logger } from '../../lib/kubernetes/index.ts';
 import type { Applier } from './tables/apply.ts';
-import type { Enforcer } from './enforcer.ts';
-import { createLatest } from './latest.ts';
-import type { Sources } from './objects/sources.ts';
+import type { Enforcer, Sources } from './enforcer.ts';
 
 /** Settings. */
 export interface RunOptions {
@@ -69,4 +67,53 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
   clearInterval(timer);
   records.close();
   await work.idle();
+}
+
+/** Requests runs of a task, one at a time; changes in quick succession lead to one run. Safe to call at any time. */
+export interface Latest {
+  request(): void;
+  /** Resolves when no run is in progress or requested. */
+  idle(): Promise<void>;
+}
+
+/** Settings. */
+export interface LatestOptions {
+  /** Milliseconds to wait for further changes before a run. */
+  pauseMs: number;
+  /** Called after a failed run; the next one is requested after `retryMs`. */
+  onError: (error: unknown) => void;
+  retryMs: number;
+}
+
+/** Creates it. A request during a run leads to another run. Stops permanently when the signal is aborted. */
+export function createLatest(task: () => Promise<void>, options: LatestOptions, signal: AbortSignal): Latest {
+  let dirty = false;
+  let running: Promise<void> | undefined;
+  const pause = async (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+  const attempt = async (): Promise<void> => {
+    try {
+      await task();
+    } catch (error) {
+      options.onError(error);
+      dirty = true;
+      await pause(options.retryMs);
+    }
+  };
+  const loop = async (): Promise<void> => {
+    while (dirty && !signal.aborted) {
+      await pause(options.pauseMs);
+      dirty = false;
+      await attempt();
+    }
+    running = undefined;
+  };
+  return {
+    request() {
+      dirty = true;
+      if (!signal.aborted) running ??= loop();
+    },
+    async idle() {
+      await running;
+    },
+  };
 }

@@ -7,9 +7,9 @@ import { contentKey, filesUnder, readText, writeText } from '../files.ts';
 import { imageReference } from '../images/build.ts';
 import { apply, applyFile, waitForRollout, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
-import { waitFor } from '../wait.ts';
+import { waitFor } from '../shell.ts';
 import { confinedClass } from './disk/confined.ts';
-import { ensureGatewayCertificate } from './gateway/gateway-certificate.ts';
+import { ensureGatewayCertificate } from './gateway/ports.ts';
 import { node } from './settings.ts';
 
 const manifest = (name: string): string => join(paths.root, 'localnode', 'manifests', `${name}.yaml`);

@@ -1,14 +1,17 @@
-// Addresses, ports and names of the one-machine node that several components must agree on.
+// Defines the addresses, ports and names of the one-machine node that several components must agree on, how its CPU and
+// memory are shared, and its kubectl.
 import { join } from 'node:path';
-import { binariesOf } from '../binaries/build.ts';
+import { availableParallelism, totalmem } from 'node:os';
+import { binariesOf, binary } from '../binaries/build.ts';
 import { paths } from '../paths.ts';
 import type { ControlPlaneOptions } from './control-plane/control-plane.ts';
+import { kubectlFor, type Kubectl } from '../kubectl.ts';
 
 export const node = {
   name: 'moorage',
   bridge: 'moorage0',
   bridgeMac: '0a:58:0a:f4:00:01',
-  /** On the bridge, so that it stays the same whatever network the machine is in. */
+  /** On the bridge, so that it stays the same in any network. */
   address: '10.244.0.1',
   podCidr: '10.244.0.0/16',
   /** The part of it for pods of this node. */
@@ -20,9 +23,9 @@ export const node = {
   kubeletPort: 10250,
   registryPort: 5000,
   baseDomain: 'moorage.localhost',
-  /** No part of the name of the API: what an app sets for its own domain does not reach the API. */
+  /** Not below the API's domain, so that cookies that an app sets for its domain never reach the API. */
   appsDomain: 'moorage-apps.localhost',
-  /** The registry's one name, for pods, builds and the kubelet alike. */
+  /** The registry's name for pods, builds and the kubelet. */
   registryHost: 'registry.moorage-system.svc:5000',
 } as const;
 
@@ -39,3 +42,41 @@ export const controlPlaneOptions = (): ControlPlaneOptions => ({
   etcdPeerPort: 2380,
   serviceCidr: node.serviceCidr,
 });
+
+const mebibyte = 1024 * 1024;
+
+/** Reserved for the system, by the kubelet's systemReserved. */
+export const reserved = { cpuMilli: 200, memoryMebibytes: 1024 };
+interface Share {
+  readonly cpuMilli: number;
+  readonly memoryMebibytes: number;
+}
+
+/**
+ * Total requests of the platform's pods (`kubectl describe node`), with some room for their updates, without the services
+ * behind tools.
+ */
+const platform = { cpuMilli: 650, memoryMebibytes: 1_792 };
+/** Total requests of the maximum number of concurrent builds; see values.local.yaml and controller/steps/build/job.ts. */
+const builds = { cpuMilli: 3 * 175, memoryMebibytes: 3 * 768 };
+
+/**
+ * Chart settings that make apps leave room for builds, so that builds run however many apps there are. None on a machine so
+ * small that nothing would be left for apps.
+ */
+export function appsQuota(
+  tools: Share,
+  cores: number = availableParallelism(),
+  memoryBytes: number = totalmem(),
+): readonly string[] {
+  const taken = [reserved, platform, builds, tools];
+  const cpu = taken.reduce((left, { cpuMilli }) => left - cpuMilli, cores * 1000);
+  const memory = taken.reduce(
+    (left, { memoryMebibytes }) => left - memoryMebibytes,
+    Math.floor(memoryBytes / mebibyte),
+  );
+  if (cpu < 200 || memory < 1024) return [];
+  return [String.raw`apps.quota.requests\.cpu=${cpu}m`, String.raw`apps.quota.requests\.memory=${memory}Mi`];
+}
+
+export const nodeKubectl: Kubectl = kubectlFor(binary('kubernetes', 'kubectl'), paths.kubeconfig);

@@ -3,7 +3,7 @@ import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
 import { binary, buildPart, fetchModules } from '../binaries/build.ts';
 import { recipes } from '../binaries/recipes.ts';
 import { ensureImage, imageReference, stopBuildkit } from '../images/build.ts';
-import type { ImageRecipe } from '../images/recipe.ts';
+import type { ImageRecipe } from '../images/catalog.ts';
 import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';
 import {
@@ -23,19 +23,16 @@ import {
   schedulerSpec,
   type ControlPlane,
 } from './control-plane/control-plane.ts';
-import { writeKubeconfig } from './control-plane/kubeconfig.ts';
+import { writeKubeconfig } from './control-plane/certificates.ts';
 import { kubeletSpec, kubeProxySpec } from './daemons/kubelet.ts';
-import { diskObstacle } from './disk/obstacle.ts';
-import { mountVolumes } from './disk/volumes.ts';
-import { ensureNetwork } from './network/network.ts';
-import { networkPolicySpec } from './network/network-policy.ts';
+import { diskObstacle, mountVolumes } from './disk/confined.ts';
+import { ensureNetwork, networkPolicySpec } from './network/network.ts';
 import { ensurePackages } from './daemons/packages.ts';
 import type { GatewayPorts } from './gateway/ports.ts';
 import { ensureProcess, type ProcessSpec } from './daemons/processes.ts';
-import { nodeKubectl } from './kubectl.ts';
-import { stopCollector } from './registry/collector.ts';
+import { nodeKubectl, controlPlaneOptions, node, processFolders } from './settings.ts';
+import { stopCollector } from './registry/registry-cleanup.ts';
 import { registrySpec } from './registry/registry.ts';
-import { controlPlaneOptions, node, processFolders } from './settings.ts';
 
 async function startOrKeep(spec: ProcessSpec): Promise<string> {
   return (await ensureProcess(processFolders, spec)) ? 'started' : 'running';

@@ -1,8 +1,9 @@
-// Removes images that nothing names from the storage of a stopped registry. Its own garbage collection comes after.
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+// Removes images that nothing names from the storage of a stopped registry, before its own garbage collection, and reads
+// the sizes of images from their manifests.
+import { readdir, readFile, rm, stat, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { protectRecent, recentUploads } from './recent.ts';
 
 const manifest = z.object({ manifests: z.array(z.object({ digest: z.string() })).optional() });
 
@@ -142,4 +143,107 @@ export async function removeUnused(root: string, used: ReadonlySet<string>, sinc
   }
   await protectRecent(root, since);
   return removed;
+}
+
+/** A repository that nobody can push to or read. Each collection rewrites its one manifest. */
+export const recentUploads = 'moorage/recent-uploads';
+
+/**
+ * Names all blobs that were written or linked after `since` (milliseconds since 1970) in a manifest of ours. The garbage
+ * collection knows only manifests, and would remove the layers of a push that has not sent its manifest yet. The registry
+ * is stopped.
+ */
+export async function protectRecent(root: string, since: number): Promise<void> {
+  const folder = join(root, 'docker', 'registry', 'v2');
+  const own = join(folder, 'repositories', recentUploads);
+  await rm(own, { recursive: true, force: true });
+  const blobs = await recentBlobs(folder, since);
+  if (blobs.length === 0) return;
+  const [config, ...layers] = blobs.map((hex) => ({
+    mediaType: 'application/octet-stream',
+    digest: `sha256:${hex}`,
+    size: 0,
+  }));
+  const mediaType = 'application/vnd.oci.image.manifest.v1+json';
+  const text = JSON.stringify({ schemaVersion: 2, mediaType, config, layers });
+  const hex = createHash('sha256').update(text).digest('hex');
+  const blob = join(folder, 'blobs', 'sha256', hex.slice(0, 2), hex);
+  const revision = join(own, '_manifests', 'revisions', 'sha256', hex);
+  // The registry knows a repository by its folder of layers.
+  await Promise.all([blob, revision, join(own, '_layers')].map((each) => mkdir(each, { recursive: true })));
+  await writeFile(join(blob, 'data'), text);
+  await writeFile(join(revision, 'link'), `sha256:${hex}`);
+}
+
+/** Digests in hexadecimal. A push does not rewrite a layer that is stored already, but links it in its repository. */
+async function recentBlobs(folder: string, since: number): Promise<string[]> {
+  const isRecent = async (path: string): Promise<boolean> =>
+    ((await stat(path).catch(() => undefined))?.mtimeMs ?? 0) > since;
+  const recent = new Set<string>();
+  for (const prefix of await entries(folder, 'blobs', 'sha256'))
+    for (const hex of await entries(folder, 'blobs', 'sha256', prefix))
+      if (await isRecent(join(folder, 'blobs', 'sha256', prefix, hex, 'data'))) recent.add(hex);
+  for (const owner of await entries(folder, 'repositories'))
+    for (const name of await entries(folder, 'repositories', owner)) {
+      const layers = join(folder, 'repositories', owner, name, '_layers', 'sha256');
+      for (const hex of await entries(layers)) if (await isRecent(join(layers, hex, 'link'))) recent.add(hex);
+    }
+  return [...recent].sort();
+}
+
+/** A registry on this machine. */
+export interface CollectableRegistry {
+  /** Root directory of its storage. */
+  readonly root: string;
+  /** Digests of images and UIDs of apps that are in use. */
+  readonly used: () => Promise<ReadonlySet<string>>;
+  /** Stops it after the requests in progress and during `work`: its garbage collection must not run during a push. */
+  readonly whileStopped: (work: () => Promise<number>) => Promise<number>;
+  /** Its own garbage collection, which removes the blobs that no manifest refers to. */
+  readonly collectGarbage: () => Promise<void>;
+}
+
+/** Removes unused images and their blobs, except those written after `since` (milliseconds). Returns the count. */
+export async function collect(registry: CollectableRegistry, since: number): Promise<number> {
+  const used = await registry.used();
+  return await registry.whileStopped(async () => {
+    const removed = await removeUnused(registry.root, used, since);
+    await registry.collectGarbage();
+    return removed;
+  });
+}
+
+/** Bytes by which a registry may grow before it is worth stopping it. */
+const growthBytes = 512 * 1024 ** 2;
+
+/** Whether a registry of `bytes` is worth a collection, if it had `before` bytes after the last one. */
+export function isWorthwhile(bytes: number, before: number, growth: number = growthBytes): boolean {
+  return bytes - before >= Math.max(growth, before * 0.1);
+}
+
+/** For the Accept header: the registry finds only manifests in an accepted format, and engines push one or the other. */
+export const manifestFormats = [
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+].join(', ');
+
+const listed = z.object({
+  digest: z.string(),
+  platform: z.object({ os: z.string() }).optional(),
+});
+const imageManifest = z.union([
+  z.object({ layers: z.array(z.object({ size: z.int() })) }),
+  // Some engines push an image as the one entry of a list, together with attestations.
+  z.object({ manifests: z.array(listed).min(1) }),
+]);
+
+/** Compressed size of an image in the registry. `read` returns the manifest of a tag or a digest. */
+export async function registryBytes(reference: string, read: (reference: string) => Promise<string>): Promise<number> {
+  const found = imageManifest.parse(JSON.parse(await read(reference)));
+  if ('layers' in found) return found.layers.reduce((all, { size }) => all + size, 0);
+  const [first] = found.manifests;
+  const image = found.manifests.find(({ platform }) => platform?.os === 'linux') ?? first;
+  return await registryBytes(image?.digest ?? '', read);
 }

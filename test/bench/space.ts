@@ -7,7 +7,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { builds, keepsAll } from './space-options.ts';
-import { collect, isWorthwhile } from '../../localnode/registry/collect.ts';
+import { collect, isWorthwhile } from '../../localnode/registry/storage.ts';
 import { toWorkspacePaths } from '../../controller/pipeline/config.ts';
 import { pipelineInput } from '../../controller/pipeline/contract.ts';
 import { createClientEnvironment } from '../../controller/pipeline/build/build.ts';

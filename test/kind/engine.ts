@@ -6,8 +6,7 @@ import { execa } from 'execa';
 import { readText } from '../../localnode/files.ts';
 import { holdsSysResource } from '../../localnode/node/daemons/containerd.ts';
 import { paths } from '../../localnode/paths.ts';
-import { run, succeeds } from '../../localnode/shell.ts';
-import { waitFor } from '../../localnode/wait.ts';
+import { run, succeeds, waitFor } from '../../localnode/shell.ts';
 
 /** Where programs run so that they see the engine, and the ports that it publishes. */
 export interface Engine {

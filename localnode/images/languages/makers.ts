@@ -1,10 +1,14 @@
-// Makes the recipes of base images: releases of Debian and Ubuntu, and what their packages put on top.
-import { cp, copyFile } from 'node:fs/promises';
+// Creates the recipes of base images: releases of Debian and Ubuntu, and what packages and other registries add.
+import { cp, copyFile, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createHash } from 'node:crypto';
 import { contentKey } from '../../files.ts';
 import { unpackNpm } from '../../npm.ts';
-import type { ImageRecipe } from '../recipe.ts';
+import type { ImageRecipe } from '../catalog.ts';
 import { ensureRootfs, rootfsKey } from '../rootfs.ts';
+import { paths } from '../../paths.ts';
+import { run } from '../../shell.ts';
+import { findGo } from '../../binaries/toolchain.ts';
 
 const nothing = (): Promise<void> => Promise.resolve();
 
@@ -144,5 +148,97 @@ export function onDebian({ suite, key, fill = nothing, ...rest }: FromPackages):
     parts: [],
     ...(key === undefined ? {} : { key: () => Promise.resolve(contentKey([...key])) }),
     fill,
+  };
+}
+
+// The contents that Debian does not package: Go, Rust, Maven, Bun, Deno and uv, each from its own registry.
+
+type Fill = ImageRecipe['fill'];
+
+const folder = join(paths.cache, 'languages');
+
+/** A file of the cache, fetched unless it is there, with the checksum that was seen when it was chosen. */
+async function download(name: string, address: string, digest: string): Promise<string> {
+  const file = join(folder, name);
+  const present = await readFile(file).catch(() => undefined);
+  if (present !== undefined && hashOf(present, digest) === digest) return file;
+  await mkdir(folder, { recursive: true });
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(`${address} answers ${answer.status} ${answer.statusText}`);
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  const actual = hashOf(bytes, digest);
+  if (actual !== digest) throw new Error(`${address} has the checksum ${actual}, not ${digest}`);
+  await writeFile(`${file}.draft`, bytes);
+  await rename(`${file}.draft`, file);
+  return file;
+}
+
+/** SHA-256 or SHA-512, as long as the digest that it is compared with. */
+function hashOf(bytes: Buffer, digest: string): string {
+  return createHash(digest.length === 128 ? 'sha512' : 'sha256')
+    .update(bytes)
+    .digest('hex');
+}
+
+/** The toolchain that Go itself would switch to: the go command fetches it as a module and checks it. */
+export function fillGo(version: string): Fill {
+  return async (context) => {
+    const go = await findGo();
+    const env = { GOTOOLCHAIN: `go${version}`, GOMODCACHE: join(folder, 'go'), GOFLAGS: '-modcacherw' };
+    const root = (await run(go, ['env', 'GOROOT'], { env, cwd: context })).trim();
+    await cp(root, join(context, 'go'), { recursive: true });
+  };
+}
+
+/** A release of Rust, from the folder of its day. */
+const rust = {
+  version: '1.99.1',
+  day: '2026-10-15',
+  machines: {
+    x64: ['x86_64-unknown-linux-gnu', '231fcae47ee950621374725b5fc3b5441d2fbda2955ac45dd7dc816d8876cfe7'],
+    arm64: ['aarch64-unknown-linux-gnu', 'a48fb1e853be56ce9b8e2751f5464dbd5e16440cd81e237920f3a5e7e806333e'],
+  } as Partial<Record<NodeJS.Architecture, readonly [target: string, sha256: string]>>,
+};
+export const rustVersion = rust.version;
+
+export async function fillRust(context: string): Promise<void> {
+  const [target, sha256] = rust.machines[process.arch] ?? [];
+  if (target === undefined || sha256 === undefined) throw new Error(`there is no pinned Rust for ${process.arch}`);
+  const name = `rust-${rust.version}-${target}.tar.xz`;
+  const file = await download(name, `https://static.rust-lang.org/dist/${rust.day}/${name}`, sha256);
+  await copyFile(file, join(context, 'rust.tar.xz'));
+}
+
+const maven = {
+  version: '3.9.16',
+  sha512:
+    '831a8591fe20c8243b1dbe7d71e3244f31d1665b0804b2e825e38cbbe5ce0cafb8338851f90780735568773e0a6cd07bbec107cda0b896b008b861075358b6f6',
+};
+export const mavenVersion = maven.version;
+
+export async function fillMaven(context: string): Promise<void> {
+  const name = `apache-maven-${maven.version}-bin.tar.gz`;
+  const address = `https://repo.maven.apache.org/maven2/org/apache/maven/apache-maven/${maven.version}/${name}`;
+  await copyFile(await download(name, address, maven.sha512), join(context, 'maven.tar.gz'));
+}
+
+/** A program that npm has as a package for each kind of machine. */
+export function fillNpmProgram(prefix: string, version: string, program: string): Fill {
+  return async (context) => {
+    const suffix = prefix.startsWith('@deno') ? '-glibc' : '';
+    const machine = process.arch === 'arm64' && !prefix.startsWith('@deno') ? 'aarch64' : process.arch;
+    const unpacked = await unpackNpm(`${prefix}-${machine}${suffix}`, version);
+    const bin = (await readdir(unpacked)).includes('bin') ? join(unpacked, 'bin', program) : join(unpacked, program);
+    await copyFile(bin, join(context, program));
+  };
+}
+
+/** uv and uvx out of the wheel, which pip checks. */
+export function fillUv(version: string): Fill {
+  return async (context) => {
+    const target = join(context, 'wheel');
+    await run('python3', ['-m', 'pip', 'install', '--quiet', '--no-deps', '--target', target, `uv==${version}`]);
+    for (const program of ['uv', 'uvx']) await copyFile(join(target, 'bin', program), join(context, program));
+    await rm(target, { recursive: true });
   };
 }

@@ -1,8 +1,22 @@
 // Base images that are built only where they are asked for: what planned images of further languages start from, and
 // what authors name in FROM.
-import { buildpackDeps, debian, nodeImage, onDebian, python, ubuntu, ubuntuPython } from './makers.ts';
-import { fillGo, fillMaven, fillNpmProgram, fillRust, fillUv, mavenVersion, rustVersion } from './fetched.ts';
-import type { ImageRecipe } from '../recipe.ts';
+import {
+  buildpackDeps,
+  debian,
+  nodeImage,
+  onDebian,
+  python,
+  ubuntu,
+  ubuntuPython,
+  fillGo,
+  fillMaven,
+  fillNpmProgram,
+  fillRust,
+  fillUv,
+  mavenVersion,
+  rustVersion,
+} from './makers.ts';
+import type { ImageRecipe } from '../catalog.ts';
 
 /** The newest patch releases of Go, each by its minor version; the first is what plans start from. */
 const goVersions = ['1.26.11', '1.25.14', '1.24.13', '1.23.12', '1.22.12'] as const;

@@ -1,8 +1,10 @@
-// Pods as the network knows them: which address and bridge port each one has, and the names of its ports.
+// Finds the address and bridge port of each pod, from the records of the CNI plugins, which exist before any container of
+// the pod runs, or else from its status.
 import { isIPv4 } from 'node:net';
+import { readFile, readdir, readlink } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { z } from 'zod';
-import type { Protocol } from './model.ts';
-import type { Labels } from './selector.ts';
+import type { Protocol, Labels } from './model.ts';
 
 /** A port of a pod that has a name. */
 export interface NamedPort {
@@ -11,7 +13,7 @@ export interface NamedPort {
   port: number;
 }
 
-/** A pod with an address of its own. */
+/** A pod with its own address. */
 export interface Endpoint {
   namespace: string;
   name: string;
@@ -21,7 +23,7 @@ export interface Endpoint {
   ports: readonly NamedPort[];
 }
 
-/** What the CNI plugin set up for one pod: the host's end of its cable and the addresses behind it. */
+/** A pod's attachment by the CNI plugin: the host end of its veth pair and the address behind it. */
 export interface Attachment {
   namespace: string;
   name: string;
@@ -66,15 +68,15 @@ export const podSchema = z.object({
 /** A pod, as read. */
 export type Pod = z.output<typeof podSchema>;
 
-/** Endpoints, and the addresses that two pods claim: those are left out, so that nothing flows for either. */
+/** Endpoints, and the addresses that two pods claim. Contested addresses are left out, so that neither pod gets traffic. */
 export interface Endpoints {
   endpoints: readonly Endpoint[];
   contested: readonly string[];
 }
 
 /**
- * Gives each pod its address: what the CNI plugin recorded, which is there before any container runs and which no pod
- * can write; else, for pods without a record, the address in their status.
+ * Assigns each pod its address: the one that the CNI plugin recorded before any container ran and that no pod can write,
+ * or, for pods without a record, the one in their status.
  */
 export function findEndpoints(pods: readonly Pod[], attachments: readonly Attachment[]): Endpoints {
   const attached = new Map(attachments.map((attachment) => [ownerKey(attachment), attachment.address]));
@@ -86,10 +88,10 @@ export function findEndpoints(pods: readonly Pod[], attachments: readonly Attach
     const claims = byAddress.get(address) ?? [];
     byAddress.set(address, [...claims, { recorded: recorded !== undefined, endpoint: toEndpoint(pod, address) }]);
   }
-  return withoutContested(byAddress);
+  return splitContested(byAddress);
 }
 
-function withoutContested(byAddress: ReadonlyMap<string, { recorded: boolean; endpoint: Endpoint }[]>): Endpoints {
+function splitContested(byAddress: ReadonlyMap<string, { recorded: boolean; endpoint: Endpoint }[]>): Endpoints {
   const endpoints: Endpoint[] = [];
   const contested: string[] = [];
   for (const [address, claims] of byAddress) {
@@ -130,4 +132,100 @@ function toEndpoint({ metadata, spec }: Pod, address: string): Endpoint {
     ),
   );
   return { namespace, name, uid, labels, address, ports };
+}
+
+const recordSchema = z.object({
+  cniArgs: z.array(z.tuple([z.string(), z.string()])).nullish(),
+  result: z.object({
+    interfaces: z
+      .array(z.object({ name: z.string(), mac: z.string().optional(), sandbox: z.string().optional() }))
+      .default([]),
+    ips: z.array(z.object({ address: z.string(), interface: z.number().int().optional() })).default([]),
+  }),
+});
+
+/** Returns the bridge that a network interface is a port of. */
+export type ReadBridge = (port: string) => Promise<string | undefined>;
+
+/** Reads it from the kernel. */
+export const readBridge: ReadBridge = async (port) => {
+  try {
+    return basename(await readlink(`/sys/class/net/${port}/master`));
+  } catch {
+    return undefined;
+  }
+};
+
+/** The attachments, and the records that could not be read: half written, or not of the expected shape. */
+export interface AttachmentReading {
+  attachments: readonly Attachment[];
+  unreadable: readonly string[];
+}
+
+/**
+ * Reads the records in the CNI library's cache directory. Those of other networks, and of pods whose cable no longer exists, are
+ * left out. `undefined` when there is no such directory.
+ */
+export async function readAttachments(
+  directory: string,
+  bridge: string,
+  master: ReadBridge = readBridge,
+): Promise<AttachmentReading | undefined> {
+  const names = await readdir(directory).catch(() => undefined);
+  if (names === undefined) return undefined;
+  const attachments: Attachment[] = [];
+  const unreadable: string[] = [];
+  for (const name of names.sort()) {
+    const record = await readRecord(join(directory, name));
+    if (record === 'unreadable') unreadable.push(name);
+    else if (record !== 'gone')
+      attachments.push(...(await filterAttached(toAttachments(record, bridge), bridge, master)));
+  }
+  return { attachments, unreadable };
+}
+
+type CniRecord = z.output<typeof recordSchema>;
+
+async function readRecord(path: string): Promise<CniRecord | 'unreadable' | 'gone'> {
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  if (text === undefined) return 'gone';
+  try {
+    return recordSchema.parse(JSON.parse(text));
+  } catch {
+    return 'unreadable';
+  }
+}
+
+async function filterAttached(
+  candidates: readonly Attachment[],
+  bridge: string,
+  master: ReadBridge,
+): Promise<Attachment[]> {
+  const found: Attachment[] = [];
+  for (const candidate of candidates) if ((await master(candidate.port)) === bridge) found.push(candidate);
+  return found;
+}
+
+function toAttachments({ cniArgs, result }: CniRecord, bridge: string): Attachment[] {
+  const args = new Map(cniArgs ?? []);
+  const owner = {
+    namespace: args.get('K8S_POD_NAMESPACE'),
+    name: args.get('K8S_POD_NAME'),
+    uid: args.get('K8S_POD_UID'),
+  };
+  const onHost = result.interfaces.filter((each) => !each.sandbox);
+  const port = onHost.find((each) => each.name !== bridge)?.name;
+  if (port === undefined || !onHost.some((each) => each.name === bridge)) return [];
+  return result.ips.flatMap(({ address, interface: index }) => {
+    const mac = result.interfaces[index ?? -1]?.mac;
+    const ip = address.split('/')[0];
+    if (!isComplete(owner) || mac === undefined || ip === undefined || ip.includes(':')) return [];
+    return [{ ...owner, port, mac: mac.toLowerCase(), address: ip }];
+  });
+}
+
+function isComplete(
+  owner: Record<'namespace' | 'name' | 'uid', string | undefined>,
+): owner is Record<'namespace' | 'name' | 'uid', string> {
+  return owner.namespace !== undefined && owner.name !== undefined && owner.uid !== undefined;
 }

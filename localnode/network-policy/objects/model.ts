@@ -1,7 +1,7 @@
-// NetworkPolicy objects, read strictly into the form that the compiler takes; what cannot be read becomes a denial.
+// Reads NetworkPolicy objects strictly into the form that the compiler takes: rules, selectors, ports and IPv4 blocks. A
+// policy that cannot be read becomes a denial.
+import { isIPv4, isIPv6 } from 'node:net';
 import { z } from 'zod';
-import { readCidr, type Block } from './address.ts';
-import { selectorSchema, type Selector } from './selector.ts';
 
 /** A transport that has ports. */
 export type Protocol = 'TCP' | 'UDP' | 'SCTP';
@@ -11,7 +11,7 @@ export type Protocol = 'TCP' | 'UDP' | 'SCTP';
  */
 export type PolicyPort = { protocol: Protocol; first: number; last: number } | { protocol: Protocol; name: string };
 
-/** Who is at the other end. `namespaces` absent: the policy's own namespace. */
+/** The other end of a flow. If `namespaces` is absent, the policy's own namespace. */
 export type Peer =
   | { kind: 'pods'; namespaces?: Selector | undefined; pods: Selector }
   | { kind: 'block'; block: Block; except: readonly Block[] };
@@ -36,6 +36,18 @@ export interface PolicyReading {
   policy: Policy;
   problems: readonly string[];
 }
+
+const requirement = z.strictObject({
+  key: z.string(),
+  operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']),
+  values: z.array(z.string()).nullish(),
+});
+
+/** A `LabelSelector` as the API serves it. Rejects unknown fields: ignoring one could widen the selection. */
+export const selectorSchema = z.strictObject({
+  matchLabels: z.record(z.string(), z.string()).nullish(),
+  matchExpressions: z.array(requirement).nullish(),
+});
 
 const portNumber = z.number().int().min(1).max(65535);
 const portSchema = z
@@ -75,8 +87,8 @@ const specSchema = z.strictObject({
 type Spec = z.output<typeof specSchema>;
 
 /**
- * Reads a NetworkPolicy's spec. Never throws: what is not understood is named in `problems` and the policy then only
- * denies.
+ * Reads a NetworkPolicy's spec. Never throws: fields that are not understood are named in `problems`, and the policy then
+ * only denies.
  */
 export function readPolicy(name: { namespace: string; name: string }, spec: unknown): PolicyReading {
   const parsed = specSchema.safeParse(spec);
@@ -104,7 +116,7 @@ function toPeer(peer: z.output<typeof peerSchema>): Peer[] {
   if (peer.ipBlock == null)
     return [{ kind: 'pods', namespaces: peer.namespaceSelector ?? undefined, pods: peer.podSelector ?? {} }];
   const cidr = readCidr(peer.ipBlock.cidr);
-  // A block of IPv6 is well understood: in a cluster of IPv4 nobody is in it.
+  // An IPv6 block is understood, but matches nothing in an IPv4 cluster.
   return cidr?.family === 4
     ? [{ kind: 'block', block: cidr.block, except: (peer.ipBlock.except ?? []).flatMap(ipv4Block) }]
     : [];
@@ -132,4 +144,94 @@ function denial(spec: unknown): Omit<Policy, 'namespace' | 'name'> {
     ingress: denies('Ingress'),
     egress: denies('Egress'),
   };
+}
+
+/** A label selector; empty matches everything. */
+export type Selector = z.output<typeof selectorSchema>;
+
+/** Labels of an object. */
+export type Labels = Readonly<Record<string, string>>;
+
+type Requirement = z.output<typeof requirement>;
+
+const meets: Record<Requirement['operator'], (value: string | undefined, values: readonly string[]) => boolean> = {
+  In: (value, values) => value !== undefined && values.includes(value),
+  NotIn: (value, values) => value === undefined || !values.includes(value),
+  Exists: (value) => value !== undefined,
+  DoesNotExist: (value) => value === undefined,
+};
+
+/** True when every part of the selector holds for the labels. */
+export function matches(selector: Selector, labels: Labels): boolean {
+  const own = (key: string): string | undefined => (Object.hasOwn(labels, key) ? labels[key] : undefined);
+  return (
+    Object.entries(selector.matchLabels ?? {}).every(([key, value]) => own(key) === value) &&
+    (selector.matchExpressions ?? []).every(({ key, operator, values }) => meets[operator](own(key), values ?? []))
+  );
+}
+
+/** Ports of one protocol, both ends included. */
+export interface PortRange {
+  readonly protocol: Protocol;
+  readonly first: number;
+  readonly last: number;
+}
+
+/**
+ * Merges ranges that overlap or touch, and orders them by protocol and number: the kernel rejects a set whose intervals
+ * overlap.
+ */
+export function mergeRanges(ranges: readonly PortRange[]): PortRange[] {
+  const ordered = ranges.toSorted((a, b) =>
+    a.protocol === b.protocol ? a.first - b.first : a.protocol < b.protocol ? -1 : 1,
+  );
+  const merged: PortRange[] = [];
+  for (const range of ordered) {
+    const previous = merged.at(-1);
+    if (previous?.protocol === range.protocol && range.first <= previous.last + 1) {
+      merged[merged.length - 1] = { ...previous, last: Math.max(previous.last, range.last) };
+    } else merged.push(range);
+  }
+  return merged;
+}
+
+/** The address as an unsigned 32-bit number. The argument must be a valid IPv4 address. */
+export function addressNumber(address: string): number {
+  return address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0);
+}
+
+/** The inverse of `addressNumber`. */
+export function addressText(value: number): string {
+  return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.');
+}
+
+/** A block of IPv4 addresses: network address and prefix length. */
+export interface Block {
+  readonly network: number;
+  readonly prefix: number;
+}
+
+/** A parsed CIDR: an IPv4 block, an IPv6 block (not used here), or undefined if it cannot be read. */
+export type CidrReading = { family: 4; block: Block } | { family: 6 } | undefined;
+
+/** Reads `a.b.c.d/n` or an IPv6 CIDR. Clears host bits, which the API server allows. */
+export function readCidr(text: string): CidrReading {
+  const match = /^([^/]+)\/(\d{1,3})$/.exec(text);
+  const address = match?.[1] ?? '';
+  const prefix = Number(match?.[2]);
+  if (isIPv6(address)) return prefix <= 128 ? { family: 6 } : undefined;
+  if (!isIPv4(address) || prefix > 32) return undefined;
+  const size = 2 ** (32 - prefix);
+  return { family: 4, block: { network: Math.floor(addressNumber(address) / size) * size, prefix } };
+}
+
+/** `a.b.c.d/n`. */
+export function blockText(block: Block): string {
+  return `${addressText(block.network)}/${block.prefix}`;
+}
+
+/** True when the address lies in the block. */
+export function inBlock(block: Block, address: string): boolean {
+  const offset = addressNumber(address) - block.network;
+  return offset >= 0 && offset < 2 ** (32 - block.prefix);
 }

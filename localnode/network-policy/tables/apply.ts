@@ -1,12 +1,11 @@
-// Applies tables to the kernel, each change as one transaction, and removes them.
+// Applies tables to the kernel, each change as one transaction, removes them, forgets connections of reassigned addresses,
+// and sets the kernel switches that show bridged packets to the policy table.
+import { writeFile } from 'node:fs/promises';
 import { execa } from 'execa';
-import { TABLE } from './scope.ts';
-import { changeScript, removeScript, replaceScript } from './script.ts';
-import type { NftTable } from './tables.ts';
+import { TABLE, changeScript, removeScript, replaceScript, type NftTable } from './script.ts';
 
 /**
- * Runs one nft script as a transaction. Rejects with nft's own message when the kernel refuses it; nothing is
- * changed then.
+ * Runs one nft script as a transaction. Rejects with nft's own message if the kernel rejects it; nothing is changed then.
  */
 export type RunNft = (script: string) => Promise<void>;
 
@@ -29,7 +28,7 @@ export interface Applier {
   distrust(): void;
 }
 
-/** Makes an applier. All tables of one call change in one transaction. */
+/** Creates an applier. All tables of one call change in one transaction. */
 export function createApplier(run: RunNft): Applier {
   let applied: readonly NftTable[] = [];
   let trusted = false;
@@ -37,7 +36,7 @@ export function createApplier(run: RunNft): Applier {
     try {
       await run(difference);
     } catch {
-      // Someone else has changed our tables, so that the difference does not fit: the whole state always does.
+      // Someone else has changed our tables, so the difference does not apply. The whole state always does.
       await run(tables.map(replaceScript).join(''));
     }
   };
@@ -67,7 +66,33 @@ export async function tableExists(): Promise<boolean> {
   return exitCode === 0;
 }
 
-/** Removes both tables from the kernel, after which nothing is enforced. Does nothing when there are none. */
+/** Removes both tables from the kernel, if present, after which nothing is enforced. */
 export async function removeTable(run: RunNft = nftRunner()): Promise<void> {
   await run(removeScript({ family: 'inet', name: TABLE }) + removeScript({ family: 'bridge', name: TABLE }));
+}
+
+/** Addresses whose owner has changed or gone from one state to the next. Owners by address. */
+export function findReassigned(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] {
+  return [...before].filter(([address, owner]) => after.get(address) !== owner).map(([address]) => address);
+}
+
+/**
+ * Deletes the tracked connections of an address that has a new owner, so that its next pod inherits none. Rejects if there
+ * is no `conntrack` command.
+ */
+export async function forgetFlows(address: string): Promise<void> {
+  // As client, and as server by its own address or behind a Service: conntrack exits with 1 if there was none.
+  for (const side of ['--orig-src', '--reply-src']) {
+    const { exitCode, stderr } = await execa('conntrack', ['-D', '-f', 'ipv4', side, address], { reject: false });
+    if (exitCode !== 0 && exitCode !== 1) throw new Error(`conntrack -D ${side} ${address}: ${stderr}`);
+  }
+}
+
+/** Shows bridged IPv4 and IPv6 to the inet family's hooks. Rejects when the kernel lacks br_netfilter. */
+export async function showBridgedPackets(): Promise<void> {
+  for (const name of ['bridge-nf-call-iptables', 'bridge-nf-call-ip6tables']) {
+    await writeFile(`/proc/sys/net/bridge/${name}`, '1').catch((cause: unknown) => {
+      throw new Error(`net.bridge.${name} cannot be set: load br_netfilter (modprobe br_netfilter)`, { cause });
+    });
+  }
 }

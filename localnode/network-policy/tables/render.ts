@@ -1,13 +1,13 @@
-// Writes the policy table: what is compiled, as sets, verdict maps and chains of the inet family.
-import { blockText } from '../objects/address.ts';
+// Renders the two nftables tables: the policy table of the inet family, and the guard of the bridge family, which limits
+// each port to its one address and lets nothing be bridged unjudged.
+import { blockText } from '../objects/model.ts';
 import type { Allowance, Direction, DirectionRules, PeerMatch, PortMatch, RuleSet } from '../compile.ts';
-import { SEEN, SOURCE_PROVED, type Scope } from './scope.ts';
-import { plainSet, type NftChain, type NftSet, type NftTable } from './tables.ts';
+import { SEEN, SOURCE_PROVED, type Scope, plainSet, type NftChain, type NftSet, type NftTable } from './script.ts';
+import type { Attachment } from '../objects/endpoints.ts';
 
 /**
- * Renders the table that enforces policies. Its filter hooks run after destination NAT (priority -100) and before
- * source
- * NAT (100), so that flows to Services and host ports are judged by the pods that they really join.
+ * Renders the table that enforces policies. Its filter hooks run after destination NAT (priority -100) and before source
+ * NAT (100), so that flows to Services and host ports are judged by the pods that they really connect.
  *
  * `guarded`: packets must have been proved by the bridge's table to come from the address that their port was given.
  */
@@ -120,4 +120,64 @@ function portsText(ports: PortMatch): string {
     ({ protocol, first, last }) => `${protocol.toLowerCase()} . ${first === last ? first : `${first}-${last}`}`,
   );
   return `meta l4proto . th dport { ${ranges.join(', ')} }`;
+}
+
+/**
+ * Renders the guard. This kernel family has neither connection tracking nor the bridge's name, so it judges no policy. It
+ * only verifies sources (a pod with NET_ADMIN in its user namespace can give itself any address), drops what the policy
+ * table would not see (IPv6, VLAN tags), and drops packets that reached a pod without passing that table.
+ */
+export function renderGuard(attachments: readonly Attachment[], scope: Scope): NftTable {
+  const sets = new Map([
+    [
+      'ports',
+      plainSet(
+        'ifname',
+        attachments.map(({ port }) => `"${port}"`),
+      ),
+    ],
+    [
+      'bound',
+      plainSet(
+        'ifname . ether_addr . ipv4_addr',
+        attachments.map(({ port, mac, address }) => `"${port}" . ${mac} . ${address}`),
+      ),
+    ],
+  ]);
+  const chains = new Map<string, NftChain>([
+    [
+      'source',
+      {
+        rules: [
+          'ether type != { ip, arp } counter drop comment "neither IPv4 nor ARP"',
+          `ether type ip iifname . ether saddr . ip saddr @bound meta mark set meta mark or ${SOURCE_PROVED} return`,
+          'ether type arp iifname . ether saddr . arp saddr ip @bound iifname . arp saddr ether . arp saddr ip @bound return',
+          'counter drop comment "source address not its own"',
+        ],
+      },
+    ],
+    [
+      'prerouting',
+      { hook: 'type filter hook prerouting priority -250; policy accept;', rules: ['iifname @ports jump source'] },
+    ],
+    // Both come after br_netfilter, which shows bridged packets to the policy table.
+    [
+      'forward',
+      { hook: 'type filter hook forward priority 300; policy accept;', rules: [unseen('iifname'), unseen('oifname')] },
+    ],
+    [
+      'postrouting',
+      {
+        hook: 'type filter hook postrouting priority 300; policy accept;',
+        rules: [
+          'oifname @ports ether type ip oifname . ether daddr . ip daddr != @bound counter drop comment "not the address of this port"',
+        ],
+      },
+    ],
+  ]);
+  return { family: 'bridge', name: scope.table, sets, chains };
+}
+
+function unseen(end: 'iifname' | 'oifname'): string {
+  return `${end} @ports ether type != arp meta mark and ${SEEN} == 0 counter drop comment "went around the policy table"`;
 }

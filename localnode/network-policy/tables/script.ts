@@ -1,5 +1,5 @@
-// Turns a table, or the difference between two states of one, into a script that nft applies in a single transaction.
-import type { NftChain, NftSet, NftTable } from './tables.ts';
+// Describes nftables tables as data, and turns a table, or the difference between two states of one, into a script that nft
+// applies in a single transaction.
 
 /** Replaces whatever is present. Packets see the old rules or the new ones, never none. */
 export function replaceScript(table: NftTable): string {
@@ -75,3 +75,48 @@ function elementLine(
   const texts = elements.map(([key, verdict]) => (verdict === '' ? key : `${key} : ${verdict}`));
   return [`${verb} element ${at} ${name} { ${texts.join(', ')} }`];
 }
+
+/** A set, or a map from keys to verdicts. Elements by key; the value is the verdict, empty in a set. */
+export interface NftSet {
+  /** Such as `ipv4_addr` or, for a map, `ipv4_addr : verdict`. */
+  readonly type: string;
+  readonly elements: ReadonlyMap<string, string>;
+}
+
+/** A chain; `hook` makes it a base chain, such as `type filter hook forward priority 0; policy accept;`. */
+export interface NftChain {
+  readonly hook?: string | undefined;
+  readonly rules: readonly string[];
+}
+
+/** A table. */
+export interface NftTable {
+  readonly family: 'inet' | 'bridge';
+  readonly name: string;
+  readonly sets: ReadonlyMap<string, NftSet>;
+  readonly chains: ReadonlyMap<string, NftChain>;
+}
+
+/** A set whose elements have no verdict. */
+export function plainSet(type: string, elements: Iterable<string>): NftSet {
+  return { type, elements: new Map(Array.from(elements, (element) => [element, ''])) };
+}
+
+/** The bridge whose ports are pods. */
+export interface Scope {
+  /** Name of both tables (families inet and bridge). */
+  table: string;
+  /** Name of the bridge. */
+  bridge: string;
+  /** CIDR of the pods' addresses. */
+  podCidr: string;
+}
+
+/** Name of the tables on a node. */
+export const TABLE = 'moorage-policy';
+
+/** Set on a packet that the policy table has judged: a frame bridged to a pod without it has bypassed the rules. */
+export const SEEN = '0x10000000';
+
+/** Set on a packet whose source address is the one that its bridge port was given. */
+export const SOURCE_PROVED = '0x20000000';

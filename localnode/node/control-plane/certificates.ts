@@ -1,8 +1,9 @@
 // Certificate authorities and the certificates that they sign, made with openssl and renewed well before they expire.
 import { X509Certificate } from 'node:crypto';
-import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rename, rm, writeFile, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { stringify } from 'yaml';
 import { contentKey, readText, writeText } from '../../files.ts';
 import { run } from '../../shell.ts';
 
@@ -190,4 +191,56 @@ export async function ensureServiceAccountKeys(folder: string): Promise<{ key: s
   await writeText(keys.key, `${key}\n`, 0o600);
   await writeText(keys.publicKey, `${await run('openssl', ['rsa', '-in', keys.key, '-pubout'])}\n`);
   return keys;
+}
+
+export interface KubeconfigSource {
+  server: string;
+  /** PEM files. */
+  authority: string;
+  certificate: string;
+  key: string;
+  context: string;
+  namespace?: string;
+}
+
+/** Writes the file, readable by its owner only, with all certificates inside it. Returns its text. */
+export async function writeKubeconfig(path: string, source: KubeconfigSource): Promise<string> {
+  const [authority, certificate, key] = await Promise.all(
+    [source.authority, source.certificate, source.key].map((file) => readFile(file)),
+  );
+  const text = stringify(
+    {
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': source.context,
+      clusters: [
+        {
+          name: source.context,
+          cluster: { server: source.server, 'certificate-authority-data': authority?.toString('base64') },
+        },
+      ],
+      users: [
+        {
+          name: source.context,
+          user: {
+            'client-certificate-data': certificate?.toString('base64'),
+            'client-key-data': key?.toString('base64'),
+          },
+        },
+      ],
+      contexts: [
+        {
+          name: source.context,
+          context: {
+            cluster: source.context,
+            user: source.context,
+            ...(source.namespace === undefined ? {} : { namespace: source.namespace }),
+          },
+        },
+      ],
+    },
+    { lineWidth: 0 },
+  );
+  await writeText(path, text, 0o600);
+  return text;
 }

@@ -10,8 +10,8 @@ import {
   ensureServiceAccountKeys,
   type Authority,
   type CertificateSpec,
+  writeKubeconfig,
 } from './certificates.ts';
-import { writeKubeconfig } from './kubeconfig.ts';
 import { answers, type Tls } from '../daemons/probe.ts';
 import { configFile, type ProcessSpec } from '../daemons/processes.ts';
 

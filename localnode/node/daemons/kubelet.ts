@@ -1,18 +1,16 @@
-// The kubelet and kube-proxy as processes.
-import { readFile, statfs } from 'node:fs/promises';
+// Runs the kubelet and kube-proxy as processes, with the cgroups of the pods.
+import { readFile, statfs, access, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { binary } from '../../binaries/build.ts';
 import { readText } from '../../files.ts';
 import { paths } from '../../paths.ts';
-import { cgroupRoot, ensureCgroups } from './cgroups.ts';
 import { ensureCertificate } from '../control-plane/certificates.ts';
 import { componentKubeconfig, type ControlPlane } from '../control-plane/control-plane.ts';
-import { diskThresholds } from '../disk/thresholds.ts';
-import { reserved } from '../room.ts';
+import { diskThresholds } from '../disk/space.ts';
+import { reserved, containerdSocket, node } from '../settings.ts';
 import { answers } from './probe.ts';
 import { configFile, type ProcessSpec } from './processes.ts';
-import { containerdSocket, node } from '../settings.ts';
 
 export const kubeletRoot = join(paths.state, 'kubelet');
 
@@ -134,4 +132,39 @@ export async function kubeProxySpec(plane: ControlPlane): Promise<ProcessSpec> {
     inputs: [text, kubeconfig.text],
     ready: () => answers('http://127.0.0.1:10256/livez'),
   };
+}
+
+const mount = '/sys/fs/cgroup';
+
+/** The cgroup of all pods, in the form of the kubelet's cgroupRoot. Cgroups of another kubelet are never touched. */
+export const cgroupRoot = '/moorage';
+
+async function isThere(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * The roots of the machine's hierarchies: one with cgroup v2 alone, otherwise one for each v1 controller and the unified
+ * one.
+ */
+async function hierarchies(): Promise<string[]> {
+  if (await isThere(join(mount, 'cgroup.controllers'))) return [mount];
+  const entries = await readdir(mount, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map((entry) => join(mount, entry.name));
+}
+
+/** Creates the node's cgroup in each hierarchy. The kubelet does not start without it. */
+export async function ensureCgroups(): Promise<void> {
+  for (const hierarchy of await hierarchies()) await mkdir(join(hierarchy, cgroupRoot), { recursive: true });
+}
+
+/** The node's cgroups that exist. */
+export async function nodeCgroups(): Promise<string[]> {
+  const found: string[] = [];
+  for (const hierarchy of await hierarchies())
+    if (await isThere(join(hierarchy, cgroupRoot))) found.push(join(hierarchy, cgroupRoot));
+  return found;
 }

@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { contentKey, readText, writeText } from '../../files.ts';
-import { waitFor } from '../../wait.ts';
+import { waitFor } from '../../shell.ts';
 
 export interface ProcessSpec {
   name: string;

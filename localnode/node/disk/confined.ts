@@ -1,19 +1,19 @@
-// How pods of apps are run on the one-machine node: no file of the node is theirs to write, and their disk has a size.
+// Confines pods of apps on the one-machine node: files of the node are read-only for them, and their disks and volumes have
+// a size, as file systems in files mounted by loop devices.
 import { readFileSync } from 'node:fs';
-import { chmod } from 'node:fs/promises';
+import { chmod, mkdir, rm, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { binary } from '../../binaries/build.ts';
 import { writeText } from '../../files.ts';
 import { fillIn } from '../../kubectl.ts';
 import { paths } from '../../paths.ts';
-import { run } from '../../shell.ts';
-import { diskObstacle } from './obstacle.ts';
+import { run, succeeds } from '../../shell.ts';
 
 /** Name of the RuntimeClass in the cluster, and of its handler in containerd. */
 export const confinedClass = 'moorage-confined';
 
-/** Where the disks of containers are made, and where they are mounted. Their files have no name once they are mounted. */
+/** Folders for the disks of containers and for their mounts. The files of disks have no name once they are mounted. */
 export const layerFolders = { images: join(paths.state, 'layers'), mounts: join(paths.run, 'layers') };
 
 /**
@@ -36,7 +36,7 @@ printf '%s\\n' "$mounts" | while IFS=' ' read -r id parent device source point o
   fi
 done`;
 
-/** What stands in for runc, as a script. */
+/** The script that replaces runc. */
 export function confinedRunc(runc: string, { images, mounts }: typeof layerFolders): string {
   const script = readFileSync(join(import.meta.dirname, 'confined-runc.sh'), 'utf8');
   return fillIn(script, { RUNC: runc, IMAGES: images, MOUNTS: mounts });
@@ -45,8 +45,8 @@ export function confinedRunc(runc: string, { images, mounts }: typeof layerFolde
 const runtimeSpec = z.looseObject({ process: z.looseObject({}) });
 
 /**
- * The spec that containers of apps start from: containerd's own with the hook. Without its limit of open files, which
- * containerd takes off its own as well.
+ * The spec that containers of apps start from: containerd's own with the hook, without its limit of open files, which
+ * containerd removes from its own as well.
  */
 export function confinedSpec(plain: unknown): string {
   const spec = runtimeSpec.parse(plain);
@@ -57,16 +57,16 @@ export function confinedSpec(plain: unknown): string {
 
 /** A runtime of containerd, as its configuration names it. */
 export interface ConfinedRuntime {
-  /** What is run as runc. */
+  /** The program that runs as runc. */
   runc: string;
   spec: string;
-  /** Annotations of pods that it is given. */
+  /** Annotations of pods that are passed to it. */
   annotations: readonly string[];
 }
 
 /**
- * Writes what the runtime consists of. `annotations`: those of pods that say the size of their disk. Without loop devices,
- * disks have no size.
+ * Writes the files of the runtime. `annotations` are those of pods with the size of their disk. Without loop devices, disks
+ * have no size.
  */
 export async function ensureConfined(annotations: readonly string[]): Promise<ConfinedRuntime> {
   const runc = binary('runc', 'runc');
@@ -78,4 +78,48 @@ export async function ensureConfined(annotations: readonly string[]): Promise<Co
   await writeText(wrapper, confinedRunc(runc, layerFolders));
   await chmod(wrapper, 0o700);
   return { ...runtime, runc: wrapper };
+}
+
+async function tryOne(): Promise<string | undefined> {
+  const folder = join(paths.state, 'disk-test');
+  const [image, mount] = [join(folder, 'image'), join(folder, 'mount')];
+  await mkdir(mount, { recursive: true });
+  try {
+    await run('truncate', ['--size=4M', image]);
+    await run('mkfs.ext4', ['-q', '-F', image]);
+    await run('mount', ['-o', 'loop', image, mount]);
+    await run('umount', [mount]);
+    return undefined;
+  } catch (error) {
+    return (error instanceof Error ? error.message : String(error)).replaceAll(/\s+/g, ' ').slice(0, 200);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+let tried: Promise<string | undefined> | undefined;
+
+/**
+ * The reason why this machine cannot create disks of a given size, such as a container without loop devices; undefined if
+ * it can. Tried once, after `packages`.
+ */
+export function diskObstacle(): Promise<string | undefined> {
+  return (tried ??= tryOne());
+}
+
+const suffix = '.img';
+
+/**
+ * Mounts the volumes that existed before the machine restarted, each a file system of its size in a file. Returns the
+ * count.
+ */
+export async function mountVolumes(volumes: string): Promise<number> {
+  const images = (await readdir(volumes)).filter((name) => name.endsWith(suffix));
+  for (const image of images) {
+    const folder = join(volumes, image.slice(0, -suffix.length));
+    await mkdir(folder, { recursive: true });
+    if (!(await succeeds('mountpoint', ['--quiet', folder])))
+      await run('mount', ['-o', 'loop,discard,nodev', join(volumes, image), folder]);
+  }
+  return images.length;
 }

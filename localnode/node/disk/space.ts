@@ -1,16 +1,17 @@
-// Checks before `up` begins that the disk has room for what it writes: on a full disk the kubelet evicts every pod.
+// Checks before `up` that the one-machine node can run here and that the disk has room for what it writes: on a full disk
+// the kubelet evicts every pod.
 import { existsSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { binary } from '../../binaries/build.ts';
 import { paths } from '../../paths.ts';
-import { evictionGibibytes, gibibyte } from './thresholds.ts';
+import { succeeds } from '../../shell.ts';
 
 /** GiB that `up` writes, as `df` shows it before and after; services of tools come on top. */
 const written = {
-  /** Go's own caches count here too, though they are beside ours. */
+  /** Go's own caches count here too, though they are next to ours. */
   cache: { base: 10, tools: 5, again: 0 },
-  /** Where a cluster stands: new images of Moorage. */
+  /** If there is a cluster already: new images of Moorage. */
   state: { base: 7, tools: 6, again: 3 },
 };
 
@@ -18,13 +19,13 @@ const written = {
 export interface Growth {
   readonly folder: string;
   readonly gibibytes: number;
-  /** What else than freeing space makes room. */
+  /** What makes room other than freeing space. */
   readonly fix: string;
   readonly device: number;
   readonly freeBytes: number;
 }
 
-/** The file systems that are too small, with the fixes; undefined when each has room for all that grows on it. */
+/** The file systems that are too small, with the fixes; undefined if all have enough room. */
 export function shortage(growths: readonly Growth[]): string | undefined {
   const devices = Map.groupBy(growths, ({ device }) => device);
   const faults = [...devices.values()].flatMap((onOne) => {
@@ -43,28 +44,28 @@ export function shortage(growths: readonly Growth[]): string | undefined {
 }
 
 /** The folder, or the nearest above it that exists. */
-function existing(folder: string): string {
-  return existsSync(folder) ? folder : existing(dirname(folder));
+function findExisting(folder: string): string {
+  return existsSync(folder) ? folder : findExisting(dirname(folder));
 }
 
-async function growthOf(folder: string, gibibytes: number, fix: string): Promise<Growth> {
-  const path = existing(folder);
+async function measureGrowth(folder: string, gibibytes: number, fix: string): Promise<Growth> {
+  const path = findExisting(folder);
   const [{ dev: device }, { bavail, bsize }] = await Promise.all([stat(path), statfs(path)]);
   return { folder, gibibytes, fix, device, freeBytes: bavail * bsize };
 }
 
-/** Throws when the disk is too small for what `up` still has to write. */
+/** Throws if the disk is too small for what `up` still has to write. */
 export async function requireSpace(withTools: boolean): Promise<void> {
   const first = ({ base, tools }: { base: number; tools: number }): number => base + (withTools ? tools : 0);
   const { cache, state } = written;
   const fault = shortage(
     await Promise.all([
-      growthOf(
+      measureGrowth(
         paths.cache,
         existsSync(binary('kubernetes', 'kubectl')) ? cache.again : first(cache),
         'set MOORAGE_CACHE to a folder on another disk',
       ),
-      growthOf(
+      measureGrowth(
         paths.state,
         existsSync(paths.kubeconfig) ? state.again : first(state),
         withTools ? 'skip the backing services of tools (--tools none)' : 'mount a larger disk there',
@@ -72,4 +73,51 @@ export async function requireSpace(withTools: boolean): Promise<void> {
     ]),
   );
   if (fault !== undefined) throw new Error(fault);
+}
+
+export const gibibyte = 1024 ** 3;
+/**
+ * GiB of free space at which pods are evicted, unless the disk is so small that this would be more than 5 % of it. The disk
+ * is shared with everything else on the machine: first unused images are removed, then builds wait (builds.keepFree), and
+ * pods are evicted last.
+ */
+export const evictionGibibytes = 2;
+
+export interface DiskThresholds {
+  /** Per cent of the disk in use at which unused images are removed, and down to which. */
+  readonly imageGCHighThresholdPercent: number;
+  readonly imageGCLowThresholdPercent: number;
+  /** Free space at which pods are evicted, as the kubelet writes it. */
+  readonly eviction: string;
+}
+
+/**
+ * The thresholds for a disk of this capacity in bytes. With percentages alone, a big disk that is three quarters full of
+ * other data would keep no unused image, and evict pods with 10 GiB free.
+ */
+export function diskThresholds(capacity: number): DiskThresholds {
+  const high = Math.min(95, Math.max(50, 100 - Math.ceil((100 * 10 * gibibyte) / capacity)));
+  return {
+    imageGCHighThresholdPercent: high,
+    imageGCLowThresholdPercent: high - 5,
+    eviction: capacity * 0.05 < evictionGibibytes * gibibyte ? '5%' : `${evictionGibibytes}Gi`,
+  };
+}
+
+const instead = 'start Docker (kind is used then), or use --context NAME with a cluster that you have';
+
+/** The reason why the one-machine node cannot run here, with what to do instead; undefined if it can. */
+export async function nodeObstacle(): Promise<string | undefined> {
+  if (process.platform !== 'linux') return `the one-machine node runs on Linux, not on ${process.platform}: ${instead}`;
+  if (process.getuid?.() !== 0)
+    return `the one-machine node sets up network devices and containers, for which it must be root: run this with sudo, ${instead}`;
+  if (!(await succeeds('apt-get', ['--version'])))
+    return `the one-machine node is built from Debian packages, and this machine has no apt-get: ${instead}`;
+  return undefined;
+}
+
+/** Throws with what to do instead if the one-machine node cannot run here. */
+export async function requireNodeMachine(): Promise<void> {
+  const obstacle = await nodeObstacle();
+  if (obstacle !== undefined) throw new Error(obstacle);
 }

@@ -1,9 +1,12 @@
-// The gateway's two ports on this machine: remembered between runs, and refused when another program uses them.
+// Chooses the gateway's two ports on this machine, remembers them between runs, and creates the gateway's certificate.
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { copyFile, mkdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { readText, writeText } from '../../files.ts';
 import { paths } from '../../paths.ts';
+import { ensureAuthority, ensureCertificate, type Authority } from '../control-plane/certificates.ts';
+import { node } from '../settings.ts';
 
 export interface GatewayPorts {
   http: number;
@@ -34,8 +37,8 @@ async function isTaken(port: number): Promise<boolean> {
 }
 
 /**
- * Decides on the ports and remembers them. The cluster's own gateway does not listen on them: its ports are redirected
- * by the kernel.
+ * Chooses the ports and remembers them. Throws if another program uses one. The cluster's gateway does not listen on them:
+ * the kernel redirects them.
  */
 export async function choosePorts(requested: {
   http: number | undefined;
@@ -60,4 +63,28 @@ export async function choosePorts(requested: {
 /** An https address at these ports. */
 export function httpsUrl(host: string, ports: { https: number }): string {
   return `https://${host}${ports.https === 443 ? '' : `:${ports.https}`}`;
+}
+
+const domains = [node.baseDomain, node.appsDomain];
+
+/**
+ * Creates the authority and the wildcard certificate, and copies the authority's certificate next to the source. The
+ * authority is kept in the cache, so that a browser that trusts it continues to do so.
+ */
+export async function ensureGatewayCertificate(): Promise<Authority> {
+  const folder = join(paths.cache, 'authority');
+  const authority = await ensureAuthority(folder, {
+    name: 'ca',
+    commonName: 'Moorage local authority',
+    // A browser that trusts it trusts it for nothing else.
+    permitted: domains,
+  });
+  await mkdir(paths.local, { recursive: true });
+  await copyFile(authority.certificate, paths.authority);
+  return await ensureCertificate(folder, authority, {
+    name: 'wildcard',
+    commonName: node.baseDomain,
+    names: domains.flatMap((domain) => [domain, `*.${domain}`]),
+    usage: ['serverAuth'],
+  });
 }

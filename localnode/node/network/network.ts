@@ -1,11 +1,15 @@
-// The node's network: the bridge, the route of the service range, and one nftables table that confines pods.
+// Sets up and removes the node's network: the bridge, the route of the service range, one nftables table that confines pods,
+// and the NetworkPolicy enforcer as a process.
 import { join } from 'node:path';
+import { stat } from 'node:fs/promises';
 import { z } from 'zod';
-import { readText, writeText } from '../../files.ts';
+import { readText, writeText, folderKey } from '../../files.ts';
 import { paths } from '../../paths.ts';
 import { run, succeeds } from '../../shell.ts';
 import { nodeRules } from './rules.ts';
-import { node } from '../settings.ts';
+import { node, processFolders } from '../settings.ts';
+import { componentKubeconfig, type ControlPlane } from '../control-plane/control-plane.ts';
+import type { ProcessSpec } from '../daemons/processes.ts';
 
 const changedSysctls = { 'net.ipv4.ip_forward': '1', 'net.bridge.bridge-nf-call-iptables': '1' } as const;
 
@@ -167,4 +171,42 @@ export async function removeNetwork(before: Before | undefined): Promise<void> {
   await removePorts();
   await succeeds('ip', ['link', 'delete', node.bridge]);
   for (const [name, value] of Object.entries(before?.sysctls ?? {})) await setSysctl(name, value);
+}
+
+const status = z.object({ state: z.string() });
+const statusFile = join(paths.run, 'network-policy.json');
+
+async function modified(file: string): Promise<number> {
+  return (await stat(file).catch(() => undefined))?.mtimeMs ?? 0;
+}
+
+async function isEnforcing(): Promise<boolean> {
+  const text = await readText(statusFile);
+  return text !== undefined && status.parse(JSON.parse(text)).state === 'enforcing';
+}
+
+export async function networkPolicySpec(plane: ControlPlane): Promise<ProcessSpec> {
+  const kubeconfig = await componentKubeconfig(plane, paths.state, {
+    name: 'network-policy',
+    commonName: 'moorage:network-policy',
+  });
+  const sources = ['localnode/network-policy', 'lib'];
+  return {
+    name: 'network-policy',
+    command: process.execPath,
+    args: [join(paths.root, 'localnode', 'network-policy', 'main.ts')],
+    env: {
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+      KUBECONFIG: kubeconfig.path,
+      NODE_NAME: node.name,
+      POD_BRIDGE: node.bridge,
+      POD_CIDR: node.podCidr,
+      STATUS_FILE: statusFile,
+    },
+    inputs: [kubeconfig.text, ...(await Promise.all(sources.map((folder) => folderKey(join(paths.root, folder)))))],
+    // A file from before this start belongs to another process.
+    ready: async () =>
+      (await modified(statusFile)) > (await modified(join(processFolders.run, 'network-policy.pid'))) &&
+      (await isEnforcing()),
+  };
 }

@@ -1,9 +1,8 @@
 // Runs the collector of the node's registry: looks every few minutes whether it has grown.
 import { setTimeout as delay } from 'node:timers/promises';
 import { createLog } from '../../../lib/telemetry.ts';
-import { nodeKubectl } from '../kubectl.ts';
+import { nodeKubectl, processFolders } from '../settings.ts';
 import { ensureProcess } from '../daemons/processes.ts';
-import { processFolders } from '../settings.ts';
 import { registrySpec } from './registry.ts';
 import { cleanRegistry, registryBytes } from './registry-cleanup.ts';
 

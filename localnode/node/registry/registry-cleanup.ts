@@ -1,33 +1,34 @@
-// Frees the disk of the node's registry of images that nothing in the cluster refers to any more.
+// Frees the disk of the node's registry of images that the cluster no longer refers to, in a collector process.
 import { join } from 'node:path';
 import type { Kubectl } from '../../kubectl.ts';
-import { collect, isWorthwhile } from '../../registry/collect.ts';
-import { graceMs, imageUsers, namesIn } from '../../registry/storage.ts';
+import { collect, isWorthwhile, graceMs, imageUsers, namesIn } from '../../registry/storage.ts';
 import { run } from '../../shell.ts';
 import { unpackedFolder } from '../daemons/packages.ts';
-import { ensureProcess, stopProcess } from '../daemons/processes.ts';
+import { ensureProcess, stopProcess, findProcess, type ProcessSpec } from '../daemons/processes.ts';
 import { registryConfig, registryFolder, registrySpec } from './registry.ts';
 import { processFolders } from '../settings.ts';
+import { folderKey, readText } from '../../files.ts';
+import { paths } from '../../paths.ts';
 
-/** Bytes on the disk, which is what is short. */
+/** Bytes that the registry uses on the disk. */
 export async function registryBytes(): Promise<number> {
   return Number((await run('du', ['-sk', registryFolder])).split('\t')[0]) * 1024;
 }
 
 export interface Cleanup {
-  /** What the registry takes now. */
+  /** What the registry uses now. */
   readonly bytes: number;
   readonly isCollected: boolean;
-  /** What happened, for people. */
+  /** A summary for people. */
   readonly text: string;
 }
 
-/** Requests in progress may end; longer than that, only a push that stands still takes. */
+/** Time for requests in progress to end. Only a stalled push takes longer. */
 const drainSeconds = 40;
 
 /**
- * Removes images that neither a tag nor an object of the cluster refers to, when the registry has grown since it had
- * `before` bytes. Pushes go on after it: the registry proxy waits while the registry is stopped.
+ * Removes images that neither a tag nor an object of the cluster refers to, if the registry has grown since it had `before`
+ * bytes. Pushes continue afterwards: the registry proxy waits while the registry is stopped.
  */
 export async function cleanRegistry(kubectl: Kubectl, before: number): Promise<Cleanup> {
   const bytes = await registryBytes();
@@ -60,4 +61,28 @@ export async function cleanRegistry(kubectl: Kubectl, before: number): Promise<C
   const freed = Math.round((bytes - left) / 1024 ** 2);
   const text = `removed ${removed} images, ${freed} MiB, in ${(begun.ms / 1000).toFixed(1)} s without the registry`;
   return { bytes: left, isCollected: true, text };
+}
+
+export const collectorName = 'registry-collector';
+
+export async function collectorSpec(): Promise<ProcessSpec> {
+  const sources = ['localnode/registry', 'localnode/node/registry'];
+  return {
+    name: collectorName,
+    command: process.execPath,
+    args: [join(paths.root, 'localnode', 'node', 'registry', 'main.ts')],
+    env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', MOORAGE_CACHE: paths.cache },
+    inputs: [
+      (await readText(paths.kubeconfig)) ?? '',
+      ...(await Promise.all(sources.map((folder) => folderKey(join(paths.root, folder))))),
+    ],
+    ready: async () => (await findProcess(processFolders, collectorName)) !== undefined,
+  };
+}
+
+/** Call this before starting or stopping the registry elsewhere. A collection in progress runs to its end. */
+export async function stopCollector(): Promise<string> {
+  const isRunning = (await findProcess(processFolders, collectorName)) !== undefined;
+  await stopProcess(processFolders, collectorName, 300);
+  return isRunning ? 'stopped' : 'not running';
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { readText, writeText } from '../../files.ts';
 import { paths } from '../../paths.ts';
-import { manifestFormats } from '../../registry/manifests.ts';
+import { manifestFormats } from '../../registry/storage.ts';
 import { run } from '../../shell.ts';
 import { unpackedFolder } from '../daemons/packages.ts';
 import { probe, type ProbeAnswer } from '../daemons/probe.ts';

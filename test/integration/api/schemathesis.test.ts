@@ -7,7 +7,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { startDemoRouter, type DemoRouter } from '../../../api/models/router/demo-router.ts';
-import { waitFor } from '../../../localnode/wait.ts';
+import { waitFor } from '../../../localnode/shell.ts';
 import { setStatus, since, startAppsServer } from '../../support/api/apps-server.ts';
 import { applyText, namespaces } from '../../support/api/replica.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';

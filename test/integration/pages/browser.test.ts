@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { App } from '../../../api/apps/hosted-apps.ts';
 import { formatEvent } from '../../../api/http/response.ts';
 import type { PublicServer } from '../../../api/http/server.ts';
-import { waitFor } from '../../../localnode/wait.ts';
+import { waitFor } from '../../../localnode/shell.ts';
 import { openTab, type Tab } from '../../support/devtools.ts';
 import { serve, stop } from '../../support/api/http-app.ts';
 import { sampleApp, sampleApps, sampleServices } from '../../support/api/sample.ts';

@@ -5,13 +5,12 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { binariesOf, buildPart } from '../../../localnode/binaries/build.ts';
 import { prepareControlPlane } from '../../../localnode/node/control-plane/control-plane.ts';
-import { writeKubeconfig } from '../../../localnode/node/control-plane/kubeconfig.ts';
+import { writeKubeconfig } from '../../../localnode/node/control-plane/certificates.ts';
 import { ensureProcess, stopProcess, type ProcessSpec } from '../../../localnode/node/daemons/processes.ts';
-import { run } from '../../../localnode/shell.ts';
+import { run, waitFor } from '../../../localnode/shell.ts';
 import { exclusively } from '../exclusively.ts';
 import { freePort } from '../free-port.ts';
 import { apiServerLease, openLease } from '../servers/lease.ts';
-import { waitFor } from '../../../localnode/wait.ts';
 
 export interface ApiServer {
   /** A cluster-admin's kubeconfig file. */

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent, request } from 'undici';
 import { z } from 'zod';
-import { waitFor } from '../../../localnode/wait.ts';
+import { waitFor } from '../../../localnode/shell.ts';
 import type { OwnApiServer } from './api-server.ts';
 
 export interface Baseline {

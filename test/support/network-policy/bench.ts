@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { createApplier, nftRunner, type Applier } from '../../../localnode/network-policy/tables/apply.ts';
 import type { Pod } from '../../../localnode/network-policy/objects/endpoints.ts';
 import { removeScript } from '../../../localnode/network-policy/tables/script.ts';
-import { derive, type Snapshot } from '../../../localnode/network-policy/state.ts';
+import { derive, type Snapshot } from '../../../localnode/network-policy/enforcer.ts';
 import type { WirePolicy, World } from './oracle.ts';
 import { podAddress } from './worlds.ts';
 import { exclusively } from '../exclusively.ts';

@@ -1,9 +1,8 @@
 // Evaluates NetworkPolicy objects as the API's documentation words them, and compiled rules as the kernel would. For
 // tests.
 import { BlockList } from 'node:net';
-import { inBlock } from '../../../localnode/network-policy/objects/address.ts';
+import { inBlock, type Protocol } from '../../../localnode/network-policy/objects/model.ts';
 import type { Allowance, Direction, RuleSet } from '../../../localnode/network-policy/compile.ts';
-import type { Protocol } from '../../../localnode/network-policy/objects/model.ts';
 
 /** A flow after destination NAT. */
 export interface Flow {

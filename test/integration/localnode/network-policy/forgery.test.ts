@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execa } from 'execa';
 import { test } from 'vitest';
-import { derive } from '../../../../localnode/network-policy/state.ts';
+import { derive } from '../../../../localnode/network-policy/enforcer.ts';
 import { podAddress } from '../../../support/network-policy/worlds.ts';
 import {
   applier,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execa } from 'execa';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { derive } from '../../../../localnode/network-policy/state.ts';
+import { derive } from '../../../../localnode/network-policy/enforcer.ts';
 import { oracleAllows, type Flow } from '../../../support/network-policy/oracle.ts';
 import { podAddress, world } from '../../../support/network-policy/worlds.ts';
 import { chooseRepetitions } from '../../../support/repetitions.ts';

@@ -22,8 +22,7 @@ import { z } from 'zod';
 import { binary, buildPart } from '../../../../localnode/binaries/build.ts';
 import { mountsUnder } from '../../../../localnode/node/down.ts';
 import { confinedRunc, confinedSpec } from '../../../../localnode/node/disk/confined.ts';
-import { run } from '../../../../localnode/shell.ts';
-import { waitFor } from '../../../../localnode/wait.ts';
+import { run, waitFor } from '../../../../localnode/shell.ts';
 
 const MiB = 1024 * 1024;
 const spec = z.looseObject({

@@ -9,7 +9,7 @@ import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { fillIn } from '../../../../localnode/kubectl.ts';
 import { mountsUnder } from '../../../../localnode/node/down.ts';
-import { mountVolumes } from '../../../../localnode/node/disk/volumes.ts';
+import { mountVolumes } from '../../../../localnode/node/disk/confined.ts';
 import { run } from '../../../../localnode/shell.ts';
 
 const MiB = 1024 * 1024;

@@ -5,7 +5,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { collect } from '../../../../localnode/registry/collect.ts';
+import { collect } from '../../../../localnode/registry/storage.ts';
 import { ensurePackages } from '../../../../localnode/node/daemons/packages.ts';
 import { emptyRepositories, pruneApp, type PruneOptions } from '../../../../controller/space/registry/prune.ts';
 import { cacheRepository, cacheTags, imageTag, type RepositoryOwner } from '../../../../crds/names.ts';

@@ -1,9 +1,8 @@
 // Which images of the catalog `up` builds.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { images } from '../../../../localnode/images/catalog.ts';
+import { images, servicesOnDemand } from '../../../../localnode/images/catalog.ts';
 import { listNames, selectImages } from '../../../../cli/install/product.ts';
-import { servicesOnDemand } from '../../../../localnode/images/services.ts';
 import { serviceTypes } from '../../../../crds/backing-services.ts';
 import { baseImages } from '../../../../controller/pipeline/plan/recipe.ts';
 import { UsageError } from '../../../../lib/command-line.ts';

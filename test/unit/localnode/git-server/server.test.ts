@@ -13,9 +13,8 @@ import { resolveRevision } from '../../../../controller/steps/source/revision.ts
 import { createGit } from '../../../../lib/git/git.ts';
 import { createReadToken } from '../../../../lib/git/read-token.ts';
 import { parseRepository } from '../../../../lib/repository.ts';
-import { CommandError, run } from '../../../../localnode/shell.ts';
+import { CommandError, run, waitFor } from '../../../../localnode/shell.ts';
 import { answers, probe } from '../../../../localnode/node/daemons/probe.ts';
-import { waitFor } from '../../../../localnode/wait.ts';
 import { freePort } from '../../../support/free-port.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'moorage-git-'));

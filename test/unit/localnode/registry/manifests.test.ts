@@ -1,7 +1,7 @@
 // What an image takes in a registry.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { registryBytes } from '../../../../localnode/registry/manifests.ts';
+import { registryBytes } from '../../../../localnode/registry/storage.ts';
 
 const image = { schemaVersion: 2, config: { size: 900 }, layers: [{ size: 30_000 }, { size: 12_000 }] };
 

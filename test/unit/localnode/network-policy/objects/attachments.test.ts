@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'vitest';
-import { readAttachments } from '../../../../../localnode/network-policy/objects/attachments.ts';
+import { readAttachments } from '../../../../../localnode/network-policy/objects/endpoints.ts';
 
 const record = (veth: string, bridge: string, address: string): string =>
   JSON.stringify({

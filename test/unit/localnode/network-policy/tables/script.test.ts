@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { createApplier } from '../../../../../localnode/network-policy/tables/apply.ts';
-import { changeScript, replaceScript } from '../../../../../localnode/network-policy/tables/script.ts';
-import type { NftTable } from '../../../../../localnode/network-policy/tables/tables.ts';
+import { changeScript, replaceScript, type NftTable } from '../../../../../localnode/network-policy/tables/script.ts';
 
 const name = fc.constantFrom('a', 'b', 'c');
 const element = fc.constantFrom('1', '2', '3');

@@ -1,7 +1,7 @@
 // At what free space the kubelet acts: images go before builds wait, and builds wait before pods are evicted.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { diskThresholds } from '../../../../../localnode/node/disk/thresholds.ts';
+import { diskThresholds } from '../../../../../localnode/node/disk/space.ts';
 
 const gibibyte = 1024 ** 3;
 

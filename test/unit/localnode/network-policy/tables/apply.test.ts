@@ -1,7 +1,7 @@
 // Connections are forgotten for addresses whose owner changed or went, and for no others.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { reassigned } from '../../../../../localnode/network-policy/tables/flows.ts';
+import { findReassigned } from '../../../../../localnode/network-policy/tables/apply.ts';
 
 test('an address that changed hands or was given up is named; a new or unchanged one is not', () => {
   const before = new Map([
@@ -14,5 +14,5 @@ test('an address that changed hands or was given up is named; a new or unchanged
     ['10.244.0.3', 'other'],
     ['10.244.0.5', 'd'],
   ]);
-  assert.deepEqual(reassigned(before, after), ['10.244.0.3', '10.244.0.4']);
+  assert.deepEqual(findReassigned(before, after), ['10.244.0.3', '10.244.0.4']);
 });

@@ -1,7 +1,7 @@
 // How a node is shared out between the platform, builds and apps.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { appsQuota } from '../../../../localnode/node/room.ts';
+import { appsQuota } from '../../../../localnode/node/settings.ts';
 import { listAppsWithoutRoom, listAppsWithoutSpace } from '../../../../cli/node/status.ts';
 
 const gibibyte = 1024 ** 3;

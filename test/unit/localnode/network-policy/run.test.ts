@@ -1,7 +1,7 @@
 // Work is done again after each change, one run at a time, and none is lost.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { createLatest } from '../../../../localnode/network-policy/latest.ts';
+import { createLatest } from '../../../../localnode/network-policy/run.ts';
 
 const unexpected = (error: unknown): void => {
   throw error;

@@ -1,7 +1,7 @@
 // What the output of the go command shows of its progress.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { compileProgress, downloadProgress } from '../../../../localnode/binaries/progress.ts';
+import { compileProgress, downloadProgress } from '../../../../localnode/binaries/build.ts';
 
 function recorded(): { report: (text: string) => void; texts: string[] } {
   const texts: string[] = [];
