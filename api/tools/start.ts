@@ -15,7 +15,7 @@ import { Slots } from './engine/slots.ts';
 import { toolMetrics } from './engine/metrics.ts';
 import { ModelSpender } from './engine/model-spender.ts';
 import { Jobs, type JobsOptions } from './engine/jobs/jobs.ts';
-import { builtinTools } from './builtin/all.ts';
+import { createBuiltinTools } from './builtin/all.ts';
 import { limitOf, Runner } from './engine/runner.ts';
 import type { HostedAppSummary, ToolDependencies } from './engine/tool-dependencies.ts';
 import type { Tool } from './tool.ts';
@@ -56,7 +56,7 @@ export function startTools(options: ToolsOptions): Tools {
   const { catalog, services, ledger } = models;
   const { maxTokens } = modelSettings;
   const artifacts = startArtifacts(models);
-  const made = (options.make ?? builtinTools)({
+  const made = (options.make ?? createBuiltinTools)({
     baseUrl,
     catalog,
     maxTokens,

@@ -5,7 +5,7 @@
 // and says the peak.
 import { readdirSync, readFileSync } from 'node:fs';
 import sharp from 'sharp';
-import { builtinTools } from '../../api/tools/builtin/all.ts';
+import { createBuiltinTools } from '../../api/tools/builtin/all.ts';
 import { memoryBudgetMb } from '../../api/tools/engine/workers/shared-resources.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { sampleToolApp } from '../support/tools/sample.ts';
@@ -116,7 +116,7 @@ function memoryOf(pid: number): number {
 }
 
 const sample = await sampleToolApp({
-  make: builtinTools,
+  make: createBuiltinTools,
   environment: { DATABASE_URL: 'pglite:', MOORAGE_FREE_QUOTA_USD: '100' },
 });
 

@@ -5,7 +5,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
-import { makeChartTool } from '../../api/tools/builtin/make-chart/make-chart.ts';
+import { createMakeChartTool } from '../../api/tools/builtin/make-chart/make-chart.ts';
 import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { chartsOf, judge, kinds } from '../corpus/charts/judge.ts';
@@ -48,7 +48,7 @@ function note(row: Row): void {
 }
 
 async function charts(): Promise<void> {
-  const tool = makeChartTool(servicesWith({ workers }));
+  const tool = createMakeChartTool(servicesWith({ workers }));
   for (const kind of kinds) {
     const pictures: Shown[] = [];
     for (const each of chartsOf(kind).filter(({ name }) => name.includes(like))) {

@@ -3,7 +3,7 @@
 //   node test/show/diagrams.ts --out /tmp/diagrams [--only mermaid]
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { renderDiagramTool } from '../../api/tools/builtin/render-diagram/render-diagram.ts';
+import { createRenderDiagramTool } from '../../api/tools/builtin/render-diagram/render-diagram.ts';
 import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { corpusOf, judge, kinds, type Judged } from '../corpus/diagrams/judge.ts';
@@ -26,7 +26,7 @@ const { out, only, like, publish } = readCommandLine(
 if (out === '') throw new Error(usage);
 
 const workers = createWorkers();
-const tool = renderDiagramTool(servicesWith({ workers }));
+const tool = createRenderDiagramTool(servicesWith({ workers }));
 mkdirSync(out, { recursive: true });
 const lines: string[] = [];
 const counts = new Map<string, Record<Judged['verdict'], number>>();

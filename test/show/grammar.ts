@@ -3,10 +3,8 @@
 //   npm run show:grammar [-- --publish docs/measured/grammar.md] [--only harper]
 import { writeFileSync } from 'node:fs';
 import { z } from 'zod';
-import { checkGrammarTool } from '../../api/tools/builtin/check-grammar/check-grammar.ts';
-import { judged } from '../../api/tools/builtin/check-grammar/judge.ts';
-import { askLanguageTool } from '../../api/tools/builtin/check-grammar/language-tool.ts';
-import { corrected } from '../../api/tools/builtin/check-grammar/match.ts';
+import { createCheckGrammarTool, askLanguageTool } from '../../api/tools/builtin/check-grammar/check-grammar.ts';
+import { judgeMatches, applyCorrections } from '../../api/tools/builtin/check-grammar/judge.ts';
 import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { languages, scoreOf, sentencesOf, verdictOf, type Verdict } from '../corpus/grammar/corpus.ts';
@@ -24,7 +22,7 @@ type Check = (text: string, language: string) => Promise<string>;
 const workers = createWorkers();
 const server = only === 'harper' ? undefined : await startLanguageTool();
 const urls = server === undefined ? {} : { languagetool: server.url };
-const tool = checkGrammarTool(servicesWith({ workers, urls }));
+const tool = createCheckGrammarTool(servicesWith({ workers, urls }));
 const signal = AbortSignal.timeout(1_200_000);
 const byTool: Check = async (text, language) =>
   z.object({ corrected: z.string() }).parse((await call(tool, { text, language })).result).corrected;
@@ -32,7 +30,7 @@ const byTool: Check = async (text, language) =>
 const byLanguageTool: Check = async (text, language) => {
   const { matches } = await askLanguageTool(urls, { text, language: language === 'en' ? 'en-GB' : language, signal });
   const ordered = matches.toSorted((one, other) => one.offset - other.offset);
-  return corrected(text, judged(text, language, ordered).applied);
+  return applyCorrections(text, judgeMatches(text, language, ordered).applied);
 };
 
 const rows: string[] = [];

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { distance } from 'fastest-levenshtein';
 import sharp from 'sharp';
 import { z } from 'zod';
-import { languageFile, ocrLanguages } from '../../api/tools/builtin/ocr-image/languages.ts';
-import { ocrImageTool } from '../../api/tools/builtin/ocr-image/ocr-image.ts';
+import { ocrLanguages, createOcrImageTool } from '../../api/tools/builtin/ocr-image/ocr-image.ts';
+import { resolveLanguageFile } from '../../api/tools/builtin/ocr-image/thread.ts';
 import { createWorkers } from '../../api/tools/engine/workers/pool.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { call, servicesWith } from '../support/tools/call.ts';
@@ -34,7 +34,7 @@ const fonts: Readonly<Record<string, string>> = {
 };
 const answer = z.object({ text: z.string(), confidence: z.number() });
 const workers = createWorkers();
-const tool = ocrImageTool(servicesWith({ workers }));
+const tool = createOcrImageTool(servicesWith({ workers }));
 mkdirSync(out, { recursive: true });
 
 const rows: string[] = [];
@@ -63,7 +63,7 @@ function plain(text: string): string {
 }
 
 function megabytes(code: string): string {
-  return (statSync(languageFile(code)).size / 1e6).toFixed(1);
+  return (statSync(resolveLanguageFile(code)).size / 1e6).toFixed(1);
 }
 
 function report(): string {

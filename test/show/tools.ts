@@ -9,8 +9,8 @@ import { z } from 'zod';
 import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { readCatalog } from '../../api/models/catalog.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
-import { lookupCitationTool } from '../../api/tools/builtin/lookup-citation/lookup-citation.ts';
-import { builtinTools } from '../../api/tools/builtin/all.ts';
+import { createLookupCitationTool } from '../../api/tools/builtin/lookup-citation/lookup-citation.ts';
+import { createBuiltinTools } from '../../api/tools/builtin/all.ts';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { reply, startScriptedRouter } from '../support/models/scripted-router.ts';
 import { page, startWeb, type Web } from '../support/tools/fetch/web.ts';
@@ -161,8 +161,10 @@ const sample = await sampleToolApp({
   },
   fetcher: new GuardedFetcher({ allow: [web.host] }),
   make: (services) =>
-    builtinTools(services).map((tool) =>
-      tool.name === 'lookup_citation' ? lookupCitationTool(services, { crossref: web.url, arxiv: web.url }) : tool,
+    createBuiltinTools(services).map((tool) =>
+      tool.name === 'lookup_citation'
+        ? createLookupCitationTool(services, { crossref: web.url, arxiv: web.url })
+        : tool,
     ),
 });
 try {

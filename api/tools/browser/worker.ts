@@ -25,8 +25,6 @@ const files: PageFiles = {
     body: readFileSync(fileURLToPath(import.meta.resolve('mermaid/dist/mermaid.min.js'))),
   },
   '/flatten.js': { type: script, body: near('../builtin/render-diagram/mermaid/flatten.js') },
-  '/legible.js': { type: script, body: near('../builtin/render-diagram/mermaid/legible.js') },
-  '/inline.js': { type: script, body: near('../builtin/render-diagram/mermaid/inline.js') },
   '/in-page.js': { type: script, body: near('../builtin/render-diagram/mermaid/in-page.js') },
 };
 

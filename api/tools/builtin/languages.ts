@@ -1,4 +1,4 @@
-// Languages by code or by name, as callers write them and as prompts name them.
+// Finds a language by the code or the name that a caller sends, and gives the name that prompts use.
 import { createValidationProblem } from '../../http/index.ts';
 
 export interface Language {
@@ -8,9 +8,9 @@ export interface Language {
   readonly name: string;
 }
 
-const english = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' });
+const englishNames = new Intl.DisplayNames('en', { type: 'language', fallback: 'none' });
 const letters = Array.from('abcdefghijklmnopqrstuvwxyz');
-/** Found by name as well, beside those with a code of two letters. Any other is found by its code. */
+/** Languages that are found by name, in addition to those with a two-letter code. Any other is found by its code only. */
 const moreCodes = [
   'yue',
   'fil',
@@ -37,38 +37,38 @@ const moreCodes = [
   'sr-Cyrl',
 ];
 
-let names: Map<string, string> | undefined;
+let cachedCodes: Map<string, string> | undefined;
 
-/** Codes by name in lower case, in English and in the language itself. Made when first asked for. */
-function codesByName(): Map<string, string> {
-  if (names !== undefined) return names;
+/** Codes by lower-case name, in English and in the language itself. Computed on first use. */
+function loadCodesByName(): Map<string, string> {
+  if (cachedCodes !== undefined) return cachedCodes;
   const codes = [...letters.flatMap((first) => letters.map((second) => first + second)), ...moreCodes].filter(
-    (code) => english.of(code) !== undefined,
+    (code) => englishNames.of(code) !== undefined,
   );
-  names = new Map(
+  cachedCodes = new Map(
     codes
       .flatMap((code) =>
-        [english, new Intl.DisplayNames(code, { type: 'language', fallback: 'none' })]
+        [englishNames, new Intl.DisplayNames(code, { type: 'language', fallback: 'none' })]
           .flatMap((display) => display.of(code)?.toLowerCase() ?? [])
           .map((name): [string, string] => [name, code]),
       )
       .reverse(),
   );
-  return names;
+  return cachedCodes;
 }
 
-/** Reads `de`, `pt-BR`, `zh_hant`, `German`, `Deutsch`; undefined for what is no language. */
+/** Accepts `de`, `pt-BR`, `zh_hant`, `German` and `Deutsch`. Undefined if the text is not a language. */
 export function findLanguage(text: string): Language | undefined {
-  const written = text.trim();
-  const code = codesByName().get(written.toLowerCase()) ?? canonical(written.replaceAll('_', '-'));
-  const name = code === undefined ? undefined : english.of(code);
+  const trimmed = text.trim();
+  const code = loadCodesByName().get(trimmed.toLowerCase()) ?? canonicalize(trimmed.replaceAll('_', '-'));
+  const name = code === undefined ? undefined : englishNames.of(code);
   return code === undefined || name === undefined || ['und', 'mul', 'zxx', 'mis'].includes(code)
     ? undefined
     : { code, name };
 }
 
-/** Without extensions, like `-u-co-phonebk`, which say nothing about the language, and have no name. */
-function canonical(code: string): string | undefined {
+/** Drops extensions such as `-u-co-phonebk`, which have no name and do not change the language. */
+function canonicalize(code: string): string | undefined {
   try {
     return new Intl.Locale(code).baseName;
   } catch {
@@ -76,8 +76,8 @@ function canonical(code: string): string | undefined {
   }
 }
 
-/** The language that a field of a call names. @throws a problem where it is none */
-export function languageOf(field: 'to' | 'from', text: string): Language {
+/** Parses the language in a field of a call. @throws Problem (invalid-request) if it is not a language */
+export function parseLanguage(field: 'to' | 'from', text: string): Language {
   const language = findLanguage(text);
   if (language !== undefined) return language;
   throw createValidationProblem([

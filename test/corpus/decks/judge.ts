@@ -2,7 +2,7 @@
 import JSZip from 'jszip';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
-import { makeSlidesTool } from '../../../api/tools/builtin/make-slides/make-slides.ts';
+import { createMakeSlidesTool } from '../../../api/tools/builtin/make-slides/make-slides.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { fetchFailed } from '../../../api/tools/fetch/problems.ts';
 import { pngOf } from '../../../api/tools/svg/png.ts';
@@ -16,7 +16,7 @@ export { deckCases };
 
 /** The tool, with a web that has one picture. */
 export function slidesToolWith(workers: ToolDependencies['workers']): Tool {
-  return makeSlidesTool(servicesWith({ workers, fetcher: webOfOnePicture(), catalog: readCatalog() }));
+  return createMakeSlidesTool(servicesWith({ workers, fetcher: webOfOnePicture(), catalog: readCatalog() }));
 }
 
 function webOfOnePicture(): Fetcher {

@@ -1,7 +1,7 @@
 // A core of the corpora of charts and decks: each is right, or refused by name. All of them: npm run show:charts.
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
-import { makeChartTool } from '../../../api/tools/builtin/make-chart/make-chart.ts';
+import { createMakeChartTool } from '../../../api/tools/builtin/make-chart/make-chart.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { chartsOf, judge, kinds } from '../../corpus/charts/judge.ts';
 import { deckCases, judgeDeck, slidesToolWith } from '../../corpus/decks/judge.ts';
@@ -15,7 +15,7 @@ const left = new Set(['Devanagari', 'Thai', 'emoji']);
 const gallery = new Set(['bar_grouped', 'layer_candlestick', 'layer_likert', 'trellis_barley', 'waterfall_chart']);
 
 describe.each(kinds)('charts: %s', (kind) => {
-  const tool = makeChartTool(servicesWith({ workers }));
+  const tool = createMakeChartTool(servicesWith({ workers }));
   const charts = chartsOf(kind).filter(({ name }) => (kind === 'gallery' ? gallery.has(name) : !left.has(name)));
   test.each(charts.map((each) => [each.name, each] as const))('%s', async (_, each) => {
     const { verdict, words } = await judge(tool, each);

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
-import { checkGrammarTool } from '../../../api/tools/builtin/check-grammar/check-grammar.ts';
-import { match } from '../../../api/tools/builtin/check-grammar/match.ts';
+import { createCheckGrammarTool } from '../../../api/tools/builtin/check-grammar/check-grammar.ts';
+import { match } from '../../../api/tools/builtin/check-grammar/judge.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 import { startLanguageTool } from '../../support/services/languagetool.ts';
@@ -22,8 +22,12 @@ describe('check_grammar with LanguageTool', () => {
   let server: LocalServer;
   const check = async (text: string, language: string): Promise<z.output<typeof shape>> =>
     shape.parse(
-      (await call(checkGrammarTool(servicesWith({ workers, urls: { languagetool: server.url } })), { text, language }))
-        .result,
+      (
+        await call(createCheckGrammarTool(servicesWith({ workers, urls: { languagetool: server.url } })), {
+          text,
+          language,
+        })
+      ).result,
     );
 
   beforeAll(async () => {

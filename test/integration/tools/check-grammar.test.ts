@@ -5,8 +5,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, test } from 'vitest';
 import { z } from 'zod';
-import { checkGrammarTool } from '../../../api/tools/builtin/check-grammar/check-grammar.ts';
-import { corrected, match } from '../../../api/tools/builtin/check-grammar/match.ts';
+import { createCheckGrammarTool } from '../../../api/tools/builtin/check-grammar/check-grammar.ts';
+import { applyCorrections, match } from '../../../api/tools/builtin/check-grammar/judge.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { scoreOf, sentencesOf, verdictOf, type Verdict } from '../../corpus/grammar/corpus.ts';
@@ -26,7 +26,7 @@ const check = async (input: Record<string, unknown>, languagetool?: string): Pro
   shape.parse(
     (
       await call(
-        checkGrammarTool(servicesWith({ workers, urls: languagetool === undefined ? {} : { languagetool } })),
+        createCheckGrammarTool(servicesWith({ workers, urls: languagetool === undefined ? {} : { languagetool } })),
         input,
       )
     ).result,
@@ -73,7 +73,7 @@ test('takes the first suggestion, and of overlapping matches the first', () => {
     message: '',
     kind: '',
   });
-  assert.equal(corrected('abcdef', [at(0, 1, 'X', 'Y'), at(2, 2, ''), at(3, 2, 'Z'), at(5, 1)]), 'Xbef');
+  assert.equal(applyCorrections('abcdef', [at(0, 1, 'X', 'Y'), at(2, 2, ''), at(3, 2, 'Z'), at(5, 1)]), 'Xbef');
 });
 
 test('another language needs LanguageTool, and says so', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { deflateSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
-import { extractPdfTool } from '../../../api/tools/builtin/extract-pdf/extract-pdf.ts';
+import { createExtractPdfTool } from '../../../api/tools/builtin/extract-pdf/extract-pdf.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
@@ -80,7 +80,7 @@ describe('extract_pdf', () => {
       ),
     });
     services = urlServices([web.host]);
-    tool = extractPdfTool(services);
+    tool = createExtractPdfTool(services);
   });
   afterAll(async () => {
     await web.close();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { z } from 'zod';
-import { fetchPageTool, pageOutput } from '../../../api/tools/builtin/fetch-page/fetch-page.ts';
+import { createFetchPageTool, pageOutput } from '../../../api/tools/builtin/fetch-page/fetch-page.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
@@ -92,7 +92,7 @@ describe('fetch_page', () => {
       ),
     });
     services = urlServices([web.host]);
-    tool = fetchPageTool(services);
+    tool = createFetchPageTool(services);
   });
   afterAll(async () => {
     await web.close();

@@ -1,14 +1,14 @@
 // make_chart draws specifications with their own data, and nothing from elsewhere.
 import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
-import { makeChartTool } from '../../../api/tools/builtin/make-chart/make-chart.ts';
+import { createMakeChartTool } from '../../../api/tools/builtin/make-chart/make-chart.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { call, isProblem, servicesWith } from '../../support/tools/call.ts';
 import { coloursOf } from '../../support/tools/colours.ts';
 
 const workers = createWorkers();
 afterAll(() => workers.close());
-const tool = makeChartTool(servicesWith({ workers }));
+const tool = createMakeChartTool(servicesWith({ workers }));
 const example = tool.example.spec as Record<string, unknown>;
 const chart = async (
   spec: unknown,

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
-import { ocrImageTool } from '../../../api/tools/builtin/ocr-image/ocr-image.ts';
+import { createOcrImageTool } from '../../../api/tools/builtin/ocr-image/ocr-image.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
@@ -102,7 +102,7 @@ describe('ocr_image', () => {
       '/none': page('image/png', 'nothing'),
     });
     services = urlServices([web.host]);
-    tool = ocrImageTool(services);
+    tool = createOcrImageTool(services);
   });
   afterAll(async () => {
     await web.close();

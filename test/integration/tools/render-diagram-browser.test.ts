@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { browserTask } from '../../../api/tools/browser/task.ts';
-import { renderDiagramTool } from '../../../api/tools/builtin/render-diagram/render-diagram.ts';
+import { createRenderDiagramTool } from '../../../api/tools/builtin/render-diagram/render-diagram.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { corpusOf, judge, kinds } from '../../corpus/diagrams/judge.ts';
 import { ensureBrowser } from '../../support/devtools.ts';
@@ -20,7 +20,7 @@ import { coloursOf } from '../../support/tools/colours.ts';
 const ownFolder = mkdtempSync(join(tmpdir(), 'moorage-browsers-'));
 process.env['TMPDIR'] = ownFolder;
 const workers = createWorkers();
-const tool = renderDiagramTool(servicesWith({ workers }));
+const tool = createRenderDiagramTool(servicesWith({ workers }));
 beforeAll(() => ensureBrowser());
 afterAll(async () => {
   await workers.close();

@@ -1,7 +1,7 @@
 // render_diagram draws three languages, reports faults with their line, and reads nothing outside the text.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { renderDiagramTool } from '../../../api/tools/builtin/render-diagram/render-diagram.ts';
+import { createRenderDiagramTool } from '../../../api/tools/builtin/render-diagram/render-diagram.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { ensureBrowser } from '../../support/devtools.ts';
@@ -11,7 +11,7 @@ import { coloursOf } from '../../support/tools/colours.ts';
 const workers = createWorkers();
 beforeAll(() => ensureBrowser());
 afterAll(() => workers.close());
-const tool = renderDiagramTool(servicesWith({ workers }));
+const tool = createRenderDiagramTool(servicesWith({ workers }));
 const svgOf = async (input: Record<string, unknown>): Promise<string> =>
   new TextDecoder().decode((await call(tool, input)).artifact?.bytes);
 

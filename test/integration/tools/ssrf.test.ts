@@ -9,7 +9,7 @@ import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import { urlPattern } from '../../../api/tools/fetch/url-field.ts';
 import { checkPushUrl } from '../../../api/protocols/a2a/push/push-config.ts';
 import { sendPush } from '../../../api/protocols/a2a/push/push-deliveries.ts';
-import { builtinTools } from '../../../api/tools/builtin/all.ts';
+import { createBuiltinTools } from '../../../api/tools/builtin/all.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { runTool } from '../../support/tools/context.ts';
@@ -132,7 +132,7 @@ describe('addresses in the input of tools', () => {
     };
     guarded = fetcher;
     const services = urlServices([], urls, counted);
-    tools = builtinTools(services);
+    tools = createBuiltinTools(services);
     fields = urlFields(tools);
     close = async () => services.workers.close();
   });

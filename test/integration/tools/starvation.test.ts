@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, test } from 'vitest';
-import { validateJsonTool } from '../../../api/tools/builtin/validate-json/validate-json.ts';
+import { createValidateJsonTool } from '../../../api/tools/builtin/validate-json/validate-json.ts';
 import type { PoolOptions } from '../../../api/tools/engine/workers/pool.ts';
 import type { Workers } from '../../../api/tools/engine/workers/workers.ts';
 import { Problem } from '../../../lib/problem.ts';
@@ -82,7 +82,7 @@ describe.each(transports)('workers %s', (_name, create) => {
   describe('attack: validate_json with a pattern that never ends', () => {
     test('28 calls with ^(a+)+$ are answered at once, and code runs meanwhile', async () => {
       const { workers, run } = await poolOf();
-      const tool = validateJsonTool(servicesWith({ workers }));
+      const tool = createValidateJsonTool(servicesWith({ workers }));
       const since = performance.now();
       const flood = Array.from({ length: 28 }, () =>
         call(tool, { schema: { pattern: '^(a+)+$' }, data: `"${'a'.repeat(40)}!"` }, { owner: 'attacker' }),
@@ -94,7 +94,7 @@ describe.each(transports)('workers %s', (_name, create) => {
 
     test('a schema that takes long by itself is stopped after a second, since the call is free', async () => {
       const { workers } = await poolOf();
-      const tool = validateJsonTool(servicesWith({ workers }));
+      const tool = createValidateJsonTool(servicesWith({ workers }));
       const items = Array.from({ length: 40_000 }, (_, at) => ({ at }));
       await assert.rejects(
         call(tool, { schema: { uniqueItems: true }, data: items }),

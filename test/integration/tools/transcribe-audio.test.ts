@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
-import { transcribeAudioTool } from '../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
+import { createTranscribeAudioTool } from '../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { isProblem } from '../../support/tools/call.ts';
 import { runTool } from '../../support/tools/context.ts';
@@ -39,7 +39,7 @@ describe('transcribe_audio with a real model', () => {
       ),
     });
     services = { ...urlServices([web.host], { speech: speech.url }), speechModel };
-    tool = transcribeAudioTool(services);
+    tool = createTranscribeAudioTool(services);
   });
   afterAll(async () => {
     await web.close();
@@ -63,7 +63,7 @@ describe('transcribe_audio with a real model', () => {
 
   it('says that a recording is broken, and which model is missing', async () => {
     await assert.rejects(hear('/broken.m4a'), isProblem('unprocessable', /cannot be transcribed/));
-    const other = transcribeAudioTool({ ...services, speechModel: 'whisper-huge' });
+    const other = createTranscribeAudioTool({ ...services, speechModel: 'whisper-huge' });
     await assert.rejects(
       runTool(other, { url: `${web.url}/spoken.wav` }),
       isProblem('tool-failed', /whisper-huge.*MOORAGE_SPEECH_MODEL/),

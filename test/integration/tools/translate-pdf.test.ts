@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { moneyToNumber } from '../../../api/billing/ledger/money.ts';
 import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
-import { translatePdfTool } from '../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
+import { createTranslatePdfTool } from '../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { isProblem } from '../../support/tools/call.ts';
 import { reports, runTool, toolContext } from '../../support/tools/context.ts';
@@ -77,7 +77,7 @@ describe('translate_pdf with BabelDOC', () => {
     const spender = lab.spender();
     const { seen, report } = reports();
     const { result, artifact } = await runTool(
-      translatePdfTool(services),
+      createTranslatePdfTool(services),
       { url: `${web.url}/Two%20columns.pdf`, to: 'German', model: 'alpha-v4-flash' },
       toolContext({ models: spender, report }),
     );
@@ -108,7 +108,7 @@ describe('translate_pdf with BabelDOC', () => {
 
   it('translates some of the pages', async () => {
     const { result, artifact } = await runTool(
-      translatePdfTool(services),
+      createTranslatePdfTool(services),
       { url: `${web.url}/Two%20columns.pdf`, to: 'de', from_page: 2, model: 'alpha-v4-flash' },
       toolContext({ models: lab.spender() }),
     );
@@ -128,7 +128,7 @@ describe('translate_pdf with BabelDOC', () => {
   it('ends with what the model call ended with, and leaves the only slot free', async () => {
     const fail = async (): Promise<unknown> =>
       runTool(
-        translatePdfTool(services),
+        createTranslatePdfTool(services),
         { url: `${web.url}/Two%20columns.pdf`, to: 'de', model: 'epsilon-3.5-flash' },
         toolContext({ models: lab.spender() }),
       ).catch((error: unknown) => error);

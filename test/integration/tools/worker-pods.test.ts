@@ -12,7 +12,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { serialize } from 'node:v8';
 import { afterEach, describe, test } from 'vitest';
 import { z } from 'zod';
-import { runCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
+import { createRunCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { remoteWorkers } from '../../../api/tools/engine/workers/remote/remote-workers.ts';
 import { startWorkerServer, type WorkerServer } from '../../../api/tools/engine/workers/remote/worker-server.ts';
@@ -62,7 +62,7 @@ describe("a workers' pod", () => {
   test('runs a tool', async () => {
     const port = await freePort();
     await startPod(port);
-    const { result } = await call(runCodeTool(servicesWith({ workers: client(port) })), { code: '6 * 7' });
+    const { result } = await call(createRunCodeTool(servicesWith({ workers: client(port) })), { code: '6 * 7' });
     assert.match(JSON.stringify(result), /42/);
   });
 

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { convertToPdfTool } from '../../../api/tools/builtin/convert-to-pdf/convert-to-pdf.ts';
-import { readPdf, type PdfContent } from '../../../api/tools/builtin/extract-pdf/read.ts';
-import { screenshotTool } from '../../../api/tools/builtin/screenshot/screenshot.ts';
+import { createConvertToPdfTool } from '../../../api/tools/builtin/convert-to-pdf/convert-to-pdf.ts';
+import { readPdf, type PdfContent } from '../../../api/tools/builtin/extract-pdf/extract-pdf.ts';
+import { createScreenshotTool } from '../../../api/tools/builtin/screenshot/screenshot.ts';
 import type { Artifact, Tool, ToolAnswer } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { runTool } from './context.ts';
@@ -36,7 +36,7 @@ export async function startGotenbergLab(pages: Record<string, Page>): Promise<Go
   // Less than callers get, so that the test of a script without end does not last.
   const gotenberg = await startGotenberg({ allow: [web.host] }, ['--api-timeout=15s', '--log-level=error']);
   const services = urlServices([web.host], { gotenberg: gotenberg.url });
-  const [convert, screenshot] = [convertToPdfTool(services), screenshotTool(services)];
+  const [convert, screenshot] = [createConvertToPdfTool(services), createScreenshotTool(services)];
   const picture: GotenbergLab['picture'] = async (input) => made(await runTool(screenshot, input));
   return {
     web,

@@ -2,7 +2,7 @@
 // scripted web.
 import { z } from 'zod';
 import { startServer } from '../../../api/http/server.ts';
-import { deepResearchTool } from '../../../api/tools/builtin/deep-research/deep-research.ts';
+import { createDeepResearchTool } from '../../../api/tools/builtin/deep-research/deep-research.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { defineTool } from '../../../api/tools/tool.ts';
 import { silent } from '../api/sample.ts';
@@ -48,7 +48,7 @@ const paint = defineTool({
 const sample = await sampleToolApp({
   fetcher,
   jobTimes: { leaseMs: 1_500, pollMs: 50 },
-  make: (services) => [deepResearchTool(services), paint],
+  make: (services) => [createDeepResearchTool(services), paint],
   environment: {
     DATABASE_URL: databaseUrl,
     MOORAGE_ROUTER_URL: routerUrl,

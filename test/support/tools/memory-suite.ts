@@ -5,8 +5,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { memoryTool } from '../../../api/tools/builtin/memory/memory.ts';
-import { MemoryStore } from '../../../api/tools/builtin/memory/store.ts';
+import { createMemoryTool, MemoryStore } from '../../../api/tools/builtin/memory/memory.ts';
 import type { Tool, ToolContext } from '../../../api/tools/tool.ts';
 import { call, isProblem, servicesWith } from './call.ts';
 
@@ -16,7 +15,7 @@ export function memorySuite(engine: string, open: () => Promise<Database>): void
     let tool: Tool;
     beforeAll(async () => {
       database = await open();
-      tool = memoryTool(servicesWith({ database: () => database }));
+      tool = createMemoryTool(servicesWith({ database: () => database }));
     });
     afterAll(() => database.close());
     const memory = async (

@@ -1,6 +1,6 @@
 // run_code in a real worker, for its tests: the result of a run, checked by its shape.
 import { z } from 'zod';
-import { runCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
+import { createRunCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { call, servicesWith } from './call.ts';
@@ -24,7 +24,7 @@ export interface CodeRunner {
 /** Runs code with these fields, such as a language, and so many tasks at once. Close it at the end. */
 export function codeRunner(fields: Record<string, unknown> = {}, tasks?: number): CodeRunner {
   const workers = createWorkers(tasks === undefined ? {} : { size: tasks, perCaller: tasks });
-  const tool = runCodeTool(servicesWith({ workers }));
+  const tool = createRunCodeTool(servicesWith({ workers }));
   return {
     tool,
     run: async (code, more = {}) => shape.parse((await call(tool, { code, ...fields, ...more })).result),

@@ -4,7 +4,7 @@ import { modelField, promptField, systemField, temperatureField, topPField } fro
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
-export function askModelTool({ catalog, maxTokens }: ToolDependencies): Tool {
+export function createAskModelTool({ catalog, maxTokens }: ToolDependencies): Tool {
   return defineTool({
     name: 'ask_model',
     title: 'Ask a model',

@@ -13,7 +13,7 @@ import {
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
-export function compareModelsTool({ catalog, maxTokens }: ToolDependencies): Tool {
+export function createCompareModelsTool({ catalog, maxTokens }: ToolDependencies): Tool {
   return defineTool({
     name: 'compare_models',
     title: 'Compare models',

@@ -4,11 +4,38 @@ import { requireOneRule } from '../../inputs/field-rules.ts';
 import { fileAliases, fileFieldNames, fileFields, maxDataMegabytes } from '../../inputs/file-fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
 import { pictureFormat } from '../../inputs/picture-format.ts';
-import { imageFormats, type ImageTask } from './image-worker.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const maxBytes = 20_000_000;
+const imageFormats = ['png', 'jpeg', 'webp', 'avif', 'gif'] as const;
+export type ImageFormat = (typeof imageFormats)[number];
+
+/** Without a format, the worker only measures the image. */
+export interface MeasureTask {
+  readonly bytes: Uint8Array;
+}
+
+export interface ImageTask extends MeasureTask {
+  readonly format: ImageFormat;
+  readonly width?: number | undefined;
+  readonly height?: number | undefined;
+  readonly fit: 'inside' | 'cover' | 'contain' | 'fill';
+  readonly quality: number;
+  /** Whether a smaller image keeps its size. */
+  readonly noEnlargement?: boolean;
+}
+
+export interface ImageSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface ConvertedImage extends ImageSize {
+  readonly image: Uint8Array;
+  readonly format: ImageFormat;
+  readonly source: { readonly format: string; readonly width: number; readonly height: number };
+}
 
 const input = z
   .strictObject({
@@ -48,11 +75,11 @@ const output = z.object({
     .describe('Properties of the source image.'),
 });
 
-const converted = output
+const workerOutput = output
   .omit({ bytes: true })
   .extend({ source: output.shape.source.omit({ bytes: true }), image: z.instanceof(Uint8Array) });
 
-export function convertImageTool(services: ToolDependencies): Tool {
+export function createConvertImageTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'convert_image',
     title: 'Convert an image',
@@ -70,7 +97,7 @@ export function convertImageTool(services: ToolDependencies): Tool {
       const given = { url, data, artifact };
       const { bytes } = await readFile(services, given, { maxBytes, accept: 'image/*', signal });
       const task: ImageTask = { bytes, ...wanted };
-      const { image, source, ...made } = converted.parse(
+      const { image, source, ...made } = workerOutput.parse(
         await services.workers.run(
           {
             module: new URL('image-worker.ts', import.meta.url),

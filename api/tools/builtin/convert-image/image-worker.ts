@@ -1,49 +1,31 @@
-// Converts an image with sharp. Runs in a worker process.
-import type { Sharp } from 'sharp';
-import { broken, openImage } from './open-image.ts';
+// Converts or measures an image with sharp. Runs in a worker process. Only formats that are pure pictures are opened,
+// up to a maximum of pixels.
+import sharp, { type Sharp } from 'sharp';
+import type { ConvertedImage, ImageFormat, ImageSize, ImageTask, MeasureTask } from './convert-image.ts';
+import { Problem } from '../../../../lib/problem.ts';
+import { unprocessable } from '../../problems.ts';
 
-export const imageFormats = ['png', 'jpeg', 'webp', 'avif', 'gif'] as const;
-export type ImageFormat = (typeof imageFormats)[number];
-
-export interface ImageTask {
-  readonly bytes: Uint8Array;
-  readonly format: ImageFormat;
-  readonly width?: number | undefined;
-  readonly height?: number | undefined;
-  readonly fit: 'inside' | 'cover' | 'contain' | 'fill';
-  readonly quality: number;
-  /** Whether a smaller image keeps its size. */
-  readonly noEnlargement?: boolean;
-}
-
-export interface ConvertedImage {
-  readonly image: Uint8Array;
-  readonly format: ImageFormat;
-  readonly width: number;
-  readonly height: number;
-  readonly source: { readonly format: string; readonly width: number; readonly height: number };
-}
-
-export default async function run({ bytes, format, quality, ...wanted }: ImageTask): Promise<ConvertedImage> {
-  const { image, ...source } = await openImage(bytes);
-  const { width, height, fit, noEnlargement: withoutEnlargement = false } = wanted;
+export default async function run(task: ImageTask | MeasureTask): Promise<ConvertedImage | ImageSize> {
+  const { image, ...source } = await openImage(task.bytes);
+  if (!('format' in task)) return { width: source.width, height: source.height };
+  const { format, quality, width, height, fit, noEnlargement: withoutEnlargement = false } = task;
   const sized =
     width === undefined && height === undefined
       ? image
       : image.resize({ width, height, fit, background: '#ffffff00', withoutEnlargement });
-  const made = await encoded(sized, format, quality)
+  const made = await encode(sized, format, quality)
     .toBuffer({ resolveWithObject: true })
     .catch((error: unknown) => {
-      throw broken(error);
+      throw toImageProblem(error);
     });
   return { image: new Uint8Array(made.data), format, width: made.info.width, height: made.info.height, source };
 }
 
-function encoded(image: Sharp, format: ImageFormat, quality: number): Sharp {
+function encode(image: Sharp, format: ImageFormat, quality: number): Sharp {
   switch (format) {
     case 'png':
       return image.png();
-    // What is transparent would turn black.
+    // Transparent pixels would turn black.
     case 'jpeg':
       return image.flatten({ background: '#ffffff' }).jpeg({ quality, mozjpeg: true });
     case 'webp':
@@ -53,4 +35,56 @@ function encoded(image: Sharp, format: ImageFormat, quality: number): Sharp {
     case 'gif':
       return image.gif();
   }
+}
+
+/**
+ * libvips can open more than web images: SVG with the files that it refers to, PDF, and whatever a system module
+ * supports.
+ */
+const acceptedFormats: ReadonlySet<string> = new Set(['png', 'jpeg', 'webp', 'gif', 'heif', 'tiff', 'avif']);
+const maxPixels = 50_000_000;
+
+interface OpenedImage {
+  readonly image: Sharp;
+  readonly format: string;
+  readonly width: number;
+  readonly height: number;
+}
+
+sharp.cache(false);
+sharp.concurrency(1);
+sharp.block({ operation: ['VipsForeignLoad'] });
+sharp.unblock({
+  operation: [
+    'VipsForeignLoadPng',
+    'VipsForeignLoadJpeg',
+    'VipsForeignLoadWebp',
+    'VipsForeignLoadNsgif',
+    'VipsForeignLoadHeif',
+    'VipsForeignLoadTiff',
+  ],
+});
+
+/** @throws Problem (unprocessable) */
+export async function openImage(bytes: Uint8Array): Promise<OpenedImage> {
+  if (bytes.length === 0) throw new Problem(unprocessable, 'The file is empty.');
+  const image = sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error', animated: false });
+  const { format, width, height } = await image.metadata().catch((error: unknown) => {
+    throw toImageProblem(error);
+  });
+  if (!acceptedFormats.has(format))
+    throw new Problem(
+      unprocessable,
+      `Images of the format ${format} are not supported. Send PNG, JPEG, WebP, AVIF, GIF or TIFF.`,
+    );
+  return { image: image.autoOrient(), format: format === 'heif' ? 'avif' : format, width, height };
+}
+
+/** Converts an error of libvips. */
+export function toImageProblem(error: unknown): Problem {
+  const reason = error instanceof Error ? (error.message.split('\n')[0] ?? '') : '';
+  if (/pixel limit/i.test(reason)) return new Problem(unprocessable, `The image has more than ${maxPixels} pixels.`);
+  if (/unsupported image format/i.test(reason))
+    return new Problem(unprocessable, 'The file is not a supported image. Send PNG, JPEG, WebP, AVIF, GIF or TIFF.');
+  return new Problem(unprocessable, `The image cannot be read: ${reason.slice(0, 200)}`, { cause: error });
 }

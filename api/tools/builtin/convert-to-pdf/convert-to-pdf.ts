@@ -1,10 +1,15 @@
 // The tool convert_to_pdf: converts HTML, Markdown, a web page or an office file to PDF.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { documentKind, type DocumentKind } from './document-kind.ts';
-import { imagePage, markdownPage, tablePage } from './plain-page.ts';
-import { readPdf } from '../extract-pdf/read.ts';
-import { decode } from '../fetch-page/charset.ts';
+import {
+  detectDocumentKind,
+  type DocumentKind,
+  renderImagePage,
+  renderMarkdownPage,
+  renderTablePage,
+} from './documents.ts';
+import { readPdf } from '../extract-pdf/extract-pdf.ts';
+import { decodeText } from '../fetch-page/fetch-page.ts';
 import { requireOneRule } from '../../inputs/field-rules.ts';
 import { embedArtifacts } from '../../inputs/artifact-links.ts';
 import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
@@ -17,7 +22,7 @@ import { defineTool, type Tool } from '../../tool.ts';
 const maxBytes = 25_000_000;
 
 /** Width and height in mm. */
-const papers = {
+const paperSizes = {
   a3: [297, 420],
   a4: [210, 297],
   a5: [148, 210],
@@ -25,7 +30,14 @@ const papers = {
   legal: [215.9, 355.6],
   tabloid: [279.4, 431.8],
 } as const;
-const paperNames = ['a4', 'letter', 'a3', 'a5', 'legal', 'tabloid'] as const satisfies readonly (keyof typeof papers)[];
+const paperNames = [
+  'a4',
+  'letter',
+  'a3',
+  'a5',
+  'legal',
+  'tabloid',
+] as const satisfies readonly (keyof typeof paperSizes)[];
 
 const input = z
   .strictObject({
@@ -88,7 +100,7 @@ const output = z.object({
 type Options = z.output<typeof input>;
 type PdfSource = Pick<z.output<typeof output>, 'source' | 'url'>;
 
-export function convertToPdfTool(services: ToolDependencies): Tool {
+export function createConvertToPdfTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'convert_to_pdf',
     title: 'Convert to PDF',
@@ -116,7 +128,7 @@ export function convertToPdfTool(services: ToolDependencies): Tool {
     limitMs: 90_000,
     run: async (options, context) => {
       const { signal } = context;
-      const { made, request } = await plan(services, options, signal);
+      const { made, request } = await planConversion(services, options, signal);
       const bytes = await askGotenberg(services.urls, { ...request, maxBytes, signal });
       const { total_pages } = await readPdf(services.workers, { bytes, from: 1, to: 1 }, context);
       return {
@@ -127,78 +139,88 @@ export function convertToPdfTool(services: ToolDependencies): Tool {
   });
 }
 
-interface Plan {
+interface ConversionPlan {
   readonly made: PdfSource;
   readonly request: Pick<GotenbergRequest, 'form' | 'fields' | 'file'>;
 }
 
-async function plan(services: ToolDependencies, options: Options, signal: AbortSignal): Promise<Plan> {
+async function planConversion(
+  services: ToolDependencies,
+  options: Options,
+  signal: AbortSignal,
+): Promise<ConversionPlan> {
   const { html, markdown, url, data, artifact } = options;
-  const embed = (made: Plan, field: string): Promise<Plan> => withEmbedded(made, services, field);
-  if (html !== undefined) return embed(printed({ source: 'html' }, html, options), 'html');
+  const embed = (made: ConversionPlan, field: string): Promise<ConversionPlan> =>
+    embedPlanArtifacts(made, services, field);
+  if (html !== undefined) return embed(planPrint({ source: 'html' }, html, options), 'html');
   if (markdown !== undefined)
-    return embed(printed({ source: 'markdown' }, markdownPage(markdown), options), 'markdown');
+    return embed(planPrint({ source: 'markdown' }, renderMarkdownPage(markdown), options), 'markdown');
   const file = await readFile(services, { url, data, artifact }, { maxBytes, signal });
-  return embed(fetched(file, options), data === undefined ? (artifact === undefined ? 'url' : 'artifact') : 'data');
+  return embed(planFile(file, options), data === undefined ? (artifact === undefined ? 'url' : 'artifact') : 'data');
 }
 
-/** Chromium is not let into this installation: the artifacts that a page shows are put into it before. */
-async function withEmbedded({ made, request }: Plan, services: ToolDependencies, field: string): Promise<Plan> {
+/** Chromium cannot reach this installation, so the artifacts that a page shows are embedded first. */
+async function embedPlanArtifacts(
+  { made, request }: ConversionPlan,
+  services: ToolDependencies,
+  field: string,
+): Promise<ConversionPlan> {
   const { file } = request;
   if (file?.name !== pageName) return { made, request };
   const html = new TextDecoder().decode(file.bytes);
   const embedded = await embedArtifacts(html, services, field);
   return embedded === html
     ? { made, request }
-    : { made, request: { ...request, file: { name: pageName, bytes: marked(embedded) } } };
+    : { made, request: { ...request, file: { name: pageName, bytes: encodeWithBom(embedded) } } };
 }
 
 const pageName = 'index.html';
 
-/** A page that is sent to Gotenberg as a file. */
-function printed(made: PdfSource, html: string, options: Options): Plan {
+/** Plans to send a page to Gotenberg as a file. */
+function planPrint(made: PdfSource, html: string, options: Options): ConversionPlan {
   return {
     made,
     request: {
       form: '/chromium/convert/html',
-      fields: chromiumFields(options),
-      file: { name: pageName, bytes: marked(html) },
+      fields: toChromiumFields(options),
+      file: { name: pageName, bytes: encodeWithBom(html) },
     },
   };
 }
 
-/** Text with the mark that says that it is UTF-8, whatever it says of itself. */
-function marked(text: string): Uint8Array {
+/** Prepends the byte order mark, so that the text is read as UTF-8 whatever it declares. */
+function encodeWithBom(text: string): Uint8Array {
   return Buffer.from(`\ufeff${text.replace(/^\ufeff/, '')}`);
 }
 
-function fetched(file: InputFile, options: Options): Plan {
+function planFile(file: InputFile, options: Options): ConversionPlan {
   if (file.bytes.length === 0) throw new Problem(unprocessable, 'The file is empty.');
-  const kind = documentKind(file.bytes, file.mediaType, file.fileName ?? '');
-  return plans[kind.printed]({ file, kind, options });
+  const kind = detectDocumentKind(file.bytes, file.mediaType, file.fileName ?? '');
+  return filePlanners[kind.printed]({ file, kind, options });
 }
 
-interface ReadDocument {
+interface SourceDocument {
   readonly file: InputFile;
   readonly kind: DocumentKind;
   readonly options: Options;
 }
 
-const plans: Readonly<Record<DocumentKind['printed'], (document: ReadDocument) => Plan>> = {
+const filePlanners: Readonly<Record<DocumentKind['printed'], (document: SourceDocument) => ConversionPlan>> = {
   page: ({ file, options }) =>
     isOnTheWeb(file)
-      ? onTheWeb(file, options)
-      : printed({ source: 'page', url: file.url }, textOf(file, true), options),
+      ? planUrl(file, options)
+      : planPrint({ source: 'page', url: file.url }, readText(file, true), options),
   image: ({ file, kind, options }) =>
     isOnTheWeb(file) && file.mediaType.startsWith('image/')
-      ? onTheWeb(file, options)
-      : printed({ source: 'image', url: file.url }, imagePage(file.bytes, mediaTypeOf(kind)), options),
+      ? planUrl(file, options)
+      : planPrint({ source: 'image', url: file.url }, renderImagePage(file.bytes, getImageType(kind)), options),
   markdown: ({ file, options }) =>
-    printed({ source: 'markdown', url: file.url }, markdownPage(textOf(file, false)), options),
-  csv: ({ file, options }) => printed({ source: 'csv', url: file.url }, tablePage(textOf(file, false)), options),
+    planPrint({ source: 'markdown', url: file.url }, renderMarkdownPage(readText(file, false)), options),
+  csv: ({ file, options }) =>
+    planPrint({ source: 'csv', url: file.url }, renderTablePage(readText(file, false)), options),
   office: ({ file, kind, options }) => {
     const extension = kind.printed === 'office' ? kind.extension : '';
-    const bytes = extension === 'txt' ? marked(textOf(file, false)) : file.bytes;
+    const bytes = extension === 'txt' ? encodeWithBom(readText(file, false)) : file.bytes;
     return {
       made: { source: 'office', url: file.url },
       request: {
@@ -219,29 +241,29 @@ const plans: Readonly<Record<DocumentKind['printed'], (document: ReadDocument) =
   },
 };
 
-function textOf({ bytes, contentType }: InputFile, isHtml: boolean): string {
-  return decode(bytes, contentType, isHtml);
+function readText({ bytes, contentType }: InputFile, isHtml: boolean): string {
+  return decodeText(bytes, contentType, isHtml);
 }
 
-function mediaTypeOf(kind: DocumentKind): string {
+function getImageType(kind: DocumentKind): string {
   return kind.printed === 'image' ? kind.mediaType : '';
 }
 
-/** What did not come from the web can be opened by nobody but this process. */
+/** Whether Chromium can open the address itself: only this process can read a file that did not come from the web. */
 function isOnTheWeb(file: InputFile): file is InputFile & { readonly url: string } {
   return !file.local && file.url !== undefined;
 }
 
-/** A page that Chromium opens by itself, through the guarded proxy, with what belongs to it. */
-function onTheWeb({ url }: { readonly url: string }, options: Options): Plan {
+/** Plans for Chromium to open the page and its resources itself, through the guarded proxy. */
+function planUrl({ url }: { readonly url: string }, options: Options): ConversionPlan {
   return {
     made: { source: 'page', url },
-    request: { form: '/chromium/convert/url', fields: { url, ...chromiumFields(options) } },
+    request: { form: '/chromium/convert/url', fields: { url, ...toChromiumFields(options) } },
   };
 }
 
-function chromiumFields({ format, landscape, margin_mm, pages, wait_ms }: Options): GotenbergRequest['fields'] {
-  const [width, height] = papers[format];
+function toChromiumFields({ format, landscape, margin_mm, pages, wait_ms }: Options): GotenbergRequest['fields'] {
+  const [width, height] = paperSizes[format];
   const margin = `${margin_mm}mm`;
   return {
     paperWidth: `${width}mm`,

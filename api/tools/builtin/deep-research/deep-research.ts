@@ -4,13 +4,13 @@ import { readPart } from '../../../http/index.ts';
 import { parseMoney } from '../../../billing/index.ts';
 import { modelField } from '../../../models/index.ts';
 import { serviceUrl } from '../../services/backing-services.ts';
-import { Research, type Depth, type Web } from './research.ts';
-import { fetchPageTool } from '../fetch-page/fetch-page.ts';
+import { Research, type ResearchDepth, type ResearchWeb } from './research.ts';
+import { createFetchPageTool } from '../fetch-page/fetch-page.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
 import { webSearchTool } from '../web-search/web-search.ts';
 
-const depths: Readonly<Record<'quick' | 'standard' | 'deep', Depth>> = {
+const depths: Readonly<Record<'quick' | 'standard' | 'deep', ResearchDepth>> = {
   quick: { rounds: 1, queries: 2, pages: 4 },
   standard: { rounds: 2, queries: 3, pages: 9 },
   deep: { rounds: 3, queries: 4, pages: 18 },
@@ -18,7 +18,7 @@ const depths: Readonly<Record<'quick' | 'standard' | 'deep', Depth>> = {
 
 const source = z.object({ title: z.string(), url: z.string() });
 
-export function deepResearchTool(services: ToolDependencies): Tool {
+export function createDeepResearchTool(services: ToolDependencies): Tool {
   const { catalog } = services;
   return defineTool({
     name: 'deep_research',
@@ -76,11 +76,11 @@ export function deepResearchTool(services: ToolDependencies): Tool {
         model,
         depth: depths[depth],
         models: context.models,
-        web: webOf(services, context),
+        web: createWeb(services, context),
         report: context.report,
         limit: parseMoney(max_usd.toFixed(12)),
       });
-      const { answer, sources, read, searches, unread, calls, cut } = await research.run();
+      const { answer, sources, read, searches, unread, calls, budgetReached: cut } = await research.run();
       const cited = new Set(sources.map(({ url }) => url));
       return {
         result: {
@@ -98,22 +98,22 @@ export function deepResearchTool(services: ToolDependencies): Tool {
   });
 }
 
-const results = z.object({ results: z.array(z.object({ title: z.string(), url: z.string().optional() })) });
-const page = z.object({ url: z.string(), title: z.string().default(''), markdown: z.string() });
+const searchOutput = z.object({ results: z.array(z.object({ title: z.string(), url: z.string().optional() })) });
+const pageContent = z.object({ url: z.string(), title: z.string().default(''), markdown: z.string() });
 
-/** The web through web_search and fetch_page, with all their guards. */
-function webOf(services: ToolDependencies, context: ToolContext): Web {
-  const [searching, reading] = [webSearchTool(services), fetchPageTool(services)];
+/** Reaches the web through web_search and fetch_page, with all their guards. */
+function createWeb(services: ToolDependencies, context: ToolContext): ResearchWeb {
+  const [searching, reading] = [webSearchTool(services), createFetchPageTool(services)];
   const use = async (tool: Tool, input: Record<string, unknown>): Promise<unknown> =>
     (await tool.run(readPart('argument', tool.input, input), { ...context, report: () => undefined })).result;
   return {
-    // An answer without an address cannot be cited.
+    // A result without a URL cannot be cited.
     search: async (query) =>
-      results
+      searchOutput
         .parse(await use(searching, { query, count: 10 }))
         .results.flatMap(({ title, url }) => (url === undefined ? [] : [{ title, url }])),
     read: async (url) => {
-      const { url: address, title, markdown } = page.parse(await use(reading, { url, max_characters: 60_000 }));
+      const { url: address, title, markdown } = pageContent.parse(await use(reading, { url, max_characters: 60_000 }));
       return { url: address, title, text: markdown };
     },
   };

@@ -1,28 +1,40 @@
-// Research in steps: plan searches, search, read pages and take notes, look for gaps, write the answer with citations.
+// Runs research in steps: plan searches, search, read pages and take notes, look for gaps, write the answer with
+// citations. A budget limits the money and the number of model calls, and reserves the cost of writing the answer.
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../../lib/problem.ts';
-import type { Money } from '../../../billing/index.ts';
+import { type Money, picoDollars, zero } from '../../../billing/index.ts';
 import { modelFailed, modelRefused, modelTimeout, routerUnavailable } from '../../../models/index.ts';
 import { askJson } from '../../engine/ask-json.ts';
 import { toolFailed } from '../../problems.ts';
 import type { Prompt, Reply, Spender } from '../../engine/spender.ts';
 import type { Progress } from '../../tool.ts';
-import { Budget, BudgetExhausted } from './budget.ts';
-import { citedOnly, type CitedAnswer, type Source } from './citations.ts';
-import { nothingFound } from './nothing-found.ts';
-import * as words from './words.ts';
+import {
+  type CitedAnswer,
+  citeReminder,
+  createLargestPrompt,
+  formatGapsPrompt,
+  formatPlanPrompt,
+  formatReadPrompt,
+  formatWritePrompt,
+  isNothingNote,
+  keepCitations,
+  plannerRole,
+  readerRole,
+  type Source,
+  writerRole,
+} from './prompts.ts';
 
-/** How far a question is followed. */
-export interface Depth {
+/** The extent of the research. */
+export interface ResearchDepth {
   readonly rounds: number;
-  /** Searches in a round. */
+  /** Searches per round. */
   readonly queries: number;
-  /** Pages in all. */
+  /** Pages in total. */
   readonly pages: number;
 }
 
-/** Where it looks. */
-export interface Web {
+/** Access to the web. */
+export interface ResearchWeb {
   /** @throws Problem */
   search(query: string): Promise<readonly Source[]>;
   read(url: string): Promise<Source & { readonly text: string }>;
@@ -30,70 +42,69 @@ export interface Web {
 
 export interface ResearchOptions {
   readonly question: string;
-  readonly depth: Depth;
+  readonly depth: ResearchDepth;
   readonly model: string;
   readonly models: Spender;
-  readonly web: Web;
+  readonly web: ResearchWeb;
   readonly limit: Money;
   readonly report: (progress: Progress) => void;
 }
 
-export interface Findings extends CitedAnswer {
+export interface ResearchFindings extends CitedAnswer {
   readonly searches: readonly string[];
-  /** Pages that were of use, cited or not. */
+  /** Useful pages, cited or not. */
   readonly read: readonly Source[];
   /** Pages and searches that failed. */
   readonly unread: readonly { readonly url: string; readonly reason: string }[];
   readonly calls: number;
-  /** Whether the budget ended the search for more. */
-  readonly cut: boolean;
+  /** Whether the budget ended the research early. */
+  readonly budgetReached: boolean;
 }
 
 const pageCharacters = 16_000;
 const noteTokens = 600;
 const answerTokens = 2_500;
-const atOnce = 3;
-const queriesForm = z.object({ queries: z.array(z.string().trim().min(2).max(300)).max(10) });
+const maxConcurrentReads = 3;
+const queriesSchema = z.object({ queries: z.array(z.string().trim().min(2).max(300)).max(10) });
 
 export class Research {
   readonly #options: ResearchOptions;
   readonly #budget: Budget;
-  /** Kept until the answer is written. */
-  readonly #kept: Money;
+  /** Reserved until the answer is written. */
+  readonly #answerReserve: Money;
   readonly #notes: (Source & { readonly note: string })[] = [];
   readonly #searches: string[] = [];
-  /** What came of each search, in words. */
+  /** Outcome of each search, as text for error messages. */
   readonly #outcomes = new Map<string, string>();
   /** Pages that were read and say nothing about the question. */
   readonly #irrelevant: string[] = [];
-  readonly #seen = new Set<string>();
+  readonly #seenUrls = new Set<string>();
   readonly #unread: { url: string; reason: string }[] = [];
-  #tried = 0;
-  #cut = false;
+  #pagesTried = 0;
+  #budgetReached = false;
 
   constructor(options: ResearchOptions) {
     const { models, limit, depth, question, model } = options;
     this.#options = options;
     this.#budget = new Budget(models, limit, 4 + depth.rounds * 2 + depth.pages);
-    this.#kept = models.maxCost({
-      ...words.largest(question, depth.pages, noteTokens),
+    this.#answerReserve = models.maxCost({
+      ...createLargestPrompt(question, depth.pages, noteTokens),
       model,
       maxTokens: answerTokens,
     });
   }
 
   /**
-   * @throws Problem (tool-failed) when nothing could be read that has to do with the question, and what the models
-   * refuse with
+   * @throws Problem (tool-failed) if no relevant page could be read, and the problems of model calls
    */
-  async run(): Promise<Findings> {
+  async run(): Promise<ResearchFindings> {
     const { depth } = this.#options;
-    for (let round = 1; round <= depth.rounds && !this.#isCut(); round += 1) {
-      const queries = await this.#queries(round);
+    for (let round = 1; round <= depth.rounds && !this.#isBudgetReached(); round += 1) {
+      const queries = await this.#planQueries(round);
       if (queries.length === 0) break;
-      await this.#follow(queries, round);
+      await this.#searchAndRead(queries, round);
     }
-    if (this.#notes.length === 0) throw this.#nothing();
+    if (this.#notes.length === 0) throw this.#createFailure();
     const cited = await this.#write();
     return {
       ...cited,
@@ -101,50 +112,56 @@ export class Research {
       read: this.#notes.map(({ title, url }) => ({ title, url })),
       unread: this.#unread,
       calls: this.#budget.calls,
-      cut: this.#isCut(),
+      budgetReached: this.#isBudgetReached(),
     };
   }
 
-  #isCut(): boolean {
-    return this.#cut;
+  #isBudgetReached(): boolean {
+    return this.#budgetReached;
   }
 
-  async #queries(round: number): Promise<string[]> {
+  async #planQueries(round: number): Promise<string[]> {
     const { question, depth, report } = this.#options;
-    report({ done: this.#done(round - 1), message: round === 1 ? 'planning the searches' : 'looking for gaps' });
+    report({
+      done: this.#progressAfter(round - 1),
+      message: round === 1 ? 'planning the searches' : 'looking for gaps',
+    });
     const prompt =
       round === 1
-        ? words.plan(question, depth.queries)
-        : words.gaps(question, depth.queries, this.#searches, this.#notes);
-    const asked = await this.#within(() =>
-      askJson((one) => this.#ask(one), { schema: queriesForm, system: words.planner, prompt, maxTokens: 400 }),
+        ? formatPlanPrompt(question, depth.queries)
+        : formatGapsPrompt(question, depth.queries, this.#searches, this.#notes);
+    const asked = await this.#askWithinBudget(() =>
+      askJson((one) => this.#ask(one), { schema: queriesSchema, system: plannerRole, prompt, maxTokens: 400 }),
     );
     return (asked?.value.queries ?? []).filter((query) => !this.#searches.includes(query)).slice(0, depth.queries);
   }
 
-  /** Searches, and reads the best of what is found, in turn over the queries. */
-  async #follow(queries: readonly string[], round: number): Promise<void> {
+  /** Searches, and reads the best results, taking them from each query in turn. */
+  async #searchAndRead(queries: readonly string[], round: number): Promise<void> {
     const {
       depth: { pages, rounds },
       report,
     } = this.#options;
-    report({ done: this.#done(round - 0.9), message: `searching: ${queries.join('; ')}` });
+    report({ done: this.#progressAfter(round - 0.9), message: `searching: ${queries.join('; ')}` });
     this.#searches.push(...queries);
-    const hits = inTurn(await Promise.all(queries.map((query) => this.#search(query)))).filter(
-      ({ url }) => !this.#seen.has(url),
+    const hits = interleave(await Promise.all(queries.map((query) => this.#search(query)))).filter(
+      ({ url }) => !this.#seenUrls.has(url),
     );
     const chosen = [...new Map(hits.map((hit) => [hit.url, hit])).values()].slice(
       0,
-      Math.min(Math.ceil(pages / rounds), pages - this.#tried),
+      Math.min(Math.ceil(pages / rounds), pages - this.#pagesTried),
     );
-    for (const { url } of chosen) this.#seen.add(url);
-    this.#tried += chosen.length;
+    for (const { url } of chosen) this.#seenUrls.add(url);
+    this.#pagesTried += chosen.length;
     const queue = chosen.entries();
     await Promise.all(
-      Array.from({ length: atOnce }, async () => {
+      Array.from({ length: maxConcurrentReads }, async () => {
         for (const [index, hit] of queue) {
-          if (this.#isCut()) return;
-          report({ done: this.#done(round - 0.8 + (0.8 * index) / chosen.length), message: `reading ${hit.url}` });
+          if (this.#isBudgetReached()) return;
+          report({
+            done: this.#progressAfter(round - 0.8 + (0.8 * index) / chosen.length),
+            message: `reading ${hit.url}`,
+          });
           await this.#read(hit);
         }
       }),
@@ -157,76 +174,84 @@ export class Research {
       this.#outcomes.set(query, hits.length === 1 ? '1 result' : `${hits.length} results`);
       return hits;
     } catch (error) {
-      this.#outcomes.set(query, `failed: ${reasonOf(error).replace(/\.$/, '')}`);
-      this.#unread.push({ url: `search: ${query}`, reason: reasonOf(error) });
+      this.#outcomes.set(query, `failed: ${describeError(error).replace(/\.$/, '')}`);
+      this.#unread.push({ url: `search: ${query}`, reason: describeError(error) });
       return [];
     }
   }
 
-  /** A page that cannot be read, or noted from, is left out; a refusal that is about the caller ends it all. */
+  /**
+   * Skips a page that cannot be read or noted. A problem with the caller, such as an exhausted quota, ends the
+   * research.
+   */
   async #read(hit: Source): Promise<void> {
     const { question, web } = this.#options;
     const page = await web.read(hit.url).catch((error: unknown) => {
-      this.#unread.push({ url: hit.url, reason: reasonOf(error) });
+      this.#unread.push({ url: hit.url, reason: describeError(error) });
     });
     if (page === undefined) return;
     try {
-      const prompt = words.read(question, page, page.text.slice(0, pageCharacters).toWellFormed());
-      const reply = await this.#within(() => this.#ask({ system: words.reader, prompt, maxTokens: noteTokens }));
+      const prompt = formatReadPrompt(question, page, page.text.slice(0, pageCharacters).toWellFormed());
+      const reply = await this.#askWithinBudget(() => this.#ask({ system: readerRole, prompt, maxTokens: noteTokens }));
       if (reply === undefined) return;
-      if (words.isNothing(reply.text)) {
+      if (isNothingNote(reply.text)) {
         this.#irrelevant.push(hit.url);
         return;
       }
       this.#notes.push({ title: page.title === '' ? hit.title : page.title, url: page.url, note: reply.text.trim() });
     } catch (error) {
-      if (isAboutCaller(error)) throw error;
-      this.#unread.push({ url: hit.url, reason: reasonOf(error) });
+      if (shouldStop(error)) throw error;
+      this.#unread.push({ url: hit.url, reason: describeError(error) });
     }
   }
 
   async #write(): Promise<CitedAnswer> {
     const { question, report, model } = this.#options;
     report({ done: 0.9, message: `writing from ${this.#notes.length} pages` });
-    const prompt = { model, system: words.writer, prompt: words.write(question, this.#notes), maxTokens: answerTokens };
-    const first = citedOnly((await this.#budget.ask(prompt)).text, this.#notes);
+    const prompt = {
+      model,
+      system: writerRole,
+      prompt: formatWritePrompt(question, this.#notes),
+      maxTokens: answerTokens,
+    };
+    const first = keepCitations((await this.#budget.ask(prompt)).text, this.#notes);
     if (first.sources.length > 0) return first;
-    const again = await this.#within(() =>
-      this.#budget.ask({ ...prompt, prompt: `${prompt.prompt}\n\n${words.cite}` }),
+    const again = await this.#askWithinBudget(() =>
+      this.#budget.ask({ ...prompt, prompt: `${prompt.prompt}\n\n${citeReminder}` }),
     );
-    const second = again === undefined ? first : citedOnly(again.text, this.#notes);
+    const second = again === undefined ? first : keepCitations(again.text, this.#notes);
     if (second.sources.length > 0) return second;
     throw new Problem(toolFailed, `The model ${model} wrote an answer without citing what it read. Use another model.`);
   }
 
-  /** Asks while the answer can still be paid for. */
+  /** Asks a model if the budget still covers the answer afterwards. */
   async #ask(prompt: Prompt): Promise<Reply> {
-    return this.#budget.ask({ ...prompt, model: this.#options.model }, this.#kept);
+    return this.#budget.ask({ ...prompt, model: this.#options.model }, this.#answerReserve);
   }
 
-  async #within<Answer>(work: () => Promise<Answer>): Promise<Answer | undefined> {
+  async #askWithinBudget<Answer>(work: () => Promise<Answer>): Promise<Answer | undefined> {
     try {
       return await work();
     } catch (error) {
       if (!(error instanceof BudgetExhausted)) throw error;
-      this.#cut = true;
+      this.#budgetReached = true;
       return undefined;
     }
   }
 
-  /** Share of the whole after so many rounds; the rest is for writing. */
-  #done(rounds: number): number {
+  /** Progress after a number of rounds, up to 0.9; the rest is for writing. */
+  #progressAfter(rounds: number): number {
     return Math.max(0.02, (rounds / this.#options.depth.rounds) * 0.9);
   }
 
-  #nothing(): Problem {
-    if (this.#cut)
+  #createFailure(): Problem {
+    if (this.#budgetReached)
       return new Problem(
         toolFailed,
         'max_usd is too low to plan, read and write an answer. Raise it, reduce depth, or use a cheaper model.',
         { members: { searches: this.#searches, unread: this.#unread.slice(0, 20) } },
       );
-    return nothingFound({
+    return createNothingFound({
       searches: this.#searches.map((query) => ({ query, outcome: this.#outcomes.get(query) ?? 'not made' })),
       unread: this.#unread,
       irrelevant: this.#irrelevant,
@@ -234,18 +259,116 @@ export class Research {
   }
 }
 
-function inTurn<Item>(lists: readonly (readonly Item[])[]): Item[] {
+function interleave<Item>(lists: readonly (readonly Item[])[]): Item[] {
   const longest = Math.max(0, ...lists.map(({ length }) => length));
   return [...Array(longest).keys()].flatMap((index) => lists.flatMap((list) => list[index] ?? []));
 }
 
-const passing: readonly ProblemType[] = [modelFailed, modelRefused, modelTimeout, routerUnavailable];
+const skippableProblems: readonly ProblemType[] = [modelFailed, modelRefused, modelTimeout, routerUnavailable];
 
-/** Whether continuing is pointless: quota, keys, ledger, a job that another process has. */
-function isAboutCaller(error: unknown): boolean {
-  return !(error instanceof Problem) || !passing.includes(error.type);
+/** Whether continuing is pointless, as with quota, keys, the ledger or a job that another process runs. */
+function shouldStop(error: unknown): boolean {
+  return !(error instanceof Problem) || !skippableProblems.includes(error.type);
 }
 
-function reasonOf(error: unknown): string {
+function describeError(error: unknown): string {
   return error instanceof Problem ? error.message.slice(0, 300) : 'The page could not be read.';
+}
+
+/** Thrown when a call could cost more than the budget has left: the answer is then written from the notes so far. */
+class BudgetExhausted extends Error {
+  override readonly name = 'BudgetExhausted';
+}
+
+class Budget {
+  readonly #models: Spender;
+  readonly #limit: Money;
+  readonly #maxCalls: number;
+  /** Money spent. A call whose cost is unknown counts with its maximum. */
+  #spent: Money = zero;
+  /** Maximum cost of the calls in progress. */
+  #held: Money = zero;
+  #calls = 0;
+
+  constructor(models: Spender, limit: Money, maxCalls: number) {
+    this.#models = models;
+    this.#limit = limit;
+    this.#maxCalls = maxCalls;
+  }
+
+  get calls(): number {
+    return this.#calls;
+  }
+
+  /**
+   * Asks a model if the budget covers the call's maximum cost and `keep`. @throws BudgetExhausted, and the problems of
+   * the call
+   */
+  async ask(prompt: Prompt, keep: Money = zero): Promise<Reply> {
+    const maximum = this.#models.maxCost(prompt);
+    if (this.#calls >= this.#maxCalls || this.#spent + this.#held + maximum + keep > this.#limit)
+      throw new BudgetExhausted('the budget is exhausted');
+    this.#calls += 1;
+    this.#held = picoDollars(this.#held + maximum);
+    let cost = maximum;
+    try {
+      const reply = await this.#models.ask(prompt);
+      cost = reply.cost ?? maximum;
+      return reply;
+    } finally {
+      this.#held = picoDollars(this.#held - maximum);
+      this.#spent = picoDollars(this.#spent + cost);
+    }
+  }
+}
+
+interface ResearchAttempts {
+  readonly searches: readonly { readonly query: string; readonly outcome: string }[];
+  /** Pages and searches that failed; a search is listed as `search: <query>`. */
+  readonly unread: readonly { readonly url: string; readonly reason: string }[];
+  /** URLs of pages that were read and say nothing about the question. */
+  readonly irrelevant: readonly string[];
+}
+
+/** In the message, per kind; the members of the problem have more. */
+const maxNamed = 6;
+const maxMembers = 20;
+
+function createNothingFound({ searches, unread, irrelevant }: ResearchAttempts): Problem {
+  const pages = unread.filter(({ url }) => !url.startsWith('search: '));
+  const sentences = [
+    'No relevant page was found.',
+    searches.length === 0
+      ? 'The model planned no searches.'
+      : `Searches: ${listFirst(searches.map(({ query, outcome }) => `"${query}" (${outcome})`))}.`,
+    pages.length === 0
+      ? ''
+      : `Pages that failed: ${listFirst(pages.map(({ url, reason }) => `${url} (${trimPeriod(reason)})`))}.`,
+    irrelevant.length === 0 ? '' : `Pages that say nothing about the question: ${listFirst(irrelevant)}.`,
+    chooseAdvice(searches, pages.length, irrelevant.length),
+  ];
+  return new Problem(toolFailed, sentences.filter((sentence) => sentence !== '').join(' '), {
+    members: {
+      searches: searches.map(({ query }) => query),
+      search_outcomes: searches.slice(0, maxMembers),
+      unread: unread.slice(0, maxMembers),
+      irrelevant: irrelevant.slice(0, maxMembers),
+    },
+  });
+}
+
+function chooseAdvice(searches: ResearchAttempts['searches'], failed: number, irrelevant: number): string {
+  if (searches.length > 0 && searches.every(({ outcome }) => outcome.startsWith('failed')))
+    return 'The search engine is at fault, not the question: try again later.';
+  if (failed > 0 && irrelevant === 0) return 'Try again later, or ask for pages that can be fetched.';
+  return 'Rephrase the question.';
+}
+
+function listFirst(items: readonly string[]): string {
+  const more = items.length - maxNamed;
+  return `${items.slice(0, maxNamed).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+function trimPeriod(reason: string): string {
+  return reason.replace(/\.$/, '');
 }

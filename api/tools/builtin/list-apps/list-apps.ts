@@ -18,7 +18,7 @@ const app = z.object({
   repo: z.string().describe('URL of the source repository.'),
 });
 
-export function listAppsTool(services: ToolDependencies): Tool {
+export function createListAppsTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'list_apps',
     title: 'List hosted apps',

@@ -1,13 +1,11 @@
 // The tool lookup_citation: finds a scholarly work by DOI, arXiv id or text, with its BibTeX entry.
 import { z } from 'zod';
+import { plugins, type CSL, type CSLType } from '@citation-js/core';
+import '@citation-js/plugin-bibtex';
 import { Problem } from '../../../../lib/problem.ts';
 import { createValidationProblem } from '../../../http/index.ts';
 import { requireOne } from '../../inputs/field-rules.ts';
-import { arxivWorks } from './arxiv.ts';
-import { bibtex } from './bibtex.ts';
-import { crossrefWorks } from './crossref.ts';
-import { arxivIdIn, doiIn } from './identifiers.ts';
-import { work, type Source, type Work } from './work.ts';
+import { fetchArxivWorks, fetchCrossrefWorks, work, type CitationSource, type Work, omitEmpty } from './works.ts';
 import { unprocessable } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
@@ -31,15 +29,18 @@ const output = z.object({
     .describe('Works, best match first; exactly one for doi or arxiv.'),
 });
 
-/** Where the works are looked up. */
-export interface CitationSources {
+/** Base URLs of the APIs that are searched. */
+export interface CitationSourceUrls {
   readonly crossref: string;
   readonly arxiv: string;
 }
 
-const publicSources: CitationSources = { crossref: 'https://api.crossref.org', arxiv: 'https://export.arxiv.org' };
+const publicSources: CitationSourceUrls = { crossref: 'https://api.crossref.org', arxiv: 'https://export.arxiv.org' };
 
-export function lookupCitationTool({ fetcher }: ToolDependencies, sources: CitationSources = publicSources): Tool {
+export function createLookupCitationTool(
+  { fetcher }: ToolDependencies,
+  sources: CitationSourceUrls = publicSources,
+): Tool {
   return defineTool({
     name: 'lookup_citation',
     title: 'Look up a citation',
@@ -53,10 +54,10 @@ export function lookupCitationTool({ fetcher }: ToolDependencies, sources: Citat
     openWorld: true,
     run: async ({ doi, arxiv, query, count }, { signal }) => {
       requireOne(['doi', 'arxiv', 'query'], { doi, arxiv, query });
-      const crossref: Source = { fetcher, base: sources.crossref, signal };
-      const archive: Source = { fetcher, base: sources.arxiv, signal };
-      const works = await find(crossref, archive, { doi, arxiv, query, count });
-      return { result: { citations: works.map((one) => ({ ...one, bibtex: bibtex(one) })) } };
+      const crossref: CitationSource = { fetcher, base: sources.crossref, signal };
+      const archive: CitationSource = { fetcher, base: sources.arxiv, signal };
+      const works = await findWorks(crossref, archive, { doi, arxiv, query, count });
+      return { result: { citations: works.map((one) => ({ ...one, bibtex: formatBibtex(one) })) } };
     },
   });
 }
@@ -68,20 +69,24 @@ interface CitationQuery {
   readonly count: number;
 }
 
-async function find(crossref: Source, archive: Source, { doi, arxiv, query, count }: CitationQuery): Promise<Work[]> {
-  if (query !== undefined) return crossrefWorks(crossref, { query, count });
-  const id = doi === undefined ? arxivId(arxiv ?? '') : doiOf(doi);
-  // arXiv registers its DOIs elsewhere; Crossref does not know them.
-  const archived = doi === undefined ? id : arxivIdIn(id);
+async function findWorks(
+  crossref: CitationSource,
+  archive: CitationSource,
+  { doi, arxiv, query, count }: CitationQuery,
+): Promise<Work[]> {
+  if (query !== undefined) return fetchCrossrefWorks(crossref, { query, count });
+  const id = doi === undefined ? requireArxivId(arxiv ?? '') : requireDoi(doi);
+  // arXiv registers its DOIs with another agency; Crossref does not know them.
+  const archived = doi === undefined ? id : parseArxivId(id);
   const works =
-    archived === undefined ? await crossrefWorks(crossref, { doi: id }) : await arxivWorks(archive, archived);
+    archived === undefined ? await fetchCrossrefWorks(crossref, { doi: id }) : await fetchArxivWorks(archive, archived);
   if (works.length === 0)
     throw new Problem(unprocessable, `${archived === undefined ? 'Crossref' : 'arXiv'} has no work with the id ${id}.`);
   return works;
 }
 
-function doiOf(text: string): string {
-  const doi = doiIn(text);
+function requireDoi(text: string): string {
+  const doi = parseDoi(text);
   if (doi === undefined)
     throw createValidationProblem([
       { in: 'query', field: 'doi', message: 'is not a DOI', fix: 'Send a DOI such as 10.1038/171737a0.' },
@@ -89,8 +94,8 @@ function doiOf(text: string): string {
   return doi;
 }
 
-function arxivId(text: string): string {
-  const id = arxivIdIn(text);
+function requireArxivId(text: string): string {
+  const id = parseArxivId(text);
   if (id === undefined)
     throw createValidationProblem([
       {
@@ -101,4 +106,85 @@ function arxivId(text: string): string {
       },
     ]);
   return id;
+}
+
+/** Parses a DOI, bare or as a URL. */
+export function parseDoi(text: string): string | undefined {
+  const bare = text.trim().replace(/^(?:https?:\/\/(?:dx\.)?doi\.org\/|doi:\s*)/i, '');
+  return /^10\.\d{4,9}\/[^\s?#]+$/.exec(bare)?.[0];
+}
+
+/** Parses an arXiv id of either form, bare or as a URL. */
+export function parseArxivId(text: string): string | undefined {
+  const bare = text
+    .trim()
+    .replace(/^(?:https?:\/\/(?:www\.|export\.)?arxiv\.org\/(?:abs|pdf|html)\/|arxiv:\s*|10\.48550\/arxiv\.)/i, '')
+    .replace(/\.pdf$/i, '');
+  return /^(?:\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?\/\d{7})(?:v\d{1,3})?$/.exec(bare)?.[0];
+}
+
+/** CSL types by Crossref type. */
+const cslTypes: Readonly<Record<string, CSLType>> = {
+  'journal-article': 'article-journal',
+  'proceedings-article': 'paper-conference',
+  'book-chapter': 'chapter',
+  'book-section': 'chapter',
+  'book-part': 'chapter',
+  book: 'book',
+  monograph: 'book',
+  'edited-book': 'book',
+  'reference-book': 'book',
+  dissertation: 'thesis',
+  report: 'report',
+  dataset: 'dataset',
+  'posted-content': 'article',
+  preprint: 'article',
+  standard: 'standard',
+};
+
+/** The library knows the rules for names, for capitals and for characters that TeX would read as commands. */
+function formatBibtex({
+  doi,
+  url,
+  type,
+  title,
+  authors,
+  venue,
+  volume,
+  issue,
+  pages,
+  publisher,
+  arxiv,
+  ...date
+}: Work): string {
+  const data: CSL = {
+    id: doi ?? url,
+    type: cslTypes[type] ?? 'document',
+    title,
+    author: authors.map(({ family, given }) =>
+      given === undefined ? { family: escapeTex(family) } : { family, given },
+    ),
+    ...toIssued(date),
+    ...omitEmpty({
+      'container-title': venue,
+      volume,
+      issue,
+      page: pages,
+      publisher,
+      DOI: doi,
+      note: arxiv === undefined ? undefined : `arXiv:${arxiv}`,
+    }),
+    URL: url,
+  };
+  return String(plugins.output.format('bibtex', [data])).trim();
+}
+
+/** Escapes a name without a given part, which the library writes unchanged. */
+function escapeTex(name: string): string {
+  return name.replace(/[\\{}^~]/g, ' ').replace(/[&%#_$]/g, '\\$&');
+}
+
+function toIssued({ year, month }: Pick<Work, 'year' | 'month'>): Pick<CSL, 'issued'> {
+  if (year === undefined) return {};
+  return { issued: { 'date-parts': [month === undefined ? [year] : [year, month]] } };
 }

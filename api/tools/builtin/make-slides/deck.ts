@@ -1,26 +1,27 @@
-// The schema of a deck as a model writes it, and the slides that it, or an outline, becomes.
+// The schemas of a deck: as a model writes it, as an outline becomes it, and as slides of blocks once pictures are
+// loaded.
 import { z } from 'zod';
 
-/** Columns of a table. */
+/** Per table. */
 export const maxColumns = 8;
 
-const short = z.string().trim().min(1).max(200);
-const long = z.string().trim().min(1).max(600);
-const notes = z.string().trim().max(4_000).optional();
+const shortText = z.string().trim().min(1).max(200);
+const longText = z.string().trim().min(1).max(600);
+const speakerNotes = z.string().trim().max(4_000).optional();
 
 /** A line of text, indented or not. Text may carry **bold**, *italic*, `code` and [links](https://…). */
-export const line = z.union([
-  long.transform((text) => ({ text, level: 0 })),
-  z.object({ text: long, level: z.int().min(0).max(2).default(0) }),
+export const deckLine = z.union([
+  longText.transform((text) => ({ text, level: 0 })),
+  z.object({ text: longText, level: z.int().min(0).max(2).default(0) }),
 ]);
-/** With a number, an item of a numbered list; a paragraph has no bullet. */
-export type Line = z.output<typeof line> & {
+/** A line with a number is an item of a numbered list; a paragraph has no bullet. */
+export type Line = z.output<typeof deckLine> & {
   readonly number?: number | undefined;
   readonly isParagraph?: boolean | undefined;
 };
-const lines = z.array(line).max(60);
+const deckLines = z.array(deckLine).max(60);
 
-/** Whether lines go on in the text before them: a list that begins anew is numbered anew only in a text of its own. */
+/** Whether lines continue the text before them: a list that restarts its numbers needs a separate text. */
 export function isOneText(before: readonly Line[], after: readonly Line[]): boolean {
   const numbers = before.flatMap(({ number, level }) => (level === 0 && number !== undefined ? [number] : []));
   const next = after.find(({ number, level }) => level === 0 && number !== undefined)?.number;
@@ -28,32 +29,44 @@ export function isOneText(before: readonly Line[], after: readonly Line[]): bool
   return last === undefined || next === undefined || next === last + 1;
 }
 
-const column = z.object({ heading: short.optional(), bullets: lines });
+const deckColumn = z.object({ heading: shortText.optional(), bullets: deckLines });
 
-const slide = z.discriminatedUnion('layout', [
-  z.object({ layout: z.literal('section'), title: short, subtitle: long.optional(), notes }),
-  z.object({ layout: z.literal('bullets'), title: short, bullets: lines, notes }),
-  z.object({ layout: z.literal('two_columns'), title: short, left: column, right: column, notes }),
+const deckSlide = z.discriminatedUnion('layout', [
+  z.object({ layout: z.literal('section'), title: shortText, subtitle: longText.optional(), notes: speakerNotes }),
+  z.object({ layout: z.literal('bullets'), title: shortText, bullets: deckLines, notes: speakerNotes }),
+  z.object({
+    layout: z.literal('two_columns'),
+    title: shortText,
+    left: deckColumn,
+    right: deckColumn,
+    notes: speakerNotes,
+  }),
   z.object({
     layout: z.literal('table'),
-    title: short,
+    title: shortText,
     header: z.array(z.string().max(200)).min(1).max(maxColumns),
     rows: z.array(z.array(z.string().max(300)).max(maxColumns)).max(30),
-    notes,
+    notes: speakerNotes,
   }),
-  z.object({ layout: z.literal('quote'), title: short.optional(), quote: long, author: short.optional(), notes }),
+  z.object({
+    layout: z.literal('quote'),
+    title: shortText.optional(),
+    quote: longText,
+    author: shortText.optional(),
+    notes: speakerNotes,
+  }),
 ]);
 
 export const maxSlides = 40;
 
 export const deck = z.object({
-  title: short,
-  subtitle: long.optional(),
-  notes,
-  slides: z.array(slide).min(1).max(maxSlides),
+  title: shortText,
+  subtitle: longText.optional(),
+  notes: speakerNotes,
+  slides: z.array(deckSlide).min(1).max(maxSlides),
 });
 
-const align = z.enum(['left', 'center', 'right']).nullable();
+const cellAlign = z.enum(['left', 'center', 'right']).nullable();
 const outlineLine = z.object({
   text: z.string().min(1).max(600),
   level: z.int().min(0).max(2),
@@ -61,33 +74,33 @@ const outlineLine = z.object({
   isParagraph: z.boolean().optional(),
 });
 
-/** What stands on a slide, one below the other. */
-const block = z.discriminatedUnion('kind', [
+/** A block of a slide; blocks are placed below each other. */
+const outlineBlock = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('text'), lines: z.array(outlineLine).max(400) }),
   z.object({ kind: z.literal('code'), code: z.string().max(20_000) }),
   z.object({
     kind: z.literal('table'),
     header: z.array(z.string().max(200)).min(1).max(maxColumns),
     rows: z.array(z.array(z.string().max(300)).max(maxColumns)).max(120),
-    align: z.array(align).optional(),
+    align: z.array(cellAlign).optional(),
   }),
-  z.object({ kind: z.literal('quote'), quote: long, author: short.optional() }),
-  /** A picture by its address, which is fetched. */
+  z.object({ kind: z.literal('quote'), quote: longText, author: shortText.optional() }),
+  /** A picture to fetch. */
   z.object({ kind: z.literal('image'), href: z.string().min(1).max(1_400_000), alt: z.string().max(600) }),
-  /** A chart or a diagram by its source, which is drawn. */
+  /** The source of a chart or a diagram to draw. */
   z.object({ kind: z.literal('drawing'), language: z.string(), source: z.string().min(1).max(100_000) }),
 ]);
-export type OutlineBlock = z.output<typeof block>;
+export type OutlineBlock = z.output<typeof outlineBlock>;
 
-const outlineColumn = z.object({ heading: short.optional(), blocks: z.array(block).max(60) });
+const outlineColumn = z.object({ heading: shortText.optional(), blocks: z.array(outlineBlock).max(60) });
 
 const outlineSlide = z.discriminatedUnion('layout', [
-  z.object({ layout: z.literal('section'), title: short, subtitle: long.optional(), notes }),
+  z.object({ layout: z.literal('section'), title: shortText, subtitle: longText.optional(), notes: speakerNotes }),
   z.object({
     layout: z.literal('content'),
-    title: short.optional(),
+    title: shortText.optional(),
     columns: z.array(outlineColumn).min(1).max(2),
-    notes,
+    notes: speakerNotes,
   }),
 ]);
 export type OutlineSlide = z.output<typeof outlineSlide>;
@@ -104,7 +117,7 @@ export interface PictureBlock {
   readonly alt: string;
 }
 
-/** What stands on a slide once its pictures are there. */
+/** A block of a slide after its pictures are loaded. */
 export type Block = Exclude<OutlineBlock, { kind: 'image' | 'drawing' }> | PictureBlock;
 export interface Column {
   readonly heading?: string | undefined;
@@ -119,33 +132,33 @@ export interface ContentSlide {
 export type Slide = Extract<OutlineSlide, { layout: 'section' }> | ContentSlide;
 export type Deck = Omit<OutlineDeck, 'slides'> & { readonly slides: readonly Slide[] };
 
-/** The slides of a model as slides of blocks. */
-export function withBlocks({ slides, ...head }: z.output<typeof deck>): Deck {
-  return { ...head, slides: slides.map(slideOf) };
+/** Converts the slides that a model wrote to slides of blocks. */
+export function toBlockDeck({ slides, ...head }: z.output<typeof deck>): Deck {
+  return { ...head, slides: slides.map(toBlockSlide) };
 }
 
-function slideOf(given: z.output<typeof slide>): Slide {
+function toBlockSlide(written: z.output<typeof deckSlide>): Slide {
   const content = (columns: Column[]): ContentSlide => ({
     layout: 'content',
-    title: given.title,
+    title: written.title,
     columns,
-    notes: given.notes,
+    notes: written.notes,
   });
-  switch (given.layout) {
+  switch (written.layout) {
     case 'section':
-      return given;
+      return written;
     case 'bullets':
-      return content([{ blocks: [{ kind: 'text', lines: given.bullets }] }]);
+      return content([{ blocks: [{ kind: 'text', lines: written.bullets }] }]);
     case 'two_columns':
       return content(
-        [given.left, given.right].map(({ heading, bullets }) => ({
+        [written.left, written.right].map(({ heading, bullets }) => ({
           heading,
           blocks: [{ kind: 'text', lines: bullets }],
         })),
       );
     case 'table':
-      return content([{ blocks: [{ kind: 'table', header: given.header, rows: given.rows }] }]);
+      return content([{ blocks: [{ kind: 'table', header: written.header, rows: written.rows }] }]);
     case 'quote':
-      return content([{ blocks: [{ kind: 'quote', quote: given.quote, author: given.author }] }]);
+      return content([{ blocks: [{ kind: 'quote', quote: written.quote, author: written.author }] }]);
   }
 }

@@ -3,10 +3,17 @@ import { marked, type Token, type Tokens } from 'marked';
 import { type FieldError, Problem } from '../../../../lib/problem.ts';
 import { readPart } from '../../../http/index.ts';
 import { unprocessable } from '../../problems.ts';
-import { blocksOf, textOf } from './blocks.ts';
-import { maxColumns, maxSlides, outlineDeck, type OutlineBlock, type OutlineDeck, type OutlineSlide } from './deck.ts';
-import { hasHeadings, markdownOf } from './plain-outline.ts';
-import { prepared } from './left-out.ts';
+import {
+  maxColumns,
+  maxSlides,
+  outlineDeck,
+  type OutlineBlock,
+  type OutlineDeck,
+  type OutlineSlide,
+  isOneText,
+  type Line,
+} from './deck.ts';
+import { prepareOutline } from './prepare-outline.ts';
 
 /** The format of an outline, for descriptions and error messages. */
 export const outlineForm =
@@ -14,20 +21,19 @@ export const outlineForm =
 
 export interface Outline {
   readonly deck: OutlineDeck;
-  /** What is not on the slides as it was written. */
+  /** What the slides do not keep as it was written. */
   readonly warnings: readonly string[];
 }
 
-/** @throws Problem (unprocessable) that names what cannot be read */
+/** @throws Problem (unprocessable) that names the part that cannot be read */
 export function readOutline(given: string): Outline {
-  const { text, warnings } = prepared(given);
-  const outline = hasHeadings(text) ? text : (markdownOf(text) ?? text);
-  const parts = split(marked.lexer(outline, { gfm: true }).filter(({ type }) => !['space', 'def'].includes(type)));
+  const { text: outline, warnings } = prepareOutline(given);
+  const parts = splitParts(marked.lexer(outline, { gfm: true }).filter(({ type }) => !['space', 'def'].includes(type)));
   const [first, ...others] = parts;
   if (first === undefined) throw new Problem(unprocessable, `The outline has no headings. Use ${outlineForm}.`);
   const titled = first.depth === 1;
-  const slides = [...(titled ? moreOf(first) : []), ...(titled ? others : parts).flatMap(slidesOf)];
-  const { text: subtitle, notes } = plainOf(first.body);
+  const slides = [...(titled ? toExtraSlides(first) : []), ...(titled ? others : parts).flatMap(toSlides)];
+  const { text: subtitle, notes } = readTextAndNotes(first.body);
   const head = titled
     ? { title: first.title, ...(subtitle === '' ? {} : { subtitle }), ...(notes === undefined ? {} : { notes }) }
     : { title: first.title };
@@ -40,7 +46,7 @@ function readDeck(head: object, slides: readonly unknown[]): OutlineDeck {
     return readPart('argument', outlineDeck, { ...head, slides });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    const { message, fix } = faultOf(error.errors[0], slides);
+    const { message, fix } = explainFault(error.errors[0], slides);
     throw new Problem(unprocessable, `The outline cannot be turned into slides: ${message}. ${fix}`, {
       errors: [{ in: 'query', field: 'outline', message, fix }],
       cause: error,
@@ -48,55 +54,55 @@ function readDeck(head: object, slides: readonly unknown[]): OutlineDeck {
   }
 }
 
-interface Part {
+interface OutlinePart {
   readonly depth: number;
   readonly title: string;
   readonly body: Token[];
-  /** Whether its title is the first of its body. */
+  /** Whether its title is also the first token of its body. */
   readonly isTitled?: boolean;
 }
 
 /**
- * Headings of the first two levels, each with what follows; a rule begins a slide of its own where no heading does.
- * What stands before the first heading is put below it.
+ * Splits at headings of the first two levels; a rule begins a new slide if no heading follows it. Content before the
+ * first heading is put below that heading.
  */
-function split(tokens: readonly Token[]): Part[] {
-  const parts: Part[] = [];
+function splitParts(tokens: readonly Token[]): OutlinePart[] {
+  const parts: OutlinePart[] = [];
   const before: Token[] = [];
   tokens.forEach((token, index) => {
     if (isHeading(token) && token.depth <= 2) parts.push({ depth: token.depth, title: token.text, body: [] });
-    else if (token.type === 'hr') parts.push(...afterRule(parts, tokens[index + 1]));
+    else if (token.type === 'hr') parts.push(...startAfterRule(parts, tokens[index + 1]));
     else (parts.at(-1)?.body ?? before).push(token);
   });
   parts[0]?.body.unshift(...before);
-  // A rule took its title from the text below it.
+  // A part that began with a rule took its title from its first token.
   return parts.map((part) => (part.isTitled === true ? { ...part, body: part.body.slice(1) } : part));
 }
 
-function afterRule(parts: readonly Part[], next: Token | undefined): Part[] {
+function startAfterRule(parts: readonly OutlinePart[], next: Token | undefined): OutlinePart[] {
   const last = parts.at(-1);
   if (last === undefined || next === undefined || next.type === 'hr' || (isHeading(next) && next.depth <= 2)) return [];
-  const title = titleIn(next);
+  const title = findTitle(next);
   return [{ depth: 2, title: title ?? last.title, body: [], isTitled: title !== undefined }];
 }
 
-/** A short line that begins a slide is its title. */
-function titleIn(token: Token): string | undefined {
-  const said = isHeading(token) || token.type === 'paragraph' ? textOf(token) : '';
-  return said === '' || said.length > 80 || notesMark.test(said) || said.includes('![') ? undefined : said;
+/** A short line at the beginning of a slide is its title. */
+function findTitle(token: Token): string | undefined {
+  const title = isHeading(token) || token.type === 'paragraph' ? readText(token) : '';
+  return title === '' || title.length > 80 || notesMark.test(title) || title.includes('![') ? undefined : title;
 }
 
-/** What stands under the title of the deck besides its subtitle gets a slide. */
-function moreOf(first: Part): unknown[] {
-  const body = first.body.filter((token) => !isSaid(token) && !isNotes(token));
-  return body.length === 0 ? [] : [contentOf({ ...first, body })];
+/** Content under the title of the deck, other than its subtitle, becomes a slide. */
+function toExtraSlides(first: OutlinePart): unknown[] {
+  const body = first.body.filter((token) => !isPlainParagraph(token) && !isNotes(token));
+  return body.length === 0 ? [] : [toContentSlide({ ...first, body })];
 }
 
-/** A section, or a slide of what stands under the heading of one. */
-function slidesOf(part: Part): unknown[] {
+/** Returns a section slide, or a content slide if the heading of a section has content. */
+function toSlides(part: OutlinePart): unknown[] {
   const { depth, title, body } = part;
-  if (depth === 1 && body.every((token) => isSaid(token) || isNotes(token))) {
-    const { text, notes } = plainOf(body);
+  if (depth === 1 && body.every((token) => isPlainParagraph(token) || isNotes(token))) {
+    const { text, notes } = readTextAndNotes(body);
     return [
       {
         layout: 'section',
@@ -106,18 +112,18 @@ function slidesOf(part: Part): unknown[] {
       },
     ];
   }
-  return [contentOf(part)];
+  return [toContentSlide(part)];
 }
 
-function contentOf({ title, body }: Part): unknown {
-  const { notes } = plainOf(body);
-  const shown = beforeNotes(body).filter((token) => !isNotes(token));
-  const columns = shown.filter(isHeading).length >= 2 ? columnsOf(shown) : [{ blocks: blocksOf(shown) }];
+function toContentSlide({ title, body }: OutlinePart): unknown {
+  const { notes } = readTextAndNotes(body);
+  const shown = cutAtNotes(body).filter((token) => !isNotes(token));
+  const columns = shown.filter(isHeading).length >= 2 ? toColumns(shown) : [{ blocks: parseBlocks(shown) }];
   return { layout: 'content', title, columns, ...(notes === undefined ? {} : { notes }) };
 }
 
-/** The first heading of the third level begins the left column, the second the right one; further ones stay in it. */
-function columnsOf(body: readonly Token[]): { heading?: string; blocks: OutlineBlock[] }[] {
+/** The first third-level heading begins the left column, the second the right one; later ones stay in the right one. */
+function toColumns(body: readonly Token[]): { heading?: string; blocks: OutlineBlock[] }[] {
   const columns: { heading: string; body: Token[] }[] = [];
   const before: Token[] = [];
   for (const token of body) {
@@ -126,22 +132,22 @@ function columnsOf(body: readonly Token[]): { heading?: string; blocks: OutlineB
   }
   return columns.map(({ heading, body: own }, index) => ({
     heading,
-    blocks: blocksOf(index === 0 ? [...before, ...own] : own),
+    blocks: parseBlocks(index === 0 ? [...before, ...own] : own),
   }));
 }
 
-/** The paragraphs of a title, and its notes. */
-function plainOf(body: readonly Token[]): { text: string; notes: string | undefined } {
-  const said = body
+/** Reads the paragraphs below a title, and its notes. */
+function readTextAndNotes(body: readonly Token[]): { text: string; notes: string | undefined } {
+  const markedNotes = body
     .filter(isNotes)
-    .map((token) => textOf(token).replace(notesMark, ''))
+    .map((token) => readText(token).replace(notesMark, ''))
     .filter((text) => text !== '');
-  const after = body.slice(beforeNotes(body).length + 1).map((token) => token.raw.trim());
-  const notes = [...said, ...after].join('\n\n');
+  const after = body.slice(cutAtNotes(body).length + 1).map((token) => token.raw.trim());
+  const notes = [...markedNotes, ...after].join('\n\n');
   return {
-    text: beforeNotes(body)
-      .filter((token) => !isNotes(token) && isSaid(token))
-      .map(textOf)
+    text: cutAtNotes(body)
+      .filter((token) => !isNotes(token) && isPlainParagraph(token))
+      .map(readText)
       .join(' ')
       .trim(),
     notes: notes === '' ? undefined : notes,
@@ -150,9 +156,9 @@ function plainOf(body: readonly Token[]): { text: string; notes: string | undefi
 
 const notesMark = /^\**(?:speaker |presenter )?notes?\**:\**\s*/i;
 
-/** Without the notes that follow a mark which stands alone. */
-function beforeNotes(body: readonly Token[]): readonly Token[] {
-  const at = body.findIndex((token) => isNotes(token) && textOf(token).replace(notesMark, '') === '');
+/** Cuts off the notes that follow a standalone notes mark. */
+function cutAtNotes(body: readonly Token[]): readonly Token[] {
+  const at = body.findIndex((token) => isNotes(token) && readText(token).replace(notesMark, '') === '');
   return at < 0 ? body : body.slice(0, at);
 }
 
@@ -160,8 +166,8 @@ function isNotes(token: Token): boolean {
   return token.type === 'paragraph' && notesMark.test((token as Tokens.Paragraph).text);
 }
 
-/** A paragraph of text alone. */
-function isSaid(token: Token): boolean {
+/** Whether it is a paragraph of text without images. */
+function isPlainParagraph(token: Token): boolean {
   return token.type === 'paragraph' && !(token as Tokens.Paragraph).tokens.some(({ type }) => type === 'image');
 }
 
@@ -169,8 +175,8 @@ function isHeading(token: Token): token is Tokens.Heading {
   return token.type === 'heading';
 }
 
-/** What is wrong with an outline, in the words of an outline rather than of the deck that it becomes. */
-function faultOf(fault: FieldError | undefined, slides: readonly unknown[]): { message: string; fix: string } {
+/** Explains a fault in terms of the outline, not of the deck that it becomes. */
+function explainFault(fault: FieldError | undefined, slides: readonly unknown[]): { message: string; fix: string } {
   const use = `Use ${outlineForm}.`;
   if (slides.length === 0) return { message: 'it has no slides', fix: use };
   if (fault === undefined) return { message: 'it has no form that is known', fix: use };
@@ -190,4 +196,139 @@ function faultOf(fault: FieldError | undefined, slides: readonly unknown[]): { m
     };
   const named = field.filter((name) => !/^\d+$|^columns$|^blocks$/.test(name));
   return { message: `${slide}: ${named.join('.')} ${fault.message}`.replaceAll(/\s+/g, ' '), fix: use };
+}
+
+/** Characters per line; a longer text continues in further lines. */
+const maxLineLength = 560;
+
+const drawingLanguages: Readonly<Record<string, string>> = {
+  chart: 'chart',
+  'vega-lite': 'chart',
+  vegalite: 'chart',
+  vega: 'chart',
+  mermaid: 'mermaid',
+  mmd: 'mermaid',
+  d2: 'd2',
+  dot: 'graphviz',
+  graphviz: 'graphviz',
+  gv: 'graphviz',
+};
+
+function parseBlocks(body: readonly Token[]): OutlineBlock[] {
+  return joinTextBlocks(body.flatMap((token) => parseToken(token, 0)));
+}
+
+function parseToken(token: Token, level: number): OutlineBlock[] {
+  switch (token.type) {
+    case 'code':
+      return [parseCode(token as Tokens.Code)];
+    case 'table':
+      return [parseTable(token as Tokens.Table)];
+    case 'blockquote':
+      return [{ kind: 'quote', ...parseQuote((token as Tokens.Blockquote).text) }];
+    case 'list':
+      return parseList(token as Tokens.List, level);
+    case 'heading':
+      return createTextBlock([{ text: `**${readText(token)}**`, level, isParagraph: true }]);
+    default:
+      return parseParagraph(token, (text) => ({ text, level, isParagraph: true }));
+  }
+}
+
+function parseCode({ text, lang = '' }: Tokens.Code): OutlineBlock {
+  const language = drawingLanguages[/^[\w-]*/.exec(lang)?.[0].toLowerCase() ?? ''];
+  return language === undefined || text.trim() === ''
+    ? { kind: 'code', code: text.replaceAll('\t', '    ') }
+    : { kind: 'drawing', language, source: text };
+}
+
+function parseTable({ header, rows, align }: Tokens.Table): OutlineBlock {
+  return {
+    kind: 'table',
+    header: header.map((cell) => cell.text),
+    rows: rows.map((row) => row.map((cell) => cell.text)),
+    align: align.map((side) => side ?? null),
+  };
+}
+
+function parseQuote(text: string): { quote: string; author?: string } {
+  const [, quote = text, author] = /^([\s\S]*?)\n\s*(?:—|–|--)\s*(.+)$/.exec(text.trim()) ?? [];
+  return { quote: quote.replaceAll(/\s+/g, ' ').trim(), ...(author === undefined ? {} : { author }) };
+}
+
+/** Parses list items with their numbers. Indentation stops at the third level. */
+function parseList({ items, ordered, start }: Tokens.List, level: number): OutlineBlock[] {
+  return items.flatMap((item, index) => {
+    const number = ordered ? { number: (start === '' ? 1 : start) + index } : {};
+    let isFirst = true;
+    return item.tokens.flatMap((token): OutlineBlock[] => {
+      if (token.type === 'space' || token.type === 'checkbox') return [];
+      if (token.type !== 'text' && token.type !== 'paragraph')
+        return token.type === 'list'
+          ? parseList(token as Tokens.List, Math.min(level + 1, 2))
+          : parseToken(token, level);
+      const box = item.task && isFirst ? (item.checked === true ? '✓ ' : '☐ ') : '';
+      const asFirst = isFirst;
+      isFirst = false;
+      return parseParagraph(token, (text) => ({
+        text: `${box}${text}`,
+        level,
+        ...(asFirst ? number : { isParagraph: true }),
+      }));
+    });
+  });
+}
+
+/** Returns the text of a paragraph, then its images. */
+function parseParagraph(token: Token, lineOf: (text: string) => Line): OutlineBlock[] {
+  const inner: readonly Token[] = 'tokens' in token ? (token.tokens ?? []) : [];
+  const images = inner.filter((each): each is Tokens.Image => each.type === 'image');
+  const text = images.reduce((now, image) => now.replace(image.raw, ''), readText(token)).trim();
+  return [
+    ...(text === ''
+      ? []
+      : createTextBlock(
+          splitLongText(text).map((part, index) =>
+            index === 0 ? lineOf(part) : { ...lineOf(part), isParagraph: true },
+          ),
+        )),
+    ...images.map((image): OutlineBlock => ({ kind: 'image', href: image.href, alt: image.text })),
+  ];
+}
+
+/** Splits a long text after sentences, or at least between words. */
+function splitLongText(text: string): string[] {
+  const parts: string[] = [];
+  let left = text;
+  while (left.length > maxLineLength) {
+    const head = left.slice(0, maxLineLength);
+    const end = Math.max(
+      ...['. ', '! ', '? ', '。', '！', '？', '; '].map((mark) => head.lastIndexOf(mark) + mark.length - 1),
+    );
+    const at =
+      end > maxLineLength / 3 ? end : head.lastIndexOf(' ') > maxLineLength / 3 ? head.lastIndexOf(' ') : maxLineLength;
+    parts.push(left.slice(0, at + 1).trim());
+    left = left.slice(at + 1).trim();
+  }
+  return left === '' ? parts : [...parts, left];
+}
+
+function createTextBlock(lines: Line[]): OutlineBlock[] {
+  return [{ kind: 'text', lines }];
+}
+
+/** Joins adjacent text into one block. */
+function joinTextBlocks(blocks: readonly OutlineBlock[]): OutlineBlock[] {
+  const found: OutlineBlock[] = [];
+  for (const block of blocks) {
+    const last = found.at(-1);
+    if (block.kind === 'text' && last?.kind === 'text' && isOneText(last.lines, block.lines))
+      found[found.length - 1] = { kind: 'text', lines: [...last.lines, ...block.lines] };
+    else found.push(block);
+  }
+  return found;
+}
+
+function readText(token: Token): string {
+  return 'text' in token && typeof token.text === 'string' ? token.text.replaceAll(/\s*\n\s*/g, ' ').trim() : '';
 }

@@ -1,10 +1,9 @@
-// The tool memory: stores a caller's values, text or JSON, by key, across calls and machines.
+// The tool memory: stores a caller's values, text or JSON, by key, across calls and machines, with limits and expiry.
 import { createHash, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { type FieldError, Problem } from '../../../../lib/problem.ts';
-import { isUnguessable } from '../../../billing/index.ts';
+import { isUnguessable, type Database, type Statement } from '../../../billing/index.ts';
 import { createValidationProblem } from '../../../http/index.ts';
-import { MemoryStore, type MemoryLimits, type Space } from './store.ts';
 import { toolLimit } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
@@ -19,8 +18,8 @@ const anonymousLimits: MemoryLimits = {
 
 const maxCharacters = 32_000;
 
-/** PostgreSQL has no character 0, and half of a surrogate pair would come back as something else. */
-const text = (maximum: number): z.ZodString =>
+/** PostgreSQL cannot store U+0000, and a lone surrogate would be returned as another character. */
+const createTextSchema = (maximum: number): z.ZodString =>
   z
     .string()
     .max(maximum)
@@ -31,7 +30,7 @@ const input = z.strictObject({
   action: z
     .enum(['set', 'get', 'list', 'delete'])
     .describe('What to do: set stores value under key, get reads it, list returns the keys, delete removes a key.'),
-  key: text(200)
+  key: createTextSchema(200)
     .min(1)
     .optional()
     .describe('Key of the value, 1 to 200 characters. For list: prefix of the keys to return.'),
@@ -44,15 +43,15 @@ const input = z.strictObject({
     ),
 });
 
-const storedText = text(maxCharacters);
-/** Deeper ones are hard on every program that reads them. */
+const storedText = createTextSchema(maxCharacters);
+/** Deeper values cause problems for every program that reads them. */
 const maxDepth = 64;
 
 function checkValue(value: unknown, context: z.RefinementCtx): void {
-  for (const message of faultsOf(value)) context.addIssue({ code: 'custom', message });
+  for (const message of findValueFaults(value)) context.addIssue({ code: 'custom', message });
 }
 
-function faultsOf(value: unknown): string[] {
+function findValueFaults(value: unknown): string[] {
   if (value === undefined) return [];
   if (typeof value === 'string') return storedText.safeParse(value).error?.issues.map(({ message }) => message) ?? [];
   if (isDeeperThan(value, maxDepth)) return [`is nested more than ${maxDepth} levels deep`];
@@ -92,7 +91,7 @@ const output = z.object({
 });
 type Answer = z.input<typeof output>;
 
-export function memoryTool(services: ToolDependencies): Tool {
+export function createMemoryTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'memory',
     title: 'Memory',
@@ -115,9 +114,9 @@ export function memoryTool(services: ToolDependencies): Tool {
     writes: true,
     changes: ({ action }) => action === 'set' || action === 'delete',
     async run(given, context) {
-      const { space, secret } = spaceOf(context, given.action);
+      const { space, secret } = resolveSpace(context, given.action);
       const key =
-        given.action === 'list' ? (given.key ?? '') : required(given.key, 'key', 'Send the key of the value.');
+        given.action === 'list' ? (given.key ?? '') : requireValue(given.key, 'key', 'Send the key of the value.');
       const store = new MemoryStore(services.database());
       const done = await actions[given.action]({
         store,
@@ -126,16 +125,16 @@ export function memoryTool(services: ToolDependencies): Tool {
         value: given.value,
         limits: context.keyed ? keyedLimits : anonymousLimits,
       });
-      return { result: { ...nothing, action: given.action, key: given.key ?? null, ...secret, ...done } };
+      return { result: { ...emptyAnswer, action: given.action, key: given.key ?? null, ...secret, ...done } };
     },
   });
 }
 
-const nothing = { found: null, value: null, updated_at: null, expires_at: null, keys: null };
+const emptyAnswer = { found: null, value: null, updated_at: null, expires_at: null, keys: null };
 
 interface MemoryAction {
   readonly store: MemoryStore;
-  readonly space: Space;
+  readonly space: MemorySpace;
   readonly key: string;
   readonly value: unknown;
   readonly limits: MemoryLimits;
@@ -147,10 +146,10 @@ const actions: Readonly<Record<z.output<typeof input>['action'], (action: Memory
       const stored = await store.set(
         space,
         key,
-        required(value, 'value', 'Send the text or JSON value to store.'),
+        requireValue(value, 'value', 'Send the text or JSON value to store.'),
         limits,
       );
-      if (!stored.stored) throw tooMuch(limits);
+      if (!stored.stored) throw createLimitProblem(limits);
       return {
         expires_at:
           stored.expires_at === undefined || stored.expires_at === null
@@ -167,22 +166,22 @@ const actions: Readonly<Record<z.output<typeof input>['action'], (action: Memory
   };
 
 /**
- * A caller with a key has spaces by name. One without a key is reached by the secret name of the space alone: the address
- * is shared with others.
+ * A caller with a key has named spaces. Without a key, only the secret name of the space opens it, since other callers
+ * can share the network address.
  */
-function spaceOf(
+function resolveSpace(
   { owner, keyed, session }: ToolContext,
   action: string,
-): { readonly space: Space; readonly secret?: { readonly session: string } } {
+): { readonly space: MemorySpace; readonly secret?: { readonly session: string } } {
   if (keyed) return { space: { owner: `key:${owner}`, session: session ?? '' } };
   if (session === undefined && action !== 'set')
-    throw refuse(
+    throw createRefusal(
       's',
       'is missing: without an API key, values are found by their session name',
       'Send s=<the session in the response of set>, or send your key as Authorization: Bearer sk-….',
     );
   if (session !== undefined && !isUnguessable(session))
-    throw refuse(
+    throw createRefusal(
       's',
       'is too easy to guess: without an API key, anyone who knows the session name can read its values',
       'Leave it out of set, and the response has a random one; or send a random UUID; or send your key as Authorization: Bearer sk-….',
@@ -192,19 +191,137 @@ function spaceOf(
   return { space: { owner: `secret:${hash}`, session: '', network: owner }, secret: { session: secret } };
 }
 
-function required<Value>(value: Value | undefined, field: string, fix: string): Value {
-  if (value === undefined) throw refuse(field, 'is missing', fix);
+function requireValue<Value>(value: Value | undefined, field: string, fix: string): Value {
+  if (value === undefined) throw createRefusal(field, 'is missing', fix);
   return value;
 }
 
-function refuse(field: string, message: string, fix: string): Problem {
+function createRefusal(field: string, message: string, fix: string): Problem {
   return createValidationProblem([{ in: 'query', field, message, fix } satisfies FieldError]);
 }
 
-function tooMuch({ entries, bytes, network }: MemoryLimits): Problem {
+function createLimitProblem({ entries, bytes, network }: MemoryLimits): Problem {
   return new Problem(
     toolLimit,
     `The limit is ${entries} entries and ${bytes / 1024} KB in total${network === undefined ? '' : `, and ${network.entries} entries and ${network.bytes / 1024} KB for all callers without a key in your network`}. Delete some entries first.`,
     { members: { limit: 'memory-entries', limit_entries: entries, limit_bytes: bytes } },
   );
+}
+
+/**
+ * A space of values: the caller's hash, and the session name that separates the caller's spaces (empty for the main
+ * one). For a caller without a key, the owner is a hash of the session name, which is a secret.
+ */
+export interface MemorySpace {
+  readonly owner: string;
+  readonly session: string;
+  /** The network whose limit the values of a caller without a key count towards. */
+  readonly network?: string | undefined;
+}
+
+export interface MemoryLimits {
+  readonly entries: number;
+  readonly bytes: number;
+  /** Lifetime of a value after it is set; null for no expiry. */
+  readonly ttlMs: number | null;
+  /** Limits per network for callers without a key. */
+  readonly network?: { readonly entries: number; readonly bytes: number };
+}
+
+const moment = z.string().nullable();
+const storeOutcome = z.object({
+  answer: z.object({ stored: z.boolean(), entries: z.int(), bytes: z.int(), expires_at: moment.optional() }),
+});
+export type StoreResult = z.output<typeof storeOutcome>['answer'];
+const storedValue = z.object({ value: z.string(), is_json: z.boolean(), updated_at: z.string(), expires_at: moment });
+export interface MemoryEntry {
+  readonly value: unknown;
+  readonly updated_at: string;
+  readonly expires_at: string | null;
+}
+const storedKey = z.object({ key: z.string(), bytes: z.int(), updated_at: z.string(), expires_at: moment });
+export type MemoryListing = z.output<typeof storedKey>;
+
+const selectUtc = (column: string): string =>
+  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as ${column}`;
+const currentRows =
+  'owner = $1 and session = $2 and (expires_at is null or expires_at > coalesce($3::timestamptz, clock_timestamp()))';
+
+const statements = {
+  set: {
+    name: 'memory-set',
+    text: 'select tools.remember_in_network($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) as answer',
+    row: storeOutcome,
+  } satisfies Statement<unknown>,
+  get: {
+    name: 'memory-get',
+    text: `select value, is_json, ${selectUtc('updated_at')}, ${selectUtc('expires_at')} from tools.memory where ${currentRows} and key = $4`,
+    row: storedValue,
+  } satisfies Statement<unknown>,
+  list: {
+    name: 'memory-list',
+    text: `select key, octet_length(value) as bytes, ${selectUtc('updated_at')}, ${selectUtc('expires_at')} from tools.memory where ${currentRows} and starts_with(key, $4) order by key collate "C" limit 1000`,
+    row: storedKey,
+  } satisfies Statement<unknown>,
+  remove: {
+    name: 'memory-delete',
+    text: `delete from tools.memory where ${currentRows} and key = $4 returning key`,
+    row: z.object({ key: z.string() }),
+  } satisfies Statement<unknown>,
+};
+
+export class MemoryStore {
+  readonly #database: Database;
+  readonly #now: () => Date | null;
+
+  /** Without `now`, the database's clock is used. */
+  constructor(database: Database, now: () => Date | null = () => null) {
+    this.#database = database;
+    this.#now = now;
+  }
+
+  /**
+   * Stores text, or any other JSON value, under a key, and replaces the previous value. If a limit is exceeded, nothing
+   * changes.
+   */
+  async set(
+    { owner, session, network }: MemorySpace,
+    key: string,
+    value: unknown,
+    { entries, bytes, ttlMs, network: together }: MemoryLimits,
+  ): Promise<StoreResult> {
+    const [row] = await this.#database.replay(statements.set, [
+      owner,
+      session,
+      key,
+      typeof value === 'string' ? value : JSON.stringify(value),
+      typeof value !== 'string',
+      ttlMs,
+      entries,
+      bytes,
+      network ?? null,
+      together?.entries ?? entries,
+      together?.bytes ?? bytes,
+      this.#now(),
+    ]);
+    if (row === undefined) throw new Error('tools.remember answered nothing');
+    return row.answer;
+  }
+
+  async get({ owner, session }: MemorySpace, key: string): Promise<MemoryEntry | undefined> {
+    const [row] = await this.#database.replay(statements.get, [owner, session, this.#now(), key]);
+    if (row === undefined) return undefined;
+    const { value, is_json, ...rest } = row;
+    return { ...rest, value: is_json ? (JSON.parse(value) as unknown) : value };
+  }
+
+  /** Lists keys with a prefix, in order. */
+  async list({ owner, session }: MemorySpace, prefix: string): Promise<MemoryListing[]> {
+    return this.#database.replay(statements.list, [owner, session, this.#now(), prefix]);
+  }
+
+  /** @returns whether the key existed */
+  async remove({ owner, session }: MemorySpace, key: string): Promise<boolean> {
+    return (await this.#database.query(statements.remove, [owner, session, this.#now(), key])).length > 0;
+  }
 }

@@ -1,12 +1,11 @@
-// The thread in which Tesseract runs: that of tesseract.js, but for where the data of a language is read. tesseract.js
-// knows one folder for all languages; here each has its own package.
+// The thread that runs Tesseract: the one of tesseract.js, except for where it reads language data. tesseract.js
+// expects one folder for all languages; here each language has its own package.
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { basename } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { gunzipSync } from 'node:zlib';
 import { OEM } from 'tesseract.js';
-import { languageFile } from './languages.ts';
 
 interface Script {
   dispatchHandlers(packet: unknown, send: (answer: unknown) => void): void;
@@ -22,10 +21,19 @@ parentPort?.on('message', (packet: unknown) => {
   script.dispatchHandlers(packet, (answer) => parentPort?.postMessage(answer));
 });
 script.setAdapter({
-  // tesseract.js asks with true, which it takes for no engine, and loads the one for models of every kind.
+  // tesseract.js passes true, which it reads as no engine, and would load the engine for models of every kind.
   getCore: async (_lstmOnly: unknown, path: string, progress: unknown) => getCore(OEM.LSTM_ONLY, path, progress),
   gunzip: gunzipSync,
-  /** Of `<folder>/<code>.traineddata.gz`, whatever the folder. */
-  readCache: async (path: string) => readFile(languageFile(basename(path).split('.')[0] ?? '')),
+  /** The path is `<folder>/<code>.traineddata.gz`; the folder is ignored. */
+  readCache: async (path: string) => readFile(resolveLanguageFile(basename(path).split('.')[0] ?? '')),
   deleteCache: () => undefined,
 });
+
+/**
+ * Finds the data of a language: the small integer model, which reads nearly as well as the large one and starts much
+ * faster.
+ */
+export function resolveLanguageFile(code: string): string {
+  const folder = dirname(require.resolve(`@tesseract.js-data/${code}/package.json`));
+  return join(folder, '4.0.0_best_int', `${code}.traineddata.gz`);
+}

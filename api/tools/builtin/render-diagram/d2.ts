@@ -7,30 +7,30 @@ import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
 import { draw } from '../../svg/draw.ts';
 import type { Picture } from '../../svg/picture.ts';
-import { fault, layoutOf, type DiagramTask } from './layout.ts';
+import { createSyntaxFault, parseLayout, type DiagramTask } from './language.ts';
 
 const d2 = new D2();
 
-const arimo = (weight: string): string =>
+const readArimo = (weight: string): string =>
   readFileSync(fileURLToPath(import.meta.resolve(`@expo-google-fonts/arimo/${weight}/Arimo_${weight}.ttf`))).toString(
     'base64',
   );
-/** The fonts with which PNG is drawn too. D2 takes them as base64, whatever its types say. */
+/** The same fonts as for PNG. D2 expects base64, whatever its types say. */
 const fonts = {
-  fontRegular: arimo('400Regular'),
-  fontItalic: arimo('400Regular_Italic'),
-  fontBold: arimo('700Bold'),
-  fontSemibold: arimo('600SemiBold'),
+  fontRegular: readArimo('400Regular'),
+  fontItalic: readArimo('400Regular_Italic'),
+  fontBold: readArimo('700Bold'),
+  fontSemibold: readArimo('600SemiBold'),
 } as unknown as CompileOptions;
 
 export default async function render({ source, layout, ...wanted }: DiagramTask): Promise<Picture> {
-  const options = { ...fonts, layout: layoutOf('D2', layout, ['dagre', 'elk']), pad: 20, scale: 1 };
-  const svg = await svgOf(source, options);
-  return draw(svg, wanted, [], withPlainFonts);
+  const options = { ...fonts, layout: parseLayout('D2', layout, ['dagre', 'elk']), pad: 20, scale: 1 };
+  const svg = await drawSvg(source, options);
+  return draw(svg, wanted, [], replaceFonts);
 }
 
-/** Boards beside the first are other pictures. */
-function refuseBoards(diagram: Diagram): void {
+/** Further boards would be further pictures. */
+function assertSingleBoard(diagram: Diagram): void {
   const found = (['layers', 'scenarios', 'steps'] as const).find((name) => (diagram[name] ?? []).length > 0);
   if (found === undefined) return;
   throw new Problem(
@@ -39,25 +39,25 @@ function refuseBoards(diagram: Diagram): void {
   );
 }
 
-async function svgOf(source: string, options: CompileOptions): Promise<string> {
+async function drawSvg(source: string, options: CompileOptions): Promise<string> {
   try {
     const { diagram, renderOptions } = await d2.compile({ fs: { index: source }, options });
-    refuseBoards(diagram);
+    assertSingleBoard(diagram);
     return await d2.render(diagram, { ...renderOptions, pad: 20, scale: 1, noXMLTag: true });
   } catch (error) {
     if (error instanceof Problem) throw error;
-    throw faultOf(error instanceof Error ? error.message : String(error));
+    throw toFault(error instanceof Error ? error.message : String(error));
   }
 }
 
-const faults = z.array(z.object({ errmsg: z.string() })).min(1);
+const d2Errors = z.array(z.object({ errmsg: z.string() })).min(1);
 
-/** D2 reports its faults as JSON text; each begins with file, line and column. */
-function faultOf(words: string): Error {
+/** D2 reports errors as JSON; each begins with file, line and column. */
+function toFault(words: string): Error {
   try {
-    const all = faults.parse(JSON.parse(words)).map(({ errmsg }) => errmsg.replace(/^index:/, ''));
+    const all = d2Errors.parse(JSON.parse(words)).map(({ errmsg }) => errmsg.replace(/^index:/, ''));
     const line = /^(\d+):/.exec(all[0] ?? '')?.[1];
-    return fault(
+    return createSyntaxFault(
       'D2',
       all
         .slice(0, 5)
@@ -66,12 +66,12 @@ function faultOf(words: string): Error {
       line === undefined ? undefined : Number(line),
     );
   } catch {
-    return fault('D2', words);
+    return createSyntaxFault('D2', words);
   }
 }
 
-/** D2 names its fonts after the diagram and brings them as web fonts, which resvg does not draw with. */
-function withPlainFonts(svg: string): string {
+/** D2 names its fonts after the diagram and embeds them as web fonts, which resvg does not support. */
+function replaceFonts(svg: string): string {
   const styles: Readonly<Record<string, string>> = {
     bold: 'Arimo; font-weight: 700',
     semibold: 'Arimo; font-weight: 600',

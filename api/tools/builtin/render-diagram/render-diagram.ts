@@ -1,14 +1,17 @@
 // The tool render_diagram: draws a diagram from its source text.
 import { z } from 'zod';
-import { drawDiagram } from './draw-diagram.ts';
-import { diagramIn } from './language.ts';
+import { detectDiagram, type DiagramLanguage } from './language.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { artifactOf, formatField, pictureFields, scaleField } from '../../svg/picture.ts';
+import { artifactOf, formatField, pictureFields, scaleField, type Picture } from '../../svg/picture.ts';
 import { defineTool, type Tool } from '../../tool.ts';
+import { browserTask } from '../../browser/task.ts';
+import type { WorkerCall, Workers } from '../../engine/workers/workers.ts';
+import type { PictureOptions } from '../../svg/draw.ts';
+import { makePicture } from '../../svg/make-picture.ts';
 
 const layouts = ['dot', 'neato', 'fdp', 'sfdp', 'circo', 'twopi', 'osage', 'patchwork', 'dagre', 'elk'] as const;
 
-export function renderDiagramTool(services: ToolDependencies): Tool {
+export function createRenderDiagramTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'render_diagram',
     title: 'Render a diagram',
@@ -53,7 +56,7 @@ export function renderDiagramTool(services: ToolDependencies): Tool {
     artifacts: ['image/svg+xml', 'image/png'],
     openWorld: false,
     async run({ source, kind: named, format, layout, scale }, context) {
-      const { language: kind, text, warnings: notes } = diagramIn(source, named);
+      const { language: kind, text, warnings: notes } = detectDiagram(source, named);
       const made = await drawDiagram(services.workers, { kind, source: text, layout }, { format, scale }, context);
       const { width, height, warnings } = made;
       return {
@@ -62,4 +65,33 @@ export function renderDiagramTool(services: ToolDependencies): Tool {
       };
     },
   });
+}
+
+/**
+ * D2 is 22 MB of WebAssembly, of which a drawing runs little: with quickStart it takes a third of the time and half the
+ * memory. It takes a second to start, so its process is kept warm.
+ */
+const engines = {
+  graphviz: { module: new URL('graphviz.ts', import.meta.url), memoryMb: 256 },
+  d2: { module: new URL('d2.ts', import.meta.url), memoryMb: 640, quickStart: true, warm: true },
+};
+
+export interface DiagramSource {
+  readonly kind: DiagramLanguage;
+  readonly source: string;
+  readonly layout: string | undefined;
+}
+
+/** Draws a diagram in a worker; also used for diagrams on slides. @throws Problem (unprocessable, tool-limit) */
+export function drawDiagram(
+  workers: Workers,
+  { kind, source, layout }: DiagramSource,
+  { format, scale }: PictureOptions,
+  call: WorkerCall,
+): Promise<Picture> {
+  const task =
+    kind === 'mermaid'
+      ? browserTask({ kind, source, layout, format, scale })
+      : { ...engines[kind], input: { source, layout, format, scale }, timeoutMs: 15_000 };
+  return makePicture(workers, task, call, { format, scale });
 }

@@ -1,9 +1,9 @@
-// Runs inside the sandbox before the code: Intl, and the methods of the language that depend on a locale. All of it is
-// answered by platform.ts: the engine here has no tables of locales.
+// Runs inside the sandbox before the code: Intl, and the methods that depend on a locale. platform.ts answers all of
+// it, since the engine has no locale tables.
 // eslint-disable-next-line @typescript-eslint/no-unused-expressions -- the value of this script is the function
 ({ host, give }) => {
   const NativeDate = Date;
-  /** What JSON would change. */
+  /** Encodes values that JSON would change. */
   const word = (value) => {
     if (value instanceof NativeDate) return { date: +value };
     if (typeof value === 'bigint') return { big: `${value}` };

@@ -1,4 +1,5 @@
-// What came of running code, in any language, and what it wrote meanwhile.
+// The outcome of running code, in any language, the text that it wrote, and the memory limits of Python, which the tool
+// and its worker process share.
 
 export interface Fault {
   readonly name: string;
@@ -20,11 +21,11 @@ export interface Log {
   readonly text: string;
 }
 
-export function failure(error: Fault): Outcome {
+export function createFailure(error: Fault): Outcome {
   return { ok: false, value: null, value_type: 'undefined', value_text: '', error };
 }
 
-/** Text that streams wrote, up to a number of characters: an entry for what one stream wrote until another did. */
+/** Collects the text of streams up to a maximum: consecutive text of one stream is one entry. */
 export class Logs {
   truncated = false;
   readonly #entries: { level: string; text: string }[] = [];
@@ -44,8 +45,13 @@ export class Logs {
     else this.#entries.push({ level, text: kept });
   }
 
-  /** Without the line end of the last line of each. */
+  /** Each entry without its final line end. */
   get entries(): readonly Log[] {
     return this.#entries.map(({ level, text }) => ({ level, text: text.replace(/\n$/, '') }));
   }
 }
+
+/** Memory of the Python interpreter. */
+export const pythonMb = 128;
+/** Memory of its process, including the thread around the interpreter and the compiled code. */
+export const processMb = 256;

@@ -1,5 +1,5 @@
-// Runs inside the sandbox before the code: what JavaScript has around the language, as far as it needs no network and no
-// files. `ask(name, JSON)` is answered by platform.ts with JSON: there the tables of locales and the rules of addresses are.
+// Runs inside the sandbox before the code: the globals around the language that need no network and no files. platform.ts
+// answers `ask(name, JSON)` with JSON: it has the locale tables and the URL parser.
 // eslint-disable-next-line @typescript-eslint/no-unused-expressions -- the value of this script is the function
 (ask) => {
   const { stringify, parse } = JSON;
@@ -118,7 +118,7 @@
           configurable: true,
         });
     }
-    /** They know the address and it knows them: a circle, which stays in memory for longer, so only where they are used. */
+    /** Created on use only: URL and parameters refer to each other, and such a cycle stays in memory longer. */
     #read() {
       this.#params = undefined;
     }
@@ -206,7 +206,51 @@
     }
   }
 
-  // Time. What is due is called from outside, where it can be waited for.
+  // structuredClone.
+  const refuseClone = (value) => {
+    const error = new Error(`${String(value).slice(0, 80)} could not be cloned.`);
+    Object.defineProperty(error, 'name', { value: 'DataCloneError', configurable: true });
+    throw error;
+  };
+  const cloneError = (value) => {
+    const copy = new (errors[value.name] ?? Error)(value.message);
+    give(copy, { name: value.name, stack: value.stack });
+    return copy;
+  };
+  /** Clones a value whose parts cannot lead back to it. */
+  const cloneLeaf = (value, cloned) => {
+    if (value instanceof Date) return new Date(+value);
+    if (value instanceof RegExp) return new RegExp(value.source, value.flags);
+    if (value instanceof ArrayBuffer) return value.slice(0);
+    if (ArrayBuffer.isView(value))
+      return new value.constructor(cloned(value.buffer), value.byteOffset, value.length ?? value.byteLength);
+    if (value instanceof Number || value instanceof String || value instanceof Boolean) return Object(value.valueOf());
+    if (value instanceof Error) return cloneError(value);
+    return undefined;
+  };
+  const createEmpty = (value) => {
+    if (value instanceof Map) return new Map();
+    if (value instanceof Set) return new Set();
+    return Array.isArray(value) ? new Array(value.length) : {};
+  };
+  const fillClone = (copy, value, cloned) => {
+    if (value instanceof Map) for (const [key, part] of [...value]) copy.set(cloned(key), cloned(part));
+    else if (value instanceof Set) for (const part of [...value]) copy.add(cloned(part));
+    else for (const key of Object.keys(value)) copy[key] = cloned(value[key]);
+  };
+  const clone = (value, seen) => {
+    const cloned = (part) => clone(part, seen);
+    if (typeof value === 'function' || typeof value === 'symbol') refuseClone(value);
+    if (typeof value !== 'object' || value === null) return value;
+    if (seen.has(value)) return seen.get(value);
+    const leaf = cloneLeaf(value, cloned);
+    const copy = leaf ?? createEmpty(value);
+    seen.set(value, copy);
+    if (leaf === undefined) fillClone(copy, value, cloned);
+    return copy;
+  };
+
+  // Timers. The worker calls due timers, since it can wait for them.
   const timers = new Map();
   let lastTimer = 0;
   const since = NativeDate.now();
@@ -228,6 +272,7 @@
     URLSearchParams,
     TextEncoder,
     TextDecoder,
+    structuredClone: (value) => clone(value, new Map()),
     atob: (text) => host('atob', `${text}`),
     btoa: (text) => host('btoa', `${text}`),
     queueMicrotask: (use) => void Promise.resolve().then(() => use()),
@@ -250,7 +295,7 @@
     host,
     give,
     errors,
-    /** In how many ms the next timer is due; undefined if there is none. */
+    /** Milliseconds until the next timer is due; undefined if there is none. */
     nextDue: () => {
       const id = next();
       return id === undefined ? undefined : Math.max(0, timers.get(id).due - now());

@@ -1,9 +1,9 @@
-// Answers what the sandbox of JavaScript asks this process: addresses, encodings and locales. It is given JSON and gives
-// JSON; no object of this process is ever seen by the code.
+// Answers requests of the JavaScript sandbox for addresses, encodings and locales. Accepts and returns JSON: the code
+// never receives an object of this process.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 
-/** Longest question and answer: what works on it cannot be interrupted. */
+/** Maximum length of a request: work on it cannot be interrupted. */
 const maxCharacters = 2_000_000;
 const maxFormatters = 50;
 
@@ -55,46 +55,46 @@ const constructors = Intl as unknown as Readonly<
 >;
 const formatters = new Map<string, Formatter>();
 
-function answering<Words extends z.ZodType>(words: Words, answer: (given: z.output<Words>) => unknown): Answer {
+function createAnswer<Words extends z.ZodType>(words: Words, answer: (given: z.output<Words>) => unknown): Answer {
   return (given) => answer(words.parse(given));
 }
 
 const answers: Readonly<Record<string, Answer>> = {
-  'url.parse': answering(z.tuple([text, text.nullable()]), ([address, base]) =>
-    partsOf(base === null ? new URL(address) : new URL(address, base)),
+  'url.parse': createAnswer(z.tuple([text, text.nullable()]), ([address, base]) =>
+    toUrlParts(base === null ? new URL(address) : new URL(address, base)),
   ),
-  'url.set': answering(z.tuple([text, z.enum(parts), text]), ([href, name, value]) => {
+  'url.set': createAnswer(z.tuple([text, z.enum(parts), text]), ([href, name, value]) => {
     const url = new URL(href);
     if (name !== 'origin') url[name] = value;
-    return partsOf(url);
+    return toUrlParts(url);
   }),
-  'params.parse': answering(z.tuple([text]), ([query]) => [...new URLSearchParams(query)]),
-  'params.text': answering(z.tuple([z.array(z.tuple([text, text]))]), ([pairs]) =>
+  'params.parse': createAnswer(z.tuple([text]), ([query]) => [...new URLSearchParams(query)]),
+  'params.text': createAnswer(z.tuple([z.array(z.tuple([text, text]))]), ([pairs]) =>
     new URLSearchParams(pairs).toString(),
   ),
-  decoder: answering(z.tuple([text]), ([label]) => new TextDecoder(label).encoding),
-  decode: answering(
+  decoder: createAnswer(z.tuple([text]), ([label]) => new TextDecoder(label).encoding),
+  decode: createAnswer(
     z.tuple([text, z.object({ fatal: z.boolean(), ignoreBOM: z.boolean() }), text]),
     ([label, how, binary]) => new TextDecoder(label, how).decode(Buffer.from(binary, 'latin1')),
   ),
-  atob: answering(z.tuple([text]), ([given]) => atob(given)),
-  btoa: answering(z.tuple([text]), ([given]) => btoa(given)),
+  atob: createAnswer(z.tuple([text]), ([given]) => atob(given)),
+  btoa: createAnswer(z.tuple([text]), ([given]) => btoa(given)),
   uuid: () => randomUUID(),
-  random: answering(z.tuple([z.int().min(0).max(65_536)]), ([count]) => [...randomBytes(count)]),
-  intl: answering(z.tuple([kind, locales, options, text, z.array(word)]), ([name, given, how, method, words]) => {
-    const formatter = formatterOf(name, given, how);
+  random: createAnswer(z.tuple([z.int().min(0).max(65_536)]), ([count]) => [...randomBytes(count)]),
+  intl: createAnswer(z.tuple([kind, locales, options, text, z.array(word)]), ([name, given, how, method, words]) => {
+    const formatter = getFormatter(name, given, how);
     if (method === 'resolvedOptions') return formatter['resolvedOptions']?.();
     if (!kinds[name].some((known) => known === method)) throw new TypeError(`${method} is not a method`);
     const answer = formatter[method]?.(...words);
     return name === 'Segmenter' ? [...(answer as Iterable<unknown>)] : answer;
   }),
-  supported: answering(z.tuple([kind, locales]), ([name, given]) => constructors[name].supportedLocalesOf(given)),
-  canonical: answering(z.tuple([locales]), ([given]) => Intl.getCanonicalLocales(given)),
-  values: answering(z.tuple([text]), ([key]) =>
+  supported: createAnswer(z.tuple([kind, locales]), ([name, given]) => constructors[name].supportedLocalesOf(given)),
+  canonical: createAnswer(z.tuple([locales]), ([given]) => Intl.getCanonicalLocales(given)),
+  values: createAnswer(z.tuple([text]), ([key]) =>
     Intl.supportedValuesOf(key as Parameters<typeof Intl.supportedValuesOf>[0]),
   ),
-  locale: answering(z.tuple([text, options]), ([tag, how]) => factsOf(new Intl.Locale(tag, how))),
-  date: answering(
+  locale: createAnswer(z.tuple([text, options]), ([tag, how]) => toLocaleFacts(new Intl.Locale(tag, how))),
+  date: createAnswer(
     z.tuple([
       z.enum(['toLocaleString', 'toLocaleDateString', 'toLocaleTimeString']),
       z.number().nullable(),
@@ -103,21 +103,21 @@ const answers: Readonly<Record<string, Answer>> = {
     ]),
     ([method, time, given, how]) => new Date(time ?? Number.NaN)[method](given, how),
   ),
-  case: answering(
+  case: createAnswer(
     z.tuple([z.enum(['toLocaleUpperCase', 'toLocaleLowerCase']), text, locales]),
     ([method, given, where]) => given[method](where),
   ),
 };
 
-/** Answers one question. Never throws: what is wrong with it is for the code to catch. */
+/** Answers one request. Never throws: an error is returned for the code to catch. */
 export function answerPlatform(name: string, words: string): string {
   try {
     const answer = Object.hasOwn(answers, name) ? answers[name] : undefined;
     if (answer === undefined) throw new TypeError(`${name} is not available`);
     if (words.length > maxCharacters) throw new RangeError('the text is too long');
-    const said = JSON.stringify({ value: answer(JSON.parse(words)) ?? undefined });
-    if (said.length > maxCharacters * 4) throw new RangeError('the result is too long');
-    return said;
+    const json = JSON.stringify({ value: answer(JSON.parse(words)) ?? undefined });
+    if (json.length > maxCharacters * 4) throw new RangeError('the result is too long');
+    return json;
   } catch (error) {
     const { name: kindOfError, message } =
       error instanceof z.ZodError || !(error instanceof Error)
@@ -127,12 +127,12 @@ export function answerPlatform(name: string, words: string): string {
   }
 }
 
-function partsOf(url: URL): Record<string, string> {
+function toUrlParts(url: URL): Record<string, string> {
   return Object.fromEntries(parts.map((name) => [name, url[name]]));
 }
 
-/** Making one takes far longer than using it. */
-function formatterOf(
+/** Caches formatters: creating one takes far longer than using it. */
+function getFormatter(
   name: keyof typeof kinds,
   given: string | string[] | undefined,
   how: Record<string, unknown> | undefined,
@@ -146,7 +146,7 @@ function formatterOf(
   return made;
 }
 
-function factsOf(locale: Intl.Locale): Record<string, unknown> {
+function toLocaleFacts(locale: Intl.Locale): Record<string, unknown> {
   const { baseName, language, script, region, calendar, collation, hourCycle, numberingSystem, numeric } = locale;
   const facts = { baseName, language, script, region, calendar, collation, hourCycle, numberingSystem, numeric };
   return {

@@ -1,5 +1,5 @@
-// Runs inside the sandbox before the code: console, and how values become JSON and text. Takes what it needs now, since
-// the code may change it.
+// Runs inside the sandbox before the code: console, and the conversion of values to JSON and text. Captures the
+// built-ins that it needs, since the code may change them.
 // eslint-disable-next-line @typescript-eslint/no-unused-expressions -- the value of this script is the function
 (write) => {
   const { stringify } = JSON;
@@ -41,7 +41,7 @@
   const elements = (view) =>
     view instanceof View ? from(new Bytes(view.buffer, view.byteOffset, view.byteLength)) : from(view);
 
-  /** What JSON has no form for, in one that it has. */
+  /** Converts values without a JSON form to one that JSON has. */
   const convert = (value) => {
     if (value instanceof NativeMap) return pairs(value);
     if (value instanceof NativeSet) return members(value);
@@ -53,7 +53,7 @@
   };
 
   const toJson = (root) => {
-    // What stands above, and in which form it was given on.
+    // The enclosing values, and the converted form of each.
     const [originals, forms] = [[], []];
     return stringify(root, function replace(_key, value) {
       if (typeof value === 'bigint') return call(bigToString, value);

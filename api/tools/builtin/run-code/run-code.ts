@@ -4,14 +4,14 @@ import { createValidationProblem } from '../../../http/index.ts';
 import { jsonField } from '../../engine/json-field.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
-import { processMb } from './python/limits.ts';
+import { processMb } from './outcome.ts';
 
-/** What runs JavaScript, in a worker. */
+/** The worker that runs JavaScript. */
 export const runCodeModule = new URL('worker.ts', import.meta.url);
 
 const python = {
   module: new URL('python/worker.ts', import.meta.url),
-  // The start of an interpreter counts too.
+  // Includes the start of an interpreter.
   timeoutMs: 22_000,
   memoryMb: processMb,
 };
@@ -51,7 +51,7 @@ const output = z.object({
   duration_ms: z.number().describe('Run time in milliseconds.'),
 });
 
-export function runCodeTool({ workers }: ToolDependencies): Tool {
+export function createRunCodeTool({ workers }: ToolDependencies): Tool {
   return defineTool({
     name: 'run_code',
     title: 'Run JavaScript or Python',

@@ -1,5 +1,5 @@
-// Runs code in QuickJS (WebAssembly). Runs in a worker process: QuickJS limits time and memory, and the process limits
-// what QuickJS misses.
+// Runs JavaScript in QuickJS (WebAssembly). Runs in a worker process: QuickJS limits time and memory, and the process
+// limits what QuickJS misses.
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import variant from '@jitl/quickjs-wasmfile-release-sync';
@@ -10,23 +10,23 @@ import {
   type QuickJSHandle,
   type QuickJSRuntime,
 } from 'quickjs-emscripten-core';
-import { failure, type Fault, type Log, type Outcome } from './outcome.ts';
+import { createFailure, type Fault, type Log, type Outcome } from './outcome.ts';
 import { answerPlatform } from './platform.ts';
 
 const limits = { ms: 5_000, memory: 64 * 1024 * 1024, stack: 256 * 1024, text: 200_000, logs: 1_000, nesting: 200 };
 const fileName = 'code.js';
 /**
- * JS_EVAL_TYPE_GLOBAL with JS_EVAL_FLAG_ASYNC: a script in which await may stand anywhere. Gives a promise of {value}.
+ * JS_EVAL_TYPE_GLOBAL with JS_EVAL_FLAG_ASYNC: a script that can use await anywhere. Returns a promise of {value}.
  */
 const asyncScript = 1 << 7;
-/** JS_EVAL_FLAG_COMPILE_ONLY: nothing of it runs. */
+/** JS_EVAL_FLAG_COMPILE_ONLY: runs nothing. */
 const compileOnly = 1 << 5;
-const [prelude = '', platform = '', clone = '', intl = ''] = ['prelude.js', 'platform.js', 'clone.js', 'intl.js'].map(
-  (name) => readFileSync(new URL(name, import.meta.url), 'utf8'),
+const [prelude = '', platform = '', intl = ''] = ['prelude.js', 'platform.js', 'intl.js'].map((name) =>
+  readFileSync(new URL(name, import.meta.url), 'utf8'),
 );
 
 export default async function run({ code, input }: { code: string; input: unknown }): Promise<unknown> {
-  // Fresh for each call: code that breaks its memory breaks nothing for the next.
+  // A fresh module per call: code that corrupts its memory cannot affect the next call.
   const quickJs = await newQuickJSWASMModuleFromVariant(variant as unknown as QuickJSSyncVariant);
   const runtime = quickJs.newRuntime({ maxStackSizeBytes: limits.stack });
   runtime.setMemoryLimit(limits.memory);
@@ -47,7 +47,7 @@ class Sandbox {
   truncated = false;
   readonly #runtime: QuickJSRuntime;
   readonly #context: QuickJSContext;
-  readonly #show: QuickJSHandle;
+  readonly #serializers: QuickJSHandle;
   readonly #timers: QuickJSHandle;
   #textLeft = limits.text;
   #late = false;
@@ -63,15 +63,14 @@ class Sandbox {
       return open ? context.true : context.false;
     });
     const ask = context.newFunction('ask', (name, words) => {
-      // The engine counts its own steps, not the time of ours.
+      // The engine counts its own steps, not the time spent here.
       this.#late ||= performance.now() > this.#deadline;
       if (this.#late) throw new Error('the time is over');
       return context.newString(answerPlatform(context.getString(name), context.getString(words)));
     });
-    this.#show = this.#prepared(prelude, write);
-    this.#timers = this.#prepared(platform, ask);
-    this.#prepared(clone, this.#timers);
-    this.#prepared(intl, this.#timers);
+    this.#serializers = this.#runScript(prelude, write);
+    this.#timers = this.#runScript(platform, ask);
+    this.#runScript(intl, this.#timers);
     if (input !== undefined) {
       const parse = context.unwrapResult(context.evalCode('JSON.parse'));
       context.setProp(
@@ -86,54 +85,54 @@ class Sandbox {
     this.#deadline = performance.now() + limits.ms;
     this.#runtime.setInterruptHandler(() => (this.#late ||= performance.now() > this.#deadline));
     try {
-      return await this.#evaluated(this.#runnable(code));
+      return await this.#evaluate(this.#toRunnable(code));
     } catch (error) {
-      // The stack of this process is at its end before that of QuickJS.
+      // The stack of this process overflows before that of QuickJS.
       if (error instanceof RangeError)
-        return failure({ name: 'InternalError', message: 'stack overflow', line: null, stack: '' });
+        return createFailure({ name: 'InternalError', message: 'stack overflow', line: null, stack: '' });
       throw error;
     }
   }
 
-  /** Calls the function that a script of ours is. */
-  #prepared(script: string, given: QuickJSHandle): QuickJSHandle {
+  /** Evaluates one of our scripts, which is a function, and calls it. */
+  #runScript(script: string, given: QuickJSHandle): QuickJSHandle {
     const setUp = this.#context.unwrapResult(this.#context.evalCode(script, 'prelude.js'));
     return this.#context.unwrapResult(this.#context.callFunction(setUp, this.#context.undefined, given));
   }
 
-  /** As it is, or as the body of a function where it returns: a script does not. Lines keep their numbers. */
-  #runnable(code: string): string {
+  /** Wraps code with a top-level return in a function: a script cannot return. Line numbers stay the same. */
+  #toRunnable(code: string): string {
     const compiled = this.#context.evalCode(code, fileName, asyncScript | compileOnly);
     if (compiled.error === undefined) return code;
-    return /return/.test(this.#fault(compiled.error).message) ? `(async () => {${code}\n})()` : code;
+    return /return/.test(this.#readFault(compiled.error).message) ? `(async () => {${code}\n})()` : code;
   }
 
-  async #evaluated(code: string): Promise<Outcome> {
-    const value = await this.#settled(this.#context.evalCode(code, fileName, asyncScript));
-    if ('error' in value) return this.#failed(value.error);
-    const inner = await this.#settled({ value: this.#context.getProp(value.value, 'value') });
-    if ('error' in inner) return this.#failed(inner.error);
-    const rest = await this.#finished();
-    if (rest !== undefined) return this.#failed(rest.error);
-    const json = this.#shown('toJson', inner.value);
-    if (json.error !== undefined) return this.#failed(json.error);
-    const text = this.#shown('toText', inner.value);
-    if (text.error !== undefined) return this.#failed(text.error);
+  async #evaluate(code: string): Promise<Outcome> {
+    const value = await this.#settle(this.#context.evalCode(code, fileName, asyncScript));
+    if ('error' in value) return this.#toFailure(value.error);
+    const inner = await this.#settle({ value: this.#context.getProp(value.value, 'value') });
+    if ('error' in inner) return this.#toFailure(inner.error);
+    const rest = await this.#finishTimers();
+    if (rest !== undefined) return this.#toFailure(rest.error);
+    const json = this.#serialize('toJson', inner.value);
+    if (json.error !== undefined) return this.#toFailure(json.error);
+    const text = this.#serialize('toText', inner.value);
+    if (text.error !== undefined) return this.#toFailure(text.error);
     return {
       ok: true,
-      value: this.#jsonOf(json.value),
+      value: this.#parseJson(json.value),
       value_type: this.#context.typeof(inner.value),
       value_text: this.#cutText(this.#context.getString(text.value)),
       error: null,
     };
   }
 
-  #shown(how: 'toJson' | 'toText', value: QuickJSHandle): ReturnType<QuickJSContext['callFunction']> {
-    return this.#context.callFunction(this.#context.getProp(this.#show, how), this.#context.undefined, value);
+  #serialize(how: 'toJson' | 'toText', value: QuickJSHandle): ReturnType<QuickJSContext['callFunction']> {
+    return this.#context.callFunction(this.#context.getProp(this.#serializers, how), this.#context.undefined, value);
   }
 
-  /** What a promise became, once all jobs are done and timers have come; what is no promise stays. */
-  async #settled(
+  /** Waits until a promise settles, running jobs and timers. Other values are returned unchanged. */
+  async #settle(
     result: { value: QuickJSHandle; error?: undefined } | { error: QuickJSHandle },
   ): Promise<{ value: QuickJSHandle } | { error: QuickJSHandle }> {
     if (result.error !== undefined) return { error: result.error };
@@ -143,80 +142,80 @@ class Sandbox {
       const state = this.#context.getPromiseState(result.value);
       if (state.type === 'fulfilled') return { value: state.value };
       if (state.type === 'rejected') return { error: state.error };
-      const timer = await this.#timer();
-      if (timer === 'none') return { error: this.#neverSettles() };
+      const timer = await this.#fireNextTimer();
+      if (timer === 'none') return { error: this.#createNeverSettles() };
       if (timer !== 'fired') return timer;
     }
   }
 
-  /** Lets what timers still do come to its end, as a program does. */
-  async #finished(): Promise<{ error: QuickJSHandle } | undefined> {
+  /** Runs the remaining timers to their end, as a program does. */
+  async #finishTimers(): Promise<{ error: QuickJSHandle } | undefined> {
     for (;;) {
       const jobs = this.#runtime.executePendingJobs();
       if (jobs.error !== undefined) return { error: jobs.error };
-      const timer = await this.#timer();
+      const timer = await this.#fireNextTimer();
       if (timer === 'none') return undefined;
       if (timer !== 'fired') return timer;
     }
   }
 
-  /** Waits for the next timer, and calls it. */
-  async #timer(): Promise<'none' | 'fired' | { error: QuickJSHandle }> {
-    const due = this.#onTimers('nextDue');
+  /** Waits for the next timer and calls it. */
+  async #fireNextTimer(): Promise<'none' | 'fired' | { error: QuickJSHandle }> {
+    const due = this.#callTimers('nextDue');
     if (due.error !== undefined) return { error: due.error };
     if (this.#context.typeof(due.value) !== 'number') return 'none';
     const ms = this.#context.getNumber(due.value);
     if (performance.now() + ms > this.#deadline) this.#late = true;
     else if (ms > 0) await sleep(ms);
     if (this.#late) return { error: this.#context.undefined };
-    const fired = this.#onTimers('fire');
+    const fired = this.#callTimers('fire');
     return fired.error === undefined ? 'fired' : { error: fired.error };
   }
 
-  #onTimers(name: 'nextDue' | 'fire'): ReturnType<QuickJSContext['callFunction']> {
+  #callTimers(name: 'nextDue' | 'fire'): ReturnType<QuickJSContext['callFunction']> {
     return this.#context.callFunction(this.#context.getProp(this.#timers, name), this.#context.undefined);
   }
 
-  #neverSettles(): QuickJSHandle {
+  #createNeverSettles(): QuickJSHandle {
     return this.#context.newError({
       name: 'Error',
       message: 'the code awaits a promise that never settles; the network is not available',
     });
   }
 
-  #jsonOf(handle: QuickJSHandle): unknown {
+  #parseJson(handle: QuickJSHandle): unknown {
     if (this.#context.typeof(handle) !== 'string') return null;
     const text = this.#context.getString(handle);
-    if (text.length <= limits.text && nesting(text) <= limits.nesting) return JSON.parse(text);
+    if (text.length <= limits.text && measureNesting(text) <= limits.nesting) return JSON.parse(text);
     this.truncated = true;
     return text.slice(0, limits.text);
   }
 
-  #failed(handle: QuickJSHandle): Outcome {
-    // What an interrupted job leaves behind is an error of any kind.
+  #toFailure(handle: QuickJSHandle): Outcome {
+    // An interrupted job can leave any kind of error.
     if (this.#late)
-      return failure({
+      return createFailure({
         name: 'TimeLimit',
         message: `the code ran longer than ${limits.ms / 1000} s`,
         line: null,
         stack: '',
       });
-    return failure(this.#fault(handle));
+    return createFailure(this.#readFault(handle));
   }
 
-  #fault(handle: QuickJSHandle): Fault {
+  #readFault(handle: QuickJSHandle): Fault {
     if (this.#context.typeof(handle) !== 'object')
-      return { name: 'Thrown', message: this.#cut(this.#textOf(handle)), line: null, stack: '' };
+      return { name: 'Thrown', message: this.#cut(this.#readText(handle)), line: null, stack: '' };
     const read = (name: string): string => {
       const property = this.#context.getProp(handle, name);
       return this.#context.typeof(property) === 'string' ? this.#context.getString(property).slice(0, 4_000) : '';
     };
     const [name, message, stack] = [read('name'), read('message'), read('stack')];
     const line = new RegExp(`${fileName.replace('.', '\\.')}:(\\d+)`).exec(stack)?.[1];
-    return { ...named(name, message), line: line === undefined ? null : Number(line), stack };
+    return { ...nameLimit(name, message), line: line === undefined ? null : Number(line), stack };
   }
 
-  #textOf(handle: QuickJSHandle): string {
+  #readText(handle: QuickJSHandle): string {
     return this.#context.typeof(handle) === 'symbol' ? 'a symbol' : this.#context.getString(handle);
   }
 
@@ -233,8 +232,8 @@ class Sandbox {
   }
 }
 
-/** How deep JSON text is nested, at most: what reads it further on recurses. */
-function nesting(text: string): number {
+/** Measures the nesting of JSON text: its later readers recurse. */
+function measureNesting(text: string): number {
   let [depth, maximum] = [0, 0];
   for (const [mark] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
     if (mark === '[' || mark === '{') maximum = Math.max(maximum, (depth += 1));
@@ -243,8 +242,8 @@ function nesting(text: string): number {
   return maximum;
 }
 
-/** The limit under a name of its own. */
-function named(name: string, message: string): { name: string; message: string } {
+/** Names the memory limit, which QuickJS reports as an internal error. */
+function nameLimit(name: string, message: string): { name: string; message: string } {
   if (name === 'InternalError' && message === 'out of memory')
     return { name: 'MemoryLimit', message: `the code needed more than ${limits.memory / 1024 / 1024} MB` };
   return { name: name === '' ? 'Error' : name, message };

@@ -6,7 +6,7 @@ import { pictureFormat } from '../../inputs/picture-format.ts';
 import { artifactIdOf } from '../../engine/artifacts/endpoint.ts';
 import type { FetchResult } from '../../fetch/fetcher.ts';
 import { unprocessable } from '../../problems.ts';
-import { imagePage } from '../convert-to-pdf/plain-page.ts';
+import { renderImagePage } from '../convert-to-pdf/documents.ts';
 import { askGotenberg } from '../../services/gotenberg.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
@@ -48,7 +48,7 @@ const output = z.object({
   bytes: z.int().describe('Size in bytes.'),
 });
 
-export function screenshotTool(services: ToolDependencies): Tool {
+export function createScreenshotTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'screenshot',
     title: 'Take a screenshot',
@@ -65,14 +65,14 @@ export function screenshotTool(services: ToolDependencies): Tool {
     limitMs: 90_000,
     run: async ({ url, width, height, full_page, format, wait_ms }, context) => {
       const { signal } = context;
-      // A plain request first reports what is wrong: a browser would show its own error page.
+      // Send a plain request first, which reports errors: a browser would show its own error page.
       const page = await services.fetcher.get({
         url,
         maxBytes: 25_000_000,
         headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' },
         signal,
       });
-      // Chromium is not let into this installation, so an artifact of it is sent as a page.
+      // Chromium cannot reach this installation, so an artifact is sent as a page.
       const file = artifactIdOf(services.baseUrl, page.url, 'url') === undefined ? undefined : toPage(page);
       const fields = {
         url: file === undefined ? page.url : undefined,
@@ -92,7 +92,7 @@ export function screenshotTool(services: ToolDependencies): Tool {
       const measured = size.parse(
         await services.workers.run(
           {
-            module: new URL('size-worker.ts', import.meta.url),
+            module: new URL('../convert-image/image-worker.ts', import.meta.url),
             input: { bytes },
             timeoutMs: 20_000,
             memoryMb: 512,
@@ -110,7 +110,8 @@ export function screenshotTool(services: ToolDependencies): Tool {
 
 function toPage({ mediaType, bytes }: FetchResult): { readonly name: string; readonly bytes: Uint8Array } {
   if (mediaType === 'text/html') return { name: 'index.html', bytes };
-  if (mediaType.startsWith('image/')) return { name: 'index.html', bytes: Buffer.from(imagePage(bytes, mediaType)) };
+  if (mediaType.startsWith('image/'))
+    return { name: 'index.html', bytes: Buffer.from(renderImagePage(bytes, mediaType)) };
   throw new Problem(
     unprocessable,
     `The file is ${mediaType}. A screenshot is taken of a web page or an image; convert_to_pdf and extract_pdf read other files.`,

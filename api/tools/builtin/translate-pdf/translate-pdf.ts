@@ -1,24 +1,24 @@
-// The tool translate_pdf: translates a PDF and keeps its layout. BabelDOC does the layout, a language model translates.
+// The tool translate_pdf: translates a PDF and keeps its layout. BabelDOC lays out the pages; a language model
+// translates.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/index.ts';
 import { createValidationProblem } from '../../../http/index.ts';
-import { readPdf, type PdfContent } from '../extract-pdf/read.ts';
+import { readPdf, type PdfContent } from '../extract-pdf/extract-pdf.ts';
 import { readableRule, requireOneRule } from '../../inputs/field-rules.ts';
 import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
 import { readFile, type InputFile } from '../../inputs/file-reader.ts';
-import { languageOf, type Language } from '../languages.ts';
+import { parseLanguage, type Language } from '../languages.ts';
 import { unprocessable } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
-import { Passages } from './passages.ts';
-import { translateWith } from './translator.ts';
+import { PassageTranslator, translatePdf } from './translator.ts';
 
 const maxBytes = 25_000_000;
 const maxPages = 30;
 const mediaType = 'application/pdf';
 
-export function translatePdfTool(services: ToolDependencies): Tool {
+export function createTranslatePdfTool(services: ToolDependencies): Tool {
   const { catalog, workers, urls } = services;
   return defineTool({
     name: 'translate_pdf',
@@ -33,13 +33,13 @@ export function translatePdfTool(services: ToolDependencies): Tool {
           .string()
           .min(2)
           .max(60)
-          .superRefine(readableRule(findTarget))
+          .superRefine(readableRule(parseTarget))
           .describe('Target language: a code such as de, pt-BR or zh-Hans, or a name such as German.'),
         from: z
           .string()
           .min(2)
           .max(60)
-          .superRefine(readableRule((from) => languageOf('from', from)))
+          .superRefine(readableRule((from) => parseLanguage('from', from)))
           .optional()
           .describe('Language of the PDF, by code or name. Default: English.'),
         from_page: z.int().min(1).max(100_000).default(1).describe('First page to translate. Default: 1.'),
@@ -102,7 +102,7 @@ export function translatePdfTool(services: ToolDependencies): Tool {
     limitMs: 1_200_000,
     async run({ to, from, from_page, to_page, model, ...given }, context) {
       const { signal, models, report } = context;
-      const [target, source] = [findTarget(to), languageOf('from', from ?? 'en')];
+      const [target, source] = [parseTarget(to), parseLanguage('from', from ?? 'en')];
       report({ done: 0, message: 'reading the PDF' });
       const file = await readFile(services, given, {
         maxBytes,
@@ -115,14 +115,21 @@ export function translatePdfTool(services: ToolDependencies): Tool {
         { bytes: file.bytes, from: from_page, to: Math.min(to_page ?? Infinity, from_page + maxPages - 1) },
         context,
       );
-      refuseScan(read);
+      assertHasText(read);
       const chosen = model ?? catalog.preferred.id;
-      const passages = new Passages({ models, model: chosen, source, target, pages: read.pages.length, report });
-      const bytes = await translateWith(urls, {
+      const passages = new PassageTranslator({
+        models,
+        model: chosen,
+        source,
+        target,
+        pages: read.pages.length,
+        report,
+      });
+      const bytes = await translatePdf(urls, {
         pdf: file.bytes,
         from: source,
         to: target,
-        pages: pagesOf(read),
+        pages: formatPageRange(read),
         passages,
         signal,
       });
@@ -140,14 +147,14 @@ export function translatePdfTool(services: ToolDependencies): Tool {
           model: chosen,
           passages: passages.count,
         },
-        artifact: { bytes, mediaType, fileName: fileNameOf(file, target) },
+        artifact: { bytes, mediaType, fileName: formatFileName(file, target) },
       };
     },
   });
 }
 
-/** BabelDOC sets every line from left to right. */
-const rightToLeft: ReadonlySet<string> = new Set([
+/** Scripts that are rejected: BabelDOC sets every line from left to right. */
+const rightToLeftScripts: ReadonlySet<string> = new Set([
   'Adlm',
   'Arab',
   'Hebr',
@@ -159,11 +166,11 @@ const rightToLeft: ReadonlySet<string> = new Set([
   'Thaa',
 ]);
 
-/** @throws Problem (invalid-request) where it is none, or one that cannot be laid out */
-function findTarget(to: string): Language {
-  const language = languageOf('to', to);
+/** @throws Problem (invalid-request) if it is not a language, or one that cannot be laid out */
+function parseTarget(to: string): Language {
+  const language = parseLanguage('to', to);
   const { code, name } = language;
-  if (!rightToLeft.has(new Intl.Locale(code).maximize().script ?? '')) return language;
+  if (!rightToLeftScripts.has(new Intl.Locale(code).maximize().script ?? '')) return language;
   throw createValidationProblem([
     {
       in: 'query',
@@ -174,7 +181,7 @@ function findTarget(to: string): Language {
   ]);
 }
 
-function refuseScan({ pages, total_pages, from_page }: PdfContent): void {
+function assertHasText({ pages, total_pages, from_page }: PdfContent): void {
   if (pages.length === 0)
     throw new Problem(unprocessable, `from_page is ${from_page}, but the PDF has only ${total_pages} pages.`);
   if (pages.every(({ text }) => text.trim() === ''))
@@ -184,13 +191,13 @@ function refuseScan({ pages, total_pages, from_page }: PdfContent): void {
     );
 }
 
-/** Undefined for the whole file, which then stays one. */
-function pagesOf({ from_page, to_page, total_pages }: PdfContent): string | undefined {
+/** Undefined for the whole file, which is then not split. */
+function formatPageRange({ from_page, to_page, total_pages }: PdfContent): string | undefined {
   return from_page === 1 && to_page === total_pages ? undefined : `${from_page}-${to_page}`;
 }
 
-function fileNameOf({ fileName = '' }: InputFile, { code }: Language): string {
-  const name = decoded(fileName)
+function formatFileName({ fileName = '' }: InputFile, { code }: Language): string {
+  const name = decodePercent(fileName)
     .replace(/\.pdf$/i, '')
     .normalize('NFKD')
     .replaceAll(/[^A-Za-z0-9._]+/g, '-')
@@ -199,8 +206,8 @@ function fileNameOf({ fileName = '' }: InputFile, { code }: Language): string {
   return `${name === '' ? 'document' : name}.${code}.pdf`;
 }
 
-/** A path may hold a % that stands for itself. */
-function decoded(part: string): string {
+/** A path may contain a literal %. */
+function decodePercent(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

@@ -27,7 +27,7 @@ const schemaField = z.union([z.record(z.string(), z.unknown()), z.boolean()], {
   error: 'must be a JSON Schema: an object, true or false',
 });
 
-export function validateJsonTool({ workers }: ToolDependencies): Tool {
+export function createValidateJsonTool({ workers }: ToolDependencies): Tool {
   return defineTool({
     name: 'validate_json',
     title: 'Validate JSON',
@@ -48,7 +48,7 @@ export function validateJsonTool({ workers }: ToolDependencies): Tool {
     price: '0',
     openWorld: false,
     async run({ schema, data }, context) {
-      // A free call gets a worker for a moment only.
+      // The call is free, so its worker time is short.
       const result = await workers.run({ module, input: { schema, data }, timeoutMs: 1_000, memoryMb: 128 }, context);
       return { result: output.parse(result) };
     },

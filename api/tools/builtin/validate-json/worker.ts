@@ -1,5 +1,5 @@
-// Validates data against a schema with Ajv. Runs in a worker process, and matches strangers' patterns with RE2: neither
-// a pattern nor a schema may take the time of others.
+// Validates data against a schema with Ajv. Runs in a worker process and matches patterns with RE2, so that neither a
+// pattern nor a schema can delay other callers.
 import { Ajv, type AnySchema, type ErrorObject, type ValidateFunction } from 'ajv';
 import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -9,7 +9,7 @@ import { Problem } from '../../../../lib/problem.ts';
 import { BoundedPattern } from '../../patterns/bounded-pattern.ts';
 import { unprocessable } from '../../problems.ts';
 
-/** Errors that are reported; the rest is counted. */
+/** Errors reported; further ones are only counted. */
 const maxErrors = 100;
 
 type Compiler = Pick<Ajv, 'compile'>;
@@ -22,14 +22,14 @@ const drafts: Readonly<Record<string, Draft>> = {
 };
 
 export default function validate({ schema, data }: { schema: AnySchema; data: unknown }): unknown {
-  const draft = draftOf(schema);
-  const check = compile(draft, schema);
-  const valid = keeps(check, data);
+  const draft = detectDraft(schema);
+  const check = compileSchema(draft, schema);
+  const valid = checkData(check, data);
   const errors = check.errors ?? [];
-  return { valid, draft, errors: errors.slice(0, maxErrors).map(reported), error_count: errors.length };
+  return { valid, draft, errors: errors.slice(0, maxErrors).map(toReport), error_count: errors.length };
 }
 
-function keeps(check: ValidateFunction, data: unknown): boolean {
+function checkData(check: ValidateFunction, data: unknown): boolean {
   try {
     return check(data);
   } catch (error) {
@@ -39,7 +39,7 @@ function keeps(check: ValidateFunction, data: unknown): boolean {
   }
 }
 
-function draftOf(schema: AnySchema): Draft {
+function detectDraft(schema: AnySchema): Draft {
   const named: unknown = typeof schema === 'object' ? schema['$schema'] : undefined;
   if (named === undefined) return '2020-12';
   const draft = typeof named === 'string' ? drafts[named.replace(/^https?:\/\//, '').replace(/#$/, '')] : undefined;
@@ -52,10 +52,10 @@ function draftOf(schema: AnySchema): Draft {
   );
 }
 
-function compile(draft: Draft, schema: AnySchema): ValidateFunction {
+function compileSchema(draft: Draft, schema: AnySchema): ValidateFunction {
   try {
-    const ajv = ajvOf(draft);
-    // The types of the package are those of CommonJS.
+    const ajv = createAjv(draft);
+    // The package has type declarations for CommonJS only.
     (addFormats as unknown as (ajv: Compiler) => void)(ajv);
     return ajv.compile(schema);
   } catch (error) {
@@ -67,14 +67,14 @@ function compile(draft: Draft, schema: AnySchema): ValidateFunction {
   }
 }
 
-/** `code` names it where Ajv writes code to a file, which it does not do here. */
-const regExp = Object.assign((pattern: string, flags: string) => new BoundedPattern(pattern, flags), {
+/** Ajv requires `code` to generate standalone code, which is not used here. */
+const createPattern = Object.assign((pattern: string, flags: string) => new BoundedPattern(pattern, flags), {
   code: 'new BoundedPattern',
 });
 
-/** Unknown keywords are let through, as the drafts say; types and keywords that do not fit together too. */
-function ajvOf(draft: Draft): Compiler {
-  const options = { allErrors: true, strict: false, logger: false, code: { regExp } } as const;
+/** Ignores unknown keywords, as the drafts require, and mismatched types and keywords. */
+function createAjv(draft: Draft): Compiler {
+  const options = { allErrors: true, strict: false, logger: false, code: { regExp: createPattern } } as const;
   if (draft === '2020-12') return new Ajv2020(options);
   if (draft === '2019-09') return new Ajv2019(options);
   const ajv = new Ajv(options);
@@ -82,7 +82,7 @@ function ajvOf(draft: Draft): Compiler {
   return ajv;
 }
 
-function reported({ instancePath, message, keyword, schemaPath, params }: ErrorObject): unknown {
+function toReport({ instancePath, message, keyword, schemaPath, params }: ErrorObject): unknown {
   return {
     path: instancePath,
     message: message ?? 'does not conform to the schema',
@@ -92,5 +92,6 @@ function reported({ instancePath, message, keyword, schemaPath, params }: ErrorO
   };
 }
 
-// The first schema takes as long as a hundred later ones, for Ajv compiles that of schemas; a caller's time is his own.
+// Warm up: the first schema takes as long as a hundred later ones, since Ajv compiles its meta-schema. No call should
+// pay for that.
 validate({ schema: { type: 'object', properties: { any: { pattern: '.' } } }, data: { any: '' } });

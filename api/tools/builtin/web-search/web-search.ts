@@ -1,12 +1,52 @@
-// The tool web_search: searches the live web through this installation's SearXNG.
+// The tool web_search: searches the live web through this installation's SearXNG. Operators that SearXNG would answer
+// with a redirect are rejected, and languages are written as SearXNG writes them.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { askService } from '../../services/service-client.ts';
 import { toolFailed } from '../../problems.ts';
 import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
 import { defineTool, type Tool } from '../../tool.ts';
-import { languageField, queryField } from './query.ts';
-import { readResponse, result } from './response.ts';
+import { parseSearchResponse, searchResult } from './search-response.ts';
+import { findLanguage } from '../languages.ts';
+
+/** `!!g words` redirects to Google and `!!` alone to the first result: neither is a search. */
+const redirectOperator = /(?:^|\s)(!!\S*)/;
+
+const queryField = z
+  .string()
+  .trim()
+  .min(1)
+  .max(500)
+  .superRefine((query, context) => {
+    const operator = redirectOperator.exec(query)?.[1];
+    if (operator === undefined) return;
+    context.addIssue({
+      code: 'custom',
+      message: `contains ${operator}, which redirects to another site instead of searching`,
+      params: {
+        fix: `Remove ${operator}, or put it in quotation marks to search for it. Accepted operators: !name for one engine or category (such as !wikipedia), :code for a language (such as :de).`,
+      },
+    });
+  });
+
+const languageFix =
+  'Send all, or a language with or without a country, such as en, pt-BR, zh-CN or zh-TW. Scripts are accepted for Chinese alone (zh-Hans, zh-Hant).';
+
+const languageField = z
+  .string()
+  .trim()
+  .min(2)
+  .max(40)
+  .transform((text, context): string => {
+    const code = toSearchLanguage(text);
+    if (code !== undefined) return code;
+    context.addIssue({
+      code: 'custom',
+      message: 'is not a language of the search engine',
+      params: { fix: languageFix },
+    });
+    return z.NEVER;
+  });
 
 const input = z.strictObject({
   query: queryField.describe('Search query. An operator that redirects to another site (!!) is refused.'),
@@ -27,7 +67,7 @@ const input = z.strictObject({
 
 const output = z.object({
   query: z.string().describe('Query that was searched.'),
-  results: z.array(result).describe('Answers and infoboxes first, then pages, best first.'),
+  results: z.array(searchResult).describe('Answers and infoboxes first, then pages, best first.'),
   failed_engines: z
     .array(
       z.object({
@@ -53,7 +93,7 @@ export function webSearchTool(services: ToolDependencies): Tool {
     needs: 'searxng',
     openWorld: true,
     run: async ({ query, count, page, language, time_range, category }, { signal }) => {
-      const asked = new URLSearchParams({
+      const parameters = new URLSearchParams({
         q: query,
         format: 'json',
         pageno: String(page),
@@ -63,14 +103,14 @@ export function webSearchTool(services: ToolDependencies): Tool {
         ...(time_range === undefined ? {} : { time_range }),
       });
       const answer = await askService(services.urls, 'searxng', {
-        path: `/search?${asked.toString()}`,
+        path: `/search?${parameters.toString()}`,
         headers: { accept: 'application/json' },
         maxBytes: 4_194_304,
         timeoutMs: 20_000,
         signal,
       });
-      const { results, failed, suggestions, answered } = readResponse(answer);
-      // An empty list of nobody's would say that the web has nothing, which nobody knows.
+      const { results, failed, suggestions, answered } = parseSearchResponse(answer);
+      // If every engine failed, return an error: an empty list would mean that the web has nothing.
       if (results.length === 0 && failed.length > 0 && !answered)
         throw new Problem(
           toolFailed,
@@ -87,4 +127,29 @@ export function webSearchTool(services: ToolDependencies): Tool {
       };
     },
   });
+}
+
+/** SearXNG writes the script of Chinese as a country that uses it. */
+const chineseCodes: Readonly<Record<string, string>> = { Hans: 'zh-CN', Hant: 'zh-TW' };
+
+/** Converts a language to SearXNG's code. Undefined if SearXNG has no equivalent. */
+export function toSearchLanguage(text: string): string | undefined {
+  if (text.toLowerCase() === 'all') return 'all';
+  const found = findLanguage(text);
+  return found === undefined ? undefined : toSearxngCode(new Intl.Locale(found.code), found.code);
+}
+
+function toSearxngCode(locale: Intl.Locale, written: string): string | undefined {
+  const { language, script, region } = locale;
+  if (!isPlainLocale(locale, written)) return undefined;
+  const code = region === undefined ? language : `${language}-${region}`;
+  if (script === undefined) return code;
+  const exact = code === 'zh' ? (chineseCodes[script] ?? code) : code;
+  return new Intl.Locale(exact).maximize().script === script ? exact : undefined;
+}
+
+/** Whether the tag has only a language, a script and a country: a variant, as in ca-valencia, would be lost. */
+function isPlainLocale({ language, script, region }: Intl.Locale, code: string): boolean {
+  const parts = [language, script, region].filter((part) => part !== undefined);
+  return code === parts.join('-') && !/^\d/.test(region ?? '');
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { memoryTool } from '../../../../api/tools/builtin/memory/memory.ts';
+import { createMemoryTool } from '../../../../api/tools/builtin/memory/memory.ts';
 import { migratedDatabase } from '../../../support/ledger/snapshot.ts';
 import { json } from '../../../support/models/sample.ts';
 import { sampleToolApp, type ToolSample } from '../../../support/tools/sample.ts';
@@ -13,7 +13,7 @@ let sample: ToolSample;
 beforeAll(async () => {
   sample = await sampleToolApp({
     environment: { DATABASE_URL: migratedDatabase },
-    make: (services) => [memoryTool(services)],
+    make: (services) => [createMemoryTool(services)],
   });
 });
 afterAll(() => sample.stop());

@@ -1,36 +1,35 @@
-// One run of CPython (WebAssembly), in a thread of its own: a thread that never comes back can be ended, and what it has
-// written until then is known.
+// One run of CPython (WebAssembly), in its own thread: a thread that never returns can be terminated, and its output
+// until then is known.
 import { readFileSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
-import { Exit, System } from './wasi.ts';
-import { webAssembly, type Memory, type Module } from './webassembly.ts';
+import { Exit, System, webAssembly, type Memory, type Module } from './wasi.ts';
 
-export interface Run {
+export interface InterpreterTask {
   readonly module: Module;
   /** JSON for boot.py. */
   readonly task: string;
 }
 
-/** What the thread says. `ended` comes last, if it comes. */
-export type Said =
+/** Messages of the thread. `ended` is the last one, but can be missing. */
+export type InterpreterMessage =
   | { readonly kind: 'begun' }
   | { readonly kind: 'wrote'; readonly stream: 'stdout' | 'stderr'; readonly bytes: Uint8Array }
-  | { readonly kind: 'ended'; /** Of memory: it never shrinks. */ readonly bytes: number };
+  | { readonly kind: 'ended'; /** Size of the memory, which never shrinks. */ readonly bytes: number };
 
 const boot = readFileSync(new URL('boot.py', import.meta.url), 'utf8');
-const { module, task } = workerData as Run;
-const say = (said: Said): void => {
-  parentPort?.postMessage(said);
+const { module, task } = workerData as InterpreterTask;
+const send = (message: InterpreterMessage): void => {
+  parentPort?.postMessage(message);
 };
 const system = new System({
   // Isolated, without site packages and cached code.
   args: ['python', '-I', '-S', '-B', '-X', 'utf8', '-c', boot],
   input: new TextEncoder().encode(task),
-  begun: () => {
-    say({ kind: 'begun' });
+  onInputRead: () => {
+    send({ kind: 'begun' });
   },
   write: (stream, bytes) => {
-    say({ kind: 'wrote', stream, bytes: bytes.slice() });
+    send({ kind: 'wrote', stream, bytes: bytes.slice() });
   },
 });
 const instance = await webAssembly.instantiate(module, system.imports(module));
@@ -41,4 +40,4 @@ try {
 } catch (error) {
   if (!(error instanceof Exit)) throw error;
 }
-say({ kind: 'ended', bytes: memory.buffer.byteLength });
+send({ kind: 'ended', bytes: memory.buffer.byteLength });

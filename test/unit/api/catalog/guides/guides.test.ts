@@ -9,7 +9,7 @@ import type { SourceGuide } from '../../../../../api/catalog/guides/source.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { ledgerUnavailable } from '../../../../../api/billing/problems.ts';
 import { readCatalog } from '../../../../../api/models/catalog.ts';
-import { builtinTools } from '../../../../../api/tools/builtin/all.ts';
+import { createBuiltinTools } from '../../../../../api/tools/builtin/all.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { sampleBenchmark, sampleModel } from '../../../../support/catalog/benchmark.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
@@ -19,7 +19,7 @@ const catalog = readCatalog();
 let sample: ToolSample;
 
 beforeAll(async () => {
-  sample = await sampleToolApp({ make: builtinTools });
+  sample = await sampleToolApp({ make: createBuiltinTools });
 });
 afterAll(() => sample.stop());
 

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { startServer, type PublicServer } from '../../../../../api/http/server.ts';
 import { backingServices } from '../../../../../api/tools/services/backing-services.ts';
-import { builtinTools } from '../../../../../api/tools/builtin/all.ts';
+import { createBuiltinTools } from '../../../../../api/tools/builtin/all.ts';
 import { silent } from '../../../../support/api/sample.ts';
 import { sampleAppsServer, withAgents, type AppsSample } from '../../../../support/apps/sample.ts';
 
@@ -72,7 +72,7 @@ async function connected(path: string): Promise<Client> {
 
 beforeAll(async () => {
   sample = await sampleAppsServer({
-    make: builtinTools,
+    make: createBuiltinTools,
     environment: {
       MOORAGE_ROUTER_URL: nowhere,
       MOORAGE_ROUTER_KEY: 'sk-platform-1234',

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { backingServices } from '../../../../../api/tools/services/backing-services.ts';
-import { builtinTools } from '../../../../../api/tools/builtin/all.ts';
+import { createBuiltinTools } from '../../../../../api/tools/builtin/all.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
 
 const nowhere = 'http://127.0.0.1:1';
@@ -19,8 +19,8 @@ let allOn: ToolSample;
 let someOff: ToolSample;
 beforeAll(async () => {
   [allOn, someOff] = [
-    await sampleToolApp({ make: builtinTools, environment: everything }),
-    await sampleToolApp({ make: builtinTools }),
+    await sampleToolApp({ make: createBuiltinTools, environment: everything }),
+    await sampleToolApp({ make: createBuiltinTools }),
   ];
 });
 afterAll(() => Promise.all([allOn.stop(), someOff.stop()]));

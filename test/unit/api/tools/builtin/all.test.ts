@@ -1,7 +1,7 @@
 // The tools that there are.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { builtinTools } from '../../../../../api/tools/builtin/all.ts';
+import { createBuiltinTools } from '../../../../../api/tools/builtin/all.ts';
 import { urlServices } from '../../../../support/tools/url-services.ts';
 
 const named = [
@@ -20,10 +20,10 @@ const named = [
   'make_slides',
 ];
 
-test('22 tools, the named ones first [spec tools.count]', async () => {
+test('lists 22 tools, the named ones first [spec tools.count]', async () => {
   const services = urlServices([], {});
   try {
-    const names = builtinTools(services).map(({ name }) => name);
+    const names = createBuiltinTools(services).map(({ name }) => name);
     assert.deepEqual(names.slice(0, named.length), named);
     assert.equal(new Set(names).size, 22);
     assert.equal(names.length, 22);

@@ -3,13 +3,16 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
 import { comparisonAnswer } from '../../../../../api/models/compare/endpoint.ts';
-import { askModelTool } from '../../../../../api/tools/builtin/ask-model/ask-model.ts';
-import { compareModelsTool } from '../../../../../api/tools/builtin/compare-models/compare-models.ts';
+import { createAskModelTool } from '../../../../../api/tools/builtin/ask-model/ask-model.ts';
+import { createCompareModelsTool } from '../../../../../api/tools/builtin/compare-models/compare-models.ts';
 import { findLanguage } from '../../../../../api/tools/builtin/languages.ts';
 import type { ToolDependencies } from '../../../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../../../api/tools/tool.ts';
-import { translateTextTool } from '../../../../../api/tools/builtin/translate-text/translate-text.ts';
-import { halves, splitText } from '../../../../../api/tools/builtin/translate-text/split.ts';
+import {
+  createTranslateTextTool,
+  splitInHalves,
+  splitText,
+} from '../../../../../api/tools/builtin/translate-text/translate-text.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { reply } from '../../../../support/models/scripted-router.ts';
 import { reports, runTool, toolContext } from '../../../../support/tools/context.ts';
@@ -41,7 +44,11 @@ beforeAll(async () => {
     },
   });
   const services = { catalog: lab.catalog, maxTokens } as ToolDependencies;
-  tools = { ask: askModelTool(services), compare: compareModelsTool(services), translate: translateTextTool(services) };
+  tools = {
+    ask: createAskModelTool(services),
+    compare: createCompareModelsTool(services),
+    translate: createTranslateTextTool(services),
+  };
 });
 afterAll(() => lab.stop());
 
@@ -50,7 +57,7 @@ const slug =
   (error: unknown): boolean =>
     error instanceof Problem && error.type.slug === expected;
 
-test('ask_model asks the default model, or the one that is named, with what was given', async () => {
+test('ask_model asks the default or the named model with the given options', async () => {
   const models = lab.spender();
   const { result } = await runTool(
     tools.ask,
@@ -83,7 +90,7 @@ test('ask_model asks the default model, or the one that is named, with what was 
     assert.equal(tools.ask.input.safeParse(input).success, false);
 });
 
-test('compare_models answers what POST /api/compare does [spec tools.compare-models]', async () => {
+test('compare_models returns what POST /api/compare does [spec tools.compare-models]', async () => {
   const { result } = await runTool(
     tools.compare,
     { prompt: 'hello', models: ['beta-K3', 'alpha-v4-flash', 'epsilon-3.5-flash'] },
@@ -113,7 +120,7 @@ test('compare_models answers what POST /api/compare does [spec tools.compare-mod
   );
 });
 
-test('a long text is translated part by part, in order, with the space between them kept', async () => {
+test('translates a long text part by part, in order, and keeps the space between them', async () => {
   const text = Array.from(
     { length: 40 },
     (_, index) => `## Part ${index}\n\n${`sentence ${index} goes here. `.repeat(12)}`,
@@ -139,7 +146,7 @@ test('a long text is translated part by part, in order, with the space between t
   assert.match(systemIn(lab.router.asked.at(-1) ?? assert.fail()) ?? '', /from English \(en\) into German \(de\)/);
 });
 
-test('a part whose translation was cut is asked for again in halves, and in the end refused', async () => {
+test('retries a part with a truncated translation in halves, then rejects it', async () => {
   const text = 'A sentence of some words. '.repeat(40).trim();
   const { result } = await runTool(
     tools.translate,
@@ -157,7 +164,7 @@ test('a part whose translation was cut is asked for again in halves, and in the 
   );
 });
 
-test('languages are read by code and by name, in English and in themselves', () => {
+test('parses languages by code and by name, in English and in the language itself', () => {
   const codes = Object.fromEntries(
     [
       'de',
@@ -198,7 +205,7 @@ test('languages are read by code and by name, in English and in themselves', () 
   });
 });
 
-test('the parts of a text are the text again, none too long, and no fence of code is cut that fits', () => {
+test('splits a text without loss into parts within the limit, and does not split a code fence that fits', () => {
   const piece = fc.constantFrom(
     'word ',
     'A sentence. ',
@@ -221,7 +228,7 @@ test('the parts of a text are the text again, none too long, and no fence of cod
         assert.ok(part.length <= maximum && part !== '');
         assert.ok(part.isWellFormed());
       }
-      const cut = halves(text);
+      const cut = splitInHalves(text);
       assert.ok(cut === undefined || (cut.join('') === text && cut[0] !== '' && cut[1] !== ''));
     }),
   );

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { Problem } from '../../../../../lib/problem.ts';
-import { makeChartTool } from '../../../../../api/tools/builtin/make-chart/make-chart.ts';
-import { runCodeTool } from '../../../../../api/tools/builtin/run-code/run-code.ts';
-import { validateJsonTool } from '../../../../../api/tools/builtin/validate-json/validate-json.ts';
+import { createMakeChartTool } from '../../../../../api/tools/builtin/make-chart/make-chart.ts';
+import { createRunCodeTool } from '../../../../../api/tools/builtin/run-code/run-code.ts';
+import { createValidateJsonTool } from '../../../../../api/tools/builtin/validate-json/validate-json.ts';
 import { ToolReader } from '../../../../../api/tools/engine/reading.ts';
 import { createWorkers } from '../../../../../api/tools/engine/workers/pool.ts';
 import { call, servicesWith } from '../../../../support/tools/call.ts';
@@ -12,9 +12,9 @@ import { call, servicesWith } from '../../../../support/tools/call.ts';
 const workers = createWorkers();
 afterAll(() => workers.close());
 const services = servicesWith({ workers });
-const validate = new ToolReader(validateJsonTool(services));
-const runCode = new ToolReader(runCodeTool(services));
-const chart = new ToolReader(makeChartTool(services));
+const validate = new ToolReader(createValidateJsonTool(services));
+const runCode = new ToolReader(createRunCodeTool(services));
+const chart = new ToolReader(createMakeChartTool(services));
 
 /** Texts that are JSON as well, and others. */
 const texts = ['12', '12345678901234567890', '{"a":1}', '[1]', 'null', 'true', '"quoted"', 'a,b\n1,2', 'plain', ''];
@@ -56,7 +56,7 @@ test('query: what is not JSON is named with its field', () => {
 });
 
 test('input_text is a string for the code, and not sent together with input', async () => {
-  const tool = runCodeTool(services);
+  const tool = createRunCodeTool(services);
   const run = async (fields: Record<string, unknown>): Promise<unknown> =>
     (await call(tool, { code: 'typeof input + ":" + input', ...fields })).result['value'];
   assert.equal(await run({ input_text: '12345678901234567890' }), 'string:12345678901234567890');

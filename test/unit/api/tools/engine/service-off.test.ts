@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
-import { builtinTools } from '../../../../../api/tools/builtin/all.ts';
+import { createBuiltinTools } from '../../../../../api/tools/builtin/all.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { json } from '../../../../support/models/sample.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
@@ -59,7 +59,7 @@ describe('tools whose service is off', () => {
     sample = await sampleToolApp({
       environment: { DATABASE_URL: migratedDatabase },
       make: (services) => {
-        const tools = builtinTools(services);
+        const tools = createBuiltinTools(services);
         needing = tools.filter(({ needs }) => needs !== undefined).map(({ name }) => name);
         return tools;
       },

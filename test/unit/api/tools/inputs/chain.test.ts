@@ -4,9 +4,9 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import sharp from 'sharp';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { convertImageTool } from '../../../../../api/tools/builtin/convert-image/convert-image.ts';
-import { memoryTool } from '../../../../../api/tools/builtin/memory/memory.ts';
-import { renderDiagramTool } from '../../../../../api/tools/builtin/render-diagram/render-diagram.ts';
+import { createConvertImageTool } from '../../../../../api/tools/builtin/convert-image/convert-image.ts';
+import { createMemoryTool } from '../../../../../api/tools/builtin/memory/memory.ts';
+import { createRenderDiagramTool } from '../../../../../api/tools/builtin/render-diagram/render-diagram.ts';
 import { createWorkers } from '../../../../../api/tools/engine/workers/pool.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { json } from '../../../../support/models/sample.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
     baseUrl: 'http://localhost:8080',
     make: (services) => {
       const local = { ...services, workers };
-      return [renderDiagramTool(local), convertImageTool(local), memoryTool(local)];
+      return [createRenderDiagramTool(local), createConvertImageTool(local), createMemoryTool(local)];
     },
   });
 });

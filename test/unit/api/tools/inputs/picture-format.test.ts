@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { builtinTools } from '../../../../../api/tools/builtin/all.ts';
+import { createBuiltinTools } from '../../../../../api/tools/builtin/all.ts';
 import { coerceQuery } from '../../../../../api/tools/engine/coerce.ts';
 import { pictureFormat } from '../../../../../api/tools/inputs/picture-format.ts';
 import { urlServices } from '../../../../support/tools/url-services.ts';
@@ -23,7 +23,7 @@ test('jpg is jpeg, and nothing else changes', () => {
 test('every tool that makes a JPEG takes jpg', async () => {
   const services = urlServices([]);
   try {
-    const makers = builtinTools(services).filter(({ artifacts = [] }) => artifacts.includes('image/jpeg'));
+    const makers = createBuiltinTools(services).filter(({ artifacts = [] }) => artifacts.includes('image/jpeg'));
     assert.ok(makers.length >= 2);
     for (const { name, input, example } of makers)
       assert.equal(input.parse({ ...example, format: 'jpg' })['format'], 'jpeg', name);

@@ -1,9 +1,13 @@
 // Which matches count, and which are put into the text.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { judged } from '../../../../../../api/tools/builtin/check-grammar/judge.ts';
-import { corrected, type Match } from '../../../../../../api/tools/builtin/check-grammar/match.ts';
-import { meantBy } from '../../../../../../api/tools/builtin/check-grammar/slip.ts';
+import {
+  judgeMatches,
+  applyCorrections,
+  type Match,
+  findMeantWord,
+  findProtectedRanges,
+} from '../../../../../../api/tools/builtin/check-grammar/judge.ts';
 
 interface FoundWord {
   readonly word: string;
@@ -24,8 +28,8 @@ function matchIn(text: string, { word, suggestions, kind = 'Spelling', message }
 }
 
 function after(text: string, found: FoundWord, language = 'en'): { count: number; text: string } {
-  const { matches, applied } = judged(text, language, [matchIn(text, found)]);
-  return { count: matches.length, text: corrected(text, applied) };
+  const { matches, applied } = judgeMatches(text, language, [matchIn(text, found)]);
+  return { count: matches.length, text: applyCorrections(text, applied) };
 }
 
 test('leaves code, addresses and names alone', () => {
@@ -104,26 +108,62 @@ test('applies what a slip explains, and reports the rest', () => {
     assert.deepEqual(after(text, found, language), { count: 1, text: expected }, text);
 });
 
-test('what was meant comes first among the suggestions', () => {
+test('puts the meant word first among the suggestions', () => {
   const text = 'It was wierd.';
-  const [match] = judged(text, 'en', [
+  const [match] = judgeMatches(text, 'en', [
     matchIn(text, { word: 'wierd', suggestions: ['wield', 'weird', 'wild'] }),
   ]).matches;
   assert.deepEqual(match?.suggestions, ['weird', 'wield', 'wild']);
 });
 
-test('a slip is two letters that changed places, one not doubled, a missing apostrophe or capital, or one letter', () => {
+test('accepts as a slip two swapped letters, one not doubled, a missing apostrophe or capital, or one letter', () => {
   const exactly = { ordered: false };
-  assert.equal(meantBy('langauge', ['language', 'languages'], exactly), 'language');
-  assert.equal(meantBy('recomend', ['rehomed', 'recommend'], exactly), 'recommend');
-  assert.equal(meantBy('paris', ["par's", 'Paris', 'pairs'], exactly), 'Paris');
-  assert.equal(meantBy('furnitures', ["furniture's", 'furniture'], exactly), 'furniture');
-  assert.equal(meantBy('untill', ['distill'], exactly), undefined);
-  assert.equal(meantBy('vamo', ['amo', 'vano', 'vamos'], { ordered: true }), 'vamos');
-  assert.equal(meantBy('ermano', ['hermano', 'emano'], { ordered: true }), 'hermano');
-  assert.equal(meantBy('dijistes', ['dijiste', 'dijisteis'], { ordered: true }), 'dijiste');
-  assert.equal(meantBy('vamo', ['amo', 'vano'], { ordered: true }), undefined);
-  assert.equal(meantBy('Straße', ['Strafe', 'Strasse'], exactly), 'Strasse');
-  assert.equal(meantBy('closd', ['close', 'clod'], exactly), undefined);
-  assert.equal(meantBy('closd', ['close', 'clod'], { ordered: true }), 'close');
+  assert.equal(findMeantWord('langauge', ['language', 'languages'], exactly), 'language');
+  assert.equal(findMeantWord('recomend', ['rehomed', 'recommend'], exactly), 'recommend');
+  assert.equal(findMeantWord('paris', ["par's", 'Paris', 'pairs'], exactly), 'Paris');
+  assert.equal(findMeantWord('furnitures', ["furniture's", 'furniture'], exactly), 'furniture');
+  assert.equal(findMeantWord('untill', ['distill'], exactly), undefined);
+  assert.equal(findMeantWord('vamo', ['amo', 'vano', 'vamos'], { ordered: true }), 'vamos');
+  assert.equal(findMeantWord('ermano', ['hermano', 'emano'], { ordered: true }), 'hermano');
+  assert.equal(findMeantWord('dijistes', ['dijiste', 'dijisteis'], { ordered: true }), 'dijiste');
+  assert.equal(findMeantWord('vamo', ['amo', 'vano'], { ordered: true }), undefined);
+  assert.equal(findMeantWord('Straße', ['Strafe', 'Strasse'], exactly), 'Strasse');
+  assert.equal(findMeantWord('closd', ['close', 'clod'], exactly), undefined);
+  assert.equal(findMeantWord('closd', ['close', 'clod'], { ordered: true }), 'close');
+});
+
+// Patterns end on any text, however long and odd.
+
+test('stays fast on texts that are designed to take long', () => {
+  for (const part of [
+    'a',
+    '<a',
+    '`',
+    '{',
+    'a.',
+    'a_',
+    '-',
+    '/a',
+    'a/',
+    'A',
+    '1',
+    '@a',
+    '```',
+    '${',
+    'aA',
+    'www.',
+    'a://',
+  ]) {
+    // A pattern that backtracks without end would outlast the time limit of this test.
+    const text = part.repeat(20_000 / part.length);
+    assert.ok(findProtectedRanges(text).every(([from, to]) => from < to && to <= text.length));
+  }
+});
+
+test('finds what is not a word', () => {
+  const text = 'Use `x y`, node.js, $HOME, fooBar(), --flag, #12, @me and v2.1 but not these words.';
+  const found = findProtectedRanges(text).map(([from, to]) => text.slice(from, to));
+  for (const each of ['`x y`', 'node.js', '$HOME', 'fooBar', '--flag', '#12', '@me', 'v2.1'])
+    assert.ok(found.includes(each), `${each} in ${found.join(' ')}`);
+  assert.ok(!found.some((each) => /but|not|these|words/.test(each)), found.join(' '));
 });

@@ -4,7 +4,7 @@ import { deflateSync } from 'node:zlib';
 import sharp from 'sharp';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
-import { convertImageTool } from '../../../../../../api/tools/builtin/convert-image/convert-image.ts';
+import { createConvertImageTool } from '../../../../../../api/tools/builtin/convert-image/convert-image.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import type { Artifact, Tool } from '../../../../../../api/tools/tool.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
@@ -107,7 +107,7 @@ describe('convert_image', () => {
       '/empty': page('image/png', ''),
     });
     services = urlServices([web.host]);
-    tool = convertImageTool(services);
+    tool = createConvertImageTool(services);
   });
   afterAll(async () => {
     await web.close();
@@ -134,13 +134,13 @@ describe('convert_image', () => {
     });
   }
 
-  it('turns a photograph the right way up and leaves its metadata out', async () => {
+  it('rotates a photograph upright and drops its metadata', async () => {
     const { result, artifact } = await convert({ url: `${web.url}/turned.jpg`, format: 'jpeg' });
     assert.deepEqual([result.width, result.height], [20, 40]);
     assert.equal((await sharp(artifact.bytes).metadata()).exif, undefined);
   });
 
-  it('takes base64, also as a data: address and as a query leaves it', async () => {
+  it('accepts base64, also as a data: URL and as decoded from a query', async () => {
     const bytes = await red.png().toBuffer();
     for (const data of [
       bytes.toString('base64'),
@@ -152,7 +152,7 @@ describe('convert_image', () => {
     }
   });
 
-  it('fits as it is asked', async () => {
+  it('resizes with each fit', async () => {
     const sizes = await Promise.all(
       ['inside', 'cover', 'contain', 'fill'].map(
         async (fit) => (await convert({ url: `${web.url}/red.png`, width: 10, height: 10, fit })).result,
@@ -169,7 +169,7 @@ describe('convert_image', () => {
     );
   });
 
-  it('refuses what is none, too large or broken, and follows nothing in it', async () => {
+  it('rejects files that are not images, too large or broken, and follows nothing in them', async () => {
     await refuses({ url: `${web.url}/image.svg` }, 'unprocessable', /not a supported image/);
     await refuses({ url: `${web.url}/lying.png` }, 'unprocessable', /not a supported image/);
     await refuses({ url: `${web.url}/text.png` }, 'unprocessable', /not a supported image/);

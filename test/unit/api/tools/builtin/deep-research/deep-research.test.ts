@@ -6,13 +6,13 @@ import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { formatMoney, parseMoney } from '../../../../../../api/billing/ledger/money.ts';
-import { citedOnly } from '../../../../../../api/tools/builtin/deep-research/citations.ts';
+import { keepCitations } from '../../../../../../api/tools/builtin/deep-research/prompts.ts';
 import {
   Research,
   type ResearchOptions,
-  type Web,
+  type ResearchWeb,
 } from '../../../../../../api/tools/builtin/deep-research/research.ts';
-import { deepResearchTool } from '../../../../../../api/tools/builtin/deep-research/deep-research.ts';
+import { createDeepResearchTool } from '../../../../../../api/tools/builtin/deep-research/deep-research.ts';
 import type { Fetcher } from '../../../../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../../../../api/tools/fetch/guarded-fetcher.ts';
 import { fetchFailed } from '../../../../../../api/tools/fetch/problems.ts';
@@ -108,11 +108,11 @@ const output = z.object({
   model_calls: z.int(),
 });
 
-test('it plans, searches, reads, looks for gaps and writes, and cites only what it has read', async () => {
+test('plans, searches, reads, looks for gaps and writes, and cites only what it has read', async () => {
   const { seen, report } = reports();
   const models = lab.spender();
   const { result } = await runTool(
-    deepResearchTool(services({ searxng: engineUrl() })),
+    createDeepResearchTool(services({ searxng: engineUrl() })),
     { question: 'How is it?', max_usd: 0.5 },
     toolContext({ models, report }),
   );
@@ -139,16 +139,16 @@ test('it plans, searches, reads, looks for gaps and writes, and cites only what 
   assert.match(seen.at(-1)?.message ?? '', /^writing from 6 pages$/);
 });
 
-test('without a search service it says how to switch it on, and spends nothing', async () => {
+test('without a search service, explains how to enable it and spends nothing', async () => {
   const models = lab.spender();
   await assert.rejects(
-    runTool(deepResearchTool(services({})), { question: 'How is it?' }, toolContext({ models })),
+    runTool(createDeepResearchTool(services({})), { question: 'How is it?' }, toolContext({ models })),
     slug('service-off'),
   );
   assert.equal(models.spending.calls, 0);
 });
 
-const web: Web = {
+const web: ResearchWeb = {
   search: (query) =>
     Promise.resolve(['a', 'b', 'c'].map((page) => ({ url: `https://pages.test/${query}-${page}`, title: page }))),
   read: (url) => Promise.resolve({ url, title: '', text: `facts of ${url}` }),
@@ -168,14 +168,14 @@ function research(changes: Partial<ResearchOptions>): Research {
   });
 }
 
-test('whatever the budget, it is not passed: less is read, or it is refused before anything is asked in vain', async () => {
+test('never exceeds the budget: reads less, or rejects the call before it spends money in vain', async () => {
   const outcomes = new Set<string>();
   for (const limit of ['0.0001', '0.001', '0.003', '0.0033', '0.0036', '0.004', '0.005', '0.01']) {
     const models = lab.spender();
     const outcome = await research({ models, limit: parseMoney(limit) })
       .run()
       .then(
-        ({ cut, sources }) => {
+        ({ budgetReached: cut, sources }) => {
           assert.ok(sources.length > 0);
           return cut ? 'cut' : 'whole';
         },
@@ -187,12 +187,12 @@ test('whatever the budget, it is not passed: less is read, or it is refused befo
   assert.deepEqual([...outcomes].sort(), ['cut', 'refused', 'whole']);
 });
 
-test('an answer that cites nothing is asked for again, and refused after that', async () => {
+test('asks again for an answer that cites nothing, then rejects it', async () => {
   const models = lab.spender();
   await assert.rejects(research({ models, model: 'beta-K3' }).run(), /without citing what it read/);
 });
 
-test('pages that lead nowhere are no answer', async () => {
+test('rejects an answer without relevant pages', async () => {
   await assert.rejects(
     research({ web: { ...web, read: () => Promise.reject(new Error('secret')) } }).run(),
     (error: unknown) => slug('tool-failed')(error) && !JSON.stringify((error as Problem).members).includes('secret'),
@@ -201,7 +201,7 @@ test('pages that lead nowhere are no answer', async () => {
 });
 
 /** The problem in which a research that finds nothing ends. */
-async function nothing(changes: Partial<Web>): Promise<Problem> {
+async function nothing(changes: Partial<ResearchWeb>): Promise<Problem> {
   const ended: unknown = await research({ web: { ...web, ...changes }, depth: { ...depth, rounds: 1 } })
     .run()
     .catch((error: unknown) => error);
@@ -210,7 +210,7 @@ async function nothing(changes: Partial<Web>): Promise<Problem> {
 }
 const failing = (words: string) => (): Promise<never> => Promise.reject(new Problem(fetchFailed, words));
 
-test('a research that finds nothing says which searches and pages came to what, and why', async () => {
+test('reports the outcome of each search and page if it finds nothing', async () => {
   const empty = await nothing({ search: () => Promise.resolve([]) });
   assert.equal(
     empty.message,
@@ -234,10 +234,10 @@ test('a research that finds nothing says which searches and pages came to what, 
   assert.equal((beside.members['irrelevant'] as unknown[]).length, 6);
 });
 
-test('the tool says the same of the search engine and of fetched pages', async () => {
+test('reports the same for the search engine and for fetched pages', async () => {
   const run = async (urls: ToolDependencies['urls'], all: Partial<ToolDependencies> = {}): Promise<unknown> =>
     runTool(
-      deepResearchTool({ ...services(urls), ...all }),
+      createDeepResearchTool({ ...services(urls), ...all }),
       { question: 'How is it?', depth: 'quick' },
       toolContext({ models: lab.spender() }),
     ).catch((error: unknown) => error);
@@ -250,9 +250,9 @@ test('the tool says the same of the search engine and of fetched pages', async (
   );
 });
 
-test('citations are numbered anew, of sources that there are; links keep their address only when it was read', () => {
+test('renumbers citations of existing sources, and keeps the URL of a link only if the page was read', () => {
   const read = ['a', 'b', 'c'].map((name) => ({ title: name, url: `https://pages.test/${name}` }));
-  const cited = citedOnly(
+  const cited = keepCitations(
     'One [3]. Two [1, 3][7]. [b](https://pages.test/b) ![x](https://evil.test/x.png) [y](javascript:alert(1)) <https://evil.test/> https://pages.test/c.',
     read,
   );

@@ -1,7 +1,7 @@
 // list_apps lists the apps that are live.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { listAppsTool } from '../../../../../../api/tools/builtin/list-apps/list-apps.ts';
+import { createListAppsTool } from '../../../../../../api/tools/builtin/list-apps/list-apps.ts';
 import { call, servicesWith } from '../../../../../support/tools/call.ts';
 
 const app = (
@@ -16,9 +16,9 @@ const app = (
   repo: `https://git.test/octo/${slug}`,
 });
 
-test('lists what is live now, by slug, whole or by category or words [spec tools.list-apps]', async () => {
+test('lists live apps by slug, all or by category or words [spec tools.list-apps]', async () => {
   const live = [app('slides', 'office'), app('chat')];
-  const tool = listAppsTool(servicesWith({ apps: () => live }));
+  const tool = createListAppsTool(servicesWith({ apps: () => live }));
   const slugs = async (input: Record<string, unknown>): Promise<unknown> =>
     ((await call(tool, input)).result.apps as { slug: string }[]).map(({ slug }) => slug);
   assert.deepEqual((await call(tool, {})).result, {

@@ -2,9 +2,12 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
-import { lookupCitationTool } from '../../../../../../api/tools/builtin/lookup-citation/lookup-citation.ts';
-import { arxivIdIn, doiIn } from '../../../../../../api/tools/builtin/lookup-citation/identifiers.ts';
-import { work } from '../../../../../../api/tools/builtin/lookup-citation/work.ts';
+import {
+  createLookupCitationTool,
+  parseArxivId,
+  parseDoi,
+} from '../../../../../../api/tools/builtin/lookup-citation/lookup-citation.ts';
+import { work } from '../../../../../../api/tools/builtin/lookup-citation/works.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { runTool } from '../../../../../support/tools/context.ts';
@@ -48,8 +51,9 @@ describe('lookup_citation', () => {
   let web: Web;
   let services: ToolDependencies;
   const look = async (input: Record<string, unknown>): Promise<z.output<typeof shape>['citations']> =>
-    shape.parse((await runTool(lookupCitationTool(services, { crossref: web.url, arxiv: web.url }), input)).result)
-      .citations;
+    shape.parse(
+      (await runTool(createLookupCitationTool(services, { crossref: web.url, arxiv: web.url }), input)).result,
+    ).citations;
   const fails = async (input: Record<string, unknown>, slug: string, words: RegExp): Promise<void> =>
     assert.rejects(look(input), (error) => {
       assert.ok(error instanceof Problem, String(error));
@@ -87,7 +91,7 @@ describe('lookup_citation', () => {
     await services.workers.close();
   });
 
-  it('reads a work of Crossref, and writes its BibTeX', async () => {
+  it('reads a work from Crossref and writes its BibTeX', async () => {
     const [found] = await look({ doi: 'https://doi.org/10.1038/171737a0' });
     assert.ok(found);
     const { bibtex, ...rest } = found;
@@ -123,12 +127,12 @@ describe('lookup_citation', () => {
     assert.ok(bibtex.includes('100\\%') && bibtex.includes('\\&'), bibtex);
   });
 
-  it('reads a work with next to nothing in it', async () => {
+  it('reads a work with almost no fields', async () => {
     const [found] = await look({ doi: '10.5555/12345678' });
     assert.deepEqual([found?.title, found?.authors, found?.year], ['', [], undefined]);
   });
 
-  it('reads a work of arXiv, by id, address or DOI', async () => {
+  it('reads a work from arXiv by id, URL or DOI', async () => {
     for (const input of [
       { arxiv: '1706.03762' },
       { arxiv: 'https://arxiv.org/pdf/1706.03762.pdf' },
@@ -149,12 +153,12 @@ describe('lookup_citation', () => {
     }
   });
 
-  it('finds works by words', async () => {
+  it('finds works by a text query', async () => {
     assert.equal((await look({ query: 'structure & acids', count: 1 })).length, 1);
     assert.equal(web.asked.at(-1), 'GET /works?query.bibliographic=structure+%26+acids&rows=1');
   });
 
-  it('says what is unknown, wrong or broken', async () => {
+  it('reports what is unknown, wrong or broken', async () => {
     await fails({ doi: '10.5555/none' }, 'unprocessable', /Crossref has no work with the id 10\.5555\/none/);
     await fails({ arxiv: '9999.99999' }, 'unprocessable', /arXiv has no work/);
     await fails({ arxiv: '0000.00000' }, 'unprocessable', /arXiv has no work/);
@@ -167,21 +171,21 @@ describe('lookup_citation', () => {
     await fails({ doi: '10.1/x', query: 'y' }, 'invalid-request', /"query" cannot be combined with doi/);
   });
 
-  it('lets no document grow by its entities', async () => {
+  it('does not expand the entities of a document', async () => {
     const found = await look({ arxiv: '1111.11111' }).catch((error: unknown) => error);
     assert.ok(found instanceof Problem || JSON.stringify(found).length < 10_000);
   });
 
-  it('knows identifiers in the ways in which they are written', () => {
+  it('parses identifiers in the forms that people write', () => {
     for (const text of [
       '10.1038/171737a0',
       'doi:10.1038/171737a0',
       'DOI: 10.1038/171737a0',
       'http://dx.doi.org/10.1038/171737a0',
     ])
-      assert.equal(doiIn(text), '10.1038/171737a0');
+      assert.equal(parseDoi(text), '10.1038/171737a0');
     for (const text of ['', '10.1038', '10.1038/', '11.1038/x', '10.1038/a b', '10.1038/a?b'])
-      assert.equal(doiIn(text), undefined);
+      assert.equal(parseDoi(text), undefined);
     for (const text of [
       'math/0309136',
       'arXiv:math/0309136',
@@ -189,6 +193,6 @@ describe('lookup_citation', () => {
       'math/0309136v2',
       'math.GT/0309136',
     ])
-      assert.match(arxivIdIn(text) ?? '', /^math(?:\.GT)?\/0309136/);
+      assert.match(parseArxivId(text) ?? '', /^math(?:\.GT)?\/0309136/);
   });
 });

@@ -1,7 +1,7 @@
 // Fields are known from the data and from transforms, wherever a specification names them.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { fieldFault } from '../../../../../../api/tools/builtin/make-chart/fields.ts';
+import { findFieldFault } from '../../../../../../api/tools/builtin/make-chart/fields.ts';
 import { chartsOf } from '../../../../../corpus/charts/judge.ts';
 
 const values = [
@@ -9,11 +9,11 @@ const values = [
   { k: 'b', n: 2, o: { p: 4 } },
 ];
 const quantitative = (field: string): object => ({ field, type: 'quantitative' });
-const faultOf = (spec: object): string | undefined => fieldFault({ data: { values }, mark: 'bar', ...spec }, []);
+const faultOf = (spec: object): string | undefined => findFieldFault({ data: { values }, mark: 'bar', ...spec }, []);
 
-test('examples of the documentation name only fields that are there', () => {
+test('finds no missing field in the examples of the documentation', () => {
   for (const { name, input } of chartsOf('gallery'))
-    assert.equal(fieldFault(input['spec'] as never, []), undefined, name);
+    assert.equal(findFieldFault(input['spec'] as never, []), undefined, name);
 });
 
 test.each<[string, object]>([

@@ -4,13 +4,17 @@ import assert from 'node:assert/strict';
 import JSZip from 'jszip';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { sizeFor, pages, runsOf } from '../../../../../../api/tools/builtin/make-slides/text.ts';
-import { makeSlidesTool } from '../../../../../../api/tools/builtin/make-slides/make-slides.ts';
+import { fitSize, paginateLines, parseRuns } from '../../../../../../api/tools/builtin/make-slides/flow.ts';
+import { createMakeSlidesTool, addPictures } from '../../../../../../api/tools/builtin/make-slides/make-slides.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import type { Tool } from '../../../../../../api/tools/tool.ts';
-import { Problem } from '../../../../../../lib/problem.ts';
+import { Problem, type ProblemType } from '../../../../../../lib/problem.ts';
 import { runTool, toolContext } from '../../../../../support/tools/context.ts';
 import { maxTokens, promptIn, says, startModelLab, type ModelLab } from '../../../../../support/tools/model-lab.ts';
+import { readOutline } from '../../../../../../api/tools/builtin/make-slides/outline.ts';
+import { fetchFailed, urlRefused } from '../../../../../../api/tools/fetch/problems.ts';
+import { toolBusy } from '../../../../../../api/tools/problems.ts';
+import { contextWith, servicesWith } from '../../../../../support/tools/call.ts';
 
 const written = JSON.stringify({
   title: 'Tea',
@@ -44,7 +48,7 @@ beforeAll(async () => {
       'gamma5.2': says('I would rather not.'),
     },
   });
-  tool = makeSlidesTool({ catalog: lab.catalog, maxTokens } as ToolDependencies);
+  tool = createMakeSlidesTool({ catalog: lab.catalog, maxTokens } as ToolDependencies);
 });
 afterAll(() => lab.stop());
 
@@ -107,7 +111,7 @@ Notes: Speak slowly.
 > — Malcom McLean
 `;
 
-test('an outline becomes slides of every kind, whose text is text, without a model', async () => {
+test('turns an outline into slides of every kind with real text, without a model', async () => {
   const { result, artifact } = await runTool(tool, { outline });
   const { slides } = z.object({ slides: z.array(z.object({ layout: z.string(), title: z.string() })) }).parse(result);
   assert.deepEqual(
@@ -149,7 +153,7 @@ test('an outline becomes slides of every kind, whose text is text, without a mod
     assert.ok((paragraph[1] ?? '').lastIndexOf('<a:pPr') <= 0, paragraph[1]);
 });
 
-test('what is too much for one slide goes on in the next, and nothing is lost', async () => {
+test('continues an overfull slide on the next one, and loses nothing', async () => {
   const lines = Array.from({ length: 40 }, (_, index) => `Point ${index + 1} ${'and so on '.repeat(9)}`.trim());
   const { artifact } = await runTool(tool, {
     outline: `## Much\n${lines.map((text) => `- ${text}`).join('\n')}`,
@@ -164,7 +168,7 @@ test('what is too much for one slide goes on in the next, and nothing is lost', 
   assert.match(slides[1]?.[0] ?? '', /^Much \(1\/\d\)$/);
 });
 
-test('a topic is written by a model, once more when its JSON is wrong, and refused after that', async () => {
+test('lets a model write on a topic, retries once if its JSON is wrong, then rejects', async () => {
   const models = lab.spender();
   const { result, artifact } = await runTool(
     tool,
@@ -192,7 +196,7 @@ test('a topic is written by a model, once more when its JSON is wrong, and refus
   );
 });
 
-test('what cannot be made into slides is refused, by name', async () => {
+test('rejects what cannot become slides by name', async () => {
   for (const input of [{}, { topic: 'Tea', outline: '# Tea' }])
     await assert.rejects(runTool(tool, input), slug('invalid-request'));
   for (const bad of [
@@ -216,8 +220,8 @@ test('what cannot be made into slides is refused, by name', async () => {
   );
 });
 
-test('marks within a line become runs; sizes shrink until the text fits, and pages follow', () => {
-  assert.deepEqual(runsOf('a **b *c*** `d` [e](https://x.test/) <i>f</i> &amp; \\*'), [
+test('turns inline marks into runs, shrinks text until it fits, then splits it into pages', () => {
+  assert.deepEqual(parseRuns('a **b *c*** `d` [e](https://x.test/) <i>f</i> &amp; \\*'), [
     { text: 'a ' },
     { text: 'b ', bold: true },
     { text: 'c', bold: true, italic: true },
@@ -234,7 +238,47 @@ test('marks within a line become runs; sizes shrink until the text fits, and pag
   ]);
   const lines = Array.from({ length: 30 }, () => ({ text: 'word '.repeat(10), level: 0 }));
   const box = { width: 12, height: 5 };
-  assert.equal(sizeFor(lines.slice(0, 2), box, 24, 14), 24);
-  assert.equal(sizeFor(lines, box, 24, 14), undefined);
-  assert.deepEqual(pages(lines, box, 16).flat(), lines);
+  assert.equal(fitSize(lines.slice(0, 2), box, 24, 14), 24);
+  assert.equal(fitSize(lines, box, 24, 14), undefined);
+  assert.deepEqual(paginateLines(lines, box, 16).flat(), lines);
+});
+
+// Pictures of an outline
+
+const pictureOutline =
+  '# Deck\n## One\n- before\n\n![A map of the harbour](https://example.org/gone.png)\n\n- after\n## Two\n- fine';
+
+function servicesThatFail(type: ProblemType): ReturnType<typeof servicesWith> {
+  const fail = (): Promise<never> => Promise.reject(new Problem(type, 'example.org returned status 404.'));
+  return servicesWith({ fetcher: { fetch: fail, get: fail, check: fail } });
+}
+
+test('replaces an unreachable picture with a placeholder and a warning', async () => {
+  for (const type of [fetchFailed, urlRefused]) {
+    const { deck, warnings } = await addPictures(
+      readOutline(pictureOutline).deck,
+      servicesThatFail(type),
+      contextWith(),
+    );
+    assert.equal(deck.slides.length, 2);
+    assert.match(JSON.stringify(deck), /\[Picture not available: A map of the harbour\]/);
+    assert.match(JSON.stringify(deck), /before.*after.*fine/);
+    assert.deepEqual(warnings, [
+      'Slide 1 ("One"): example.org returned status 404. A placeholder stands in its place.',
+    ]);
+  }
+});
+
+test('replaces an expired artifact with a placeholder', async () => {
+  const services = servicesWith({ artifacts: { get: () => Promise.resolve(undefined) } });
+  const expired = pictureOutline.replace('https://example.org/gone.png', 'AAAAAAAAAAAAAAAAAAAAAA');
+  const { warnings } = await addPictures(readOutline(expired).deck, services, contextWith());
+  assert.match(warnings[0] ?? '', /Slide 1 \("One"\): .*expired.*placeholder/);
+});
+
+test('rejects the call on overload, to be retried, and does not treat it as a missing picture', async () => {
+  await assert.rejects(
+    addPictures(readOutline(pictureOutline).deck, servicesThatFail(toolBusy), contextWith()),
+    (error) => error instanceof Problem && error.type === toolBusy,
+  );
 });

@@ -1,10 +1,13 @@
 // Outlines: plain text, what Markdown says besides bullets, and what is left out.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { flowed } from '../../../../../../api/tools/builtin/make-slides/flow.ts';
-import { prepared } from '../../../../../../api/tools/builtin/make-slides/left-out.ts';
+import { flowSlide } from '../../../../../../api/tools/builtin/make-slides/flow.ts';
+import {
+  removeUnsupported,
+  hasHeadings,
+  toMarkdown,
+} from '../../../../../../api/tools/builtin/make-slides/prepare-outline.ts';
 import { readOutline } from '../../../../../../api/tools/builtin/make-slides/outline.ts';
-import { hasHeadings, markdownOf } from '../../../../../../api/tools/builtin/make-slides/plain-outline.ts';
 
 test.each([
   ['numbers and indents', 'Plan\n1. One\n   - a\n   - b\n2. Two\n   - c', '# Plan|## One|- a|- b|## Two|- c'],
@@ -13,23 +16,23 @@ test.each([
   ['slides by name', 'Slide 1: One\n- a\nSlide 2 - Two\n- b', '## One|- a|## Two|- b'],
   ['one list', 'To do:\n- a\n- b', '## To do|- a|- b'],
 ])('plain text: %s', (_, text, lines) => {
-  assert.equal(markdownOf(text)?.split('\n').filter(Boolean).join('|'), lines);
+  assert.equal(toMarkdown(text)?.split('\n').filter(Boolean).join('|'), lines);
 });
 
-test('a heading in code is none', () => {
+test('ignores headings in code', () => {
   assert.equal(hasHeadings('```\n# x\n```'), false);
   assert.equal(hasHeadings('Title\n==='), true);
-  assert.equal(markdownOf('just words'), undefined);
+  assert.equal(toMarkdown('just words'), undefined);
 });
 
-test('what slides cannot keep is said once, and code is left as it is', () => {
-  const { text, warnings } = prepared('`<b>` <b>x</b> <u>y</u> List<String> a < b\n```\n<div> $x_1$\n```');
+test('warns once about what slides cannot keep, and leaves code unchanged', () => {
+  const { text, warnings } = removeUnsupported('`<b>` <b>x</b> <u>y</u> List<String> a < b\n```\n<div> $x_1$\n```');
   assert.equal(text, '`<b>` x y List<String> a < b\n```\n<div> $x_1$\n```');
   assert.deepEqual(warnings, ['HTML tags are left out; their text is kept.']);
-  assert.match(prepared('$x_1$').warnings[0] ?? '', /not typeset/);
+  assert.match(removeUnsupported('$x_1$').warnings[0] ?? '', /not typeset/);
 });
 
-test('what stands under a heading stays in its order', () => {
+test('keeps the order of the content under a heading', () => {
   const { deck } = readOutline('# T\n## S\ntext\n\n3. c\n4. d\n\n|a|\n|-:|\n|1|\n\n```js\nx\n```\n![p](abc)');
   const [slide] = deck.slides;
   assert.deepEqual(slide?.layout === 'content' ? slide.columns : [], [
@@ -51,14 +54,14 @@ test('what stands under a heading stays in its order', () => {
   ]);
 });
 
-test('two tables that follow each other stay two where a slide is parted', () => {
+test('keeps two adjacent tables apart when a slide is split', () => {
   const rows = Array.from({ length: 12 }, (_, index) => [String(index)]);
   const table = (name: string): { kind: 'table'; header: string[]; rows: string[][] } => ({
     kind: 'table',
     header: [name],
     rows,
   });
-  const pages = flowed({ layout: 'content', title: 'T', columns: [{ blocks: [table('a'), table('b')] }] }, () => ({
+  const pages = flowSlide({ layout: 'content', title: 'T', columns: [{ blocks: [table('a'), table('b')] }] }, () => ({
     width: 12,
     height: 4,
   }));

@@ -1,10 +1,10 @@
 // The language of a diagram is detected, a fence is taken off, and what is not certain is refused by name.
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { diagramIn } from '../../../../../../api/tools/builtin/render-diagram/language.ts';
+import { detectDiagram } from '../../../../../../api/tools/builtin/render-diagram/language.ts';
 import { isProblem } from '../../../../../support/tools/call.ts';
 
-describe('the language is seen from the source', () => {
+describe('detects the language from the source', () => {
   const known: [string, string][] = [
     ['strict digraph x\n{', 'graphviz'],
     ['/* c */ // d\n graph {', 'graphviz'],
@@ -36,16 +36,16 @@ describe('the language is seen from the source', () => {
   ];
   for (const [source, language] of known)
     test(JSON.stringify(source), () => {
-      assert.equal(diagramIn(source, undefined).language, language);
+      assert.equal(detectDiagram(source, undefined).language, language);
     });
 
-  test('kind decides', () => {
-    assert.equal(diagramIn('a -> b', 'dot').language, 'graphviz');
-    assert.equal(diagramIn('hello world', 'd2').language, 'd2');
+  test('kind takes precedence', () => {
+    assert.equal(detectDiagram('a -> b', 'dot').language, 'graphviz');
+    assert.equal(detectDiagram('hello world', 'd2').language, 'd2');
   });
 });
 
-test('a fenced block is unwrapped, by its language or by its content', () => {
+test('unwraps a fenced block, by its language or by its content', () => {
   const graph = 'flowchart LR\n A --> B\n';
   for (const source of [
     `\`\`\`mermaid\n${graph}\`\`\``,
@@ -54,23 +54,26 @@ test('a fenced block is unwrapped, by its language or by its content', () => {
     `~~~mermaid\n${graph}~~~`,
     `\`\`\`\`mermaid title="x"\n${graph}\`\`\`\``,
   ])
-    assert.deepEqual(diagramIn(source, undefined), { language: 'mermaid', text: graph, warnings: [] }, source);
-  assert.equal(diagramIn('```dot\ndigraph { a }\n```', undefined).language, 'graphviz');
-  assert.equal(diagramIn('```d2\nhello\n```', undefined).language, 'd2');
+    assert.deepEqual(detectDiagram(source, undefined), { language: 'mermaid', text: graph, warnings: [] }, source);
+  assert.equal(detectDiagram('```dot\ndigraph { a }\n```', undefined).language, 'graphviz');
+  assert.equal(detectDiagram('```d2\nhello\n```', undefined).language, 'd2');
 });
 
-test('words around a fenced block are left out with a warning', () => {
-  const { language, text, warnings } = diagramIn(`Here it is:\n\`\`\`mermaid\npie\n "a": 1\n\`\`\`\nEnjoy!`, undefined);
+test('drops text around a fenced block with a warning', () => {
+  const { language, text, warnings } = detectDiagram(
+    `Here it is:\n\`\`\`mermaid\npie\n "a": 1\n\`\`\`\nEnjoy!`,
+    undefined,
+  );
   assert.deepEqual([language, text], ['mermaid', 'pie\n "a": 1\n']);
   assert.match(warnings.join(), /text around the fenced block was left out/);
 });
 
-test('a fence inside of a text block of D2 is its content', () => {
+test('keeps a fence inside a D2 text block as its content', () => {
   const source = 'a: |md\n  ```go\n  x\n  ```\n|\na -> b';
-  assert.deepEqual(diagramIn(source, undefined), { language: 'd2', text: source, warnings: [] });
+  assert.deepEqual(detectDiagram(source, undefined), { language: 'd2', text: source, warnings: [] });
 });
 
-describe('what is not certain is refused, and says how to go on', () => {
+describe('rejects an uncertain language and explains what to do', () => {
   const unsure: [string, RegExp][] = [
     ['please draw me a house', /does not look like a diagram.*set kind to mermaid, d2 or graphviz/],
     ['Note: a house with a garden', /does not look like a diagram/],
@@ -83,12 +86,12 @@ describe('what is not certain is refused, and says how to go on', () => {
   ];
   for (const [source, words] of unsure)
     test(JSON.stringify(source), () => {
-      assert.throws(() => diagramIn(source, undefined), isProblem('unprocessable', words));
+      assert.throws(() => detectDiagram(source, undefined), isProblem('unprocessable', words));
     });
 
-  test('kind and fence that disagree', () => {
+  test('rejects a kind that contradicts the fence', () => {
     assert.throws(
-      () => diagramIn('```mermaid\npie\n```', 'd2'),
+      () => detectDiagram('```mermaid\npie\n```', 'd2'),
       isProblem('unprocessable', /kind is d2, but the fenced block says mermaid/),
     );
   });

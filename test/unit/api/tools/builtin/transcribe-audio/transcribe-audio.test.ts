@@ -4,9 +4,12 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
-import { transcribeAudioTool } from '../../../../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
-import { audioFormatOf, audioFormats } from '../../../../../../api/tools/builtin/transcribe-audio/format.ts';
-import { spokenLanguage } from '../../../../../../api/tools/builtin/transcribe-audio/languages.ts';
+import {
+  createTranscribeAudioTool,
+  detectAudioFormat,
+  audioFormats,
+  toWhisperLanguage,
+} from '../../../../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { call, isProblem } from '../../../../../support/tools/call.ts';
 import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
@@ -39,7 +42,7 @@ describe('transcribe_audio', () => {
   const hear = async (
     input: Record<string, unknown>,
     urls: ServiceUrls = { speech: speech.url },
-  ): ReturnType<typeof call> => call(transcribeAudioTool({ ...services, urls }), input);
+  ): ReturnType<typeof call> => call(createTranscribeAudioTool({ ...services, urls }), input);
 
   beforeAll(async () => {
     web = await startWeb({
@@ -66,7 +69,7 @@ describe('transcribe_audio', () => {
     await services.workers.close();
   });
 
-  it('[spec transcribe.url transcribe.answer] sends the recording to the speech server, and answers with the text and the language', async () => {
+  it('[spec transcribe.url transcribe.answer] sends the recording to the speech server, and returns the text and the language', async () => {
     replies.push([
       200,
       JSON.stringify({ task: 'transcribe', text: ' Guten Tag. \n', language: 'german', duration: 1.5, segments: [] }),
@@ -89,7 +92,7 @@ describe('transcribe_audio', () => {
     assert.match(form, /name="file"; filename="recording.wav"\r\ncontent-type: audio\/wav\r\n/i);
   });
 
-  it('[spec transcribe.language] passes the hint of a language on, by code or by name', async () => {
+  it('[spec transcribe.language] passes on a language hint, by code or by name', async () => {
     for (const [language, code] of [
       ['de', 'de'],
       ['German', 'de'],
@@ -113,11 +116,11 @@ describe('transcribe_audio', () => {
     assert.deepEqual(forms, []);
   });
 
-  it('[spec limits.audio-size limits.audio-long] refuses more than 15 MB, and says to split', async () => {
+  it('[spec limits.audio-size limits.audio-long] rejects more than 15 MB, and advises splitting', async () => {
     await assert.rejects(hear({ url: `${web.url}/long.mp3` }), isProblem('fetch-too-large', /15000000 bytes.*Split/));
   });
 
-  it('says what is there instead of a recording, and asks nobody about it', async () => {
+  it('names what was sent instead of a recording, without contacting a service', async () => {
     await assert.rejects(hear({ url: `${web.url}/page` }), isProblem('unprocessable', /web page/));
     await assert.rejects(
       hear({ url: `${web.url}/song.flac` }),
@@ -128,7 +131,7 @@ describe('transcribe_audio', () => {
     assert.deepEqual(forms, []);
   });
 
-  it('says what the speech server says', async () => {
+  it('passes on the error of the speech server', async () => {
     const url = `${web.url}/a.wav`;
     const cases: [number, string, string, RegExp][] = [
       [
@@ -160,7 +163,7 @@ describe('transcribe_audio', () => {
   });
 });
 
-it('[spec limits.audio-formats] knows mp3, wav, m4a and ogg by how they begin', () => {
+it('[spec limits.audio-formats] detects mp3, wav, m4a and ogg by their first bytes', () => {
   const known: [string, string][] = [
     ['mp3', 'ID3\x03\0'],
     ['mp3', '\xff\xfb\x90'],
@@ -172,7 +175,7 @@ it('[spec limits.audio-formats] knows mp3, wav, m4a and ogg by how they begin', 
     ['ogg', `${oggPage}\x01\x13OpusHead`],
   ];
   for (const [format, start] of known)
-    assert.equal(audioFormatOf(bytes(start), 'text/plain'), format, JSON.stringify(start));
+    assert.equal(detectAudioFormat(bytes(start), 'text/plain'), format, JSON.stringify(start));
   const unknown: [string, RegExp][] = [
     ['\xff\xf1\x50', /AAC/],
     ['RIFF\0\0\0\0AVI ', /an unknown format, sent as audio\/mpeg/],
@@ -185,24 +188,24 @@ it('[spec limits.audio-formats] knows mp3, wav, m4a and ogg by how they begin', 
   ];
   for (const [start, words] of unknown)
     assert.throws(
-      () => audioFormatOf(bytes(start), 'audio/mpeg'),
+      () => detectAudioFormat(bytes(start), 'audio/mpeg'),
       isProblem('unprocessable', words),
       JSON.stringify(start),
     );
 });
 
-it('reports whatever comes from a recording, or a recording of it, without a fault', () => {
+it('accepts any bytes, including damaged recordings, without crashing', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 400 }), (any) => {
       try {
-        return audioFormats.includes(audioFormatOf(any, 'audio/mpeg'));
+        return audioFormats.includes(detectAudioFormat(any, 'audio/mpeg'));
       } catch (error) {
         return error instanceof Problem && error.type.slug === 'unprocessable';
       }
     }),
   );
-  fc.assert(fc.property(fc.string(), (any) => /^[a-z]{2,3}$/.test(spokenLanguage(any) ?? 'en')));
+  fc.assert(fc.property(fc.string(), (any) => /^[a-z]{2,3}$/.test(toWhisperLanguage(any) ?? 'en')));
   // Codes with extensions, which have no name of their own.
-  assert.equal(spokenLanguage('AA_0-00'), undefined);
-  assert.equal(spokenLanguage('de-u-co-phonebk'), 'de');
+  assert.equal(toWhisperLanguage('AA_0-00'), undefined);
+  assert.equal(toWhisperLanguage('de-u-co-phonebk'), 'de');
 });

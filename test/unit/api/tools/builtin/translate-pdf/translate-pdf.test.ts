@@ -7,7 +7,7 @@ import { afterAll, beforeAll, beforeEach, describe, it } from 'vitest';
 import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import type { Prompt, Spender } from '../../../../../../api/tools/engine/spender.ts';
-import { translatePdfTool } from '../../../../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
+import { createTranslatePdfTool } from '../../../../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { call, isProblem } from '../../../../../support/tools/call.ts';
 import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
@@ -77,7 +77,7 @@ describe('translate_pdf', () => {
     urls?: ServiceUrls,
   ): ReturnType<typeof call> =>
     call(
-      translatePdfTool({ ...services, ...(urls === undefined ? {} : { urls }) }),
+      createTranslatePdfTool({ ...services, ...(urls === undefined ? {} : { urls }) }),
       { url: `${web.url}/two.pdf`, to: 'de', ...input },
       { models: spender },
     );
@@ -120,7 +120,7 @@ describe('translate_pdf', () => {
     };
   });
 
-  it('sends the PDF, has passages translated in any order, and answers with the new PDF', async () => {
+  it('sends the PDF, translates passages in any order, and returns the new PDF', async () => {
     const answers: string[] = [];
     script = async (say, heard) => {
       say(ask(1));
@@ -153,7 +153,7 @@ describe('translate_pdf', () => {
     assert.deepEqual([artifact?.fileName, Buffer.from(artifact?.bytes ?? []).toString('base64')], ['two.de.pdf', made]);
   });
 
-  it('orders pages and regions as the translator knows them', async () => {
+  it('sends pages and regions in the form that the translator expects', async () => {
     const cases: [Record<string, unknown>, Record<string, unknown>][] = [
       [
         { to: 'zh', from_page: 2 },
@@ -176,7 +176,7 @@ describe('translate_pdf', () => {
     }
   });
 
-  it('refuses before anything is asked', async () => {
+  it('rejects bad input before it contacts a service', async () => {
     const field =
       (name: string) =>
       (error: unknown): boolean =>
@@ -193,7 +193,7 @@ describe('translate_pdf', () => {
     assert.deepEqual(orders, []);
   });
 
-  it('reports whose fault it is', async () => {
+  it('reports whether the PDF or the translator is at fault', async () => {
     const cases: [Script, string, RegExp][] = [
       [
         (say) => {
@@ -271,7 +271,7 @@ describe('translate_pdf', () => {
     );
   });
 
-  it('ends with the problem of a model call, once what is in progress has ended; tries once more where the model stumbled', async () => {
+  it('retries a failed model call once, then reports its problem after the calls in progress have ended', async () => {
     script = async (say) => {
       say(ask(1));
       say(ask(2));

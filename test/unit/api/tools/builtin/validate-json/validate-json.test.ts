@@ -1,17 +1,17 @@
 // validate_json checks by the draft that the schema names, and survives schemas meant to hurt.
 import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
-import { validateJsonTool } from '../../../../../../api/tools/builtin/validate-json/validate-json.ts';
+import { createValidateJsonTool } from '../../../../../../api/tools/builtin/validate-json/validate-json.ts';
 import { createWorkers } from '../../../../../../api/tools/engine/workers/pool.ts';
 import { call, isProblem, servicesWith } from '../../../../../support/tools/call.ts';
 
 const workers = createWorkers();
 afterAll(() => workers.close());
-const tool = validateJsonTool(servicesWith({ workers }));
+const tool = createValidateJsonTool(servicesWith({ workers }));
 const check = async (schema: unknown, data: unknown): Promise<Record<string, unknown>> =>
   (await call(tool, { schema, data })).result;
 
-test('names each path that does not keep to the schema', async () => {
+test('names each path that violates the schema', async () => {
   const { valid, errors, error_count, draft } = await check(tool.example.schema, tool.example.data);
   assert.deepEqual({ valid, error_count, draft }, { valid: false, error_count: 2, draft: '2020-12' });
   assert.deepEqual(errors, [
@@ -33,7 +33,7 @@ test('names each path that does not keep to the schema', async () => {
   assert.equal((await check(tool.example.schema, { name: 'x', age: 1 })).valid, true);
 });
 
-test('takes data as it is, boolean schemas and null', async () => {
+test('accepts data unchanged, boolean schemas and null', async () => {
   assert.equal((await check({ type: 'string' }, '12')).valid, true);
   assert.equal((await check({ type: 'string' }, '{"a":1}')).valid, true);
   assert.equal((await check({ type: 'null' }, null)).valid, true);
@@ -42,7 +42,7 @@ test('takes data as it is, boolean schemas and null', async () => {
   await assert.rejects(call(tool, { schema: {} }), /is missing/);
 });
 
-test('keeps to the draft that $schema names', async () => {
+test('uses the draft that $schema names', async () => {
   const prefix = { prefixItems: [{ type: 'string' }] };
   assert.equal((await check(prefix, [1])).valid, false);
   assert.equal((await check({ $schema: 'https://json-schema.org/draft/2020-12/schema', ...prefix }, [1])).valid, false);
@@ -72,14 +72,14 @@ test('checks formats', async () => {
   }
 });
 
-test('a schema that is none is refused with what is wrong; nothing outside is read', async () => {
+test('rejects an invalid schema with the reason, and reads nothing outside it', async () => {
   await assert.rejects(check({ type: 'strnig' }, 1), isProblem('unprocessable', /schema is invalid.*type/));
   await assert.rejects(check({ pattern: '(' }, 'x'), isProblem('unprocessable', /pattern|regular expression/i));
   for (const $ref of ['file:///etc/passwd', 'http://127.0.0.1:1/schema', '#/$defs/none'])
     await assert.rejects(check({ $ref }, 1), isProblem('unprocessable', /can't resolve reference/));
 });
 
-test('ends what never ends, and goes on', async () => {
+test('stops endless work, and serves the next call', async () => {
   const hostile = { pattern: '^(a+)+$', patternProperties: { '^(a+)+$': false } };
   assert.equal((await check(hostile, `${'a'.repeat(40)}!`)).valid, false);
   assert.equal((await check(hostile, { [`${'a'.repeat(40)}!`]: 1 })).valid, true);
@@ -89,14 +89,14 @@ test('ends what never ends, and goes on', async () => {
   assert.equal((await check(true, 1)).valid, true);
 });
 
-test('a pattern that RE2 cannot match is refused by name, with the fix', async () => {
+test('rejects a pattern that RE2 cannot match by name, with the fix', async () => {
   await assert.rejects(
     check({ properties: { password: { pattern: '^(?=.*\\d).{8,}$' } } }, {}),
     isProblem('unprocessable', /The pattern \^\(\?=.*uses a look-ahead.*put them into allOf/),
   );
 });
 
-test('reports at most a hundred of many errors', async () => {
+test('reports at most a hundred errors', async () => {
   const { errors, error_count } = await check({ items: { type: 'string' } }, new Array(5_000).fill(1));
   assert.deepEqual([(errors as unknown[]).length, error_count], [100, 5_000]);
 });

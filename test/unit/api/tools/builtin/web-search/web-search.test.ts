@@ -1,12 +1,14 @@
 // web_search against a scripted SearXNG: what it makes of each kind of answer.
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, it } from 'vitest';
-import { webSearchTool } from '../../../../../../api/tools/builtin/web-search/web-search.ts';
+import { afterAll, beforeAll, describe, it, test } from 'vitest';
+import { webSearchTool, toSearchLanguage } from '../../../../../../api/tools/builtin/web-search/web-search.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { runTool } from '../../../../../support/tools/context.ts';
 import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';
 import { urlServices } from '../../../../../support/tools/url-services.ts';
+import { readPart } from '../../../../../../api/http/index.ts';
+import { servicesWith } from '../../../../../support/tools/call.ts';
 
 const hit = (url: string, more: Record<string, unknown> = {}): Record<string, unknown> => ({
   url,
@@ -139,7 +141,7 @@ describe('web_search', () => {
     await services.workers.close();
   });
 
-  it('answers with each page once, and says who failed [spec tools.web-search]', async () => {
+  it('returns each page once and names the engines that failed [spec tools.web-search]', async () => {
     const { result } = await search('usual', { count: 2, language: 'en', time_range: 'week', page: 2 });
     assert.deepEqual(result, {
       query: 'usual',
@@ -172,12 +174,12 @@ describe('web_search', () => {
     );
   });
 
-  it('distinguishes nothing found from nobody asked', async () => {
+  it('distinguishes an empty result from engines that all failed', async () => {
     assert.deepEqual((await search('nothing')).result['results'], []);
     await fails('failing', 'tool-failed', /one \(timeout\), two \(access denied\)/);
   });
 
-  it('answers with nothing where some engine answered with nothing, and names those that did not', async () => {
+  it('returns no results if some engine found none, and names the engines that failed', async () => {
     const { result } = await search('honest');
     assert.deepEqual(result['results'], []);
     assert.deepEqual(result['failed_engines'], [
@@ -186,7 +188,7 @@ describe('web_search', () => {
     ]);
   });
 
-  it('answers and infoboxes are results, and all text is plain', async () => {
+  it('returns answers and infoboxes as results, and all text as plain text', async () => {
     const { result } = await search('special');
     const [first, ...rest] = result['results'] as Record<string, unknown>[];
     assert.deepEqual(first, {
@@ -217,7 +219,7 @@ describe('web_search', () => {
     assert.deepEqual(result['suggestions'], ['ada']);
   });
 
-  it('says what is wrong with SearXNG', async () => {
+  it('reports what is wrong with SearXNG', async () => {
     await fails('forbidden', 'tool-failed', /search\.formats/);
     await fails('broken', 'tool-failed', /status 500/);
     await fails('strict', 'unprocessable', /Invalid value x for parameter y/);
@@ -225,10 +227,10 @@ describe('web_search', () => {
     await fails('x', 'tool-failed', /cannot be reached/, urlServices([], { searxng: 'http://127.0.0.1:1' }));
   });
 
-  it('says which value switches it on', async () =>
+  it('names the value that enables it', async () =>
     fails('x', 'service-off', /tools\.searxng\.enabled/, urlServices([])));
 
-  it('takes no answer without end', async () => {
+  it('limits the size of a response', async () => {
     const endless = await startWeb({ '/search': page('application/json', Buffer.alloc(5_000_000, ' ')) });
     try {
       await fails('x', 'tool-failed', /more than/, urlServices([], { searxng: endless.url }));
@@ -236,4 +238,67 @@ describe('web_search', () => {
       await endless.close();
     }
   });
+});
+
+// Queries and languages as SearXNG takes them; what it would not search is refused by name.
+
+const { input } = webSearchTool(servicesWith({}));
+const read = (fields: Record<string, unknown>): Record<string, unknown> => readPart('query', input, fields);
+
+for (const [given, code] of [
+  ['all', 'all'],
+  ['ALL', 'all'],
+  ['en', 'en'],
+  ['pt-BR', 'pt-BR'],
+  ['pt_br', 'pt-BR'],
+  ['fil-PH', 'fil-PH'],
+  ['zh-Hant', 'zh-TW'],
+  ['zh-hans', 'zh-CN'],
+  ['zh-Hant-HK', 'zh-HK'],
+  ['zh-Hant-TW', 'zh-TW'],
+  ['zh', 'zh'],
+  ['de-Latn', 'de'],
+  ['sr-Cyrl', 'sr'],
+  ['German', 'de'],
+] as const)
+  test(`language ${given} is ${code}`, () => {
+    assert.equal(read({ query: 'x', language: given })['language'], code);
+    // SearXNG's own rule (webutils.py, VALID_LANGUAGE_CODE).
+    assert.match(code, /^[a-z]{2,3}(-[a-zA-Z]{2})?$/);
+  });
+
+for (const language of ['sr-Latn', 'es-419', 'xx', 'zh-Latn', 'zh-Hant-CN', 'nonsense', 'en-US-posix-x-y', '!!'])
+  test(`language ${language} is refused by name`, () => {
+    assert.throws(
+      () => read({ query: 'x', language }),
+      (error) => {
+        assert.ok(error instanceof Problem, String(error));
+        assert.equal(error.errors[0]?.field, 'language');
+        assert.match(error.errors[0].fix, /zh-TW/);
+        return true;
+      },
+    );
+    assert.equal(toSearchLanguage(language), undefined);
+  });
+
+for (const query of ['!!g cats', 'cats !!', '!! cats', 'cats\t!!wikipedia'])
+  test(`refused: ${JSON.stringify(query)}`, () => {
+    assert.throws(
+      () => read({ query }),
+      (error) => {
+        assert.ok(error instanceof Problem, String(error));
+        assert.match(error.message, /"query" contains !!\w*, which redirects/);
+        assert.match(error.errors[0]?.fix ?? '', /!wikipedia/);
+        return true;
+      },
+    );
+  });
+
+for (const query of ['!wikipedia cats', 'wow!! really', '"!!" in Kotlin', 'a!!b', ':de katzen'])
+  test(`taken: ${JSON.stringify(query)}`, () => {
+    assert.equal(read({ query })['query'], query);
+  });
+
+test('defaults the language to all', () => {
+  assert.equal(read({ query: 'x' })['language'], 'all');
 });

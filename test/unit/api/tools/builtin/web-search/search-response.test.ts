@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { plainText } from '../../../../../../api/tools/builtin/web-search/plain-text.ts';
+import { toPlainText } from '../../../../../../api/tools/builtin/web-search/search-response.ts';
 
 for (const [text, plain] of [
   ['  some \n words ', 'some words'],
@@ -28,21 +28,21 @@ for (const [text, plain] of [
   ['', ''],
 ] as const)
   test(JSON.stringify(text), () => {
-    assert.equal(plainText(text, 300), plain);
+    assert.equal(toPlainText(text, 300), plain);
   });
 
-test('is cut between characters', () => {
-  assert.equal(plainText('\u{1F600}\u{1F600}', 3), '\u{1F600}');
-  assert.equal(plainText('ab cd', 3), 'ab');
+test('cuts text between characters', () => {
+  assert.equal(toPlainText('\u{1F600}\u{1F600}', 3), '\u{1F600}');
+  assert.equal(toPlainText('ab cd', 3), 'ab');
 });
 
-test('any text becomes well-formed, short enough, without controls', () => {
+test('turns any text into well-formed text within the limit, without control characters', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary', maxLength: 80 }),
       fc.array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 20 }),
       (text, units) => {
-        const plain = plainText(`<b>${text}${String.fromCharCode(...units)}&lt;/b&gt;`, 60);
+        const plain = toPlainText(`<b>${text}${String.fromCharCode(...units)}&lt;/b&gt;`, 60);
         assert.ok(plain.isWellFormed() && plain.length <= 60);
         assert.doesNotMatch(plain, /[\p{Cc}\p{Cs}]/u);
       },
@@ -54,6 +54,6 @@ test('any text becomes well-formed, short enough, without controls', () => {
 test('takes no longer for nested and unclosed tags', () => {
   const since = performance.now();
   for (const text of ['<b>'.repeat(100_000), '<a '.repeat(100_000), '&lt;'.repeat(100_000), '</b>'.repeat(100_000)])
-    plainText(text, 1_000);
+    toPlainText(text, 1_000);
   assert.ok(performance.now() - since < 1_000);
 });
