@@ -7,7 +7,7 @@ import { listenForShutdown, stopOnShutdown } from '../lib/kubernetes/index.ts';
 import { readConfig } from '../lib/config.ts';
 import { createLog, createRegistry } from '../lib/telemetry.ts';
 import { aloneEnvironment } from './config.ts';
-import { readAppSettings, submitWithoutCluster } from './apps/index.ts';
+import { readAppSettings, createSubmitWithoutCluster } from './apps/index.ts';
 import { createApi } from './create-api.ts';
 import { createBlockList } from '../lib/subnets.ts';
 import {
@@ -72,7 +72,7 @@ const api = createApi({
   }),
   apps: { apps: { get: () => undefined, all: () => [] }, site: { domain: 'localhost', port } },
   findModelApp: () => undefined,
-  submitting: submitWithoutCluster(baseUrl),
+  submitting: createSubmitWithoutCluster(baseUrl),
   fetcher: new GuardedFetcher(readFetchConfig()),
   registry,
   log,

@@ -13,15 +13,15 @@ import {
 import { createLookupClient } from '../lib/git/lookup.ts';
 import { createLog, createRegistry } from '../lib/telemetry.ts';
 import {
-  appIndex,
+  createAppIndex,
   appIndexers,
   createRepositoryCheck,
   createSubmitter,
   hostedApps,
-  podLogs,
+  createLogOpener,
   readAppSettings,
-  submitEndpoints,
-  submitMetrics,
+  createSubmitEndpoints,
+  createSubmitMetrics,
 } from './apps/index.ts';
 import { readApiConfig } from './config.ts';
 import { createApi } from './create-api.ts';
@@ -47,7 +47,7 @@ const reflector = createReflector({
   log,
   metrics: runtimeMetrics(registry),
 });
-const apps = appIndex(reflector.store, config.appsNamespace);
+const apps = createAppIndex(reflector.store, config.appsNamespace);
 const reflecting = reflector.run(ending.signal);
 
 const metering = readMeteringSettings();
@@ -64,7 +64,7 @@ const submit = createSubmitter({
   checkRepository,
   limits: { perCallerAndDay: config.submissionsPerDay, apps: config.maxApps, perNetwork: config.appsPerNetwork },
 });
-const submitting = submitEndpoints({
+const submitting = createSubmitEndpoints({
   apps,
   submit,
   hosts: config.hosts,
@@ -72,8 +72,8 @@ const submitting = submitEndpoints({
   site: config.site,
   ownershipSecret: models.appTokenSecret,
   logStreams: config.logStreams,
-  openLog: podLogs(connection, config.buildsNamespace),
-  metrics: submitMetrics(registry),
+  openLog: createLogOpener(connection, config.buildsNamespace),
+  metrics: createSubmitMetrics(registry),
 });
 const api = createApi({
   baseUrl: config.baseUrl,

@@ -1,15 +1,15 @@
-// The configuration of calls of apps, read from the environment.
+// The configuration of app calls, read from the environment.
 import { z } from 'zod';
 import { count, readConfig } from '../../lib/config.ts';
 
 export interface AppSettings {
-  /** Longest call, until the last byte of its answer. */
+  /** Time limit of a call, until the last byte of the response. */
   readonly limitMs: number;
-  /** Shown to the activator when operations of an app are listed, so that it is not woken. */
+  /** Sent to the activator when the platform lists an app's operations, so that the app is not woken. */
   readonly probeToken: string | undefined;
 }
 
-/** Every variable of calls of apps. */
+/** Every variable of app calls. */
 export const environment = z.object({
   MOORAGE_APP_CALL_SECONDS: count
     .max(3_600)
@@ -22,7 +22,7 @@ export const environment = z.object({
     .describe('Secret that requests of the platform show to the activator, so that they wake no app.'),
 });
 
-/** Reads the configuration. @throws Error that names every variable that is wrong */
+/** Reads the configuration. @throws Error that names every wrong variable */
 export function readAppSettings(variables: NodeJS.ProcessEnv = process.env): AppSettings {
   const read = readConfig(environment, variables);
   return { limitMs: read.MOORAGE_APP_CALL_SECONDS * 1_000, probeToken: read.MOORAGE_PROBE_TOKEN };

@@ -1,20 +1,19 @@
-// The directory of live apps: where each answers inside the cluster, and whose it is. Never an address from a caller.
+// The directory of live apps: the address of each inside the cluster, and its author. No address comes from a caller.
 import { Problem, unknownName } from '../../lib/problem.ts';
 import { type AppsSite, activator } from '../../crds/names.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 import { publicStatus } from '../../crds/public-status.ts';
-import { authorshipOf } from './authors.ts';
-import { repositoryOf, type App, type AppIndex } from './hosted-apps.ts';
-import { sentence, urlOf } from './status-view.ts';
+import { readAuthorship, readRepository, type App, type AppIndex } from './hosted-apps.ts';
+import { describeStatus, resolveUrl } from './status-view.ts';
 import { appNotLive, unknownApp } from './problems.ts';
 
-/** Where an app describes its operations, as its author set it. */
+/** The paths of an app's descriptions, as its author set them. */
 export interface AgentPaths {
   readonly openapi: string;
   readonly mcp: string;
 }
 
-/** A live app, as far as calling it goes. */
+/** What is needed to call a live app. */
 export interface Target {
   readonly slug: string;
   readonly title: string;
@@ -22,20 +21,20 @@ export interface Target {
   readonly commit: string;
   /** Origin inside the cluster. */
   readonly origin: string;
-  /** Origin that people see; its host is sent to the app. */
+  /** Public origin. The app receives its host. */
   readonly publicOrigin: string;
-  /** It may rest, and is reached through the activator. */
+  /** The app may rest, so it is reached through the activator. */
   readonly isActivated?: boolean;
-  /** Git host and owner of its repository: whose calls take their turns as one caller. */
+  /** Git host and owner of its repository. All apps of one author take turns as one caller. */
   readonly author: string;
-  /** Undefined for an app whose operations are not offered as tools. */
+  /** Undefined if the app's operations are not offered as tools. */
   readonly agentPaths: AgentPaths | undefined;
 }
 
 export interface Directory {
   /** @throws Problem (unknown-app, app-not-live) */
   get(slug: string): Target;
-  /** The live app of this slug, where there is one. */
+  /** The app of this slug; undefined if none is live. */
   find(slug: string): Target | undefined;
   live(): readonly Target[];
 }
@@ -44,7 +43,7 @@ export interface DirectoryOptions {
   readonly apps: Pick<AppIndex, 'get' | 'all'>;
   readonly baseUrl: string;
   readonly site: AppsSite;
-  /** Git host that links to a status leave out. */
+  /** Git host that status links leave out. */
   readonly defaultHost?: string | undefined;
   /** Namespace of the installation; default moorage-system. */
   readonly systemNamespace?: string | undefined;
@@ -52,14 +51,14 @@ export interface DirectoryOptions {
   readonly originOf?: (app: App) => string;
 }
 
-export function directory({
+export function createDirectory({
   apps,
   baseUrl,
   site,
   systemNamespace = 'moorage-system',
-  originOf = serviceOrigin(systemNamespace),
+  originOf = createServiceOrigin(systemNamespace),
 }: DirectoryOptions): Directory {
-  /** An object of the cache is never changed, only replaced. */
+  /** Keyed by object: the cache never changes an object, it replaces it. */
   const known = new WeakMap<App, { readonly target: Target | undefined }>();
   const targetOf = (app: App): Target | undefined => {
     const found = known.get(app) ?? { target: readTarget(app, originOf) };
@@ -70,12 +69,12 @@ export function directory({
     get(slug) {
       const app = apps.get(slug);
       if (app === undefined)
-        throw unknown(
+        throw createUnknownApp(
           slug,
           apps.all().map(({ metadata }) => metadata.name),
         );
       const target = targetOf(app);
-      if (target === undefined) throw notLive(app, baseUrl, site);
+      if (target === undefined) throw createAppNotLive(app, baseUrl, site);
       return target;
     },
     find(slug) {
@@ -86,8 +85,8 @@ export function directory({
   };
 }
 
-/** The operator gives each app a Service of its own name; one for which requests may be held has the activator. */
-function serviceOrigin(systemNamespace: string): (app: App) => string {
+/** Each app has a Service of its name. Requests for apps that may rest go to the activator, which can hold them. */
+function createServiceOrigin(systemNamespace: string): (app: App) => string {
   return ({ metadata: { name, namespace }, status }) =>
     status?.idle === undefined && status?.activated !== true
       ? `http://${name}.${namespace}.svc`
@@ -106,12 +105,12 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
     origin: originOf(app),
     isActivated: app.status?.idle !== undefined,
     publicOrigin: new URL(status.url).origin,
-    author: authorshipOf(app).author,
+    author: readAuthorship(app).author,
     agentPaths: agents.enabled ? { openapi: agents.openapi, mcp: agents.mcp } : undefined,
   };
 }
 
-function unknown(slug: string, slugs: readonly string[]): Problem {
+function createUnknownApp(slug: string, slugs: readonly string[]): Problem {
   return unknownName(unknownApp, {
     says: 'Unknown app',
     name: slug,
@@ -120,13 +119,13 @@ function unknown(slug: string, slugs: readonly string[]): Problem {
   });
 }
 
-function notLive(app: App, baseUrl: string, site: AppsSite): Problem {
+function createAppNotLive(app: App, baseUrl: string, site: AppsSite): Problem {
   const status = publicStatus(app);
-  const { owner, name } = repositoryOf(app);
+  const { owner, name } = readRepository(app);
   const statusUrl = `${baseUrl}/api/submit-status/${owner}/${name}`;
   const awaited = status.status === 'in_pipeline';
   const standing = awaited ? 'is not live yet' : 'is not live';
-  const why = sentence(status, urlOf(app, site), app.status?.source?.commit).slice(0, 400);
+  const why = describeStatus(status, resolveUrl(app, site), app.status?.source?.commit).slice(0, 400);
   return new Problem(appNotLive, `${app.metadata.name} ${standing}. ${why}`, {
     members: { status: status.status, status_url: statusUrl },
     ...(awaited ? { headers: { 'retry-after': '10' } } : {}),

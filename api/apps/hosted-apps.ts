@@ -1,9 +1,21 @@
-// The HostedApps as the API reads them: the resource, and a cache found by repository, by owner/name and by caller.
+// HostedApps as the API reads them: the resource, a cache that finds them by repository, owner/name and caller, and the
+// author of each.
 import type { StoredHostedApp } from '../../crds/hosted-app.ts';
 import { byLabel, defineResource, type Indexer, type KubeType, type Store } from '../../lib/kubernetes/index.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
 import { sortAgain } from '../../lib/values.ts';
-import { acceptedRepository, repositoryHash, type Repository } from '../../lib/repository.ts';
+import {
+  acceptedRepository,
+  repositoryHash,
+  type Repository,
+  parseRepository,
+  RepositoryError,
+  type GitHosts,
+} from '../../lib/repository.ts';
+import { Problem } from '../../lib/problem.ts';
+import { notSubmitted } from './problems.ts';
+import { createValidationProblem } from '../http/index.ts';
+import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
 
 /** A HostedApp as read from the API server. */
 export type App = KubeType<StoredHostedApp>;
@@ -15,39 +27,39 @@ const pathIndex = 'path';
 const callerIndex = 'caller';
 const networkIndex = 'network';
 
-/** Indexers that the store of {@link appIndex} needs. They read the spec, so that an app made by hand is found too. */
+/** The indexers for the store of {@link createAppIndex}. They read the spec, so that manually created apps are found too. */
 export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
-  [repositoryIndex]: (app) => [repositoryHash(repositoryOf(app).url)],
-  [pathIndex]: (app) => [repositoryPath(app)],
+  [repositoryIndex]: (app) => [repositoryHash(readRepository(app).url)],
+  [pathIndex]: (app) => [formatRepositoryPath(app)],
   [callerIndex]: byLabel(labels.caller),
   [networkIndex]: byLabel(labels.network),
 };
 
-/** Finds apps in the cache. Of several for one repository, the oldest is meant. */
+/** Finds apps in the cache. If several have the same repository, the oldest one counts. */
 export interface AppIndex {
   get(name: string): App | undefined;
   byRepository(hash: string): App | undefined;
-  /** Apps whose repository is `owner/name` on whatever host; case does not matter. */
+  /** Apps whose repository is `owner/name` on any host; case does not matter. */
   byPath(owner: string, name: string): readonly App[];
   byCaller(hash: string): readonly App[];
   byNetwork(hash: string): readonly App[];
-  /** All of them, the oldest first. The same list until an app changes. */
+  /** All apps, the oldest first. Returns the same array until an app changes. */
   all(): readonly App[];
   readonly size: number;
-  /** Calls `changed` after each change of the app, its removal included. Returns the way to stop it. */
+  /** Calls `changed` after each change of the app, including its removal. Returns a function that unsubscribes. */
   subscribe(name: string, changed: () => void): () => void;
   /** Resolves when the cache holds the app of this UID, or after `timeoutMs`. */
   whenSeen(app: App, timeoutMs: number): Promise<void>;
 }
 
-/** Reads apps of one namespace from a store made with {@link appIndexers}. */
-export function appIndex(store: Store<App>, namespace: string): AppIndex {
+/** Creates an index of the apps in one namespace, over a store that has {@link appIndexers}. */
+export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
   const keyed = (name: string): string => `${namespace}/${name}`;
-  /** With thousands of apps, sorting anew is most of what a list costs. */
+  /** Kept, because with thousands of apps a list spends most of its time sorting. */
   let sorted: readonly App[] = [];
   let version = -1;
   const all = (): readonly App[] => {
-    if (version !== store.version) sorted = sortAgain(sorted, store.list(namespace), byAge);
+    if (version !== store.version) sorted = sortAgain(sorted, store.list(namespace), compareAge);
     version = store.version;
     return sorted;
   };
@@ -57,8 +69,8 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
     });
   return {
     get: (name) => store.get(keyed(name)),
-    byRepository: (hash) => oldestFirst(store.byIndex(repositoryIndex, hash))[0],
-    byPath: (owner, name) => oldestFirst(store.byIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
+    byRepository: (hash) => sortByAge(store.byIndex(repositoryIndex, hash))[0],
+    byPath: (owner, name) => sortByAge(store.byIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
     byCaller: (hash) => store.byIndex(callerIndex, hash),
     byNetwork: (hash) => store.byIndex(networkIndex, hash),
     all,
@@ -83,22 +95,108 @@ export function appIndex(store: Store<App>, namespace: string): AppIndex {
   };
 }
 
-/** Orders by age, so that every replica names the same app first. */
-export function oldestFirst(apps: readonly App[]): App[] {
-  return [...apps].sort(byAge);
+/** Sorts the oldest first, so that every replica selects the same app. */
+export function sortByAge(apps: readonly App[]): App[] {
+  return [...apps].sort(compareAge);
 }
 
-function byAge({ metadata: a }: App, { metadata: b }: App): number {
+function compareAge({ metadata: a }: App, { metadata: b }: App): number {
   if (a.creationTimestamp === b.creationTimestamp) return a.name < b.name ? -1 : 1;
   return a.creationTimestamp < b.creationTimestamp ? -1 : 1;
 }
 
-/** The repository of an app, in normal form. */
-export function repositoryOf(app: App): Repository {
+/** Reads the repository of an app, in normal form. */
+export function readRepository(app: App): Repository {
   return acceptedRepository(app.spec.source.repo);
 }
 
-function repositoryPath(app: App): string {
-  const { owner, name } = repositoryOf(app);
+function formatRepositoryPath(app: App): string {
+  const { owner, name } = readRepository(app);
   return `${owner}/${name}`.toLowerCase();
+}
+
+/** A repository in a path; `host` distinguishes namesakes on several hosts. */
+export interface RepositoryName {
+  readonly owner: string;
+  readonly name: string;
+  readonly host?: string | undefined;
+}
+
+/** Finds the app of a repository. @throws Problem (invalid-request, not-submitted) */
+export function findApp(apps: AppIndex, hosts: GitHosts, wanted: RepositoryName): App {
+  const { owner, name } = normalizeName(hosts, wanted);
+  const found = apps.byPath(owner, name);
+  const host = wanted.host?.toLowerCase() ?? selectHost(found, hosts);
+  const app = found.find((candidate) => readRepository(candidate).host === host);
+  if (app !== undefined) return app;
+  const where = host === undefined ? '' : ` on ${host}`;
+  throw new Problem(
+    notSubmitted,
+    `${owner}/${name}${where} has not been submitted. To submit it, send POST /api/submit with {"repo": "${owner}/${name}"}.`,
+  );
+}
+
+/** Selects the first allowed host if the repository is hosted from it, otherwise the only host it is hosted from. */
+function selectHost(found: readonly App[], hosts: GitHosts): string | undefined {
+  const having = new Set(found.map((app) => readRepository(app).host));
+  const allowed = hosts.allowed[0];
+  if (allowed !== undefined && having.has(allowed)) return allowed;
+  if (having.size < 2) return [...having][0] ?? allowed;
+  throw createValidationProblem([
+    {
+      in: 'query',
+      field: 'host',
+      message: `is required, because repositories with this name are hosted from several git hosts: ${[...having].join(', ')}`,
+      fix: `Add ?host= with one of them, such as ?host=${[...having][0] ?? ''}.`,
+    },
+  ]);
+}
+
+function normalizeName(hosts: GitHosts, { owner, name, host }: RepositoryName): { owner: string; name: string } {
+  if (host !== undefined && !hosts.allowed.includes(host.toLowerCase())) {
+    throw createValidationProblem([
+      {
+        in: 'query',
+        field: 'host',
+        message: `must be an allowed git host; ${host} is not`,
+        fix: `Use one of: ${hosts.allowed.join(', ')}.`,
+      },
+    ]);
+  }
+  try {
+    return parseRepository(`${owner}/${name}`, hosts);
+  } catch (error) {
+    if (!(error instanceof RepositoryError)) throw error;
+    throw createValidationProblem([
+      { in: 'path', field: 'owner, name', message: `is not accepted: ${error.message}`, fix: error.fix },
+    ]);
+  }
+}
+
+/** The author of an app: the owner of its repository, their share of its revenue, and their keys. */
+export interface Authorship {
+  readonly app: string;
+  /** Git host and owner of its repository in lower case, for whom revenue accrues. */
+  readonly author: string;
+  /** Host, owner and name of its repository, like github.com/octo/hello. An author key is bound to it. */
+  readonly repository: string;
+  /** The author's share in parts per million. */
+  readonly sharePpm: number;
+  /** Hash of the caller who submitted it, as used for payers; undefined if it was not submitted through the API. */
+  readonly submitter: string | undefined;
+  /** Hashes of the author keys in the repository, which give access to statements. */
+  readonly keys: readonly string[];
+}
+
+export function readAuthorship(app: App): Authorship {
+  const { host, owner, name } = readRepository(app);
+  const { author } = resolveSpec(app, readSettings(app.status?.built?.settings));
+  return {
+    app: app.metadata.name,
+    author: `${host}/${owner}`.toLowerCase(),
+    repository: `${host}/${owner}/${name}`,
+    sharePpm: Math.round(Number(author.share) * 1_000_000),
+    submitter: app.metadata.labels?.[labels.caller],
+    keys: app.status?.authorKeys ?? [],
+  };
 }

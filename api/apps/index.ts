@@ -1,26 +1,30 @@
 // What the rest of the API uses of this room: hosted apps, how they are submitted and called, and their operations.
 export { type AppSettings, readAppSettings } from './config.ts';
-export { authorshipOf, type Authorship } from './authors.ts';
-export { directory, type DirectoryOptions } from './directory.ts';
+export { createDirectory, type DirectoryOptions } from './directory.ts';
 export {
   type App,
-  appIndex,
   type AppIndex,
   appIndexers,
+  type Authorship,
+  createAppIndex,
   hostedApps,
-  oldestFirst,
-  repositoryOf,
+  readAuthorship,
+  readRepository,
+  sortByAge,
 } from './hosted-apps.ts';
-export { idleView, type IdleView, viewIdle } from './idle-view.ts';
-export { liveApps } from './live-apps.ts';
-export { answersAt, callUrl, type Offer, type Site } from './offer.ts';
+export { formatCallUrl, isOffered, listLiveApps, type Offer, type Site } from './offer.ts';
 export { type Apps, type AppsOptions, startApps } from './start.ts';
-export { type LinkBase, sentence, statusView, type StatusView, viewStatus } from './status-view.ts';
 export {
-  createRepositoryCheck,
-  createSubmitter,
-  podLogs,
-  submitEndpoints,
-  submitMetrics,
-  submitWithoutCluster,
-} from './submit/index.ts';
+  describeStatus,
+  idleView,
+  type IdleView,
+  type LinkBase,
+  statusView,
+  type StatusView,
+  viewIdle,
+  viewStatus,
+} from './status-view.ts';
+export { createRepositoryCheck } from './submit/admission.ts';
+export { createSubmitEndpoints, createSubmitMetrics, createSubmitWithoutCluster } from './submit/endpoints.ts';
+export { createLogOpener } from './submit/follow-log.ts';
+export { createSubmitter } from './submit/submit-app.ts';

@@ -1,23 +1,27 @@
-// What this installation offers: its tools, its live apps with their operations, and the endpoints themselves.
+// What this installation offers, as documents, pages and protocols show it: tools, live apps with their operations, guides,
+// models and endpoints.
 import { callAppPath, type Endpoint } from '../http/index.ts';
 import type { HostedAppSummary, Tool } from '../tools/index.ts';
+import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
+import { publicStatus } from '../../crds/public-status.ts';
+import { readRepository, type App } from './hosted-apps.ts';
 
-/** What is offered beside plain endpoints. */
+/** Everything that is offered besides plain endpoints. */
 export interface Offer {
   /** Like https://moorage.localhost. */
   readonly baseUrl: string;
   readonly tools: readonly Tool[];
-  /** Why a tool cannot be called here; undefined when it can. */
+  /** Why a tool cannot be called here; undefined if it can. */
   readonly off: (tool: Tool) => string | undefined;
-  /** Apps that are live now: read again for each document. */
+  /** Lists the apps that are live now. Called for each document. */
   readonly apps: () => readonly HostedAppSummary[];
-  /** What an app offers as tools on /mcp; undefined for one that offers none. */
+  /** The operations that an app offers as tools on /mcp; undefined if it offers none. */
   readonly operations: (slug: string) => OfferedOperations | undefined;
-  /** What answers by another protocol than plain requests, such as /mcp. */
+  /** Paths of other protocols, such as /mcp. */
   readonly protocols: readonly { readonly path: string }[];
-  /** Guides for agents, which answer a question each. */
+  /** Guides for agents, each of which answers one question. */
   readonly guides: readonly OfferedGuide[];
-  /** Models that can be asked here; none when left out. */
+  /** Models that can be called here; default none. */
   readonly models?: readonly OfferedModel[];
   /** What a caller without a key may spend a day, in USD. */
   readonly freeQuotaUsd?: string;
@@ -39,23 +43,45 @@ export interface OfferedGuide {
   readonly machine_readable: string;
 }
 
-/** Names of tools on /mcp that are operations of an app, and why there are none. */
+/** The names of an app's operations on /mcp, or why there are none. */
 export interface OfferedOperations {
   readonly names: readonly string[];
   readonly fault: string | undefined;
 }
 
-/** Where an app is called; undefined where apps cannot be called. */
-export function callUrl(site: Pick<Site, 'baseUrl' | 'endpoints' | 'protocols'>, slug: string): string | undefined {
-  return answersAt(site, callAppPath) ? `${site.baseUrl}${callAppPath.replace('{slug}', slug)}` : undefined;
+/** Formats the URL at which an app is called; undefined if apps cannot be called here. */
+export function formatCallUrl(
+  site: Pick<Site, 'baseUrl' | 'endpoints' | 'protocols'>,
+  slug: string,
+): string | undefined {
+  return isOffered(site, callAppPath) ? `${site.baseUrl}${callAppPath.replace('{slug}', slug)}` : undefined;
 }
 
 export interface Site extends Offer {
-  /** All of them, those of discovery included. */
+  /** All endpoints, including those of discovery. */
   readonly endpoints: readonly Endpoint[];
 }
 
-/** Whether something answers at this path here. */
-export function answersAt({ endpoints, protocols }: Pick<Site, 'endpoints' | 'protocols'>, path: string): boolean {
+/** Whether this installation has an endpoint or protocol at this path. */
+export function isOffered({ endpoints, protocols }: Pick<Site, 'endpoints' | 'protocols'>, path: string): boolean {
   return [...endpoints, ...protocols].some((one) => one.path === path);
+}
+
+/** Summarises the live ones among these apps. */
+export function listLiveApps(apps: readonly App[]): HostedAppSummary[] {
+  return apps.flatMap((app) => {
+    const status = publicStatus(app);
+    if (status.status !== 'live') return [];
+    const { title, description, category } = resolveSpec(app, readSettings(app.status?.built?.settings)).listing;
+    return [
+      {
+        slug: app.metadata.name,
+        title: title ?? app.metadata.name,
+        description: description ?? app.spec.submission?.note ?? '',
+        category,
+        url: status.url,
+        repo: readRepository(app).url,
+      },
+    ];
+  });
 }

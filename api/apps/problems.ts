@@ -1,4 +1,4 @@
-// The problem types of calls of hosted apps, beside those of tools.
+// The problem types of hosted apps: of calling them, of submitting repositories, and of following their builds.
 import type { ProblemType } from '../../lib/problem.ts';
 
 export const unknownApp: ProblemType = {
@@ -48,3 +48,74 @@ export const appProblems: readonly ProblemType[] = [
   appTimeout,
   appAnswerTooLarge,
 ];
+
+export const notSubmitted: ProblemType = {
+  slug: 'not-submitted',
+  status: 404,
+  title: 'Repository not submitted',
+  description:
+    'No app is hosted from this repository. To submit it, send POST /api/submit with {"repo": "owner/name"}.',
+};
+
+export const repositoryNotFound: ProblemType = {
+  slug: 'repository-not-found',
+  status: 422,
+  title: 'Repository not found',
+  description:
+    'No public repository with a commit was found at this address, or it has moved. `detail` says which, and `rule` names it. No name was taken for it.',
+};
+
+export const repositoryUnreachable: ProblemType = {
+  slug: 'repository-unreachable',
+  status: 503,
+  title: 'Git server not reachable',
+  description:
+    'The git server of the repository could not be asked, so it is not known whether the repository exists. No name was taken for it. Submit it again after the number of seconds in Retry-After.',
+};
+
+export const tooManySubmissions: ProblemType = {
+  slug: 'too-many-submissions',
+  status: 429,
+  title: 'Too many new repositories',
+  description:
+    'The number of new repositories is limited for each caller within 24 hours, and that of repositories which cannot be read for each network within ten minutes. Repositories that are already hosted can be submitted again at any time.',
+};
+
+export const tooManyApps: ProblemType = {
+  slug: 'too-many-apps',
+  status: 429,
+  title: 'Too many apps from one network',
+  description:
+    'The apps that exist are limited for each network (/24 of IPv4, /48 of IPv6) that they were submitted from. Apps that never go live are deleted after a while. A repository that is hosted already can be submitted again at any time.',
+};
+
+export const platformFull: ProblemType = {
+  slug: 'platform-full',
+  status: 503,
+  title: 'App limit reached',
+  description:
+    'This installation hosts the maximum number of apps (MOORAGE_MAX_APPS), or its resource quota is exhausted. Repositories that are already hosted are not affected.',
+};
+
+export const beingRemoved: ProblemType = {
+  slug: 'being-removed',
+  status: 409,
+  title: 'The app is being deleted',
+  description: 'The app of this repository is being deleted. Submit the repository again once it is gone.',
+};
+
+export const tooManyStreams: ProblemType = {
+  slug: 'too-many-streams',
+  status: 503,
+  title: 'Too many log streams',
+  description:
+    'The number of log streams is limited for each caller and each replica. Close a stream, poll /api/submit-status instead, or try again after the number of seconds in Retry-After.',
+};
+
+export const noCluster: ProblemType = {
+  slug: 'no-cluster',
+  status: 503,
+  title: 'No cluster',
+  description:
+    'This API runs without a cluster, to try out models and tools. Hosting requires a Kubernetes cluster: `npm run up` starts one on a Linux machine, and the Helm chart installs Moorage into your own.',
+};

@@ -1,4 +1,4 @@
-// Wires the ways to call hosted apps and the cache of their operations.
+// Starts the calls of hosted apps: the client, the metered calls, the operations and the endpoints over them.
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { OfferedOperations } from './offer.ts';
@@ -6,22 +6,22 @@ import { type PriceList, Replays } from '../billing/index.ts';
 import type { Endpoint, ProtocolMount } from '../http/index.ts';
 import { type ExternalTools, Slots, type SlotsOptions, type Workers } from '../tools/index.ts';
 import type { Models, PayerFor } from '../models/index.ts';
-import { AppCalls } from './calls/app-calls.ts';
+import { AppCalls, createAppMetrics } from './calls/app-calls.ts';
 import type { AppSettings } from './config.ts';
 import { AppClient } from './calls/app-client.ts';
 import type { Directory } from './directory.ts';
-import { appEndpoints } from './calls/endpoints.ts';
-import { appMetrics } from './metrics.ts';
-import { OperationCache, type OperationCacheOptions } from './operations/operation-cache.ts';
-import { operationDiscoverer } from './operations/discover.ts';
-import { operationPins } from './operations/pins.ts';
-import { operationTools } from './operations/tools.ts';
-import { pathCalls } from './calls/path-calls.ts';
+import { createAppEndpoints, createPathCalls } from './calls/endpoints.ts';
+import {
+  OperationCache,
+  type OperationCacheOptions,
+  createOperationDiscoverer,
+  createOperationPins,
+} from './operations/operation-cache.ts';
+import { createOperationTools } from './operations/tools.ts';
 
 export interface AppsOptions {
   readonly directory: Directory;
   readonly settings: AppSettings;
-  /** What a call costs. */
   readonly prices: PriceList;
   readonly concurrency: SlotsOptions;
   readonly models: Pick<Models, 'ledger'>;
@@ -30,7 +30,7 @@ export interface AppsOptions {
   readonly baseUrl: string;
   readonly registry: Registry;
   readonly log: Logger;
-  /** For tests: how often operations are discovered. */
+  /** Discovery intervals, for tests. */
   readonly operationDiscovery?: Pick<OperationCacheOptions, 'everyMs' | 'staleMs' | 'limitMs'>;
 }
 
@@ -39,7 +39,7 @@ export interface Apps {
   readonly byPath: ProtocolMount;
   readonly more: ExternalTools;
   readonly operations: (slug: string) => OfferedOperations | undefined;
-  /** Starts the discovery of operations; once it is known which apps are live. */
+  /** Starts the discovery of operations. Call it once the cache knows which apps are live. */
   start(): void;
   stop(): Promise<void>;
 }
@@ -61,8 +61,8 @@ export function startApps({
   const slots = new Slots(concurrency);
   const operationCache = new OperationCache({
     directory,
-    discover: operationDiscoverer({ appClient, workers }),
-    pins: operationPins(models.ledger),
+    discover: createOperationDiscoverer({ appClient, workers }),
+    pins: createOperationPins(models.ledger),
     log,
     ...operationDiscovery,
   });
@@ -72,7 +72,7 @@ export function startApps({
     slotsPerApp: Math.ceil(concurrency.maxConcurrent / 2),
     prices,
     wallet: () => models.ledger.get().wallet,
-    metrics: appMetrics(registry, () => ({ calls: slots.taken, operations: operationCache.count })),
+    metrics: createAppMetrics(registry, () => ({ calls: slots.taken, operations: operationCache.count })),
   });
   const replays = new Replays({
     name: 'apps',
@@ -80,9 +80,9 @@ export function startApps({
     leaseMs: settings.limitMs + 60_000,
   });
   return {
-    endpoints: appEndpoints({ directory, calls, payerFor, replays }),
-    byPath: pathCalls({ directory, calls, payerFor, replays, baseUrl }),
-    more: operationTools({ directory, operationCache, calls, appClient, payerFor }),
+    endpoints: createAppEndpoints({ directory, calls, payerFor, replays }),
+    byPath: createPathCalls({ directory, calls, payerFor, replays, baseUrl }),
+    more: createOperationTools({ directory, operationCache, calls, appClient, payerFor }),
     operations(slug) {
       const target = directory.find(slug);
       const offered = target === undefined ? undefined : operationCache.of(target);

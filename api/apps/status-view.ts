@@ -1,13 +1,12 @@
-// The status of a submitted repository, as JSON and as a sentence.
+// The status of a submitted repository and of its app, as JSON and as a sentence.
 import { z } from 'zod';
 import { authorContact, contactSources, publicSettings } from '../../crds/effective-settings.ts';
 import { appUrl, type AppsSite } from '../../crds/names.ts';
 import { finding, plan } from '../../crds/hosted-app.ts';
 import { publicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
-import { repositoryOf, type App } from './hosted-apps.ts';
-import { idleView, viewIdle } from './idle-view.ts';
+import { readRepository, type App } from './hosted-apps.ts';
 
-/** Stages of the pipeline in their order; an app that passed the last one is live. */
+/** Stages of the pipeline in order. An app that has passed the last one is live. */
 export const stageOrder = ['pending', 'queued', 'cloning', 'reviewing', 'building', 'deploying', 'routing'] as const;
 
 const rejection = z.object({
@@ -27,7 +26,7 @@ const progress = z.object({
   message: z.string().optional(),
 });
 
-const past = z.object({
+const pastRun = z.object({
   number: z.int(),
   commit: z.string(),
   reason: z.string().describe('Why it was built.'),
@@ -41,6 +40,23 @@ const past = z.object({
   started_at: z.string().optional(),
   finished_at: z.string().optional(),
 });
+
+export const idleView = z.object({
+  state: z
+    .enum(['awake', 'napping', 'asleep', 'waking'])
+    .describe('asleep: no process, the next request starts one; napping: a process that requests a minimum.'),
+  since: z.string().describe('Start of this state, RFC 3339.'),
+  idle_seconds: z.int().describe('Seconds without use after which the app rests.'),
+  wakes: z
+    .object({
+      count: z.int().describe('Wakes that were measured.'),
+      p50_ms: z.int().describe('Median of the last ones.'),
+      p95_ms: z.int().describe('95th percentile of the last ones.'),
+    })
+    .optional()
+    .describe('How long its wakes took, from the first request to the first connection. They are not billed.'),
+});
+export type IdleView = z.output<typeof idleView>;
 
 /** Response of submit-status, and with `created` and `polled` of a submission. */
 export const statusView = z.looseObject({
@@ -93,7 +109,7 @@ export const statusView = z.looseObject({
     .boolean()
     .optional()
     .describe('false: the contact was given with the submission, by anybody, and the author can replace it.'),
-  history: z.array(past).optional().describe('Past pipeline runs, newest first.'),
+  history: z.array(pastRun).optional().describe('Past pipeline runs, newest first.'),
   poll_after_seconds: z
     .int()
     .optional()
@@ -101,16 +117,15 @@ export const statusView = z.looseObject({
 });
 export type StatusView = z.input<typeof statusView>;
 
-/** What links to an app are built from. */
+/** The parts of links to an app. */
 export interface LinkBase {
   /** Like https://moorage.localhost */
   readonly baseUrl: string;
   readonly site: AppsSite;
-  /** Git host that links leave out. */
+  /** The git host that links leave out. */
   readonly defaultHost: string | undefined;
 }
 
-/** Makes the view of an app. */
 export function viewStatus(app: App, linkBase: LinkBase): StatusView {
   const status = publicStatus(app);
   const { plan: made, findings, history, source } = app.status ?? {};
@@ -118,80 +133,80 @@ export function viewStatus(app: App, linkBase: LinkBase): StatusView {
   const contact = authorContact(app);
   return {
     status: status.status,
-    message: sentence(status, urlOf(app, linkBase.site), newest),
-    ...addresses(app, linkBase),
-    ...details(status),
+    message: describeStatus(status, resolveUrl(app, linkBase.site), newest),
+    ...formatAddresses(app, linkBase),
+    ...viewDetails(status),
     newest_commit: newest,
-    page: pageOf(app),
+    page: viewPage(app),
     idle: viewIdle(app),
     plan: made,
     findings: findings?.length === 0 ? undefined : findings,
-    // Not as the status has it: that may be older than what is hidden today.
+    // Not from the status, which may contain values that have been hidden since.
     settings: publicSettings(app),
     contact_from: contact?.from,
     contact_verified: contact?.verified,
-    history: history?.map(pastView),
+    history: history?.map(viewPastRun),
   };
 }
 
-function pageOf({ status }: App): StatusView['page'] {
+function viewPage({ status }: App): StatusView['page'] {
   const { seenAt, status: answered, assets, faults } = status?.page ?? {};
   return seenAt === undefined ? undefined : { status: answered, assets, faults };
 }
 
-/** The status in a sentence. @param newest newest known commit of the repository */
-export function sentence(status: PublicStatus, url: string, newest?: string): string {
-  if (status.status === 'rejected') return `${reasonSentence(status.reason)} ${stopped(status.reason.fix)}`;
-  if (status.status === 'in_pipeline') return `${progressSentence(status)} The app will be live at ${url}.`;
+/** Describes the status in a sentence. @param newest newest known commit of the repository */
+export function describeStatus(status: PublicStatus, url: string, newest?: string): string {
+  if (status.status === 'rejected') return `${describeReason(status.reason)} ${endSentence(status.reason.fix)}`;
+  if (status.status === 'in_pipeline') return `${describeProgress(status)} The app will be live at ${url}.`;
   if (status.commit === newest && (status.update !== undefined || status.problem !== undefined))
-    return sameCommitSentence(status, url);
+    return describeSameCommit(status, url);
   if (status.update !== undefined)
-    return `The app is live at ${url}. A newer commit is in the pipeline: ${lowered(progressSentence(status.update))}`;
+    return `The app is live at ${url}. A newer commit is in the pipeline: ${lowerFirst(describeProgress(status.update))}`;
   if (status.problem !== undefined)
-    return `The app is live at ${url}, running an older commit. The newest commit was rejected: ${reasonSentence(status.problem)} ${stopped(status.problem.fix)}`;
+    return `The app is live at ${url}, running an older commit. The newest commit was rejected: ${describeReason(status.problem)} ${endSentence(status.problem.fix)}`;
   return status.warning === undefined
     ? `The app is live at ${url}.`
-    : `The app is live at ${url}, but it ${stopped(status.warning)}`;
+    : `The app is live at ${url}, but it ${endSentence(status.warning)}`;
 }
 
-/** The commit that serves is started again, or has a problem itself: there is no newer one. */
-function sameCommitSentence({ update, problem }: PublicStatus & { status: 'live' }, url: string): string {
+/** There is no newer commit: the serving one is rolled out again or has a problem itself. */
+function describeSameCommit({ update, problem }: PublicStatus & { status: 'live' }, url: string): string {
   if (update !== undefined)
-    return `The app is live at ${url}. Its commit is being rolled out again: ${lowered(progressSentence(update))}`;
+    return `The app is live at ${url}. Its commit is being rolled out again: ${lowerFirst(describeProgress(update))}`;
   return problem === undefined
     ? `The app is live at ${url}.`
-    : `The app is live at ${url}, with a problem: ${reasonSentence(problem)} ${stopped(problem.fix)}`;
+    : `The app is live at ${url}, with a problem: ${describeReason(problem)} ${endSentence(problem.fix)}`;
 }
 
-/** A reason with its file and line, in a sentence. */
-export function reasonSentence(reason: PublicReason): string {
+/** Describes a reason with its file and line in a sentence. */
+export function describeReason(reason: PublicReason): string {
   const line = reason.line === undefined ? '' : `:${reason.line}`;
   const position = reason.file === undefined ? '' : `${reason.file}${line}: `;
-  return stopped(`${position}${reason.message}`);
+  return endSentence(`${position}${reason.message}`);
 }
 
-function addresses(
+function formatAddresses(
   app: App,
   { baseUrl, site, defaultHost }: LinkBase,
 ): Pick<StatusView, 'repo' | 'slug' | 'url' | 'status_url' | 'log_url'> {
-  const { url: repo, host, owner, name } = repositoryOf(app);
+  const { url: repo, host, owner, name } = readRepository(app);
   const statusUrl = `${baseUrl}/api/submit-status/${owner}/${name}`;
   const query = host === defaultHost ? '' : `?host=${encodeURIComponent(host)}`;
   return {
     repo,
     slug: app.metadata.name,
-    url: urlOf(app, site),
+    url: resolveUrl(app, site),
     status_url: `${statusUrl}${query}`,
     log_url: `${statusUrl}/log${query}`,
   };
 }
 
-/** Where the app answers, or will once it is live. */
-export function urlOf(app: App, site: AppsSite): string {
+/** The URL of the app, which works once the app is live. */
+export function resolveUrl(app: App, site: AppsSite): string {
   return app.status?.url ?? appUrl(app.metadata.name, site);
 }
 
-function details(status: PublicStatus): Partial<StatusView> {
+function viewDetails(status: PublicStatus): Partial<StatusView> {
   const { commit, since } = status;
   switch (status.status) {
     case 'live':
@@ -204,22 +219,22 @@ function details(status: PublicStatus): Partial<StatusView> {
         poll_after_seconds: status.update === undefined ? undefined : 2,
       };
     case 'rejected':
-      return { commit, since, reason: reasonSentence(status.reason), rejection: status.reason };
+      return { commit, since, reason: describeReason(status.reason), rejection: status.reason };
     case 'in_pipeline': {
       const { stage, position } = status;
       const current = stageOrder.indexOf(stage);
-      const stages = stageOrder.map((name, index) => ({ stage: name, state: stateOf(index, current) }));
+      const stages = stageOrder.map((name, index) => ({ stage: name, state: toStageState(index, current) }));
       return { commit, since, stage, position, stages, poll_after_seconds: stage === 'queued' ? 5 : 2 };
     }
   }
 }
 
-function stateOf(index: number, current: number): 'done' | 'current' | 'ahead' {
+function toStageState(index: number, current: number): 'done' | 'current' | 'ahead' {
   if (index === current) return 'current';
   return index < current ? 'done' : 'ahead';
 }
 
-const doing: Readonly<Record<PublicProgress['stage'], string>> = {
+const stageSentences: Readonly<Record<PublicProgress['stage'], string>> = {
   pending: 'Checking the repository for its newest commit.',
   queued: 'Waiting in the build queue.',
   cloning: 'Cloning the repository.',
@@ -229,21 +244,21 @@ const doing: Readonly<Record<PublicProgress['stage'], string>> = {
   routing: 'Setting up the URL of the app.',
 };
 
-function progressSentence(progress: PublicProgress): string {
+function describeProgress(progress: PublicProgress): string {
   const position = progress.position === undefined ? '' : ` Position: ${progress.position}.`;
-  const waiting = progress.message === undefined ? '' : ` ${stopped(progress.message)}`;
-  return `${doing[progress.stage]}${position}${waiting}`;
+  const waiting = progress.message === undefined ? '' : ` ${endSentence(progress.message)}`;
+  return `${stageSentences[progress.stage]}${position}${waiting}`;
 }
 
-function stopped(text: string): string {
+function endSentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
-function lowered(text: string): string {
+function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
-function pastView(entry: NonNullable<NonNullable<App['status']>['history']>[number]): z.input<typeof past> {
+function viewPastRun(entry: NonNullable<NonNullable<App['status']>['history']>[number]): z.input<typeof pastRun> {
   const { number, commit, reason, result, message, release, releaseMessage, startedAt, finishedAt } = entry;
   return {
     ...{ number, commit, reason, result, message, release },
@@ -252,3 +267,18 @@ function pastView(entry: NonNullable<NonNullable<App['status']>['history']>[numb
     finished_at: finishedAt,
   };
 }
+
+/** Undefined if the app always runs. */
+export function viewIdle({ status }: App): IdleView | undefined {
+  const { idle } = status ?? {};
+  if (idle === undefined) return undefined;
+  const { state, since, afterSeconds, wakes } = idle;
+  return {
+    state: states[state],
+    since,
+    idle_seconds: afterSeconds,
+    ...(wakes === undefined ? {} : { wakes: { count: wakes.count, p50_ms: wakes.p50Ms, p95_ms: wakes.p95Ms } }),
+  };
+}
+
+const states = { Awake: 'awake', Napping: 'napping', Asleep: 'asleep', Waking: 'waking' } as const;

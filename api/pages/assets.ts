@@ -1,4 +1,4 @@
-// The stylesheet and the scripts of pages: read once, and served at addresses that change with their content.
+// The stylesheet and scripts of pages: read once, and served at addresses that change with their content.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,14 +15,14 @@ interface Asset {
 }
 
 /** Reads one file, or several as one. */
-function read(extension: keyof typeof types, ...names: readonly string[]): Asset {
+function readAsset(extension: keyof typeof types, ...names: readonly string[]): Asset {
   const texts = names.map((name) => readFileSync(join(import.meta.dirname, 'assets', `${name}.${extension}`), 'utf8'));
   const bytes = new TextEncoder().encode(texts.join('\n'));
   const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 16);
   return { bytes, hash, contentType: types[extension] };
 }
 
-/** In the order of the cascade: of two rules with the same specificity the later one wins. */
+/** In cascade order: of two rules with the same specificity, the later one wins. */
 const styles = [
   'base',
   'frame',
@@ -38,19 +38,19 @@ const styles = [
 ];
 
 const assets = {
-  'style.css': read('css', ...styles.map((name) => `style/${name}`)),
-  'icon.svg': read('svg', 'icon'),
-  'status.js': read('js', 'status'),
-  'compare.js': read('js', 'compare'),
+  'style.css': readAsset('css', ...styles.map((name) => `style/${name}`)),
+  'icon.svg': readAsset('svg', 'icon'),
+  'status.js': readAsset('js', 'status'),
+  'compare.js': readAsset('js', 'compare'),
 } satisfies Record<string, Asset>;
 export type AssetName = keyof typeof assets;
 
-/** Where it is served: `/assets/style.0123456789abcdef.css`. */
+/** The path at which it is served: `/assets/style.0123456789abcdef.css`. */
 export function assetPath(name: AssetName): string {
   return `/assets/${name.replace('.', `.${assets[name].hash}.`)}`;
 }
 
-const published = /^([a-z]{1,20})\.([0-9a-f]{16})\.(css|js|svg)$/;
+const assetName = /^([a-z]{1,20})\.([0-9a-f]{16})\.(css|js|svg)$/;
 
 export const assetEndpoint: Endpoint = defineEndpoint({
   method: 'GET',
@@ -66,12 +66,12 @@ export const assetEndpoint: Endpoint = defineEndpoint({
   produces: ['*/*'],
   problems: [notFound],
   handler({ params }) {
-    const [, name, hash, extension] = published.exec(params.file) ?? [];
+    const [, name, hash, extension] = assetName.exec(params.file) ?? [];
     const asset: Asset | undefined = Object.hasOwn(assets, `${name}.${extension}`)
       ? assets[`${name}.${extension}` as AssetName]
       : undefined;
     if (asset === undefined) throw new Problem(notFound, 'There is no such file.');
-    // While versions change, a page of one replica may ask another: it gets what is there, and keeps it for no time.
+    // During a rollout, a page of one replica may load its files from another. It gets that version and does not cache it.
     const cache = hash === asset.hash ? 'public, max-age=31536000, immutable' : 'no-store';
     const headers = {
       'content-type': asset.contentType,

@@ -1,49 +1,48 @@
-// The pages of an author, with his statement once he shows his key, and of the price list.
+// The pages of authors and of the price list. An author's page shows the statement of a month to the holder of their key.
 import { Problem } from '../../lib/problem.ts';
-import type { Endpoint, RequestContext } from '../http/index.ts';
-import { statementView } from '../accounting/index.ts';
-import type { Calls } from './calls.ts';
-import { author, priceList } from './data.ts';
-import { pageEndpoint } from './page.ts';
-import { authorPage, type AuthorRecord } from './views/author.ts';
-import { pricesPage } from './views/prices.ts';
-import { field, type PageSite } from './visit.ts';
+import { type Endpoint, type RequestContext, type Html, html } from '../http/index.ts';
+import { statementView, type StatementView } from '../accounting/index.ts';
+import { type Calls, createPageEndpoint, type Page } from './page.ts';
+import { author, priceList, type PriceListRecord } from './data.ts';
+import { readField, type PageSite, type Visit } from './visit.ts';
+import { formatUsd } from '../billing/index.ts';
+import { authored, code, english, facts, missing, table, errorSummary, textField } from './parts.ts';
 
-const source = '/api/authors/{handle}';
+const authorPath = '/api/authors/{handle}';
 
-export function authorPages(site: PageSite, calls: Calls): Endpoint[] {
+export function createAuthorPages(site: PageSite, calls: Calls): Endpoint[] {
   return [
-    ...(calls.has('GET', source) ? [showAuthor(site, calls), showStatement(site, calls)] : []),
-    ...prices(site, calls),
+    ...(calls.has('GET', authorPath) ? [createAuthorPage(site, calls), createStatementPage(site, calls)] : []),
+    ...createPricePages(site, calls),
   ];
 }
 
-function showAuthor(site: PageSite, calls: Calls): Endpoint {
-  return pageEndpoint(site, {
+function createAuthorPage(site: PageSite, calls: Calls): Endpoint {
+  return createPageEndpoint(site, {
     path: '/authors/{handle}',
     operation: 'showAuthor',
     summary: 'An author, and the way to his statements',
     async render({ params, query }, visit, context) {
-      const record = await read(calls, params, query['host'], context);
-      return authorPage({ record, month: monthOf(field(query, 'month')) }, visit);
+      const record = await readAuthor(calls, params, query['host'], context);
+      return authorPage({ record, month: readMonth(readField(query, 'month')) }, visit);
     },
   });
 }
 
-function showStatement(site: PageSite, calls: Calls): Endpoint {
-  return pageEndpoint(site, {
+function createStatementPage(site: PageSite, calls: Calls): Endpoint {
+  return createPageEndpoint(site, {
     method: 'POST',
     path: '/authors/{handle}',
     operation: 'showStatement',
     summary: 'The statement of an author for a month',
     async render({ params, query, form }, visit, context) {
-      const record = await read(calls, params, query['host'], context);
-      const month = monthOf(field(form, 'month'));
+      const record = await readAuthor(calls, params, query['host'], context);
+      const month = readMonth(readField(form, 'month'));
       try {
-        const statement = await calls.json('GET', `${source}/statement`, statementView, context, {
+        const statement = await calls.json('GET', `${authorPath}/statement`, statementView, context, {
           params: { handle: record.handle },
-          query: { month, ...hostOf(query['host']) },
-          key: (field(form, 'key') ?? '').trim(),
+          query: { month, ...toHostQuery(query['host']) },
+          key: (readField(form, 'key') ?? '').trim(),
         });
         return authorPage({ record, month, statement }, visit);
       } catch (error) {
@@ -54,32 +53,32 @@ function showStatement(site: PageSite, calls: Calls): Endpoint {
   });
 }
 
-async function read(
+async function readAuthor(
   calls: Calls,
   { handle = '' }: Readonly<Record<string, string>>,
   host: unknown,
   context: RequestContext,
 ): Promise<AuthorRecord> {
-  const { apps, ...rest } = await calls.json('GET', source, author, context, {
+  const { apps, ...rest } = await calls.json('GET', authorPath, author, context, {
     params: { handle },
-    query: hostOf(host),
+    query: toHostQuery(host),
   });
   return { handle, hasKey: rest.has_key, name: rest.author, apps };
 }
 
-function hostOf(host: unknown): { host?: string } {
+function toHostQuery(host: unknown): { host?: string } {
   return typeof host === 'string' && host !== '' ? { host } : {};
 }
 
-/** What a form says, or the current month. */
-function monthOf(given: string | undefined): string {
+/** Reads the month from a form; default the current month. */
+function readMonth(given: string | undefined): string {
   return given === undefined || given.trim() === '' ? new Date().toISOString().slice(0, 7) : given.trim();
 }
 
-function prices(site: PageSite, calls: Calls): Endpoint[] {
+function createPricePages(site: PageSite, calls: Calls): Endpoint[] {
   if (!calls.has('GET', '/api/prices')) return [];
   return [
-    pageEndpoint(site, {
+    createPageEndpoint(site, {
       path: '/prices',
       operation: 'showPrices',
       summary: 'The price list',
@@ -87,4 +86,234 @@ function prices(site: PageSite, calls: Calls): Endpoint[] {
         pricesPage(await calls.json('GET', '/api/prices', priceList, context), visit),
     }),
   ];
+}
+
+export interface AuthorRecord {
+  readonly handle: string;
+  /** Git host and owner. */
+  readonly name: string;
+  readonly apps: readonly { readonly slug: string; readonly share: number }[];
+  readonly hasKey: boolean;
+}
+
+export interface AuthorContent {
+  readonly record: AuthorRecord;
+  readonly month: string;
+  readonly statement?: StatementView;
+  readonly problem?: Problem | undefined;
+}
+
+const fields = ['key', 'month'];
+
+export function authorPage({ record, month, statement, problem }: AuthorContent, visit: Visit): Page {
+  const { text } = visit;
+  return {
+    title: text.author.title(record.name),
+    json: `/api/authors/${encodeURIComponent(record.handle)}?host=${encodeURIComponent(hostIn(record))}`,
+    isPrivate: statement !== undefined,
+    main: html`<h1>${authored(record.name)}</h1>
+      ${apps(record, visit)} ${problem === undefined ? '' : errorSummary(text.author.refused, problem, fields, visit)}
+      ${statement === undefined ? '' : statementParts(statement, visit)} ${keyForm(record, { month, problem }, visit)}
+      ${howTo(record, visit)}`,
+  };
+}
+
+function apps({ apps: list }: AuthorRecord, visit: Visit): Html {
+  const { text, format } = visit;
+  return html`<section>
+    <h2>${text.author.apps}</h2>
+    ${table(
+      text.author.apps,
+      [{ title: text.author.app }, { title: text.author.share, number: true }],
+      list.map(({ slug, share }) => [
+        html`<a href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${slug}</a>`,
+        format.percent(share),
+      ]),
+    )}
+  </section>`;
+}
+
+/** Every address includes the git host, since another host may have an owner of this name at any time. */
+function hostIn({ name }: AuthorRecord): string {
+  return name.slice(0, name.indexOf('/'));
+}
+
+function keyForm(
+  record: AuthorRecord,
+  { month, problem }: Pick<AuthorContent, 'month' | 'problem'>,
+  visit: Visit,
+): Html {
+  const { text } = visit;
+  const errors = problem?.errors ?? [];
+  return html`<section>
+    <h2>${text.author.read}</h2>
+    <form
+      class="panel"
+      method="post"
+      action="${visit.link(`/authors/${encodeURIComponent(record.handle)}`, { host: hostIn(record) })}"
+    >
+      ${textField(
+        {
+          name: 'month',
+          label: text.author.month,
+          help: text.author.monthHelp,
+          value: month,
+          maxLength: 7,
+          isRequired: true,
+        },
+        errors,
+        visit,
+      )}
+      ${textField(
+        {
+          name: 'key',
+          label: text.author.key,
+          help: text.author.keyHelp,
+          value: '',
+          maxLength: 100,
+          type: 'password',
+          isRequired: true,
+        },
+        errors,
+        visit,
+      )}
+      <button type="submit">${text.author.show}</button>
+    </form>
+  </section>`;
+}
+
+function howTo(record: AuthorRecord, visit: Visit): Html {
+  const { handle, hasKey } = record;
+  const { text, site } = visit;
+  const lines = [
+    `curl -X POST ${site.baseUrl}/api/authors/${encodeURIComponent(handle)}/keys?host=${encodeURIComponent(hostIn(record))}`,
+    `echo 'moorage-author-sha256-…' >> .moorage-owner`,
+    `git add .moorage-owner && git commit -m 'Let me read my statements' && git push`,
+  ];
+  return html`<section>
+    <h2>${text.author.proof}</h2>
+    <p>${text.author.proofLead}</p>
+    ${code(lines.join('\n'), text.author.proof)}
+    <p>${hasKey ? text.author.proven : text.author.unproven}</p>
+  </section>`;
+}
+
+function statementParts(statement: StatementView, visit: Visit): Html {
+  const { text, format } = visit;
+  return html`<section>
+    <h2>${text.author.statement(statement.month)}</h2>
+    ${facts([
+      [text.author.state, text.author.states[statement.state]],
+      [text.author.until, format.dateTime(statement.disputes_until)],
+      [text.author.opening, formatUsd(statement.opening_usd)],
+      [text.author.earned, formatUsd(statement.earned_usd)],
+      [text.author.corrected, formatUsd(statement.corrected_usd)],
+      [text.author.paid, formatUsd(statement.paid_usd)],
+      [text.author.closing, html`<strong>${formatUsd(statement.closing_usd)}</strong>`],
+    ])}
+    ${statement.lines.length === 0 ? html`<p class="empty">${text.author.empty}</p>` : lines(statement, visit)}
+    ${capped(statement, visit)} ${losses(statement, visit)} ${disputes(statement, visit)}
+  </section>`;
+}
+
+function lines({ lines: list }: StatementView, visit: Visit): Html {
+  const { text, format } = visit;
+  const number = true;
+  return table(
+    text.author.lines,
+    [
+      { title: text.author.day },
+      { title: text.author.kind },
+      { title: text.author.app },
+      { title: text.author.uses, number },
+      { title: text.author.gross, number },
+      { title: text.author.share, number },
+      { title: text.author.amount, number },
+      { title: text.author.version },
+    ],
+    list.map((line) => [
+      line.day ?? format.date(line.posted_at),
+      html`${text.author.kinds[line.kind]}${line.item === null ? '' : html`, ${text.author.items[line.item]}`}${line.reason === null ? '' : html`<br /><small>${authored(line.reason)}</small>`}`,
+      line.app ?? missing(visit),
+      format.integer(line.uses),
+      formatUsd(line.gross_usd),
+      line.share === null ? missing(visit) : format.percent(Number(line.share)),
+      formatUsd(line.amount_usd),
+      line.price_version ?? missing(visit),
+    ]),
+  );
+}
+
+function capped({ capped: list = [] }: StatementView, { text, format }: Visit): Html {
+  if (list.length === 0) return html``;
+  const sumField = (field: 'uses' | 'accrued' | 'over_budget'): number =>
+    list.reduce((sum, day) => sum + day[field], 0);
+  const [uses, accrued, budget] = [sumField('uses'), sumField('accrued'), sumField('over_budget')];
+  return html`<p class="notice in_pipeline">
+    ${text.author.capped(format.integer(uses - accrued), format.integer(uses), format.integer(budget))}
+  </p>`;
+}
+
+function losses({ losses: list }: StatementView, { text, format }: Visit): Html {
+  if (list.length === 0) return html``;
+  return html`<p class="notice in_pipeline">
+    ${text.author.losses(format.integer(list.reduce((sum, { requests }) => sum + requests, 0)))}
+  </p>`;
+}
+
+function disputes({ disputes: list }: StatementView, visit: Visit): Html {
+  const { text, format } = visit;
+  if (list.length === 0) return html``;
+  return html`<h3>${text.author.disputes}</h3>
+    <ul>
+      ${list.map(
+        ({ message, opened_at: at, resolution }) =>
+          html`<li>
+            ${format.date(at)}: ${authored(message)}<br />
+            ${resolution === null ? text.author.unanswered : english(resolution, visit)}
+          </li>`,
+      )}
+    </ul>`;
+}
+
+type Version = PriceListRecord['versions'][number];
+
+export function pricesPage({ current, versions }: PriceListRecord, visit: Visit): Page {
+  const { text } = visit;
+  const [now, ...others] = [...versions].sort((a, b) => Number(b.version === current) - Number(a.version === current));
+  return {
+    title: text.prices.title,
+    description: text.prices.lead,
+    json: '/api/prices',
+    main: html`<h1>${text.prices.title}</h1>
+      <p class="lead">${text.prices.lead}</p>
+      ${now === undefined ? '' : section(now, text.prices.current, visit)}
+      ${others.map((version) => section(version, text.prices.other, visit))}`,
+  };
+}
+
+function section({ version, from, note, free, ...prices }: Version, title: string, visit: Visit): Html {
+  const { text, format } = visit;
+  const name = (item: string): Html => html`<code>${item}</code>`;
+  return html`<section>
+    <h2>${title}: ${version}</h2>
+    <p>
+      ${text.prices.from} ${format.date(`${from}T00:00:00Z`)}.
+      ${note === null || note === undefined ? '' : english(note, visit)}
+    </p>
+    ${table(
+      text.prices.title,
+      [{ title: text.prices.item }, { title: text.prices.price, number: true }],
+      [
+        [text.prices.use, formatUsd(prices.use_usd)],
+        [text.prices.call, formatPrice('call', prices.call_usd, free, visit)],
+        [text.prices.margin, format.percent(Number(prices.model_margin))],
+        ...Object.entries(prices.tools).map(([tool, price]) => [name(tool), formatPrice(tool, price, free, visit)]),
+      ],
+    )}
+  </section>`;
+}
+
+function formatPrice(item: string, price: string, free: readonly string[], { text }: Visit): string {
+  return free.includes(item) ? `${formatUsd(price)} (${text.prices.free})` : formatUsd(price);
 }

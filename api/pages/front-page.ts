@@ -1,43 +1,213 @@
-// Answers / for a person.
+// The front page: what Moorage is, the apps as cards, the tools, and how to call all of it.
 import type { Offer } from '../apps/index.ts';
 import type { FrontPage } from '../protocols/index.ts';
 import { exampleUrl } from '../tools/index.ts';
-import type { CatalogData } from './catalog-data.ts';
-import type { ProjectQuery } from './data.ts';
-import { pageResponse } from './page.ts';
-import { categories, frontPage, pageSize } from './views/front.ts';
-import { field, type PageSite, visitOf } from './visit.ts';
+import type { CatalogData } from './catalog-pages.ts';
+import type { ProjectQuery, Project, ProjectPage } from './data.ts';
+import { createPageResponse, type Page } from './page.ts';
+import { readField, type PageSite, createVisit, type Visit } from './visit.ts';
+import { type Html, html } from '../http/index.ts';
+import { listing } from '../../crds/hosted-app.ts';
+import { authored, badge, code, languageField, translated } from './parts.ts';
 
 const longestSearch = 100;
 
-/** A tool that needs nothing and whose example is short enough to be read. */
+/** A tool without requirements, whose example is short enough to read. */
 const exampleTool = 'render_diagram';
 
-export function frontPageOf(
+export function createFrontPage(
   site: PageSite,
   { projects }: Pick<CatalogData, 'projects'>,
   { tools, off, baseUrl }: Pick<Offer, 'tools' | 'off' | 'baseUrl'>,
 ): FrontPage {
   const example = tools.find(({ name }) => name === exampleTool);
   return async (query, context, headers) => {
-    const visit = visitOf(site, { path: '/', query, headers: context.headers });
-    const wanted = wantedOf((name) => field(query, name));
+    const visit = createVisit(site, { path: '/', query, headers: context.headers });
+    const wanted = readProjectQuery((name) => readField(query, name));
     const found = await projects?.(wanted, context);
     const content = {
       apps: found === undefined ? undefined : { wanted, found },
       tools: tools.map((tool) => ({ name: tool.name, title: tool.title, isOff: off(tool) !== undefined })),
       example: example === undefined ? undefined : exampleUrl(example, baseUrl),
     };
-    return pageResponse(frontPage(content, visit), visit, context.headers, headers);
+    return createPageResponse(frontPage(content, visit), visit, context.headers, headers);
   };
 }
 
-/** A category that is none is as if it were not there. */
-function wantedOf(read: (name: string) => string | undefined): ProjectQuery {
+/** Ignores an unknown category. */
+function readProjectQuery(read: (name: string) => string | undefined): ProjectQuery {
   return {
     search: (read('q') ?? '').trim().slice(0, longestSearch),
     category: categories.find((one) => one === read('category')) ?? '',
     cursor: read('cursor') ?? '',
     size: pageSize,
   };
+}
+
+export interface FrontTool {
+  readonly name: string;
+  readonly title: string;
+  readonly isOff: boolean;
+}
+
+export interface FrontContent {
+  /** Undefined if there is no catalog. */
+  readonly apps: { readonly wanted: ProjectQuery; readonly found: ProjectPage } | undefined;
+  readonly tools: readonly FrontTool[];
+  /** URL of an example call of a tool. */
+  readonly example: string | undefined;
+}
+
+export const categories = listing.shape.category.unwrap().options;
+/** A multiple of two, three and four: whole rows of cards. */
+export const pageSize = 24;
+
+export function frontPage({ apps, tools, example }: FrontContent, visit: Visit): Page {
+  const { text } = visit;
+  return {
+    title: text.site.name,
+    description: text.front.lead,
+    json: visit.site.answersAt('/api/projects') ? '/api/projects' : undefined,
+    main: html`<section class="hero">
+        <h1>${text.front.title}</h1>
+        <p class="lead">${text.front.lead}</p>
+        <p class="actions">
+          ${action('/submit', text.front.submit, 'button', visit)}
+          ${action('/compare', text.front.compare, 'button quiet', visit)}
+        </p>
+      </section>
+      ${apps === undefined ? '' : appsSection(apps, visit)} ${tools.length === 0 ? '' : toolsSection(tools, visit)}
+      ${callSection(example, visit)}`,
+  };
+}
+
+function action(path: string, label: string, kind: string, visit: Visit): Html {
+  return visit.site.answersAt(path) ? html`<a class="${kind}" href="${visit.link(path)}">${label}</a>` : html``;
+}
+
+function appsSection({ wanted, found }: NonNullable<FrontContent['apps']>, visit: Visit): Html {
+  const { text, format } = visit;
+  const isFiltered = wanted.search !== '' || wanted.category !== '';
+  const total = format.integer(found.total);
+  return html`<section aria-labelledby="apps">
+    <div class="heading">
+      <h2 id="apps">${text.front.apps}</h2>
+      <p>${isFiltered ? text.front.found(total) : text.front.count(total)}</p>
+    </div>
+    ${filterForm(wanted, isFiltered, visit)}
+    ${
+      found.projects.length === 0
+        ? html`<p class="empty">${isFiltered ? text.front.noApps : text.front.empty}</p>`
+        : html`<ul class="cards">
+            ${found.projects.map((project) => card(project, visit))}
+          </ul>`
+    }
+    ${paging(wanted, found.next, visit)}
+  </section>`;
+}
+
+function filterForm({ search, category }: ProjectQuery, isFiltered: boolean, visit: Visit): Html {
+  const { text } = visit;
+  return html`<form class="filter" method="get" action="/" role="search">
+    ${languageField(visit)}
+    <div class="field">
+      <label for="q">${text.front.search}</label>
+      <input id="q" name="q" type="search" value="${search}" maxlength="100" />
+    </div>
+    <div class="field">
+      <label for="category">${text.front.category}</label>
+      <select id="category" name="category">
+        <option value="">${text.site.all}</option>
+        ${categories.map((one) => html`<option value="${one}" ${one === category ? html` selected` : ''}>${text.category[one]}</option>`)}
+      </select>
+    </div>
+    <button type="submit" class="quiet">${text.front.filter}</button>
+    ${isFiltered ? html`<a href="${visit.link('/')}">${text.front.clear}</a>` : ''}
+  </form>`;
+}
+
+function card(project: Project, visit: Visit): Html {
+  const { text, format } = visit;
+  const { slug, title, title_zh: titleZh, description, description_zh: descriptionZh, stars, license, state } = project;
+  const about = translated(visit, description, descriptionZh);
+  const meta = [
+    categoryName(project.category, visit),
+    ...(license === null || license === undefined ? [] : [license]),
+    ...(stars === null || stars === undefined ? [] : [text.front.stars(format.compact(stars))]),
+  ];
+  return html`<li class="card">
+    <div class="cardhead">
+      <h3>
+        <a href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${authored(translated(visit, title, titleZh))}</a>
+      </h3>
+      ${badge(state, visit)}
+    </div>
+    ${about === '' ? '' : html`<p>${authored(short(about))}</p>`}
+    <p class="meta">${meta.map((one) => html`<span>${one}</span>`)}</p>
+  </li>`;
+}
+
+export function categoryName(category: string, { text }: Visit): string {
+  const known = categories.find((one) => one === category);
+  return known === undefined ? category : text.category[known];
+}
+
+/** Shortens a description to fit a card. */
+function short(text: string): string {
+  // Drop a lone surrogate.
+  return text.length <= 160
+    ? text
+    : `${text
+        .slice(0, 159)
+        .replace(/[\ud800-\udbff]$/, '')
+        .trimEnd()}…`;
+}
+
+/** Continues from a cursor, so that apps that come and go shift no page. The browser goes back. */
+function paging({ search, category, cursor }: ProjectQuery, next: string | undefined, visit: Visit): Html {
+  const { text } = visit;
+  if (cursor === '' && next === undefined) return html``;
+  const filter = { q: search === '' ? undefined : search, category: category === '' ? undefined : category };
+  return html`<nav class="paging" aria-label="${text.front.pages}">
+    ${cursor === '' ? '' : html`<a class="button quiet" rel="first" href="${visit.link('/', filter)}">${text.front.first}</a>`}
+    ${next === undefined ? '' : html`<a class="button quiet" rel="next" href="${visit.link('/', { ...filter, cursor: next })}">${text.front.next}</a>`}
+  </nav>`;
+}
+
+function toolsSection(tools: readonly FrontTool[], { text }: Visit): Html {
+  return html`<section aria-labelledby="tools">
+    <h2 id="tools">${text.front.tools}</h2>
+    <p>${text.front.toolsLead} <a href="/t">${text.front.toolsAll}</a></p>
+    <ul class="tools">
+      ${tools.map(
+        ({ name, title, isOff }) =>
+          html`<li${isOff ? html` class="off"` : ''}>
+            <a href="/t#${name}"><code>${name}</code></a>
+            <span lang="en">${title}</span>${isOff ? html`<small>${text.front.off}</small>` : ''}
+          </li>`,
+      )}
+    </ul>
+  </section>`;
+}
+
+function callSection(example: string | undefined, { text, site: { baseUrl, answersAt } }: Visit): Html {
+  const ask = `curl ${baseUrl}/api/ask --json '{"prompt": "Why is the sky blue?"}'`;
+  const submit = `curl ${baseUrl}/api/submit --json '{"repo": "owner/name"}'`;
+  return html`<section aria-labelledby="call">
+    <h2 id="call">${text.front.call}</h2>
+    <p>${text.front.callNote}</p>
+    <div class="pair">
+      ${answersAt('/api/ask') ? sample(text.front.callAsk, ask) : ''}
+      ${example === undefined ? '' : sample(text.front.callTool, `curl '${example}'`)}
+      ${answersAt('/api/submit') ? sample(text.front.callSubmit, submit) : ''}
+      ${answersAt('/mcp') ? sample(text.front.callMcp, `${baseUrl}/mcp`) : ''}
+    </div>
+  </section>`;
+}
+
+function sample(title: string, text: string): Html {
+  return html`<div>
+    <h3>${title}</h3>
+    ${code(text, title)}
+  </div>`;
 }

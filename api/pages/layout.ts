@@ -20,7 +20,7 @@ const documents = [
   { name: 'agentCard', path: '/.well-known/agent-card.json' },
 ] as const;
 
-export function layout(page: Page, visit: Visit): Html {
+export function renderLayout(page: Page, visit: Visit): Html {
   const { text } = visit;
   return html`${trustHtml('<!doctype html>\n')}
     <html lang="${languageTags[visit.language]}">

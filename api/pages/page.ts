@@ -1,4 +1,4 @@
-// A page: what it contains, the endpoint that answers with it, and the headers that guard it.
+// Serves pages: the shape of a page, its endpoint, its security headers, and its calls of other endpoints.
 import { z } from 'zod';
 import {
   createBufferedResponse,
@@ -12,8 +12,8 @@ import {
   type RequestContext,
 } from '../http/index.ts';
 import type { AssetName } from './assets.ts';
-import { layout } from './layout.ts';
-import { type PageSite, type Visit, visitOf } from './visit.ts';
+import { renderLayout } from './layout.ts';
+import { type PageSite, type Visit, createVisit } from './visit.ts';
 
 /** What a page shows inside the layout. */
 export interface Page {
@@ -23,10 +23,10 @@ export interface Page {
   /** More elements of the head. */
   readonly head?: Html;
   readonly scripts?: readonly AssetName[];
-  /** The same for programs. */
+  /** The same content for programs. */
   readonly json?: string | undefined;
   readonly status?: number;
-  /** Holds what was made for this visitor alone. */
+  /** Contains data of this visitor alone. */
   readonly isPrivate?: boolean;
 }
 
@@ -49,12 +49,12 @@ export interface PageDefinition {
 
 export const htmlType = 'text/html';
 
-/** No script or style but our own files, no frame, and forms to this site only. */
+/** Allows only this site's own scripts and styles, no frames, and forms to this site only. */
 const guards = {
   'content-type': `${htmlType}; charset=utf-8`,
   'content-security-policy':
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
-  // Not `no-referrer`: a form would be sent without its origin.
+  // With `no-referrer`, a form would be sent without its origin.
   'referrer-policy': 'same-origin',
   'cross-origin-opener-policy': 'same-origin',
   'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=()',
@@ -62,8 +62,8 @@ const guards = {
 
 const anything = z.record(z.string(), z.union([z.string(), z.array(z.string())]));
 
-/** The endpoint of a page. A field of the query that it does not know is let pass: links are shared with all kinds. */
-export function pageEndpoint(site: PageSite, definition: PageDefinition): Endpoint {
+/** Creates the endpoint of a page. It ignores unknown query fields, because links are shared with all kinds of them. */
+export function createPageEndpoint(site: PageSite, definition: PageDefinition): Endpoint {
   const { method = 'GET', path, operation, summary, formLimit, render } = definition;
   return defineEndpoint({
     method,
@@ -79,25 +79,29 @@ export function pageEndpoint(site: PageSite, definition: PageDefinition): Endpoi
     outputDescription: 'The page.',
     produces: [htmlType],
     async handler(input, context) {
-      const visit = visitOf(site, { path: filled(path, input.params), query: input.query, headers: context.headers });
+      const visit = createVisit(site, {
+        path: fillPath(path, input.params),
+        query: input.query,
+        headers: context.headers,
+      });
       const page = await render(input, visit, context);
-      return page instanceof Response ? page : pageResponse(page, visit, context.headers);
+      return page instanceof Response ? page : createPageResponse(page, visit, context.headers);
     },
   });
 }
 
-/** The address of a page, from its path as it is defined. */
-export function filled(path: string, params: Readonly<Record<string, string>>): string {
+/** Fills the parameters of a page's path. */
+export function fillPath(path: string, params: Readonly<Record<string, string>>): string {
   return path.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => encodeURIComponent(params[name] ?? ''));
 }
 
-export function pageResponse(
+export function createPageResponse(
   page: Page,
   visit: Visit,
   asked: Headers,
   more: Readonly<Record<string, string>> = {},
 ): Response {
-  const content = layout(page, visit).toString();
+  const content = renderLayout(page, visit).toString();
   const { status = 200, isPrivate = false } = page;
   const kept = status === 200 && !isPrivate;
   const headers = {
@@ -114,7 +118,60 @@ export function pageResponse(
     : createBufferedResponse(content, { headers: { ...headers, etag } });
 }
 
-/** Leads a browser on after a form. */
-export function seeOther(location: string): Response {
+/** Redirects a browser after a form. */
+export function redirectTo(location: string): Response {
   return new Response(null, { status: 303, headers: { location, 'cache-control': 'no-store' } });
+}
+
+export interface EndpointCall {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  /** The visitor's key, for the model router or for statements. */
+  readonly key?: string;
+}
+
+export type Method = 'GET' | 'POST';
+
+/** Calls endpoints inside the process: the same validation, problems and payer as over HTTP. */
+export class Calls {
+  readonly #byName: ReadonlyMap<string, Endpoint>;
+
+  constructor(endpoints: readonly Endpoint[]) {
+    this.#byName = new Map(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint]));
+  }
+
+  has(method: Method, path: string): boolean {
+    return this.#byName.has(`${method} ${path}`);
+  }
+
+  /** What the endpoint answers as JSON. @throws Problem as the endpoint does */
+  async json<Schema extends z.ZodType>(
+    method: Method,
+    path: string,
+    schema: Schema,
+    context: RequestContext,
+    call: EndpointCall = {},
+  ): Promise<z.output<Schema>> {
+    const endpoint = this.#byName.get(`${method} ${path}`);
+    if (endpoint === undefined) throw new TypeError(`there is no endpoint ${method} ${path}`);
+    const { params = {}, query = {}, body, key } = call;
+    const response = await endpoint.run({ params, query, body }, toEndpointContext(context, key));
+    return schema.parse(await response.json());
+  }
+}
+
+/** Keeps the caller and lifetime of the visit, but not the headers that concern the page, such as If-None-Match. */
+function toEndpointContext(context: RequestContext, key: string | undefined): RequestContext {
+  return {
+    id: context.id,
+    headers: new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+    mediaType: 'application/json',
+    caller: () => context.caller(),
+    signal: context.signal,
+    log: context.log,
+    onFinished: (done) => {
+      context.onFinished(done);
+    },
+  };
 }

@@ -1,59 +1,102 @@
-// Starts the room of pages: what a person sees, from the same endpoints that programs call.
+// Starts the pages that people see, made from the same endpoints that programs call, and the page of a problem.
+import Negotiator from 'negotiator';
 import { a2aPath, type FrontPage } from '../protocols/index.ts';
 import type { Offer } from '../apps/index.ts';
-import type { Endpoint, RefusedRequest } from '../http/index.ts';
-import type { Problem } from '../../lib/problem.ts';
+import { type Endpoint, type RefusedRequest, html } from '../http/index.ts';
+import { type Problem, problemMediaType } from '../../lib/problem.ts';
 import type { Catalog as ModelList } from '../models/index.ts';
 import { assetEndpoint } from './assets.ts';
-import { Calls } from './calls.ts';
-import { authorPages } from './author-pages.ts';
-import { catalogData } from './catalog-data.ts';
-import { catalogPages } from './catalog-pages.ts';
-import { comparePages } from './compare-pages.ts';
-import { frontPageOf } from './front-page.ts';
-import { problemPageOf } from './problem-page.ts';
-import { reconciliationPages } from './reconciliation-pages.ts';
-import { statusPages, submitPages } from './submit-pages.ts';
-import type { PageSite } from './visit.ts';
+import { Calls, htmlType, createPageResponse, type Page } from './page.ts';
+import { createAuthorPages } from './author-pages.ts';
+import { createCatalogData, createCatalogPages } from './catalog-pages.ts';
+import { createComparePages } from './compare-pages.ts';
+import { createFrontPage } from './front-page.ts';
+import { createReconciliationPages } from './reconciliation-pages.ts';
+import { createStatusPages, createSubmitPages } from './submit-pages.ts';
+import { type PageSite, createVisit, type Visit } from './visit.ts';
+import { english, facts } from './parts.ts';
 
 export interface PagesOptions {
   readonly offer: Pick<Offer, 'baseUrl' | 'tools' | 'off' | 'protocols'>;
-  /** Endpoints that pages call, and link to. */
+  /** Endpoints that pages call and link to. */
   readonly endpoints: readonly Endpoint[];
   readonly models: ModelList;
 }
 
 export interface Pages {
-  /** Pages and their files. They are for people: no document for programs describes them. */
+  /** Pages and their files. They are for people, so no document for programs describes them. */
   readonly endpoints: readonly Endpoint[];
   /** The page at `/`, whose endpoint also answers programs. */
   readonly front: FrontPage;
-  /** The page of a problem, where a person would see it. */
+  /** The page of a problem, if a person would see it. */
   readonly problemPage: (problem: Problem, request: RefusedRequest) => Response | undefined;
 }
 
-/** Documents that discovery, which comes later, answers with. */
+/** Documents of discovery, whose endpoints are created after the pages. */
 const discovered = ['/', '/openapi.json', '/llms.txt', '/agent-capabilities.json'];
 const card = '/.well-known/agent-card.json';
 
 export function startPages({ offer, endpoints, models }: PagesOptions): Pages {
   const calls = new Calls(endpoints);
-  const data = catalogData(calls);
+  const data = createCatalogData(calls);
   const paths = new Set([...discovered, ...[...endpoints, ...offer.protocols].map(({ path }) => path)]);
   if (paths.has(a2aPath)) paths.add(card);
   const site: PageSite = { baseUrl: offer.baseUrl, answersAt: (path) => paths.has(path) };
   const pages = [
-    ...catalogPages(site, data),
-    ...submitPages(site, calls),
-    ...statusPages(site, calls),
-    ...comparePages(site, calls, models),
-    ...authorPages(site, calls),
-    ...reconciliationPages(site, calls),
+    ...createCatalogPages(site, data),
+    ...createSubmitPages(site, calls),
+    ...createStatusPages(site, calls),
+    ...createComparePages(site, calls, models),
+    ...createAuthorPages(site, calls),
+    ...createReconciliationPages(site, calls),
   ];
   for (const { path } of pages) paths.add(path);
   return {
     endpoints: [assetEndpoint, ...pages],
-    front: frontPageOf(site, data, offer),
-    problemPage: problemPageOf(site),
+    front: createFrontPage(site, data, offer),
+    problemPage: createProblemPage(site),
   };
+}
+
+/** Paths of programs, where even a browser receives the problem itself. */
+const programPaths = /^\/(?:api|t|v1|mcp|a2a|problems|assets|\.well-known)(?:\/|$)|\.(?:json|txt)$/;
+
+export function createProblemPage(site: PageSite): (problem: Problem, request: RefusedRequest) => Response | undefined {
+  return (problem, request) => {
+    const accept = request.headers.get('accept') ?? '*/*';
+    const [preferred] = new Negotiator({ headers: { accept } }).mediaTypes([
+      problemMediaType,
+      'application/json',
+      htmlType,
+    ]);
+    if (preferred !== htmlType || programPaths.test(request.path)) return undefined;
+    const visit = createVisit(site, request);
+    return createPageResponse(problemOnPage(problem, request.id, visit), visit, request.headers, problem.headers);
+  };
+}
+
+/** Shows a problem in the words of the API, with a link to the front page. */
+function problemOnPage(problem: Problem, requestId: string, visit: Visit): Page {
+  const { text } = visit;
+  const { status, slug } = problem.type;
+  const title = headline(status, visit);
+  return {
+    title,
+    status,
+    main: html`<p class="meta"><span>${text.problem.title(String(status))}</span></p>
+      <h1>${title}</h1>
+      <p class="lead">${english(problem.message, visit)}</p>
+      ${problem.errors.map(({ fix }) => html`<p>${english(fix, visit)}</p>`)}
+      <p class="actions"><a class="button" href="${visit.link('/')}">${text.problem.home}</a></p>
+      ${facts([
+        [text.status.rule, html`<a href="/problems/${slug}"><code>${slug}</code></a>`],
+        [text.problem.id, html`<code>${requestId}</code>`],
+      ])}`,
+  };
+}
+
+function headline(status: number, { text }: Visit): string {
+  if (status === 404) return text.problem.notFound;
+  if (status === 429 || status === 503) return text.problem.busy;
+  return status >= 500 ? text.problem.ours : text.problem.wrong;
 }

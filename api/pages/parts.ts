@@ -1,31 +1,32 @@
-// Parts that several pages are made of.
+// The parts that several pages share: text, links, tables, code and form fields.
 import { type Html, html, trustHtml } from '../http/index.ts';
 import type { Project, Rate } from './data.ts';
 import type { Visit } from './visit.ts';
+import type { FieldError, Problem } from '../../lib/problem.ts';
 
-/** Text that a stranger wrote, kept from turning the direction of what stands around it. */
+/** A stranger's text, isolated so that it cannot change the writing direction around it. */
 export function authored(text: string): Html {
   return html`<bdi>${text}</bdi>`;
 }
 
-/** English of the API inside a page of whichever language. */
+/** English text of the API in a page of any language. */
 export function english(text: string, { language }: Visit): Html {
   return language === 'en' ? html`${text}` : html`<span lang="en">${text}</span>`;
 }
 
-/** The Chinese where the page is Chinese and there is any. */
+/** The Chinese text if the page is Chinese and there is one. */
 export function translated({ language }: Visit, text: string, chinese: string | null | undefined): string {
   return language === 'zh' && chinese !== null && chinese !== undefined && chinese !== '' ? chinese : text;
 }
 
-/** A link to an address that a stranger may have given: only to the web. */
+/** A link to an address from a stranger. Only web addresses become links. */
 export function outward(url: string, content: Html | string): Html {
   const isWeb = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
   return isWeb ? html`<a href="${url}" rel="noopener nofollow">${content}</a>` : html`${content}`;
 }
 
-/** The path of a link of ours: what the API gives as whole addresses. */
-export function pathOf(url: string, baseUrl: string): string {
+/** Shortens a URL of this site, as the API reports it, to its path. */
+export function toPath(url: string, baseUrl: string): string {
   return url.startsWith(`${baseUrl}/`) ? url.slice(baseUrl.length) : url;
 }
 
@@ -33,7 +34,7 @@ export function badge(state: Project['state'], { text }: Visit): Html {
   return html`<span class="badge ${state}">${text.state[state]}</span>`;
 }
 
-/** Nothing was measured, or there is nothing. */
+/** A value that was not measured or does not exist. */
 export function missing({ text }: Visit): Html {
   return html`<span class="none"
     ><span aria-hidden="true">–</span><span class="hidden">${text.site.unmeasured}</span></span
@@ -64,7 +65,7 @@ export interface Column {
   readonly number?: boolean;
 }
 
-/** A table that scrolls by itself where it is too wide. The first cell of a row is its header. */
+/** A table that scrolls if it is too wide. The first cell of a row is its header. */
 export function table(
   caption: string,
   columns: readonly Column[],
@@ -94,7 +95,7 @@ export function table(
   </div>`;
 }
 
-/** Names with their values; those without a value are left out. */
+/** Names with their values. Leaves out names without a value. */
 export function facts(entries: readonly (readonly [name: string, value: Html | string | undefined])[]): Html {
   return html`<dl class="facts">
     ${entries.map(([name, value]) =>
@@ -108,7 +109,7 @@ export function facts(entries: readonly (readonly [name: string, value: Html | s
   </dl>`;
 }
 
-/** Lines for a terminal. The label names them for a screen reader. */
+/** Lines for a terminal. A screen reader reads the label. */
 export function code(text: string, label: string, opensAt: 'start' | 'end' = 'start'): Html {
   return html`<pre
     class="code${opensAt === 'end' ? ' at-end' : ''}"
@@ -118,12 +119,72 @@ export function code(text: string, label: string, opensAt: 'start' | 'end' = 'st
   ><code>${text}</code></pre>`;
 }
 
-/** A short id of a commit. */
+/** The short id of a commit. */
 export function commit(id: string): Html {
   return html`<code title="${id}">${id.slice(0, 8)}</code>`;
 }
 
-/** A hidden field that keeps the language of a page when its form is sent with GET. */
-export function languageField({ named, language }: Visit): Html {
-  return named ? html`<input type="hidden" name="lang" value="${language}" />` : html``;
+/** A hidden field that keeps the language when a form is sent with GET. */
+export function languageField({ isNamed, language }: Visit): Html {
+  return isNamed ? html`<input type="hidden" name="lang" value="${language}" />` : html``;
+}
+
+// Fields of forms with their labels, help and errors, and the summary of what is wrong.
+
+export interface FieldDefinition {
+  readonly name: string;
+  readonly label: string;
+  readonly help: string;
+  readonly value: string;
+  readonly isRequired?: boolean;
+  readonly maxLength: number;
+  readonly type?: 'text' | 'password';
+  readonly autocomplete?: string;
+}
+
+export function textField(field: FieldDefinition, errors: readonly FieldError[], visit: Visit): Html {
+  const { name, label, help, value, maxLength, type = 'text', autocomplete = 'off' } = field;
+  const error = errors.find((one) => one.field === name);
+  const described = `${name}-help${error === undefined ? '' : ` ${name}-error`}`;
+  return html`<div class="field">
+    <label for="${name}"
+      >${label}${field.isRequired === true ? '' : html` <small>${visit.text.submit.optional}</small>`}</label
+    >
+    <p class="help" id="${name}-help">${help}</p>
+    ${error === undefined ? '' : html`<p class="error" id="${name}-error">${errorWords(error, visit)}</p>`}
+    <input
+      id="${name}"
+      name="${name}"
+      type="${type}"
+      value="${value}"
+      maxlength="${maxLength}"
+      autocomplete="${autocomplete}"
+      autocapitalize="none"
+      spellcheck="false"
+      aria-describedby="${described}"
+      ${field.isRequired === true ? html`required` : ''}
+      ${error === undefined ? '' : html`aria-invalid="true"`}
+    />
+  </div>`;
+}
+
+/** The words of the API's problem as a sentence. */
+export function errorWords({ message, fix }: FieldError, visit: Visit): Html {
+  const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1).replace(/\.$/, '')}. ${fix}`;
+  return english(sentence, visit);
+}
+
+/** The errors above a rejected form, with links to its fields. */
+export function errorSummary(title: string, problem: Problem, fields: readonly string[], visit: Visit): Html {
+  const known = problem.errors.filter(({ field }) => fields.includes(field));
+  const others = problem.errors.filter(({ field }) => !fields.includes(field));
+  const detail = problem.errors.length === 0 ? html`<p>${english(problem.message, visit)}</p>` : '';
+  return html`<div class="notice rejected" role="alert" id="errors" tabindex="-1">
+    <h2>${title}</h2>
+    ${detail}
+    <ul>
+      ${known.map((error) => html`<li><a href="#${error.field}">${errorWords(error, visit)}</a></li>`)}
+      ${others.map((error) => html`<li>${error.field === '' ? '' : html`<code>${error.field}</code>: `}${errorWords(error, visit)}</li>`)}
+    </ul>
+  </div>`;
 }

@@ -1,38 +1,169 @@
-// Pages of the reconciliation, from the endpoints that programs call.
-import type { Endpoint } from '../http/index.ts';
-import { reconciliation, reconciliationList } from '../accounting/index.ts';
-import type { Calls } from './calls.ts';
-import { pageEndpoint } from './page.ts';
-import { reconciliationPage, reconciliationsPage } from './views/reconciliation.ts';
-import { field, type PageSite } from './visit.ts';
+// The pages of reconciliation: the days that were compared, and one day with both sides and each difference by its cause.
+import { type Endpoint, type Html, html } from '../http/index.ts';
+import {
+  reconciliation,
+  reconciliationList,
+  type ComparisonResult,
+  type Reconciliation,
+  type ReconciliationSummary,
+} from '../accounting/index.ts';
+import { type Calls, createPageEndpoint, type Page } from './page.ts';
+import { readField, type PageSite, type Visit } from './visit.ts';
+import { formatUsd } from '../billing/index.ts';
+import { authored, english, table } from './parts.ts';
 
-const list = '/api/reconciliation';
-const one = '/api/reconciliation/{day}';
+const listPath = '/api/reconciliation';
+const dayPath = '/api/reconciliation/{day}';
 
-export function reconciliationPages(site: PageSite, calls: Calls): Endpoint[] {
-  if (!calls.has('GET', list) || !calls.has('GET', one)) return [];
+export function createReconciliationPages(site: PageSite, calls: Calls): Endpoint[] {
+  if (!calls.has('GET', listPath) || !calls.has('GET', dayPath)) return [];
   return [
-    pageEndpoint(site, {
+    createPageEndpoint(site, {
       path: '/reconciliation',
       operation: 'showReconciliations',
       summary: 'The reconciled days',
       async render({ query }, visit, context) {
-        const before = field(query, 'before');
-        const found = await calls.json('GET', list, reconciliationList, context, {
+        const before = readField(query, 'before');
+        const found = await calls.json('GET', listPath, reconciliationList, context, {
           query: before === undefined ? {} : { before },
         });
         const next = found.next === null ? undefined : found.days.at(-1)?.day;
         return reconciliationsPage(found.days, next, visit);
       },
     }),
-    pageEndpoint(site, {
+    createPageEndpoint(site, {
       path: '/reconciliation/{day}',
       operation: 'showReconciliation',
       summary: 'The reconciliation of a day',
       async render({ params }, visit, context) {
-        const made = await calls.json('GET', one, reconciliation, context, { params: { day: params['day'] ?? '' } });
+        const made = await calls.json('GET', dayPath, reconciliation, context, {
+          params: { day: params['day'] ?? '' },
+        });
         return reconciliationPage(made, visit);
       },
     }),
   ];
+}
+
+type Sum = ComparisonResult['unexplained'];
+type Outcome = ComparisonResult['outcome'];
+
+const names = ['gateway', 'ledger', 'router', 'sums'] as const;
+/** The app states whose badge colours show these outcomes. */
+const badges: Readonly<Record<Outcome, string>> = {
+  equal: 'live',
+  explained: 'live',
+  different: 'rejected',
+  not_known: 'in_pipeline',
+};
+
+/** `next`: the next page begins before this day. */
+export function reconciliationsPage(
+  days: readonly ReconciliationSummary[],
+  next: string | undefined,
+  visit: Visit,
+): Page {
+  const words = visit.text.reconciliation;
+  const columns = [
+    { title: words.day },
+    ...names.map((name) => ({ title: words.short[name] })),
+    { title: words.unexplained, number: true },
+  ];
+  const rows = days.map((day) => [
+    html`<a href="${visit.link(`/reconciliation/${day.day}`)}">${day.day}</a>`,
+    ...names.map((name) => badge(day.comparisons.find((one) => one.name === name)?.outcome ?? 'not_known', visit)),
+    day.unexplained.events === 0 ? '0' : amount(day.unexplained, visit),
+  ]);
+  return {
+    title: words.title,
+    description: words.lead,
+    json: '/api/reconciliation',
+    main: html`<h1>${words.title}</h1>
+      <p class="lead">${words.lead}</p>
+      ${days.length === 0 ? html`<p class="empty">${words.empty}</p>` : table(words.title, columns, rows)}
+      ${next === undefined ? '' : html`<p><a href="${visit.link('/reconciliation', { before: next })}">${words.older}</a></p>`}`,
+  };
+}
+
+export function reconciliationPage(made: Reconciliation, visit: Visit): Page {
+  const { text, format } = visit;
+  const words = text.reconciliation;
+  const isClean = made.unexplained.events === 0;
+  return {
+    title: words.of(made.day),
+    description: words.lead,
+    json: `/api/reconciliation/${made.day}`,
+    main: html`<h1>${words.of(made.day)}</h1>
+      <p class="notice${isClean || made.explanation !== null ? '' : ' rejected'}">
+        ${isClean ? words.nothing : words.something(format.integer(made.unexplained.events), formatUsd(made.unexplained.usd))}
+      </p>
+      ${made.explanation === null ? '' : html`<p>${words.explanation}: ${authored(made.explanation)}</p>`}
+      <p class="meta">
+        <span>${words.madeAt} ${format.dateTime(made.made_at)}</span>
+        ${made.complete ? '' : html`<span>${words.untilNow}</span>`}
+        ${made.waits ? html`<span>${words.waits}</span>` : ''}
+      </p>
+      ${made.comparisons.map((one) => section(one, visit))}
+      <p><a href="${visit.link('/reconciliation')}">${words.all}</a></p>`,
+  };
+}
+
+function section(one: ComparisonResult, visit: Visit): Html {
+  const words = visit.text.reconciliation;
+  return html`<section aria-labelledby="${one.name}">
+    <h2 id="${one.name}">${words.comparison[one.name]} ${badge(one.outcome, visit)}</h2>
+    <p class="measure">${words.about[one.name]}</p>
+    ${one.reason === null ? '' : html`<p class="notice in_pipeline">${english(one.reason, visit)}</p>`}
+    ${one.lines.length === 0 ? '' : sides(one, visit)} ${one.differences.length === 0 ? '' : differences(one, visit)}
+    ${one.apart.length === 0 ? '' : apart(one, visit)}
+  </section>`;
+}
+
+function sides({ name, lines }: ComparisonResult, visit: Visit): Html {
+  const words = visit.text.reconciliation;
+  const [left, right] = words.sides[name];
+  return table(
+    words.comparison[name],
+    [{ title: words.line }, { title: left, number: true }, { title: right, number: true }],
+    lines.map((line) => [
+      line.of === null ? words.lines[line.name] : html`${words.lines[line.name]} ${authored(line.of)}`,
+      amount(line.left, visit),
+      amount(line.right, visit),
+    ]),
+  );
+}
+
+function differences({ name, differences: found, left_off }: ComparisonResult, visit: Visit): Html {
+  const { text, format } = visit;
+  const words = text.reconciliation;
+  return html`<h3>${words.difference}</h3>
+    ${table(
+      `${words.comparison[name]}: ${words.difference}`,
+      [{ title: words.cause }, { title: words.difference, number: true }, { title: words.subject }],
+      found.map((one) => [
+        html`${words.causes[one.kind]}
+        ${one.explained ? '' : html`<span class="badge rejected">${words.unexplained}</span>`}`,
+        amount(one, visit),
+        html`${one.subject === null ? '' : html`<code class="whole">${one.subject}</code>`}
+        ${one.detail === null ? '' : html`<br /><small>${english(one.detail, visit)}</small>`}`,
+      ]),
+    )}
+    ${left_off === 0 ? '' : html`<p class="meta"><span>${words.leftOff(format.integer(left_off))}</span></p>`}`;
+}
+
+function apart({ apart: found }: ComparisonResult, visit: Visit): Html {
+  const words = visit.text.reconciliation;
+  return html`<h3>${words.apart}</h3>
+    <ul>
+      ${found.map((one) => html`<li>${words.aparts[one.kind]}: ${amount(one, visit)}</li>`)}
+    </ul>`;
+}
+
+function badge(outcome: Outcome, { text }: Visit): Html {
+  return html`<span class="badge ${badges[outcome]}">${text.reconciliation.outcome[outcome]}</span>`;
+}
+
+/** `12`, or `12 · $0.0025` with every digit, since the comparison is exact. */
+function amount({ events, usd }: Sum, { format }: Visit): string {
+  return usd === '0' ? format.integer(events) : `${format.integer(events)} · ${formatUsd(usd)}`;
 }

@@ -1,36 +1,46 @@
-// The form that submits a repository, and the page on which its build is followed.
+// The form that submits a repository, and the page that follows its build: stages, rejection, findings and log.
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import { statusView } from '../apps/index.ts';
-import type { Endpoint, RequestFields } from '../http/index.ts';
-import type { Calls } from './calls.ts';
-import { pageEndpoint, seeOther } from './page.ts';
-import { statusPath } from './views/app.ts';
-import { statusPage, unsubmittedPage } from './views/status.ts';
-import { type SubmitForm, submitPage } from './views/submit.ts';
-import { field, type PageSite } from './visit.ts';
+import { statusView, type StatusView } from '../apps/index.ts';
+import { type Endpoint, type RequestFields, html, type Html } from '../http/index.ts';
+import { type Calls, createPageEndpoint, redirectTo, type Page } from './page.ts';
+import { statusPath } from './app-page.ts';
+import { readField, type PageSite, type Visit } from './visit.ts';
+import {
+  code,
+  authored,
+  badge,
+  commit,
+  english,
+  facts,
+  outward,
+  toPath,
+  table,
+  errorSummary,
+  textField,
+} from './parts.ts';
 
 const submitted = z.looseObject({ status_url: z.string() });
 
-export function submitPages(site: PageSite, calls: Calls): Endpoint[] {
+export function createSubmitPages(site: PageSite, calls: Calls): Endpoint[] {
   if (!calls.has('POST', '/api/submit')) return [];
   return [
-    pageEndpoint(site, {
+    createPageEndpoint(site, {
       path: '/submit',
       operation: 'showSubmitForm',
       summary: 'Submit a repository',
-      render: ({ query }, visit) => submitPage(formOf(query), undefined, visit),
+      render: ({ query }, visit) => submitPage(readSubmitForm(query), undefined, visit),
     }),
-    pageEndpoint(site, {
+    createPageEndpoint(site, {
       method: 'POST',
       path: '/submit',
       operation: 'sendSubmitForm',
       summary: 'Submit a repository by form',
       async render({ form: given }, visit, context) {
-        const form = formOf(given);
+        const form = readSubmitForm(given);
         try {
-          const view = await calls.json('POST', '/api/submit', submitted, context, { body: bodyOf(form) });
-          return seeOther(statusPath(view.status_url, visit) ?? visit.link('/submit'));
+          const view = await calls.json('POST', '/api/submit', submitted, context, { body: toSubmission(form) });
+          return redirectTo(statusPath(view.status_url, visit) ?? visit.link('/submit'));
         } catch (error) {
           if (!(error instanceof Problem)) throw error;
           return submitPage(form, error, visit);
@@ -40,27 +50,27 @@ export function submitPages(site: PageSite, calls: Calls): Endpoint[] {
   ];
 }
 
-function formOf(given: RequestFields): SubmitForm {
-  const read = (name: string): string => (field(given, name) ?? '').trim();
+function readSubmitForm(given: RequestFields): SubmitForm {
+  const read = (name: string): string => (readField(given, name) ?? '').trim();
   return { repo: read('repo'), contact: read('contact'), note: read('note') };
 }
 
-/** An empty field of a form is none. */
-function bodyOf({ repo, contact, note }: SubmitForm): Record<string, string> {
+/** Leaves out empty fields. */
+function toSubmission({ repo, contact, note }: SubmitForm): Record<string, string> {
   return { repo, ...(contact === '' ? {} : { contact }), ...(note === '' ? {} : { note }) };
 }
 
-export function statusPages(site: PageSite, calls: Calls): Endpoint[] {
+export function createStatusPages(site: PageSite, calls: Calls): Endpoint[] {
   const source = '/api/submit-status/{owner}/{name}';
   if (!calls.has('GET', source)) return [];
   return [
-    pageEndpoint(site, {
+    createPageEndpoint(site, {
       path: '/status/{owner}/{name}',
       operation: 'showStatus',
       summary: 'The status of a submitted repository',
       async render({ params, query: given }, visit, context) {
         const { owner = '', name = '' } = params;
-        const host = field(given, 'host');
+        const host = readField(given, 'host');
         try {
           const query = host === undefined ? {} : { host };
           const view = await calls.json('GET', source, statusView, context, { params: { owner, name }, query });
@@ -72,4 +82,284 @@ export function statusPages(site: PageSite, calls: Calls): Endpoint[] {
       },
     }),
   ];
+}
+
+export interface SubmitForm {
+  readonly repo: string;
+  readonly contact: string;
+  readonly note: string;
+}
+
+const names = ['repo', 'contact', 'note'];
+
+export function submitPage(form: SubmitForm, problem: Problem | undefined, visit: Visit): Page {
+  const { text } = visit;
+  const errors = problem?.errors ?? [];
+  const repo = {
+    name: 'repo',
+    label: text.submit.repo,
+    help: text.submit.repoHelp,
+    value: form.repo,
+    isRequired: true,
+    maxLength: 512,
+  };
+  const contact = {
+    name: 'contact',
+    label: text.submit.contact,
+    help: text.submit.contactHelp,
+    value: form.contact,
+    maxLength: 300,
+    autocomplete: 'email',
+  };
+  const note = { name: 'note', label: text.submit.note, help: text.submit.noteHelp, value: form.note, maxLength: 500 };
+  return {
+    title: text.submit.title,
+    description: text.submit.lead,
+    ...(problem === undefined ? {} : { status: problem.type.status }),
+    main: html`<h1>${text.submit.title}</h1>
+      <p class="lead">${text.submit.lead}</p>
+      ${problem === undefined ? '' : errorSummary(text.submit.errors, problem, names, visit)}
+      <div class="split">
+        <form class="panel" method="post" action="${visit.link('/submit')}">
+          ${[repo, contact, note].map((field) => textField(field, errors, visit))}
+          <button type="submit">${text.submit.send}</button>
+        </form>
+        <section aria-labelledby="next">
+          <h2 id="next">${text.submit.next}</h2>
+          <ol class="steps">
+            ${text.submit.steps.map((step) => html`<li>${step}</li>`)}
+          </ol>
+          <h2>${text.submit.api}</h2>
+          ${code(`curl ${visit.site.baseUrl}/api/submit --json '{"repo": "owner/name"}'`, text.submit.api)}
+        </section>
+      </div>`,
+  };
+}
+
+type Rejection = NonNullable<StatusView['rejection']>;
+type Finding = NonNullable<StatusView['findings']>[number];
+type Build = NonNullable<StatusView['history']>[number];
+
+/** Seconds after which a browser without scripts looks again. */
+const refreshSeconds = 5;
+
+export interface StatusContent {
+  readonly owner: string;
+  readonly name: string;
+  readonly view: StatusView;
+}
+
+export function statusPage({ owner, name, view }: StatusContent, visit: Visit): Page {
+  const { text, site } = visit;
+  const isMoving = view.status === 'in_pipeline' || view.update !== undefined;
+  return {
+    title: text.status.title(`${owner}/${name}`),
+    json: toPath(view.status_url, site.baseUrl),
+    scripts: ['status.js'],
+    // Headers of the head come before scripts run, so only a browser without them loads again.
+    ...(isMoving ? { head: html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}" /></noscript>` } : {}),
+    main: html`<h1>${authored(`${owner}/${name}`)}</h1>
+      <p class="hidden" role="status" id="announcement"></p>
+      <div id="state" data-state="${view.status}" data-moving="${isMoving ? 'yes' : 'no'}">${state(view, visit)}</div>
+      ${logSection(view, isMoving, visit)}`,
+  };
+}
+
+/** The page of a repository that nobody has submitted, with the way to do so. */
+export function unsubmittedPage(repo: string, visit: Visit): Page {
+  const { text } = visit;
+  return {
+    title: repo,
+    status: 404,
+    main: html`<h1>${authored(repo)}</h1>
+      <p class="lead">${text.status.absent}</p>
+      <p class="actions"><a class="button" href="${visit.link('/submit', { repo })}">${text.submit.title}</a></p>`,
+  };
+}
+
+function state(view: StatusView, visit: Visit): Html {
+  const { text, format } = visit;
+  return html`<div class="heading">
+      <h2 id="headline">${text.status.headline[view.status]}</h2>
+      ${badge(view.status, visit)}
+    </div>
+    ${view.status === 'rejected' ? '' : html`<p>${english(view.message, visit)}</p>`} ${stages(view, visit)}
+    ${view.position === undefined ? '' : html`<p>${text.status.position(format.integer(view.position))}</p>`}
+    ${view.status === 'live' ? html`<p class="actions">${openLink(view.url, visit)}</p>` : ''}
+    ${view.rejection === undefined ? '' : rejection(view.rejection, text.status.reason, visit)}
+    ${view.rejection === undefined ? '' : retry(view, visit)}
+    ${view.problem === undefined ? '' : rejection(view.problem, isNewest(view) ? text.status.ownProblem : text.status.problem, visit)}
+    ${view.warning === undefined ? '' : html`<p class="notice in_pipeline"><strong>${text.status.warning}:</strong> ${english(view.warning, visit)}</p>`}
+    ${about(view, visit)} ${findings(view.findings ?? [], visit)} ${history(view, visit)}`;
+}
+
+function openLink(url: string, { text }: Visit): Html {
+  return /^https?:\/\//.test(url)
+    ? html`<a class="button" href="${url}" rel="noopener">${text.status.open}</a>`
+    : html``;
+}
+
+/** Whether the serving commit is the newest one, so that an update or a problem belongs to it. */
+function isNewest(view: StatusView): boolean {
+  return view.commit !== undefined && view.commit === view.newest_commit;
+}
+
+function stages(view: StatusView, { text }: Visit): Html {
+  const { stages: list, stage, update } = view;
+  if (list === undefined) {
+    if (update === undefined) return html``;
+    return html`<p>
+      <strong>${isNewest(view) ? text.status.restart : text.status.update}:</strong> ${text.status.stages[update.stage]}
+    </p>`;
+  }
+  return html`<ol class="stages" aria-label="${text.status.stageList}">
+    ${list.map(
+      (one) =>
+        html`<li class="${one.state}" ${one.stage === stage ? html` aria-current="step"` : ''}>
+          <span>${text.status.stages[one.stage]}</span> <small>${text.status[one.state]}</small>
+        </li>`,
+    )}
+  </ol>`;
+}
+
+function position(
+  { file, line }: { file?: string | undefined; line?: number | undefined },
+  { text }: Visit,
+): Html | undefined {
+  if (file === undefined) return undefined;
+  return html`<code>${file}</code>${line === undefined ? '' : html` ${text.status.line(String(line))}`}`;
+}
+
+function rejection(found: Rejection, title: string, visit: Visit): Html {
+  const { text } = visit;
+  return html`<section class="notice rejected" aria-labelledby="reason">
+    <h3 id="reason">${title}</h3>
+    <p class="said">${english(found.message, visit)}</p>
+    ${facts([
+      [text.status.fix, english(found.fix, visit)],
+      [text.status.file, position(found, visit)],
+      [text.status.rule, html`<code>${found.rule}</code>`],
+    ])}
+    ${
+      found.log === undefined
+        ? ''
+        : html`<h4>${text.status.log}</h4>
+            ${code(found.log, text.status.log, 'end')}`
+    }
+  </section>`;
+}
+
+function retry({ repo }: StatusView, visit: Visit): Html {
+  const { text } = visit;
+  return html`<p>${text.status.retry}</p>
+    <form method="post" action="${visit.link('/submit')}">
+      <input type="hidden" name="repo" value="${repo}" />
+      <button type="submit" class="quiet">${text.status.again}</button>
+    </form>`;
+}
+
+function about(view: StatusView, visit: Visit): Html {
+  const { text, format } = visit;
+  return facts([
+    [text.status.repo, outward(view.repo, authored(view.repo.replace(/^https?:\/\//, '')))],
+    [text.status.url, view.status === 'live' ? outward(view.url, view.url) : html`${view.url}`],
+    [text.status.commit, view.commit === undefined ? undefined : commit(view.commit)],
+    [text.status.since, view.since === undefined ? undefined : format.dateTime(view.since)],
+    [
+      text.status.plan,
+      view.plan === undefined ? undefined : html`${view.plan.strategy}. ${english(view.plan.reason, visit)}`,
+    ],
+  ]);
+}
+
+function findings(list: readonly Finding[], visit: Visit): Html {
+  const { text } = visit;
+  if (list.length === 0) return html``;
+  return html`<section aria-labelledby="findings">
+    <h3 id="findings">${text.status.findings}</h3>
+    <ul class="findings">
+      ${list.map(
+        (found) =>
+          html`<li class="${found.severity}">
+            <p class="meta">
+              <span class="badge ${found.severity === 'error' ? 'rejected' : 'in_pipeline'}"
+                >${text.status.severity[found.severity]}</span
+              >
+              <span><code>${found.rule}</code></span>
+              ${found.file === undefined ? '' : html`<span>${position(found, visit) ?? ''}</span>`}
+            </p>
+            <p>${english(found.message, visit)}</p>
+            <p><strong>${text.status.fix}:</strong> ${english(found.fix, visit)}</p>
+          </li>`,
+      )}
+    </ul>
+  </section>`;
+}
+
+function history({ history: builds = [] }: StatusView, visit: Visit): Html {
+  const { text, format } = visit;
+  if (builds.length === 0) return html``;
+  const columns = [
+    { title: text.status.number },
+    { title: text.status.commit },
+    { title: text.status.result },
+    { title: text.status.when },
+    { title: text.status.why },
+  ];
+  const rows = builds.map((build) => [
+    format.integer(build.number),
+    commit(build.commit),
+    result(build, visit),
+    build.finished_at === undefined ? '' : format.dateTime(build.finished_at),
+    english(build.reason, visit),
+  ]);
+  return html`<section aria-labelledby="history">
+    <h3 id="history">${text.status.history}</h3>
+    ${table(text.status.history, columns, rows)}
+  </section>`;
+}
+
+/** The result of a build and of its release: an image that was built may still not start. */
+function result(build: Build, visit: Visit): Html {
+  const results: Readonly<Record<string, string>> = visit.text.status.results;
+  const releases: Readonly<Record<string, string>> = visit.text.status.releases;
+  const { result: outcome, release, message, release_message: said = message } = build;
+  return html`${results[outcome] ?? outcome}${release === undefined ? '' : html`, ${releases[release] ?? release}`}${
+    said === undefined ? '' : html`<br /><small>${english(said, visit)}</small>`
+  }`;
+}
+
+/** The words that the script needs stand in attributes: it knows no language. */
+function logSection(view: StatusView, isMoving: boolean, visit: Visit): Html {
+  const { text, site } = visit;
+  const { stageLog } = text.status;
+  const url = toPath(view.log_url, site.baseUrl);
+  return html`<section aria-labelledby="log-title">
+    <h2 id="log-title">${text.status.liveLog}</h2>
+    <div
+      id="log"
+      data-url="${url}"
+      data-clone="${stageLog.clone}"
+      data-review="${stageLog.review}"
+      data-build="${stageLog.build}"
+      data-gone="${text.status.logGone}"
+      data-lost="${text.status.logLost}"
+    >
+      <p data-part="lead" hidden>${text.status.liveLogLead}</p>
+      <button type="button" class="quiet" data-part="show" hidden>${text.status.showLog}</button>
+      <p data-part="note" role="status"></p>
+      <pre
+        class="code log"
+        data-part="lines"
+        tabindex="0"
+        role="log"
+        aria-live="off"
+        aria-label="${text.status.liveLog}"
+        hidden
+      ></pre>
+    </div>
+    ${isMoving ? html`<noscript><p>${text.status.noScript}</p></noscript>` : ''}
+    <h3>${text.status.logFrom}</h3>
+    ${code(`curl -N -H 'Accept: text/plain' '${view.log_url}'`, text.status.logFrom)}
+  </section>`;
 }

@@ -1,14 +1,20 @@
-// One visit of a page: its language, its words, and how its links are written.
+// One visit of a page: its language, its words and formats, and its links.
 import type { RequestFields } from '../http/index.ts';
-import { type Formats, formats } from './format.ts';
-import { chooseLanguage, type Language, type LanguageChoice } from './language.ts';
-import { type Text, texts } from './text/index.ts';
+import {
+  type Formats,
+  formats,
+  chooseLanguage,
+  type Language,
+  type LanguageChoice,
+  type Text,
+  texts,
+} from './language.ts';
 
-/** What all pages of an installation share. */
+/** Shared by all pages of an installation. */
 export interface PageSite {
   /** Like https://moorage.localhost, without a slash at the end. */
   readonly baseUrl: string;
-  /** Whether something answers at this path here: only such links are shown. */
+  /** Whether this installation serves this path. Other links are not shown. */
   readonly answersAt: (path: string) => boolean;
 }
 
@@ -21,9 +27,9 @@ export interface Visit extends LanguageChoice {
   /** Path of this page, percent-encoded. */
   readonly path: string;
   readonly query: RequestFields;
-  /** A link inside the site, which keeps the language where the address names it. */
+  /** Creates a link inside the site, which keeps the language if the address names it. */
   readonly link: (path: string, query?: LinkQuery) => string;
-  /** This page in a language, with the rest of its query. */
+  /** The path of this page in a language, with the rest of its query. */
   readonly inLanguage: (language: Language) => string;
 }
 
@@ -33,7 +39,7 @@ export interface VisitRequest {
   readonly headers: Headers;
 }
 
-export function visitOf(site: PageSite, { path, query, headers }: VisitRequest): Visit {
+export function createVisit(site: PageSite, { path, query, headers }: VisitRequest): Visit {
   const choice = chooseLanguage(query['lang'], headers.get('accept-language'));
   return {
     ...choice,
@@ -42,12 +48,12 @@ export function visitOf(site: PageSite, { path, query, headers }: VisitRequest):
     format: formats[choice.language],
     path,
     query,
-    link: (to, more = {}) => withQuery(to, { ...more, lang: choice.named ? choice.language : undefined }),
-    inLanguage: (language) => withQuery(path, { ...plain(query), lang: language }),
+    link: (to, more = {}) => addQuery(to, { ...more, lang: choice.isNamed ? choice.language : undefined }),
+    inLanguage: (language) => addQuery(path, { ...selectKnownFields(query), lang: language }),
   };
 }
 
-function withQuery(path: string, query: LinkQuery): string {
+function addQuery(path: string, query: LinkQuery): string {
   const fields = Object.entries(query).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, String(value)]],
   );
@@ -55,8 +61,8 @@ function withQuery(path: string, query: LinkQuery): string {
   return text === '' ? path : `${path}?${text}`;
 }
 
-/** Fields of a query that a page knows: others, such as those of trackers, are not carried on. */
-const known = [
+/** Query fields that pages use. Others, such as those of trackers, are not passed on. */
+const knownFields = [
   'q',
   'category',
   'cursor',
@@ -70,12 +76,12 @@ const known = [
   'retention',
 ];
 
-function plain(query: RequestFields): Record<string, string | undefined> {
-  return Object.fromEntries(known.map((name) => [name, field(query, name)]));
+function selectKnownFields(query: RequestFields): Record<string, string | undefined> {
+  return Object.fromEntries(knownFields.map((name) => [name, readField(query, name)]));
 }
 
-/** A field of a query or a form that was given once. */
-export function field(given: RequestFields, name: string): string | undefined {
+/** Reads a field of a query or form; undefined unless it was sent exactly once. */
+export function readField(given: RequestFields, name: string): string | undefined {
   const value = Object.hasOwn(given, name) ? given[name] : undefined;
   return typeof value === 'string' ? value : undefined;
 }

@@ -1,6 +1,6 @@
 // `npm run apps`: hosts the eight apps of manifests/apps on the cluster, and follows them until they are live or rejected.
 import { resolve } from 'node:path';
-import { sentence } from '../../api/apps/index.ts';
+import { describeStatus } from '../../api/apps/index.ts';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
 import { kubectlFor } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
@@ -54,7 +54,7 @@ async function main(): Promise<number> {
 }
 
 function formatOutcome({ slug, status }: Outcome): string {
-  return `${slug.padEnd(20)} ${sentence(status, status.status === 'live' ? status.url : '')}`;
+  return `${slug.padEnd(20)} ${describeStatus(status, status.status === 'live' ? status.url : '')}`;
 }
 
 try {

@@ -1,5 +1,5 @@
 // Prints a submission on the terminal: its stages with their times, the log below them, and the outcome.
-import { harmless } from '../../api/apps/submit/log/log-text.ts';
+import { toHarmlessText } from '../../api/apps/submit/log-text.ts';
 import type { Finding, LogEvent, Reason, Status } from './api-client.ts';
 
 /** Shows a submission to a person. */
@@ -19,7 +19,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
   let logged = '';
   let reached = '';
   const at = (text: string): void => {
-    write(`${((now() - start) / 1000).toFixed(1).padStart(8)} s  ${harmless(text)}`);
+    write(`${((now() - start) / 1000).toFixed(1).padStart(8)} s  ${toHarmlessText(text)}`);
   };
   return {
     say: at,
@@ -30,7 +30,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
         const heading = event.stage === logged ? '' : `${event.stage}:`;
         if (heading !== '') write(`${indent}${heading}`);
         logged = event.stage;
-        write(`${indent}  ${harmless(event.line)}`);
+        write(`${indent}  ${toHarmlessText(event.line)}`);
       } else if (event.type === 'stage' && event.stage !== undefined) {
         const text = `${event.stage}${event.position === undefined ? '' : `, position ${event.position}`}`;
         if (text !== shown) at(isRestarted(reached, event.stage) ? `${text} again: ${event.message}` : text);
@@ -63,9 +63,9 @@ function formatReason({ rule, file, line, message, fix, log }: Reason): string[]
     .split(/[\r\n]+/)
     .filter((text) => text !== '')
     .slice(-20)
-    .map((text) => `    ${harmless(text)}`);
+    .map((text) => `    ${toHarmlessText(text)}`);
   return [
-    `  rule   ${harmless(rule)}`,
+    `  rule   ${toHarmlessText(rule)}`,
     ...formatLocation(file, line).map((location) => `  at     ${location}`),
     ...formatParagraphs('  why    ', message),
     ...formatParagraphs('  fix    ', fix),
@@ -81,7 +81,7 @@ function formatSuccess(status: Status): string[] {
     ...formatPlan(status),
     ...formatPage(status),
     ...formatFindings(findings),
-    ...(warning === undefined ? [] : [`  warning  the app ${harmless(warning)}`]),
+    ...(warning === undefined ? [] : [`  warning  the app ${toHarmlessText(warning)}`]),
   ];
 }
 
@@ -109,7 +109,7 @@ function formatFindings(findings: readonly Finding[], reason?: Reason): string[]
     ({ rule, file, line }) => rule !== reason?.rule || file !== reason.file || line !== reason.line,
   );
   return others.map(({ severity, rule, file, line, message, fix }) =>
-    harmless(
+    toHarmlessText(
       `  ${severity}  ${[rule, ...formatLocation(file, line)].join(' at ')}: ${message} ${fix}`
         .replaceAll(/\s+/g, ' ')
         .replace(/^ /, '  '),
@@ -119,11 +119,11 @@ function formatFindings(findings: readonly Finding[], reason?: Reason): string[]
 
 function formatLocation(file: string | null | undefined, line: number | null | undefined): string[] {
   if (file === undefined || file === null) return [];
-  return [harmless(line === undefined || line === null ? file : `${file}:${line}`)];
+  return [toHarmlessText(line === undefined || line === null ? file : `${file}:${line}`)];
 }
 
 function formatParagraphs(heading: string, text: string): string[] {
   return text
     .split(/[\r\n]+/)
-    .map((line, index) => `${index === 0 ? heading : ' '.repeat(heading.length)}${harmless(line)}`);
+    .map((line, index) => `${index === 0 ? heading : ' '.repeat(heading.length)}${toHarmlessText(line)}`);
 }

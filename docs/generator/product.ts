@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { Registry, type MetricObject } from 'prom-client';
 import { activatorMetrics } from '../../activator/metrics.ts';
 import { readAppSettings } from '../../api/apps/config.ts';
-import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
+import { createAppIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
 import { billingMetrics, dailyLimitMetrics, databaseMetrics, overrunMetrics } from '../../api/billing/metrics.ts';
 import { createApi } from '../../api/create-api.ts';
 import { collectDocumentedProblems } from '../../api/protocols/index.ts';
@@ -13,9 +13,11 @@ import type { Endpoint } from '../../api/http/index.ts';
 import { readModelSettings } from '../../api/models/config.ts';
 import { createShipperMetrics } from '../../api/accounting/metering/shipper/ship.ts';
 import { createModelMetrics } from '../../api/models/metrics.ts';
-import { submitEndpoints } from '../../api/apps/submit/endpoints.ts';
-import { submitMetrics } from '../../api/apps/submit/metrics.ts';
-import { submitWithoutCluster } from '../../api/apps/submit/without-cluster.ts';
+import {
+  createSubmitEndpoints,
+  createSubmitMetrics,
+  createSubmitWithoutCluster,
+} from '../../api/apps/submit/endpoints.ts';
 import { readToolSettings } from '../../api/tools/config.ts';
 import { workerMetrics } from '../../api/tools/engine/workers/remote/metrics.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
@@ -52,7 +54,7 @@ export function describeProduct(): Product {
 
 function assemble(): Product {
   const registry = new Registry();
-  const apps = appIndex(createStore<App>({ indexers: appIndexers }), 'none');
+  const apps = createAppIndex(createStore<App>({ indexers: appIndexers }), 'none');
   const api = createApi({
     baseUrl,
     registry,
@@ -62,7 +64,7 @@ function assemble(): Product {
     appCalls: readAppSettings({}),
     apps: { apps, site },
     findModelApp: () => undefined,
-    submitting: submitEndpoints({
+    submitting: createSubmitEndpoints({
       apps,
       baseUrl,
       site,
@@ -70,7 +72,7 @@ function assemble(): Product {
       logStreams: 1,
       submit: () => Promise.reject(new Error('not called')),
       openLog: () => Promise.reject(new Error('not called')),
-      metrics: submitMetrics(registry),
+      metrics: createSubmitMetrics(registry),
     }),
     fetcher: new GuardedFetcher(),
     log: pino({ level: 'silent' }),
@@ -86,7 +88,7 @@ function assemble(): Product {
   return {
     endpoints: api.endpoints,
     tools: api.tools.toolRegistry.tools,
-    problems: [...collectDocumentedProblems([...api.endpoints, ...submitWithoutCluster(baseUrl)]).values()],
+    problems: [...collectDocumentedProblems([...api.endpoints, ...createSubmitWithoutCluster(baseUrl)]).values()],
     protocols: [api.mcp.path, api.apps.byPath.path],
     metrics: {
       operator: runtimeRegistry().getMetricsAsArray(),

@@ -4,7 +4,7 @@
 // A few apps have much of the use, as it is where apps are popular: the share of the n-th falls with 1/n.
 import { Registry } from 'prom-client';
 import { z } from 'zod';
-import { appIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
+import { createAppIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
 import type { HostedAppSpec } from '../../crds/hosted-app.ts';
 import type { Database } from '../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
@@ -116,7 +116,7 @@ const api = createApi({
   models: readModelSettings({ DATABASE_URL: databaseUrl }),
   tools: readToolSettings({}),
   appCalls: readAppSettings({}),
-  apps: { apps: appIndex(store, namespace), site, defaultHost: 'github.com' },
+  apps: { apps: createAppIndex(store, namespace), site, defaultHost: 'github.com' },
   findModelApp: () => undefined,
   submitting: [],
   fetcher: new GuardedFetcher(),

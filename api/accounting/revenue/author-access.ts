@@ -8,7 +8,7 @@ import {
   ownershipFile,
 } from '../../../lib/ownership-file.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { type AppIndex, type Authorship, authorshipOf } from '../../apps/index.ts';
+import { type AppIndex, type Authorship, readAuthorship } from '../../apps/index.ts';
 import type { Database } from '../../billing/index.ts';
 import { frozenAuthors } from './revenue-queries.ts';
 import { authorFrozen, authorKeyRequired, unknownAuthor } from '../problems.ts';
@@ -25,7 +25,7 @@ export function findAuthor(apps: Pick<AppIndex, 'all'>, handle: string, host: st
   const wanted = handle.toLowerCase();
   const own = apps
     .all()
-    .map(authorshipOf)
+    .map(readAuthorship)
     .filter(({ author }) => author.slice(author.indexOf('/') + 1) === wanted);
   const hosts = [...new Set(own.map(({ author }) => author.slice(0, author.indexOf('/'))))];
   const chosen = host?.toLowerCase() ?? hosts[0];

@@ -1,6 +1,6 @@
 // Starts revenue: records the price list, posts each day's shares, and closes statements.
 import type { Logger } from '../../../lib/telemetry.ts';
-import { type AppIndex, authorshipOf } from '../../apps/index.ts';
+import { type AppIndex, readAuthorship } from '../../apps/index.ts';
 import type { LedgerHandle, OpenLedger, PriceList } from '../../billing/index.ts';
 import type { Endpoint } from '../../http/index.ts';
 import type { Tool } from '../../tools/index.ts';
@@ -64,7 +64,7 @@ function runTasks(opened: OpenLedger, { settings, prices, noticeDays, apps, log 
     return 0;
   });
   opened.repeat('note authors', minute, async () => {
-    await noteAuthors(database, apps.all().map(authorshipOf));
+    await noteAuthors(database, apps.all().map(readAuthorship));
     return 0;
   });
   opened.repeat('post shares', 60 * minute, async () => {

@@ -1,11 +1,15 @@
-// Metered calls of apps: a slot, the charge, the request. The one way for /api/projects/{slug}/call, the paths below it,
-// and operations on /mcp.
+// Makes metered calls of apps: takes a slot, reserves the price, sends the request and settles. /api/projects/{slug}/call,
+// the paths below it and operations on /mcp all call apps through this file.
 import { randomUUID } from 'node:crypto';
 import { finished } from 'node:stream/promises';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import {
   chargedOf,
   isFree,
+  lowQuotaFields,
+  viewLowQuota,
   type Money,
   type Payer,
   type PriceList,
@@ -17,10 +21,9 @@ import {
   type Wallet,
   zero,
 } from '../../billing/index.ts';
-import { type Cost, type Slots, toolBusy } from '../../tools/index.ts';
+import { type Cost, costFields, reportedCost, type Slots, toolBusy } from '../../tools/index.ts';
 import type { AppClient, AppRequestContent, AppResponse } from './app-client.ts';
 import type { Target } from '../directory.ts';
-import { outcomeOf, type AppMetrics, type AppVia } from '../metrics.ts';
 
 export interface AppCallsOptions {
   readonly appClient: AppClient;
@@ -33,13 +36,14 @@ export interface AppCallsOptions {
   readonly prices: PriceList;
 }
 
+/** The outcome of a call for its payer. */
 export interface CallReceipt {
   readonly cost: Cost;
   readonly quota: Quota | undefined;
   readonly latencyMs: number;
 }
 
-/** Which app is called, by whom and how. */
+/** The app that is called, the payer and the entry point. */
 export interface AppCall {
   readonly target: Target;
   readonly payer: Payer;
@@ -50,22 +54,22 @@ export interface AppCall {
 
 export class AppCalls {
   readonly #options: AppCallsOptions;
-  /** Calls in progress, by app; an app without any is not in it. */
+  /** Calls in progress by app; idle apps have no entry. */
   readonly #inProgress = new Map<string, number>();
 
   constructor(options: AppCallsOptions) {
     this.#options = options;
   }
 
-  /** What a call costs now. */
+  /** The current price of a call. */
   get price(): Money {
     return this.#options.prices.at().call;
   }
 
   /**
-   * One request, and what `take` makes of its response. Charged then, unless the app failed: by default, unless it
-   * responded with a server error (5xx).
-   * The slot that it takes is freed when the body of the response is read or destroyed.
+   * Sends one request and returns what `take` makes of the response. Charges for it unless the app failed; by default, it
+   * failed if it responded with a server error (5xx).
+   * Frees the slot when the body of the response is read or destroyed.
    * @throws Problem (app-unreachable, app-timeout, quota-exhausted, too-many-calls, ...)
    */
   async send<Value>(
@@ -89,9 +93,7 @@ export class AppCalls {
     });
   }
 
-  /**
-   * Any work with an app, charged like one call when it is `due`. `leave` is to be called when the work is really over.
-   */
+  /** Runs any work with an app and charges it like one call if it is `due`. The work calls `leave` when it is really over. */
   async charged<Value>(
     call: AppCall,
     work: (signal: AbortSignal, leave: () => void) => Promise<{ readonly value: Value; readonly due: boolean }>,
@@ -125,15 +127,13 @@ export class AppCalls {
       };
     } catch (error) {
       leave();
-      metrics.called(via, outcomeOf(error), latency() / 1000);
+      metrics.called(via, toOutcome(error), latency() / 1000);
       await spend?.release();
       throw error;
     }
   }
 
-  /**
-   * Takes a slot of the app as well, so that a slow app leaves some to the others. @throws Problem (tool-busy)
-   */
+  /** Takes a slot of the app too, so that a slow app leaves slots for the others. @throws Problem (tool-busy) */
   #enter({ slug }: Target, leave: () => void): () => void {
     const own = this.#inProgress.get(slug) ?? 0;
     if (own >= this.#options.slotsPerApp) {
@@ -165,7 +165,7 @@ export class AppCalls {
     });
   }
 
-  /** The share of its author is posted a day at a time, by the room `revenue`. */
+  /** The author's share is posted once a day, by api/accounting/revenue. */
   #settle(
     { target, payer, id }: AppCall,
     spend: Spend,
@@ -185,4 +185,80 @@ export class AppCalls {
       },
     });
   }
+}
+
+/** The cost of a call, as every entry point reports it. */
+export const receiptFields = {
+  ...costFields,
+  latency_ms: z.int().describe('Milliseconds until the app responded.'),
+  quota: lowQuotaFields.optional(),
+  hint: z.string().optional().describe('How to continue; included when the quota runs low.'),
+  request_id: z.string().describe('Id of this request in the log; sent to the app as X-Request-Id.'),
+};
+type ReceiptView = z.output<z.ZodObject<typeof receiptFields>>;
+
+export function viewReceipt({ cost, latencyMs, quota }: CallReceipt, requestId: string): ReceiptView {
+  return {
+    ...reportedCost(cost),
+    latency_ms: latencyMs,
+    ...viewLowQuota(quota),
+    request_id: requestId,
+  };
+}
+
+/** The entry point of a call. */
+export type AppVia = 'path' | 'json' | 'mcp';
+
+/** Labels are entry points and problem slugs: sets that cannot grow with apps or callers. */
+export interface AppMetrics {
+  /** `outcome`: answered, failed (the app responded with 5xx), the slug of the problem, or fault. */
+  called(via: AppVia, outcome: string, seconds: number): void;
+}
+
+export interface AppGauges {
+  readonly calls: number;
+  readonly operations: number;
+}
+
+export function createAppMetrics(registry: Registry, gauges: () => AppGauges): AppMetrics {
+  const registers = [registry];
+  const calls = new Counter({
+    name: 'moorage_app_calls_total',
+    help: 'Calls of hosted apps by outcome.',
+    labelNames: ['via', 'outcome'],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: 'moorage_app_call_duration_seconds',
+    help: 'Seconds until an app began to respond.',
+    labelNames: ['via'],
+    buckets: [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+    registers,
+  });
+  new Gauge({
+    name: 'moorage_app_calls_running',
+    help: 'Calls of hosted apps in progress.',
+    registers,
+    collect() {
+      this.set(gauges().calls);
+    },
+  });
+  new Gauge({
+    name: 'moorage_app_operations',
+    help: 'Operations of hosted apps offered as tools.',
+    registers,
+    collect() {
+      this.set(gauges().operations);
+    },
+  });
+  return {
+    called(via, outcome, took) {
+      calls.inc({ via, outcome });
+      seconds.observe({ via }, took);
+    },
+  };
+}
+
+export function toOutcome(error: unknown): string {
+  return error instanceof Problem ? error.type.slug : 'fault';
 }

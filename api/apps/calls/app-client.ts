@@ -1,40 +1,42 @@
-// The HTTP client for hosted apps: sends one request, within limits of time and size.
+// The HTTP client for hosted apps: sends one request within limits of time and size, and reads its response.
 import { pipeline, Transform, type Readable } from 'node:stream';
 import { Agent, type Dispatcher, type FormData } from 'undici';
+import { z } from 'zod';
 import { probeHeader } from '../../../crds/names.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { bodyTooLarge } from '../../http/index.ts';
 import type { Target } from '../directory.ts';
-import type { Method } from './app-path.ts';
-import { appTimeout, appUnreachable } from '../problems.ts';
+import { type Method, formatLocation } from './forwarding.ts';
+import { appTimeout, appUnreachable, appAnswerTooLarge } from '../problems.ts';
+import { BadEncoding, readBody, TooLarge } from '../../tools/index.ts';
 
 export interface AppRequest {
   readonly method: Method;
-  /** Path and query, as `appPath` gives it. */
+  /** Path and query, from `parseAppPath`. */
   readonly path: string;
-  /** As `forwardedHeaders` gives them. */
+  /** From `selectForwardedHeaders`. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string | FormData | Readable | undefined;
-  /** Of the platform itself: it wakes no app and is no use of one. */
+  /** A request by the platform itself: it wakes no app and is not counted as a use. */
   readonly isLook?: boolean | undefined;
   readonly id: string;
   readonly signal: AbortSignal;
 }
 
-/** What a caller decides of a request. */
+/** The part of a request that the caller chooses. */
 export type AppRequestContent = Pick<AppRequest, 'method' | 'path' | 'headers' | 'body'>;
 
 export interface AppResponse {
   readonly status: number;
   readonly headers: Dispatcher.ResponseData['headers'];
-  /** Ends with an error when it takes too long. Closed or destroyed when the request is over. */
+  /** Fails when it takes too long. Closed or destroyed when the request is over. */
   readonly body: Readable;
 }
 
 export interface AppClientOptions {
-  /** Until the last byte. Default 120 000. */
+  /** Time limit until the last byte of the response. Default 120 000. */
   readonly limitMs?: number;
-  /** Shown to the activator by looks. */
+  /** Sent to the activator with requests of the platform itself. */
   readonly probeToken?: string | undefined;
 }
 
@@ -43,7 +45,7 @@ const maxHeaderBytes = 16_384;
 export class AppClient {
   readonly limitMs: number;
   readonly #probeToken: string | undefined;
-  /** Connections are not kept: behind a Service, the pod at their other end may be gone at any time. */
+  /** Keeps no connections: behind a Service, the pod at the other end may disappear at any time. */
   readonly #agent = new Agent({
     allowH2: false,
     pipelining: 0,
@@ -69,7 +71,7 @@ export class AppClient {
         path,
         method,
         body: body ?? null,
-        // Redirects are the caller's to follow, at the app as well: nothing here goes anywhere else.
+        // Redirects are left to the caller, even within the app: this client contacts no other address.
         headers: {
           ...headers,
           host,
@@ -81,9 +83,9 @@ export class AppClient {
         },
         signal: AbortSignal.any([signal, clock]),
       });
-      // An error is reported by the reader of the body; without a listener it would end the process.
+      // The reader of the body reports the error; without a listener it would end the process.
       response.body.on('error', () => undefined);
-      // AbortSignal.any holds the clock weakly, and without it a body could take for ever.
+      // AbortSignal.any holds the clock only weakly; without this reference a body could take forever.
       response.body.once('close', () => clock);
       return { status: response.statusCode, headers: response.headers, body: response.body };
     } catch (error) {
@@ -91,13 +93,13 @@ export class AppClient {
     }
   }
 
-  /** Only the activator may read the token; an app that is reached directly has nothing to wake. */
+  /** Only the activator may read the token. An app that is reached directly cannot be asleep. */
   #lookHeaders({ isActivated }: Target, isLook = false): Record<string, string> {
     const token = this.#probeToken;
     return isLook && isActivated === true && token !== undefined ? { [probeHeader]: token } : {};
   }
 
-  /** The problem that a failure is reported as, also one in the middle of a response. */
+  /** Converts a failure to the problem that is reported, even in the middle of a response. */
   failure(
     error: unknown,
     { slug }: Target,
@@ -110,10 +112,14 @@ export class AppClient {
         members: { limit_ms: this.limitMs },
         cause: error,
       });
-    return new Problem(appUnreachable, `${slug} could not be reached: ${reasonOf(error)}. Try again in 5 seconds.`, {
-      headers: { 'retry-after': '5' },
-      cause: error,
-    });
+    return new Problem(
+      appUnreachable,
+      `${slug} could not be reached: ${describeFailure(error)}. Try again in 5 seconds.`,
+      {
+        headers: { 'retry-after': '5' },
+        cause: error,
+      },
+    );
   }
 
   async close(): Promise<void> {
@@ -131,17 +137,14 @@ const reasons: Readonly<Record<string, string>> = {
   UND_ERR_HEADERS_OVERFLOW: `its response headers are larger than ${maxHeaderBytes} bytes`,
 };
 
-/** Without the internal addresses that messages of errors contain. */
-function reasonOf(error: unknown): string {
+/** Describes a failure without the internal addresses that error messages contain. */
+function describeFailure(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
   if (Object.hasOwn(reasons, code)) return reasons[code] ?? '';
   return code.startsWith('HPE_') ? 'its response is not valid HTTP' : 'the connection failed';
 }
 
-/**
- * A body as it comes, up to so many bytes; `budget` may be shared by several. Who cancels what this gives ends the body
- * at once.
- */
+/** Passes a body on until `budget` is used up, which several bodies may share. Cancelling the result destroys the body. */
 export function limitBytes(body: Readable, budget: { left: number }, over: () => Problem): Readable {
   const counter = new Transform({
     transform(chunk: Uint8Array, _encoding, callback) {
@@ -154,9 +157,106 @@ export function limitBytes(body: Readable, budget: { left: number }, over: () =>
   return counter;
 }
 
-/** Of the body of a request. */
-export function tooLong(limit: number): Problem {
+/** The request body exceeds the limit. */
+export function createBodyTooLarge(limit: number): Problem {
   return new Problem(bodyTooLarge, `The body is larger than the limit of ${limit} bytes. Send a smaller body.`, {
     members: { limit_bytes: limit },
   });
+}
+
+/** Size limit of a response that is read into memory. */
+export const maxBufferedBytes = 2 * 1_048_576;
+
+/** A response with its body in memory. */
+export interface ResponseContent {
+  readonly status: number;
+  readonly mediaType: string;
+  readonly location: string | undefined;
+  readonly bytes: Uint8Array;
+}
+
+/** @throws Problem (app-answer-too-large, app-unreachable) */
+export async function readContent(target: Target, { status, headers, body }: AppResponse): Promise<ResponseContent> {
+  const { slug } = target;
+  const [type = ''] = first(headers['content-type']).split(';');
+  if (Number(first(headers['content-length'])) > maxBufferedBytes) throw createTooLarge(slug, maxBufferedBytes);
+  try {
+    const bytes = await readBody(body, first(headers['content-encoding']), maxBufferedBytes);
+    return {
+      status,
+      bytes,
+      mediaType: type.trim().toLowerCase() || 'application/octet-stream',
+      location: formatLocation(headers['location'], target),
+    };
+  } catch (error) {
+    if (error instanceof TooLarge) throw createTooLarge(slug, maxBufferedBytes);
+    if (error instanceof BadEncoding)
+      throw new Problem(appUnreachable, `The response of ${slug} could not be decoded: ${error.message}.`, {
+        cause: error,
+      });
+    throw error;
+  }
+}
+
+export function createTooLarge(slug: string, limit: number): Problem {
+  return new Problem(
+    appAnswerTooLarge,
+    `The response of ${slug} is larger than the limit of ${limit} bytes. Request less data.`,
+    {
+      members: { limit_bytes: limit },
+    },
+  );
+}
+
+/** A response as JSON: its body is parsed if it is JSON, a string if it is text, and base64 otherwise. */
+export const contentFields = {
+  status: z.int().describe('HTTP status of the response of the app.'),
+  media_type: z.string().describe('Media type of its body.'),
+  location: z
+    .string()
+    .optional()
+    .describe(
+      'Location header of a redirect, as the app wrote it; absent if it is not an http or https URL. Not followed.',
+    ),
+  bytes: z.int().describe('Size of its body in bytes.'),
+  body: z.unknown().optional().describe('Its body: parsed if it is JSON, a string if it is text, absent otherwise.'),
+  base64: z.string().optional().describe('Its body as base64, if it is neither JSON nor text.'),
+};
+type ContentView = z.output<z.ZodObject<typeof contentFields>>;
+
+export function viewContent({ status, mediaType, location, bytes }: ResponseContent): ContentView {
+  return {
+    status,
+    media_type: mediaType,
+    ...(location === undefined ? {} : { location }),
+    bytes: bytes.length,
+    ...viewBody(mediaType, bytes),
+  };
+}
+
+const json = /^application\/(json|[a-z0-9.+-]+\+json)$/;
+const texts =
+  /^(text\/|application\/(xml|javascript|x-ndjson|yaml|x-yaml|x-www-form-urlencoded)$|[a-z]+\/[a-z0-9.-]+\+xml$)/;
+
+function viewBody(mediaType: string, bytes: Uint8Array): { body?: unknown; base64?: string } {
+  if (bytes.length === 0) return {};
+  if (!json.test(mediaType) && !texts.test(mediaType))
+    return { base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64') };
+  const text = new TextDecoder().decode(bytes);
+  return { body: json.test(mediaType) ? parseJson(text) : text };
+}
+
+/** Returns text if the body is not the JSON that it claims to be, or is nested too deeply to be serialised. */
+function parseJson(text: string): unknown {
+  try {
+    const value = JSON.parse(text) as unknown;
+    JSON.stringify(value);
+    return value;
+  } catch {
+    return text;
+  }
+}
+
+function first(value: string | string[] | undefined): string {
+  return (Array.isArray(value) ? value[0] : value) ?? '';
 }

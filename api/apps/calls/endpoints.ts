@@ -1,4 +1,8 @@
-// POST /api/projects/{slug}/call: a request to a hosted app as JSON, and the response of the app with its cost.
+// The two ways to call a hosted app over HTTP: POST /api/projects/{slug}/call takes the request as JSON and returns the
+// response with its cost; /api/projects/{slug}/call/{path} forwards any request as it is and streams both bodies.
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { z } from 'zod';
 import {
   callAppPath,
@@ -6,6 +10,9 @@ import {
   type Endpoint,
   createValidationProblem,
   createJsonResponse,
+  methodNotAllowed,
+  notFound,
+  type ProtocolMount,
 } from '../../http/index.ts';
 import {
   formatMoney,
@@ -17,6 +24,8 @@ import {
   rateLimitHeaders,
   type Replays,
   replayHeaders,
+  idempotencyKey,
+  lowQuotaHeaders,
 } from '../../billing/index.ts';
 import {
   keyChecksLimited,
@@ -26,14 +35,30 @@ import {
   routerUnavailable,
 } from '../../models/index.ts';
 import { toolBusy, tooManyCalls } from '../../tools/index.ts';
-import { contentFields, maxBufferedBytes, receiptFields, readContent, contentView, receiptView } from './response.ts';
-import type { AppCalls } from './app-calls.ts';
-import { appPath, methods } from './app-path.ts';
-import type { AppRequestContent } from './app-client.ts';
-import type { Directory } from '../directory.ts';
-import { forwardedHeaders, isForwarded } from './headers.ts';
-import { maxRequestBytes, maxStreamedBytes } from './path-calls.ts';
+import {
+  contentFields,
+  maxBufferedBytes,
+  readContent,
+  viewContent,
+  type AppRequestContent,
+  createTooLarge,
+  limitBytes,
+  createBodyTooLarge,
+  type AppResponse,
+} from './app-client.ts';
+import { type AppCalls, type CallReceipt, receiptFields, viewReceipt } from './app-calls.ts';
+import {
+  parseAppPath,
+  methods,
+  selectForwardedHeaders,
+  isForwarded,
+  type Method,
+  selectReturnedHeaders,
+  parseLocationWithin,
+} from './forwarding.ts';
+import type { Directory, Target } from '../directory.ts';
 import { appProblems } from '../problems.ts';
+import { Problem } from '../../../lib/problem.ts';
 
 export interface AppEndpointsOptions {
   readonly directory: Directory;
@@ -52,7 +77,10 @@ const callBody = z
     path: z
       .string()
       .max(8_000)
-      .refine((path) => appPath(path) !== undefined, 'must be a path that begins with "/", optionally with a query')
+      .refine(
+        (path) => parseAppPath(path) !== undefined,
+        'must be a path that begins with "/", optionally with a query',
+      )
       .default('/')
       .describe('Path of the request to the app, optionally with a query, such as /search?q=a; default /.'),
     query: z
@@ -77,9 +105,9 @@ type CallBody = z.output<typeof callBody>;
 const output = z.object({ app: z.string().describe('Slug of the app.'), ...contentFields, ...receiptFields });
 
 /** A response as it is stored for an Idempotency-Key. */
-const stored = z.object({ view: output, headers: z.record(z.string(), z.string()) });
+const storedView = z.object({ view: output, headers: z.record(z.string(), z.string()) });
 
-export function appEndpoints({ directory, calls, payerFor, replays }: AppEndpointsOptions): Endpoint[] {
+export function createAppEndpoints({ directory, calls, payerFor, replays }: AppEndpointsOptions): Endpoint[] {
   return [
     defineEndpoint({
       method: 'POST',
@@ -114,13 +142,13 @@ export function appEndpoints({ directory, calls, payerFor, replays }: AppEndpoin
       ],
       async handler({ params, body }, context) {
         const target = directory.get(params.slug);
-        const request = appRequestOf(body);
+        const request = toAppRequest(body);
         const payer = await payerFor(context);
         const { value, replayed } = await replays.once(context, {
           payer,
           body: { app: target.slug, body },
-          answer: stored,
-          // A server error of the app is free, and worth another try.
+          answer: storedView,
+          // A server error of the app is free, so that trying again is worthwhile.
           isStored: ({ view }) => view.status < 500,
           async run(signal) {
             const call = { target, payer, via: 'json' as const, id: context.id, signal };
@@ -128,8 +156,8 @@ export function appEndpoints({ directory, calls, payerFor, replays }: AppEndpoin
             const { value: content, ...receipt } = sent;
             const view: z.output<typeof output> = {
               app: target.slug,
-              ...contentView(content),
-              ...receiptView(receipt, context.id),
+              ...viewContent(content),
+              ...viewReceipt(receipt, context.id),
             };
             return { view, headers: rateLimitHeaders(receipt.quota, payer, Date.now()) };
           },
@@ -144,7 +172,7 @@ export function appEndpoints({ directory, calls, payerFor, replays }: AppEndpoin
 
 type Body = Pick<AppRequestContent, 'body'> & { readonly type?: string };
 
-function appRequestOf(given: CallBody): AppRequestContent {
+function toAppRequest(given: CallBody): AppRequestContent {
   const names = Object.keys(given.headers ?? {}).filter((name) => !isForwarded(name));
   if (names.length > 0)
     throw createValidationProblem(
@@ -155,27 +183,27 @@ function appRequestOf(given: CallBody): AppRequestContent {
         fix: 'Remove it.',
       })),
     );
-  const { body, type } = bodyOf(given);
-  const headers = forwardedHeaders(Object.entries(given.headers ?? {}));
+  const { body, type } = toBody(given);
+  const headers = selectForwardedHeaders(Object.entries(given.headers ?? {}));
   return {
     method: given.method,
-    path: withQuery(given),
+    path: addQuery(given),
     headers: { ...(type === undefined ? {} : { 'content-type': type }), ...headers },
     body,
   };
 }
 
-function withQuery({ path, query }: CallBody): string {
-  const [bare = '/', before = ''] = (appPath(path) ?? '/').split(/\?(.*)/s);
+function addQuery({ path, query }: CallBody): string {
+  const [bare = '/', before = ''] = (parseAppPath(path) ?? '/').split(/\?(.*)/s);
   const fields = new URLSearchParams(before);
   for (const [name, value] of Object.entries(query ?? {}))
     for (const one of [value].flat()) fields.append(name, String(one));
-  // A query in the path stays as it was written unless something is added to it.
+  // Keep a query in the path exactly as written unless something is added to it.
   const text = query === undefined ? before : fields.toString();
   return text === '' ? bare : `${bare}?${text}`;
 }
 
-function bodyOf({ method, headers = {}, body, base64 }: CallBody): Body {
+function toBody({ method, headers = {}, body, base64 }: CallBody): Body {
   if (body === undefined && base64 === undefined) return {};
   const field = base64 === undefined ? 'body' : 'base64';
   if (method === 'GET' || method === 'HEAD')
@@ -183,7 +211,7 @@ function bodyOf({ method, headers = {}, body, base64 }: CallBody): Body {
       { in: 'body', field, message: `is not allowed with ${method}`, fix: 'Remove it, or set "method" to "POST".' },
     ]);
   if (base64 === undefined)
-    return ofValue(body, Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1]);
+    return encodeBody(body, Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1]);
   if (body !== undefined)
     throw createValidationProblem([
       { in: 'body', field, message: 'cannot be combined with body', fix: 'Send only one of them.' },
@@ -191,7 +219,173 @@ function bodyOf({ method, headers = {}, body, base64 }: CallBody): Body {
   return { body: Buffer.from(base64, 'base64'), type: 'application/octet-stream' };
 }
 
-function ofValue(body: unknown, type: string | undefined): Body {
+function encodeBody(body: unknown, type: string | undefined): Body {
   if (typeof body === 'string' && type !== undefined && !/json/i.test(type)) return { body };
   return { body: JSON.stringify(body), type: 'application/json' };
+}
+
+export const maxRequestBytes = 16 * 1_048_576;
+export const maxStreamedBytes = 64 * 1_048_576;
+
+/** Slug and path as they were sent, not decoded. */
+const callAddress = /^\/api\/projects\/([^/]+)\/call(\/.*)$/s;
+
+/** A response as it is stored for an Idempotency-Key. */
+const storedResponse = z.object({
+  status: z.int(),
+  headers: z.record(z.string(), z.string()),
+  base64: z.string().nullable(),
+});
+
+export function createPathCalls({
+  directory,
+  calls,
+  payerFor,
+  replays,
+  baseUrl,
+}: AppEndpointsOptions & { readonly baseUrl: string }): ProtocolMount {
+  return {
+    path: '/api/projects/{slug}/call/{path}',
+    pattern: '/api/projects/{slug}/call/*',
+    // Without a path, the JSON endpoint answers.
+    accepts: (request) => callAddress.test(new URL(request.url).pathname),
+    async handle(request, context) {
+      const { pathname, search } = new URL(request.url);
+      const [, slug = '', rest = ''] = callAddress.exec(pathname) ?? [];
+      const method = readMethod(request);
+      const target = directory.get(slug);
+      const path = parseAppPath(`${rest}${search}`);
+      if (path === undefined)
+        throw new Problem(
+          notFound,
+          'The path after /call is longer than 8,000 characters, or contains characters that are not allowed in a URL.',
+        );
+      const body = readRequestBody(request);
+      const payer = await payerFor(context);
+      const call = { target, payer, via: 'path' as const, id: context.id, signal: context.signal };
+      const headers = selectForwardedHeaders(request.headers);
+      const createHeaders = (response: AppResponse, receipt: CallReceipt): Record<string, string> => ({
+        ...selectReturnedHeaders(response.headers),
+        ...rewriteLocation(response, target, path, baseUrl),
+        ...createCallHeaders(target, receipt),
+        ...rateLimitHeaders(receipt.quota, payer, Date.now()),
+        ...lowQuotaHeaders(receipt.quota),
+      });
+      if (changingMethods.has(method) && idempotencyKey(context.headers) !== undefined) {
+        const sent = body === undefined ? undefined : await buffer(body);
+        const { value, replayed } = await replays.once(context, {
+          payer,
+          body: { app: target.slug, method, path, headers, body: hashBody(sent) },
+          answer: storedResponse,
+          isStored: ({ status }) => status < 500,
+          async run(signal) {
+            const { value: got, ...receipt } = await calls.send(
+              { ...call, signal },
+              { method, path, headers, body: sent },
+              async (response) => ({ response, bytes: await bufferBody(response, method, target) }),
+            );
+            const base64 = got.bytes === undefined ? null : got.bytes.toString('base64');
+            return { status: got.response.status, headers: createHeaders(got.response, receipt), base64 };
+          },
+        });
+        return new Response(value.base64 === null ? null : Buffer.from(value.base64, 'base64'), {
+          status: value.status,
+          headers: { ...value.headers, ...replayHeaders(replayed) },
+        });
+      }
+      const { value, ...receipt } = await calls.send(call, { method, path, headers, body }, (response) =>
+        Promise.resolve(assertStreamable(target, response)),
+      );
+      return new Response(hasNoBody(method, value.status) ? drainBody(value) : toLimitedStream(value, target), {
+        status: value.status,
+        headers: createHeaders(value, receipt),
+      });
+    },
+  };
+}
+
+/** Stands for the body in the idempotency record, for which the body itself may be too large. */
+function hashBody(bytes: Uint8Array | undefined): string | undefined {
+  return bytes === undefined ? undefined : createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Methods that may change something in an app, so that a repeated request must not run twice. */
+const changingMethods: ReadonlySet<Method> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+
+/** Reads the body into memory, as the app encoded it; undefined if the response has none. */
+async function bufferBody(response: AppResponse, method: Method, { slug }: Target): Promise<Buffer | undefined> {
+  if (hasNoBody(method, response.status)) {
+    drainBody(response);
+    return undefined;
+  }
+  return buffer(limitBytes(response.body, { left: maxBufferedBytes }, () => createTooLarge(slug, maxBufferedBytes)));
+}
+
+function readMethod({ method }: Request): Method {
+  const known = methods.find((one) => one === method);
+  if (known === undefined)
+    throw new Problem(
+      methodNotAllowed,
+      `Calls of apps do not support ${method.slice(0, 20)}. Use ${methods.join(', ')}.`,
+      {
+        headers: { allow: methods.join(', ') },
+      },
+    );
+  return known;
+}
+
+function readRequestBody({ headers, body, method }: Request): Readable | undefined {
+  if (Number(headers.get('content-length') ?? 0) > maxRequestBytes) throw createBodyTooLarge(maxRequestBytes);
+  if (body === null) return undefined;
+  if (method === 'GET' || method === 'HEAD')
+    throw createValidationProblem([
+      { in: 'body', field: '', message: `is not allowed with ${method}`, fix: 'Remove it, or use POST.' },
+    ]);
+  return limitBytes(Readable.fromWeb(body), { left: maxRequestBytes }, () => createBodyTooLarge(maxRequestBytes));
+}
+
+function assertStreamable(target: Target, response: AppResponse): AppResponse {
+  if (Number(response.headers['content-length'] ?? 0) > maxStreamedBytes)
+    throw createTooLarge(target.slug, maxStreamedBytes);
+  return response;
+}
+
+function hasNoBody(method: Method, status: number): boolean {
+  return method === 'HEAD' || status === 204 || status === 205 || status === 304;
+}
+
+function drainBody({ body }: AppResponse): null {
+  body.resume();
+  return null;
+}
+
+/** Ends the stream at the limit: the response has begun, so it is too late for a problem. */
+function toLimitedStream({ body }: AppResponse, target: Target): ReadableStream {
+  return Readable.toWeb(
+    limitBytes(body, { left: maxStreamedBytes }, () => createTooLarge(target.slug, maxStreamedBytes)),
+  ) as ReadableStream;
+}
+
+/** Headers that Moorage adds. A stranger's content may be opened in a browser from here, so `sandbox` isolates its origin. */
+function createCallHeaders({ slug }: Target, { cost, latencyMs }: CallReceipt): Record<string, string> {
+  return {
+    'content-security-policy': 'sandbox',
+    'cache-control': 'no-store',
+    'x-app': slug,
+    'x-cost-usd': formatMoney(cost.known),
+    'x-cost-source': cost.source,
+    'x-charged-usd': formatMoney(cost.charged),
+    'x-latency-ms': String(latencyMs),
+  };
+}
+
+/** Rewrites a redirect within the app to this path; a redirect that leaves the app is dropped. */
+function rewriteLocation(
+  { headers: { location } }: AppResponse,
+  target: Target,
+  path: string,
+  baseUrl: string,
+): { location?: string } {
+  const within = parseLocationWithin(location, target, path);
+  return within === undefined ? {} : { location: `${baseUrl}/api/projects/${target.slug}/call${within}` };
 }

@@ -1,5 +1,4 @@
-// An MCP client for apps that have an endpoint for it: the official one, on a connection of its own each time, within
-// limits.
+// Calls the MCP endpoints of apps with the official client, on a new connection each time and within limits.
 import {
   Client,
   ProtocolError,
@@ -8,11 +7,9 @@ import {
 } from '@modelcontextprotocol/client';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { tooLarge } from '../calls/response.ts';
-import { appPath, methods } from '../calls/app-path.ts';
-import { limitBytes, type AppResponse, type AppClient } from '../calls/app-client.ts';
+import { createTooLarge, limitBytes, type AppResponse, type AppClient } from '../calls/app-client.ts';
+import { parseAppPath, methods, selectForwardedHeaders } from '../calls/forwarding.ts';
 import type { Target } from '../directory.ts';
-import { forwardedHeaders } from '../calls/headers.ts';
 import { timeLimit } from '../../../lib/values.ts';
 
 export interface McpVisit {
@@ -21,15 +18,14 @@ export interface McpVisit {
   readonly path: string;
   readonly id: string;
   readonly signal: AbortSignal;
-  /** Time limit. */
   readonly limitMs: number;
-  /** Limit for all responses together. */
+  /** Size limit for all responses together. */
   readonly maxBytes: number;
-  /** Of the platform itself: it wakes no app. */
+  /** A request by the platform itself, which wakes no app. */
   readonly isLook?: boolean;
 }
 
-/** Nothing that the app says is compiled here; what agents get is read by `SchemaReader`. */
+/** Compiles no schema of an app. `SchemaReader` rewrites the schemas that agents receive. */
 const unchecked = {
   getValidator: () => (input: unknown) => ({ valid: true as const, data: input as never, errorMessage: undefined }),
 };
@@ -40,9 +36,9 @@ const noReconnecting = {
   reconnectionDelayGrowFactor: 1,
 };
 
-/** Asked by the platform for itself, so it wakes no app and is no use of it. */
+/** Lists the tools of an app for the platform itself, so it wakes no app and is not counted as a use. */
 export async function listMcpTools(visit: McpVisit): Promise<unknown> {
-  return visiting({ ...visit, isLook: true }, async (client) => (await client.listTools()).tools);
+  return withClient({ ...visit, isLook: true }, async (client) => (await client.listTools()).tools);
 }
 
 export async function callMcpTool(
@@ -50,11 +46,11 @@ export async function callMcpTool(
   name: string,
   given: Readonly<Record<string, unknown>>,
 ): Promise<CallToolResult> {
-  return visiting(visit, async (client) => {
+  return withClient(visit, async (client) => {
     try {
       return await client.callTool({ name, arguments: { ...given } }, { timeout: visit.limitMs });
     } catch (error) {
-      // A response as well: the app rejects the arguments.
+      // This is a response too: the app rejects the arguments.
       if (error instanceof ProtocolError)
         return { isError: true, content: [{ type: 'text', text: error.message.slice(0, 2_000) }] };
       throw error;
@@ -62,7 +58,7 @@ export async function callMcpTool(
   });
 }
 
-async function visiting<Value>(visit: McpVisit, work: (client: Client) => Promise<Value>): Promise<Value> {
+async function withClient<Value>(visit: McpVisit, work: (client: Client) => Promise<Value>): Promise<Value> {
   const { limitMs, target, path } = visit;
   const signal = AbortSignal.any([visit.signal, timeLimit(limitMs)]);
   const client = new Client(
@@ -70,11 +66,11 @@ async function visiting<Value>(visit: McpVisit, work: (client: Client) => Promis
     { jsonSchemaValidator: unchecked, versionNegotiation: { mode: 'auto' } },
   );
   const transport = new StreamableHTTPClientTransport(new URL(path, target.origin), {
-    fetch: appFetch({ ...visit, signal }),
+    fetch: createAppFetch({ ...visit, signal }),
     reconnectionOptions: noReconnecting,
   });
   const working = client.connect(transport, { timeout: limitMs }).then(() => work(client));
-  // The client sometimes waits without regard for the signal.
+  // The client sometimes waits on regardless of the signal.
   const over = Promise.withResolvers<never>();
   const end = (): void => {
     over.reject(signal.reason as Error);
@@ -85,36 +81,39 @@ async function visiting<Value>(visit: McpVisit, work: (client: Client) => Promis
   } finally {
     signal.removeEventListener('abort', end);
     void working.catch(() => undefined);
-    await leave(client, transport);
+    await endSession(client, transport);
   }
 }
 
-/** Servers of 2025 keep a session until it is ended; but nobody waits long for that. */
-async function leave(client: Client, transport: StreamableHTTPClientTransport): Promise<void> {
+/** Servers of the 2025 protocol versions keep a session until it is ended. Waits for that only briefly. */
+async function endSession(client: Client, transport: StreamableHTTPClientTransport): Promise<void> {
   if (transport.sessionId !== undefined)
     await Promise.race([transport.terminateSession(), sleep(1_000, undefined, { ref: false })]).catch(() => undefined);
   await client.close().catch(() => undefined);
 }
 
-/** A fetch that goes to this app and nowhere else, whatever address it is given. */
-function appFetch({ appClient, target, id, signal, maxBytes, isLook }: McpVisit): typeof fetch {
+/** Creates a fetch that always goes to this app, whatever address it is given. */
+function createAppFetch({ appClient, target, id, signal, maxBytes, isLook }: McpVisit): typeof fetch {
   const budget = { left: maxBytes };
   return async (input, init = {}) => {
     const url = new URL(input instanceof Request ? input.url : input);
     const response = await appClient.send(target, {
       method: methods.find((one) => one === init.method) ?? 'GET',
       id,
-      path: appPath(`${url.pathname}${url.search}`) ?? '/',
-      headers: forwardedHeaders(new Headers(init.headers)),
+      path: parseAppPath(`${url.pathname}${url.search}`) ?? '/',
+      headers: selectForwardedHeaders(new Headers(init.headers)),
       isLook,
       body: typeof init.body === 'string' ? init.body : undefined,
       signal: AbortSignal.any([signal, ...(init.signal instanceof AbortSignal ? [init.signal] : [])]),
     });
-    return responseOf({ ...response, body: limitBytes(response.body, budget, () => tooLarge(target.slug, maxBytes)) });
+    return toResponse({
+      ...response,
+      body: limitBytes(response.body, budget, () => createTooLarge(target.slug, maxBytes)),
+    });
   };
 }
 
-function responseOf({ status, headers, body }: AppResponse): Response {
+function toResponse({ status, headers, body }: AppResponse): Response {
   const hasNone = [204, 205, 304].includes(status);
   if (hasNone) body.destroy();
   const pairs = Object.entries(headers).flatMap(([name, value]) =>

@@ -1,13 +1,18 @@
-// A cache of the operations of live apps, so that a list of tools never waits for an app. What was found for a release is
-// pinned to it; an app that described none, or failed, is asked again.
+// Discovers, pins and caches the operations of live apps, so that a list of tools never waits for an app. The first
+// description of a release is stored and never read again; an app that described none, or failed, is queried again later.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
 import type { Logger } from '../../../lib/telemetry.ts';
 import type { AgentPaths, Directory, Target } from '../directory.ts';
-import type { DiscoverOperations } from './discover.ts';
-import type { Operation, OperationList } from './operation.ts';
-import type { OperationPins } from './pins.ts';
-import { nameSeparator, toNamePrefix } from './text.ts';
+import { type Operation, type OperationList, operationList, nameSeparator, toNamePrefix } from './operation.ts';
 import { timeLimit } from '../../../lib/values.ts';
+import { Problem } from '../../../lib/problem.ts';
+import type { Workers } from '../../tools/index.ts';
+import { readContent, type ResponseContent, type AppClient } from '../calls/app-client.ts';
+import { parseAppPath } from '../calls/forwarding.ts';
+import { listMcpTools } from './app-mcp.ts';
+import type { AppDescription } from './worker.ts';
+import { ledgerUnconfigured, type LedgerHandle, type OpenLedger } from '../../billing/index.ts';
 
 export interface OperationCacheOptions {
   /** Apps that are live now. */
@@ -17,14 +22,14 @@ export interface OperationCacheOptions {
   readonly log: Logger;
   /** Interval between two passes over the live apps; default 2 000. */
   readonly everyMs?: number;
-  /** How long after an app described no operations it is asked again; default 600 000. */
+  /** Delay before an app that described no operations is queried again; default 600 000. */
   readonly staleMs?: number;
   /** Time limit for one app; default 20 000. */
   readonly limitMs?: number;
 }
 
 interface Entry {
-  /** UID, commit and paths: when one changes, the entry is out of date. */
+  /** UID, commit and paths. The entry is stale as soon as one of them changes. */
   readonly key: string;
   readonly operations: readonly Operation[];
   readonly leftOut: number;
@@ -65,7 +70,7 @@ export class OperationCache {
     await Promise.all(this.#pending.values());
   }
 
-  /** Those of an app; undefined before the first discovery, and for an app that offers none. */
+  /** The operations of an app; undefined before the first discovery, and for an app that offers none. */
   of(target: Target): AppOperations | undefined {
     const entry = this.#entries.get(target.slug);
     return target.agentPaths === undefined || entry === undefined || !entry.key.startsWith(`${target.uid} `)
@@ -73,7 +78,7 @@ export class OperationCache {
       : entry;
   }
 
-  /** All that can be called now, by slug. */
+  /** All operations that can be called now, sorted by slug. */
   all(): { readonly target: Target; readonly operation: Operation }[] {
     return this.#options.directory
       .live()
@@ -81,7 +86,7 @@ export class OperationCache {
       .flatMap((target) => (this.of(target)?.operations ?? []).map((operation) => ({ target, operation })));
   }
 
-  /** Waits for the first discovery: a caller may know of the operation from another replica. */
+  /** Waits for the first discovery, because a caller may know the operation from another replica. */
   async find(name: string): Promise<{ readonly target: Target; readonly operation: Operation } | undefined> {
     const target = this.#targetOf(name);
     if (target?.agentPaths === undefined) return undefined;
@@ -98,7 +103,7 @@ export class OperationCache {
     return this.all().length;
   }
 
-  /** The app that an operation's name begins with; names of our own tools begin with none. */
+  /** The app whose prefix the operation's name has; names of built-in tools have none. */
   #targetOf(name: string): Target | undefined {
     const { directory } = this.#options;
     const end = [nameSeparator, '.'].map((separator) => name.indexOf(separator)).find((index) => index > 0);
@@ -120,7 +125,7 @@ export class OperationCache {
       .flatMap((target) => (target.agentPaths === undefined ? [] : [{ target, agentPaths: target.agentPaths }]));
     const slugs = new Set(offering.map(({ target }) => target.slug));
     for (const slug of this.#entries.keys()) if (!slugs.has(slug)) this.#entries.delete(slug);
-    // Those that wait longest come first, so that apps that fail again and again hold up no others.
+    // The longest waiting come first, so that apps that keep failing do not hold up the others.
     const due = offering
       .filter(({ target, agentPaths }) => !this.#pending.has(target.slug) && this.#isDue(target, agentPaths))
       .toSorted((one, other) => this.#dueAt(one.target) - this.#dueAt(other.target));
@@ -128,14 +133,14 @@ export class OperationCache {
       void this.#start(target, agentPaths);
   }
 
-  /** Since when, or that it was never asked. */
+  /** When the app is due; 0 if it was never queried. */
   #dueAt({ slug }: Target): number {
     return this.#entries.get(slug)?.dueAt ?? 0;
   }
 
   #isDue(target: Target, agentPaths: AgentPaths): boolean {
     const entry = this.#entries.get(target.slug);
-    return entry === undefined || entry.key !== keyOf(target, agentPaths) || entry.dueAt <= Date.now();
+    return entry === undefined || entry.key !== formatKey(target, agentPaths) || entry.dueAt <= Date.now();
   }
 
   #start(target: Target, agentPaths: AgentPaths): Promise<void> {
@@ -152,10 +157,10 @@ export class OperationCache {
 
   async #discover(target: Target, agentPaths: AgentPaths): Promise<Entry> {
     const { log, staleMs } = this.#options;
-    const key = keyOf(target, agentPaths);
+    const key = formatKey(target, agentPaths);
     try {
       const { operations, leftOut } = await this.#pinned(target, agentPaths);
-      // What is pinned does not change, so the app is not asked again.
+      // A pinned description does not change, so the app is not queried again.
       const dueAt = operations.length > 0 ? Number.POSITIVE_INFINITY : Date.now() + staleMs;
       return { key, operations, leftOut, fault: undefined, failures: 0, dueAt };
     } catch (error) {
@@ -165,10 +170,10 @@ export class OperationCache {
     }
   }
 
-  /** What is stored for this release, or what the app describes now, which is stored. */
+  /** Reads the description stored for this release, or stores what the app describes now. */
   async #pinned(target: Target, agentPaths: AgentPaths): Promise<OperationList> {
     const { discover, pins, limitMs } = this.#options;
-    const name = { app: target.uid, release: nameRelease(target, agentPaths) };
+    const name = { app: target.uid, release: formatRelease(target, agentPaths) };
     const stored = await pins.read(name);
     if (stored !== undefined) return stored;
     const signal = AbortSignal.any([this.#ending.signal, timeLimit(limitMs)]);
@@ -184,10 +189,179 @@ export class OperationCache {
   }
 }
 
-function keyOf(target: Target, agentPaths: AgentPaths): string {
-  return `${target.uid} ${nameRelease(target, agentPaths)}`;
+function formatKey(target: Target, agentPaths: AgentPaths): string {
+  return `${target.uid} ${formatRelease(target, agentPaths)}`;
 }
 
-function nameRelease({ commit }: Target, { openapi, mcp }: AgentPaths): string {
+function formatRelease({ commit }: Target, { openapi, mcp }: AgentPaths): string {
   return `${commit} ${openapi} ${mcp}`;
+}
+
+const workerModule = new URL('worker.ts', import.meta.url);
+const workerOutput = operationList.extend({ fault: z.string().optional() });
+/** Size limit of an app's description. */
+const maxDescriptionBytes = 2 * 1_048_576;
+/** An app that does not speak MCP may never respond; this leaves time to read its OpenAPI document. */
+const mcpLimitMs = 5_000;
+
+export interface DiscovererOptions {
+  readonly appClient: AppClient;
+  readonly workers: Workers;
+}
+
+export type DiscoverOperations = (
+  target: Target,
+  agentPaths: AgentPaths,
+  signal: AbortSignal,
+) => Promise<OperationList>;
+
+/** An app has no readable description. The message gives the app's author the reason. */
+export class DiscoveryError extends Error {
+  override readonly name = 'DiscoveryError';
+}
+
+/**
+ * Creates the discovery of one app's operations, from its MCP endpoint or, if it has none, from its OpenAPI document. It
+ * throws DiscoveryError.
+ */
+export function createOperationDiscoverer({ appClient, workers }: DiscovererOptions): DiscoverOperations {
+  return async (target, agentPaths, signal) => {
+    const { slug } = target;
+    const tools = await listMcpTools({
+      appClient,
+      target,
+      path: agentPaths.mcp,
+      id: 'operations',
+      signal,
+      maxBytes: maxDescriptionBytes,
+      limitMs: mcpLimitMs,
+    }).catch(() => undefined);
+    if (Array.isArray(tools) && tools.length > 0) return readOperations(target, { kind: 'mcp', slug, tools }, signal);
+    const none = `There is no MCP endpoint at ${agentPaths.mcp}, and`;
+    const { status, bytes } = await fetchOpenApi(target, agentPaths, signal).catch((error: unknown) => {
+      throw new DiscoveryError(
+        `${none} GET ${agentPaths.openapi} failed: ${error instanceof Error ? error.message : 'unknown error'}`,
+      );
+    });
+    if (status !== 200) throw new DiscoveryError(`${none} GET ${agentPaths.openapi} returned status ${status}.`);
+    return readOperations(
+      target,
+      { kind: 'openapi', slug, text: new TextDecoder().decode(bytes) },
+      signal,
+      `${none} ${agentPaths.openapi}`,
+    );
+  };
+
+  async function fetchOpenApi(target: Target, { openapi }: AgentPaths, signal: AbortSignal): Promise<ResponseContent> {
+    const response = await appClient.send(target, {
+      method: 'GET',
+      path: parseAppPath(openapi) ?? '/openapi.json',
+      headers: { accept: 'application/json, application/yaml;q=0.8, */*;q=0.5' },
+      isLook: true,
+      id: 'operations',
+      signal,
+    });
+    return readContent(target, response);
+  }
+
+  async function readOperations(
+    target: Target,
+    description: AppDescription,
+    signal: AbortSignal,
+    where = '',
+  ): Promise<OperationList> {
+    const { fault, ...found } = workerOutput.parse(
+      await workers
+        .run(
+          { module: workerModule, input: description, timeoutMs: 15_000, memoryMb: 128 },
+          // All apps of one author take turns as one caller.
+          { owner: target.author, signal },
+        )
+        .catch((error: unknown) => {
+          if (error instanceof Problem)
+            throw new DiscoveryError(`The description of the app could not be read: ${error.message}`, {
+              cause: error,
+            });
+          throw error;
+        }),
+    );
+    if (fault !== undefined) throw new DiscoveryError(`${where} ${fault}`.trim());
+    return found;
+  }
+}
+
+/** A release of an app, identified by the UID of its HostedApp. */
+export interface ReleaseName {
+  readonly app: string;
+  /** The commit, and the paths of the app's descriptions. */
+  readonly release: string;
+}
+
+/**
+ * Stored descriptions of operations. Every process reads the first one of a release, so that an app cannot change what
+ * agents read after it was inspected.
+ */
+export interface OperationPins {
+  /** Reads what was stored for this release. @throws Problem (ledger-unavailable) */
+  read(name: ReleaseName): Promise<OperationList | undefined>;
+  /** Stores this unless another process was first. @returns what is stored. @throws Problem (ledger-unavailable) */
+  keep(name: ReleaseName, found: OperationList): Promise<OperationList>;
+}
+
+const storedPin = z.object({ operations: z.string() });
+const statements = {
+  read: {
+    name: 'operation_pins_read',
+    text: `update operation_pins set used_at = now() where app = $1 and release = $2 returning operations`,
+    row: storedPin,
+  },
+  keep: {
+    name: 'operation_pins_keep',
+    text: `insert into operation_pins (app, release, operations) values ($1, $2, $3)
+      on conflict (app, release) do update set used_at = now() returning operations`,
+    row: storedPin,
+  },
+  expire: {
+    name: 'operation_pins_expire',
+    text: `with gone as (delete from operation_pins where used_at < now() - interval '90 days' returning 1)
+      select count(*)::int as count from gone`,
+    row: z.object({ count: z.int() }),
+  },
+} as const;
+
+const expireEveryMs = 86_400_000;
+
+/** Stores pins in the ledger's database. Without a database, each process pins for itself: see `OperationCache`. */
+export function createOperationPins(ledger: Pick<LedgerHandle, 'get' | 'opened'>): OperationPins {
+  void ledger.opened.then((open) =>
+    open?.repeat('expire operation pins', expireEveryMs, async () => {
+      const [row] = await open.database.query(statements.expire, []);
+      return row?.count ?? 0;
+    }),
+  );
+  return {
+    async read({ app, release }) {
+      const [row] = (await findDatabase(ledger)?.query(statements.read, [app, release])) ?? [];
+      return row === undefined ? undefined : parsePin(row.operations);
+    },
+    async keep({ app, release }, found) {
+      const [row] = (await findDatabase(ledger)?.query(statements.keep, [app, release, JSON.stringify(found)])) ?? [];
+      return row === undefined ? found : (parsePin(row.operations) ?? found);
+    },
+  };
+}
+
+/** Undefined if no database is configured. */
+function findDatabase(ledger: Pick<LedgerHandle, 'get'>): OpenLedger['database'] | undefined {
+  try {
+    return ledger.get().database;
+  } catch (error) {
+    if (error instanceof Problem && error.type === ledgerUnconfigured) return undefined;
+    throw error;
+  }
+}
+
+/** Undefined if an earlier version stored it in another format. */
+function parsePin(text: string): OperationList | undefined {
+  return operationList.safeParse(JSON.parse(text)).data;
 }

@@ -1,20 +1,19 @@
-// The request to an app for the arguments of an agent.
+// Builds the HTTP request to an app from the arguments of an agent.
 import { FormData } from 'undici';
 import { type FieldError, findMeantField } from '../../../lib/problem.ts';
 import { createValidationProblem } from '../../http/index.ts';
-import { appPath } from '../calls/app-path.ts';
+import { parseAppPath, selectForwardedHeaders } from '../calls/forwarding.ts';
 import type { AppRequestContent } from '../calls/app-client.ts';
-import { forwardedHeaders } from '../calls/headers.ts';
 import { bodyArgument, type Argument, type HttpWay, type Operation } from './operation.ts';
 import { isJson, type Json } from './schema.ts';
 
 type Arguments = Readonly<Record<string, unknown>>;
 
 /**
- * @throws Problem (invalid-request) that names every argument that is wrong. The values are validated by the app.
+ * @throws Problem (invalid-request) that lists every wrong argument. The app itself validates the values.
  */
-export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given: Arguments): AppRequestContent {
-  refuse(name, Object.keys(isJson(inputSchema['properties']) ? inputSchema['properties'] : {}), way, given);
+export function toAppRequest({ inputSchema, name }: Operation, way: HttpWay, given: Arguments): AppRequestContent {
+  assertArguments(name, Object.keys(isJson(inputSchema['properties']) ? inputSchema['properties'] : {}), way, given);
   const present = way.arguments
     .map((argument) => ({ argument, value: given[argument.name] }))
     .filter(({ value }) => value !== undefined && value !== null);
@@ -22,10 +21,10 @@ export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given:
     present.filter(({ argument }) => argument.in === location);
   const filled = way.path.replaceAll(/\{([^}]*)\}/g, (_all, field: string) => {
     const part = argumentsIn('path').find(({ argument }) => argument.field === field);
-    return part === undefined ? '' : encodeURIComponent(joined(part.value));
+    return part === undefined ? '' : encodeURIComponent(joinValues(part.value));
   });
-  const query = new URLSearchParams(argumentsIn('query').flatMap(({ argument, value }) => pairs(argument, value)));
-  const path = appPath(query.size === 0 ? filled : `${filled}?${query.toString()}`);
+  const query = new URLSearchParams(argumentsIn('query').flatMap(({ argument, value }) => toPairs(argument, value)));
+  const path = parseAppPath(query.size === 0 ? filled : `${filled}?${query.toString()}`);
   if (path === undefined)
     throw createValidationProblem([
       {
@@ -35,9 +34,9 @@ export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given:
         fix: 'Send shorter values.',
       },
     ]);
-  const { body, type } = bodyOf(way, given[bodyArgument], inputSchema);
-  const headers = forwardedHeaders(
-    argumentsIn('header').map(({ argument, value }): [string, string] => [argument.field, joined(value)]),
+  const { body, type } = encodeBody(way, given[bodyArgument], inputSchema);
+  const headers = selectForwardedHeaders(
+    argumentsIn('header').map(({ argument, value }): [string, string] => [argument.field, joinValues(value)]),
   );
   return {
     method: way.method,
@@ -51,7 +50,7 @@ export function requestOf({ inputSchema, name }: Operation, way: HttpWay, given:
   };
 }
 
-function refuse(name: string, known: readonly string[], way: HttpWay, given: Arguments): void {
+function assertArguments(name: string, known: readonly string[], way: HttpWay, given: Arguments): void {
   const wrong = (field: string, message: string, fix: string): FieldError => ({ in: 'argument', field, message, fix });
   const required = [
     ...way.arguments.filter(({ required: one }) => one).map(({ name: one }) => one),
@@ -70,13 +69,13 @@ function refuse(name: string, known: readonly string[], way: HttpWay, given: Arg
     ...required
       .filter((field) => given[field] === undefined || given[field] === null)
       .map((field) => wrong(field, 'is missing', `See the input schema: search_tools with {"query": "${name}"}.`)),
-    // These would make the path another one.
+    // These would change the path.
     ...way.arguments
       .filter(
         (argument) =>
           argument.in === 'path' &&
           given[argument.name] !== undefined &&
-          ['', '.', '..'].includes(joined(given[argument.name])),
+          ['', '.', '..'].includes(joinValues(given[argument.name])),
       )
       .map(({ name: field }) => wrong(field, 'must not be empty, "." or ".."', 'Send another value.')),
   ];
@@ -88,53 +87,57 @@ function suggestFix(field: string, known: readonly string[]): string {
   return `${meant === undefined ? 'Remove it.' : `Send ${meant} instead.`} Known arguments: ${known.join(', ')}.`;
 }
 
-function pairs({ field, style }: Argument, value: unknown): [string, string][] {
+function toPairs({ field, style }: Argument, value: unknown): [string, string][] {
   if (Array.isArray(value))
     return style === 'commas'
-      ? [[field, joined(value)]]
-      : value.map((one: unknown): [string, string] => [field, text(one)]);
-  if (!isJson(value) || style === 'commas') return [[field, text(value)]];
+      ? [[field, joinValues(value)]]
+      : value.map((one: unknown): [string, string] => [field, formatValue(one)]);
+  if (!isJson(value) || style === 'commas') return [[field, formatValue(value)]];
   return Object.entries(value).map(([key, one]): [string, string] => [
     style === 'deep' ? `${field}[${key}]` : key,
-    text(one),
+    formatValue(one),
   ]);
 }
 
-function joined(value: unknown): string {
-  return Array.isArray(value) ? value.map((one: unknown) => text(one)).join(',') : text(value);
+function joinValues(value: unknown): string {
+  return Array.isArray(value) ? value.map((one: unknown) => formatValue(one)).join(',') : formatValue(value);
 }
 
-function text(value: unknown): string {
+function formatValue(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Without a type where the body brings its own. */
-function bodyOf({ body }: HttpWay, given: unknown, schema: Json): { body?: AppRequestContent['body']; type?: string } {
+/** Leaves the type out where undici sets it: multipart needs its boundary. */
+function encodeBody(
+  { body }: HttpWay,
+  given: unknown,
+  schema: Json,
+): { body?: AppRequestContent['body']; type?: string } {
   if (body === undefined || given === undefined) return {};
   if (/json$/.test(body.type)) return { body: JSON.stringify(given), type: body.type };
   if (body.type === 'application/x-www-form-urlencoded')
     return {
       body: new URLSearchParams(
-        fieldsOf(given).flatMap(([field, value]) =>
-          pairs({ name: field, field, in: 'query', required: false, style: 'explode' }, value),
+        readFields(given).flatMap(([field, value]) =>
+          toPairs({ name: field, field, in: 'query', required: false, style: 'explode' }, value),
         ),
       ).toString(),
       type: body.type,
     };
-  if (body.type === 'multipart/form-data') return { body: multipart(fieldsOf(given), fileFields(schema)) };
-  if (body.type.startsWith('text/')) return { body: text(given), type: body.type };
-  return { body: Buffer.from(text(given), 'base64'), type: body.type };
+  if (body.type === 'multipart/form-data') return { body: encodeMultipart(readFields(given), listFileFields(schema)) };
+  if (body.type.startsWith('text/')) return { body: formatValue(given), type: body.type };
+  return { body: Buffer.from(formatValue(given), 'base64'), type: body.type };
 }
 
-function fieldsOf(given: unknown): [string, unknown][] {
+function readFields(given: unknown): [string, unknown][] {
   if (isJson(given)) return Object.entries(given);
   throw createValidationProblem([
     { in: 'argument', field: bodyArgument, message: 'must be an object', fix: 'Send the form fields as an object.' },
   ]);
 }
 
-/** Fields of a form that are files, which agents give as base64. */
-function fileFields({ properties, $defs }: Json): ReadonlySet<string> {
+/** Lists the form fields that are files, which agents send as base64. */
+function listFileFields({ properties, $defs }: Json): ReadonlySet<string> {
   const body = isJson(properties) ? properties[bodyArgument] : undefined;
   const name = isJson(body) && typeof body['$ref'] === 'string' ? body['$ref'].slice('#/$defs/'.length) : undefined;
   const form = name === undefined ? body : isJson($defs) ? $defs[name] : undefined;
@@ -151,12 +154,12 @@ function isFile(field: unknown): boolean {
   );
 }
 
-function multipart(fields: readonly [string, unknown][], files: ReadonlySet<string>): FormData {
+function encodeMultipart(fields: readonly [string, unknown][], files: ReadonlySet<string>): FormData {
   const form = new FormData();
   for (const [field, value] of fields) {
     for (const one of Array.isArray(value) ? (value as unknown[]) : [value]) {
-      if (files.has(field)) form.append(field, new Blob([Buffer.from(text(one), 'base64')]), field);
-      else form.append(field, text(one));
+      if (files.has(field)) form.append(field, new Blob([Buffer.from(formatValue(one), 'base64')]), field);
+      else form.append(field, formatValue(one));
     }
   }
   return form;

@@ -1,5 +1,5 @@
-// A stranger's JSON Schema rewritten so that any client can read it: known keywords only, bounded, self-contained.
-import { plainText } from './text.ts';
+// Rewrites a stranger's JSON Schema so that any client can read it: known keywords only, bounded, self-contained.
+import { toPlainText } from './operation.ts';
 
 export type Json = Readonly<Record<string, unknown>>;
 
@@ -39,19 +39,19 @@ export function isJson(given: unknown): given is Json {
   return typeof given === 'object' && given !== null && !Array.isArray(given);
 }
 
-/** Thrown when a schema exceeds the limits. */
+/** A schema exceeds the limits. */
 export class SchemaTooLarge extends Error {
   override readonly name = 'SchemaTooLarge';
 }
 
-/** For the schemas of one operation, which share what they refer to. */
+/** Reads the schemas of one operation, which share their definitions. */
 export class SchemaReader {
   readonly #named: Json;
   readonly #wanted: string[] = [];
   readonly #names = new Map<string, string>();
   #nodes = 0;
 
-  /** `named`: the schemas that can be referred to by name. */
+  /** `named`: the schemas that references can name. */
   constructor(named: unknown) {
     this.#named = isJson(named) ? named : {};
   }
@@ -69,7 +69,7 @@ export class SchemaReader {
     return { ...(refers === undefined ? {} : { $ref: refers }), ...Object.fromEntries(made) };
   }
 
-  /** What was referred to, and what that refers to. @throws SchemaTooLarge */
+  /** The definitions that were referenced, directly or by other definitions. @throws SchemaTooLarge */
   definitions(): Json {
     const made: Record<string, unknown> = {};
     for (let name = this.#wanted.shift(); name !== undefined; name = this.#wanted.shift()) {
@@ -79,23 +79,23 @@ export class SchemaReader {
   }
 
   #keyword(key: string, value: unknown, depth: number): unknown {
-    if (key === 'type') return typeOf(value);
+    if (key === 'type') return readType(value);
     if (key === 'properties') return this.#properties(value, depth);
-    if (key === 'required') return names(value);
+    if (key === 'required') return readNames(value);
     if (key === 'enum')
       return Array.isArray(value)
         ? value
             .slice(0, maxChoices)
-            .map(shortValue)
+            .map(readShortValue)
             .filter((one) => one !== undefined)
         : undefined;
-    if (key === 'const' || key === 'default') return shortValue(value);
+    if (key === 'const' || key === 'default') return readShortValue(value);
     return this.#plain(key, value) ?? this.#nested(key, value, depth);
   }
 
   #plain(key: string, value: unknown): unknown {
     const length = Object.hasOwn(texts, key) ? texts[key] : undefined;
-    if (length !== undefined) return plainText(value, length) || undefined;
+    if (length !== undefined) return toPlainText(value, length) || undefined;
     if (numbers.has(key)) return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
     return flags.has(key) && typeof value === 'boolean' ? value : undefined;
   }
@@ -114,7 +114,7 @@ export class SchemaReader {
     return Object.fromEntries(entries.map(([name, schema]) => [name, this.read(schema, depth + 1)]));
   }
 
-  /** References elsewhere are not followed: what they stand for is left open. */
+  /** References to other documents are not followed; their schema stays open. */
   #reference(given: unknown): string | undefined {
     const name = this.#target(given);
     if (name === undefined) return undefined;
@@ -126,19 +126,19 @@ export class SchemaReader {
     return `#/$defs/${short}`;
   }
 
-  /** The name at the end of a chain of references; undefined for one that leads nowhere or in a circle. */
+  /** The name at the end of a chain of references; undefined if the chain is broken or circular. */
   #target(given: unknown): string | undefined {
-    let name = nameIn(given);
+    let name = parseReference(given);
     for (let hop = 0; hop < maxHops && name !== undefined; hop += 1) {
       const next: unknown = Object.hasOwn(this.#named, name) ? this.#named[name] : undefined;
       if (!isJson(next) || next['$ref'] === undefined) return isJson(next) ? name : undefined;
-      name = nameIn(next['$ref']);
+      name = parseReference(next['$ref']);
     }
     return undefined;
   }
 }
 
-function nameIn(given: unknown): string | undefined {
+function parseReference(given: unknown): string | undefined {
   const found = typeof given === 'string' ? reference.exec(given)?.[1] : undefined;
   try {
     return found === undefined ? undefined : decodeURIComponent(found).replaceAll('~1', '/').replaceAll('~0', '~');
@@ -147,7 +147,7 @@ function nameIn(given: unknown): string | undefined {
   }
 }
 
-function typeOf(value: unknown): unknown {
+function readType(value: unknown): unknown {
   if (Array.isArray(value)) {
     const known = [...new Set(value.filter((one) => types.has(one)))];
     return known.length === 0 ? undefined : known;
@@ -155,7 +155,7 @@ function typeOf(value: unknown): unknown {
   return types.has(value) ? value : undefined;
 }
 
-function names(value: unknown): string[] | undefined {
+function readNames(value: unknown): string[] | undefined {
   return Array.isArray(value)
     ? ([...new Set(value.filter((name) => typeof name === 'string' && name.length <= 200))].slice(
         0,
@@ -164,8 +164,8 @@ function names(value: unknown): string[] | undefined {
     : undefined;
 }
 
-/** A value that stands in a schema; long ones only show what could be sent, and are left out. */
-function shortValue(value: unknown): unknown {
+/** Reads a value in a schema. Long ones only illustrate what could be sent, so they are left out. */
+function readShortValue(value: unknown): unknown {
   if (typeof value === 'string')
     return value.length > 500 ? undefined : value.replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu, ' ');
   if (typeof value !== 'object' || value === null) return value;

@@ -1,18 +1,22 @@
-// Operations of apps as MCP tools, next to our own: listed by app, found by a search, called, and charged like any call of
-// the app.
+// Offers operations of apps as MCP tools next to the built-in ones: lists them by app, searches, calls and charges them
+// like any call of the app.
 import type { CallToolResult, ContentBlock, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { formatMoney, parseMoney } from '../../billing/index.ts';
 import type { ExternalSearch, ExternalToolCall, ExternalTools, FoundTool } from '../../tools/index.ts';
 import type { PayerFor } from '../../models/index.ts';
-import { maxBufferedBytes, readContent, contentView, receiptView, type ResponseContent } from '../calls/response.ts';
-import type { AppCall, AppCalls, CallReceipt } from '../calls/app-calls.ts';
-import type { AppClient } from '../calls/app-client.ts';
+import {
+  maxBufferedBytes,
+  readContent,
+  viewContent,
+  type ResponseContent,
+  type AppClient,
+} from '../calls/app-client.ts';
+import { type AppCall, type AppCalls, type CallReceipt, viewReceipt } from '../calls/app-calls.ts';
 import type { Directory, Target } from '../directory.ts';
 import { callMcpTool } from './app-mcp.ts';
 import type { OperationCache } from './operation-cache.ts';
-import type { HttpWay, Operation } from './operation.ts';
-import { requestOf } from './request.ts';
-import { nameSeparator } from './text.ts';
+import { type HttpWay, type Operation, nameSeparator } from './operation.ts';
+import { toAppRequest } from './request.ts';
 
 export interface OperationToolsOptions {
   readonly directory: Pick<Directory, 'get'>;
@@ -22,7 +26,7 @@ export interface OperationToolsOptions {
   readonly payerFor: PayerFor;
 }
 
-export function operationTools({
+export function createOperationTools({
   directory,
   operationCache,
   calls,
@@ -30,17 +34,17 @@ export function operationTools({
   payerFor,
 }: OperationToolsOptions): ExternalTools {
   const price = formatMoney(calls.price);
-  const operationsOf = (slug: string): Candidate[] => {
+  const listCandidates = (slug: string): Candidate[] => {
     const target = directory.get(slug);
     return (operationCache.of(target)?.operations ?? []).map((operation) => ({ target, operation }));
   };
   return {
-    list: (app) => operationsOf(app).map(({ target, operation }) => listed(target, operation, price)),
+    list: (app) => listCandidates(app).map(({ target, operation }) => toListedTool(target, operation, price)),
     search({ query, app, limit }: ExternalSearch) {
-      const matches = rank(app === undefined ? operationCache.all() : operationsOf(app), query);
+      const matches = rankCandidates(app === undefined ? operationCache.all() : listCandidates(app), query);
       const found = matches
         .slice(0, limit)
-        .map(({ target, operation }): FoundTool => ({ ...listed(target, operation, price), app: target.slug }));
+        .map(({ target, operation }): FoundTool => ({ ...toListedTool(target, operation, price), app: target.slug }));
       return { found, total: matches.length };
     },
     names: () => operationCache.all().map(({ operation }) => operation.name),
@@ -53,14 +57,14 @@ export function operationTools({
         async call({ given, context, signal }: ExternalToolCall): Promise<CallToolResult> {
           const call: AppCall = { target, payer: await payerFor(context), via: 'mcp', id: context.id, signal };
           return operation.way.kind === 'http'
-            ? overHttp(call, operation, operation.way, given)
-            : overMcp(call, operation, operation.way.tool, given);
+            ? callOverHttp(call, operation, operation.way, given)
+            : callOverMcp(call, operation, operation.way.tool, given);
         },
       };
     },
   };
 
-  async function overHttp(
+  async function callOverHttp(
     call: AppCall,
     operation: Operation,
     way: HttpWay,
@@ -68,14 +72,14 @@ export function operationTools({
   ): Promise<CallToolResult> {
     const { value, ...receipt } = await calls.send(
       call,
-      requestOf(operation, way, given),
+      toAppRequest(operation, way, given),
       (response) => readContent(call.target, response),
-      // Such an answer is shown as an error, and a failed call of a tool is free.
+      // MCP shows such a response as an error, and a failed tool call is free.
       ({ status }) => status < 400,
     );
-    const { base64, ...view } = contentView(value);
-    const shown = shownAs(value);
-    return result(
+    const { base64, ...view } = viewContent(value);
+    const shown = toContentBlock(value);
+    return toCallResult(
       operation,
       receipt,
       call.id,
@@ -84,7 +88,7 @@ export function operationTools({
     );
   }
 
-  async function overMcp(
+  async function callOverMcp(
     call: AppCall,
     operation: Operation,
     tool: string,
@@ -115,21 +119,21 @@ export function operationTools({
       ...(value.structuredContent === undefined ? {} : { structured: value.structuredContent }),
       ...(texts.length === 0 ? {} : { text: texts.join('\n') }),
     };
-    return result(operation, receipt, call.id, view, {
+    return toCallResult(operation, receipt, call.id, view, {
       isError: value.isError === true,
       content: value.content.filter(({ type }) => type !== 'text'),
     });
   }
 }
 
-function result(
+function toCallResult(
   { name }: Operation,
   receipt: CallReceipt,
   id: string,
   view: object,
   { isError, content }: { isError: boolean; content: readonly ContentBlock[] },
 ): CallToolResult {
-  const structuredContent = { tool: name, result: { ...view }, ...receiptView(receipt, id) };
+  const structuredContent = { tool: name, result: { ...view }, ...viewReceipt(receipt, id) };
   return {
     ...(isError ? { isError } : {}),
     structuredContent,
@@ -137,18 +141,18 @@ function result(
   };
 }
 
-/** What clients can show by themselves, so that base64 is not needed. */
-function shownAs({ mediaType, bytes }: ResponseContent): ContentBlock | undefined {
+/** Content that clients can display themselves, so that the view needs no base64. */
+function toContentBlock({ mediaType, bytes }: ResponseContent): ContentBlock | undefined {
   const data = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
   if (/^image\/(png|jpeg|gif|webp)$/.test(mediaType)) return { type: 'image', data: data(), mimeType: mediaType };
   return mediaType.startsWith('audio/') ? { type: 'audio', data: data(), mimeType: mediaType } : undefined;
 }
 
 /**
- * Names and hints are ours, whatever the author says: a title or a hint of theirs could make a client skip asking its user.
- * The description says first who wrote it.
+ * Names and hints are set here, not by the author: a title or hint of theirs could make a client skip asking its user.
+ * The description starts by saying who wrote it.
  */
-function listed(
+function toListedTool(
   { slug }: Target,
   { name, title, description, inputSchema, way }: Operation,
   price: string,
@@ -158,7 +162,7 @@ function listed(
   const quoted = words === '' ? 'The author does not describe it.' : `${byAuthor} "${words.replaceAll('"', "'")}"`;
   return {
     name,
-    title: `${slug}: ${shortName(name)}`,
+    title: `${slug}: ${removePrefix(name)}`,
     description: `Operation of the hosted app ${slug}. ${quoted}${files} Price: ${parseMoney(price) === 0n ? 'free' : `${price} USD per call`}.`,
     inputSchema,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
@@ -167,7 +171,7 @@ function listed(
 
 const byAuthor = 'In the words of its author, not of Moorage:';
 
-function shortName(name: string): string {
+function removePrefix(name: string): string {
   return name.slice(name.indexOf(nameSeparator) + nameSeparator.length);
 }
 
@@ -176,8 +180,8 @@ interface Candidate {
   readonly operation: Operation;
 }
 
-/** Those with any of the words, best first: a word in a name counts most, the whole name above all. */
-function rank(candidates: readonly Candidate[], query: string): Candidate[] {
+/** Selects candidates with any of the words, best first: a word in a name counts most, the exact name above all. */
+function rankCandidates(candidates: readonly Candidate[], query: string): Candidate[] {
   const words = query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
   if (words.length === 0) return [...candidates];
   return candidates

@@ -1,10 +1,12 @@
-// The endpoints that submit a repository, report its status and stream its build log.
+// The endpoints that submit a repository, report its status and stream its build log, with and without a cluster.
 import { z } from 'zod';
+import { Registry, Counter, Gauge } from 'prom-client';
 import { Problem } from '../../../lib/problem.ts';
 import { parseAddress, RepositoryError, type GitHosts, type Repository } from '../../../lib/repository.ts';
 import {
   clusterUnavailable,
   defineEndpoint,
+  eventStreamType,
   type Endpoint,
   createValidationProblem,
   type RequestContext,
@@ -12,12 +14,10 @@ import {
 import type { AppsSite } from '../../../crds/names.ts';
 import { contact, oneLine } from '../../../crds/app-manifest.ts';
 import { ownershipFile, sealContact } from '../../../lib/ownership-file.ts';
-import type { SubmittedAddress } from './check-repository.ts';
-import { findApp } from './find-app.ts';
-import { follow } from './log/follow.ts';
-import type { AppIndex } from '../hosted-apps.ts';
+import type { SubmittedAddress } from './admission.ts';
+import { findApp, type AppIndex, type App, createAppIndex, appIndexers } from '../hosted-apps.ts';
+import { follow, type OpenLog } from './follow-log.ts';
 import { type LinkBase, statusView, type StatusView, viewStatus } from '../status-view.ts';
-import type { SubmitMetrics } from './metrics.ts';
 import {
   beingRemoved,
   notSubmitted,
@@ -27,20 +27,26 @@ import {
   tooManyApps,
   tooManyStreams,
   tooManySubmissions,
-} from './problems.ts';
-import { StreamSlots } from './log/stream-slots.ts';
-import { byteStream, eventStream, eventWriter, plainText, textWriter, type Writer } from './log/log-stream.ts';
-import type { OpenLog } from './log/pod-log.ts';
+  noCluster,
+} from '../problems.ts';
+import {
+  StreamSlots,
+  createByteStream,
+  createEventWriter,
+  plainTextType,
+  createTextWriter,
+  type Writer,
+} from './log-stream.ts';
 import type { Submission, SubmissionResult } from './submit-app.ts';
+import { createStore } from '../../../lib/kubernetes/index.ts';
 
-/** What the endpoints depend on. */
 export interface SubmitServices {
   readonly apps: AppIndex;
   readonly hosts: GitHosts;
   readonly baseUrl: string;
   readonly site: AppsSite;
   readonly submit: (submission: Submission) => Promise<SubmissionResult>;
-  /** Seals tokens that prove ownership; absent: none are given. */
+  /** Seals ownership tokens; without it, none are issued. */
   readonly ownershipSecret?: string | undefined;
   readonly openLog: OpenLog;
   /** Maximum concurrent log streams. */
@@ -81,11 +87,11 @@ const ownership = z.object({
 });
 
 const segment = z.string().min(1).max(100);
-const path = z.strictObject({
+const repositoryPath = z.strictObject({
   owner: segment.describe('Owner of the repository'),
   name: segment.describe('Name of the repository'),
 });
-const which = z.strictObject({
+const hostQuery = z.strictObject({
   host: z
     .string()
     .max(255)
@@ -93,12 +99,11 @@ const which = z.strictObject({
     .describe('Git host, required if owner/name exists on several; default: the first allowed host.'),
 });
 
-/** Makes the endpoints. */
-export function submitEndpoints(services: SubmitServices): Endpoint[] {
-  return [submitEndpoint(services), statusEndpoint(services), logEndpoint(services)];
+export function createSubmitEndpoints(services: SubmitServices): Endpoint[] {
+  return [createSubmitEndpoint(services), createStatusEndpoint(services), createLogEndpoint(services)];
 }
 
-function submitEndpoint(services: SubmitServices): Endpoint {
+function createSubmitEndpoint(services: SubmitServices): Endpoint {
   const { metrics } = services;
   return defineEndpoint({
     method: 'POST',
@@ -151,15 +156,15 @@ function submitEndpoint(services: SubmitServices): Endpoint {
         const { app, created, polled, retried, retryAt } = submitted;
         metrics.submissions.inc({ result: created ? 'created' : 'known' });
         context.log.info({ app: app.metadata.name, created, polled, retried }, 'submitted');
-        const view = viewStatus(app, linkBase(services));
+        const view = viewStatus(app, toLinkBase(services));
         return {
           ...view,
-          message: submittedMessage(submitted, view, body.contact),
+          message: describeSubmission(submitted, view, body.contact),
           created,
           polled,
           retried,
           retry_at: retryAt?.toISOString(),
-          ownership: ownershipOf(body.contact, repository, services.ownershipSecret),
+          ownership: sealOwnership(body.contact, repository, services.ownershipSecret),
         };
       } catch (error) {
         if (error instanceof Problem) metrics.submissions.inc({ result: error.type.slug });
@@ -169,12 +174,12 @@ function submitEndpoint(services: SubmitServices): Endpoint {
   });
 }
 
-function submittedMessage(
+function describeSubmission(
   { created, retried, retryAt }: SubmissionResult,
   { message, status_url }: StatusView,
   contact: string | undefined,
 ): string {
-  // Never whether it is that of the app already: who guesses a contact must not learn that he is right.
+  // Never says whether the contact is already that of the app: guessing a contact must not confirm it.
   const kept = contact === undefined ? '' : ` ${keptContact}`;
   if (created) return `Submitted. ${message} Follow its progress at ${status_url}.`;
   if (retried)
@@ -184,7 +189,7 @@ function submittedMessage(
 
 const keptContact = `Submitting does not change the contact of the app. Its author can, with author.contact in moorage.yaml or with ownership.token in ${ownershipFile}.`;
 
-function ownershipOf(
+function sealOwnership(
   given: string | undefined,
   { url }: Repository,
   secret: string | undefined,
@@ -193,7 +198,7 @@ function ownershipOf(
   return { file: ownershipFile, token: sealContact(given, url, secret) };
 }
 
-function statusEndpoint(services: SubmitServices): Endpoint {
+function createStatusEndpoint(services: SubmitServices): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -203,26 +208,26 @@ function statusEndpoint(services: SubmitServices): Endpoint {
     summary: 'Get the status of a submitted repository',
     description:
       'live: the app is reachable at url. in_pipeline: the current stage, its start and the position in the build queue. rejected: the reason, with rule, file, line and fix.',
-    params: path,
-    query: which,
+    params: repositoryPath,
+    query: hostQuery,
     output: statusView,
     outputDescription: 'The status.',
     problems: [notSubmitted],
     handler({ params, query }) {
       return Promise.resolve(
-        viewStatus(findApp(services.apps, services.hosts, { ...params, ...query }), linkBase(services)),
+        viewStatus(findApp(services.apps, services.hosts, { ...params, ...query }), toLinkBase(services)),
       );
     },
   });
 }
 
-function logEndpoint(services: SubmitServices): Endpoint {
+function createLogEndpoint(services: SubmitServices): Endpoint {
   const { apps, hosts, openLog, logStreams, metrics, keepaliveMs = 15_000, logRetryMs: retryMs = 500 } = services;
   const slots = new StreamSlots(logStreams, (taken) => {
     metrics.streams.set(taken);
   });
   const writerOf = ({ mediaType }: RequestContext): Writer =>
-    mediaType === plainText ? textWriter(linkBase(services)) : eventWriter(linkBase(services));
+    mediaType === plainTextType ? createTextWriter(toLinkBase(services)) : createEventWriter(toLinkBase(services));
   return defineEndpoint({
     method: 'GET',
     path: '/api/submit-status/{owner}/{name}/log',
@@ -233,13 +238,13 @@ function logEndpoint(services: SubmitServices): Endpoint {
       'Server-sent events: `stage` and `end` (the status), `log` ({"stage", "line"}), and `gone` if the log is no longer available. ' +
       'Attaches to a running build, replays the log of a finished build while it is available, and resumes after Last-Event-ID. ' +
       'Send Accept: text/plain to get the log as text.',
-    params: path,
-    query: which,
+    params: repositoryPath,
+    query: hostQuery,
     output: z.string(),
     outputDescription: 'The log, from its beginning until the build ends.',
-    produces: [eventStream, plainText],
+    produces: [eventStreamType, plainTextType],
     problems: [notSubmitted, tooManyStreams],
-    // Opens no log and takes no slot.
+    // HEAD opens no log and takes no slot.
     head({ params, query }, context) {
       findApp(apps, hosts, { ...params, ...query });
       const { contentType } = writerOf(context);
@@ -248,7 +253,7 @@ function logEndpoint(services: SubmitServices): Endpoint {
     handler({ params, query }, context) {
       const app = findApp(apps, hosts, { ...params, ...query });
       const caller = context.caller().hash;
-      // Refused here, with a status; taken at the first byte.
+      // Rejects here, while a status can still be sent. The slot is taken at the first byte.
       slots.check(caller);
       const writer = writerOf(context);
       const leaving = new AbortController();
@@ -267,7 +272,7 @@ function logEndpoint(services: SubmitServices): Endpoint {
         leaving.abort();
         closed();
       });
-      const body = byteStream({
+      const body = createByteStream({
         events,
         writer,
         keepaliveMs,
@@ -284,10 +289,10 @@ function logEndpoint(services: SubmitServices): Endpoint {
   });
 }
 
-/** X-Accel-Buffering: proxies of one widespread kind hold a stream back without it. */
+/** Without X-Accel-Buffering, nginx holds a stream back. */
 const streamHeaders = { 'cache-control': 'no-store', 'x-accel-buffering': 'no' } as const;
 
-function linkBase({ baseUrl, site, hosts }: SubmitServices): LinkBase {
+function toLinkBase({ baseUrl, site, hosts }: SubmitServices): LinkBase {
   return { baseUrl, site, defaultHost: hosts.allowed[0] };
 }
 
@@ -300,4 +305,45 @@ function readAddress(text: string, hosts: GitHosts): SubmittedAddress {
       { in: 'body', field: 'repo', message: `is not accepted: ${error.message}`, fix: error.fix },
     ]);
   }
+}
+
+/** The endpoints of an API without a cluster: documented as usual, but each call fails and says how to get a cluster. */
+export function createSubmitWithoutCluster(baseUrl: string): Endpoint[] {
+  const absent = (): Promise<never> =>
+    Promise.reject(
+      new Problem(
+        noCluster,
+        'This API runs without a cluster, so it cannot host apps. To start a cluster on this machine, run `npm run up`.',
+      ),
+    );
+  const described = createSubmitEndpoints({
+    apps: createAppIndex(createStore<App>({ indexers: appIndexers }), 'none'),
+    hosts: { allowed: [], insecure: [] },
+    baseUrl,
+    site: { domain: 'localhost', port: 443 },
+    logStreams: 1,
+    submit: absent,
+    openLog: absent,
+    metrics: createSubmitMetrics(new Registry()),
+  });
+  return described.map((endpoint) => ({ ...endpoint, problems: [noCluster], run: absent }));
+}
+
+export interface SubmitMetrics {
+  /** Submissions by `result`: created, known, or the slug of the problem. */
+  readonly submissions: Counter<'result'>;
+  readonly streams: Gauge;
+}
+
+export function createSubmitMetrics(registry: Registry): SubmitMetrics {
+  const registers = [registry];
+  return {
+    submissions: new Counter({
+      name: 'moorage_submissions_total',
+      help: 'Submissions by result.',
+      labelNames: ['result'],
+      registers,
+    }),
+    streams: new Gauge({ name: 'moorage_log_streams', help: 'Build logs being followed.', registers }),
+  };
 }

@@ -1,20 +1,25 @@
-// The submission of a repository: creates its HostedApp once, whoever submits it and however often.
+// Submits a repository: creates its HostedApp exactly once, no matter who submits it and how often.
 import { type Client, isApiStatus, type Manifest } from '../../../lib/kubernetes/index.ts';
-import { annotations, group, kind, labels, version } from '../../../crds/names.ts';
+import {
+  annotations,
+  group,
+  isCatalogSlug,
+  isReserved,
+  kind,
+  labels,
+  toDnsLabel,
+  version,
+} from '../../../crds/names.ts';
 import { publicStatus } from '../../../crds/public-status.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { repositoryHash, type Repository } from '../../../lib/repository.ts';
-import { beingRemoved, platformFull } from './problems.ts';
-import { checkRoom, type Limits } from './admission.ts';
-import type { CheckRepository } from './check-repository.ts';
-import { type App, type AppIndex, hostedApps, oldestFirst, repositoryOf } from '../hosted-apps.ts';
-import { retriableFrom } from './retry-wait.ts';
-import { slugCandidates } from './slug.ts';
+import { beingRemoved, platformFull } from '../problems.ts';
+import { assertWithinLimits, type Limits, type CheckRepository } from './admission.ts';
+import { type App, type AppIndex, hostedApps, sortByAge, readRepository } from '../hosted-apps.ts';
 
-/** What is submitted, by whom. */
 export interface Submission {
   readonly repository: Repository;
-  /** Branch that its address names. */
+  /** Branch in the submitted address. */
   readonly branch?: string | undefined;
   readonly contact?: string | undefined;
   readonly note?: string | undefined;
@@ -36,15 +41,14 @@ export interface SubmissionResult {
   readonly retryAt?: Date;
 }
 
-/** What a submitter depends on. */
 export interface SubmitterOptions {
   readonly client: Client;
   readonly apps: AppIndex;
   readonly namespace: string;
   readonly limits: Limits;
-  /** Daily budget in USD with which a new app can call models; undefined where it cannot. */
+  /** Daily model budget of a new app in USD; undefined if new apps cannot call models. */
   readonly modelsUsd?: string | undefined;
-  /** Asks whether a repository can be read before a name is taken for it; absent: it is not asked. */
+  /** Checks that a repository can be read before a name is taken for it; absent: no check. */
   readonly checkRepository?: CheckRepository | undefined;
   /** Minimum milliseconds between two polls of one repository requested here. */
   readonly pollMs: number;
@@ -66,7 +70,8 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   let tail: Promise<unknown> = Promise.resolve();
 
   /**
-   * One at a time in this process, so that counting and creating are one step. Between replicas the API server decides.
+   * Runs one at a time in this process, so that counting and creating are one step. Between replicas, the API server
+   * decides.
    */
   async function exclusively<Result>(run: () => Promise<Result>): Promise<Result> {
     const turn = tail.then(run);
@@ -76,7 +81,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
 
   async function findLive(hash: string): Promise<App | undefined> {
     const page = await client.list(hostedApps, { namespace, labelSelector: `${labels.repository}=${hash}` });
-    return oldestFirst(page.items)[0];
+    return sortByAge(page.items)[0];
   }
 
   async function createOrFind(submission: Submission, hash: string): Promise<{ app: App; created: boolean }> {
@@ -85,8 +90,8 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     for (const [name, seen] of unseen)
       if (apps.get(name) !== undefined || now() - Date.parse(seen.metadata.creationTimestamp) > 60_000)
         unseen.delete(name);
-    checkRoom(apps, [...unseen.values()], submission, options.limits, now());
-    for (const slug of slugCandidates(submission.repository)) {
+    assertWithinLimits(apps, [...unseen.values()], submission, options.limits, now());
+    for (const slug of listSlugCandidates(submission.repository)) {
       const found = await tryName(slug, submission, hash);
       if (found !== undefined) return found;
     }
@@ -94,7 +99,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   }
 
   /**
-   * Creates the app under this name, or finds that it is there already; undefined when another repository has the name.
+   * Creates the app under this name or finds that it exists already; undefined if another repository has the name.
    */
   async function tryName(
     slug: string,
@@ -102,7 +107,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
     hash: string,
   ): Promise<{ app: App; created: boolean } | undefined> {
     try {
-      const app = await client.create(hostedApps, manifestOf(slug, options, submission, hash), { fieldManager });
+      const app = await client.create(hostedApps, buildManifest(slug, options, submission, hash), { fieldManager });
       unseen.set(slug, app);
       return { app, created: true };
     } catch (error) {
@@ -115,7 +120,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
       if (!isApiStatus(error, 409)) throw error;
     }
     const holder = await client.get(hostedApps, { namespace, name: slug });
-    return holder !== undefined && repositoryHash(repositoryOf(holder).url) === hash
+    return holder !== undefined && repositoryHash(readRepository(holder).url) === hash
       ? { app: holder, created: false }
       : undefined;
   }
@@ -135,12 +140,12 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   async function retry(cached: App): Promise<SubmissionResult> {
     const app = (await client.get(hostedApps, { namespace, name: cached.metadata.name })) ?? cached;
     if (!isRetriable(app)) return { app, created: false, polled: await poll(app), retried: false };
-    const due = retriableFrom(app, retryMs);
+    const due = computeRetryTime(app, retryMs);
     if (due > now()) return { app, created: false, polled: await poll(app), retried: false, retryAt: new Date(due) };
-    const asked = new Date(now()).toISOString();
+    const requestedAt = new Date(now()).toISOString();
     const metadata = {
       resourceVersion: app.metadata.resourceVersion,
-      annotations: { [annotations.poll]: asked, [annotations.rebuild]: asked },
+      annotations: { [annotations.poll]: requestedAt, [annotations.rebuild]: requestedAt },
     };
     try {
       const patched = await client.patch(
@@ -152,8 +157,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
       await apps.whenSeen(patched, seenWithinMs);
       return { app: patched, created: false, polled: true, retried: true };
     } catch (error) {
-      // Another retry, or a write of the operator, came in between: report the current status; nothing is lost by
-      // submitting again.
+      // Another retry or a write of the operator came in between. Report the current status; submitting again is safe.
       if (!isApiStatus(error, 409)) throw error;
       const current = (await client.get(hostedApps, { namespace, name: app.metadata.name })) ?? app;
       return { app: current, created: false, polled: await poll(current), retried: false };
@@ -163,8 +167,8 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   return async (submission) => {
     const hash = repositoryHash(submission.repository.url);
     const cached = apps.byRepository(hash);
-    // Not in turn: a git server may be slow. Limits come first, so that they cost nobody a question.
-    if (cached === undefined) checkRoom(apps, [...unseen.values()], submission, options.limits, now());
+    // Outside the queue, because a git server may be slow. Limits come first, so that no git server is queried in vain.
+    if (cached === undefined) assertWithinLimits(apps, [...unseen.values()], submission, options.limits, now());
     if (cached === undefined || submission.branch !== undefined)
       await options.checkRepository?.(submission, submission.network);
     const { app, created } =
@@ -175,19 +179,19 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
       });
     }
     if (!created) return isRetriable(app) ? retry(app) : { app, created, polled: await poll(app), retried: false };
-    // A request for the status right after this must find the app.
+    // A status request right after this must find the app.
     await apps.whenSeen(app, seenWithinMs);
     return { app, created, polled: true, retried: false };
   };
 }
 
-/** Rejected for its commit; a repository that cannot be read at all is only polled again. */
+/** Whether its commit was rejected. A repository that cannot be read is only polled again. */
 function isRetriable(app: App): boolean {
   const isFound = app.status?.conditions?.find(({ type }) => type === 'SourceResolved')?.status !== 'False';
   return !app.spec.suspend && isFound && publicStatus(app).status === 'rejected';
 }
 
-function manifestOf(
+function buildManifest(
   name: string,
   { namespace, modelsUsd }: SubmitterOptions,
   submission: Submission,
@@ -201,9 +205,51 @@ function manifestOf(
     metadata: { name, namespace, labels: marks },
     spec: {
       source: { repo: repository.url },
-      // Said by anybody: what the author or the operator of the installation says is elsewhere, and wins.
+      // Anybody can submit this. What the author or the operator of the installation sets is stored elsewhere and wins.
       submission: { ...(contact === undefined ? {} : { contact }), ...(note === undefined ? {} : { note }) },
       ...(modelsUsd === undefined ? {} : { models: { enabled: true, dailyBudgetUsd: modelsUsd } }),
     },
   };
+}
+
+const dayMs = 86_400_000;
+
+/**
+ * The time from which the app can be retried, in milliseconds since the epoch; 0 when it never was. It is counted from
+ * the last retry, or from the end of its pipeline run: `firstMs`, doubling, at most a day. Another commit starts over.
+ */
+export function computeRetryTime(app: App, firstMs: number): number {
+  const requestedAt = parseTime(app.metadata.annotations?.[annotations.rebuild]);
+  if (requestedAt === 0) return 0;
+  const history = app.status?.history ?? [];
+  const commit = app.status?.source?.commit;
+  const other = history.findIndex((entry) => entry.commit !== commit);
+  const runs = other < 0 ? history : history.slice(0, other);
+  // The first run was not a retry.
+  const retries = Math.max(1, runs.length - 1);
+  const ended = Math.max(requestedAt, parseTime(runs[0]?.finishedAt));
+  return ended + Math.min(dayMs, firstMs * 2 ** (retries - 1));
+}
+
+function parseTime(text: string | undefined): number {
+  const value = Date.parse(text ?? '');
+  return Number.isNaN(value) ? 0 : value;
+}
+
+/**
+ * Lists names for the app in the order in which they are tried: the repository's name, owner and name, the name with a hash
+ * that no other repository has. Each is a DNS label of at most 40 characters that starts with a letter, is not reserved and
+ * belongs to no app of the catalog.
+ */
+export function listSlugCandidates(repository: Repository): readonly string[] {
+  const { owner, name, url } = repository;
+  const base = prefixDigit(toDnsLabel(name)) || 'app';
+  const hashed = `${base.slice(0, 31).replace(/-+$/, '')}-${repositoryHash(url).slice(0, 8)}`;
+  const candidates = [prefixDigit(toDnsLabel(name)), prefixDigit(toDnsLabel(`${owner}-${name}`)), hashed];
+  return [...new Set(candidates)].filter((slug) => slug !== '' && !isReserved(slug) && !isCatalogSlug(slug));
+}
+
+/** A Service is named after the app, and its name must start with a letter. */
+function prefixDigit(label: string): string {
+  return /^[0-9]/.test(label) ? toDnsLabel(`app-${label}`) : label;
 }

@@ -8,7 +8,7 @@ import { type HostedAppSpec, spec } from '../../../crds/hosted-app.ts';
 import { annotations, group, kind, labels, version } from '../../../crds/names.ts';
 import { publicStatus } from '../../../crds/public-status.ts';
 import { acceptedRepository, repositoryHash } from '../../../lib/repository.ts';
-import { type App, repositoryOf } from '../../apps/index.ts';
+import { type App, readRepository } from '../../apps/index.ts';
 import { parseForgeRepository, type ForgeRepository } from './forges.ts';
 
 export const projectStates = ['live', 'in_pipeline', 'rejected', 'not_deployed'] as const;
@@ -48,7 +48,7 @@ export function createCatalogRecord(known: CatalogApp, app: App | undefined): Pr
     ...known,
     titleZh: known.titleZh ?? null,
     descriptionZh: known.descriptionZh ?? null,
-    source: own === undefined ? known.source : repositoryOf(own).url,
+    source: own === undefined ? known.source : readRepository(own).url,
   };
   return createRecord(described, own, app !== undefined && own === undefined);
 }
@@ -66,7 +66,7 @@ export function createAppRecord(app: App): ProjectRecord {
       note: isWithheld(app) ? undefined : app.spec.submission?.note,
       titleZh: noted[annotations.titleZh] ?? null,
       descriptionZh: noted[annotations.descriptionZh] ?? null,
-      source: repositoryOf(app).url,
+      source: readRepository(app).url,
     },
     app,
     false,
@@ -87,7 +87,7 @@ function isWithheld({ metadata, status }: App): boolean {
  */
 function isSameApp(app: App, { source }: CatalogApp): boolean {
   const isSubmitted = app.metadata.labels?.[labels.caller] !== undefined;
-  return !isSubmitted || repositoryHash(repositoryOf(app).url) === repositoryHash(acceptedRepository(source).url);
+  return !isSubmitted || repositoryHash(readRepository(app).url) === repositoryHash(acceptedRepository(source).url);
 }
 
 function createRecord({ listing, note, ...known }: Listing, app: App | undefined, isNameTaken: boolean): ProjectRecord {

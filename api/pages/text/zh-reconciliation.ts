@@ -1,7 +1,7 @@
 // The words of the pages of reconciliation in Chinese.
-import type { ReconciliationText } from './en-reconciliation.ts';
+import type { Text } from './en.ts';
 
-export const reconciliation: ReconciliationText = {
+export const reconciliation: Pick<Text, 'reconciliation'> = {
   reconciliation: {
     title: '对账',
     lead: '每天都会把本站的各项记录相互比对：网关计数、用量记录、账本，以及模型路由的账单。每一处差异都要有原因，否则计为未解释。',

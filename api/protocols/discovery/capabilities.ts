@@ -1,6 +1,6 @@
 // /agent-capabilities.json: every endpoint, tool and live app with how to call it, in one document.
 import { z } from 'zod';
-import { answersAt, callUrl, type Site } from '../../apps/index.ts';
+import { isOffered, formatCallUrl, type Site } from '../../apps/index.ts';
 import { serviceAuthentication, serviceDescription, serviceName, serviceVersion } from '../../http/index.ts';
 import { exampleUrl } from '../../tools/index.ts';
 
@@ -82,7 +82,7 @@ const protocols = [
 
 export function describeCapabilities(site: Site): z.input<typeof capabilities> {
   const { baseUrl } = site;
-  const here = (path: string): boolean => answersAt(site, path);
+  const here = (path: string): boolean => isOffered(site, path);
   return {
     name: serviceName,
     description: serviceDescription,
@@ -123,7 +123,7 @@ export function describeCapabilities(site: Site): z.input<typeof capabilities> {
         category,
         url: address,
         repo,
-        call_url: callUrl(site, slug),
+        call_url: formatCallUrl(site, slug),
         operations: offered === undefined ? undefined : [...offered.names],
         mcp_url: offered === undefined || !here('/mcp') ? undefined : `${baseUrl}/mcp/${slug}`,
         operations_fault: offered?.fault,

@@ -17,7 +17,7 @@ import { llmsFullText } from './llms-full-txt.ts';
 import { llmsText } from './llms-txt.ts';
 import { buildOpenApi, addAppPaths } from './openapi.ts';
 import { collectDocumentedProblems } from './problem-types.ts';
-import { answersAt, type Offer, type Site } from '../../apps/index.ts';
+import { isOffered, type Offer, type Site } from '../../apps/index.ts';
 
 /** What is described beside the endpoints; what is left out does not exist. */
 export type OfferOptions = Partial<Omit<Offer, 'baseUrl'>>;
@@ -46,7 +46,7 @@ export function createDiscoveryEndpoints(
     guides: [],
     ...offer,
   };
-  const card = answersAt(site, a2aPath) ? [cardEndpoint(site)] : [];
+  const card = isOffered(site, a2aPath) ? [cardEndpoint(site)] : [];
   const own = [
     frontEndpoint(site, front),
     openApiEndpoint(site),

@@ -12,7 +12,7 @@ import {
   type RequestContext,
 } from '../../http/index.ts';
 import { linkHeader } from './links.ts';
-import { answersAt, type Site } from '../../apps/index.ts';
+import { isOffered, type Site } from '../../apps/index.ts';
 
 const html = 'text/html';
 
@@ -82,7 +82,7 @@ export function frontEndpoint(site: Site, page?: FrontPage): Endpoint {
 }
 
 function about(site: Site): Record<string, string> {
-  const known = Object.entries(paths).filter(([, path]) => answersAt(site, path));
+  const known = Object.entries(paths).filter(([, path]) => isOffered(site, path));
   return {
     name: serviceName,
     description: serviceDescription,

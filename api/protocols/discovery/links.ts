@@ -1,5 +1,5 @@
 // The Link header (RFC 8288), which leads a program from any page to the documents.
-import { answersAt, type Site } from '../../apps/index.ts';
+import { isOffered, type Site } from '../../apps/index.ts';
 
 interface Link {
   readonly path: string;
@@ -25,7 +25,7 @@ const links: readonly Link[] = [
 /** Links to those of the documents that exist here. */
 export function linkHeader(site: Site): string {
   return links
-    .filter(({ path }) => answersAt(site, path))
+    .filter(({ path }) => isOffered(site, path))
     .map(({ path, rel, type, title }) => `<${path}>; rel="${rel}"; type="${type}"; title="${title}"`)
     .join(', ');
 }

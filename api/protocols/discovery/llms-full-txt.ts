@@ -1,7 +1,7 @@
 // /llms-full.txt: everything that an agent needs in one file, so that it asks for no other document: tools with all
 // fields, how quota and errors work, models, endpoints. Derived from the same definitions as all else.
 import { activatorProblems } from '../../../crds/reports.ts';
-import { answersAt, callUrl, type Site } from '../../apps/index.ts';
+import { isOffered, formatCallUrl, type Site } from '../../apps/index.ts';
 import {
   serviceAuthentication,
   serviceDescription,
@@ -107,7 +107,7 @@ function protocolText(site: Site): string {
     ],
   ] as const;
   return protocols
-    .filter(([path]) => answersAt(site, path))
+    .filter(([path]) => isOffered(site, path))
     .map(([path, about]) => `- ${site.baseUrl}${path}: ${about}`)
     .join('\n');
 }
@@ -116,7 +116,7 @@ function appText(site: Site): string {
   return site
     .apps()
     .map(({ slug, title, url }) => {
-      const at = callUrl(site, slug);
+      const at = formatCallUrl(site, slug);
       return `- ${plain(title)} (\`${slug}\`): ${url}${at === undefined ? '' : `; metered calls: POST ${at}`}`;
     })
     .join('\n');

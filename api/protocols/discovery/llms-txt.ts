@@ -3,7 +3,7 @@ import { serviceAuthentication, serviceDescription, type Endpoint, serviceName }
 import { exampleUrl, type HostedAppSummary, type Tool } from '../../tools/index.ts';
 import { formatMoney, parseMoney, zero } from '../../billing/index.ts';
 import { requiredFields } from './fields.ts';
-import { answersAt, callUrl, type Site } from '../../apps/index.ts';
+import { isOffered, formatCallUrl, type Site } from '../../apps/index.ts';
 
 export function llmsText(site: Site): string {
   const { baseUrl, tools } = site;
@@ -27,7 +27,7 @@ export function llmsText(site: Site): string {
     ),
     section(
       'Endpoints',
-      answersAt(site, '/v1/chat/completions')
+      isOffered(site, '/v1/chat/completions')
         ? `OpenAI clients work with the base URL ${baseUrl}/v1: with your own API key for the model router as their key, or with the key "anonymous" for models in the free tier on the free quota.`
         : undefined,
       site.endpoints.filter(isOfInterest).map((endpoint) => endpointLine(endpoint, baseUrl)),
@@ -49,7 +49,7 @@ function section(title: string, intro: string | undefined, lines: readonly strin
 }
 
 function howToCall(site: Site): string {
-  const mcp = answersAt(site, '/mcp')
+  const mcp = isOffered(site, '/mcp')
     ? ` The same tools are available over MCP at ${site.baseUrl}/mcp, where search_tools and call_tool also reach the operations of hosted apps.`
     : '';
   return `Call a tool with GET ${site.baseUrl}/t/<tool> and query parameters, or with POST and the same fields as JSON. No client, signup or key is needed. Every response includes its cost. Add raw=1 to get the bytes of a created file; otherwise, download it from artifact.url in the response, free of charge, for one hour, or send that URL as artifact to another tool.${mcp}`;
@@ -73,7 +73,7 @@ function priceText({ price, asksModels }: Tool): string {
 }
 
 function howToCallApps(site: Site): string | undefined {
-  const at = callUrl(site, '<slug>');
+  const at = formatCallUrl(site, '<slug>');
   return at === undefined
     ? undefined
     : `Each app has its own URL. For metered calls, send POST ${at} with {"method", "path", "query", "headers", "body"} as JSON, or send any request to ${at}/<path>.`;

@@ -8,10 +8,10 @@ import { createBlockList } from '../../../lib/subnets.ts';
 import { createRequestListener } from '../../../api/http/application.ts';
 import { createDiscoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import { startServer } from '../../../api/http/server.ts';
-import { submitEndpoints } from '../../../api/apps/submit/endpoints.ts';
-import { appIndex, appIndexers, hostedApps } from '../../../api/apps/hosted-apps.ts';
-import { podLogs } from '../../../api/apps/submit/log/pod-log.ts';
-import { createRepositoryCheck } from '../../../api/apps/submit/check-repository.ts';
+import { createSubmitEndpoints } from '../../../api/apps/submit/endpoints.ts';
+import { createAppIndex, appIndexers, hostedApps } from '../../../api/apps/hosted-apps.ts';
+import { createLogOpener } from '../../../api/apps/submit/follow-log.ts';
+import { createRepositoryCheck } from '../../../api/apps/submit/admission.ts';
 import { createSubmitter } from '../../../api/apps/submit/submit-app.ts';
 import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 import type { Repository } from '../../../lib/repository.ts';
@@ -131,7 +131,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
   });
   const reflecting = reflector.run(ending.signal);
   await reflector.store.whenSynced();
-  const apps = appIndex(reflector.store, namespaces.apps);
+  const apps = createAppIndex(reflector.store, namespaces.apps);
   const hosts = { allowed, insecure };
   const submit = createSubmitter({
     client,
@@ -145,14 +145,14 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
   const registers = [new Registry()];
   const port = Promise.withResolvers<number>();
   const make = (baseUrl: string): ReturnType<typeof createRequestListener> => {
-    const endpoints = submitEndpoints({
+    const endpoints = createSubmitEndpoints({
       apps,
       hosts,
       baseUrl,
       site: { domain: 'apps.test', port: 443 },
       submit,
       ownershipSecret,
-      openLog: podLogs(connection, namespaces.builds),
+      openLog: createLogOpener(connection, namespaces.builds),
       logStreams: 100,
       logRetryMs: 20,
       metrics: {

@@ -5,8 +5,8 @@ import { createRequestListener } from '../../../api/http/application.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { createDiscoveryEndpoints } from '../../../api/protocols/discovery/endpoints.ts';
 import type { Endpoint } from '../../../api/http/endpoint.ts';
-import { submitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
-import { appIndex, appIndexers, type App, type AppIndex } from '../../../api/apps/hosted-apps.ts';
+import { createSubmitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
+import { createAppIndex, appIndexers, type App, type AppIndex } from '../../../api/apps/hosted-apps.ts';
 import { createStore, type WritableStore } from '../../../lib/kubernetes/index.ts';
 import { spec, type HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { createHttpMetrics } from '../../../lib/telemetry.ts';
@@ -45,7 +45,7 @@ export function sampleApp(
 export function sampleApps(...apps: App[]): { store: WritableStore<App>; apps: AppIndex } {
   const store = createStore<App>({ indexers: appIndexers });
   store.replace(apps);
-  return { store, apps: appIndex(store, namespace) };
+  return { store, apps: createAppIndex(store, namespace) };
 }
 
 /** Services in which nothing may be submitted and no log is kept. */
@@ -79,7 +79,7 @@ export function sampleServer(
 } {
   const registry = new Registry();
   const ending = new AbortController();
-  const submitting = [...submitEndpoints(services), ...more];
+  const submitting = [...createSubmitEndpoints(services), ...more];
   const endpoints = [...submitting, ...createDiscoveryEndpoints(submitting, baseUrl)];
   const app = createRequestListener({
     endpoints,

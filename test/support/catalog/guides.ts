@@ -7,7 +7,7 @@ import { startServer, type PublicServer } from '../../../api/http/server.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { startDemoRouter } from '../../../api/models/router/demo-router.ts';
-import { submitWithoutCluster } from '../../../api/apps/submit/without-cluster.ts';
+import { createSubmitWithoutCluster } from '../../../api/apps/submit/endpoints.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
@@ -38,7 +38,7 @@ export async function startGuideSite(): Promise<GuideSite> {
       originOf: () => hello.origin,
     },
     findModelApp: () => undefined,
-    submitting: submitWithoutCluster(baseUrl),
+    submitting: createSubmitWithoutCluster(baseUrl),
     fetcher: new GuardedFetcher(),
     registry: new Registry(),
     log: silent,

@@ -9,7 +9,7 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import { startDemoRouter } from '../../../api/models/router/demo-router.ts';
 import { readReceiptSettings } from '../../../api/accounting/receipts/index.ts';
 import { clusterUnavailable } from '../../../api/http/problems.ts';
-import { submitEndpoints } from '../../../api/apps/submit/endpoints.ts';
+import { createSubmitEndpoints } from '../../../api/apps/submit/endpoints.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
@@ -52,7 +52,7 @@ export async function startWholeApi({ databaseUrl = migratedDatabase, open }: Wh
     receipts: readReceiptSettings({}),
     apps: { apps, site },
     findModelApp: () => undefined,
-    submitting: submitEndpoints(
+    submitting: createSubmitEndpoints(
       sampleServices({
         apps,
         submit: () => Promise.reject(new Problem(clusterUnavailable, 'There is no cluster behind this API.')),

@@ -9,7 +9,7 @@ import { notFound } from '../../../api/http/problems.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { comparisonResult } from '../../../api/models/compare/comparison.ts';
 import { startPages } from '../../../api/pages/pages.ts';
-import { submitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
+import { createSubmitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
 import { createHttpMetrics } from '../../../lib/telemetry.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
@@ -147,7 +147,7 @@ export function samplePages(data: SampleData = {}): {
     getter('/api/projects/{slug}/call', () => ({})),
     compare,
     ask,
-    ...submitEndpoints(data.services ?? sampleServices()),
+    ...createSubmitEndpoints(data.services ?? sampleServices()),
   ];
   const offer = { baseUrl, tools: [echoTool, silentTool], off: silentOff, protocols: [{ path: '/mcp' }] };
   const pages = startPages({ offer, endpoints: working, models: readCatalog() });

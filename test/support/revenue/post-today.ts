@@ -1,6 +1,5 @@
 // Posts the share of an app's uses of today, as the platform does once the day has ended.
-import { authorshipOf } from '../../../api/apps/authors.ts';
-import type { App } from '../../../api/apps/hosted-apps.ts';
+import { readAuthorship, type App } from '../../../api/apps/hosted-apps.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { readPriceList } from '../../../api/billing/prices/price-list.ts';
@@ -8,7 +7,7 @@ import { noteAuthors, postAppDay } from '../../../api/accounting/revenue/shares.
 
 /** `prices`: MOORAGE_PRICES of the sample. @returns how many lines */
 export async function postToday(database: Database, app: App, prices: string): Promise<number> {
-  await noteAuthors(database, [authorshipOf(app)]);
+  await noteAuthors(database, [readAuthorship(app)]);
   const day = new Date().toISOString().slice(0, 10);
   return postAppDay(database, {
     app: app.metadata.name,

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => sample.stop());
 
-test('a call with an Idempotency-Key reaches the app once, is charged once, and is answered alike', async () => {
+test('sends a call with an Idempotency-Key to the app once, charges it once and repeats the response', async () => {
   let count = 0;
   await sample.host('counter', (request, response) => {
     count += 1;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { authorAccount, callerAccount, revenueAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
-import { maxRequestBytes } from '../../../../api/apps/calls/path-calls.ts';
+import { maxRequestBytes } from '../../../../api/apps/calls/endpoints.ts';
 import { computeKeyedHash } from '../../../../api/http/caller.ts';
 import { baseUrl, sampleApp } from '../../../support/api/sample.ts';
 import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
@@ -146,7 +146,7 @@ async function earned(slug: string): Promise<[revenue: string, author: string]> 
   ];
 }
 
-test('as JSON: method, path, query, headers and body go on, and the answer comes with its cost [spec service.metered service.exposed]', async () => {
+test('forwards method, path, query, headers and body of a JSON call, and returns the response with its cost [spec service.metered service.exposed]', async () => {
   const answer = await json('mirror', {
     method: 'PUT',
     path: '/a/b?x=1',
@@ -176,7 +176,7 @@ test('as JSON: method, path, query, headers and body go on, and the answer comes
   assert.match(answer.headers.get('ratelimit') ?? '', /^"free-day";r=\d+;t=\d+$/);
 });
 
-test('as it is: the same, with status, media type and streamed body, and the cost in headers', async () => {
+test('forwards a call by path, streams the response with its status and media type, and returns the cost in headers', async () => {
   const answer = await sample.request('/api/projects/mirror/call/x/../y%2Fz?q=1&q=%20', {
     method: 'PATCH',
     headers: { 'content-type': 'text/plain' },
@@ -200,7 +200,7 @@ test('as it is: the same, with status, media type and streamed body, and the cos
   assert.equal((await sample.request('/api/projects/mirror/call/?status=418')).status, 418);
 });
 
-test('keys, cookies and what describes the way are not passed on, and cookies and the like do not come back', async () => {
+test('does not forward keys, cookies and proxy headers, and returns no cookies and other host-wide headers', async () => {
   const secret = {
     cookie: 'session=secret',
     'x-forwarded-for': '192.0.2.77, 10.0.0.1',
@@ -245,7 +245,7 @@ test('keys, cookies and what describes the way are not passed on, and cookies an
   );
 });
 
-test('no path leads anywhere but to the app', async () => {
+test('sends no path anywhere but to the app', async () => {
   for (const path of [
     '//evil.example/x',
     '/\\evil.example',
@@ -268,7 +268,7 @@ test('no path leads anywhere but to the app', async () => {
     );
 });
 
-test('an app that there is not is named with the nearest; one that is not live with how it stands', async () => {
+test('reports similar slugs for an unknown app, and the status of an app that is not live', async () => {
   assert.match((await refused(await json('mirorr', {}), 404, 'unknown-app')).detail, /Did you mean mirror\?/);
   const reported = await refused(await sample.request('/api/projects/young/call/'), 409, 'app-not-live');
   assert.deepEqual([reported['status'], reported['status_url']], [409, `${baseUrl}/api/submit-status/octo/young`]);
@@ -276,7 +276,7 @@ test('an app that there is not is named with the nearest; one that is not live w
   await refused(await sample.request('/api/projects/mirror/call'), 405, 'method-not-allowed');
 });
 
-test('an app that does not answer is a problem, and costs nothing', async () => {
+test('reports an app that does not respond as a problem, and charges nothing', async () => {
   const before = await earned('moody');
   await refused(await json('silent', {}), 502, 'app-unreachable');
   for (const path of ['/break', '/nonsense', '/headers'])
@@ -295,7 +295,7 @@ test('an app that does not answer is a problem, and costs nothing', async () => 
   assert.equal((await sample.models.ledger.get().ledger.counts()).open, 0);
 });
 
-test('an answer without an end is broken off', async () => {
+test('cuts off an endless response', async () => {
   const answer = await sample.request('/api/projects/moody/call/endless');
   assert.equal(answer.status, 200);
   let bytes = 0;
@@ -305,7 +305,7 @@ test('an answer without an end is broken off', async () => {
   assert.ok(bytes <= 64 * 1_048_576, String(bytes));
 });
 
-test('what an app answers is reported as what it is', async () => {
+test('reports JSON, text and binary responses as what they are', async () => {
   const reported = async (path: string): Promise<z.output<typeof envelope>> =>
     envelope.parse(await (await json('moody', { path })).json());
   assert.deepEqual([(await reported('/image')).base64, (await reported('/image')).body], ['iVBORw==', undefined]);
@@ -319,7 +319,7 @@ test('what an app answers is reported as what it is', async () => {
   );
 });
 
-test('attack: an app redirects nobody from the origin of the API, by whatever address', async () => {
+test('attack: no redirect of an app leads a browser away from the origin of the API', async () => {
   const within = `${baseUrl}/api/projects/moody/call`;
   const visible = 'moody.moorage.test';
   for (const [to, header, text] of [
@@ -350,7 +350,7 @@ test('attack: an app redirects nobody from the origin of the API, by whatever ad
   }
 });
 
-test('bodies: as they came, as JSON, as base64, and not with GET', async () => {
+test('accepts bodies as they are, as JSON and as base64, but not with GET', async () => {
   const sent = async (fields: object): Promise<[string, string | undefined]> => {
     const { body, headers } = seen.parse(
       envelope.parse(await (await json('mirror', { method: 'POST', ...fields })).json()).body,
@@ -392,7 +392,7 @@ test('bodies: as they came, as JSON, as base64, and not with GET', async () => {
   await refused(endless, 413, 'body-too-large');
 });
 
-test('each call is booked, to the caller and to the app', async () => {
+test('posts each call to the caller and to the app', async () => {
   const address = '198.51.100.0/24';
   const spent = (): Promise<unknown> =>
     sample.models.ledger
@@ -427,7 +427,7 @@ test('each call is booked, to the caller and to the app', async () => {
   assert.deepEqual(uses, [{ app: 'mirror', kind: 'app', cost_source: 'tariff', n: 3 }]);
 });
 
-test('the concurrent calls of one caller are limited; a slot is free again when the response has been read', async () => {
+test('limits the concurrent calls of one caller, and frees a slot when the response has been read', async () => {
   const from = { 'x-forwarded-for': '203.0.113.7' };
   const open = await Promise.all(
     Array.from({ length: 4 }, () => sample.request('/api/projects/moody/call/half', { headers: from })),
@@ -453,7 +453,7 @@ test('the concurrent calls of one caller are limited; a slot is free again when 
   for (let tries = 0; (await inProgress()) !== '0' && tries < 50; tries += 1) await sleep(20);
 });
 
-test('a slow app leaves slots to the others', async () => {
+test('leaves slots to the other apps while one is slow', async () => {
   const slow = await Promise.all(
     Array.from({ length: 8 }, (_none, index) =>
       sample.request('/api/projects/moody/call/half', { headers: { 'x-forwarded-for': `198.18.${index % 3}.9` } }),
@@ -466,7 +466,7 @@ test('a slow app leaves slots to the others', async () => {
   for (const { body, bodyUsed } of slow) if (!bodyUsed) await body?.cancel();
 });
 
-test('over a real connection: streams as it comes, and a caller who leaves ends the call at the app', async () => {
+test('streams over a real connection, and ends the call at the app when the caller leaves', async () => {
   const closed = Promise.withResolvers<undefined>();
   await sample.host('stream', (_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' });

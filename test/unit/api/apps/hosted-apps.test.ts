@@ -1,7 +1,7 @@
 // The cache of apps as the API reads it: all of them in the order of their age, sorted again only after a change.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { appIndex, type App } from '../../../../api/apps/hosted-apps.ts';
+import { createAppIndex, type App } from '../../../../api/apps/hosted-apps.ts';
 import { namespace, sampleApp, sampleApps } from '../../../support/api/sample.ts';
 
 const made = (name: string, creationTimestamp: string, resourceVersion = '1'): App => {
@@ -10,7 +10,7 @@ const made = (name: string, creationTimestamp: string, resourceVersion = '1'): A
 };
 const names = (apps: readonly App[]): string[] => apps.map(({ metadata }) => metadata.name);
 
-test('all apps come oldest first, those of one time by name', () => {
+test('lists the oldest apps first, and apps of the same age by name', () => {
   const { apps } = sampleApps(
     made('young', '2026-03-01T00:00:00Z'),
     made('b', '2026-01-01T00:00:00Z'),
@@ -19,7 +19,7 @@ test('all apps come oldest first, those of one time by name', () => {
   assert.deepEqual(names(apps.all()), ['a', 'b', 'young']);
 });
 
-test('the list is the same until an app comes, changes or goes', () => {
+test('returns the same list until an app is added, changed or removed', () => {
   const { store, apps } = sampleApps(made('a', '2026-01-01T00:00:00Z'));
   const first = apps.all();
   assert.equal(apps.all(), first);
@@ -33,12 +33,12 @@ test('the list is the same until an app comes, changes or goes', () => {
   assert.deepEqual(names(first), ['a']);
 });
 
-test('whoever hears of a change first reads the new list too', () => {
+test('lists the new state to subscribers of a change', () => {
   const { store } = sampleApps();
   const seen: string[][] = [];
   let all = (): readonly App[] => [];
   store.subscribe(() => seen.push(names(all())));
-  const apps = appIndex(store, namespace);
+  const apps = createAppIndex(store, namespace);
   all = () => apps.all();
   assert.deepEqual(names(apps.all()), []);
   store.set(made('a', '2026-01-01T00:00:00Z'));

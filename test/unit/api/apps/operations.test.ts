@@ -106,7 +106,7 @@ async function call(
   return { raw, reported, seen: seen.parse(reported.result.body) };
 }
 
-test('operations of an OpenAPI document are tools, once they are switched on [spec service.exposed]', async () => {
+test('offers operations of an OpenAPI document as tools once they are enabled [spec service.exposed]', async () => {
   await sample.host('quiet', described(shop));
   await sample.host('shop', described(shop), (app) => withAgents(app));
   await asked('shop');
@@ -144,7 +144,7 @@ test('operations of an OpenAPI document are tools, once they are switched on [sp
   });
 });
 
-test('a call goes to the app as its document says, and comes back with what it cost [spec service.metered tools.mcp]', async () => {
+test('calls the app as its document says, and returns the response with its cost [spec service.metered tools.mcp]', async () => {
   const get = await call('shop__get_item', { id: 'a/b ?', fields: ['x', 'y'], 'X-Custom': 'mine' });
   assert.deepEqual(
     [get.seen.method, get.seen.url, get.seen['custom']],
@@ -170,7 +170,7 @@ test('a call goes to the app as its document says, and comes back with what it c
   assert.match(upload.seen.body, /name="file"; filename="file"[\s\S]*\r\n\r\nhello\r\n[\s\S]*name="note"\r\n\r\nhi/);
 });
 
-test('what the app refuses, and what cannot be sent, is an error that says why', async () => {
+test('reports what the app rejects, and what cannot be sent, as an error with its reason', async () => {
   const missing = await call('shop__get_item', { id: 'missing' });
   assert.deepEqual(
     [missing.raw.isError, missing.reported.result.status, missing.reported.cost_usd, missing.reported.cost_source],
@@ -188,7 +188,7 @@ test('what the app refuses, and what cannot be sent, is an error that says why',
   await assert.rejects(client.callTool({ name: 'shop__get_itme', arguments: {} }), /Did you mean shop__get_item/);
 });
 
-test('OpenAPI 3.0 and 2.0, as JSON or YAML, elsewhere than usual', async () => {
+test('reads OpenAPI 3.0 and 2.0, as JSON or YAML, at other paths', async () => {
   await sample.host(
     'three',
     described(
@@ -236,7 +236,7 @@ function mcpApp(change: (server: McpServer) => void): RequestListener {
   return toNodeHandler((request) => handler.fetch(request)) as RequestListener;
 }
 
-test('tools of an MCP endpoint are offered and forwarded', async () => {
+test('offers and forwards the tools of an MCP endpoint', async () => {
   await sample.host(
     'speaker',
     mcpApp((made) => {
@@ -282,7 +282,7 @@ test('tools of an MCP endpoint are offered and forwarded', async () => {
   );
 });
 
-test('an app that speaks MCP of 2025 is spoken to in its way, and its sessions are ended', async () => {
+test('speaks the 2025 version of MCP with an app that does, and ends its sessions', async () => {
   const sessions = new Set<string>();
   await sample.host('elder', oldMcpApp(sessions), (app) => withAgents(app, { mcp: '/deep/mcp' }));
   assert.deepEqual((await asked('elder')).names, ['elder__greet']);
@@ -294,7 +294,7 @@ test('an app that speaks MCP of 2025 is spoken to in its way, and its sessions a
   assert.equal(sessions.size, 0);
 });
 
-test('sessions of an MCP app pass through a call by path, both ways', async () => {
+test('passes MCP sessions through calls by path in both directions', async () => {
   const direct = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode: 'legacy' } });
   const path = '/api/projects/elder/call/deep/mcp';
   const transport = new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${server.port}${path}`));
@@ -326,7 +326,7 @@ for (const [slug, { document, expected }] of Object.entries(hostile)) {
   });
 }
 
-test('an app that hangs, streams without end or answers MCP with nonsense does not hold up the list', async () => {
+test('lists operations while apps hang, stream endlessly or answer MCP with nonsense', async () => {
   await sample.host(
     'hangs',
     () => undefined,
@@ -361,7 +361,7 @@ test('an app that hangs, streams without end or answers MCP with nonsense does n
   }
 });
 
-test('operations follow the commit, and go when the app does', async () => {
+test('updates operations with the commit, and removes them with the app', async () => {
   let operation = 'first';
   const listener: RequestListener = (request, response) => {
     described({ openapi: '3.1.0', paths: { '/a': { get: { operationId: operation } } } })(request, response);
@@ -389,7 +389,7 @@ test('operations follow the commit, and go when the app does', async () => {
   await assert.rejects(client.callTool({ name: 'moving__second', arguments: {} }), /Unknown tool/);
 });
 
-test('discovery documents say how an app is called and what it offers, without a restart [spec service.capabilities service.openapi service.llms-txt]', async () => {
+test('shows in discovery documents how an app is called and what it offers, without a restart [spec service.capabilities service.openapi service.llms-txt]', async () => {
   const text = async (path: string): Promise<string> => (await sample.request(path)).text();
   const apps = capabilities.parse(JSON.parse(await text('/agent-capabilities.json'))).apps;
   const shopEntry = apps.find(({ slug }) => slug === 'shop');
@@ -418,7 +418,7 @@ test('discovery documents say how an app is called and what it offers, without a
   assert.match(await text('/openapi.json'), /\/api\/projects\/later\/call/);
 });
 
-test('a client that follows pages sees every tool once', async () => {
+test('lists every tool once to a client that follows pages', async () => {
   const post = async (
     cursor?: string,
   ): Promise<{ names: string[]; next: string | undefined; error: string | undefined }> => {
@@ -464,7 +464,7 @@ test('a client that follows pages sees every tool once', async () => {
   assert.match((await post('nonsense')).error ?? '', /cursor/);
 });
 
-test('an operation that another replica has listed already is found, and its app is asked once', async () => {
+test('finds an operation that another replica has listed already, and queries its app once', async () => {
   const slow = await sampleAppsServer({ operationDiscovery: { everyMs: 3_600_000 } });
   let questions = 0;
   await slow.host(

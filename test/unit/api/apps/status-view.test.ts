@@ -33,20 +33,20 @@ test('just submitted', () => {
   );
 });
 
-test('links name the git host where it is not the first', () => {
+test('names the git host in links unless it is the first', () => {
   assert.equal(
     viewStatus(sampleApp('chat', 'https://other.test/octo/chat'), linkBase).status_url,
     'https://moorage.test:8443/api/submit-status/octo/chat?host=other.test',
   );
 });
 
-test('queued: the position', () => {
+test('shows the position while queued', () => {
   const shown = view({ phase: 'Queued', since, source: { commit }, pipeline: { job: 'j', position: 3 } });
   assert.deepEqual([shown.stage, shown.position, shown.since, shown.commit], ['queued', 3, since, commit]);
   assert.match(shown.message, /Waiting in the build queue\. Position: 3\./);
 });
 
-test('building: what is done, what is ahead [spec status.in-pipeline]', () => {
+test('shows which stages are done and ahead while building [spec status.in-pipeline]', () => {
   const { stages } = view({ phase: 'Building', since });
   assert.deepEqual(
     stages?.map(({ stage, state }) => `${stage} ${state}`),
@@ -71,7 +71,7 @@ test('live [spec status.live]', () => {
   assert.equal(shown.message, 'The app is live at https://chat.moorage.test:8443.');
 });
 
-test('live, with a newer commit in the pipeline', () => {
+test('shows a newer commit in the pipeline while live', () => {
   const shown = view({ ...served, phase: 'Building', source: { commit: 'b'.repeat(40) } });
   assert.equal(shown.status, 'live');
   assert.deepEqual([shown.update?.stage, shown.update?.commit], ['building', 'b'.repeat(40)]);
@@ -87,7 +87,7 @@ const rejection = {
   log: 'last line',
 };
 
-test('rejected: the reason in a sentence and in parts [spec status.rejected]', () => {
+test('shows the reason of a rejection as a sentence and as fields [spec status.rejected]', () => {
   const shown = view({
     phase: 'Rejected',
     rejection,
@@ -100,14 +100,14 @@ test('rejected: the reason in a sentence and in parts [spec status.rejected]', (
   assert.match(shown.message, /Revoke it/);
 });
 
-test('live by an older commit, the newer one refused', () => {
+test('shows why a newer commit was rejected while an older one is live', () => {
   const shown = view({ ...served, phase: 'Rejected', rejection });
   assert.equal(shown.status, 'live');
   assert.deepEqual(shown.problem, rejection);
   assert.match(shown.message, /older commit.*app\/keys\.py:7/);
 });
 
-test('the commit that serves is not called a newer one when it is rolled out again, or has a problem itself', () => {
+test('does not call the serving commit a newer one when it is rolled out again or has a problem itself', () => {
   const again = view({ ...served, phase: 'Deploying', source: { commit } });
   assert.match(again.message, /is live at \S+\. Its commit is being rolled out again: starting the app/);
   const troubled = view({ ...served, phase: 'Rejected', rejection, source: { commit } });
@@ -115,7 +115,7 @@ test('the commit that serves is not called a newer one when it is rolled out aga
   for (const { message } of [again, troubled]) assert.doesNotMatch(message, /newe|older/);
 });
 
-test('history and plan are shown, and every view holds to the schema [spec submit.free-form]', () => {
+test('shows history and plan, and every view matches the schema [spec submit.free-form]', () => {
   const history = [
     {
       number: 1,
@@ -146,7 +146,7 @@ test('history and plan are shown, and every view holds to the schema [spec submi
   assert.deepEqual(statusView.parse(shown).plan, { strategy: 'python', reason: 'requirements.txt' });
 });
 
-test('owner/name on several hosts: the first allowed host, else the only one, else the caller has to say', async () => {
+test('resolves owner/name on several hosts to the first allowed host or the only one, and otherwise requires the host', async () => {
   const apps = [
     sampleApp('a', 'https://git.test/octo/a'),
     sampleApp('octo-a', 'https://other.test/octo/a'),
@@ -168,7 +168,7 @@ test('owner/name on several hosts: the first allowed host, else the only one, el
   assert.equal((await send(app, '/api/submit-status/octo/b?host=git.test')).status, 404);
 });
 
-test('attack: a status that an older operator wrote does not show what the installation set', () => {
+test('attack: a status written by an older operator does not show values of the installation', () => {
   const secret = 'sk-of-the-installation';
   const values = JSON.stringify({ run: { env: [{ name: 'MINE', value: 'mine' }] } });
   const app = sampleApp('chat', undefined, {

@@ -37,7 +37,7 @@ const result = {
   },
 };
 
-test('the form asks as POST /api/compare does, and shows cost and latency of each answer', async () => {
+test('compares by form as POST /api/compare does, and shows cost and latency of each answer', async () => {
   const asked: unknown[] = [];
   const { app } = samplePages({
     compare: (body, headers) => {
@@ -70,7 +70,7 @@ test('the form asks as POST /api/compare does, and shows cost and latency of eac
   assert.equal([...html.matchAll(/checked/g)].length, 3);
 });
 
-test('a key is sent for this one request and does not come back', async () => {
+test('uses a key for one request and does not return it', async () => {
   let authorization: string | null = null;
   const { app } = samplePages({
     compare: (_body, headers) => {
@@ -83,7 +83,7 @@ test('a key is sent for this one request and does not come back', async () => {
   assert.doesNotMatch(html, /sk-secret/);
 });
 
-test('no prompt, too many models: said at the form', async () => {
+test('reports a missing prompt and too many models at the form', async () => {
   const { app } = samplePages();
   const empty = await send(app, '/compare', formOf({ prompt: '' }));
   assert.equal(empty.status, 400);
@@ -97,7 +97,7 @@ test('no prompt, too many models: said at the form', async () => {
   assert.match(await refused.text(), /role="alert"/);
 });
 
-test('every model can be chosen, with its list prices', async () => {
+test('offers every model with its list prices', async () => {
   const { app } = samplePages();
   const html = await (await send(app, '/compare', { headers: browserHeaders })).text();
   assert.equal([...html.matchAll(/type="checkbox"/g)].length, 10);

@@ -95,7 +95,7 @@ for (const path of pages) {
   }
 }
 
-test('what a visitor typed comes back as text', async () => {
+test('returns a visitor’s input as text', async () => {
   const search = await (await send(app, `/?q=${encodeURIComponent(evil)}`, { headers: browserHeaders })).text();
   assertHarmless(search, 'search');
   const refused = await send(app, '/submit', formOf({ repo: evil, contact: evil, note: evil }));
@@ -106,7 +106,7 @@ test('what a visitor typed comes back as text', async () => {
   assert.doesNotMatch(await missing.text(), /<script>alert/);
 });
 
-test('an address of a stranger is a link only where it leads to the web', async () => {
+test('links a stranger’s address only if it leads to the web', async () => {
   const script = samplePages({
     projects: [projectNamed('chat-ui-1', { repo: 'javascript:alert(1)', url: 'javascript:alert(2)' })],
   });
@@ -114,7 +114,7 @@ test('an address of a stranger is a link only where it leads to the web', async 
   assert.doesNotMatch(html, /href="javascript/);
 });
 
-test('a language, a cursor or a category that is none changes nothing', async () => {
+test('ignores an unknown language, cursor or category', async () => {
   for (const query of ['lang=xx', 'lang=en&lang=zh', 'lang=__proto__', 'category=constructor', 'q=a&q=b']) {
     const answer = await send(app, `/?${query}`, { headers: browserHeaders });
     assert.equal(answer.status, 200, query);

@@ -1,11 +1,9 @@
 // The language of a page, and how numbers are written in it.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { formats } from '../../../../api/pages/format.ts';
-import { chooseLanguage } from '../../../../api/pages/language.ts';
-import { texts } from '../../../../api/pages/text/index.ts';
+import { formats, chooseLanguage, texts } from '../../../../api/pages/language.ts';
 
-test('the address decides, then the browser, then English', () => {
+test('chooses the language by the address, then the browser, then English', () => {
   const cases: readonly (readonly [unknown, string | null, string, boolean])[] = [
     ['zh', 'en', 'zh', true],
     ['en', 'zh', 'en', true],
@@ -18,10 +16,10 @@ test('the address decides, then the browser, then English', () => {
     [['zh', 'en'], 'en', 'en', false],
   ];
   for (const [named, accepted, language, isNamed] of cases)
-    assert.deepEqual(chooseLanguage(named, accepted), { language, named: isNamed }, JSON.stringify([named, accepted]));
+    assert.deepEqual(chooseLanguage(named, accepted), { language, isNamed }, JSON.stringify([named, accepted]));
 });
 
-test('small amounts keep the digits that count', () => {
+test('keeps the significant digits of small amounts', () => {
   const { money, percent, duration, compact } = formats.en;
   assert.deepEqual([0, 0.0000123, 0.00124, 0.5, 1, 12.3456, 1234.5].map(money), [
     '$0.00',
@@ -39,7 +37,7 @@ test('small amounts keep the digits that count', () => {
   assert.equal(formats.zh.compact(45_678), '4.6万');
 });
 
-test('a time is a time element, and what is no time is text', () => {
+test('shows a time as a time element, and an invalid time as text', () => {
   assert.equal(
     formats.en.date('2026-05-01T10:00:00Z').toString(),
     '<time datetime="2026-05-01T10:00:00.000Z">May 1, 2026</time>',
@@ -54,7 +52,7 @@ function flat(value: unknown, path = ''): [string, string][] {
   return Object.entries(value as object).flatMap(([key, one]) => flat(one, `${path}.${key}`));
 }
 
-test('both languages fill in the same parts, and no Chinese text was left in English', () => {
+test('fills in the same parts in both languages, and leaves no Chinese text untranslated', () => {
   const [en, zh] = [new Map(flat(texts.en)), new Map(flat(texts.zh))];
   assert.deepEqual([...zh.keys()], [...en.keys()]);
   for (const [path, text] of en) {

@@ -31,7 +31,7 @@ for (const path of pagePaths) {
   }
 }
 
-test('no script or style may be inline, and no other site may frame a page', async () => {
+test('forbids inline scripts and styles, and frames on other sites', async () => {
   const policy = (await get('/')).headers.get('content-security-policy') ?? '';
   assert.match(policy, /default-src 'none'; style-src 'self'; script-src 'self'/);
   assert.match(policy, /frame-ancestors 'none'/);
@@ -43,7 +43,7 @@ const patterns = [...paths].map(
   (path) => new RegExp(`^${path.replaceAll('.', String.raw`\.`).replaceAll(/\{\w+\}/g, '[^/]+')}$`),
 );
 
-test('every link of every page leads to an endpoint that exists', async () => {
+test('links every page only to endpoints that exist', async () => {
   for (const path of pagePaths) {
     const { links } = checkPage(await (await get(path)).text());
     const own = links
@@ -60,7 +60,7 @@ test('every link of every page leads to an endpoint that exists', async () => {
   }
 });
 
-test('links keep the language that the address names, and no other', async () => {
+test('keeps the language in links only if the address names it', async () => {
   const named = checkPage(await (await get('/?lang=zh')).text()).links;
   assert.ok(named.includes('/submit?lang=zh'));
   const chosen = await (await get('/', { 'accept-language': 'zh-CN,zh;q=0.9' })).text();
@@ -68,7 +68,7 @@ test('links keep the language that the address names, and no other', async () =>
   assert.ok(checkPage(chosen).links.includes('/submit'));
 });
 
-test('each page names itself in every language', async () => {
+test('links each page to itself in every language', async () => {
   const html = await (await get('/rank?quality=5&utm_source=x')).text();
   const alternates = [...html.matchAll(/hreflang="([^"]+)" href="([^"]+)"/g)].map(([, tag, url]) => `${tag} ${url}`);
   assert.deepEqual(
@@ -81,7 +81,7 @@ test('each page names itself in every language', async () => {
   );
 });
 
-test('the front page of 1,000 apps shows a part of them, within 100 KB', async () => {
+test('shows a page of 1,000 apps within 100 KB', async () => {
   const projects = Array.from({ length: 1_000 }, (_none, index) => projectNamed(`app-${index}`));
   const many = samplePages({ projects });
   const html = await (await send(many.app, '/', { headers: browserHeaders })).text();
@@ -95,7 +95,7 @@ test('the front page of 1,000 apps shows a part of them, within 100 KB', async (
   assert.doesNotMatch(second, /app-23"/);
 });
 
-test('a page is served from its first copy while it is the same', async () => {
+test('responds with 304 while a page is unchanged', async () => {
   const first = await get('/bench');
   const etag = first.headers.get('etag') ?? '';
   assert.notEqual(etag, '');
@@ -104,7 +104,7 @@ test('a page is served from its first copy while it is the same', async () => {
   assert.match(first.headers.get('vary') ?? '', /accept-language/);
 });
 
-test('files of pages stay for ever at their own address, and for no time at another', async () => {
+test('caches files of pages forever at their own address, and not at all at another', async () => {
   const path = /href="(\/assets\/style\.[0-9a-f]{16}\.css)"/.exec(await (await get('/')).text())?.[1] ?? '';
   const style = await get(path);
   assert.deepEqual(
@@ -119,7 +119,7 @@ test('files of pages stay for ever at their own address, and for no time at anot
     assert.equal((await get(wrong)).status, 404, wrong);
 });
 
-test('what is not there is a page for a person and a problem for a program', async () => {
+test('reports a missing page as a page to a person and as a problem to a program', async () => {
   for (const path of ['/nothing', '/apps/none', '/bench/none', '/guides/none']) {
     const person = await get(path);
     const html = await person.text();
@@ -131,7 +131,7 @@ test('what is not there is a page for a person and a problem for a program', asy
   expect((await get('/api/nothing')).headers.get('content-type')).toBe('application/problem+json');
 });
 
-test('a repository that was not submitted leads to the form, filled in', async () => {
+test('leads from a repository that was not submitted to a form with its name', async () => {
   const answer = await get('/status/octo/none?lang=zh');
   const { faults, links } = checkPage(await answer.text());
   assert.deepEqual([answer.status, faults], [404, []]);
@@ -139,14 +139,14 @@ test('a repository that was not submitted leads to the form, filled in', async (
   assert.match(await (await get('/submit?repo=octo%2Fnone')).text(), /value="octo\/none"/);
 });
 
-test('the front page is HTML for a person and JSON for a program, which learns of a field that is not known', async () => {
+test('serves the front page as HTML to a person and as JSON to a program, and rejects unknown fields of a program', async () => {
   const json = await send(app, '/', { headers: { accept: '*/*' } });
   assert.match(json.headers.get('content-type') ?? '', /^application\/json/);
   assert.equal((await send(app, '/?nothing=1', { headers: { accept: '*/*' } })).status, 400);
   assert.equal((await get('/?utm_source=newsletter')).status, 200);
 });
 
-test('an app of the catalog that is not live says why, and what is not measured is no zero', async () => {
+test('shows why an app of the catalog is not live, and shows no zero for what is not measured', async () => {
   const html = await (await get('/apps/pdf-translate')).text();
   assert.match(html, /its base image is not reachable/);
   assert.match(html, /The forge did not answer/);

@@ -2,12 +2,12 @@
 // of a crash opens.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { statusPage } from '../../../../api/pages/views/status.ts';
-import { visitOf } from '../../../../api/pages/visit.ts';
+import { statusPage } from '../../../../api/pages/submit-pages.ts';
+import { createVisit } from '../../../../api/pages/visit.ts';
 import type { StatusView } from '../../../../api/apps/index.ts';
 
 const baseUrl = 'https://moorage.test';
-const visit = visitOf(
+const visit = createVisit(
   { baseUrl, answersAt: () => true },
   { path: '/status/octo/chat', query: {}, headers: new Headers() },
 );
@@ -26,7 +26,7 @@ const live: StatusView = {
 const read = (view: Partial<StatusView>): string =>
   String(statusPage({ owner: 'octo', name: 'chat', view: { ...live, ...view } }, visit).main);
 
-test('the commit that serves is not called a newer one', () => {
+test('does not call the serving commit a newer one', () => {
   const update = { stage: 'deploying', commit } as const;
   assert.match(read({ update }), /The commit that serves is being rolled out again/);
   assert.match(
@@ -37,7 +37,7 @@ test('the commit that serves is not called a newer one', () => {
   assert.match(read({ problem }), /The commit that serves has a problem/);
 });
 
-test('a build whose app died is built and not released', () => {
+test('shows a build whose app crashed as built but not released', () => {
   const build = { number: 2, commit, reason: 'new commit', result: 'Succeeded' };
   const failed = read({
     history: [{ ...build, release: 'Failed', release_message: 'The app crashed with exit code 1.' }],
@@ -47,7 +47,7 @@ test('a build whose app died is built and not released', () => {
   assert.match(read({ history: [{ ...build, release: 'Released' }] }), /Built, released/);
 });
 
-test('the log of a rejection opens at its end, and the position in the code stands above it', () => {
+test('opens the log of a rejection at its end, below the position in the code', () => {
   const rejection = {
     rule: 'run/crashed',
     file: 'app.py',

@@ -1,7 +1,7 @@
 // The form without JavaScript: sent, led on to the status, and refused at the field in the words of the problem.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { tooManySubmissions } from '../../../../api/apps/submit/problems.ts';
+import { tooManySubmissions } from '../../../../api/apps/problems.ts';
 import type { Submission } from '../../../../api/apps/submit/submit-app.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import { sampleApp, sampleApps, sampleServices } from '../../../support/api/sample.ts';
@@ -11,7 +11,7 @@ import { browserHeaders, formOf, samplePages } from '../../../support/pages/samp
 import { rejectedStatus } from '../../../support/pages/status.ts';
 import { liveAt } from '../../../support/discovery/sample.ts';
 
-test('a form is submitted once and leads to the status', async () => {
+test('submits a form once and redirects to the status', async () => {
   const submissions: Submission[] = [];
   const { app } = samplePages({
     services: sampleServices({
@@ -29,7 +29,7 @@ test('a form is submitted once and leads to the status', async () => {
   );
 });
 
-test('a namesake on another host keeps its host', async () => {
+test('keeps the host of a namesake on another host', async () => {
   const { app } = samplePages({
     services: sampleServices({
       submit: () =>
@@ -45,7 +45,7 @@ test('a namesake on another host keeps its host', async () => {
   assert.equal(answer.headers.get('location'), '/status/octo/chat?host=other.test');
 });
 
-test('a field that is wrong says so beside it, and keeps what was typed', async () => {
+test('shows an error next to its field, and keeps what was typed', async () => {
   const { app } = samplePages();
   const answer = await send(
     app,
@@ -62,7 +62,7 @@ test('a field that is wrong says so beside it, and keeps what was typed', async 
   assert.match(await repository.text(), /the git host nowhere\.test is not allowed here/);
 });
 
-test('a limit is a page with its words and its status', async () => {
+test('shows a limit as a page with its message and status', async () => {
   const { app } = samplePages({
     services: sampleServices({
       submit: () =>
@@ -74,7 +74,7 @@ test('a limit is a page with its words and its status', async () => {
   assert.match(await answer.text(), /role="alert"[\s\S]*You have submitted 20 new repositories/);
 });
 
-test('a form of another site submits nothing', async () => {
+test('submits nothing from a form of another site', async () => {
   const { app } = samplePages();
   const form = formOf({ repo: 'octo/chat' });
   for (const headers of [
@@ -91,7 +91,7 @@ test('a form of another site submits nothing', async () => {
   }
 });
 
-test('the status shows findings with their line, the fix and the end of the log [spec status.rejected]', async () => {
+test('shows findings with their line and fix, and the end of the log [spec status.rejected]', async () => {
   const { apps } = sampleApps(sampleApp('chat', undefined, rejectedStatus));
   const { app } = samplePages({ services: sampleServices({ apps }) });
   const html = await (await send(app, '/status/octo/chat', { headers: browserHeaders })).text();
@@ -100,7 +100,7 @@ test('the status shows findings with their line, the fix and the end of the log 
   assert.doesNotMatch(html, /http-equiv="refresh"/);
 });
 
-test('without scripts, a build in progress loads again; one that is over does not [spec status.in-pipeline status.live]', async () => {
+test('reloads a build in progress without scripts, but not one that is over [spec status.in-pipeline status.live]', async () => {
   const { apps } = sampleApps(
     sampleApp('slow', undefined, { phase: 'Building' }),
     sampleApp('up', undefined, liveAt('https://up.apps.test')),

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { authorshipOf } from '../../../../../api/apps/authors.ts';
+import { readAuthorship } from '../../../../../api/apps/hosted-apps.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../../api/billing/ledger/usage.ts';
 import { readPriceList } from '../../../../../api/billing/prices/price-list.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
     (_request, response) => response.end('ok'),
     (one) => ({ ...one, status: { ...one.status, authorKeys: [hashAuthorKey(key, 'git.test/octo/mine')] } }),
   );
-  await noteAuthors(sample.models.ledger.get().database, [authorshipOf(app)]);
+  await noteAuthors(sample.models.ledger.get().database, [readAuthorship(app)]);
 });
 afterAll(() => sample.stop());
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { authorshipOf } from '../../../../../api/apps/authors.ts';
+import { readAuthorship } from '../../../../../api/apps/hosted-apps.ts';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../../api/billing/ledger/usage.ts';
@@ -31,7 +31,7 @@ beforeAll(async () => {
     (_request, response) => response.end('ok'),
     (one) => ({ ...one, status: { ...one.status, authorKeys: [hashAuthorKey(key, 'git.test/octo/mine')] } }),
   );
-  await noteAuthors(database, [authorshipOf(app)]);
+  await noteAuthors(database, [readAuthorship(app)]);
   await recordUses(
     database,
     ['a', 'b', 'c'].map((id, index) => ({

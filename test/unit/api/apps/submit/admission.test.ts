@@ -1,7 +1,7 @@
 // Room for one more app: per caller and day, per network, and on the whole.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { checkRoom, type Limits } from '../../../../../api/apps/submit/admission.ts';
+import { assertWithinLimits, type Limits } from '../../../../../api/apps/submit/admission.ts';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
 import { labels } from '../../../../../crds/names.ts';
 import { Problem } from '../../../../../lib/problem.ts';
@@ -18,7 +18,7 @@ function submitted(name: string, caller: string, hoursAgo: number, network = cal
 function refusal(cached: App[], unseen: App[], some: Partial<Limits>): Problem | undefined {
   const limits = { perCallerAndDay: 100, perNetwork: 100, apps: 100, ...some };
   try {
-    checkRoom(sampleApps(...cached).apps, unseen, { caller: 'me', network: 'here' }, limits, now);
+    assertWithinLimits(sampleApps(...cached).apps, unseen, { caller: 'me', network: 'here' }, limits, now);
     return undefined;
   } catch (error) {
     assert.ok(error instanceof Problem);
@@ -26,19 +26,19 @@ function refusal(cached: App[], unseen: App[], some: Partial<Limits>): Problem |
   }
 }
 
-test('below the limit there is room, whatever others did and whatever is older than a day', () => {
+test('accepts below the limit, regardless of other callers and of apps older than a day', () => {
   const apps = [submitted('a', 'me', 1), submitted('b', 'you', 1), submitted('c', 'you', 2), submitted('d', 'me', 25)];
   assert.equal(refusal(apps, [], { perCallerAndDay: 2, apps: 100 }), undefined);
 });
 
-test('at the limit, Retry-After says when the oldest of today leaves the count', () => {
+test('sets Retry-After at the limit to when the oldest app of the day stops counting', () => {
   const problem = refusal([submitted('a', 'me', 20), submitted('b', 'me', 1)], [], { perCallerAndDay: 2, apps: 100 });
   assert.equal(problem?.type.status, 429);
   assert.equal(problem.headers['retry-after'], String(4 * 3600));
   assert.match(problem.message, /2 new repositories within 24 hours.*in 4 hours/);
 });
 
-test('with a limit that was lowered, enough of them have to leave the count', () => {
+test('waits for several apps to stop counting after the limit was lowered', () => {
   const problem = refusal([submitted('a', 'me', 20), submitted('b', 'me', 10), submitted('c', 'me', 1)], [], {
     perCallerAndDay: 1,
     apps: 100,
@@ -46,7 +46,7 @@ test('with a limit that was lowered, enough of them have to leave the count', ()
   assert.equal(problem?.headers['retry-after'], String(23 * 3600));
 });
 
-test('what was created and is not in the cache yet counts', () => {
+test('counts apps that were created but are not in the cache yet', () => {
   assert.equal(refusal([], [submitted('a', 'me', 0)], { perCallerAndDay: 1, apps: 100 })?.type.status, 429);
   assert.equal(
     refusal([submitted('a', 'you', 0)], [submitted('b', 'you', 0)], { perCallerAndDay: 1, apps: 2 })?.type.slug,
@@ -54,7 +54,7 @@ test('what was created and is not in the cache yet counts', () => {
   );
 });
 
-test('one network fills only its part, day after day, with ever new keys', () => {
+test('limits one network to its part over many days and keys', () => {
   const apps = Array.from({ length: 4 }, (_, index) => submitted(`a${index}`, `key-${index}`, 24 * 30 * index, 'here'));
   const unseen = [submitted('new', 'key-9', 0, 'here')];
   assert.equal(refusal(apps, unseen, { perNetwork: 6 }), undefined);

@@ -7,7 +7,7 @@ import {
   type ProjectEntry,
   type ProjectList,
 } from '../../../../../api/catalog/projects/views.ts';
-import { liveApps } from '../../../../../api/apps/live-apps.ts';
+import { listLiveApps } from '../../../../../api/apps/offer.ts';
 import { catalogSlugs } from '../../../../../crds/names.ts';
 import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
 import { baseUrl, sampleApp } from '../../../../support/api/sample.ts';
@@ -136,7 +136,7 @@ test('the tool list_apps and the list of projects have the same apps', async () 
     sampleApp('gone', undefined, { phase: 'Rejected', since, rejection }),
   ]);
   assert.deepEqual(
-    liveApps(server.store.list()).map(({ slug }) => slug),
+    listLiveApps(server.store.list()).map(({ slug }) => slug),
     await slugsOf(),
   );
   assert.deepEqual(await slugsOf(), ['draw']);

@@ -7,8 +7,8 @@ import { createRequestListener } from '../../../../../api/http/application.ts';
 import { createBlockList } from '../../../../../lib/subnets.ts';
 import { capabilities } from '../../../../../api/protocols/discovery/capabilities.ts';
 import { createDiscoveryEndpoints } from '../../../../../api/protocols/discovery/endpoints.ts';
-import { submitEndpoints } from '../../../../../api/apps/submit/endpoints.ts';
-import { liveApps } from '../../../../../api/apps/live-apps.ts';
+import { createSubmitEndpoints } from '../../../../../api/apps/submit/endpoints.ts';
+import { listLiveApps } from '../../../../../api/apps/offer.ts';
 import { createHttpMetrics } from '../../../../../lib/telemetry.ts';
 import { baseUrl, sampleApp, sampleApps, sampleServices, silent } from '../../../../support/api/sample.ts';
 import { echoTool, liveAt, silentTool } from '../../../../support/discovery/sample.ts';
@@ -17,14 +17,14 @@ import { sampleAppsServer } from '../../../../support/apps/sample.ts';
 
 function server() {
   const { store, apps } = sampleApps();
-  const others = submitEndpoints(sampleServices({ apps }));
+  const others = createSubmitEndpoints(sampleServices({ apps }));
   const own = createDiscoveryEndpoints(
     others,
     baseUrl,
     {
       tools: [echoTool, silentTool],
       off: (tool) => (tool.needs === undefined ? undefined : 'Set tools.speech.enabled.'),
-      apps: () => liveApps(apps.all()),
+      apps: () => listLiveApps(apps.all()),
       guides: [
         {
           slug: 'say-it-twice',

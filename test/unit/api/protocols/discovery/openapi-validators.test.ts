@@ -10,8 +10,8 @@ import { createApi } from '../../../../../api/create-api.ts';
 import { guideSlugs } from '../../../../../api/catalog/guides/source.ts';
 import { buildOpenApi } from '../../../../../api/protocols/discovery/openapi.ts';
 import { readModelSettings } from '../../../../../api/models/config.ts';
-import { submitEndpoints } from '../../../../../api/apps/submit/endpoints.ts';
-import { slugCandidates } from '../../../../../api/apps/submit/slug.ts';
+import { createSubmitEndpoints } from '../../../../../api/apps/submit/endpoints.ts';
+import { listSlugCandidates } from '../../../../../api/apps/submit/submit-app.ts';
 import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
 import { readToolSettings } from '../../../../../api/tools/config.ts';
 import { catalogSlugs } from '../../../../../crds/names.ts';
@@ -28,7 +28,7 @@ const { endpoints } = createApi({
   appCalls: readAppSettings({}),
   apps: { apps: sampleApps().apps, site },
   findModelApp: () => undefined,
-  submitting: submitEndpoints(sampleServices()),
+  submitting: createSubmitEndpoints(sampleServices()),
   fetcher: new GuardedFetcher(),
   registry: new Registry(),
   log: silent,
@@ -124,7 +124,7 @@ test('the slugs of the catalog and of the guides are enumerated, and those of su
   };
   assert.deepEqual([type, anyOf?.length, anyOf?.[0].enum], ['string', 2, catalogSlugs]);
   const form = new RegExp(anyOf?.[1].pattern ?? '', 'u');
-  const submitted = slugCandidates(acceptedRepository('https://github.com/Some-One/9-lives.ai'));
+  const submitted = listSlugCandidates(acceptedRepository('https://github.com/Some-One/9-lives.ai'));
   assert.ok(submitted.length > 0);
   for (const slug of [...submitted, ...catalogSlugs]) assert.match(slug, form);
   for (const slug of ['', 'Chat', '9-lives', 'a.b', `a${'b'.repeat(40)}`]) assert.doesNotMatch(slug, form);

@@ -2,25 +2,31 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { placeLabels } from '../../../../../api/pages/plot/labels.ts';
-import { latencyPlot, timed } from '../../../../../api/pages/plot/latency.ts';
-import { drawable, scatter } from '../../../../../api/pages/plot/scatter.ts';
-import { linear, logarithmic, scaleOf } from '../../../../../api/pages/plot/scale.ts';
-import { bench } from '../../../../../api/pages/data.ts';
-import { visitOf } from '../../../../../api/pages/visit.ts';
-import { baseUrl } from '../../../../support/api/sample.ts';
-import { benchDetails } from '../../../../support/pages/records.ts';
+import {
+  placeLabels,
+  latencyPlot,
+  selectTimed,
+  selectDrawable,
+  scatter,
+  createLinearScale,
+  createLogarithmicScale,
+  chooseScale,
+} from '../../../../api/pages/plots.ts';
+import { bench } from '../../../../api/pages/data.ts';
+import { createVisit } from '../../../../api/pages/visit.ts';
+import { baseUrl } from '../../../support/api/sample.ts';
+import { benchDetails } from '../../../support/pages/records.ts';
 
-test('ticks are round, and the highest value is inside', () => {
-  assert.deepEqual(linear(1, [0, 100]).ticks, [0, 0.2, 0.4, 0.6, 0.8, 1]);
-  assert.deepEqual(linear(11.88, [0, 100]).ticks, [0, 2.5, 5, 7.5, 10, 12.5]);
-  assert.deepEqual(logarithmic(0.0004, 0.03, [0, 100]).ticks, [0.0001, 0.001, 0.01, 0.1]);
-  assert.deepEqual(logarithmic(0.002, 0.05, [0, 100]).ticks, [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1]);
+test('chooses round ticks that include the highest value', () => {
+  assert.deepEqual(createLinearScale(1, [0, 100]).ticks, [0, 0.2, 0.4, 0.6, 0.8, 1]);
+  assert.deepEqual(createLinearScale(11.88, [0, 100]).ticks, [0, 2.5, 5, 7.5, 10, 12.5]);
+  assert.deepEqual(createLogarithmicScale(0.0004, 0.03, [0, 100]).ticks, [0.0001, 0.001, 0.01, 0.1]);
+  assert.deepEqual(createLogarithmicScale(0.002, 0.05, [0, 100]).ticks, [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1]);
   fc.assert(
     fc.property(
       fc.array(fc.double({ min: 1e-9, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 12 }),
       (values) => {
-        const scale = scaleOf(values, [50, 500]);
+        const scale = chooseScale(values, [50, 500]);
         for (const value of values) {
           const at = scale.at(value);
           assert.ok(at >= 50 - 1e-6 && at <= 500 + 1e-6, `${value} at ${at}`);
@@ -36,13 +42,13 @@ test('ticks are round, and the highest value is inside', () => {
   );
 });
 
-test('a higher value is further along', () => {
-  for (const scale of [linear(10, [0, 1]), logarithmic(0.001, 10, [0, 1])]) {
+test('places a higher value further along', () => {
+  for (const scale of [createLinearScale(10, [0, 1]), createLogarithmicScale(0.001, 10, [0, 1])]) {
     assert.ok(scale.at(0.01) < scale.at(0.5) && scale.at(0.5) < scale.at(9));
   }
 });
 
-test('names of near points do not cover each other', () => {
+test('places the names of near points without overlap', () => {
   const points = ['one', 'two', 'three'].map((name, index) => ({ name, x: 200 + index * 3, y: 100 + index * 2 }));
   const labels = placeLabels(points, 500);
   const boxes = labels.map(({ name, x, y, anchor }) => {
@@ -55,10 +61,10 @@ test('names of near points do not cover each other', () => {
 });
 
 const models = bench.parse(benchDetails[0]).models;
-const visit = visitOf({ baseUrl, answersAt: () => true }, { path: '/bench/x', query: {}, headers: new Headers() });
+const visit = createVisit({ baseUrl, answersAt: () => true }, { path: '/bench/x', query: {}, headers: new Headers() });
 
-test('a model without a success has no dot, and every other one has', () => {
-  const dots = drawable(models);
+test('draws a dot for every model with a success, and for no other', () => {
+  const dots = selectDrawable(models);
   assert.deepEqual(
     dots.map(({ name }) => name),
     ['alpha-v4-flash', 'beta-K3', 'gamma5.2', 'delta-5.5'],
@@ -71,8 +77,8 @@ test('a model without a success has no dot, and every other one has', () => {
   assert.doesNotMatch(svg, /style=|NaN|Infinity|undefined/);
 });
 
-test('latency: a row for each model that was timed', () => {
-  const svg = latencyPlot(timed(models), visit).toString();
+test('draws a latency row for each model that was timed', () => {
+  const svg = latencyPlot(selectTimed(models), visit).toString();
   assert.equal([...svg.matchAll(/class="dot"/g)].length, 5);
   assert.doesNotMatch(svg, /style=|NaN|Infinity|undefined/);
 });

@@ -1,19 +1,19 @@
 // The ranking: five scores an app, and a total by weights that the visitor chooses.
-import { type Html, html } from '../../http/index.ts';
-import { type Rank, type Score, type ScoreName, scoreNames, type Weights } from '../data.ts';
-import type { Page } from '../page.ts';
-import { authored, english, languageField, missing, outward, table } from '../parts.ts';
-import type { Visit } from '../visit.ts';
+import { type Html, html } from '../http/index.ts';
+import { type Rank, type Score, type ScoreName, scoreNames, type Weights } from './data.ts';
+import type { Page } from './page.ts';
+import { authored, english, languageField, missing, outward, table } from './parts.ts';
+import type { Visit } from './visit.ts';
 
 const highestWeight = 10;
 
-/** The weights that a query names; what is no number from 0 to 10 is left out. */
-export function weightsOf(read: (name: ScoreName) => string | undefined): Weights {
+/** Parses the weights in a query. Ignores anything but numbers from 0 to 10. */
+export function parseWeights(read: (name: ScoreName) => string | undefined): Weights {
   return Object.fromEntries(
     scoreNames.flatMap((name) => {
       const given = read(name) ?? '';
       const weight = Number(given);
-      // As exact as a weight may be.
+      // The API accepts three decimals.
       return given.trim() !== '' && weight >= 0 && weight <= highestWeight
         ? [[name, Math.round(weight * 1_000) / 1_000]]
         : [];
@@ -23,7 +23,7 @@ export function weightsOf(read: (name: ScoreName) => string | undefined): Weight
 
 export interface RankChoice {
   readonly weights: Weights;
-  /** Where the next page begins. */
+  /** Cursor of the next page. */
   readonly next: string | undefined;
 }
 
@@ -106,7 +106,7 @@ function scoreCell({ value, interval, n, detail }: Score, visit: Visit): Html {
   return html`${format.decimal(value)}${notes.map((note) => html`<br /><small>${note}</small>`)}`;
 }
 
-/** Each reason once, with the apps and scores that it holds for. */
+/** Lists each reason once, with the scores and apps that it applies to. */
 function reasons({ apps }: Rank, visit: Visit): Html {
   const { text, format } = visit;
   const missed = apps.flatMap(({ title, scores }) =>

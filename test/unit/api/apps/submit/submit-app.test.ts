@@ -2,12 +2,15 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { slugCandidates } from '../../../../../api/apps/submit/slug.ts';
+import { listSlugCandidates, computeRetryTime } from '../../../../../api/apps/submit/submit-app.ts';
 import { isReserved } from '../../../../../crds/names.ts';
 import { parseRepository, repositoryHash } from '../../../../../lib/repository.ts';
+import type { App } from '../../../../../api/apps/hosted-apps.ts';
+import { annotations } from '../../../../../crds/names.ts';
+import { sampleApp } from '../../../../support/api/sample.ts';
 
 const hosts = { allowed: ['git.test'], insecure: [] };
-const candidates = (text: string): readonly string[] => slugCandidates(parseRepository(text, hosts));
+const candidates = (text: string): readonly string[] => listSlugCandidates(parseRepository(text, hosts));
 
 for (const [repo, first, second] of [
   ['octo/Chat-UI', 'chat-ui', 'octo-chat-ui'],
@@ -30,22 +33,22 @@ for (const [repo, first, second] of [
   });
 }
 
-test('nor does an owner make one with the name of his repository', () => {
+test('avoids reserved names that owner and repository make together', () => {
   assert.ok(!candidates('mta/sts').includes('mta-sts'));
   assert.ok(!candidates('accounts/_').includes('accounts'));
   assert.ok(!candidates('chat/ui-1').includes('chat-ui-1'));
 });
 
-test('a name of no usable characters still has a candidate', () => {
+test('finds a candidate for a name without usable characters', () => {
   assert.match(candidates('octo/_').at(-1) ?? '', /^[a-z][a-z0-9-]*-[0-9a-f]{8}$/);
 });
 
-test('every candidate is a label, and the last one is the repository’s alone', () => {
+test('lists only DNS labels, and ends with one that is unique to the repository', () => {
   const segment = fc.stringMatching(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,60}[A-Za-z0-9_]$/);
   fc.assert(
     fc.property(segment, segment, (owner, name) => {
       const repository = parseRepository(`https://git.test/${owner}/${name}`, hosts);
-      const slugs = slugCandidates(repository);
+      const slugs = listSlugCandidates(repository);
       assert.ok(slugs.length > 0);
       for (const slug of slugs) {
         assert.match(slug, /^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$/);
@@ -54,4 +57,36 @@ test('every candidate is a label, and the last one is the repository’s alone',
       assert.ok(slugs.at(-1)?.endsWith(repositoryHash(repository.url).slice(0, 8)));
     }),
   );
+});
+
+// The waits between retries of one app: a minute, doubling with each retry of the same commit, at most a day.
+
+const end = Date.parse('2026-01-02T00:00:00Z');
+const minute = 60_000;
+
+function rejected(runs: number, commit = 'a'): App {
+  const app = sampleApp('hello');
+  const history = Array.from({ length: runs }, (_, index) => ({
+    number: runs - index,
+    job: `job-${index}`,
+    commit: 'a',
+    reason: 'rebuild requested',
+    result: 'Rejected' as const,
+    finishedAt: new Date(end - index * minute).toISOString(),
+  }));
+  const noted = { [annotations.rebuild]: new Date(end - 10 * minute).toISOString() };
+  return {
+    ...app,
+    metadata: { ...app.metadata, ...(runs > 1 ? { annotations: noted } : {}) },
+    status: { history, source: { commit } },
+  };
+}
+
+test('builds the same commit ever more rarely if it is retried again and again', () => {
+  const waits = [1, 2, 3, 4, 5, 12, 13, 20].map((runs) => (computeRetryTime(rejected(runs), minute) - end) / minute);
+  assert.deepEqual(waits, [-end / minute, 1, 2, 4, 8, 1024, 1440, 1440]);
+});
+
+test('starts over with a new commit', () => {
+  assert.equal(computeRetryTime(rejected(8, 'b'), minute), end - 9 * minute);
 });

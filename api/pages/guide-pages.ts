@@ -1,9 +1,9 @@
 // Guides: their list, and one of them with its answer, steps, tool and evidence.
-import { type Html, html } from '../../http/index.ts';
-import type { Evidence, Guide, GuideEntry } from '../data.ts';
-import type { Page } from '../page.ts';
-import { code, english, missing, orMissing, table, translated } from '../parts.ts';
-import type { Visit } from '../visit.ts';
+import { type Html, html } from '../http/index.ts';
+import type { Evidence, Guide, GuideEntry } from './data.ts';
+import type { Page } from './page.ts';
+import { code, english, missing, orMissing, table, translated } from './parts.ts';
+import type { Visit } from './visit.ts';
 
 export function guideIndexPage(guides: readonly GuideEntry[], visit: Visit): Page {
   const { text, format } = visit;
@@ -70,7 +70,7 @@ export function guidePage(guide: Guide, visit: Visit): Page {
 
 function toolBlock({ tool }: Guide, visit: Visit): Html {
   const { text, site } = visit;
-  const call = `curl ${site.baseUrl}/t/${tool.name} --json ${quoted(JSON.stringify(tool.arguments_example))}`;
+  const call = `curl ${site.baseUrl}/t/${tool.name} --json ${quoteForShell(JSON.stringify(tool.arguments_example))}`;
   return html`<p>
       <a href="/t#${tool.name}"><code>${tool.name}</code></a> ${english(tool.description, visit)}
     </p>
@@ -78,8 +78,8 @@ function toolBlock({ tool }: Guide, visit: Visit): Html {
     <p>${text.guide.mcp}: <code>${tool.mcp_endpoint}</code></p>`;
 }
 
-/** A text as one word of a shell. */
-export function quoted(text: string): string {
+/** Quotes a text as one shell word. */
+export function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 

@@ -1,22 +1,10 @@
 // The benchmark of an app: verdict, plots, and every figure of them in tables.
-import { type Html, html } from '../../http/index.ts';
-import type { Bench, BenchEntry, ModelResult, Pair } from '../data.ts';
-import type { Page } from '../page.ts';
-import {
-  authored,
-  commit,
-  english,
-  facts,
-  missing,
-  orMissing,
-  outward,
-  rateCell,
-  table,
-  translated,
-} from '../parts.ts';
-import { latencyPlot, timed } from '../plot/latency.ts';
-import { drawable, scatter } from '../plot/scatter.ts';
-import type { Visit } from '../visit.ts';
+import { type Html, html } from '../http/index.ts';
+import type { Bench, BenchEntry, ModelResult, Pair } from './data.ts';
+import type { Page } from './page.ts';
+import { authored, commit, english, facts, missing, orMissing, outward, rateCell, table, translated } from './parts.ts';
+import { latencyPlot, selectTimed, selectDrawable, scatter } from './plots.ts';
+import type { Visit } from './visit.ts';
 
 export function benchIndexPage(entries: readonly BenchEntry[], visit: Visit): Page {
   const { text, format } = visit;
@@ -82,8 +70,8 @@ export function benchPage(bench: Bench, visit: Visit): Page {
 
 function plots(models: readonly ModelResult[], visit: Visit): Html {
   const { text, format } = visit;
-  const dots = drawable(models);
-  const rows = timed(models);
+  const dots = selectDrawable(models);
+  const rows = selectTimed(models);
   const left = models.filter(({ model }) => dots.every(({ name }) => name !== model)).map(({ model }) => model);
   return html`<div class="plots">
     ${

@@ -3,12 +3,12 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Gauge, Registry } from 'prom-client';
 import { afterEach, expect, test, vi } from 'vitest';
-import type { PublicServer } from '../../../../../../api/http/server.ts';
-import { StreamSlots } from '../../../../../../api/apps/submit/log/stream-slots.ts';
-import type { SubmitServices } from '../../../../../../api/apps/submit/endpoints.ts';
-import { Problem } from '../../../../../../lib/problem.ts';
-import { open, receive, serve, stop } from '../../../../../support/api/http-app.ts';
-import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../../../support/api/sample.ts';
+import type { PublicServer } from '../../../../../api/http/server.ts';
+import { StreamSlots } from '../../../../../api/apps/submit/log-stream.ts';
+import type { SubmitServices } from '../../../../../api/apps/submit/endpoints.ts';
+import { Problem } from '../../../../../lib/problem.ts';
+import { open, receive, serve, stop } from '../../../../support/api/http-app.ts';
+import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../../support/api/sample.ts';
 
 const path = '/api/submit-status/octo/chat/log';
 const request = (method: string): string => `${method} ${path} HTTP/1.1\r\nHost: moorage.test\r\n\r\n`;
@@ -45,7 +45,7 @@ async function slotIsFree(running: PublicServer): Promise<void> {
   }, 5_000);
 }
 
-test('attack: HEAD of a log, many times on one connection, keeps no slot', async () => {
+test('attack: many HEAD requests for a log on one connection keep no slot', async () => {
   const { server: running, taken } = await setUp();
   const socket = await open(running, request('HEAD').repeat(20));
   let answers = '';
@@ -55,7 +55,7 @@ test('attack: HEAD of a log, many times on one connection, keeps no slot', async
   socket.destroy();
 });
 
-test('attack: clients that leave before the answer, or in its midst, keep no slot', async () => {
+test('attack: clients that leave before or during the response keep no slot', async () => {
   const { server: running, taken } = await setUp();
   for (const ms of [0, 0, 0, 1, 2, 5, 20, 100]) {
     const socket = await open(running, request('GET'));
@@ -77,7 +77,7 @@ test('attack: many requests in one packet get no more slots than there are for a
   await slotIsFree(running);
 });
 
-test('a log that fails while it is read gives its slot back', async () => {
+test('frees the slot of a log that fails while it is read', async () => {
   const { server: running, taken } = await setUp({
     apps: sampleApps(
       sampleApp('chat', undefined, {
@@ -92,7 +92,7 @@ test('a log that fails while it is read gives its slot back', async () => {
   assert.equal(await taken(), 0);
 });
 
-test('a slot is given back once, however often it is said', () => {
+test('frees a slot only once', () => {
   const seen: number[] = [];
   const slots = new StreamSlots(4, (taken) => seen.push(taken));
   const giveBack = slots.take('one');

@@ -1,20 +1,18 @@
-// A follower of an app through its pipeline: stages as they change, the lines of each container, and the end.
+// Follows an app through its pipeline: reports stages as they change, the log lines of each container, and the end.
 import { setTimeout as delay } from 'node:timers/promises';
-import { containers, type PipelineContainer } from '../../../../crds/names.ts';
-import { publicStatus } from '../../../../crds/public-status.ts';
-import { createChannel, type Channel } from './channel.ts';
-import type { App, AppIndex } from '../../hosted-apps.ts';
-import { logLines } from './log-text.ts';
-import type { OpenLog } from './pod-log.ts';
+import { containers, type PipelineContainer } from '../../../crds/names.ts';
+import { publicStatus } from '../../../crds/public-status.ts';
+import type { App, AppIndex } from '../hosted-apps.ts';
+import { readLogLines } from './log-text.ts';
+import { ApiError, exchange, type Connection } from '../../../lib/kubernetes/index.ts';
 
-/** What a follower yields. `at` is the position of a line, to resume after it. */
+/** `at` is the position of a line, from which a reader can resume. */
 export type FollowEvent =
   | { readonly type: 'stage'; readonly app: App }
   | { readonly type: 'log'; readonly stage: PipelineContainer; readonly line: string; readonly at: string }
   | { readonly type: 'gone' }
   | { readonly type: 'end'; readonly app: App | undefined };
 
-/** What following depends on. */
 export interface FollowOptions {
   readonly apps: AppIndex;
   readonly openLog: OpenLog;
@@ -27,7 +25,7 @@ export interface FollowOptions {
 
 /**
  * Yields events until the app is live or rejected and its log is read, the app is removed, or the signal is aborted.
- * Nothing is requested from the cluster before the first event is.
+ * Requests nothing from the cluster before the first event is requested.
  */
 export async function* follow(name: string, options: FollowOptions): AsyncGenerator<FollowEvent, void, undefined> {
   const channel = createChannel<FollowEvent>(64);
@@ -56,7 +54,7 @@ export async function* follow(name: string, options: FollowOptions): AsyncGenera
   }
 }
 
-/** Interruptions of a log without a new line between them, after which the rest of it is given up. */
+/** Number of interruptions without a new line between them, after which the rest of a log is skipped. */
 const maxFailures = 5;
 
 class Follower {
@@ -101,12 +99,12 @@ class Follower {
     return this.#app?.status?.pipeline?.pod;
   }
 
-  /** Whether nothing more will happen without outside change. */
+  /** Whether nothing more will happen by itself. */
   get #isFinished(): boolean {
     return this.#options.signal.aborted || this.#app === undefined || isFinished(this.#app);
   }
 
-  /** Reads the log of the newest pod, and of each that replaces it, until the app is finished. */
+  /** Reads the log of the newest pod, and of each pod that replaces it, until the app is finished. */
   async #readPods(): Promise<void> {
     let read: string | undefined;
     for (;;) {
@@ -131,7 +129,7 @@ class Follower {
     }
   }
 
-  /** Reads the log of a container to its end, beginning again where a connection broke. False when it never started. */
+  /** Reads the log of a container to its end, resuming where a connection broke. False if it never started. */
   async #readContainer(pod: string, container: PipelineContainer): Promise<boolean> {
     let read = this.#resume?.pod === pod && this.#resume.container === container ? this.#resume.line : 0;
     for (let failures = 0; failures < maxFailures;) {
@@ -139,7 +137,7 @@ class Follower {
       if (bytes === undefined) return false;
       let number = 0;
       try {
-        for await (const line of logLines(bytes)) {
+        for await (const line of readLogLines(bytes)) {
           number += 1;
           if (number <= read) continue;
           read = number;
@@ -155,7 +153,7 @@ class Follower {
     return true;
   }
 
-  /** Waits until the container has started; undefined when it never will. */
+  /** Waits until the container has started; undefined if it never will. */
   async #open(pod: string, container: PipelineContainer): Promise<AsyncIterable<Uint8Array> | undefined> {
     const { openLog, signal, retryMs = 500 } = this.#options;
     for (;;) {
@@ -166,7 +164,7 @@ class Follower {
         if (container === containers[0]) await this.#channel.push({ type: 'gone' });
         return undefined;
       }
-      // Finished before the request, and not started: an earlier stage rejected the app.
+      // The app was finished before the request and the container never started: an earlier stage rejected the app.
       if (over) return undefined;
       await Promise.race([this.#changed.promise, delay(retryMs, undefined, { signal })]);
     }
@@ -190,10 +188,10 @@ export function isFinished(app: App): boolean {
   return status.status === 'rejected' || (status.status === 'live' && status.update === undefined && isSeen(app));
 }
 
-/** How long the end of a log waits for what is seen of the page: a page can take its time to load. */
+/** How long the end of a log waits for the inspection of the app's page, which may load slowly. */
 const longestLookMs = 30_000;
 
-/** Whether the page of what serves was looked at, where that is done at all. */
+/** Whether the page of the serving release was inspected, if pages are inspected at all. */
 function isSeen({ status }: App): boolean {
   const { page, served } = status ?? {};
   if (page === undefined || served === undefined || page.seenAt !== undefined) return true;
@@ -211,4 +209,86 @@ function parsePosition(position: string | undefined): Resume | undefined {
   const known = containers.find((name) => name === container);
   if (pod === undefined || known === undefined || !/^\d{1,9}$/.test(line ?? '')) return undefined;
   return { pod, container: known, line: Number(line) };
+}
+
+/** A bounded queue between producers of events and their reader. Writers wait while it is full. */
+export interface Channel<Item> extends AsyncIterable<Item> {
+  /** Resolves when the item is in the queue. After `close`, drops the item and resolves immediately. */
+  push(item: Item): Promise<void>;
+  /** Accepts no more items; those in the queue are still read. */
+  close(): void;
+}
+
+/** Creates a channel of up to `capacity` items, for one reader. */
+export function createChannel<Item>(capacity: number): Channel<Item> {
+  const items: Item[] = [];
+  let closed = false;
+  let changed = Promise.withResolvers<undefined>();
+  const signal = (): void => {
+    changed.resolve(undefined);
+    changed = Promise.withResolvers<undefined>();
+  };
+  const isClosed = (): boolean => closed;
+  return {
+    async push(item) {
+      while (items.length >= capacity && !isClosed()) await changed.promise;
+      if (isClosed()) return;
+      items.push(item);
+      signal();
+    },
+    close() {
+      closed = true;
+      signal();
+    },
+    async *[Symbol.asyncIterator]() {
+      for (;;) {
+        while (items.length > 0) {
+          const item = items.shift() as Item;
+          signal();
+          yield item;
+        }
+        if (isClosed()) return;
+        await changed.promise;
+      }
+    },
+  };
+}
+
+/** `waiting`: the container has not started; `gone`: the pod no longer exists. */
+export type OpenedLog =
+  { readonly state: 'open'; readonly bytes: AsyncIterable<Uint8Array> } | { readonly state: 'waiting' | 'gone' };
+
+/** Opens the log of a container from its beginning. The log ends with the container, or when the signal is aborted. */
+export type OpenLog = (pod: string, container: string, signal: AbortSignal) => Promise<OpenedLog>;
+
+/**
+ * Opens logs of pods in one namespace. Needs only `get` on pods/log. @throws ApiError if that is not allowed
+ */
+export function createLogOpener(connection: Connection, namespace: string): OpenLog {
+  return async (pod, container, signal) => {
+    const query = new URLSearchParams({ container, follow: 'true' });
+    const path = `/api/v1/namespaces/${namespace}/pods/${encodeURIComponent(pod)}/log?${query.toString()}`;
+    try {
+      const answer = await exchange(connection, {
+        method: 'GET',
+        path,
+        headers: { accept: '*/*', 'user-agent': 'moorage-api' },
+        body: undefined,
+        signal,
+      });
+      // The API server has no content before the pod is on a node.
+      if (answer.statusCode === 204) {
+        answer.resume();
+        return { state: 'waiting' };
+      }
+      return { state: 'open', bytes: answer as AsyncIterable<Uint8Array> };
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (error.status === 404) return { state: 'gone' };
+      // 400 is the kubelet's "waiting to start". A missing response and 5xx are temporary too, so trying again is safe.
+      if (error.status === 400 || error.status === 0 || error.status === 429 || error.status >= 500)
+        return { state: 'waiting' };
+      throw error;
+    }
+  };
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { harmless, logLines } from '../../../../../../api/apps/submit/log/log-text.ts';
+import { toHarmlessText, readLogLines } from '../../../../../api/apps/submit/log-text.ts';
 
 async function* chunks(parts: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
   for (const part of parts) yield await Promise.resolve(part);
@@ -10,16 +10,18 @@ async function* chunks(parts: readonly Uint8Array[]): AsyncGenerator<Uint8Array>
 
 async function lines(...parts: readonly (string | Uint8Array)[]): Promise<string[]> {
   const read: string[] = [];
-  for await (const line of logLines(chunks(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))))
+  for await (const line of readLogLines(
+    chunks(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part))),
+  ))
     read.push(line);
   return read;
 }
 
-test('lines end at LF, CRLF and CR, wherever the chunks are cut', async () => {
+test('ends lines at LF, CRLF and CR, no matter where chunks are cut', async () => {
   assert.deepEqual(await lines('a\nb\r', '\nc', 'd\r50%\r100%\n\n', 'e'), ['a', 'b', 'cd', '50%', '100%', 'e']);
 });
 
-test('a character cut in two is put together', async () => {
+test('joins a character that was cut in two', async () => {
   const [first, second] = [Buffer.from('ü').subarray(0, 1), Buffer.from('ü').subarray(1)];
   assert.deepEqual(await lines(first, second, '\n'), ['ü']);
 });
@@ -37,7 +39,7 @@ for (const [name, line, shown] of [
   ['event of its own', 'x\u2028event: end', 'xevent: end'],
 ] as const) {
   test(`harmless: ${name}`, () => {
-    assert.equal(harmless(line), shown);
+    assert.equal(toHarmlessText(line), shown);
   });
 }
 
@@ -54,18 +56,18 @@ for (const piece of [
 ]) {
   // Steps that grow with the square of the length would take this one hours.
   test(`a megabyte of ${JSON.stringify(piece)} is harmless in time`, { timeout: 60_000 }, () => {
-    const shown = harmless(piece.repeat(1_000_000 / piece.length));
+    const shown = toHarmlessText(piece.repeat(1_000_000 / piece.length));
     for (const control of ['\u001b', '\u009b', '\u009d']) assert.ok(!shown.includes(control));
   });
 }
 
-test('a line without end is cut, and the next one is whole', async () => {
+test('truncates an endless line and reads the next one whole', async () => {
   const [long, next] = await lines(...new Array<string>(100).fill('x'.repeat(10_000)), '\nnext\n');
   assert.equal(long?.length, 4_000 + ' … (truncated)'.length);
   assert.equal(next, 'next');
 });
 
-test('any bytes in any cuts: the same bounded lines without controls', async () => {
+test('reads any bytes in any chunks as the same bounded lines without controls', async () => {
   const bytes = fc.uint8Array({ maxLength: 300 });
   await fc.assert(
     fc.asyncProperty(bytes, fc.array(fc.nat(300), { maxLength: 5 }), async (content, cuts) => {

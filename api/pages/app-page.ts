@@ -1,7 +1,7 @@
 // The page of an app: state, source, use, benchmark, and how to call it.
-import { type Html, html } from '../../http/index.ts';
-import type { ProjectDetail, Telemetry } from '../data.ts';
-import type { Page } from '../page.ts';
+import { type Html, html } from '../http/index.ts';
+import type { ProjectDetail, Telemetry } from './data.ts';
+import type { Page } from './page.ts';
 import {
   authored,
   badge,
@@ -14,9 +14,9 @@ import {
   outward,
   table,
   translated,
-} from '../parts.ts';
-import type { Visit } from '../visit.ts';
-import { categoryName } from './front.ts';
+} from './parts.ts';
+import type { Visit } from './visit.ts';
+import { categoryName } from './front-page.ts';
 
 const windows = ['24h', '7d', '30d'] as const;
 
@@ -66,7 +66,7 @@ function actions({ state, url, status_url: status }: ProjectDetail, visit: Visit
   ${own === undefined ? '' : html`<a class="button quiet" href="${own}">${visit.text.app.status}</a>`}`;
 }
 
-/** The page of a status whose address in the API is known. */
+/** Converts the URL of a status in the API to the path of its page. */
 export function statusPath(statusUrl: string, visit: Visit): string | undefined {
   if (!URL.canParse(statusUrl, visit.site.baseUrl)) return undefined;
   const { pathname, searchParams } = new URL(statusUrl, visit.site.baseUrl);
@@ -95,7 +95,7 @@ function aboutFacts(app: ProjectDetail, visit: Visit): Html {
   ]);
 }
 
-/** How an app stands that rests when it is not used. */
+/** The state of an app that rests when it is not used. */
 function restFacts(idle: ProjectDetail['idle'], { text, format }: Visit): [string, Html | undefined][] {
   if (idle === null || idle === undefined) return [];
   const { state, idle_seconds: seconds, wakes } = idle;
@@ -110,7 +110,7 @@ function restFacts(idle: ProjectDetail['idle'], { text, format }: Visit): [strin
   ];
 }
 
-/** What is not known says why. */
+/** An unknown value with its reason. */
 function unknown(why: string | null | undefined, visit: Visit): Html {
   return why === null || why === undefined ? missing(visit) : html`<small>${english(why, visit)}</small>`;
 }
@@ -190,7 +190,7 @@ function callSection({ slug }: ProjectDetail, { text, site: { baseUrl } }: Visit
   </section>`;
 }
 
-/** The page of who owns the repository. */
+/** A link to the page of the repository's owner. */
 function authorLink(repo: string, { site, link }: Visit): Html | undefined {
   const [, host = '', owner] = /^https?:\/\/([^/]+)\/([^/]+)\//.exec(repo) ?? [];
   if (owner === undefined || !site.answersAt('/authors/{handle}')) return undefined;

@@ -1,13 +1,15 @@
 // Following a build: stages, lines of each container in order, the end; resuming, leaving, and logs that are gone.
 import assert from 'node:assert/strict';
+import { createServer, Agent } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { createParser } from 'eventsource-parser';
-import { test } from 'vitest';
-import type { App } from '../../../../../../api/apps/hosted-apps.ts';
-import type { OpenedLog, OpenLog } from '../../../../../../api/apps/submit/log/pod-log.ts';
-import type { HostedAppStatus } from '../../../../../../crds/hosted-app.ts';
-import type { WritableStore } from '../../../../../../lib/kubernetes/index.ts';
-import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../../../support/api/sample.ts';
-import { send } from '../../../../../support/api/send.ts';
+import { test, type TestContext } from 'vitest';
+import type { App } from '../../../../../api/apps/hosted-apps.ts';
+import { type OpenedLog, type OpenLog, createLogOpener } from '../../../../../api/apps/submit/follow-log.ts';
+import type { HostedAppStatus } from '../../../../../crds/hosted-app.ts';
+import type { WritableStore } from '../../../../../lib/kubernetes/index.ts';
+import { sampleApp, sampleApps, sampleServer, sampleServices } from '../../../../support/api/sample.ts';
+import { send } from '../../../../support/api/send.ts';
 
 const since = '2026-01-01T00:00:05Z';
 const commit = 'a'.repeat(40);
@@ -100,7 +102,7 @@ async function all(response: Response): Promise<Event[]> {
 const short = ({ event, id, data }: Event): string =>
   event === 'log' ? `${id ?? ''} ${data.line ?? ''}` : `${event} ${data.status ?? ''}`.trim();
 
-test('a finished build is replayed in the order of its containers', async () => {
+test('replays a finished build in the order of its containers', async () => {
   const { get } = setUp(live, {
     'chat-1-x/clone': 'cloned\n',
     'chat-1-x/review': 'fine\n',
@@ -118,7 +120,7 @@ test('a finished build is replayed in the order of its containers', async () => 
   ]);
 });
 
-test('a build is followed from before it has a pod to its end', async () => {
+test('follows a build from before it has a pod until its end', async () => {
   const { get, set } = setUp(undefined, {
     'chat-1-x/clone': 'cloned\n',
     'chat-1-x/review': 'fine\n',
@@ -147,7 +149,7 @@ test('a build is followed from before it has a pod to its end', async () => {
   ]);
 });
 
-test('a refusal by the review ends the stream: the build never starts', async () => {
+test('ends the stream when the review rejects, because the build never starts', async () => {
   const { get } = setUp(
     { phase: 'Rejected', rejection, pipeline },
     { 'chat-1-x/clone': 'c\n', 'chat-1-x/review': 'no licence\n', 'chat-1-x/build': () => ({ state: 'waiting' }) },
@@ -160,7 +162,7 @@ test('a refusal by the review ends the stream: the build never starts', async ()
   ]);
 });
 
-test('a pod that takes over is followed too', async () => {
+test('follows a pod that replaces another', async () => {
   const { get, set } = setUp(
     { phase: 'Cloning', since, pipeline },
     { 'chat-1-x/clone': 'first\n', 'chat-1-y/clone': 'second\n', 'chat-1-y/review': '', 'chat-1-y/build': '' },
@@ -178,7 +180,7 @@ test('a pod that takes over is followed too', async () => {
   assert.equal(seen.at(-1), 'end live');
 });
 
-test('a log that is gone is said to be', async () => {
+test('reports a log that is gone', async () => {
   assert.deepEqual((await all(await setUp(live, {}).get())).map(short), ['stage live', 'gone', 'end live']);
   assert.deepEqual((await all(await setUp({ phase: 'Rejected', rejection }, {}).get())).map(short), [
     'stage rejected',
@@ -187,7 +189,7 @@ test('a log that is gone is said to be', async () => {
   ]);
 });
 
-test('a connection that breaks loses and repeats no line', async () => {
+test('neither loses nor repeats a line when a connection breaks', async () => {
   const fault = new Error('reset');
   const { get } = setUp(live, {
     'chat-1-x/clone': (opened) => ({
@@ -206,7 +208,7 @@ test('a connection that breaks loses and repeats no line', async () => {
   ]);
 });
 
-test('Last-Event-ID resumes after that line; one that makes no sense is ignored', async () => {
+test('resumes after Last-Event-ID, and ignores an invalid one', async () => {
   const script = { 'chat-1-x/clone': 'c\n', 'chat-1-x/review': 'r1\nr2\n', 'chat-1-x/build': 'b\n' };
   const { get } = setUp(live, script);
   assert.deepEqual((await all(await get({ 'last-event-id': 'chat-1-x/review/1' }))).map(short), [
@@ -219,7 +221,7 @@ test('Last-Event-ID resumes after that line; one that makes no sense is ignored'
   assert.equal((await all(await get({ 'last-event-id': 'other-pod/build/9' }))).length, 6);
 });
 
-test('plain text for a terminal', async () => {
+test('writes plain text for a terminal', async () => {
   const { get } = setUp(live, {
     'chat-1-x/clone': 'cloned\n',
     'chat-1-x/review': '',
@@ -232,7 +234,7 @@ test('plain text for a terminal', async () => {
   );
 });
 
-test('a reader who leaves ends the reading upstream and frees the slot', async () => {
+test('ends the upstream log and frees the slot when the reader leaves', async () => {
   const gone = Promise.withResolvers<string>();
   const hanging = (_opened: number, signal: AbortSignal): OpenedLog => ({
     state: 'open',
@@ -257,7 +259,7 @@ test('a reader who leaves ends the reading upstream and frees the slot', async (
   await next.body?.cancel();
 });
 
-test('a silent stream is kept alive, and ends without an end when the process does', async () => {
+test('keeps a silent stream alive, and ends it without an end event when the process ends', async () => {
   const { get, ending } = setUp({ phase: 'Queued', since, pipeline: { job: 'chat-1', position: 1 } }, {}, 5);
   const response = await get();
   let text = '';
@@ -269,7 +271,7 @@ test('a silent stream is kept alive, and ends without an end when the process do
   assert.doesNotMatch(text, /event: end/);
 });
 
-test('an app that is removed ends the stream', async () => {
+test('ends the stream when the app is removed', async () => {
   const { get, store } = setUp({ phase: 'Queued', since }, {});
   const response = await get();
   assert.ok(response.body !== null);
@@ -281,7 +283,7 @@ test('an app that is removed ends the stream', async () => {
   assert.deepEqual(seen, ['stage in_pipeline', 'end removed']);
 });
 
-test('a hostile line stays within its event', async () => {
+test('keeps a hostile line within its event', async () => {
   const { get } = setUp(live, {
     'chat-1-x/clone': 'event: end\ndata: {"status":"live"}\r\rid: x\n',
     'chat-1-x/review': '',
@@ -293,7 +295,7 @@ test('a hostile line stays within its event', async () => {
   );
 });
 
-test('one caller takes a quarter of the streams and not the rest', async () => {
+test('limits one caller to a quarter of the streams', async () => {
   const { apps } = sampleApps(sampleApp('chat', undefined, { phase: 'Cloning', since, pipeline }));
   const waiting = (): OpenedLog => ({ state: 'waiting' });
   const { openLog } = scripted({ 'chat-1-x/clone': waiting });
@@ -307,4 +309,44 @@ test('one caller takes a quarter of the streams and not the rest', async () => {
   const again = await ask();
   assert.equal(again.status, 200, 'a slot that was left is free again');
   ending.abort();
+});
+
+// The log of a container: open once there is something to read, and not before.
+
+/** Opens a log of a server that answers each request with this status. */
+async function opened(t: TestContext, status: number, body = ''): Promise<OpenedLog> {
+  const agent = new Agent({ keepAlive: true });
+  const server = createServer((_request, response) => {
+    response.writeHead(status).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.onTestFinished(() => {
+    agent.destroy();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const connection = {
+    server: `http://127.0.0.1:${port}`,
+    namespace: undefined,
+    credentials: () => Promise.resolve({ headers: {}, agent }),
+    close: () => undefined,
+  };
+  return createLogOpener(connection, 'moorage-builds')('pod', 'clone', AbortSignal.timeout(5_000));
+}
+
+test('does not read 204, the response before the pod is on a node, as an empty log', async (t) => {
+  assert.deepEqual(await opened(t, 204), { state: 'waiting' });
+});
+
+test('waits after 400, 429 and 500, but not after 404', async (t) => {
+  for (const status of [400, 429, 500]) assert.deepEqual(await opened(t, status), { state: 'waiting' });
+  assert.deepEqual(await opened(t, 404), { state: 'gone' });
+});
+
+test('reads what the container wrote', async (t) => {
+  const log = await opened(t, 200, 'one\ntwo\n');
+  assert.equal(log.state, 'open');
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of log.bytes) chunks.push(chunk);
+  assert.equal(Buffer.concat(chunks).toString(), 'one\ntwo\n');
 });

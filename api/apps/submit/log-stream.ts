@@ -1,0 +1,197 @@
+// Streams the events of a followed app as server-sent events, or as plain text for a terminal.
+import { eventStreamType, readWithSilence } from '../../http/index.ts';
+import type { FollowEvent } from './follow-log.ts';
+import { toHarmlessText } from './log-text.ts';
+import { type LinkBase, type StatusView, viewStatus } from '../status-view.ts';
+import { Problem } from '../../../lib/problem.ts';
+import { tooManyStreams } from '../problems.ts';
+
+export const plainTextType = 'text/plain';
+
+/** Writes events in one of the media types. */
+export interface Writer {
+  readonly contentType: string;
+  /** Sent after a silence, so that no proxy closes an idle stream. */
+  readonly keepalive: string;
+  write(event: FollowEvent): string;
+}
+
+const goneNote = 'The log of this build is no longer available: its pod was deleted.';
+
+/** Writes server-sent events: `stage` and `end` carry the status, `log` a stage and a line, `gone` a message. */
+export function createEventWriter(linkBase: LinkBase): Writer {
+  const frame = (event: string, data: unknown, id?: string): string =>
+    `event: ${event}\n${id === undefined ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
+  return {
+    contentType: eventStreamType,
+    keepalive: ': keepalive\n\n',
+    write(event) {
+      switch (event.type) {
+        case 'stage':
+          return frame('stage', shortenView(viewStatus(event.app, linkBase)));
+        case 'log':
+          return frame('log', { stage: event.stage, line: event.line }, event.at);
+        case 'gone':
+          return frame('gone', { message: goneNote });
+        case 'end':
+          return frame(
+            'end',
+            event.app === undefined
+              ? { status: 'removed', message: 'The app was deleted.' }
+              : shortenView(viewStatus(event.app, linkBase)),
+          );
+      }
+    },
+  };
+}
+
+/** Writes plain text: the log lines unchanged, and comments after a `#`. */
+export function createTextWriter(linkBase: LinkBase): Writer {
+  let stage = '';
+  return {
+    contentType: `${plainTextType}; charset=utf-8`,
+    keepalive: '',
+    write(event) {
+      switch (event.type) {
+        case 'stage':
+          return `# ${toHarmlessText(viewStatus(event.app, linkBase).message)}\n`;
+        case 'log': {
+          const heading = event.stage === stage ? '' : `# ${event.stage}\n`;
+          stage = event.stage;
+          return `${heading}${event.line}\n`;
+        }
+        case 'gone':
+          return `# ${goneNote}\n`;
+        case 'end':
+          return event.app === undefined ? '# The app was deleted.\n' : formatEnd(viewStatus(event.app, linkBase));
+      }
+    },
+  };
+}
+
+/** Formats the status; for a live app also how its image was built, and what does not work. */
+function formatEnd({ status, plan, page, warning }: StatusView): string {
+  const said =
+    status === 'live'
+      ? [
+          ...(plan === undefined ? [] : [`plan: ${plan.strategy}. ${plan.reason}`]),
+          ...(page?.status === undefined ? [] : [`page: HTTP ${page.status}, ${page.assets ?? 0} files of its own.`]),
+          ...(warning === undefined ? [] : [`warning: the app ${warning}.`]),
+        ]
+      : [];
+  return [...said, status].map((line) => `# ${toHarmlessText(line)}\n`).join('');
+}
+
+export interface ByteSource {
+  readonly events: AsyncGenerator<FollowEvent, void, undefined>;
+  readonly writer: Writer;
+  /** Silence after which a keepalive is sent, in milliseconds. */
+  readonly keepaliveMs: number;
+  /** Called when the reader goes away. Ends `events`. */
+  readonly abort: () => void;
+  /** Called at the first read, so that a stream that is never read takes no slot. */
+  readonly opened: () => void;
+  /** Called when the stream is over, for whatever reason. */
+  readonly closed: () => void;
+}
+
+/** Streams events as bytes. Pulls nothing from `events` before the first read or while the reader is slow. */
+export function createByteStream({
+  events,
+  writer,
+  keepaliveMs,
+  abort,
+  opened,
+  closed,
+}: ByteSource): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const readOn = readWithSilence(events, keepaliveMs);
+  let first = true;
+  const read = async (): Promise<string | undefined> => {
+    if (first) opened();
+    first = false;
+    const result = await readOn();
+    if (result === undefined) return writer.keepalive;
+    return result.done === true ? undefined : writer.write(result.value);
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const text = await read();
+          if (text !== undefined) {
+            controller.enqueue(encoder.encode(text));
+            return;
+          }
+          controller.close();
+        } catch (error) {
+          controller.error(error);
+        }
+        closed();
+      },
+      cancel() {
+        abort();
+        closed();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+/** Leaves out what does not change from one event to the next. */
+function shortenView(view: StatusView): Partial<StatusView> {
+  return { ...view, plan: undefined, history: undefined, findings: undefined };
+}
+
+/** Limits how many log streams are open in this process, and how many of them for one caller. */
+export class StreamSlots {
+  readonly #max: number;
+  /** Lower than `#max`, so that one caller leaves some for the others. */
+  readonly #maxPerCaller: number;
+  readonly #changed: (taken: number) => void;
+  /** Slots by caller; callers without a slot have no entry. */
+  readonly #callers = new Map<string, number>();
+  #taken = 0;
+
+  /** Calls `changed` with the number of slots that are taken. */
+  constructor(max: number, changed: (taken: number) => void) {
+    this.#max = max;
+    this.#maxPerCaller = Math.ceil(max / 4);
+    this.#changed = changed;
+  }
+
+  /** @throws Problem (too-many-streams) if no slot is left for this caller */
+  check(caller: string): void {
+    if (this.#taken >= this.#max)
+      throw createRefusal(
+        `This replica has reached its limit of ${this.#max} log streams. Try again in 10 seconds, or poll /api/submit-status.`,
+      );
+    if ((this.#callers.get(caller) ?? 0) >= this.#maxPerCaller)
+      throw createRefusal(
+        `You have ${this.#maxPerCaller} log streams open, which is the limit per caller. Close one, or poll /api/submit-status.`,
+      );
+  }
+
+  /** @returns a function that gives the slot back, once. @throws Problem (too-many-streams) */
+  take(caller: string): () => void {
+    this.check(caller);
+    this.#count(caller, 1);
+    let held = true;
+    return () => {
+      if (held) this.#count(caller, -1);
+      held = false;
+    };
+  }
+
+  #count(caller: string, change: 1 | -1): void {
+    this.#taken += change;
+    const own = (this.#callers.get(caller) ?? 0) + change;
+    if (own === 0) this.#callers.delete(caller);
+    else this.#callers.set(caller, own);
+    this.#changed(this.#taken);
+  }
+}
+
+function createRefusal(detail: string): Problem {
+  return new Problem(tooManyStreams, detail, { headers: { 'retry-after': '10' } });
+}
