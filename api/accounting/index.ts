@@ -3,12 +3,15 @@ export { internalProblems } from './problems.ts';
 export { type Metering, type MeteringSettings, readMeteringSettings, startMetering } from './metering/index.ts';
 export { readReceiptSettings, type ReceiptSettings, startReceipts } from './receipts/index.ts';
 export {
+  authorView,
   bindAuthor,
+  priceListView,
+  type PriceListView,
+  provenStatement,
   readRevenueSettings,
   type RevenueSettings,
   startRevenue,
   type StatementView,
-  statementView,
 } from './revenue/index.ts';
 export {
   apartTitles,

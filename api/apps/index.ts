@@ -25,6 +25,11 @@ export {
   viewStatus,
 } from './status-view.ts';
 export { createRepositoryCheck } from './submit/admission.ts';
-export { createSubmitEndpoints, createSubmitMetrics, createSubmitWithoutCluster } from './submit/endpoints.ts';
+export {
+  createSubmitEndpoints,
+  createSubmitMetrics,
+  createSubmitWithoutCluster,
+  submissionView,
+} from './submit/endpoints.ts';
 export { createLogOpener } from './submit/follow-log.ts';
 export { createSubmitter } from './submit/submit-app.ts';

@@ -50,6 +50,17 @@ export interface Input<Params extends Fields, Query extends Fields, Body extends
   readonly body: z.output<Body>;
 }
 
+/** A value of an endpoint's `output`, with headers to send besides those of its kind. */
+export class JsonAnswer<Value> {
+  readonly value: Value;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(value: Value, headers: Readonly<Record<string, string>> = {}) {
+    this.value = value;
+    this.headers = headers;
+  }
+}
+
 /** An endpoint as its author defines it. */
 export interface EndpointDefinition<
   Params extends Fields,
@@ -94,8 +105,14 @@ export interface EndpointDefinition<
   readonly problemHeaders?: Readonly<Record<string, string>>;
   /** Problem types in addition to those of any endpoint. */
   readonly problems?: readonly ProblemType[];
-  /** Returns a value of `output`, or a whole Response of a type in `produces`. Throws a Problem to refuse. */
-  readonly handler: (input: Reading, context: RequestContext) => Promise<z.input<Output> | Response>;
+  /**
+   * Returns a value of `output`, such a value with headers, or a whole Response of a type in `produces`. Throws a Problem to
+   * refuse.
+   */
+  readonly handler: (
+    input: Reading,
+    context: RequestContext,
+  ) => Promise<z.input<Output> | JsonAnswer<z.input<Output>> | Response>;
   /**
    * Required for GET. `as GET`: the handler only reads, so it also answers HEAD, without the content. If the handler has an
    * effect, takes a slot or charges, pass a function that answers HEAD without doing so.
@@ -113,7 +130,9 @@ export interface Endpoint extends Omit<
   readonly problems: readonly ProblemType[];
   /** Validates the input and runs the handler. @throws Problem */
   run(raw: RawInput, context: RequestContext): Promise<Response>;
-  /** Does the same for HEAD; the content is dropped. @throws Problem */
+  /** Does the same for callers inside the process: returns the value of `output` that `run` would send. @throws Problem */
+  call(raw: RawInput, context: RequestContext): Promise<unknown>;
+  /** Does the same as `run` for HEAD; the content is dropped. @throws Problem */
   head(raw: RawInput, context: RequestContext): Promise<Response>;
 }
 
@@ -127,13 +146,19 @@ export function defineEndpoint<
 >(definition: EndpointDefinition<Params, Query, Body, Output, Reading>): Endpoint {
   const { handler, head, read = (raw: RawInput) => readInput(definition, raw) as Reading, ...rest } = definition;
   if (definition.method === 'GET') assertHeadDefined(definition);
+  const answer = async (raw: RawInput, context: RequestContext): Promise<JsonAnswer<z.output<Output>> | Response> => {
+    const returned = await handler(read(raw), context);
+    if (returned instanceof Response) return returned;
+    const { value, headers } = returned instanceof JsonAnswer ? returned : new JsonAnswer(returned);
+    return new JsonAnswer(definition.output.parse(value), headers);
+  };
   const run = async (raw: RawInput, context: RequestContext): Promise<Response> => {
-    const answer = await handler(read(raw), context);
-    if (answer instanceof Response) return answer;
-    const value = definition.output.parse(answer);
-    return definition.maxAgeSeconds === undefined
-      ? createJsonResponse(value, { headers: { 'cache-control': 'no-store' } })
-      : createConditionalJsonResponse(value, context, { maxAgeSeconds: definition.maxAgeSeconds });
+    const answered = await answer(raw, context);
+    if (answered instanceof Response) return answered;
+    const { maxAgeSeconds } = definition;
+    return maxAgeSeconds === undefined
+      ? createJsonResponse(answered.value, { headers: { 'cache-control': 'no-store', ...answered.headers } })
+      : createConditionalJsonResponse(answered.value, context, { maxAgeSeconds, headers: answered.headers });
   };
   return {
     ...rest,
@@ -141,6 +166,12 @@ export function defineEndpoint<
     bodyLimit: definition.bodyLimit ?? 65_536,
     problems: definition.problems ?? [],
     run,
+    async call(raw, context) {
+      const answered = await answer(raw, context);
+      if (answered instanceof Response)
+        throw new TypeError(`${definition.method} ${definition.path} returned a whole Response`);
+      return answered.value;
+    },
     head: typeof head === 'function' ? async (raw, context) => head(read(raw), context) : run,
   };
 }

@@ -1,6 +1,7 @@
 // What the rest of the API uses of this room: the list of models, who pays, the metered router, ask, compare and /v1.
 export { allowModels, type Catalog, type Model, modelField, readCatalog } from './catalog.ts';
 export { chooseModels, compareModels, comparisonResult, maxModels, spreadSize } from './compare/comparison.ts';
+export { comparisonAnswer } from './compare/endpoint.ts';
 export { type ModelSettings, readModelSettings, type RouterSettings } from './config.ts';
 export {
   type AnswerOptions,

@@ -17,7 +17,7 @@ import {
   formatEvent,
   eventStreamType,
   createEventStreamResponse,
-  createJsonResponse,
+  JsonAnswer,
   type RequestContext,
 } from '../http/index.ts';
 import type { CallerKeys } from './caller-keys.ts';
@@ -82,7 +82,7 @@ export async function answerModelRequest<Answer extends object>(
   services: Pick<ModelServices, 'idempotency' | 'baseUrl'>,
   context: RequestContext,
   request: ModelRequest<Answer>,
-): Promise<Response> {
+): Promise<JsonAnswer<Answer> | Response> {
   const { name, payer, body, whole } = request;
   const isStreamed = body.stream ?? context.mediaType === eventStreamType;
   if (isStreamed && idempotencyKey(context.headers) === undefined)
@@ -95,9 +95,7 @@ export async function answerModelRequest<Answer extends object>(
     run: whole,
   });
   const headers = { ...value.headers, ...replayHeaders(replayed) };
-  return isStreamed
-    ? replayAnswer(request, { answer: value.answer, headers })
-    : createJsonResponse(value.answer, { headers: { 'cache-control': 'no-store', ...headers } });
+  return isStreamed ? replayAnswer(request, { answer: value.answer, headers }) : new JsonAnswer(value.answer, headers);
 }
 
 /** The first event decides between a stream and a problem; from then on, a problem is an event. */

@@ -1,7 +1,7 @@
 // The page of an app: state, source, use, benchmark, and how to call it.
-import { type Html, html } from '../http/index.ts';
-import type { ProjectDetail, Telemetry } from './data.ts';
-import type { Page } from './page.ts';
+import { type ProjectDetail, projectDetail, type TelemetryWindow, windows } from '../catalog/index.ts';
+import { type Endpoint, type Html, html } from '../http/index.ts';
+import { type Calls, createPageEndpoint, type Page } from './page.ts';
 import {
   authored,
   badge,
@@ -15,12 +15,23 @@ import {
   table,
   translated,
 } from './parts.ts';
-import type { Visit } from './visit.ts';
+import type { PageSite, Visit } from './visit.ts';
 import { categoryName } from './front-page.ts';
 
-const windows = ['24h', '7d', '30d'] as const;
+export function createAppPages(site: PageSite, calls: Calls): Endpoint[] {
+  const readProject = calls.find('GET', '/api/projects/{slug}', projectDetail);
+  if (readProject === undefined) return [];
+  return [
+    createPageEndpoint(site, {
+      path: '/apps/{slug}',
+      operation: 'showApp',
+      summary: 'An app',
+      render: async ({ params }, visit, context) => appPage(await readProject(context, { params }), visit),
+    }),
+  ];
+}
 
-export function appPage(app: ProjectDetail, visit: Visit): Page {
+function appPage(app: ProjectDetail, visit: Visit): Page {
   const { text, site } = visit;
   const title = translated(visit, app.title, app.title_zh);
   const about = translated(visit, app.description, app.description_zh);
@@ -51,9 +62,7 @@ export function appPage(app: ProjectDetail, visit: Visit): Page {
 }
 
 function reason({ state, state_reason: why }: ProjectDetail, visit: Visit): Html {
-  return state === 'live' || why === null || why === undefined
-    ? html``
-    : html`<p class="notice ${state}">${english(why, visit)}</p>`;
+  return state === 'live' || why === null ? html`` : html`<p class="notice ${state}">${english(why, visit)}</p>`;
 }
 
 function actions({ state, url, status_url: status }: ProjectDetail, visit: Visit): Html {
@@ -97,11 +106,11 @@ function aboutFacts(app: ProjectDetail, visit: Visit): Html {
 
 /** The state of an app that rests when it is not used. */
 function restFacts(idle: ProjectDetail['idle'], { text, format }: Visit): [string, Html | undefined][] {
-  if (idle === null || idle === undefined) return [];
+  if (idle === null) return [];
   const { state, idle_seconds: seconds, wakes } = idle;
   const after = text.app.restAfter(format.duration(seconds * 1_000));
   const measured =
-    wakes === null || wakes === undefined
+    wakes === undefined
       ? undefined
       : html`${text.app.wakesOf(format.integer(wakes.count), format.duration(wakes.p50_ms), format.duration(wakes.p95_ms))}`;
   return [
@@ -111,11 +120,11 @@ function restFacts(idle: ProjectDetail['idle'], { text, format }: Visit): [strin
 }
 
 /** An unknown value with its reason. */
-function unknown(why: string | null | undefined, visit: Visit): Html {
-  return why === null || why === undefined ? missing(visit) : html`<small>${english(why, visit)}</small>`;
+function unknown(why: string | null, visit: Visit): Html {
+  return why === null ? missing(visit) : html`<small>${english(why, visit)}</small>`;
 }
 
-type Measure = readonly [name: string, value: (telemetry: Telemetry) => Html | string];
+type Measure = readonly [name: string, value: (telemetry: TelemetryWindow) => Html | string];
 
 function measures(visit: Visit): Measure[] {
   const { text, format } = visit;
@@ -127,32 +136,28 @@ function measures(visit: Visit): Measure[] {
     [
       text.app.latency,
       ({ latency_ms: latency }) =>
-        html`${orMissing(latency?.p50, format.duration, visit)} · ${orMissing(latency?.p95, format.duration, visit)}`,
+        html`${orMissing(latency.p50, format.duration, visit)} · ${orMissing(latency.p95, format.duration, visit)}`,
     ],
     [text.app.errors, ({ error_rate: rate }) => orMissing(rate, format.percent, visit)],
     [text.app.calls, ({ model_calls: calls }) => orMissing(calls, format.integer, visit)],
     [text.app.cost, ({ model_cost_usd: cost }) => orMissing(cost, format.money, visit)],
     [
       text.app.cpu,
-      ({ compute }) => orMissing(compute?.cpu_seconds, (seconds) => format.duration(seconds * 1_000), visit),
+      ({ compute }) => orMissing(compute?.cpu_seconds ?? null, (seconds) => format.duration(seconds * 1_000), visit),
     ],
-    [text.app.memory, ({ compute }) => orMissing(compute?.memory_gib_hours, format.decimal, visit)],
+    [text.app.memory, ({ compute }) => orMissing(compute?.memory_gib_hours ?? null, format.decimal, visit)],
   ];
 }
 
 function telemetryTable({ telemetry }: ProjectDetail, visit: Visit): Html {
   const { text } = visit;
-  const measured = windows.flatMap((name) => {
-    const found = telemetry?.[name];
-    return found === undefined ? [] : [{ name, found }];
-  });
-  if (measured.length === 0) return html`<p class="empty">${text.app.noTelemetry}</p>`;
+  const measured = windows.map((name) => ({ name, found: telemetry[name] }));
   const columns = [
     { title: text.app.measure },
     ...measured.map(({ name }) => ({ title: text.app.window[name], number: true })),
   ];
   const rows = measures(visit).map(([name, value]) => [name, ...measured.map(({ found }) => value(found))]);
-  const reasons = new Map(measured.flatMap(({ found }) => Object.entries(found.unmeasured ?? {})));
+  const reasons = new Map(measured.flatMap(({ found }) => Object.entries(found.unmeasured)));
   return html`<p>${text.app.telemetryLead}</p>
     ${table(text.app.telemetry, columns, rows)}
     ${
@@ -169,7 +174,7 @@ function telemetryTable({ telemetry }: ProjectDetail, visit: Visit): Html {
 
 function benchmark({ slug, benchmark: entry, benchmark_reason: why }: ProjectDetail, visit: Visit): Html {
   const { text, format } = visit;
-  if (entry === null || entry === undefined)
+  if (entry === null)
     return html`<p class="empty">${typeof why === 'string' ? english(why, visit) : text.app.noBench}</p>`;
   const counts = text.bench.counts(
     format.integer(entry.runs),

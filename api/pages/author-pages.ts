@@ -1,9 +1,15 @@
 // The pages of authors and of the price list. An author's page shows the statement of a month to the holder of their key.
+import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import { type Endpoint, type RequestContext, type Html, html } from '../http/index.ts';
-import { statementView, type StatementView } from '../accounting/index.ts';
-import { type Calls, createPageEndpoint, type Page } from './page.ts';
-import { author, priceList, type PriceListRecord } from './data.ts';
+import { type Endpoint, type Html, html } from '../http/index.ts';
+import {
+  authorView,
+  priceListView,
+  type PriceListView,
+  provenStatement,
+  type StatementView,
+} from '../accounting/index.ts';
+import { type Calls, createPageEndpoint, type EndpointCall, type Page } from './page.ts';
 import { readField, type PageSite, type Visit } from './visit.ts';
 import { formatUsd } from '../billing/index.ts';
 import { authored, code, english, facts, missing, table, errorSummary, textField } from './parts.ts';
@@ -11,39 +17,50 @@ import { authored, code, english, facts, missing, table, errorSummary, textField
 const authorPath = '/api/authors/{handle}';
 
 export function createAuthorPages(site: PageSite, calls: Calls): Endpoint[] {
+  const readAuthor = calls.find('GET', authorPath, authorView);
+  const readStatement = calls.find('GET', `${authorPath}/statement`, provenStatement);
   return [
-    ...(calls.has('GET', authorPath) ? [createAuthorPage(site, calls), createStatementPage(site, calls)] : []),
+    ...(readAuthor === undefined
+      ? []
+      : [
+          createAuthorPage(site, readAuthor),
+          ...(readStatement === undefined ? [] : [createStatementPage(site, readAuthor, readStatement)]),
+        ]),
     ...createPricePages(site, calls),
   ];
 }
 
-function createAuthorPage(site: PageSite, calls: Calls): Endpoint {
+type ReadAuthor = EndpointCall<z.output<typeof authorView>>;
+
+function createAuthorPage(site: PageSite, readAuthor: ReadAuthor): Endpoint {
   return createPageEndpoint(site, {
     path: '/authors/{handle}',
     operation: 'showAuthor',
     summary: 'An author, and the way to his statements',
     async render({ params, query }, visit, context) {
-      const record = await readAuthor(calls, params, query['host'], context);
+      const record = toRecord(params, await readAuthor(context, { params, query: toHostQuery(query['host']) }));
       return authorPage({ record, month: readMonth(readField(query, 'month')) }, visit);
     },
   });
 }
 
-function createStatementPage(site: PageSite, calls: Calls): Endpoint {
+function createStatementPage(
+  site: PageSite,
+  readAuthor: ReadAuthor,
+  readStatement: EndpointCall<StatementView>,
+): Endpoint {
   return createPageEndpoint(site, {
     method: 'POST',
     path: '/authors/{handle}',
     operation: 'showStatement',
     summary: 'The statement of an author for a month',
     async render({ params, query, form }, visit, context) {
-      const record = await readAuthor(calls, params, query['host'], context);
+      const host = toHostQuery(query['host']);
+      const record = toRecord(params, await readAuthor(context, { params, query: host }));
       const month = readMonth(readField(form, 'month'));
       try {
-        const statement = await calls.json('GET', `${authorPath}/statement`, statementView, context, {
-          params: { handle: record.handle },
-          query: { month, ...toHostQuery(query['host']) },
-          key: (readField(form, 'key') ?? '').trim(),
-        });
+        const key = (readField(form, 'key') ?? '').trim();
+        const statement = await readStatement(context, { params, query: { month, ...host }, key });
         return authorPage({ record, month, statement }, visit);
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
@@ -53,17 +70,11 @@ function createStatementPage(site: PageSite, calls: Calls): Endpoint {
   });
 }
 
-async function readAuthor(
-  calls: Calls,
+function toRecord(
   { handle = '' }: Readonly<Record<string, string>>,
-  host: unknown,
-  context: RequestContext,
-): Promise<AuthorRecord> {
-  const { apps, ...rest } = await calls.json('GET', authorPath, author, context, {
-    params: { handle },
-    query: toHostQuery(host),
-  });
-  return { handle, hasKey: rest.has_key, name: rest.author, apps };
+  { author, apps, has_key: hasKey }: z.output<typeof authorView>,
+): AuthorRecord {
+  return { handle, hasKey, name: author, apps };
 }
 
 function toHostQuery(host: unknown): { host?: string } {
@@ -76,19 +87,19 @@ function readMonth(given: string | undefined): string {
 }
 
 function createPricePages(site: PageSite, calls: Calls): Endpoint[] {
-  if (!calls.has('GET', '/api/prices')) return [];
+  const readPrices = calls.find('GET', '/api/prices', priceListView);
+  if (readPrices === undefined) return [];
   return [
     createPageEndpoint(site, {
       path: '/prices',
       operation: 'showPrices',
       summary: 'The price list',
-      render: async (_input, visit, context) =>
-        pricesPage(await calls.json('GET', '/api/prices', priceList, context), visit),
+      render: async (_input, visit, context) => pricesPage(await readPrices(context), visit),
     }),
   ];
 }
 
-export interface AuthorRecord {
+interface AuthorRecord {
   readonly handle: string;
   /** Git host and owner. */
   readonly name: string;
@@ -96,7 +107,7 @@ export interface AuthorRecord {
   readonly hasKey: boolean;
 }
 
-export interface AuthorContent {
+interface AuthorContent {
   readonly record: AuthorRecord;
   readonly month: string;
   readonly statement?: StatementView;
@@ -105,7 +116,7 @@ export interface AuthorContent {
 
 const fields = ['key', 'month'];
 
-export function authorPage({ record, month, statement, problem }: AuthorContent, visit: Visit): Page {
+function authorPage({ record, month, statement, problem }: AuthorContent, visit: Visit): Page {
   const { text } = visit;
   return {
     title: text.author.title(record.name),
@@ -276,9 +287,9 @@ function disputes({ disputes: list }: StatementView, visit: Visit): Html {
     </ul>`;
 }
 
-type Version = PriceListRecord['versions'][number];
+type Version = PriceListView['versions'][number];
 
-export function pricesPage({ current, versions }: PriceListRecord, visit: Visit): Page {
+function pricesPage({ current, versions }: PriceListView, visit: Visit): Page {
   const { text } = visit;
   const [now, ...others] = [...versions].sort((a, b) => Number(b.version === current) - Number(a.version === current));
   return {
@@ -297,10 +308,7 @@ function section({ version, from, note, free, ...prices }: Version, title: strin
   const name = (item: string): Html => html`<code>${item}</code>`;
   return html`<section>
     <h2>${title}: ${version}</h2>
-    <p>
-      ${text.prices.from} ${format.date(`${from}T00:00:00Z`)}.
-      ${note === null || note === undefined ? '' : english(note, visit)}
-    </p>
+    <p>${text.prices.from} ${format.date(`${from}T00:00:00Z`)}. ${note === undefined ? '' : english(note, visit)}</p>
     ${table(
       text.prices.title,
       [{ title: text.prices.item }, { title: text.prices.price, number: true }],

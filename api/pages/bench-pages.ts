@@ -1,12 +1,39 @@
 // The benchmark of an app: verdict, plots, and every figure of them in tables.
-import { type Html, html } from '../http/index.ts';
-import type { Bench, BenchEntry, ModelResult, Pair } from './data.ts';
-import type { Page } from './page.ts';
+import {
+  type BenchmarkDetail,
+  benchmarkDetail,
+  type BenchmarkEntry,
+  benchmarkList,
+  type ModelView,
+  type PairView,
+} from '../catalog/index.ts';
+import { type Endpoint, type Html, html } from '../http/index.ts';
+import { type Calls, createPageEndpoint, type Page } from './page.ts';
 import { authored, commit, english, facts, missing, orMissing, outward, rateCell, table, translated } from './parts.ts';
 import { latencyPlot, selectTimed, selectDrawable, scatter } from './plots.ts';
-import type { Visit } from './visit.ts';
+import type { PageSite, Visit } from './visit.ts';
 
-export function benchIndexPage(entries: readonly BenchEntry[], visit: Visit): Page {
+export function createBenchPages(site: PageSite, calls: Calls): Endpoint[] {
+  const listBenchmarks = calls.find('GET', '/api/bench', benchmarkList);
+  const readBenchmark = calls.find('GET', '/api/bench/{slug}', benchmarkDetail);
+  if (listBenchmarks === undefined || readBenchmark === undefined) return [];
+  return [
+    createPageEndpoint(site, {
+      path: '/bench',
+      operation: 'showBenchmarks',
+      summary: 'The benchmarks',
+      render: async (_input, visit, context) => benchIndexPage(await listBenchmarks(context), visit),
+    }),
+    createPageEndpoint(site, {
+      path: '/bench/{slug}',
+      operation: 'showBenchmark',
+      summary: 'A benchmark',
+      render: async ({ params }, visit, context) => benchPage(await readBenchmark(context, { params }), visit),
+    }),
+  ];
+}
+
+function benchIndexPage(entries: readonly BenchmarkEntry[], visit: Visit): Page {
   const { text, format } = visit;
   return {
     title: text.bench.title,
@@ -33,7 +60,7 @@ export function benchIndexPage(entries: readonly BenchEntry[], visit: Visit): Pa
   };
 }
 
-export function benchPage(bench: Bench, visit: Visit): Page {
+function benchPage(bench: BenchmarkDetail, visit: Visit): Page {
   const { text, format } = visit;
   const verdict = translated(visit, bench.verdict, bench.verdict_zh);
   return {
@@ -60,15 +87,13 @@ export function benchPage(bench: Bench, visit: Visit): Page {
       ${pairsSection(bench.pairs, visit)} ${tasksSection(bench, visit)} ${errorsSection(bench.errors, visit)}
       <section aria-labelledby="method">
         <h2 id="method">${text.bench.method}</h2>
-        <p>
-          ${bench.method_zh === null || bench.method_zh === undefined ? english(bench.method, visit) : translated(visit, bench.method, bench.method_zh)}
-        </p>
+        <p>${english(bench.method, visit)}</p>
         ${sources(bench, visit)}
       </section>`,
   };
 }
 
-function plots(models: readonly ModelResult[], visit: Visit): Html {
+function plots(models: readonly ModelView[], visit: Visit): Html {
   const { text, format } = visit;
   const dots = selectDrawable(models);
   const rows = selectTimed(models);
@@ -94,7 +119,7 @@ function plots(models: readonly ModelResult[], visit: Visit): Html {
   </div>`;
 }
 
-function modelTable(models: readonly ModelResult[], visit: Visit): Html {
+function modelTable(models: readonly ModelView[], visit: Visit): Html {
   const { text, format } = visit;
   const columns = [
     { title: text.bench.model },
@@ -111,20 +136,20 @@ function modelTable(models: readonly ModelResult[], visit: Visit): Html {
     rateCell(model.delivered, visit),
     costPerSuccess(model, visit),
     orMissing(model.cost_per_run_usd, format.money, visit),
-    orMissing(model.latency_ms?.p50, format.duration, visit),
-    orMissing(model.latency_ms?.p95, format.duration, visit),
+    orMissing(model.latency_ms.p50, format.duration, visit),
+    orMissing(model.latency_ms.p95, format.duration, visit),
   ]);
   return table(text.bench.models, columns, rows);
 }
 
-function costPerSuccess(model: ModelResult, visit: Visit): Html | string {
+function costPerSuccess(model: ModelView, visit: Visit): Html | string {
   const { text, format } = visit;
   const { cost_per_success_usd: cost, cost_per_success_at_least_usd: bound } = model;
   if (typeof cost === 'number') return format.money(cost);
   return typeof bound === 'number' ? text.bench.atLeast(format.money(bound)) : missing(visit);
 }
 
-function pairsSection(pairs: readonly Pair[], visit: Visit): Html {
+function pairsSection(pairs: readonly PairView[], visit: Visit): Html {
   const { text, format } = visit;
   if (pairs.length === 0) return html``;
   const signed = (value: number): string => `${value > 0 ? '+' : ''}${format.percent(value)}`;
@@ -149,7 +174,7 @@ function pairsSection(pairs: readonly Pair[], visit: Visit): Html {
   </section>`;
 }
 
-function tasksSection({ models, tasks: described }: Bench, visit: Visit): Html {
+function tasksSection({ models, tasks: described }: BenchmarkDetail, visit: Visit): Html {
   const { text, format } = visit;
   const tasks = [...new Set(models.flatMap(({ by_task: byTask }) => byTask.map(({ task }) => task)))];
   if (tasks.length === 0) return html``;
@@ -173,8 +198,8 @@ function tasksSection({ models, tasks: described }: Bench, visit: Visit): Html {
   </section>`;
 }
 
-function errorsSection(errors: Bench['errors'], { text, format }: Visit): Html {
-  const counted = Object.entries(errors).flatMap(([cause, count = 0]) => (count > 0 ? [{ cause, count }] : []));
+function errorsSection(errors: BenchmarkDetail['errors'], { text, format }: Visit): Html {
+  const counted = Object.entries(errors).flatMap(([cause, count]) => (count > 0 ? [{ cause, count }] : []));
   if (counted.length === 0) return html``;
   const columns = [{ title: text.bench.cause }, { title: text.bench.count, number: true }];
   return html`<section aria-labelledby="errors">
@@ -187,7 +212,7 @@ function errorsSection(errors: Bench['errors'], { text, format }: Visit): Html {
   </section>`;
 }
 
-function sources(bench: Bench, visit: Visit): Html {
+function sources(bench: BenchmarkDetail, visit: Visit): Html {
   const { text } = visit;
   const { app, csv_url: csv, data_url: data, license } = bench;
   return html`${facts([
@@ -195,8 +220,8 @@ function sources(bench: Bench, visit: Visit): Html {
         text.bench.app,
         html`<a href="${visit.link(`/apps/${encodeURIComponent(bench.slug)}`)}">${authored(bench.title)}</a>`,
       ],
-      [text.bench.commit, typeof app?.commit === 'string' ? commit(app.commit) : undefined],
-      [text.bench.image, typeof app?.image === 'string' ? html`<code>${app.image}</code>` : undefined],
+      [text.bench.commit, typeof app.commit === 'string' ? commit(app.commit) : undefined],
+      [text.bench.image, typeof app.image === 'string' ? html`<code>${app.image}</code>` : undefined],
     ])}
     <p class="actions">
       ${typeof csv === 'string' ? outward(csv, text.bench.csv) : ''}

@@ -4,7 +4,7 @@ import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
 import { moneyToNumber } from '../billing/index.ts';
 import { type Endpoint, type RequestFields, type Html, html, trustHtml } from '../http/index.ts';
-import { type Catalog as ModelList, comparisonResult, maxModels, type Model } from '../models/index.ts';
+import { type Catalog as ModelList, comparisonAnswer, maxModels, type Model } from '../models/index.ts';
 import { type Calls, type Page, createPageEndpoint } from './page.ts';
 import { readField, type PageSite, type Visit } from './visit.ts';
 import { code, english, errorSummary, errorWords, textField } from './parts.ts';
@@ -13,7 +13,8 @@ import { code, english, errorSummary, errorWords, textField } from './parts.ts';
 const formLimit = 2_000_000;
 
 export function createComparePages(site: PageSite, calls: Calls, list: ModelList): Endpoint[] {
-  if (!calls.has('POST', '/api/compare')) return [];
+  const compare = calls.find('POST', '/api/compare', comparisonAnswer);
+  if (compare === undefined) return [];
   const models = list.models.map(({ id, label, tier, in_per_m: input, out_per_m: output }) => ({
     id,
     label,
@@ -43,7 +44,7 @@ export function createComparePages(site: PageSite, calls: Calls, list: ModelList
         const form = readCompareForm(given);
         const key = (readField(given, 'key') ?? '').trim();
         try {
-          const result = await calls.json('POST', '/api/compare', comparisonResult, context, {
+          const result = await compare(context, {
             body: { prompt: form.prompt, ...(form.models.length === 0 ? {} : { models: form.models }) },
             ...(key === '' ? {} : { key }),
           });
@@ -63,7 +64,7 @@ function readCompareForm(given: RequestFields): CompareForm {
   return { prompt: (readField(given, 'prompt') ?? '').replaceAll('\r\n', '\n'), models };
 }
 
-type Comparison = z.output<typeof comparisonResult>;
+type Comparison = z.output<typeof comparisonAnswer>;
 type Answer = Comparison['results'][number];
 
 export interface CompareForm {

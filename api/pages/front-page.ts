@@ -1,10 +1,10 @@
 // The front page: what Moorage is, the apps as cards, the tools, and how to call all of it.
+import type { z } from 'zod';
 import type { Offer } from '../apps/index.ts';
 import type { FrontPage } from '../protocols/index.ts';
 import { exampleUrl } from '../tools/index.ts';
-import type { CatalogData } from './catalog-pages.ts';
-import type { ProjectQuery, Project, ProjectPage } from './data.ts';
-import { createPageResponse, type Page } from './page.ts';
+import { type ProjectEntry, projectList } from '../catalog/index.ts';
+import { type Calls, createPageResponse, type Page, readCursor } from './page.ts';
 import { readField, type PageSite, createVisit, type Visit } from './visit.ts';
 import { type Html, html } from '../http/index.ts';
 import { listing } from '../../crds/hosted-app.ts';
@@ -17,14 +17,22 @@ const exampleTool = 'render_diagram';
 
 export function createFrontPage(
   site: PageSite,
-  { projects }: Pick<CatalogData, 'projects'>,
+  calls: Calls,
   { tools, off, baseUrl }: Pick<Offer, 'tools' | 'off' | 'baseUrl'>,
 ): FrontPage {
+  const listProjects = calls.find('GET', '/api/projects', projectList);
   const example = tools.find(({ name }) => name === exampleTool);
   return async (query, context, headers) => {
     const visit = createVisit(site, { path: '/', query, headers: context.headers });
     const wanted = readProjectQuery((name) => readField(query, name));
-    const found = await projects?.(wanted, context);
+    const given = Object.entries({ q: wanted.search, category: wanted.category, cursor: wanted.cursor });
+    const found = await listProjects?.(context, {
+      query: {
+        ...Object.fromEntries(given.filter(([, value]) => value !== '')),
+        limit: String(pageSize),
+        sort: 'stars',
+      },
+    });
     const content = {
       apps: found === undefined ? undefined : { wanted, found },
       tools: tools.map((tool) => ({ name: tool.name, title: tool.title, isOff: off(tool) !== undefined })),
@@ -40,29 +48,36 @@ function readProjectQuery(read: (name: string) => string | undefined): ProjectQu
     search: (read('q') ?? '').trim().slice(0, longestSearch),
     category: categories.find((one) => one === read('category')) ?? '',
     cursor: read('cursor') ?? '',
-    size: pageSize,
   };
 }
 
-export interface FrontTool {
+/** What the visitor searches for. */
+interface ProjectQuery {
+  readonly search: string;
+  readonly category: string;
+  /** Empty for the first page. */
+  readonly cursor: string;
+}
+
+interface FrontTool {
   readonly name: string;
   readonly title: string;
   readonly isOff: boolean;
 }
 
-export interface FrontContent {
+interface FrontContent {
   /** Undefined if there is no catalog. */
-  readonly apps: { readonly wanted: ProjectQuery; readonly found: ProjectPage } | undefined;
+  readonly apps: { readonly wanted: ProjectQuery; readonly found: z.output<typeof projectList> } | undefined;
   readonly tools: readonly FrontTool[];
   /** URL of an example call of a tool. */
   readonly example: string | undefined;
 }
 
-export const categories = listing.shape.category.unwrap().options;
+const categories = listing.shape.category.unwrap().options;
 /** A multiple of two, three and four: whole rows of cards. */
-export const pageSize = 24;
+const pageSize = 24;
 
-export function frontPage({ apps, tools, example }: FrontContent, visit: Visit): Page {
+function frontPage({ apps, tools, example }: FrontContent, visit: Visit): Page {
   const { text } = visit;
   return {
     title: text.site.name,
@@ -102,7 +117,7 @@ function appsSection({ wanted, found }: NonNullable<FrontContent['apps']>, visit
             ${found.projects.map((project) => card(project, visit))}
           </ul>`
     }
-    ${paging(wanted, found.next, visit)}
+    ${paging(wanted, readCursor(found.next), visit)}
   </section>`;
 }
 
@@ -126,14 +141,14 @@ function filterForm({ search, category }: ProjectQuery, isFiltered: boolean, vis
   </form>`;
 }
 
-function card(project: Project, visit: Visit): Html {
+function card(project: ProjectEntry, visit: Visit): Html {
   const { text, format } = visit;
   const { slug, title, title_zh: titleZh, description, description_zh: descriptionZh, stars, license, state } = project;
   const about = translated(visit, description, descriptionZh);
   const meta = [
     categoryName(project.category, visit),
-    ...(license === null || license === undefined ? [] : [license]),
-    ...(stars === null || stars === undefined ? [] : [text.front.stars(format.compact(stars))]),
+    ...(license === null ? [] : [license]),
+    ...(stars === null ? [] : [text.front.stars(format.compact(stars))]),
   ];
   return html`<li class="card">
     <div class="cardhead">

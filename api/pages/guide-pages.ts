@@ -1,11 +1,31 @@
 // Guides: their list, and one of them with its answer, steps, tool and evidence.
-import { type Html, html } from '../http/index.ts';
-import type { Evidence, Guide, GuideEntry } from './data.ts';
-import type { Page } from './page.ts';
+import { type EvidenceEntry, type GuideEntry, guideList, type GuideRecord, guideRecord } from '../catalog/index.ts';
+import { type Endpoint, type Html, html } from '../http/index.ts';
+import { type Calls, createPageEndpoint, type Page } from './page.ts';
 import { code, english, missing, orMissing, table, translated } from './parts.ts';
-import type { Visit } from './visit.ts';
+import type { PageSite, Visit } from './visit.ts';
 
-export function guideIndexPage(guides: readonly GuideEntry[], visit: Visit): Page {
+export function createGuidePages(site: PageSite, calls: Calls): Endpoint[] {
+  const listGuides = calls.find('GET', '/api/agent-guides', guideList);
+  const readGuide = calls.find('GET', '/api/agent-guides/{slug}', guideRecord);
+  if (listGuides === undefined || readGuide === undefined) return [];
+  return [
+    createPageEndpoint(site, {
+      path: '/guides',
+      operation: 'showGuides',
+      summary: 'The guides',
+      render: async (_input, visit, context) => guideIndexPage(await listGuides(context), visit),
+    }),
+    createPageEndpoint(site, {
+      path: '/guides/{slug}',
+      operation: 'showGuide',
+      summary: 'A guide',
+      render: async ({ params }, visit, context) => guidePage(await readGuide(context, { params }), visit),
+    }),
+  ];
+}
+
+function guideIndexPage(guides: readonly GuideEntry[], visit: Visit): Page {
   const { text, format } = visit;
   return {
     title: text.guide.title,
@@ -19,7 +39,6 @@ export function guideIndexPage(guides: readonly GuideEntry[], visit: Visit): Pag
           (guide) =>
             html`<li>
               <h2><a href="${visit.link(`/guides/${encodeURIComponent(guide.slug)}`)}">${titleOf(guide, visit)}</a></h2>
-              ${typeof guide.answer === 'string' ? html`<p class="short">${translated(visit, guide.answer, guide.answer_zh)}</p>` : ''}
               ${typeof guide.updated === 'string' ? html`<p class="meta"><span>${text.guide.updated} ${format.date(guide.updated)}</span></p>` : ''}
             </li>`,
         )}
@@ -31,14 +50,9 @@ function titleOf({ question, title_zh: chinese }: GuideEntry, visit: Visit): str
   return translated(visit, question, chinese);
 }
 
-export function guidePage(guide: Guide, visit: Visit): Page {
-  const { text, format, language } = visit;
+function guidePage(guide: GuideRecord, visit: Visit): Page {
+  const { text, format } = visit;
   const answer = translated(visit, guide.answer, guide.answer_zh);
-  const chinese = guide.steps_zh ?? [];
-  const steps =
-    language === 'zh' && chinese.length > 0
-      ? chinese.map((step) => html`${step}`)
-      : guide.steps.map((step) => english(step, visit));
   return {
     title: titleOf(guide, visit),
     description: answer,
@@ -48,7 +62,7 @@ export function guidePage(guide: Guide, visit: Visit): Page {
         <p class="lead">${answer}</p>
         <h2>${text.guide.steps}</h2>
         <ol>
-          ${steps.map((step) => html`<li>${step}</li>`)}
+          ${guide.steps.map((step) => html`<li>${english(step, visit)}</li>`)}
         </ol>
         <h2>${text.guide.tool}</h2>
         ${toolBlock(guide, visit)}
@@ -57,9 +71,7 @@ export function guidePage(guide: Guide, visit: Visit): Page {
         <h2 id="evidence">${text.guide.evidence}</h2>
         ${evidenceTable(guide.evidence, visit)}
         <h3>${text.guide.method}</h3>
-        <p class="measure">
-          ${typeof guide.method_zh === 'string' ? translated(visit, guide.method, guide.method_zh) : english(guide.method, visit)}
-        </p>
+        <p class="measure">${english(guide.method, visit)}</p>
         <p class="meta">
           ${typeof guide.updated === 'string' ? html`<span>${text.guide.updated} ${format.date(guide.updated)}</span>` : ''}
           <span>${text.guide.license(guide.license)}</span>
@@ -68,7 +80,7 @@ export function guidePage(guide: Guide, visit: Visit): Page {
   };
 }
 
-function toolBlock({ tool }: Guide, visit: Visit): Html {
+function toolBlock({ tool }: GuideRecord, visit: Visit): Html {
   const { text, site } = visit;
   const call = `curl ${site.baseUrl}/t/${tool.name} --json ${quoteForShell(JSON.stringify(tool.arguments_example))}`;
   return html`<p>
@@ -83,7 +95,7 @@ export function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-function evidenceTable(evidence: readonly Evidence[], visit: Visit): Html {
+function evidenceTable(evidence: readonly EvidenceEntry[], visit: Visit): Html {
   const { text, format } = visit;
   const measured = evidence.filter(({ available }) => available);
   if (measured.length === 0) return html`<p class="empty">${text.guide.noEvidence}</p>`;
@@ -96,11 +108,10 @@ function evidenceTable(evidence: readonly Evidence[], visit: Visit): Html {
     { title: text.guide.missing },
     { title: text.guide.updated },
   ];
-  const names = (list: readonly string[] | null | undefined): Html | string =>
-    list === null || list === undefined || list.length === 0 ? text.site.none : format.list(list);
+  const names = (list: readonly string[]): string => (list.length === 0 ? text.site.none : format.list(list));
   const rows = measured.map((one) => [
     html`<a href="${visit.link(`/bench/${encodeURIComponent(one.slug)}`)}">${one.slug}</a>`,
-    one.best_measured_value === null || one.best_measured_value === undefined
+    one.best_measured_value === null
       ? missing(visit)
       : html`${one.best_measured_value.model}<br /><small
             >${orMissing(one.best_measured_value.usd_per_run, (cost) => text.guide.perRun(format.money(cost)), visit)}</small

@@ -123,7 +123,7 @@ export function redirectTo(location: string): Response {
   return new Response(null, { status: 303, headers: { location, 'cache-control': 'no-store' } });
 }
 
-export interface EndpointCall {
+export interface EndpointInput {
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: unknown;
@@ -131,9 +131,10 @@ export interface EndpointCall {
   readonly key?: string;
 }
 
-export type Method = 'GET' | 'POST';
+/** Calls an endpoint. @throws Problem as the endpoint does */
+export type EndpointCall<Output> = (context: RequestContext, input?: EndpointInput) => Promise<Output>;
 
-/** Calls endpoints inside the process: the same validation, problems and payer as over HTTP. */
+/** Calls endpoints inside the process: the same validation, problems and payer as over HTTP, and the same output. */
 export class Calls {
   readonly #byName: ReadonlyMap<string, Endpoint>;
 
@@ -141,23 +142,18 @@ export class Calls {
     this.#byName = new Map(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint]));
   }
 
-  has(method: Method, path: string): boolean {
-    return this.#byName.has(`${method} ${path}`);
-  }
-
-  /** What the endpoint answers as JSON. @throws Problem as the endpoint does */
-  async json<Schema extends z.ZodType>(
-    method: Method,
+  /** Finds the endpoint whose output schema is `output`; undefined if this installation does not have it. */
+  find<Output extends z.ZodType>(
+    method: 'GET' | 'POST',
     path: string,
-    schema: Schema,
-    context: RequestContext,
-    call: EndpointCall = {},
-  ): Promise<z.output<Schema>> {
+    output: Output,
+  ): EndpointCall<z.output<Output>> | undefined {
     const endpoint = this.#byName.get(`${method} ${path}`);
-    if (endpoint === undefined) throw new TypeError(`there is no endpoint ${method} ${path}`);
-    const { params = {}, query = {}, body, key } = call;
-    const response = await endpoint.run({ params, query, body }, toEndpointContext(context, key));
-    return schema.parse(await response.json());
+    if (endpoint === undefined) return undefined;
+    if (endpoint.output !== output) throw new TypeError(`${method} ${path} has another output schema`);
+    return async (context, { params = {}, query = {}, body, key } = {}) =>
+      // The endpoint has parsed it by this very schema.
+      (await endpoint.call({ params, query, body }, toEndpointContext(context, key))) as z.output<Output>;
   }
 }
 
@@ -174,4 +170,9 @@ function toEndpointContext(context: RequestContext, key: string | undefined): Re
       context.onFinished(done);
     },
   };
+}
+
+/** Reads the cursor from the URL of a list's next page. */
+export function readCursor(next: string | null): string | undefined {
+  return next !== null && URL.canParse(next) ? (new URL(next).searchParams.get('cursor') ?? undefined) : undefined;
 }

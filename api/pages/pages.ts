@@ -8,7 +8,10 @@ import type { Catalog as ModelList } from '../models/index.ts';
 import { assetEndpoint } from './assets.ts';
 import { Calls, htmlType, createPageResponse, type Page } from './page.ts';
 import { createAuthorPages } from './author-pages.ts';
-import { createCatalogData, createCatalogPages } from './catalog-pages.ts';
+import { createAppPages } from './app-page.ts';
+import { createBenchPages } from './bench-pages.ts';
+import { createGuidePages } from './guide-pages.ts';
+import { createRankPages } from './rank-page.ts';
 import { createComparePages } from './compare-pages.ts';
 import { createFrontPage } from './front-page.ts';
 import { createReconciliationPages } from './reconciliation-pages.ts';
@@ -38,12 +41,14 @@ const card = '/.well-known/agent-card.json';
 
 export function startPages({ offer, endpoints, models }: PagesOptions): Pages {
   const calls = new Calls(endpoints);
-  const data = createCatalogData(calls);
   const paths = new Set([...discovered, ...[...endpoints, ...offer.protocols].map(({ path }) => path)]);
   if (paths.has(a2aPath)) paths.add(card);
   const site: PageSite = { baseUrl: offer.baseUrl, answersAt: (path) => paths.has(path) };
   const pages = [
-    ...createCatalogPages(site, data),
+    ...createAppPages(site, calls),
+    ...createBenchPages(site, calls),
+    ...createGuidePages(site, calls),
+    ...createRankPages(site, calls),
     ...createSubmitPages(site, calls),
     ...createStatusPages(site, calls),
     ...createComparePages(site, calls, models),
@@ -53,7 +58,7 @@ export function startPages({ offer, endpoints, models }: PagesOptions): Pages {
   for (const { path } of pages) paths.add(path);
   return {
     endpoints: [assetEndpoint, ...pages],
-    front: createFrontPage(site, data, offer),
+    front: createFrontPage(site, calls, offer),
     problemPage: createProblemPage(site),
   };
 }

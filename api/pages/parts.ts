@@ -1,6 +1,6 @@
 // The parts that several pages share: text, links, tables, code and form fields.
 import { type Html, html, trustHtml } from '../http/index.ts';
-import type { Project, Rate } from './data.ts';
+import type { ProjectEntry, Rate } from '../catalog/index.ts';
 import type { Visit } from './visit.ts';
 import type { FieldError, Problem } from '../../lib/problem.ts';
 
@@ -15,8 +15,8 @@ export function english(text: string, { language }: Visit): Html {
 }
 
 /** The Chinese text if the page is Chinese and there is one. */
-export function translated({ language }: Visit, text: string, chinese: string | null | undefined): string {
-  return language === 'zh' && chinese !== null && chinese !== undefined && chinese !== '' ? chinese : text;
+export function translated({ language }: Visit, text: string, chinese: string | null): string {
+  return language === 'zh' && chinese !== null && chinese !== '' ? chinese : text;
 }
 
 /** A link to an address from a stranger. Only web addresses become links. */
@@ -30,7 +30,7 @@ export function toPath(url: string, baseUrl: string): string {
   return url.startsWith(`${baseUrl}/`) ? url.slice(baseUrl.length) : url;
 }
 
-export function badge(state: Project['state'], { text }: Visit): Html {
+export function badge(state: ProjectEntry['state'], { text }: Visit): Html {
   return html`<span class="badge ${state}">${text.state[state]}</span>`;
 }
 
@@ -41,22 +41,16 @@ export function missing({ text }: Visit): Html {
   >`;
 }
 
-export function orMissing(
-  value: number | null | undefined,
-  format: (value: number) => string | Html,
-  visit: Visit,
-): Html | string {
-  return value === null || value === undefined ? missing(visit) : format(value);
+export function orMissing(value: number | null, format: (value: number) => string | Html, visit: Visit): Html | string {
+  return value === null ? missing(visit) : format(value);
 }
 
 /** `87.5%` with its interval and count. */
 export function rateCell({ passed, n, rate, interval }: Rate, visit: Visit): Html {
   const { format } = visit;
-  if (rate === null || rate === undefined) return missing(visit);
+  if (rate === null) return missing(visit);
   const range =
-    interval === null || interval === undefined
-      ? ''
-      : html`<br /><small>${format.percent(interval[0])}–${format.percent(interval[1])}</small>`;
+    interval === null ? '' : html`<br /><small>${format.percent(interval[0])}–${format.percent(interval[1])}</small>`;
   return html`${format.percent(rate)} <small>${passed}/${n}</small>${range}`;
 }
 

@@ -1,6 +1,6 @@
 // Plots of benchmarks as SVG: quality against cost per success, and latency by model, with their scales and labels.
 import { type Html, html } from '../http/index.ts';
-import type { ModelResult } from './data.ts';
+import type { ModelView } from '../catalog/index.ts';
 import type { Visit } from './visit.ts';
 
 const [width, height] = [520, 360];
@@ -15,7 +15,7 @@ interface Dot {
 }
 
 /** Selects the models that can be drawn: those with a rate and a cost per success. */
-export function selectDrawable(models: readonly ModelResult[]): Dot[] {
+export function selectDrawable(models: readonly ModelView[]): Dot[] {
   return models.flatMap(({ model, quality: { rate, interval }, cost_per_success_usd: cost }) =>
     typeof rate === 'number' && typeof cost === 'number' && cost >= 0
       ? [{ name: model, cost, rate, interval: interval ?? undefined }]
@@ -107,9 +107,9 @@ interface Row {
 }
 
 /** Selects the models whose latency was measured. */
-export function selectTimed(models: readonly ModelResult[]): Row[] {
+export function selectTimed(models: readonly ModelView[]): Row[] {
   return models.flatMap(({ model, latency_ms: latency }) =>
-    typeof latency?.p50 === 'number' && typeof latency.p95 === 'number'
+    typeof latency.p50 === 'number' && typeof latency.p95 === 'number'
       ? [{ name: model, median: latency.p50 / 1_000, p95: latency.p95 / 1_000 }]
       : [],
   );

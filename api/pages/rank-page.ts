@@ -1,16 +1,38 @@
 // The ranking: five scores an app, and a total by weights that the visitor chooses.
-import { type Html, html } from '../http/index.ts';
-import { type Rank, type Score, type ScoreName, scoreNames, type Weights } from './data.ts';
-import type { Page } from './page.ts';
+import { criteria, type Criterion, type RankList, rankList, type Score, type Weights } from '../catalog/index.ts';
+import { type Endpoint, type Html, html } from '../http/index.ts';
+import { type Calls, createPageEndpoint, type Page, readCursor } from './page.ts';
 import { authored, english, languageField, missing, outward, table } from './parts.ts';
-import type { Visit } from './visit.ts';
+import { type PageSite, readField, type Visit } from './visit.ts';
+
+export function createRankPages(site: PageSite, calls: Calls): Endpoint[] {
+  const readRanking = calls.find('GET', '/api/rank', rankList);
+  if (readRanking === undefined) return [];
+  return [
+    createPageEndpoint(site, {
+      path: '/rank',
+      operation: 'showRanking',
+      summary: 'The ranking',
+      async render({ query }, visit, context) {
+        const weights = parseWeights((name) => readField(query, name));
+        const isWeighted = Object.values(weights).some((weight) => weight > 0);
+        const cursor = readField(query, 'cursor') ?? '';
+        const given = Object.entries(weights).map(([name, weight]) => `${name}:${weight}`);
+        const ranking = await readRanking(context, {
+          query: { ...(isWeighted ? { weights: given.join(',') } : {}), ...(cursor === '' ? {} : { cursor }) },
+        });
+        return rankPage(ranking, { weights, next: readCursor(ranking.next) }, visit);
+      },
+    }),
+  ];
+}
 
 const highestWeight = 10;
 
 /** Parses the weights in a query. Ignores anything but numbers from 0 to 10. */
-export function parseWeights(read: (name: ScoreName) => string | undefined): Weights {
+function parseWeights(read: (name: Criterion) => string | undefined): Weights {
   return Object.fromEntries(
-    scoreNames.flatMap((name) => {
+    criteria.flatMap((name) => {
       const given = read(name) ?? '';
       const weight = Number(given);
       // The API accepts three decimals.
@@ -21,13 +43,13 @@ export function parseWeights(read: (name: ScoreName) => string | undefined): Wei
   );
 }
 
-export interface RankChoice {
+interface RankChoice {
   readonly weights: Weights;
   /** Cursor of the next page. */
   readonly next: string | undefined;
 }
 
-export function rankPage(rank: Rank, { weights, next }: RankChoice, visit: Visit): Page {
+function rankPage(rank: RankList, { weights, next }: RankChoice, visit: Visit): Page {
   const { text } = visit;
   return {
     title: text.rank.title,
@@ -51,7 +73,7 @@ function weightForm(weights: Weights, visit: Visit): Html {
       <legend>${text.rank.weights}</legend>
       <p id="weights-help">${text.rank.weightsLead}</p>
       <div class="weightfields">
-        ${scoreNames.map(
+        ${criteria.map(
           (name) =>
             html`<div class="field">
               <label for="${name}">${text.rank.scores[name]}</label>
@@ -74,20 +96,20 @@ function weightForm(weights: Weights, visit: Visit): Html {
   </form>`;
 }
 
-function rankTable({ apps, weights }: Rank, visit: Visit): Html {
+function rankTable({ apps, weights }: RankList, visit: Visit): Html {
   const { text, format } = visit;
-  const isWeighted = weights !== null && weights !== undefined;
+  const isWeighted = weights !== null;
   const columns = [
     { title: text.rank.app },
     ...(isWeighted ? [{ title: text.rank.total, number: true }] : []),
-    ...scoreNames.map((name) => ({ title: text.rank.scores[name], number: true })),
+    ...criteria.map((name) => ({ title: text.rank.scores[name], number: true })),
   ];
   const rows = apps.map((app) => [
     html`<a href="${visit.link(`/apps/${encodeURIComponent(app.slug)}`)}">${authored(app.title)}</a>`,
     ...(isWeighted
       ? [typeof app.score === 'number' ? html`<strong>${format.decimal(app.score)}</strong>` : missing(visit)]
       : []),
-    ...scoreNames.map((name) => scoreCell(app.scores[name], visit)),
+    ...criteria.map((name) => scoreCell(app.scores[name], visit)),
   ]);
   return table(text.rank.title, columns, rows);
 }
@@ -107,10 +129,10 @@ function scoreCell({ value, interval, n, detail }: Score, visit: Visit): Html {
 }
 
 /** Lists each reason once, with the scores and apps that it applies to. */
-function reasons({ apps }: Rank, visit: Visit): Html {
+function reasons({ apps }: RankList, visit: Visit): Html {
   const { text, format } = visit;
   const missed = apps.flatMap(({ title, scores }) =>
-    scoreNames.flatMap((name) => {
+    criteria.flatMap((name) => {
       const { value, reason } = scores[name];
       return typeof value === 'number' || typeof reason !== 'string' ? [] : [{ name, reason, title }];
     }),

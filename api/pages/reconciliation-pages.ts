@@ -12,11 +12,10 @@ import { readField, type PageSite, type Visit } from './visit.ts';
 import { formatUsd } from '../billing/index.ts';
 import { authored, english, table } from './parts.ts';
 
-const listPath = '/api/reconciliation';
-const dayPath = '/api/reconciliation/{day}';
-
 export function createReconciliationPages(site: PageSite, calls: Calls): Endpoint[] {
-  if (!calls.has('GET', listPath) || !calls.has('GET', dayPath)) return [];
+  const listDays = calls.find('GET', '/api/reconciliation', reconciliationList);
+  const readDay = calls.find('GET', '/api/reconciliation/{day}', reconciliation);
+  if (listDays === undefined || readDay === undefined) return [];
   return [
     createPageEndpoint(site, {
       path: '/reconciliation',
@@ -24,9 +23,7 @@ export function createReconciliationPages(site: PageSite, calls: Calls): Endpoin
       summary: 'The reconciled days',
       async render({ query }, visit, context) {
         const before = readField(query, 'before');
-        const found = await calls.json('GET', listPath, reconciliationList, context, {
-          query: before === undefined ? {} : { before },
-        });
+        const found = await listDays(context, { query: before === undefined ? {} : { before } });
         const next = found.next === null ? undefined : found.days.at(-1)?.day;
         return reconciliationsPage(found.days, next, visit);
       },
@@ -36,10 +33,7 @@ export function createReconciliationPages(site: PageSite, calls: Calls): Endpoin
       operation: 'showReconciliation',
       summary: 'The reconciliation of a day',
       async render({ params }, visit, context) {
-        const made = await calls.json('GET', dayPath, reconciliation, context, {
-          params: { day: params['day'] ?? '' },
-        });
-        return reconciliationPage(made, visit);
+        return reconciliationPage(await readDay(context, { params }), visit);
       },
     }),
   ];
@@ -58,11 +52,7 @@ const badges: Readonly<Record<Outcome, string>> = {
 };
 
 /** `next`: the next page begins before this day. */
-export function reconciliationsPage(
-  days: readonly ReconciliationSummary[],
-  next: string | undefined,
-  visit: Visit,
-): Page {
+function reconciliationsPage(days: readonly ReconciliationSummary[], next: string | undefined, visit: Visit): Page {
   const words = visit.text.reconciliation;
   const columns = [
     { title: words.day },
@@ -85,7 +75,7 @@ export function reconciliationsPage(
   };
 }
 
-export function reconciliationPage(made: Reconciliation, visit: Visit): Page {
+function reconciliationPage(made: Reconciliation, visit: Visit): Page {
   const { text, format } = visit;
   const words = text.reconciliation;
   const isClean = made.unexplained.events === 0;

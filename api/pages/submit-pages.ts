@@ -1,7 +1,6 @@
 // The form that submits a repository, and the page that follows its build: stages, rejection, findings and log.
-import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import { statusView, type StatusView } from '../apps/index.ts';
+import { statusView, type StatusView, submissionView } from '../apps/index.ts';
 import { type Endpoint, type RequestFields, html, type Html } from '../http/index.ts';
 import { type Calls, createPageEndpoint, redirectTo, type Page } from './page.ts';
 import { statusPath } from './app-page.ts';
@@ -20,10 +19,9 @@ import {
   textField,
 } from './parts.ts';
 
-const submitted = z.looseObject({ status_url: z.string() });
-
 export function createSubmitPages(site: PageSite, calls: Calls): Endpoint[] {
-  if (!calls.has('POST', '/api/submit')) return [];
+  const submit = calls.find('POST', '/api/submit', submissionView);
+  if (submit === undefined) return [];
   return [
     createPageEndpoint(site, {
       path: '/submit',
@@ -39,7 +37,7 @@ export function createSubmitPages(site: PageSite, calls: Calls): Endpoint[] {
       async render({ form: given }, visit, context) {
         const form = readSubmitForm(given);
         try {
-          const view = await calls.json('POST', '/api/submit', submitted, context, { body: toSubmission(form) });
+          const view = await submit(context, { body: toSubmission(form) });
           return redirectTo(statusPath(view.status_url, visit) ?? visit.link('/submit'));
         } catch (error) {
           if (!(error instanceof Problem)) throw error;
@@ -61,8 +59,8 @@ function toSubmission({ repo, contact, note }: SubmitForm): Record<string, strin
 }
 
 export function createStatusPages(site: PageSite, calls: Calls): Endpoint[] {
-  const source = '/api/submit-status/{owner}/{name}';
-  if (!calls.has('GET', source)) return [];
+  const readStatus = calls.find('GET', '/api/submit-status/{owner}/{name}', statusView);
+  if (readStatus === undefined) return [];
   return [
     createPageEndpoint(site, {
       path: '/status/{owner}/{name}',
@@ -73,7 +71,7 @@ export function createStatusPages(site: PageSite, calls: Calls): Endpoint[] {
         const host = readField(given, 'host');
         try {
           const query = host === undefined ? {} : { host };
-          const view = await calls.json('GET', source, statusView, context, { params: { owner, name }, query });
+          const view = await readStatus(context, { params: { owner, name }, query });
           return statusPage({ owner, name, view }, visit);
         } catch (error) {
           if (error instanceof Problem && error.type.status === 404) return unsubmittedPage(`${owner}/${name}`, visit);

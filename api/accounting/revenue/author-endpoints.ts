@@ -11,7 +11,7 @@ import {
   ledgerUnconfigured,
   type PriceList,
 } from '../../billing/index.ts';
-import { createBufferedResponse, defineEndpoint, type Endpoint, createJsonResponse } from '../../http/index.ts';
+import { createBufferedResponse, defineEndpoint, type Endpoint, JsonAnswer } from '../../http/index.ts';
 import type { Receipts } from '../receipts/index.ts';
 import { authorFrozen, authorKeyRequired, statementFinal, unknownAuthor, unknownLine } from '../problems.ts';
 import { assertAuthorKey, assertNotFrozen, type Author, findAuthor, issueKey } from './author-access.ts';
@@ -60,6 +60,15 @@ export function buildAuthorUrl(
   return `${baseUrl}/api/authors/${encodeURIComponent(handle)}/${path}?${new URLSearchParams({ ...query, host }).toString()}`;
 }
 
+/** An author and their apps, as anybody may read it. */
+export const authorView = z.object({
+  author: z.string().describe('Git host and owner.'),
+  apps: z.array(z.object({ slug: z.string(), share: z.number().describe('Part of a use that the author accrues.') })),
+  has_key: z.boolean().describe('Whether a repository has the line of a key.'),
+  statements_url: z.string(),
+  keys_url: z.string().describe('POST to it for a key.'),
+});
+
 export function createAuthorEndpoints({ apps, baseUrl }: RevenueServices): Endpoint[] {
   return [
     defineEndpoint({
@@ -72,15 +81,7 @@ export function createAuthorEndpoints({ apps, baseUrl }: RevenueServices): Endpo
         'An author is the owner of repositories that are hosted here. What he earns is in his statements, which only he can read.',
       params: handleParams,
       query: z.strictObject(hostField),
-      output: z.object({
-        author: z.string().describe('Git host and owner.'),
-        apps: z.array(
-          z.object({ slug: z.string(), share: z.number().describe('Part of a use that the author accrues.') }),
-        ),
-        has_key: z.boolean().describe('Whether a repository has the line of a key.'),
-        statements_url: z.string(),
-        keys_url: z.string().describe('POST to it for a key.'),
-      }),
+      output: authorView,
       outputDescription: 'The author.',
       problems: [unknownAuthor],
       head: 'as GET',
@@ -210,7 +211,7 @@ function createStatementEndpoint({ apps, database, baseUrl, disputeDays, receipt
         eventsUrl: (line) => buildAuthorUrl(baseUrl, found, `lines/${line}/events`),
       });
       const private_ = { 'cache-control': 'no-store' };
-      if (mediaType !== csvType) return createJsonResponse(await addProofs(statement, receipts), { headers: private_ });
+      if (mediaType !== csvType) return new JsonAnswer(await addProofs(statement, receipts));
       return createBufferedResponse(formatStatementCsv(statement), {
         headers: {
           ...private_,

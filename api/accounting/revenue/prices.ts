@@ -90,6 +90,16 @@ const versionView = z.object({
   uses_per_app: z.int().describe('The same for all visitors together.'),
 });
 
+export const priceListView = z.object({
+  current: z.string(),
+  currency: z.literal('USD'),
+  promotion_budget_usd: usd.describe(
+    'What all authors together may accrue for the uses of visitors in a day, USD. The operator of this installation sets it; with 0, visits accrue nothing.',
+  ),
+  versions: z.array(versionView),
+});
+export type PriceListView = z.output<typeof priceListView>;
+
 export interface PricesServices {
   readonly prices: PriceList;
   /** With the prices that they have without the list. */
@@ -106,14 +116,7 @@ export function createPricesEndpoint({ prices, tools, noticeDays, promotionBudge
     tag: 'authors',
     summary: 'Get the price list',
     description: `Every version of the price list, the oldest first; \`current\` is in effect. A new version is announced at least ${noticeDays} days before. A version that was announced never changes, and its name stands on each line of a statement.`,
-    output: z.object({
-      current: z.string(),
-      currency: z.literal('USD'),
-      promotion_budget_usd: usd.describe(
-        'What all authors together may accrue for the uses of visitors in a day, USD. The operator of this installation sets it; with 0, visits accrue nothing.',
-      ),
-      versions: z.array(versionView),
-    }),
+    output: priceListView,
     outputDescription: 'The price list.',
     head: 'as GET',
     handler: async () =>

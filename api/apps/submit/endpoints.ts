@@ -86,6 +86,20 @@ const ownership = z.object({
     ),
 });
 
+/** Response of a submission: the status, and what the submission did. */
+export const submissionView = statusView.extend({
+  created: z.boolean().describe('true for a new app; false if the repository was submitted before.'),
+  polled: z.boolean().describe('Whether the repository is checked for a new commit now.'),
+  retried: z
+    .boolean()
+    .describe('true if the app was rejected and a new pipeline run was started for its newest commit.'),
+  retry_at: z
+    .string()
+    .optional()
+    .describe('When a rejected app that was retried recently can be retried again, RFC 3339.'),
+  ownership: ownership.optional().describe('How to prove that the contact is that of the author.'),
+});
+
 const segment = z.string().min(1).max(100);
 const repositoryPath = z.strictObject({
   owner: segment.describe('Owner of the repository'),
@@ -119,18 +133,7 @@ function createSubmitEndpoint(services: SubmitServices): Endpoint {
       'contact and note are what the first submitter says: moorage.yaml in the repository overrides both, and ownership in the response says how an author can give a contact that is not public. ' +
       'An Idempotency-Key is not needed.',
     body: submission,
-    output: statusView.extend({
-      created: z.boolean().describe('true for a new app; false if the repository was submitted before.'),
-      polled: z.boolean().describe('Whether the repository is checked for a new commit now.'),
-      retried: z
-        .boolean()
-        .describe('true if the app was rejected and a new pipeline run was started for its newest commit.'),
-      retry_at: z
-        .string()
-        .optional()
-        .describe('When a rejected app that was retried recently can be retried again, RFC 3339.'),
-      ownership: ownership.optional().describe('How to prove that the contact is that of the author.'),
-    }),
+    output: submissionView,
     outputDescription: 'The app and its status. Poll status_url for the outcome.',
     problems: [
       repositoryNotFound,
@@ -326,7 +329,7 @@ export function createSubmitWithoutCluster(baseUrl: string): Endpoint[] {
     openLog: absent,
     metrics: createSubmitMetrics(new Registry()),
   });
-  return described.map((endpoint) => ({ ...endpoint, problems: [noCluster], run: absent }));
+  return described.map((endpoint) => ({ ...endpoint, problems: [noCluster], run: absent, call: absent }));
 }
 
 export interface SubmitMetrics {

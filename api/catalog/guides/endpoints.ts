@@ -20,7 +20,7 @@ export function createGuideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 's
       summary: 'List the guides for agents',
       description:
         'Each guide answers one question, with the tool that applies, steps to execute and measured evidence.',
-      output: z.array(guideEntry),
+      output: guideList,
       outputDescription: 'The guides.',
       maxAgeSeconds,
       handler: () => guides.index(),
@@ -127,6 +127,7 @@ export const guideEntry = guideRecord.pick({
   license: true,
 });
 export type GuideEntry = z.output<typeof guideEntry>;
+export const guideList = z.array(guideEntry);
 
 export const unknownGuide: ProblemType = {
   slug: 'unknown-guide',

@@ -1,7 +1,7 @@
 // GET /api/projects and /api/projects/{slug}: the apps of this installation, with their state, stars and use.
 import { z } from 'zod';
 import { catalogSlugs, slugPattern } from '../../../crds/names.ts';
-import { createConditionalJsonResponse, defineEndpoint, type Endpoint } from '../../http/index.ts';
+import { defineEndpoint, type Endpoint, JsonAnswer } from '../../http/index.ts';
 import { createNextLink, pageFields } from '../paging.ts';
 import { orders, type Projects } from './projects.ts';
 import { categories, projectDetail, projectList, unknownProject } from './views.ts';
@@ -59,11 +59,10 @@ export function createProjectEndpoints(projects: Projects, baseUrl: string): End
       output: projectList,
       maxAgeSeconds,
       outputDescription: 'One page of apps.',
-      handler({ query: asked }, context) {
+      handler({ query: asked }) {
         const { items, total, next: cursor } = projects.list(asked);
         const next = createNextLink(`${baseUrl}${listPath}`, asked, cursor);
-        const list = projectList.parse({ projects: items, total, next: next.url });
-        return Promise.resolve(createConditionalJsonResponse(list, context, { maxAgeSeconds, headers: next.headers }));
+        return Promise.resolve(new JsonAnswer({ projects: [...items], total, next: next.url }, next.headers));
       },
     }),
     defineEndpoint({

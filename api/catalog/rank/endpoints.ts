@@ -1,11 +1,6 @@
 // GET /api/rank: apps with their scores; GET /api/rank/formulas: how each score is made.
 import { z } from 'zod';
-import {
-  createConditionalJsonResponse,
-  createConditionalResponse,
-  defineEndpoint,
-  type Endpoint,
-} from '../../http/index.ts';
+import { createConditionalResponse, defineEndpoint, type Endpoint, JsonAnswer } from '../../http/index.ts';
 import { createNextLink, pageFields } from '../paging.ts';
 import { formulaList, formulas, formatFormulas, rankList, type Weights, weightsField } from './criteria.ts';
 import type { Ranking } from './ranking.ts';
@@ -31,18 +26,20 @@ function createRankEndpoint(ranking: Ranking, baseUrl: string): Endpoint {
     output: rankList,
     maxAgeSeconds,
     outputDescription: 'One page of apps.',
-    async handler({ query }, context) {
+    async handler({ query }) {
       const { items, total, next: cursor } = await ranking.page(query);
       const { limit, weights } = query;
       const next = createNextLink(`${baseUrl}/api/rank`, { limit, weights: formatWeights(weights) }, cursor);
-      const list = rankList.parse({
-        weights: weights ?? null,
-        formulas: `${baseUrl}/api/rank/formulas`,
-        apps: items,
-        total,
-        next: next.url,
-      });
-      return createConditionalJsonResponse(list, context, { maxAgeSeconds, headers: next.headers });
+      return new JsonAnswer(
+        {
+          weights: weights ?? null,
+          formulas: `${baseUrl}/api/rank/formulas`,
+          apps: [...items],
+          total,
+          next: next.url,
+        },
+        next.headers,
+      );
     },
   });
 }
@@ -76,7 +73,7 @@ function createFormulasEndpoint(): Endpoint {
               maxAgeSeconds,
               headers,
             })
-          : createConditionalJsonResponse(formulaList.parse({ formulas }), context, { maxAgeSeconds, headers }),
+          : new JsonAnswer({ formulas: [...formulas] }, headers),
       );
     },
   });

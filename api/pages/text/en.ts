@@ -93,7 +93,6 @@ export const en = {
     wakesOf: (count: string, p50: string, p95: string) => `${count}; median ${p50}, 95 % within ${p95}; not billed`,
     telemetry: 'Use',
     telemetryLead: 'Measured at the gateway, on the nodes and in the ledger, not estimated.',
-    noTelemetry: 'Nothing is measured before the app is live.',
     window: { '24h': '24 hours', '7d': '7 days', '30d': '30 days' },
     measure: 'Measure',
     uptime: 'Uptime',

@@ -94,7 +94,6 @@ export const zh: Text = {
     wakesOf: (count: string, p50: string, p95: string) => `${count} 次；中位数 ${p50}，95% 在 ${p95} 内；不计费`,
     telemetry: '使用情况',
     telemetryLead: '数据来自网关、节点和账本的实际记录，并非估算。',
-    noTelemetry: '应用上线后才开始统计。',
     window: { '24h': '24 小时', '7d': '7 天', '30d': '30 天' },
     measure: '指标',
     uptime: '可用率',

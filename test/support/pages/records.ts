@@ -1,14 +1,32 @@
 // Records of the catalog as the agreed shapes have them, with figures that exercise each kind of cell.
-import type { z } from 'zod';
-import type * as data from '../../../api/pages/data.ts';
+import type {
+  BenchmarkDetail,
+  BenchmarkEntry,
+  GuideRecord,
+  ModelView,
+  ProjectDetail,
+  RankList,
+  Score,
+  TelemetryWindow,
+} from '../../../api/catalog/index.ts';
 import { baseUrl } from '../api/sample.ts';
 
-type Input<Schema extends z.ZodType> = z.input<Schema>;
+/** The use of an app that is not live yet. */
+const unmeasured: TelemetryWindow = {
+  uptime: null,
+  visits: null,
+  compute: null,
+  requests: null,
+  callers: null,
+  latency_ms: { p50: null, p95: null },
+  error_rate: null,
+  model_cost_usd: null,
+  model_calls: null,
+  model_costs_pending: null,
+  unmeasured: {},
+};
 
-export function projectNamed(
-  slug: string,
-  change: Partial<Input<typeof data.projectDetail>> = {},
-): Input<typeof data.projectDetail> {
+export function projectNamed(slug: string, change: Partial<ProjectDetail> = {}): ProjectDetail {
   return {
     slug,
     title: `App ${slug}`,
@@ -17,6 +35,7 @@ export function projectNamed(
     description_zh: '可与任意模型聊天，保存对话，并阅读你的文档。',
     category: 'chat',
     repo: `https://git.test/octo/${slug}`,
+    source: `https://git.test/octo/${slug}`,
     stars: 45_678,
     stars_at: '2026-05-01T10:00:00.000Z',
     stars_reason: null,
@@ -26,17 +45,19 @@ export function projectNamed(
     state_reason: null,
     url: `https://${slug}.apps.test/`,
     since: '2026-05-02T08:30:00.000Z',
+    page: `${baseUrl}/apps/${slug}`,
     machine_readable: `${baseUrl}/api/projects/${slug}`,
     status_url: `${baseUrl}/api/submit-status/octo/${slug}`,
     commit: '0123456789abcdef0123456789abcdef01234567',
-    telemetry: null,
+    idle: null,
+    telemetry: { '24h': unmeasured, '7d': unmeasured, '30d': unmeasured },
     benchmark: null,
     benchmark_reason: 'No benchmark has been run on this app.',
     ...change,
   };
 }
 
-const measured = {
+const measured: TelemetryWindow = {
   uptime: 0.9991,
   visits: 4_321,
   compute: { cpu_seconds: 812.4, memory_gib_hours: 3.27 },
@@ -46,10 +67,11 @@ const measured = {
   error_rate: 0.004,
   model_cost_usd: 0.01234,
   model_calls: 412,
+  model_costs_pending: 0,
   unmeasured: {},
 };
 
-export const benchEntries: readonly Input<typeof data.benchEntry>[] = [
+export const benchEntries: readonly BenchmarkEntry[] = [
   {
     slug: 'chat-ui-1',
     title: 'Chat UI 1',
@@ -59,6 +81,7 @@ export const benchEntries: readonly Input<typeof data.benchEntry>[] = [
     runs: 75,
     models: 3,
     tasks: 5,
+    page: `${baseUrl}/bench/chat-ui-1`,
     data_url: `${baseUrl}/api/bench/chat-ui-1/runs.jsonl`,
     csv_url: `${baseUrl}/api/bench/chat-ui-1/runs.csv`,
     license: 'CC BY 4.0',
@@ -67,12 +90,7 @@ export const benchEntries: readonly Input<typeof data.benchEntry>[] = [
 
 const tasks = ['extract-total', 'json-schema', 'summarize-thread', 'unit-conversion', 'date-arithmetic'];
 
-function model(
-  name: string,
-  passed: number,
-  cost: number,
-  latency: number,
-): Input<typeof data.bench>['models'][number] {
+function model(name: string, passed: number, cost: number, latency: number): ModelView {
   const rate = passed / 25;
   const quality = {
     passed,
@@ -88,6 +106,8 @@ function model(
     cost_per_run_usd: cost,
     cost_per_success_usd: passed === 0 ? null : cost / rate,
     cost_per_success_at_least_usd: passed === 0 ? cost * 25 : null,
+    cost_unknown: 0,
+    errors: {},
     latency_ms: { p50: latency, p95: latency * 2.7 },
     by_task: tasks.map((task, index) => ({
       task,
@@ -95,7 +115,7 @@ function model(
         passed: Math.min(5, Math.max(0, passed - index * 5)),
         n: 5,
         rate: Math.min(5, Math.max(0, passed - index * 5)) / 5,
-        interval: [0.2, 0.9],
+        interval: [0.2, 0.9] as [number, number],
       },
       delivered: quality,
       cost_per_run_usd: cost,
@@ -107,14 +127,16 @@ function model(
 const [firstEntry] = benchEntries;
 if (firstEntry === undefined) throw new Error('there is no entry');
 
-export const benchDetails: readonly Input<typeof data.bench>[] = [
+export const benchDetails: readonly BenchmarkDetail[] = [
   {
     ...firstEntry,
     app: {
       commit: '0123456789abcdef0123456789abcdef01234567',
       image: `registry.test/apps/chat-ui-1@sha256:${'a'.repeat(64)}`,
     },
+    router: null,
     method: 'Each task runs through the live app with fresh instances; every registered run is published.',
+    unfinished: { registered: 0, running: 0, interrupted: 0 },
     models: [
       model('alpha-v4-flash', 16, 0.000123, 840),
       model('beta-K3', 19, 0.00087, 1_320),
@@ -129,6 +151,7 @@ export const benchDetails: readonly Input<typeof data.bench>[] = [
         difference: -0.28,
         interval: [-0.46, -0.09],
         tasks: 5,
+        adjusted_p: 0.01,
         verdict: 'b',
         runs_to_decide: null,
       },
@@ -138,16 +161,24 @@ export const benchDetails: readonly Input<typeof data.bench>[] = [
         difference: 0.04,
         interval: [-0.11, 0.19],
         tasks: 5,
+        adjusted_p: 0.6,
         verdict: 'tie',
         runs_to_decide: 120,
       },
     ],
-    tasks: tasks.map((slug) => ({ slug, title: slug.replaceAll('-', ' '), title_zh: '示例任务' })),
+    tasks: tasks.map((slug) => ({
+      slug,
+      title: slug.replaceAll('-', ' '),
+      title_zh: '示例任务',
+      born: '2026-05-01',
+      hash: slug,
+    })),
     errors: { wrong: 21, timeout: 3, outage: 2, grader: 0 },
+    campaigns: [],
   },
 ];
 
-export const projectDetails: readonly Input<typeof data.projectDetail>[] = [
+export const projectDetails: readonly ProjectDetail[] = [
   projectNamed('chat-ui-1', {
     title: 'Open WebUI',
     telemetry: {
@@ -181,27 +212,31 @@ export const projectDetails: readonly Input<typeof data.projectDetail>[] = [
   }),
 ];
 
-const score = (value: number): Input<typeof data.rank>['apps'][number]['scores']['cost'] => ({
+const score = (value: number): Score => ({
   value,
   interval: [Math.max(0, value - 0.1), Math.min(1, value + 0.08)],
   n: 40,
+  detail: null,
   formula: `${baseUrl}/guides#cost`,
   reason: null,
 });
-const unscored = (reason: string): Input<typeof data.rank>['apps'][number]['scores']['cost'] => ({
+const unscored = (reason: string): Score => ({
   value: null,
   interval: null,
   n: 0,
-  formula: null,
+  detail: null,
+  formula: `${baseUrl}/guides#cost`,
   reason,
 });
 
-export const rankAnswer: Input<typeof data.rank> = {
+export const rankAnswer: RankList = {
   weights: { quality: 5, cost: 2 },
   formulas: `${baseUrl}/api/rank#formulas`,
   apps: [
     {
       slug: 'chat-ui-1',
+      page: `${baseUrl}/apps/chat-ui-1`,
+      machine_readable: `${baseUrl}/api/projects/chat-ui-1`,
       title: 'Open WebUI',
       score: 0.812,
       score_reason: null,
@@ -215,6 +250,8 @@ export const rankAnswer: Input<typeof data.rank> = {
     },
     {
       slug: 'pdf-translate',
+      page: `${baseUrl}/apps/pdf-translate`,
+      machine_readable: `${baseUrl}/api/projects/pdf-translate`,
       title: 'PDF Translate',
       score: null,
       score_reason: 'No benchmark has been run.',
@@ -227,9 +264,11 @@ export const rankAnswer: Input<typeof data.rank> = {
       },
     },
   ],
+  total: 2,
+  next: null,
 };
 
-export const guideRecords: readonly Input<typeof data.guide>[] = [
+export const guideRecords: readonly GuideRecord[] = [
   {
     slug: 'compare-llm-cost-for-a-prompt',
     question: 'How can I compare what a prompt costs on several models?',
@@ -266,6 +305,7 @@ export const guideRecords: readonly Input<typeof data.guide>[] = [
         not_measured: [],
       },
     ],
+    page: `${baseUrl}/guides/compare-llm-cost-for-a-prompt`,
     machine_readable: `${baseUrl}/api/agent-guides/compare-llm-cost-for-a-prompt`,
     license: 'CC BY 4.0',
   },
@@ -286,7 +326,8 @@ export const guideRecords: readonly Input<typeof data.guide>[] = [
     },
     steps: ['Send POST /api/ask.'],
     evidence: [],
-    machine_readable: null,
+    page: `${baseUrl}/guides/free-llm-api-for-agents-no-signup`,
+    machine_readable: `${baseUrl}/api/agent-guides/free-llm-api-for-agents-no-signup`,
     license: 'CC BY 4.0',
   },
 ];

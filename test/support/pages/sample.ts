@@ -7,7 +7,18 @@ import { defineEndpoint, type Endpoint } from '../../../api/http/endpoint.ts';
 import { eventStreamType, createEventStreamResponse } from '../../../api/http/response.ts';
 import { notFound } from '../../../api/http/problems.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
+import { authorView, priceListView, reconciliation, reconciliationList } from '../../../api/accounting/index.ts';
+import {
+  benchmarkDetail,
+  benchmarkList,
+  guideList,
+  guideRecord,
+  projectDetail,
+  projectList,
+  rankList,
+} from '../../../api/catalog/index.ts';
 import { comparisonResult } from '../../../api/models/compare/comparison.ts';
+import { comparisonAnswer } from '../../../api/models/compare/endpoint.ts';
 import { startPages } from '../../../api/pages/pages.ts';
 import { createSubmitEndpoints, type SubmitServices } from '../../../api/apps/submit/endpoints.ts';
 import { createHttpMetrics } from '../../../lib/telemetry.ts';
@@ -47,11 +58,13 @@ export interface SampleData {
   readonly compare?: (body: unknown, headers: Headers) => Promise<unknown>;
 }
 
+/** Answers are not parsed by `output`, since hostile ones would not pass: pages have to withstand them by themselves. */
 function getter(
   path: string,
+  output: z.ZodType,
   answer: (slug: string, query: Readonly<Record<string, string>>, day: string) => unknown,
 ): Endpoint {
-  return defineEndpoint({
+  const endpoint = defineEndpoint({
     method: 'GET',
     head: 'as GET',
     path,
@@ -64,10 +77,12 @@ function getter(
     outputDescription: '.',
     handler: ({ params, query }) => Promise.resolve(answer(params['slug'] ?? '', query, params['day'] ?? '')),
   });
+  return { ...endpoint, output };
 }
 
 function records(
   path: string,
+  { list, detail }: { readonly list: z.ZodType; readonly detail: z.ZodType },
   all: readonly { readonly slug: string }[],
   index: (query: Readonly<Record<string, string>>) => unknown,
 ): Endpoint[] {
@@ -76,7 +91,7 @@ function records(
     if (found === undefined) throw new Problem(notFound, `There is none with the slug ${wanted}.`);
     return found;
   };
-  return [getter(path, (_none, query) => index(query)), getter(`${path}/{slug}`, find)];
+  return [getter(path, list, (_none, query) => index(query)), getter(`${path}/{slug}`, detail, find)];
 }
 
 /** Pages of the list as the real one gives them: a cursor is where the next page begins. */
@@ -108,9 +123,12 @@ export function samplePages(data: SampleData = {}): {
     summary: '.',
     description: '.',
     body: z.strictObject({ prompt: z.string().min(1), models: z.array(z.string()).max(5).optional() }),
-    output: comparisonResult,
+    output: comparisonAnswer,
     outputDescription: '.',
-    handler: async ({ body }, { headers }) => comparisonResult.parse(await data.compare?.(body, headers)),
+    handler: async ({ body }, { headers, id }) => ({
+      ...comparisonResult.parse(await data.compare?.(body, headers)),
+      request_id: id,
+    }),
   });
   const ask = defineEndpoint({
     method: 'POST',
@@ -128,23 +146,27 @@ export function samplePages(data: SampleData = {}): {
   });
   const entries = (all: readonly object[]): unknown => all.map((one) => ({ ...one, models: 3, tasks: 5 }));
   const working = [
-    ...records('/api/projects', projects, (query) => listOf(projects, query)),
-    ...records('/api/bench', bench, () => entries(bench)),
-    ...records('/api/agent-guides', guides, () => guides),
-    getter('/api/rank', () => data.rank ?? rankAnswer),
-    getter('/api/prices', () => sampleListedPrices),
-    getter('/api/authors/{handle}', () => ({
+    ...records('/api/projects', { list: projectList, detail: projectDetail }, projects, (query) =>
+      listOf(projects, query),
+    ),
+    ...records('/api/bench', { list: benchmarkList, detail: benchmarkDetail }, bench, () => entries(bench)),
+    ...records('/api/agent-guides', { list: guideList, detail: guideRecord }, guides, () => guides),
+    getter('/api/rank', rankList, () => data.rank ?? rankAnswer),
+    getter('/api/prices', priceListView, () => sampleListedPrices),
+    getter('/api/authors/{handle}', authorView, () => ({
       author: 'git.test/octo',
       apps: [{ slug: 'chat', share: 0.7 }],
       has_key: false,
     })),
-    getter('/api/reconciliation', () => ({
+    getter('/api/reconciliation', reconciliationList, () => ({
       days: reconciliations.map((one) => ({ ...one, url: `${baseUrl}/api/reconciliation/${one.day}` })),
       next: null,
     })),
-    getter('/api/reconciliation/{day}', (_none, _query, day) => reconciliations.find((one) => one.day === day)),
-    getter('/t', () => ({})),
-    getter('/api/projects/{slug}/call', () => ({})),
+    getter('/api/reconciliation/{day}', reconciliation, (_none, _query, day) =>
+      reconciliations.find((one) => one.day === day),
+    ),
+    getter('/t', z.unknown(), () => ({})),
+    getter('/api/projects/{slug}/call', z.unknown(), () => ({})),
     compare,
     ask,
     ...createSubmitEndpoints(data.services ?? sampleServices()),

@@ -38,7 +38,7 @@ const { apps } = sampleApps(
   }),
 );
 const { app } = samplePages({
-  projects: [poisoned(projectNamed('chat-ui-1', { state: 'rejected', telemetry: null }))],
+  projects: [poisoned(projectNamed('chat-ui-1', { state: 'rejected' }))],
   bench: benchDetails
     .map((one) => poisoned(one, ['slug', 'updated']))
     .map((one) => ({

@@ -12,7 +12,6 @@ import {
   createLogarithmicScale,
   chooseScale,
 } from '../../../../api/pages/plots.ts';
-import { bench } from '../../../../api/pages/data.ts';
 import { createVisit } from '../../../../api/pages/visit.ts';
 import { baseUrl } from '../../../support/api/sample.ts';
 import { benchDetails } from '../../../support/pages/records.ts';
@@ -60,7 +59,7 @@ test('places the names of near points without overlap', () => {
       assert.ok(a.right <= b.left || b.right <= a.left || Math.abs(a.y - b.y) >= 14, JSON.stringify(labels));
 });
 
-const models = bench.parse(benchDetails[0]).models;
+const models = benchDetails[0]?.models ?? [];
 const visit = createVisit({ baseUrl, answersAt: () => true }, { path: '/bench/x', query: {}, headers: new Headers() });
 
 test('draws a dot for every model with a success, and for no other', () => {
