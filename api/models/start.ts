@@ -257,6 +257,6 @@ export async function reportPlatformLimit(
   }
   log.warn(
     { router: router.name, ...(limit.outcome === 'not known' ? { why: limit.why } : {}) },
-    `${limit.outcome === 'unlimited' ? 'the router has no limit on what the platform key may spend' : 'cannot see whether the router limits what the platform key may spend'}: ${router.limitAdvice} (docs/guides/operator.md#limit-the-platform-key)`,
+    `${limit.outcome === 'unlimited' ? 'the router has no limit on what the platform key may spend' : 'cannot see whether the router limits what the platform key may spend'}: ${router.limitAdvice} (docs/how-to/limit-the-platform-key.md)`,
   );
 }

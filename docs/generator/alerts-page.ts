@@ -13,7 +13,7 @@ function readable(summary: string): string {
 }
 
 function section({ name, expr, for: duration, severity, summary, meaning, runbook }: Alert): string {
-  const held = duration === '0m' ? 'at once' : `after ${duration}`;
+  const held = duration === '0m' ? 'immediately' : `after ${duration}`;
   return blocks(
     `### ${name}`,
     `*${severity}*, ${held}: ${readable(summary)}.`,
@@ -30,10 +30,10 @@ export const alertsPage: Page = {
   sources: ['charts/monitoring'],
   body() {
     return blocks(
-      'How to switch them on: [Watch it with Prometheus](../guides/operator.md#watch-it-with-prometheus).',
+      'To enable them, see [Monitor the installation](../how-to/monitor.md).',
       ...alertGroups.flatMap(({ title, alerts }) => [`## ${title}`, ...alerts.map(section)]),
       '## Dashboards',
-      'For Grafana 10.2 or newer, in [`manifests/dashboards`](../../manifests/dashboards). Each asks for the Prometheus to read from.',
+      'For Grafana 10.2 or newer, in [`manifests/dashboards`](../../manifests/dashboards). Each prompts for the Prometheus data source.',
       ...dashboards.map(({ name, title, about, rows }) =>
         blocks(
           `### ${title}`,

@@ -104,7 +104,7 @@ export const ledger: AlertGroup = {
         'Compare the price of the model at the router with models.yaml (`models.listConfigMap`), and correct it.',
         'Look the calls up in the records of the router, and see what was billed in addition to their tokens.',
         'Once the cause is gone, lift the stop before the day is over, as the owner of the schema: `update ledger.overrun set lifted_at = now() where lifted_at is null`. That also ends the alert.',
-        'See that the router itself limits what the platform key may spend (docs/guides/operator.md#limit-the-platform-key).',
+        'See that the router itself limits what the platform key may spend (docs/how-to/limit-the-platform-key.md).',
       ],
     },
     {

@@ -82,7 +82,7 @@ test('a limit that the router enforces is logged at the start', async () => {
 
 test('a key without a limit, and one whose limit cannot be seen, are warned of with what to do', async () => {
   for (const [kind, status, body, says] of [
-    ['openrouter', 200, '{"data":{"limit":null}}', /^the router has no limit on .*OpenRouter.*#limit-the-platform-key/],
+    ['openrouter', 200, '{"data":{"limit":null}}', /^the router has no limit on .*OpenRouter.*limit-the-platform-key/],
     ['litellm', 200, '{"info":{"max_budget":null}}', /^the router has no limit on .*\/key\/generate/],
     [
       'litellm',
