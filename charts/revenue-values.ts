@@ -14,7 +14,7 @@ export const prices = z.strictObject({
     .max(200)
     .default([])
     .describe(
-      'Versions of the price list, the oldest first; see "Prices" in the guide for operators. GET /api/prices shows them. If empty, the prices of the beta.',
+      'Versions of the price list, the oldest first (docs/how-to/set-prices-and-pay-authors.md). GET /api/prices shows them. If empty, the prices of the beta.',
     ),
 });
 

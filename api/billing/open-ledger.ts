@@ -126,7 +126,7 @@ async function warnOfOwnership(database: Database, log: Logger): Promise<void> {
   if (role !== undefined)
     log.warn(
       { role },
-      'the database role of DATABASE_URL owns the ledger, so anyone who takes over the API could change what is booked: give the API a role of its own, see "Two database roles" in the guide for operators',
+      'the database role of DATABASE_URL owns the ledger, so anyone who takes over the API could change recorded transactions: give the API its own role (docs/how-to/set-up-the-database.md)',
     );
 }
 

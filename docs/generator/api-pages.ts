@@ -47,7 +47,7 @@ function operationText({ path, method, operation }: Described): string {
     `### ${method.toUpperCase()} ${path}`,
     `**${summary}.** ${description}`,
     tableOr('No input.', ['input', 'in', 'type', 'limits', 'meaning'], inputRows(operation)),
-    `Answers 200 (${types.map(code).join(', ')}): ${answer?.description ?? ''}`,
+    `Returns 200 (${types.map(code).join(', ')}): ${answer?.description ?? ''}`,
     answerTable(schemaOf(answer)),
     problemLine(responses),
   );
@@ -125,8 +125,8 @@ export const httpApi: Page = {
     );
     const groups = Map.groupBy(own, ({ operation }) => operation.tags[0] ?? 'other');
     return blocks(
-      'Authentication is optional: without a key, calls draw on the daily quota; `Authorization: Bearer sk-…` sends a key of the model router. Errors are [problems](problems.md). Each tool has a page of its own kind: see [tools](tools.md).',
-      `Beside these, ${protocols.map(code).join(' and ')} answer by a protocol of their own (MCP; requests that are passed to an app as they are).`,
+      'Authentication is optional: without a key, calls draw on the daily quota; `Authorization: Bearer sk-…` sends a key of the model router. Errors are [problems](problems.md). [Tools](tools.md) have a separate page.',
+      `In addition, ${protocols.map(code).join(' and ')} use other protocols (MCP; requests that are passed to an app unchanged).`,
       ...[...groups].map(([tag, group]) => blocks(`## ${tag}`, ...group.map(operationText))),
     );
   },
@@ -135,9 +135,9 @@ export const httpApi: Page = {
 function factsOf({ price, asksModels, needs, artifacts, long, aliases }: Tool): string[] {
   const others = Object.entries(aliases).map(([alias, field]) => `${code(alias)} for ${code(field)}`);
   return [
-    `Price: ${price} USD a call${asksModels === true ? ', and its model calls as billed' : ''}.`,
+    `Price: ${price} USD per call${asksModels === true ? ', plus its model calls as billed' : ''}.`,
     needs === undefined ? '' : `Needs ${backingServices[needs].title} (\`${backingServices[needs].value}\`).`,
-    artifacts === undefined ? '' : `Makes a file: ${artifacts.map(code).join(', ')}; \`raw=1\` answers with its bytes.`,
+    artifacts === undefined ? '' : `Creates a file: ${artifacts.map(code).join(', ')}. \`raw=1\` returns its bytes.`,
     long === true ? 'Runs as a job: poll `poll_url`, or send `wait`.' : '',
     others.length === 0 ? '' : `Other names of its fields: ${others.join(', ')}.`,
   ].filter((fact) => fact !== '');
@@ -171,12 +171,12 @@ function toolText(tool: Tool): string {
 export const toolsPage: Page = {
   file: 'tools.md',
   title: 'Tools',
-  about: 'Every tool, as it is called at `/t/<tool>` (GET with a query, POST with JSON), on `/mcp` and through `/a2a`.',
+  about: 'Every tool, available at `/t/<tool>` (GET with a query, POST with JSON), on `/mcp` and through `/a2a`.',
   sources: ['api/tools/builtin/all.ts'],
   body() {
     const { tools } = describeProduct();
     return blocks(
-      'The answer of each is `{"tool", "result", "artifact"?, "cost_usd", "cost_source", "latency_ms", "request_id"}`.',
+      'Each returns `{"tool", "result", "artifact"?, "cost_usd", "cost_source", "latency_ms", "request_id"}`.',
       table(
         ['tool', 'what it does', 'price, USD'],
         tools.map(({ name, title, price, asksModels }) => [
@@ -194,7 +194,7 @@ export const problemsPage: Page = {
   file: 'problems.md',
   title: 'Problems',
   about:
-    'Every kind of error that the API answers with, and the activator at the address of an app (RFC 9457); `type` is `<base URL>/problems/<slug>`.',
+    'Every kind of error that the API returns, and the activator at the address of an app (RFC 9457); `type` is `<base URL>/problems/<slug>`.',
   sources: ['api/http/problems.ts', 'api'],
   body() {
     const sorted = describeProduct().problems.toSorted((one, other) => one.slug.localeCompare(other.slug, 'en'));
@@ -217,7 +217,7 @@ export const metricsPage: Page = {
   body() {
     const { metrics } = describeProduct();
     return blocks(
-      'All processes also have the usual metrics of a Node.js process (`process_*`, `nodejs_*`). The API has those of the operator as well, since it watches HostedApps by the same parts (only `moorage_lists_total`, `moorage_watch_restarts_total` and `moorage_cached_objects` move there). The pipeline has none: its results are in the status of the HostedApp.',
+      "All processes also have the usual metrics of a Node.js process (`process_*`, `nodejs_*`). The API also has the operator's metrics, because it watches HostedApps with the same code (only `moorage_lists_total`, `moorage_watch_restarts_total` and `moorage_cached_objects` change there). The pipeline has none: its results are in the HostedApp's status.",
       ...Object.entries(metrics).map(([process, all]) =>
         blocks(
           `## ${process}`,

@@ -78,16 +78,18 @@ export const configuration: Page = {
   ],
   body: () =>
     blocks(
-      'An empty variable counts as absent. A wrong one stops the start, and the message names every wrong one. Lists are separated by commas; durations are written like `90s` or `20m`. `LOG_LEVEL` (`trace`, `debug`, `info`, `warn`, `error`) holds for all.',
+      'An empty variable counts as absent. An invalid variable prevents the start, and the message names every invalid one. Separate lists with commas, and write durations as `90s` or `20m`. `LOG_LEVEL` (`trace`, `debug`, `info`, `warn`, `error`) applies to all processes.',
       section('Operator', 'Processes started from `controller/main.ts`.', [operator]),
       section('Registry proxy', 'Processes started from `controller/registry-proxy/main.ts`.', [registryProxy]),
       section('Activator', 'Processes started from `activator/main.ts`.', [activator]),
       section('API', 'Processes started from `api/main.ts`.', [api]),
-      section('npm start', 'The API alone, without a cluster. It reads those of the next sections too.', [alone]),
+      section('npm start', 'The API alone, without a cluster. It also reads the variables of the next sections.', [
+        alone,
+      ]),
       section('Models and ledger', 'The API and `npm start`.', [models]),
       section(
         'Migrations',
-        'Processes started from `api/billing/database/prepare.ts`, before the API where its role does not own the schema.',
+        'Processes started from `api/billing/database/prepare.ts`, before the API if its role does not own the schema.',
         [database],
       ),
       section('Metering', 'The API.', [metering]),
@@ -95,10 +97,10 @@ export const configuration: Page = {
       section('Shipper', 'Processes started from `api/accounting/metering/shipper/main.ts`, next to a gateway.', [
         shipper,
       ]),
-      section('Receipts', 'The API and `npm start`, which makes a key of its own where none is set.', [receipts]),
+      section('Receipts', 'The API and `npm start`, which generates its own key if none is set.', [receipts]),
       section('Tools', 'The API and `npm start`.', [tools, fetching]),
       section(
-        'Workers of tools',
+        'Tool workers',
         'Processes started from `api/tools/engine/workers/remote/server-main.ts`. They have no secrets.',
         [workers],
       ),

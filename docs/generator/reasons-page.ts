@@ -21,9 +21,9 @@ const folders: Readonly<Record<StepCondition, string>> = {
 
 const kinds = {
   done: 'True',
-  waiting: 'Unknown (waiting for something)',
-  failed: 'False (tried again)',
-  stalled: 'False (someone has to change something)',
+  waiting: 'Unknown (waiting)',
+  failed: 'False (retried)',
+  stalled: 'False (needs a change)',
 } as const satisfies Record<Outcome['kind'], string>;
 
 async function sourcesOf(folder: string): Promise<string[]> {
@@ -49,7 +49,7 @@ function section(condition: StepCondition): string {
   const listed = Object.entries<readonly Outcome['kind'][]>(reasons[condition]);
   return blocks(
     `## ${condition === 'Published' ? 'Ready' : condition}`,
-    `Made by [\`controller/steps/${folders[condition]}/\`](../../controller/steps/${folders[condition]}).`,
+    `Set by [\`controller/steps/${folders[condition]}/\`](../../controller/steps/${folders[condition]}).`,
     table(
       ['reason', 'status'],
       listed.map(([reason, ways]) => [code(reason), ways.map((way) => kinds[way]).join('; ')]),
@@ -69,10 +69,10 @@ export const conditions: Page = {
         .map(code)
         .join(
           ', ',
-        )}. \`Ready\`, \`Reconciling\` and \`Stalled\` carry the reason of the first step that is not done. Each transition is an Event with the same reason. \`NotReached\`: the steps before come first. \`Refused\`, on any: the cluster refused a write, and it is tried again. A submitted app that has never been live also gets the condition \`Expiring\` (reason \`NeverLive\`) before it is deleted, which is the event \`Expired\`.`,
+        )}. \`Ready\`, \`Reconciling\` and \`Stalled\` carry the reason of the first step that is not done. Each transition is an Event with the same reason. \`NotReached\` means that earlier steps are not done. \`Refused\`, on any condition, means that the cluster rejected a write, which is retried. A submitted app that was never live also gets the condition \`Expiring\` (reason \`NeverLive\`) before it is deleted with the event \`Expired\`.`,
       ...stepConditions.map(section),
       '## Rules',
-      'A finding or a rejection names its rule, and usually file and line. `*` stands for a name that a scanner or a linter gives.',
+      'A finding or rejection names its rule, and usually the file and line. `*` stands for a name from a scanner or linter.',
       list((await rules()).map(code)),
     );
   },

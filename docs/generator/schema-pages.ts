@@ -68,14 +68,14 @@ export const hostedApp: Page = {
     return blocks(
       `\`apiVersion: ${group}/${version}\`, \`kind: HostedApp\`, short name \`happ\`, namespaced. Only \`spec.source.repo\` is required.`,
       '## spec',
-      `What the author or the operator of this installation wants. A field that [${manifestFile}](app-manifest.md) has too is stored only if someone sets it, and then it wins over the file, even at its default. If nobody sets it, the file decides, or else the default.`,
+      `What the author or the operator of this installation wants. A field that [${manifestFile}](app-manifest.md) has too is stored only if someone sets it, and then it overrides the file, even at its default. If no one sets it, the file decides, or else the default.`,
       sections(spec, '###'),
       '### Rules',
-      'A value that breaks one of these is refused with this message.',
+      'A value that breaks one of these rules is rejected with its message.',
       list(rulesOf(schema.openAPIV3Schema).map((message) => `${message}.`)),
       ruleList(spec),
       '## status',
-      'Written by the operator alone.',
+      'Only the operator writes it.',
       sections(fieldsOf(statusSchema()), '###'),
       '## Columns of kubectl get',
       table(
@@ -115,7 +115,7 @@ export const appManifestPage: Page = {
     const missing = [...maxima.keys()].filter((path) => !fields.some((field) => field.path === path));
     if (missing.length > 0) throw new Error(`authorLimits name what is no field: ${missing.join(', ')}`);
     return blocks(
-      'Each has the meaning and the rules of the [HostedApp field](hosted-app.md) of the same name. A field that is left out has its default; what is set in the HostedApp itself wins over the file.',
+      'Each field has the meaning and rules of the [HostedApp field](hosted-app.md) with the same name. An omitted field has its default. A value set in the HostedApp overrides the file.',
       table(
         ['field', 'type', 'default', 'maximum', 'meaning'],
         fields.map(({ path, schema }) => {
@@ -136,7 +136,7 @@ export const appManifestPage: Page = {
 export const chartValues: Page = {
   file: 'chart-values.md',
   title: 'Values of the Helm chart',
-  about: 'Every value of `charts/moorage`; an unknown or wrong one is refused by `helm`.',
+  about: 'Every value of `charts/moorage`; `helm` rejects an unknown or invalid one.',
   sources: ['charts/values.ts'],
   body: () => sections(fieldsOf(JSON.parse(renderSchema()) as Schema), '##'),
 };

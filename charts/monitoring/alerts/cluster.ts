@@ -57,7 +57,7 @@ export const cluster: AlertGroup = {
       runbook: [
         'See what takes the space on the node: `du` below `/var/lib/containerd`, `/var/lib/kubelet` and the folder of local volumes.',
         'Lower `builds.maximum.disk`, `builds.concurrency` or the disks of apps, or give the node a larger disk.',
-        'The one-machine node keeps the registry on the same disk: see *Disks* in the guide for operators.',
+        'The one-machine node keeps the registry on the same disk (docs/how-to/manage-registry-space.md).',
       ],
     },
     {

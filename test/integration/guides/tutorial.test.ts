@@ -58,8 +58,9 @@ async function start(): Promise<App> {
   const planned = planFolder(folder);
   assert.equal(planned.refused, false, JSON.stringify(planned.findings));
   const { settings } = readManifest(readDiskTree(folder, new Set(['node_modules'])));
+  assert.ok(settings !== undefined);
   assert.deepEqual(
-    settings?.services?.map(({ name, type }) => [name, type]),
+    settings.services?.map(({ name, type }) => [name, type]),
     [['db', 'postgres']],
   );
   const [, command = '[]'] = /^CMD (\[.*\])$/m.exec(planned.dockerfile ?? '') ?? [];
@@ -70,7 +71,7 @@ async function start(): Promise<App> {
     all: true,
     reject: false,
     env: {
-      ...Object.fromEntries((settings?.run?.env ?? []).map(({ name, value }) => [name, value])),
+      ...Object.fromEntries((settings.run?.env ?? []).map(({ name, value }) => [name, value])),
       DATABASE_URL: databaseUrl,
       PORT: String(free),
     },
@@ -84,19 +85,17 @@ async function start(): Promise<App> {
 
 /** Whether the app listens before it ends. */
 async function listens({ port: own, ended }: App): Promise<boolean> {
-  let over = false;
-  void ended.then(() => {
-    over = true;
-  });
-  while (!over) {
-    try {
-      await fetch(`http://127.0.0.1:${own}/`);
-      return true;
-    } catch {
-      await sleep(50);
-    }
+  for (;;) {
+    const answered = await Promise.race([
+      ended.then(() => false),
+      fetch(`http://127.0.0.1:${own}/`).then(
+        () => true,
+        () => undefined,
+      ),
+    ]);
+    if (answered !== undefined) return answered;
+    await sleep(50);
   }
-  return false;
 }
 
 /** What `npm run submit` would print: the folder is deployed here, and the release before serves on if it crashes. */
