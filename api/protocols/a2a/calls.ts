@@ -1,10 +1,22 @@
-// The interface between the A2A agent and the tools.
-import type { Problem } from '../../../lib/problem.ts';
-import type { CallContext } from '../../http/index.ts';
+// Runs tools for the A2A agent: calls, long calls as jobs, and jobs as the tasks of agents.
+import { Problem } from '../../../lib/problem.ts';
+import { type CallContext, invalidRequest } from '../../http/index.ts';
 import type { Offer } from '../../apps/index.ts';
-import type { Progress } from '../../tools/index.ts';
+import {
+  type Progress,
+  ToolReader,
+  type ToolRegistry,
+  type ToolService,
+  type Jobs,
+  envelopeOf,
+  isEmbeddable,
+  type JobReport,
+  type ToolResult,
+} from '../../tools/index.ts';
 import type { MessageReplays } from './message-replays.ts';
-import type { PushConfigs } from './push/push-configs.ts';
+import type { PushConfigs } from './push-notifications.ts';
+import type { PayerFor } from '../../models/index.ts';
+import { isUnguessable, type Payer } from '../../billing/index.ts';
 
 /** A call of a tool by an agent. */
 export interface AgentCall {
@@ -116,4 +128,144 @@ export interface AgentOptions {
   readonly push?: PushConfigs | undefined;
   /** Without them, a message that is sent again is answered as a new one. */
   readonly replays?: MessageReplays | undefined;
+}
+
+export interface ToolCallsOptions {
+  readonly toolRegistry: ToolRegistry;
+  readonly toolService: ToolService;
+  readonly payerFor: PayerFor;
+}
+
+/** Creates the function that reads, pays for and runs a call through the tool service, which /t and /mcp use too. */
+export function createToolCalls({ toolRegistry, toolService, payerFor }: ToolCallsOptions): AgentOptions['call'] {
+  const readers = new Map(toolRegistry.tools.map((tool) => [tool.name, new ToolReader(tool)]));
+  return async ({ tool: name, arguments: given, context, contextId }) => {
+    const tool = toolRegistry.get(name);
+    const reading = (readers.get(name) ?? new ToolReader(tool)).read('argument', given);
+    const payer = await payerFor(context);
+    const { wait, raw: fileWanted = false } = reading.options;
+    const call = {
+      tool,
+      reading,
+      payer,
+      via: 'a2a',
+      id: context.id,
+      log: context.log,
+      delivery: fileWanted ? 'link' : 'json',
+      signal: () => context.signal,
+      waitMs: 0,
+      context: contextId,
+    } as const;
+    const job = await toolService.jobOf(call);
+    if (job === undefined) return answerOf(await toolService.call(call), fileWanted);
+    const report = await toolService.follow(job, {
+      requestId: context.id,
+      payer,
+      waitMs: 0,
+      signal: context.signal,
+    });
+    return { task: agentTask(name, report), waitMs: wait === undefined ? undefined : wait * 1_000 };
+  };
+}
+
+export interface ToolTasksOptions {
+  readonly toolService: ToolService;
+  readonly jobs: Pick<Jobs, 'find' | 'list' | 'listOfContext' | 'cancel'>;
+  readonly payerFor: PayerFor;
+}
+
+/**
+ * Presents jobs as the tasks of agents. Any replica reads them, for the key that began one or, without a key, for anyone who
+ * has its id.
+ */
+export function createToolTasks({ toolService, jobs, payerFor }: ToolTasksOptions): AgentTasks {
+  const now = { waitMs: 0 };
+  const follow = async (
+    { id, tool }: { readonly id: string; readonly tool: string },
+    context: CallContext,
+    { waitMs, report }: Pick<Parameters<AgentTasks['follow']>[1], 'waitMs' | 'report'>,
+  ): Promise<AgentTask> => {
+    const payer = await payerFor(context);
+    const name = { id, tool, owner: payer.owner };
+    const { id: requestId, signal } = context;
+    return agentTask(tool, await toolService.follow(name, { requestId, payer, waitMs, signal, report }));
+  };
+  return {
+    async view(id, context) {
+      const { owner } = await payerFor(context);
+      return follow(await jobs.find(id, owner), context, now);
+    },
+    async follow(task, { context, waitMs, report }) {
+      return follow(task, context, { waitMs, ...(report === undefined ? {} : { report }) });
+    },
+    async cancel(id, context) {
+      const { owner } = await payerFor(context);
+      const { tool } = await jobs.find(id, owner);
+      const canceled = await jobs.cancel({ id, tool, owner });
+      return { task: await follow({ id, tool }, context, now), canceled };
+    },
+    async list({ contextId, states, after, size, token }, context) {
+      const entries = (await listEntries(jobs, await payerFor(context), contextId)).filter(
+        ({ id, context: own = id, at, ...rest }) =>
+          (contextId === undefined || own === contextId) && (after === undefined || at >= after) && states(rest),
+      );
+      const since = token === undefined ? 0 : entries.findIndex(({ id }) => id === token) + 1;
+      if (token !== undefined && since === 0)
+        throw new Problem(invalidRequest, 'pageToken names no task of this list. Ask for the first page again.');
+      const page = entries.slice(since, since + size);
+      const tasks = await Promise.all(page.map((entry) => follow(entry, context, now)));
+      return {
+        tasks,
+        total: entries.length,
+        next: since + size < entries.length ? page.at(-1)?.id : undefined,
+      };
+    },
+  };
+}
+
+/**
+ * Without a key, the caller is known by an address that is shared with others, so nothing is listed for it: only what
+ * belongs to a conversation whose id nobody guesses, such as the one in our answer.
+ */
+async function listEntries(
+  jobs: ToolTasksOptions['jobs'],
+  { kind, owner }: Payer,
+  contextId: string | undefined,
+): ReturnType<Jobs['list']> {
+  if (kind === 'key') return jobs.list(owner);
+  return contextId !== undefined && isUnguessable(contextId) ? jobs.listOfContext(contextId) : [];
+}
+
+/** The envelope of /t, and the file beside it. */
+export function answerOf(result: ToolResult, fileWanted: boolean): AgentAnswer {
+  const answer = envelopeOf(result, false);
+  const artifact = result.run?.artifact;
+  if (artifact === undefined) return { answer };
+  const inside = fileWanted || isEmbeddable(artifact, result.meta);
+  return {
+    answer,
+    file: {
+      name: artifact.fileName,
+      mediaType: artifact.mediaType,
+      url: result.meta.fileUrl,
+      bytes: inside ? artifact.bytes : undefined,
+    },
+  };
+}
+
+/** A job that no agent began is a conversation of its own. */
+export function agentTask(tool: string, { job, result, problem }: JobReport): AgentTask {
+  const { id, context = id, input, state, progress, message, createdAt, endedAt } = job;
+  return {
+    id,
+    tool,
+    contextId: context,
+    input,
+    state,
+    progress,
+    message,
+    at: endedAt ?? createdAt,
+    answer: result === undefined || state !== 'done' ? undefined : answerOf(result, false),
+    problem,
+  };
 }

@@ -1,12 +1,13 @@
-// POST /a2a: the Agent2Agent protocol over JSON-RPC, 1.0 and, for older clients, 0.3. A handler is made for each
-// request and keeps nothing, so any replica answers any of them.
+// Serves A2A at POST /a2a over JSON-RPC, in version 1.0 and, for older clients, 0.3, and delivers push notifications.
 import { isLegacyJsonRpcMethod } from '@a2a-js/sdk/compat/v0_3';
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server';
 import { JsonRpcTransportHandler, ServerCallContext, validateVersion } from '@a2a-js/sdk/server';
 import { z } from 'zod';
+import type { Logger } from '../../../lib/telemetry.ts';
+import type { Offer } from '../../apps/index.ts';
 import {
-  defineEndpoint,
   type Endpoint,
+  defineEndpoint,
   formatEvent,
   eventStreamType,
   createEventStreamResponse,
@@ -15,11 +16,64 @@ import {
   type CallContext,
   type RequestContext,
 } from '../../http/index.ts';
+import type { Models, PayerFor } from '../../models/index.ts';
+import type { Fetcher, Tools } from '../../tools/index.ts';
+import { type AgentOptions, createToolCalls, createToolTasks } from './calls.ts';
+import { MessageReplays } from './message-replays.ts';
+import { PushConfigs, PushDeliveries, type PushTimes } from './push-notifications.ts';
 import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
-import type { AgentOptions } from './calls.ts';
-import { RequestHandler } from './handler.ts';
-import { OpenStreams } from './open-streams.ts';
+import { RequestHandler, OpenStreams } from './handler.ts';
 
+export interface AgentStart {
+  readonly offer: Offer;
+  readonly tools: Pick<Tools, 'toolRegistry' | 'toolService' | 'jobs'>;
+  readonly ledger: Models['ledger'];
+  readonly payerFor: PayerFor;
+  readonly interpret: AgentOptions['interpret'];
+  readonly fetcher: Fetcher;
+  readonly log: Logger;
+  /** Aborted when the process is about to end. */
+  readonly ending: AbortSignal;
+  /** For tests: times of push notifications, which are long. */
+  readonly pushTimes?: (PushTimes & { readonly pollMs: number }) | undefined;
+}
+
+export function startAgent({
+  offer,
+  tools,
+  ledger,
+  payerFor,
+  interpret,
+  fetcher,
+  log,
+  ending,
+  pushTimes,
+}: AgentStart): Endpoint {
+  const database = (): ReturnType<typeof ledger.get>['database'] => ledger.get().database;
+  const { toolRegistry, toolService, jobs } = tools;
+  const deliveries = new PushDeliveries({
+    database,
+    fetcher,
+    toolService,
+    baseUrl: offer.baseUrl,
+    log,
+    ending,
+    times: pushTimes,
+  });
+  void ledger.opened.then((opened) => {
+    opened?.repeat('deliver push notifications', pushTimes?.pollMs ?? 1_000, () => deliveries.deliver());
+  });
+  return a2aEndpoint({
+    offer,
+    interpret,
+    call: createToolCalls({ toolRegistry, toolService, payerFor }),
+    tasks: createToolTasks({ toolService, jobs, payerFor }),
+    push: new PushConfigs({ database, fetcher }),
+    replays: new MessageReplays({ database, payerFor }),
+  });
+}
+
+/** Defines the endpoint. A handler is created for each request and keeps nothing, so any replica answers any request. */
 export function a2aEndpoint(options: AgentOptions): Endpoint {
   const streams = new OpenStreams();
   return defineEndpoint({

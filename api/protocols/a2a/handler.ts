@@ -1,41 +1,47 @@
-// What each method of A2A does. Nothing is kept here: tasks are jobs in PostgreSQL, so any replica answers for any.
+// Implements the A2A methods. Nothing is kept here: tasks are jobs in PostgreSQL, so any replica answers for any task.
 import { randomUUID } from 'node:crypto';
-import type {
-  AgentCard,
-  GetTaskRequest,
-  ListTasksRequest,
-  ListTasksResponse,
-  Message,
-  SendMessageRequest,
-  StreamResponse,
-  Task,
-  TaskPushNotificationConfig,
+import {
+  type AgentCard,
+  type GetTaskRequest,
+  type ListTasksRequest,
+  type ListTasksResponse,
+  type Message,
+  type SendMessageRequest,
+  type StreamResponse,
+  type Task,
+  type TaskPushNotificationConfig,
+  TaskState,
 } from '@a2a-js/sdk';
-import { TaskState } from '@a2a-js/sdk';
 import {
   PushNotificationNotSupportedError,
   RequestMalformedError,
   TaskNotCancelableError,
   TaskNotFoundError,
   UnsupportedOperationError,
+  A2AError,
 } from '@a2a-js/sdk/errors';
 import type { A2ARequestHandler } from '@a2a-js/sdk/server';
 import { Problem } from '../../../lib/problem.ts';
 import type { CallContext } from '../../http/index.ts';
-import { unknownJob } from '../../tools/index.ts';
+import { unknownJob, unknownTool } from '../../tools/index.ts';
 import { agentCard } from './agent-card.ts';
 import type { AgentOptions, AgentTask, AgentTasks } from './calls.ts';
 import { fromStored, type StoredReply, toStored } from './message-replays.ts';
-import { protocolError } from './protocol-error.ts';
-import { type PushConfig, readPushConfig } from './push/push-config.ts';
-import type { PushConfigs } from './push/push-configs.ts';
-import type { OpenStreams } from './open-streams.ts';
-import { agentMessage } from './parts.ts';
+import { type PushConfig, readPushConfig, type PushConfigs } from './push-notifications.ts';
+import {
+  agentMessage,
+  endEvents,
+  hasEnded,
+  type ProblemSite,
+  progressEvent,
+  refusalOf,
+  singleTask,
+  taskOf,
+  checkHistoryLength,
+  withHistory,
+  taskPage,
+} from './task.ts';
 import { type AgentReply, replyTo, toProblem } from './reply.ts';
-import { endEvents, hasEnded, type ProblemSite, progressEvent, refusalOf, singleTask, taskOf } from './task.ts';
-import { checkHistoryLength, withHistory } from './history.ts';
-import { taskPage } from './task-list.ts';
-import { Updates } from './updates.ts';
 
 /** A call that takes longer is answered with its task as it stands. */
 const patienceMs = 25_000;
@@ -175,7 +181,7 @@ export class RequestHandler implements A2ARequestHandler {
     try {
       return await work();
     } catch (error) {
-      throw protocolError(error, this.#context);
+      throw toProtocolError(error, this.#context);
     }
   }
 
@@ -329,4 +335,73 @@ function wireConfig(
 ): TaskPushNotificationConfig {
   const scheme = authentication === undefined ? undefined : { scheme: authentication.scheme, credentials: '' };
   return { tenant: '', taskId, id, url, token: '', authentication: scheme };
+}
+
+/** Converts a problem of anything but a tool call to an A2A error, with its text, fixes and slug. */
+function toProtocolError(error: unknown, context: Pick<CallContext, 'log' | 'id'>): A2AError {
+  if (error instanceof A2AError) return error;
+  const problem = toProblem(error, context);
+  const { type, errors } = problem;
+  const fixes = errors.map(({ fix }) => fix);
+  const options = {
+    message: [problem.message, ...new Set(fixes)].join(' '),
+    metadata: { problem: type.slug, request_id: context.id },
+    cause: error,
+  };
+  if (type === unknownJob || type === unknownTool)
+    return new TaskNotFoundError({
+      ...options,
+      message:
+        'You have no task with this id: it belongs to another caller, has expired, or never was. Only the caller that started a task can read it.',
+    });
+  return type.status < 500 ? new RequestMalformedError(options) : new A2AError(options);
+}
+
+const maxPerCaller = 20;
+
+/** Counts the task streams that each caller has open in this process. Each costs little, and no caller needs many. */
+export class OpenStreams {
+  /** By caller; one without any is not in it. */
+  readonly #open = new Map<string, number>();
+
+  /** @returns what to call once the stream is over; undefined when this caller has too many */
+  take(caller: string): (() => void) | undefined {
+    const open = this.#open.get(caller) ?? 0;
+    if (open >= maxPerCaller) return undefined;
+    this.#open.set(caller, open + 1);
+    return () => {
+      const left = (this.#open.get(caller) ?? 1) - 1;
+      if (left === 0) this.#open.delete(caller);
+      else this.#open.set(caller, left);
+    };
+  }
+}
+
+/** Passes events from a producer to a reader, in order. */
+class Updates<Event> {
+  readonly #waiting: Event[] = [];
+  #wake = Promise.withResolvers<undefined>();
+  #over = false;
+
+  push(event: Event): void {
+    this.#waiting.push(event);
+    this.#wake.resolve(undefined);
+  }
+
+  /** Nothing more comes. */
+  end(): void {
+    this.#over = true;
+    this.#wake.resolve(undefined);
+  }
+
+  /** All events until the end, those from before included. */
+  async *all(): AsyncGenerator<Event, void, undefined> {
+    for (;;) {
+      yield* this.#waiting.splice(0);
+      if (this.#over && this.#waiting.length === 0) return;
+      await this.#wake.promise;
+      this.#wake = Promise.withResolvers();
+      if (this.#over) this.#wake.resolve(undefined);
+    }
+  }
 }

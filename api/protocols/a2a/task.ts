@@ -1,4 +1,5 @@
-// A job as a task of A2A: its state, its progress, its result as an artifact, its problem in the message of its status.
+// Converts jobs to A2A tasks, events and pages: result as an artifact, problem in the status message, parts and messages.
+import { randomUUID } from 'node:crypto';
 import {
   type Artifact,
   type Part,
@@ -7,12 +8,17 @@ import {
   TaskState,
   type TaskStatus,
   type Message,
+  type ListTasksRequest,
+  type ListTasksResponse,
+  Role,
 } from '@a2a-js/sdk';
+import { RequestMalformedError } from '@a2a-js/sdk/errors';
+import { z } from 'zod';
 import { type Problem, problemBody } from '../../../lib/problem.ts';
-import { jobCanceled } from '../../tools/index.ts';
+import { jobCanceled, jobProblemType } from '../../tools/index.ts';
 import { a2aPath } from './agent-card.ts';
-import type { AgentTask } from './calls.ts';
-import { agentMessage, callMessage, dataPart, partsOf, textPart } from './parts.ts';
+import type { AgentTask, AgentTasks, TaskFilter, AgentAnswer } from './calls.ts';
+import type { CallContext } from '../../http/index.ts';
 
 /** Where a problem is reported: its links, and the request in the log. */
 export interface ProblemSite {
@@ -128,4 +134,97 @@ function artifactOf({ tool, answer }: AgentTask): Artifact | undefined {
     metadata: undefined,
     extensions: [],
   };
+}
+
+const usualSize = 50;
+const maxSize = 100;
+
+/** Lists a page of the caller's tasks, as ListTasks asks for it. @throws RequestMalformedError */
+export async function taskPage(
+  tasks: AgentTasks | undefined,
+  params: ListTasksRequest,
+  { context, ...site }: ProblemSite & { readonly context: CallContext },
+): Promise<ListTasksResponse> {
+  const size = params.pageSize ?? usualSize;
+  if (!Number.isInteger(size) || size < 1 || size > maxSize)
+    throw new RequestMalformedError(`pageSize must be 1 to ${maxSize}.`);
+  checkHistoryLength(params);
+  const empty = { tasks: [], total: 0, next: undefined };
+  const page = tasks === undefined ? empty : await tasks.list({ size, ...filterOf(params) }, context);
+  const listed = page.tasks.map((task) => withHistory(taskOf(task, site), params));
+  return {
+    tasks: params.includeArtifacts === true ? listed : listed.map((task) => ({ ...task, artifacts: [] })),
+    nextPageToken: page.next ?? '',
+    pageSize: size,
+    totalSize: page.total,
+  };
+}
+
+function filterOf({ contextId, status, statusTimestampAfter, pageToken }: ListTasksRequest): Omit<TaskFilter, 'size'> {
+  if (status === TaskState.UNRECOGNIZED) throw new RequestMalformedError('status is not a state of a task.');
+  const after = z.iso.datetime({ offset: true }).optional().safeParse(statusTimestampAfter);
+  if (!after.success)
+    throw new RequestMalformedError('statusTimestampAfter must be a time such as 2026-01-01T00:00:00Z.');
+  return {
+    contextId: contextId === '' ? undefined : contextId,
+    states: ({ state, problem }) =>
+      status === TaskState.TASK_STATE_UNSPECIFIED ||
+      stateOf(state, problem === undefined ? undefined : jobProblemType(problem)) === status,
+    after: after.data === undefined ? undefined : new Date(after.data),
+    token: pageToken === '' ? undefined : pageToken,
+  };
+}
+
+interface HistoryWish {
+  readonly historyLength?: number | undefined;
+}
+
+/** @throws RequestMalformedError */
+export function checkHistoryLength(wish: HistoryWish | undefined): void {
+  if ((wish?.historyLength ?? 0) < 0) throw new RequestMalformedError('historyLength must be 0 or more.');
+}
+
+/** A history has one message at most: the call. @throws RequestMalformedError */
+export function withHistory(task: Task, wish: HistoryWish | undefined): Task {
+  checkHistoryLength(wish);
+  return wish?.historyLength === 0 ? { ...task, history: [] } : task;
+}
+
+export const textPart = (text: string): Part => part({ $case: 'text', value: text }, 'text/plain', '');
+export const dataPart = (value: unknown): Part => part({ $case: 'data', value }, 'application/json', '');
+
+/** The result of a call, and its file, if any: inside, or as a link. */
+export function partsOf({ answer, file }: AgentAnswer): Part[] {
+  const parts = [dataPart(answer)];
+  if (file?.bytes !== undefined)
+    parts.push(part({ $case: 'raw', value: Buffer.from(file.bytes) }, file.mediaType, file.name));
+  else if (file?.url !== undefined) parts.push(part({ $case: 'url', value: file.url }, file.mediaType, file.name));
+  return parts;
+}
+
+/** A message of the agent. */
+export function agentMessage(
+  { contextId, taskId }: { readonly contextId: string; readonly taskId: string },
+  parts: Part[],
+): Message {
+  return {
+    messageId: randomUUID(),
+    contextId,
+    taskId,
+    role: Role.ROLE_AGENT,
+    parts,
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+  };
+}
+
+/** The call that a job does, as the message of the user that it came from. */
+export function callMessage({ id, contextId, tool, input }: AgentTask): Message {
+  const message = agentMessage({ contextId, taskId: id }, [dataPart({ tool, arguments: input })]);
+  return { ...message, messageId: id, role: Role.ROLE_USER };
+}
+
+function part(content: NonNullable<Part['content']>, mediaType: string, filename: string): Part {
+  return { content, mediaType, filename, metadata: undefined };
 }

@@ -1,6 +1,6 @@
-// The endpoints that describe this service to people and programs. Every document is derived; none is written by hand.
+// Serves the documents that describe this service, and the front page. Every document is derived; none is written by hand.
 import { z } from 'zod';
-import { Problem, problemUrl } from '../../../lib/problem.ts';
+import { Problem, problemUrl, type ProblemType } from '../../../lib/problem.ts';
 import {
   createBufferedResponse,
   defineEndpoint,
@@ -8,18 +8,23 @@ import {
   ignoredFields,
   createJsonResponse,
   notFound,
+  serviceDescription,
+  type RequestFields,
+  serviceName,
+  type RawInput,
+  readPart,
+  type RequestContext,
+  collectProblemTypes,
 } from '../../http/index.ts';
 import { a2aPath, cardJson } from '../a2a/index.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
-import { type FrontPage, frontEndpoint } from './front.ts';
-import { linkHeader } from './links.ts';
-import { llmsFullText } from './llms-full-txt.ts';
-import { llmsText } from './llms-txt.ts';
+import { llmsFullText, llmsText } from './llms-txt.ts';
 import { buildOpenApi, addAppPaths } from './openapi.ts';
-import { collectDocumentedProblems } from './problem-types.ts';
 import { isOffered, type Offer, type Site } from '../../apps/index.ts';
+import { activatorProblems } from '../../../crds/reports.ts';
+import { internalProblems } from '../../accounting/index.ts';
 
-/** What is described beside the endpoints; what is left out does not exist. */
+/** What is described in addition to the endpoints. What is left out does not exist. */
 export type OfferOptions = Partial<Omit<Offer, 'baseUrl'>>;
 
 /** What other rooms show of this one. */
@@ -198,4 +203,118 @@ function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
       return Promise.resolve({ type: problemUrl(type, baseUrl), status, title, description });
     },
   });
+}
+
+const html = 'text/html';
+
+const paths: Readonly<Record<string, string>> = {
+  ask: '/api/ask',
+  compare: '/api/compare',
+  models: '/api/models',
+  submit: '/api/submit',
+  submit_status: '/api/submit-status/{owner}/{name}',
+  call_app: '/api/projects/{slug}/call',
+  agent_guides: '/api/agent-guides',
+  tools: '/t',
+  mcp: '/mcp',
+  a2a: '/a2a',
+  openapi: '/openapi.json',
+  agent_card: '/.well-known/agent-card.json',
+  llms: '/llms.txt',
+  llms_full: '/llms-full.txt',
+  capabilities: '/agent-capabilities.json',
+};
+
+/**
+ * Answers a person at `/`. It is made by the room of pages, which comes after this one.
+ * @param headers to answer with
+ */
+export type FrontPage = (
+  query: RequestFields,
+  context: RequestContext,
+  headers: Readonly<Record<string, string>>,
+) => Promise<Response>;
+
+const ofThePage = z.strictObject({
+  lang: z.string().optional().describe('Language of the page: en or zh; default: by Accept-Language.'),
+  q: z.string().optional().describe('On the page, only apps that match this search.'),
+  category: z.string().optional().describe('On the page, only apps of this category.'),
+  cursor: z.string().optional().describe('On the page, where the list of apps goes on.'),
+});
+
+/**
+ * The front page: HTML for a person, JSON for a program, and a Link header to every document.
+ * @param page without it, a person gets what programs get
+ */
+function frontEndpoint(site: Site, page?: FrontPage): Endpoint {
+  return defineEndpoint({
+    method: 'GET',
+    head: 'as GET',
+    path: '/',
+    operation: 'getFront',
+    tag: 'discovery',
+    summary: 'The front page',
+    description:
+      'HTML for people, JSON for programs. The Link header points to the documents that describe this service. Query parameters apply to the page alone.',
+    query: ofThePage,
+    // Links to a page are shared with fields of all kinds: a page lets them pass, a program learns of its mistake.
+    read: ({ query }: RawInput) => query,
+    output: z.record(z.string(), z.string()),
+    responseHeaders: {
+      Link: 'The documents that describe this service.',
+      Vary: 'Accept decides between page and JSON.',
+    },
+    outputDescription: 'Name, description and URLs of this service.',
+    produces: page === undefined ? ['application/json'] : ['application/json', html],
+    async handler(query, context) {
+      const headers = { link: linkHeader(site) };
+      if (page !== undefined && context.mediaType === html) return page(query, context, headers);
+      readPart('query', ofThePage, query);
+      return createJsonResponse(about(site), { headers: { ...headers, vary: 'accept', 'cache-control': 'no-store' } });
+    },
+  });
+}
+
+function about(site: Site): Record<string, string> {
+  const known = Object.entries(paths).filter(([, path]) => isOffered(site, path));
+  return {
+    name: serviceName,
+    description: serviceDescription,
+    ...Object.fromEntries(known.map(([key, path]) => [key, `${site.baseUrl}${path}`])),
+  };
+}
+
+interface Link {
+  readonly path: string;
+  readonly rel: string;
+  readonly type: string;
+  readonly title: string;
+}
+
+const links: readonly Link[] = [
+  { path: '/openapi.json', rel: 'service-desc', type: 'application/json', title: 'OpenAPI document' },
+  { path: '/llms.txt', rel: 'service-doc', type: 'text/plain', title: 'Overview for language models' },
+  { path: '/llms-full.txt', rel: 'service-doc', type: 'text/plain', title: 'Everything for language models' },
+  { path: '/.well-known/agent-card.json', rel: 'service-meta', type: 'application/json', title: 'A2A agent card' },
+  {
+    path: '/agent-capabilities.json',
+    rel: 'service-meta',
+    type: 'application/json',
+    title: 'Endpoints, tools and apps',
+  },
+  { path: '/mcp', rel: 'service', type: 'application/json', title: 'Model Context Protocol' },
+];
+
+/** Formats the Link header (RFC 8288), which leads a program to the documents that exist here. */
+function linkHeader(site: Site): string {
+  return links
+    .filter(({ path }) => isOffered(site, path))
+    .map(({ path, rel, type, title }) => `<${path}>; rel="${rel}"; type="${type}"; title="${title}"`)
+    .join(', ');
+}
+
+/** Collects every problem type with a page, by slug: those of the endpoints, and those of programs and ports that have no endpoint here. */
+export function collectDocumentedProblems(endpoints: readonly Endpoint[]): ReadonlyMap<string, ProblemType> {
+  const others = [...Object.values(activatorProblems), ...internalProblems];
+  return new Map([...others.map((type) => [type.slug, type] as const), ...collectProblemTypes(endpoints)]);
 }

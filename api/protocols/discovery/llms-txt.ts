@@ -1,38 +1,45 @@
-// /llms.txt: an overview in Markdown for language models (llmstxt.org).
-import { serviceAuthentication, serviceDescription, type Endpoint, serviceName } from '../../http/index.ts';
-import { exampleUrl, type HostedAppSummary, type Tool } from '../../tools/index.ts';
+// Renders /llms.txt, an overview for language models (llmstxt.org), and /llms-full.txt, from the same definitions as all else.
+import { z } from 'zod';
+import {
+  serviceAuthentication,
+  serviceDescription,
+  type Endpoint,
+  serviceName,
+  collectProblemTypes,
+} from '../../http/index.ts';
+import { exampleUrl, type HostedAppSummary, type Tool, describe } from '../../tools/index.ts';
 import { formatMoney, parseMoney, zero } from '../../billing/index.ts';
-import { requiredFields } from './fields.ts';
 import { isOffered, formatCallUrl, type Site } from '../../apps/index.ts';
+import { activatorProblems } from '../../../crds/reports.ts';
 
 export function llmsText(site: Site): string {
   const { baseUrl, tools } = site;
   const sections = [
     `# ${serviceName}\n\n> ${serviceDescription}`,
     `Authentication: ${serviceAuthentication}\n\nEverything in one file, with all fields, errors and models: ${baseUrl}/llms-full.txt\n\nErrors are RFC 9457 problems: \`detail\` says what went wrong, \`errors\` lists each invalid field with a fix, and \`actions\` lists ways to continue.`,
-    section(
+    formatSection(
       'Tools',
-      tools.length === 0 ? undefined : howToCall(site),
+      tools.length === 0 ? undefined : explainCalls(site),
       tools.map((tool) => toolLine(tool, site)),
     ),
-    section(
+    formatSection(
       'Hosted apps',
       howToCallApps(site),
       site.apps().map((app) => appLine(app, site)),
     ),
-    section(
+    formatSection(
       'Guides',
       'Each answers a question with the tool that applies, steps to execute and measured evidence.',
       site.guides.map(({ question, machine_readable }) => `- [${question}](${machine_readable})`),
     ),
-    section(
+    formatSection(
       'Endpoints',
       isOffered(site, '/v1/chat/completions')
         ? `OpenAI clients work with the base URL ${baseUrl}/v1: with your own API key for the model router as their key, or with the key "anonymous" for models in the free tier on the free quota.`
         : undefined,
       site.endpoints.filter(isOfInterest).map((endpoint) => endpointLine(endpoint, baseUrl)),
     ),
-    section(
+    formatSection(
       'Machine-readable',
       undefined,
       site.endpoints
@@ -43,12 +50,12 @@ export function llmsText(site: Site): string {
   return `${sections.filter((text) => text !== '').join('\n\n')}\n`;
 }
 
-function section(title: string, intro: string | undefined, lines: readonly string[]): string {
+function formatSection(title: string, intro: string | undefined, lines: readonly string[]): string {
   if (lines.length === 0) return '';
   return [`## ${title}`, ...(intro === undefined ? [] : [intro]), lines.join('\n')].join('\n\n');
 }
 
-function howToCall(site: Site): string {
+function explainCalls(site: Site): string {
   const mcp = isOffered(site, '/mcp')
     ? ` The same tools are available over MCP at ${site.baseUrl}/mcp, where search_tools and call_tool also reach the operations of hosted apps.`
     : '';
@@ -56,13 +63,13 @@ function howToCall(site: Site): string {
 }
 
 function toolLine(tool: Tool, site: Site): string {
-  const required = requiredFields(tool.input);
+  const required = listRequiredFields(tool.input);
   const fields = Object.keys(tool.input.shape).map((field) =>
     required.includes(field) ? `${field} (required)` : field,
   );
   const taken = fields.length === 0 ? '' : ` Parameters: ${fields.join(', ')}.`;
   const off = site.off(tool);
-  return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${line(tool.description)}${taken} Price: ${priceText(tool)}.${off === undefined ? '' : ` Not available here. ${line(off)}`}`;
+  return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${toOneLine(tool.description)}${taken} Price: ${priceText(tool)}.${off === undefined ? '' : ` Not available here. ${toOneLine(off)}`}`;
 }
 
 function priceText({ price, asksModels }: Tool): string {
@@ -91,11 +98,11 @@ function appLine({ slug, title, url, description: about, category, repo }: Hoste
       ? ''
       : ` Operations (call_tool on /mcp, or /mcp/${slug}): ${names.slice(0, maxNames).join(', ')}${more}.`;
   // Models read this document: what an author wrote gets no markup and no line of its own.
-  return `- [${plain(title)}](${url}): ${about === '' ? '' : `${plain(about)} `}(${kind}slug: ${slug}; source: ${repo})${tools}`;
+  return `- [${toPlainText(title)}](${url}): ${about === '' ? '' : `${toPlainText(about)} `}(${kind}slug: ${slug}; source: ${repo})${tools}`;
 }
 
 function endpointLine({ method, path, summary }: Endpoint, baseUrl: string): string {
-  return `- [${method} ${path}](${baseUrl}${path}): ${line(summary)}`;
+  return `- [${method} ${path}](${baseUrl}${path}): ${toOneLine(summary)}`;
 }
 
 /** Tools have lines of their own. */
@@ -103,10 +110,209 @@ function isOfInterest({ path }: Endpoint): boolean {
   return path.startsWith('/api/') || path.startsWith('/v1/') || path === '/mcp' || path === '/a2a';
 }
 
-function line(text: string): string {
+/**
+ * Renders /llms-full.txt: everything that an agent needs in one file, so that it asks for no other document: tools with
+ * all fields, how quota and errors work, models, endpoints.
+ */
+export function llmsFullText(site: Site): string {
+  return `${[
+    `# ${serviceName}\n\n> ${serviceDescription}`,
+    `Base URL: ${site.baseUrl}`,
+    joinSection('Authentication', serviceAuthentication),
+    joinSection('Quota and cost', quotaText(site)),
+    joinSection('Errors', errorText),
+    joinSection('Tools', explainToolCalls(site), ...site.tools.map((tool) => toolText(tool, site))),
+    joinSection('Models', modelText(site)),
+    joinSection('Protocols', protocolText(site)),
+    joinSection('Hosted apps', appText(site)),
+    joinSection(
+      'Guides',
+      site.guides.map(({ question, machine_readable }) => `- [${question}](${machine_readable})`).join('\n'),
+    ),
+    joinSection(
+      'Endpoints',
+      ...site.endpoints.filter(({ path }) => !path.startsWith('/t/')).map((one) => endpointText(one, site)),
+    ),
+    joinSection('Problem types', problemText(site)),
+  ]
+    .filter((text) => text !== '')
+    .join('\n\n')}\n`;
+}
+
+function joinSection(title: string, ...parts: readonly string[]): string {
+  const full = parts.filter((part) => part !== '');
+  return full.length === 0 ? '' : [`## ${title}`, ...full].join('\n\n');
+}
+
+function quotaText({ freeQuotaUsd }: Site): string {
+  const size = freeQuotaUsd === undefined ? 'a free quota' : `a free quota of $${freeQuotaUsd}`;
+  return [
+    `Each caller without a key has ${size} a day (UTC). A call is made only if what is left covers the most that it can cost; afterwards, only what it really cost is taken.`,
+    '- `RateLimit` and `RateLimit-Policy` in the response say what is left, in millionths of a dollar.',
+    '- When less than a fifth is left, the response has `quota` and `hint`, and the header `X-Quota-Hint`.',
+    '- 402 `quota-exhausted` is refused before anything is done. Its `actions` say how to continue: with your own key (`Authorization: Bearer sk-…`), with a cheaper call, or after the reset.',
+    '- `cost_usd` is what a call cost, `charged_usd` what you are charged for it. `cost_source` is `pending` until the router has reported the cost; then `cost_usd` is absent or incomplete, never invented.',
+    '- A call that fails is not charged, apart from model calls that were already made.',
+  ].join('\n');
+}
+
+const errorText =
+  'Errors are RFC 9457 problems (application/problem+json): `type` (a URL that explains it), `title`, `status`, `detail` (what went wrong and what to do), `instance`, `request_id`; `errors` lists each invalid field with `in`, `field`, `message` and `fix`; `actions` lists ways to continue. Where `Retry-After` is sent, wait as many seconds. The types are at the end of this file.';
+
+function explainToolCalls({ baseUrl }: Site): string {
+  return [
+    `GET ${baseUrl}/t/<tool> with query parameters, or POST with the same fields as JSON. No client, signup or key is needed.`,
+    'Every tool also takes `s` (a session name of your choice) and, if it creates a file, `raw=1` (the bytes of the file instead of JSON). Without raw, download the file from `artifact.url`, free of charge, for one hour.',
+    'Tools that run as jobs return `job` with `poll_url`; send `wait=60` to wait for the result, or `job=<id>` to ask again.',
+    'Send an Idempotency-Key header to repeat a call safely: within 24 hours it is run and charged once.',
+  ].join('\n');
+}
+
+function toolText(tool: Tool, site: Site): string {
+  const off = site.off(tool);
+  return [
+    `### ${tool.name}`,
+    ...(off === undefined ? [] : [`**Not available here.** ${toOneLine(off)}`]),
+    toOneLine(describe(tool)),
+    lines('Fields:', describeFields(tool.input, 'input')),
+    `Example: GET ${exampleUrl(tool, site.baseUrl)}`,
+    `The same: POST ${site.baseUrl}/t/${tool.name} ${JSON.stringify(tool.example)}`,
+    lines('Fields of `result`:', describeFields(tool.output, 'output')),
+    ...(tool.artifacts === undefined ? [] : [`Creates a file: ${tool.artifacts.join(', ')}.`]),
+  ]
+    .filter((text) => text !== '')
+    .join('\n\n');
+}
+
+function lines(title: string, given: readonly string[]): string {
+  return given.length === 0 ? '' : `${title}\n${given.join('\n')}`;
+}
+
+function modelText({ models = [] }: Site): string {
+  return models
+    .map(
+      ({ id, label, tier, in_per_m: input, out_per_m: output }) =>
+        `- \`${id}\` (${label}): ${tier === 'premium' ? 'requires your own key' : 'free quota or your own key'}; $${input} per million input tokens, $${output} per million output tokens`,
+    )
+    .join('\n');
+}
+
+function protocolText(site: Site): string {
+  const protocols = [
+    [
+      '/mcp',
+      'the same tools over the Model Context Protocol (streamable HTTP); add ?off=hide to leave out tools that are not available here. Operations of hosted apps are found by search_tools and called by call_tool, or listed for one app at /mcp/{slug}',
+    ],
+    [
+      '/a2a',
+      'the same tools over Agent2Agent (JSON-RPC): send a data part {"tool": name, "arguments": {…}}; long tools are tasks, with streams, SubscribeToTask and push notifications',
+    ],
+  ] as const;
+  return protocols
+    .filter(([path]) => isOffered(site, path))
+    .map(([path, about]) => `- ${site.baseUrl}${path}: ${about}`)
+    .join('\n');
+}
+
+function appText(site: Site): string {
+  return site
+    .apps()
+    .map(({ slug, title, url }) => {
+      const at = formatCallUrl(site, slug);
+      return `- ${toPlainText(title)} (\`${slug}\`): ${url}${at === undefined ? '' : `; metered calls: POST ${at}`}`;
+    })
+    .join('\n');
+}
+
+function endpointText(
+  { method, path, summary, description: about, params, query, body }: Endpoint,
+  { baseUrl }: Site,
+): string {
+  return [
+    `### ${method} ${baseUrl}${path}`,
+    `${toOneLine(summary)}. ${toOneLine(about)}`,
+    ...(params === undefined ? [] : [lines('In the path:', describeFields(params, 'input'))]),
+    ...(query === undefined ? [] : [lines('Query:', describeFields(query, 'input'))]),
+    ...(body === undefined ? [] : [lines('JSON body:', describeFields(body, 'input'))]),
+  ]
+    .filter((text) => text !== '')
+    .join('\n\n');
+}
+
+function problemText({ endpoints }: Site): string {
+  const types = new Map([
+    ...collectProblemTypes(endpoints),
+    ...Object.values(activatorProblems).map((type) => [type.slug, type] as const),
+  ]);
+  return [...types.values()]
+    .map(({ slug, status, title, description: about }) => `- ${status} \`${slug}\` (${title}): ${toOneLine(about)}`)
+    .join('\n');
+}
+
+/** Models read this document: what an author wrote gets no markup and no line of its own. */
+function toPlainText(text: string): string {
+  return toOneLine(text).replaceAll(/[[\]()<>`*_#!|\\]/g, '');
+}
+
+/** A JSON Schema as far as its fields are described in Markdown: name, type, whether it is required, what it means. */
+interface FieldSchema {
+  readonly type?: string | readonly string[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly anyOf?: readonly FieldSchema[];
+  readonly items?: FieldSchema;
+  readonly default?: unknown;
+  readonly description?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly properties?: Readonly<Record<string, FieldSchema>>;
+  readonly required?: readonly string[];
+}
+
+/** Formats a line for each field of an object, and none for any other schema. */
+function describeFields(schema: z.ZodType, io: 'input' | 'output'): string[] {
+  const { properties = {}, required = [] } = z.toJSONSchema(schema, { io }) as FieldSchema;
+  return Object.entries(properties).map(([name, field]) => {
+    const kind = [
+      describeType(field),
+      ...(io === 'input' ? [required.includes(name) ? '**required**' : 'optional'] : []),
+      ...(io === 'output' && !required.includes(name) ? ['may be absent'] : []),
+      ...(field.default === undefined ? [] : [`default ${JSON.stringify(field.default)}`]),
+    ].join(', ');
+    const about = toOneLine(field.description ?? '');
+    return `- \`${name}\` (${kind})${about === '' ? '' : `: ${about}`}`;
+  });
+}
+
+/** Lists the fields without which a call is rejected, in their order. */
+function listRequiredFields(schema: z.ZodType): readonly string[] {
+  return (z.toJSONSchema(schema, { io: 'input' }) as FieldSchema).required ?? [];
+}
+
+function toOneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim();
 }
 
-function plain(text: string): string {
-  return line(text).replaceAll(/[[\]()<>`*_#!|\\]/g, '');
+function describeType(field: FieldSchema): string {
+  if (field.const !== undefined) return JSON.stringify(field.const);
+  if (field.enum !== undefined) return `one of ${field.enum.map((value) => JSON.stringify(value)).join(', ')}`;
+  if (field.anyOf !== undefined) return field.anyOf.map(describeType).join(' or ');
+  if (field.type === 'array')
+    return `list of ${field.items === undefined ? 'values' : describeType(field.items)}${formatBounds(field.minItems, field.maxItems, ' entries')}`;
+  const type = [field.type ?? 'any JSON'].flat().join(' or ');
+  return `${type}${formatBounds(field.minLength, field.maxLength, ' characters')}${formatBounds(field.minimum, field.maximum, '')}`;
+}
+
+function formatBounds(from: number | undefined, to: number | undefined, unit: string): string {
+  const [low, high] = [
+    from === Number.MIN_SAFE_INTEGER ? undefined : from,
+    to === Number.MAX_SAFE_INTEGER ? undefined : to,
+  ];
+  if (low !== undefined && high !== undefined) return ` of ${low} to ${high}${unit}`;
+  if (high !== undefined) return ` of at most ${high}${unit}`;
+  return low === undefined ? '' : ` of at least ${low}${unit}`;
 }

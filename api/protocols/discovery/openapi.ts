@@ -1,4 +1,4 @@
-// The OpenAPI 3.1 document, derived from the definitions of the endpoints.
+// Builds the OpenAPI 3.1 document from the definitions of the endpoints.
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { problemMediaType, type ProblemType } from '../../../lib/problem.ts';
@@ -15,12 +15,11 @@ import {
   unsupportedMediaType,
 } from '../../http/index.ts';
 import type { Site } from '../../apps/index.ts';
-import { headerComponents, problemHeaders, successHeaders, unchangedHeaders } from './openapi-headers.ts';
-import { problemSchema } from './openapi-problem.ts';
+import { quotaFields } from '../../billing/index.ts';
 
 type Json = Record<string, unknown>;
 
-/** The document that describes these endpoints. */
+/** Builds the document that describes these endpoints. */
 export function buildOpenApi(endpoints: readonly Endpoint[], baseUrl: string): Json {
   const byPath = Map.groupBy(endpoints, (endpoint) => endpoint.path);
   return {
@@ -52,7 +51,7 @@ export function buildOpenApi(endpoints: readonly Endpoint[], baseUrl: string): J
   };
 }
 
-/** The document with a path for each app that is live now, described as that app. */
+/** Adds a path for each app that is live now, described as that app. */
 export function addAppPaths(document: Json, { endpoints, apps }: Pick<Site, 'endpoints' | 'apps'>): Json {
   const call = endpoints.find(({ path }) => path === callAppPath);
   const live = apps();
@@ -105,7 +104,7 @@ function parameters(schema: z.ZodObject | undefined, location: 'path' | 'query')
   });
 }
 
-/** Objects, lists of objects and any JSON stand in a query as JSON text; all else as it is. */
+/** Whether a query parameter is sent as JSON text: objects, lists of objects and any JSON. */
 function isJson(form: Json): boolean {
   const alternatives = [form['anyOf'], form['oneOf']].flat().filter((one) => typeof one === 'object');
   if (alternatives.length > 0) return alternatives.some((one) => isJson(one as Json));
@@ -141,7 +140,7 @@ function contentOf(type: string, json: Json): Json {
   return type.startsWith('text/') && type !== eventStreamType ? { schema: { type: 'string' } } : {};
 }
 
-/** Problems by status; several of one status share its entry. */
+/** Describes the problems by status. Several problems of one status share its entry. */
 function problems(endpoint: Endpoint): Json {
   const always =
     endpoint.body === undefined
@@ -217,3 +216,154 @@ function asForms(schema: z.core.JSONSchema.BaseSchema): void {
     additionalProperties,
   })) as z.core.JSONSchema.BaseSchema[];
 }
+
+/** Response headers, defined once as components: what every response has, and what an endpoint sends because of its kind. */
+const descriptions = {
+  'X-Request-Id': 'Id of the request, as in problems and in the log.',
+  'X-Quota-Hint': 'Sent when less than a fifth of the free quota is left: how much, and how to continue.',
+  RateLimit: 'What is left of the daily quota: `r` in millionths of a dollar, `t` in seconds until it resets.',
+  'RateLimit-Policy': 'The daily quota: `q` in millionths of a dollar, `w` in seconds.',
+  'Idempotent-Replayed': '`true` if this is the stored response to an earlier request with the same Idempotency-Key.',
+  'Retry-After': 'After how many seconds to try again.',
+  'WWW-Authenticate': 'Which credentials are accepted.',
+  ETag: 'Names this content; send it as If-None-Match to learn whether it has changed.',
+  'Cache-Control': 'For how long the response may be kept.',
+} as const;
+type HeaderName = keyof typeof descriptions;
+
+const headerComponents: Json = Object.fromEntries(
+  Object.entries(descriptions).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
+);
+
+/** Headers of a successful response. */
+function successHeaders(endpoint: Endpoint): Json {
+  return {
+    ...references(['X-Request-Id', ...byProblems(endpoint), ...byFreshness(endpoint)]),
+    ...own(endpoint.responseHeaders),
+  };
+}
+
+/** Headers of a 304 response. */
+function unchangedHeaders(): Json {
+  return references(['X-Request-Id', 'ETag', 'Cache-Control']);
+}
+
+/** Headers of the endpoint's problems with this status. */
+function problemHeaders(endpoint: Endpoint, status: number): Json {
+  return {
+    ...references([
+      'X-Request-Id',
+      'Cache-Control',
+      ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
+      ...(status === 402 ? (['RateLimit', 'RateLimit-Policy'] as const) : []),
+      ...([402, 409, 422, 429].includes(status) || status >= 500 ? (['Retry-After'] as const) : []),
+    ]),
+    ...own(endpoint.problemHeaders),
+  };
+}
+
+/** Calls that spend quota report what is left of it. Calls that can be replayed report whether they were. */
+function byProblems({ problems }: Endpoint): HeaderName[] {
+  const slugs = new Set(problems.map(({ slug }) => slug));
+  return [
+    ...(slugs.has('quota-exhausted') ? (['RateLimit', 'RateLimit-Policy', 'X-Quota-Hint'] as const) : []),
+    ...(slugs.has('idempotency-mismatch') ? (['Idempotent-Replayed'] as const) : []),
+  ];
+}
+
+function byFreshness({ maxAgeSeconds }: Endpoint): HeaderName[] {
+  return maxAgeSeconds === undefined ? ['Cache-Control'] : ['ETag', 'Cache-Control'];
+}
+
+/** Headers that an endpoint describes itself. */
+function own(headers: Readonly<Record<string, string>> = {}): Json {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
+  );
+}
+
+function references(names: readonly HeaderName[]): Json {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+const text = { type: 'string' };
+const count = { type: 'integer' };
+const texts = { type: 'array', items: text };
+const described = (schema: Json, description: string): Json => ({ ...schema, description });
+
+const { $schema: _, ...quota } = z.toJSONSchema(quotaFields, { io: 'input' });
+
+/** Members that our problem types add to those of RFC 9457. A problem has only those that help with it. */
+const addedMembers: Readonly<Record<string, Json>> = {
+  actions: {
+    type: 'array',
+    description: 'Ways to continue.',
+    items: {
+      type: 'object',
+      required: ['action', 'description'],
+      properties: {
+        action: text,
+        description: text,
+        header: described(text, 'A header to send.'),
+        until: described(text, 'When it can be done.'),
+        models: texts,
+      },
+    },
+  },
+  quota: described(quota, 'The quota that does not cover the call. Amounts are decimal strings.'),
+  nearest: described(texts, 'The most similar names there are.'),
+  offers: described(texts, 'The media types that the endpoint answers with.'),
+  models: described(texts, 'The models that need a key.'),
+  model: described(text, 'The model that was asked.'),
+  cost_usd: described(
+    { type: 'number' },
+    'What the call cost: 0, or what its model calls before the failure cost. Every problem at /t has it, unless the cost is pending.',
+  ),
+  charged_usd: described({ type: 'number' }, 'What of it you are charged.'),
+  cost_source: described(text, 'Where the cost comes from; `pending` while it is not known.'),
+  latency_ms: count,
+  limit: described({ anyOf: [text, count] }, 'Which limit was reached, or how high it is.'),
+  used: described(count, 'How much of the limit is used.'),
+  limit_bytes: count,
+  limit_entries: count,
+  limit_ms: count,
+  limit_mb: count,
+  line: described(count, 'Line of the source that is wrong.'),
+  job: described(text, 'Id of the job that failed.'),
+  service: described(text, 'The backing service that is off or failed.'),
+  media_type: described(text, 'What was found in place of what is accepted.'),
+  target_status: described(count, 'Status with which the other server answered.'),
+  failed_engines: texts,
+  status: count,
+  status_url: described(text, 'Where the status of the app is.'),
+  first: described(text, 'The first day there is.'),
+  last: described(text, 'The last day there is.'),
+};
+
+const problemSchema: Json = {
+  type: 'object',
+  description: 'RFC 9457 problem.',
+  required: ['type', 'title', 'status', 'detail', 'instance', 'request_id'],
+  properties: {
+    ...addedMembers,
+    type: { type: 'string', format: 'uri' },
+    title: text,
+    status: count,
+    detail: text,
+    instance: text,
+    request_id: text,
+    errors: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['in', 'field', 'message', 'fix'],
+        properties: {
+          in: { enum: ['body', 'path', 'query', 'header', 'argument'] },
+          field: text,
+          message: text,
+          fix: text,
+        },
+      },
+    },
+  },
+};

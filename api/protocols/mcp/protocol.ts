@@ -1,5 +1,5 @@
-// /mcp: streamable HTTP. Server and transport are made for each request and go with it; a session only says whose
-// requests a client cancels. Revision 2026-07-28 and those of 2025.
+// Serves MCP at /mcp over streamable HTTP, in revision 2026-07-28 and those of 2025. Server and transport live for one request;
+// a session only says whose requests a client cancels.
 import {
   createMcpHandler,
   McpServer,
@@ -9,6 +9,9 @@ import {
   type ListToolsResult,
   type Tool as ListedTool,
   type McpRequestContext,
+  hostHeaderValidationResponse,
+  localhostAllowedHostnames,
+  originValidationResponse,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import type { Logger } from '../../../lib/telemetry.ts';
@@ -21,14 +24,19 @@ import {
   serviceVersion,
 } from '../../http/index.ts';
 import { appOperationTools, callName, searchName } from './app-operations.ts';
-import { Cancellations, sessionFor, sessionHeader } from './cancellations.ts';
+import {
+  Cancellations,
+  sessionFor,
+  sessionHeader,
+  type PlainCall,
+  plainAnswer,
+  plainCallOf,
+  readAhead,
+} from './messages.ts';
 import { type AskedCall, McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
-import { originGuard } from './guard.ts';
 import { listTools, resultText } from './listing.ts';
 import { type ExternalTools, noExternalTools } from '../../tools/index.ts';
-import { type PlainCall, plainAnswer, plainCallOf } from './plain-call.ts';
-import { readAhead } from './read-ahead.ts';
-import { offerResources, type ResourcesOptions } from './resources.ts';
+import { offerResources, type ResourcesOptions } from './content.ts';
 
 export interface McpOptions extends Omit<McpToolCallsOptions, 'more'>, ResourcesOptions {
   readonly more?: ExternalTools | undefined;
@@ -71,7 +79,7 @@ export function createMcp(options: McpOptions): Mcp {
   const more = options.more ?? noExternalTools;
   const calls = new McpToolCalls({ ...options, more });
   const cancellations = new Cancellations();
-  const refuse = originGuard(options.baseUrl);
+  const refuse = createOriginGuard(options.baseUrl);
   const serverInfo = {
     name: serviceName.toLowerCase(),
     title: serviceName,
@@ -251,4 +259,13 @@ interface Scope {
 /** What was handed over with the request; the library passes it on as it is. */
 function readScope({ authInfo }: McpRequestContext): Scope {
   return authInfo?.extra?.['scope'] as Scope;
+}
+
+/**
+ * Creates a guard against pages of other sites that call an MCP server on the visitor's machine or network (DNS rebinding).
+ * It rejects requests with a foreign Host and requests from pages of another origin. Programs send no Origin.
+ */
+function createOriginGuard(baseUrl: string): (request: Request) => Response | undefined {
+  const hosts = [...new Set([new URL(baseUrl).hostname, ...localhostAllowedHostnames()])];
+  return (request) => hostHeaderValidationResponse(request, hosts) ?? originValidationResponse(request, hosts);
 }

@@ -7,8 +7,7 @@ import { backingServices, type ServiceUrls } from '../../../api/tools/services/b
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
 import { urlPattern } from '../../../api/tools/fetch/url-field.ts';
-import { checkPushUrl } from '../../../api/protocols/a2a/push/push-config.ts';
-import { sendPush } from '../../../api/protocols/a2a/push/push-deliveries.ts';
+import { checkPushUrl, sendPush } from '../../../api/protocols/a2a/push-notifications.ts';
 import { createBuiltinTools } from '../../../api/tools/builtin/all.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';

@@ -2,7 +2,7 @@
 // as for those that only the library answers.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { plainCallOf } from '../../../../../api/protocols/mcp/plain-call.ts';
+import { plainCallOf } from '../../../../../api/protocols/mcp/messages.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
 

@@ -1,6 +1,6 @@
 // The statements of push notifications: one round trip each.
 import { z } from 'zod';
-import { prefixStatements } from '../../../billing/index.ts';
+import { prefixStatements } from '../../billing/index.ts';
 
 const defineStatement = prefixStatements('push');
 
@@ -17,7 +17,7 @@ const config = z.object({
 });
 export type ConfigRow = z.output<typeof config>;
 
-/** $1 job. Whoever adds a config waits for his turn, so that their number is right. */
+/** $1 job. Callers that add configs wait for each other, so that their number is right. */
 export const lock = defineStatement('lock', 'select id from tools.job where id = $1::uuid for update', one);
 
 /** $1 job, $2 id, $3 url, $4 token, $5 scheme, $6 credentials, $7 version, $8 maximum. No row: there are too many. */
@@ -66,7 +66,7 @@ export const claim = defineStatement(
 );
 export type ClaimedPush = z.output<typeof claim.row>;
 
-/** $1 job, $2 id, $3 attempts, $4 ms. Tried again, unless it was set anew meanwhile. */
+/** $1 job, $2 id, $3 attempts, $4 ms. Tried again, unless it was replaced meanwhile. */
 export const retry = defineStatement(
   'retry',
   `update agents.push_config set due_at = ${later('$4')} where job = $1::uuid and id = $2 and attempts = $3::int and state = 'waiting' returning id`,
