@@ -1,17 +1,24 @@
-// What the rest of the API uses of this room: money and its keeping: the ledger, holds, prices, payers, quotas and idempotent requests.
-export { Database, prefixStatements, runAsTask, type Statement, type Transaction } from './database/database.ts';
-export { openDatabase } from './database/open.ts';
+// What the rest of the API uses of this room: money and its keeping: the ledger, the wallet, prices, payers, quotas and idempotent requests.
 export { CallsInFlight } from './calls-in-flight.ts';
-export { IdempotencyKeys, type NoteCall } from './idempotency/keys.ts';
-export { idempotencyKey, idempotently, isUnguessable, Replays, replayHeaders } from './idempotency/request.ts';
+export { Database, prefixStatements, runAsTask, type Statement, type Transaction } from './database/database.ts';
+export { openDatabase, openLedgerDatabase } from './database/open.ts';
+export {
+  IdempotencyKeys,
+  idempotencyKey,
+  idempotently,
+  isUnguessable,
+  type NoteCall,
+  replayHeaders,
+  Replays,
+} from './idempotency.ts';
 export { authorAccount, marginAccount, revenueAccount, toolAccount } from './ledger/accounts.ts';
 export { type CostSource, type FlightLimits, Ledger, type Line } from './ledger/ledger.ts';
-export { moneyField } from './ledger/money-field.ts';
 export {
   formatMoney,
   formatUsd,
   type Money,
   MoneyError,
+  moneyField,
   moneyToNumber,
   negate,
   parseBilled,
@@ -21,13 +28,19 @@ export {
   sumMoney,
   zero,
 } from './ledger/money.ts';
-export { openLedgerDatabase } from './database/open.ts';
-export { dailyLimitMetrics, overrunMetrics, readForScrape } from './metrics.ts';
-export { isDoubtful, type LookupResult, reconcile } from './ledger/reconciler.ts';
+export {
+  type BilledCall,
+  type BillRequest,
+  type BillWindow,
+  isDoubtful,
+  type LookupResult,
+  reconcile,
+  type RouterBill,
+} from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';
 export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';
+export { dailyLimitMetrics, overrunMetrics, readForScrape } from './metrics.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
-export { type Spend, type SpendingItem, Wallet } from './wallet.ts';
 export {
   anonymousPayer,
   appPayer,
@@ -38,19 +51,22 @@ export {
   type QuotaNetworks,
   selectPriceAccounts,
 } from './payer.ts';
-export type { BilledCall, BillRequest, BillWindow, RouterBill } from './router-bill.ts';
-export { maxCallCost, type Prices, type Prompt } from './prices/max-cost.ts';
-export { chargedOf, chargedText, marginOf } from './prices/charge.ts';
 export {
+  chargedOf,
+  chargedText,
   contentOf,
   daysBetween,
   isFree,
+  marginOf,
+  maxCallCost,
   PriceList,
+  type Prices,
   type PriceVersion,
+  type Prompt,
   readPriceList,
   readVersion,
   toolPrice,
-} from './prices/price-list.ts';
+} from './prices.ts';
 export {
   billingProblems,
   callsInFlight,
@@ -59,16 +75,15 @@ export {
   idempotencyMismatch,
   ledgerUnavailable,
   ledgerUnconfigured,
-  quotaExhausted,
-} from './problems.ts';
-export {
   lowQuotaFields,
   lowQuotaHeaders,
   lowQuotaHint,
   type Quota,
+  quotaExhausted,
   quotaFields,
   rateLimitHeaders,
   remaining,
   viewLowQuota,
   viewQuota,
-} from './quota.ts';
+} from './problems.ts';
+export { type Spend, type SpendingItem, Wallet } from './wallet.ts';

@@ -3,16 +3,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/telemetry.ts';
 import { Problem } from '../../lib/problem.ts';
-import type { Database } from './database/database.ts';
+import { type Database, runAsTask } from './database/database.ts';
 import { Ledger } from './ledger/ledger.ts';
 import { moneyToNumber } from './ledger/money.ts';
 import { openLedgerDatabase } from './database/open.ts';
 import { findOwningRole } from './database/roles.ts';
-import { repeat, type PeriodicTask } from './periodic-task.ts';
-import { Journal } from './journal.ts';
+import { Journal, Settlements } from './settlements.ts';
 import { billingMetrics, databaseMetrics, type BillingMetrics } from './metrics.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from './problems.ts';
-import { Settlements } from './settlements.ts';
 import { Wallet } from './wallet.ts';
 
 export interface OpenLedgerOptions {
@@ -164,5 +162,27 @@ async function openPatiently(
     }
     await sleep(wait, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return undefined;
+  }
+}
+
+export interface PeriodicTask {
+  readonly everyMs: number;
+  /** @returns how much it did; when not 0 it runs again immediately. */
+  readonly run: () => Promise<number>;
+  readonly failed: (error: unknown) => void;
+}
+
+/**
+ * Repeats a task, such as expiring holds, purging keys or reconciling, with a jitter so that replicas spread out. Ends soon
+ * after the signal, never in the middle of a run.
+ */
+export async function repeat(task: PeriodicTask, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const did = await runAsTask(task.run).catch((error: unknown) => {
+      task.failed(error);
+      return 0;
+    });
+    if (did === 0)
+      await sleep(task.everyMs * (0.75 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => undefined);
   }
 }

@@ -1,5 +1,11 @@
-// The kinds of problems that spending money answers with.
-import type { ProblemType } from '../../lib/problem.ts';
+// What callers read about money: the kinds of problems, and their quota: in headers of every response, as a hint when it runs low, as a
+// problem when it is exhausted.
+import { z } from 'zod';
+import { type ProblemType, Problem } from '../../lib/problem.ts';
+import type { ReserveAnswer } from './ledger/shapes.ts';
+import { formatMoney, formatUsd, type Money } from './ledger/money.ts';
+import type { LimitedAccount } from './ledger/ledger.ts';
+import type { Payer } from './payer.ts';
 
 export const quotaExhausted: ProblemType = {
   slug: 'quota-exhausted',
@@ -66,3 +72,225 @@ export const billingProblems: readonly ProblemType[] = [
   idempotencyInFlight,
   idempotencyMismatch,
 ];
+
+/** A daily quota and what of it is used. */
+export interface Quota {
+  readonly limit: Money;
+  readonly used: Money;
+  /** Reserved for calls in progress. */
+  readonly held: Money;
+  readonly resetsAt: Date;
+}
+
+/** What remains of it for new calls. */
+export function remaining({ limit, used, held }: Quota): Money {
+  const left = limit - used - held;
+  return (left > 0n ? left : 0n) as Money;
+}
+
+/** Whose quota it is. */
+const scopes = ['caller', 'network', 'everyone', 'app'] as const;
+type QuotaScope = (typeof scopes)[number];
+
+/** A quota as every answer and problem reports it. Amounts are decimal strings. */
+export const quotaFields = z.object({
+  scope: z
+    .enum(scopes)
+    .describe('Whose quota it is: yours, that of your network or of the app, or that of everyone here.'),
+  currency: z.literal('USD'),
+  limit: z.string().describe('For a day (UTC).'),
+  used: z.string(),
+  reserved: z.string().describe('Set aside for calls in progress, and for those whose cost is pending.'),
+  remaining: z.string().describe('What new calls can cost.'),
+  resets_at: z.string(),
+});
+
+/** The same in answers of tools and apps, which had a name of their own for what remains. */
+export const lowQuotaFields = quotaFields
+  .extend({ left: z.string().meta({ deprecated: true, description: 'The same as `remaining`.' }) })
+  .describe('Your daily quota; included when it runs low.');
+
+export function viewQuota<Scope extends string = QuotaScope>(
+  quota: Quota,
+  scope: Scope,
+): Omit<z.output<typeof quotaFields>, 'scope'> & { scope: Scope } {
+  return {
+    scope,
+    currency: 'USD',
+    limit: formatMoney(quota.limit),
+    used: formatMoney(quota.used),
+    reserved: formatMoney(quota.held),
+    remaining: formatMoney(remaining(quota)),
+    resets_at: quota.resetsAt.toISOString(),
+  };
+}
+
+/** The quota of a caller where it runs low, and how to continue; nothing otherwise. */
+export function viewLowQuota(
+  quota: Quota | undefined,
+): { readonly quota: z.output<typeof lowQuotaFields>; readonly hint: string } | undefined {
+  const hint = lowQuotaHint(quota);
+  if (quota === undefined || hint === undefined) return undefined;
+  const view = viewQuota(quota, 'caller');
+  return { quota: { ...view, left: view.remaining }, hint };
+}
+
+/** Quantities are counted in millionths of a dollar, since these headers take whole numbers only. */
+const microDollar = 1_000_000n;
+
+/** Headers of the IETF draft "RateLimit header fields for HTTP". `t`: seconds until the quota resets. */
+export function rateLimitHeaders(quota: Quota | undefined, payer: Payer, now: number): Record<string, string> {
+  if (quota === undefined) return {};
+  const name = { anonymous: 'free-day', key: 'key-day', app: 'app-day' }[payer.kind];
+  const seconds = Math.max(0, Math.ceil((quota.resetsAt.getTime() - now) / 1000));
+  return {
+    'ratelimit-policy': `"${name}";q=${(quota.limit / microDollar).toString()};w=86400;qu="micro-usd"`,
+    ratelimit: `"${name}";r=${(remaining(quota) / microDollar).toString()};t=${seconds}`,
+  };
+}
+
+/** Sent when less than a fifth remains. */
+export function lowQuotaHint(quota: Quota | undefined): string | undefined {
+  if (quota === undefined || remaining(quota) * 5n >= quota.limit) return undefined;
+  return `You have ${balanceText(quota)} daily quota left; it resets at ${resetText(quota)}. To continue without a quota, ${ownKeyText}`;
+}
+
+/** The same in a header, for responses that hold no JSON: the bytes of a file, a job. Headers are ASCII. */
+export function lowQuotaHeaders(quota: Quota | undefined): Record<string, string> {
+  const hint = lowQuotaHint(quota);
+  return hint === undefined ? {} : { 'x-quota-hint': hint.replaceAll('…', '...') };
+}
+
+/** How to continue with a key that the model router bills directly. Ends a text, without a period that would join the key. */
+const ownKeyText = 'send your own API key for the model router: Authorization: Bearer sk-…';
+
+/** Like `$0.00089 of your $0.004`. */
+function balanceText(quota: Quota, whose = 'your'): string {
+  return `${formatUsd(remaining(quota))} of ${whose} ${formatUsd(quota.limit)}`;
+}
+
+/** Like `00:00 UTC`: daily quotas reset at the next one. */
+function resetText({ resetsAt }: Quota): string {
+  return `${resetsAt.toISOString().slice(11, 16)} UTC`;
+}
+
+/** One way to continue. */
+export interface Action {
+  readonly action: 'use-own-key' | 'shorten' | 'choose-cheaper' | 'use-models' | 'wait';
+  readonly description: string;
+  readonly header?: string;
+  readonly until?: string;
+}
+
+/** `fixed`: the price of a tool or an app is asked for, which no shorter prompt lowers. */
+export function actionsFor(quota: Quota, payer: Payer, fixed: boolean): Action[] {
+  const until = quota.resetsAt.toISOString();
+  return [
+    ...keyActions[payer.kind](fixed),
+    ...(remaining(quota) > 0n && (fixed || payer.kind !== 'key') ? [fixed ? chooseCheaper(quota) : shorten] : []),
+    { action: 'wait', description: 'Wait until the quota resets.', until },
+  ];
+}
+
+/** How each payer continues with a key; an app cannot send one. */
+const keyActions: Readonly<Record<Payer['kind'], (fixed: boolean) => Action[]>> = {
+  anonymous: (fixed) => [
+    {
+      action: 'use-own-key',
+      description: fixed
+        ? 'Send your own API key for the model router. The price of the call then counts against the daily limit for callers with a key, not against the free quota.'
+        : 'Send your own API key for the model router. The call is billed to that key, not to the free quota.',
+      header: 'Authorization: Bearer sk-…',
+    },
+  ],
+  key: () => [
+    {
+      action: 'use-models',
+      description:
+        'Call models directly with your key, for example POST /api/ask. They are billed to it without a limit here.',
+      header: 'Authorization: Bearer sk-…',
+    },
+  ],
+  app: () => [],
+};
+
+const shorten: Action = {
+  action: 'shorten',
+  description:
+    'Set a lower max_tokens, shorten the prompt, or choose a cheaper model. The remaining quota covers a smaller call.',
+};
+
+function chooseCheaper(quota: Quota): Action {
+  return {
+    action: 'choose-cheaper',
+    description: `Choose a tool whose price is at most $${formatMoney(remaining(quota))}, or one that is free: GET /t lists the price of each. The price of this call does not depend on its length.`,
+  };
+}
+
+/** Who pays, and the two sides of what was to be reserved. */
+export interface Refusal {
+  readonly payer: Payer;
+  /** Whether it is a price of our own, the same whatever is sent. */
+  readonly fixed: boolean;
+  readonly debit: LimitedAccount;
+  readonly credit: LimitedAccount;
+}
+
+/** The refusal of a call that the quota does not cover. */
+export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: Money, now: number): Problem {
+  const { payer, fixed } = refused;
+  const scope = {
+    credit: 'everyone',
+    network: 'network',
+    debit: { anonymous: 'caller', key: 'caller', app: 'app' }[payer.kind],
+  }[refusedSide(answer)];
+  const quota = refusedQuota(answer, refused, maxCost);
+  return new Problem(
+    quotaExhausted,
+    `This call ${fixed ? 'costs' : 'can cost up to'} ${formatUsd(maxCost)}. ${shortage(quota, payer, scope)}`,
+    {
+      headers: {
+        ...rateLimitHeaders(quota, payer, now),
+        'retry-after': String(Math.max(1, Math.ceil((quota.resetsAt.getTime() - now) / 1000))),
+      },
+      members: {
+        quota: viewQuota(quota, scope),
+        actions: actionsFor(quota, payer, fixed),
+      },
+    },
+  );
+}
+
+/** What is short, when it resets, and how to continue with an own key: each payer continues in another way. */
+function shortage(quota: Quota, payer: Payer, scope: string): string {
+  const reset = `left; it resets at ${resetText(quota)}`;
+  const own =
+    payer.kind === 'app'
+      ? 'To continue now, call a model router directly with your own API key.'
+      : `To continue now, ${ownKeyText}`;
+  if (scope === 'network')
+    return `The network around your address has ${balanceText(quota, 'its')} daily quota for callers without a key ${reset}. ${own}`;
+  if (scope === 'everyone')
+    return `This installation has ${balanceText(quota, 'its')} daily limit for all callers ${reset}. ${own}`;
+  if (payer.kind === 'key')
+    return `You have ${balanceText(quota)} daily limit for tools, apps and margins with a key ${reset}. Models are not limited by it: to continue now, call them with your key (POST /api/ask, Authorization: Bearer sk-…). The operator of this installation can raise the limit.`;
+  if (payer.kind === 'app')
+    return `The app has ${balanceText(quota, 'its')} daily budget ${reset}. The operator of this installation can raise the budget. ${own}`;
+  return `You have ${balanceText(quota)} daily quota ${reset}. ${own}`;
+}
+
+/** Whose quota has refused; other reasons have problems of their own. */
+function refusedSide({ refused_by: by }: ReserveAnswer): 'debit' | 'credit' | 'network' {
+  return by === 'credit' || by === 'network' ? by : 'debit';
+}
+
+function refusedQuota(answer: ReserveAnswer, { debit, credit }: Refusal, maxCost: Money): Quota {
+  const side = answer.refused_by === 'credit' ? answer.credit : answer.debit;
+  const { limit } = { credit, debit, network: answer.debit ?? debit }[refusedSide(answer)];
+  return {
+    limit: limit ?? maxCost,
+    used: side?.used ?? maxCost,
+    held: side?.held ?? maxCost,
+    resetsAt: answer.day_ends_at,
+  };
+}

@@ -4,16 +4,15 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { Problem } from '../../lib/problem.ts';
 import { type CallsInFlight, toFlightProblem } from './calls-in-flight.ts';
-import type { JournalEntry } from './journal.ts';
+import type { JournalEntry, Hold, PendingUse, Settlements } from './settlements.ts';
 import { marginAccount } from './ledger/accounts.ts';
 import type { CostSource, Ledger, ReserveRequest, SettlementSource } from './ledger/ledger.ts';
 import { type Money, sumMoney, zero } from './ledger/money.ts';
 import type { ReserveAnswer } from './ledger/shapes.ts';
 import type { Usage } from './ledger/usage.ts';
 import { type Payer, selectPriceAccounts } from './payer.ts';
-import { marginLines } from './prices/charge.ts';
-import { quotaProblem, type Quota } from './quota.ts';
-import type { Hold, PendingUse, Settlements } from './settlements.ts';
+import { marginLines } from './prices.ts';
+import { quotaProblem, type Quota } from './problems.ts';
 
 export interface WalletOptions {
   readonly ledger: Ledger;

@@ -12,7 +12,7 @@ import { collectDocumentedProblems } from '../../api/protocols/index.ts';
 import type { Endpoint } from '../../api/http/index.ts';
 import { readModelSettings } from '../../api/models/config.ts';
 import { createShipperMetrics } from '../../api/accounting/metering/shipper/ship.ts';
-import { createModelMetrics } from '../../api/models/metrics.ts';
+import { createModelMetrics } from '../../api/models/metered-router.ts';
 import {
   createSubmitEndpoints,
   createSubmitMetrics,

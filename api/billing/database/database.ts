@@ -1,8 +1,10 @@
-// The database as the ledger sees it: named statements, transactions and retries, over PostgreSQL or PGlite.
+// The database as the ledger sees it: named statements, transactions, retries and batches, over PostgreSQL or PGlite; and what a failure of
+// it means.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { z } from 'zod';
-import { DatabaseUnavailable, isTransient } from './failures.ts';
+import { z } from 'zod';
+import { Problem } from '../../../lib/problem.ts';
+import { ledgerUnavailable } from '../problems.ts';
 
 /** What a caller waits for, retries included: with the rest of a request, it is answered within five seconds. */
 const callMs = 4_000;
@@ -160,4 +162,163 @@ async function retrying<T>(harmless: 'any' | 'rolled back', limitMs: number, wor
       await sleep(Math.random() * 5 * 4 ** attempt);
     }
   }
+}
+
+/**
+ * - `lost`: the connection ended under the statement; whether it ran is unknown.
+ * - `refused`: there is no connection, or the server takes no writes.
+ * - `timeout`: no answer in time. Another try would only take as long again.
+ */
+export type UnavailableReason = 'lost' | 'refused' | 'timeout';
+
+/** Seconds after which a caller should try again. */
+const retrySeconds = 5;
+
+/** The database cannot be used at the moment: 503 with Retry-After, wherever the request came in. */
+export class DatabaseUnavailable extends Problem {
+  readonly reason: UnavailableReason;
+
+  constructor(reason: UnavailableReason, cause?: unknown) {
+    super(ledgerUnavailable, `The database ${sentences[reason]}. Try again in ${retrySeconds} seconds.`, {
+      headers: { 'retry-after': String(retrySeconds) },
+      cause,
+    });
+    this.reason = reason;
+  }
+}
+
+const sentences: Readonly<Record<UnavailableReason, string>> = {
+  lost: 'closed the connection',
+  refused: 'does not accept requests at the moment',
+  timeout: 'did not respond in time',
+};
+
+/** The server reports its errors with a severity; libraries and the system do not. */
+const reportedByServer = z.object({ code: z.string().length(5), severity: z.string() });
+const coded = z.object({ code: z.string() });
+
+/** Serialization failure, deadlock: the server has rolled back, nothing happened. */
+const rolledBack = new Set(['40001', '40P01']);
+
+/**
+ * Classes and codes of SQLSTATE that report the state of the server itself. All other codes are faults of a statement.
+ * 08 connection, 25006 read-only, 25P03 idle in a transaction, 28 authentication, 3D000 no such database, 53 resources
+ * (connections, memory, disk), 57014 canceled by statement_timeout, 57P start and end of the server, 58 files and disks.
+ */
+const serverStates: readonly (readonly [RegExp, UnavailableReason])[] = [
+  [/^57014$/, 'timeout'],
+  [/^(08|57P0[124]|57P05|25P03)/, 'lost'],
+  [/^(25006|28|3D000|53|57P|58)/, 'refused'],
+];
+
+/** Errors of the system for a connection that existed; without one, nothing was sent. */
+const lostCodes = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED']);
+const timeoutWords = /timeout|timed out/i;
+const lostWords = /^(Connection terminated|Client has encountered a connection error|Client was closed)/;
+
+/**
+ * What a driver's error means to a caller, in the one place where errors of the drivers become answers: DatabaseUnavailable where the database cannot be used, and otherwise the error
+ * itself. Whatever the server did not report is a failure to reach it, be it DNS, TLS, a socket or the pool; only wrong
+ * use of the driver (TypeError, RangeError) is a fault of ours.
+ */
+export function toDatabaseFailure(error: unknown): unknown {
+  if (error instanceof Problem || !(error instanceof Error)) return error;
+  const { data: reported } = reportedByServer.safeParse(error);
+  const reason = reported === undefined ? connectionFailure(error) : stateOfServer(reported.code);
+  return reason === undefined ? error : new DatabaseUnavailable(reason, error);
+}
+
+function stateOfServer(code: string): UnavailableReason | undefined {
+  return serverStates.find(([codes]) => codes.test(code))?.[1];
+}
+
+function connectionFailure(error: Error): UnavailableReason | undefined {
+  const code = readCode(error);
+  const isMisuse = error instanceof TypeError || error instanceof RangeError;
+  if (code === undefined && isMisuse) return undefined;
+  if (timeoutWords.test(error.message)) return 'timeout';
+  return lostCodes.has(code ?? '') || lostWords.test(error.message) ? 'lost' : 'refused';
+}
+
+/** Whether to try again. `rolled back` counts only failures after which nothing can have happened. */
+export function isTransient(error: unknown, harmless: 'any' | 'rolled back'): boolean {
+  if (rolledBack.has(readCode(error) ?? '')) return true;
+  return harmless === 'any' && error instanceof DatabaseUnavailable && error.reason !== 'timeout';
+}
+
+function readCode(error: unknown): string | undefined {
+  return coded.safeParse(error).data?.code;
+}
+
+interface Waiting<Item, Answer> {
+  readonly item: Item;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export interface BatchOptions {
+  /** Maximum number of items in one statement. */
+  readonly size: number;
+  /** Maximum number of statements in progress at once. */
+  readonly concurrency: number;
+}
+
+/**
+ * Gathers calls that arrive while a statement is in progress, and sends them together in the next one. An idle batch sends
+ * immediately, so a lone call waits for nothing; a busy one shares a round trip and a commit between
+ * all that wait. Answers come in the order of the items. When a shared statement fails, its items are sent one by one,
+ * so that one bad item spoils no other: `send` must allow being sent twice. When the database is gone, all fail immediately,
+ * those that wait for the next statement too.
+ */
+export class Batch<Item, Answer> {
+  readonly #send: (items: readonly Item[]) => Promise<readonly Answer[]>;
+  readonly #options: BatchOptions;
+  readonly #waiting: Waiting<Item, Answer>[] = [];
+  #flying = 0;
+
+  constructor(send: (items: readonly Item[]) => Promise<readonly Answer[]>, options: BatchOptions) {
+    this.#send = send;
+    this.#options = options;
+  }
+
+  run(item: Item): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      this.#start();
+    });
+  }
+
+  #start(): void {
+    while (this.#flying < this.#options.concurrency && this.#waiting.length > 0) {
+      this.#flying += 1;
+      const group = this.#waiting.splice(0, this.#options.size);
+      void this.#fly(group).finally(() => {
+        this.#flying -= 1;
+        this.#start();
+      });
+    }
+  }
+
+  async #fly(group: readonly Waiting<Item, Answer>[]): Promise<void> {
+    try {
+      const answers = await this.#send(group.map(({ item }) => item));
+      group.forEach((waiting, index) => {
+        deliver(waiting, answers[index]);
+      });
+    } catch (error) {
+      const isGone = error instanceof DatabaseUnavailable;
+      // Those that wait for their turn fail too: they have waited for this one, and would wait as long again.
+      const failed = isGone ? [...group, ...this.#waiting.splice(0)] : group;
+      if (group.length === 1 || isGone)
+        failed.forEach(({ reject }) => {
+          reject(error);
+        });
+      else for (const waiting of group) await this.#fly([waiting]);
+    }
+  }
+}
+
+function deliver<Item, Answer>(waiting: Waiting<Item, Answer>, answer: Answer | undefined): void {
+  if (answer === undefined) waiting.reject(new Error('the batch has no answer for this item'));
+  else waiting.resolve(answer);
 }

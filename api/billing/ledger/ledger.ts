@@ -1,7 +1,6 @@
 // The ledger: reserve, settle, release, pending costs, plain transactions and balances. All spending goes through here.
 import type { Account } from './accounts.ts';
-import { Batch } from '../database/batch.ts';
-import type { Database, Transaction } from '../database/database.ts';
+import { Batch, type Database, type Transaction } from '../database/database.ts';
 import { formatMoney, type Money } from './money.ts';
 import type {
   Budget,

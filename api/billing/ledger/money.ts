@@ -1,4 +1,5 @@
 // Money: whole pico-dollars (10^-12 USD) in a BigInt, never a float.
+import { z } from 'zod';
 
 declare const unit: unique symbol;
 
@@ -135,3 +136,14 @@ export function shareOf(amount: Money, partsPerMillion: number): Money {
   if (amount < 0n) throw new MoneyError('a share is taken of an amount that is not negative');
   return picoDollars((amount * BigInt(partsPerMillion)) / 1_000_000n);
 }
+
+/** A field of our own configuration: a decimal string in USD, exact; refused with what parseMoney says of it. */
+export const moneyField = z.string().transform((text, context): Money => {
+  try {
+    return parseMoney(text);
+  } catch (error) {
+    if (!(error instanceof MoneyError)) throw error;
+    context.addIssue({ code: 'custom', message: error.message });
+    return z.NEVER;
+  }
+});

@@ -1,6 +1,5 @@
 // Usage events: what was used, by whom and when. Each has an id of its own, so one sent twice is counted once.
 import type { Queryable } from '../database/database.ts';
-import { type ArrayElement, arrayLiteral } from '../database/array-literal.ts';
 import { recordUsage } from './statements.ts';
 
 export interface Usage {
@@ -88,4 +87,20 @@ function columnsOf(events: readonly UsageEvent[]): string[] {
     column(({ instance }) => instance),
     column(({ network }) => network),
   ];
+}
+
+export type ArrayElement = string | number | bigint | undefined;
+
+/**
+ * A list as PostgreSQL writes an array, like `{1,2,NULL}` or `{"a","b \"c\""}`. The drivers do it too, but inspect each element
+ * in many ways; for long lists that is most of what a statement takes here.
+ */
+export function arrayLiteral(elements: readonly ArrayElement[]): string {
+  return `{${elements.map(elementOf).join(',')}}`;
+}
+
+function elementOf(element: ArrayElement): string {
+  if (element === undefined) return 'NULL';
+  if (typeof element !== 'string') return String(element);
+  return `"${/["\\]/.test(element) ? element.replaceAll(/["\\]/g, '\\$&') : element}"`;
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Client, type ClientBase, type PoolConfig } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
 import { Database } from '../../../api/billing/database/database.ts';
-import { postgresDriver } from '../../../api/billing/database/postgresql.ts';
+import { openPostgres } from '../../../api/billing/database/open.ts';
 import { startWholeApi, type WholeApi } from '../../support/discovery/whole-api.ts';
 import { until } from '../../support/kubernetes/until.ts';
 import { freePort } from '../../support/free-port.ts';
@@ -125,7 +125,7 @@ async function expectUnavailable(api: WholeApi, affected: readonly Call[] = call
 async function startOn(url: string, options: PoolConfig = {}): Promise<WholeApi> {
   return startWholeApi({
     databaseUrl: url,
-    open: () => Promise.resolve(new Database(postgresDriver(url, { application_name: 'outages', ...options }))),
+    open: () => Promise.resolve(new Database(openPostgres(url, { application_name: 'outages', ...options }))),
   });
 }
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'vitest';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { IdempotencyKeys, type KeyClaim } from '../../../api/billing/idempotency/keys.ts';
+import { IdempotencyKeys, type KeyClaim } from '../../../api/billing/idempotency.ts';
 
 function begun(answer: KeyClaim): Extract<KeyClaim, { outcome: 'begun' }> {
   assert.ok(answer.outcome === 'begun', answer.outcome);

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { PGlite } from '@electric-sql/pglite';
 import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
 import { Database } from '../../../api/billing/database/database.ts';
-import { migrationsFolder } from '../../../api/billing/database/open.ts';
-import { driverOn } from '../../../api/billing/database/pglite.ts';
+import { migrationsFolder, createPgliteDriver } from '../../../api/billing/database/open.ts';
 
 const root = join(import.meta.dirname, '../../..');
 const cache = join(root, 'node_modules/.cache/moorage');
@@ -33,7 +32,7 @@ export const migratedDatabase = `pglite:${snapshot}`;
 export default async function setup(): Promise<void> {
   if (existsSync(snapshot)) return;
   const pglite = await PGlite.create();
-  await migrate(new Database(driverOn(pglite)), migrations);
+  await migrate(new Database(createPgliteDriver(pglite)), migrations);
   for (const statement of slim) await pglite.exec(statement);
   const dump = await pglite.dumpDataDir('none');
   await pglite.close();

@@ -12,7 +12,7 @@ import {
 } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
-import type { BilledCall, RouterBill } from '../../../api/billing/router-bill.ts';
+import type { BilledCall, RouterBill } from '../../../api/billing/ledger/reconciler.ts';
 import type { RouterRecords } from '../../../api/accounting/reconciliation/compare/router.ts';
 
 /** What a call is for, and who is owed for it. */

@@ -2,7 +2,7 @@
 import { readAuthorship, type App } from '../../../api/apps/hosted-apps.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
-import { readPriceList } from '../../../api/billing/prices/price-list.ts';
+import { readPriceList } from '../../../api/billing/prices.ts';
 import { noteAuthors, postAppDay } from '../../../api/accounting/revenue/shares.ts';
 
 /** `prices`: MOORAGE_PRICES of the sample. @returns how many lines */

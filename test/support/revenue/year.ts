@@ -5,7 +5,7 @@ import type { Database } from '../../../api/billing/database/database.ts';
 import { keyAccount, promotionAccount, revenueAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
-import { type PriceList, readPriceList } from '../../../api/billing/prices/price-list.ts';
+import { type PriceList, readPriceList } from '../../../api/billing/prices.ts';
 import { adjust, refund, answerDispute } from '../../../api/accounting/revenue/corrections.ts';
 import { noteAuthors, postShares, findVersion } from '../../../api/accounting/revenue/shares.ts';
 import { getFirstDay } from '../../../api/accounting/revenue/statement.ts';

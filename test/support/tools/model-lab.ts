@@ -1,5 +1,5 @@
 // A spender over a scripted router and a ledger in memory, as a call of a tool has it.
-import { readPriceList } from '../../../api/billing/prices/price-list.ts';
+import { readPriceList } from '../../../api/billing/prices.ts';
 import { Registry } from 'prom-client';
 import { migratedDatabase } from '../ledger/snapshot.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
@@ -10,8 +10,7 @@ import { Settlements } from '../../../api/billing/settlements.ts';
 import { Wallet } from '../../../api/billing/wallet.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { CallerKeys } from '../../../api/models/caller-keys.ts';
-import { MeteredRouter } from '../../../api/models/metered-router.ts';
-import { createModelMetrics } from '../../../api/models/metrics.ts';
+import { MeteredRouter, createModelMetrics } from '../../../api/models/metered-router.ts';
 import { anonymousPayer, keyPayer, type Payer } from '../../../api/billing/payer.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
 import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/engine/model-spender.ts';

@@ -8,7 +8,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
 import { parseMoney } from '../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../api/billing/ledger/usage.ts';
-import { readPriceList } from '../../../../api/billing/prices/price-list.ts';
+import { readPriceList } from '../../../../api/billing/prices.ts';
 import { Receipts } from '../../../../api/accounting/receipts/receipts.ts';
 import { noteAuthors, postAppDay } from '../../../../api/accounting/revenue/shares.ts';
 import { addProofs, readStatement } from '../../../../api/accounting/revenue/statement.ts';

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { test } from 'vitest';
-import { Database } from '../../../../api/billing/database/database.ts';
-import { DatabaseUnavailable } from '../../../../api/billing/database/failures.ts';
+import { Database, DatabaseUnavailable } from '../../../../api/billing/database/database.ts';
 import { platformAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
 import { billingMetrics, dailyLimitMetrics, databaseMetrics, overrunMetrics } from '../../../../api/billing/metrics.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { moneyToNumber, parseMoney, priceOf } from '../../../../api/billing/ledger/money.ts';
-import { maxImageTokens } from '../../../../api/billing/prices/max-cost.ts';
+import { maxImageTokens } from '../../../../api/billing/prices.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import { liteLlm } from '../../../../api/models/router/shapes.ts';
 import { json, sampleModels, type Sample } from '../../../support/models/sample.ts';

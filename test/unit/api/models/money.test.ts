@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { formatMoney, moneyToNumber, parseMoney, picoDollars } from '../../../../api/billing/ledger/money.ts';
-import { maxCallCost, maxPromptTokens } from '../../../../api/billing/prices/max-cost.ts';
+import { maxCallCost, maxPromptTokens } from '../../../../api/billing/prices.ts';
 import { parseExact, usage } from '../../../../api/models/router/responses.ts';
 import { liteLlm, openRouter, type RouterHeaders } from '../../../../api/models/router/shapes.ts';
 import { spreadRatio, summarise } from '../../../../api/models/compare/comparison.ts';

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { readAuthorship } from '../../../../../api/apps/hosted-apps.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../../api/billing/ledger/usage.ts';
-import { readPriceList } from '../../../../../api/billing/prices/price-list.ts';
+import { readPriceList } from '../../../../../api/billing/prices.ts';
 import { readReport } from '../../../../../api/catalog/projects/forges.ts';
 import { adjust, listFrozen, unfreeze } from '../../../../../api/accounting/revenue/corrections.ts';
 import { bindAuthor, noteAuthors, postAppDay } from '../../../../../api/accounting/revenue/shares.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { type Database, openDatabase, parseMoney } from '../../../../../api/billing/index.ts';
 import { recordUses, type UsageEvent } from '../../../../../api/billing/ledger/usage.ts';
-import { readPriceList } from '../../../../../api/billing/prices/price-list.ts';
+import { readPriceList } from '../../../../../api/billing/prices.ts';
 import { createVisitorResolver } from '../../../../../api/accounting/metering/request-class.ts';
 import { noteAuthors, postAppDay, readRevenueSettings } from '../../../../../api/accounting/revenue/shares.ts';
 import { readStatement, type StatementView } from '../../../../../api/accounting/revenue/statement.ts';

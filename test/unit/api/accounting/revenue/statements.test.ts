@@ -7,7 +7,7 @@ import { readAuthorship } from '../../../../../api/apps/hosted-apps.ts';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { recordUses } from '../../../../../api/billing/ledger/usage.ts';
-import { readPriceList } from '../../../../../api/billing/prices/price-list.ts';
+import { readPriceList } from '../../../../../api/billing/prices.ts';
 import { adjust, CorrectionError, refund, answerDispute } from '../../../../../api/accounting/revenue/corrections.ts';
 import { noteAuthors, postAppDay } from '../../../../../api/accounting/revenue/shares.ts';
 import { statementView } from '../../../../../api/accounting/revenue/statement.ts';

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { Batch } from '../../../../../api/billing/database/batch.ts';
-import { DatabaseUnavailable } from '../../../../../api/billing/database/failures.ts';
+import { Batch, DatabaseUnavailable } from '../../../../../api/billing/database/database.ts';
 
 test('each caller gets the answer to its own item, whatever the size and the number of concurrency', async () => {
   await fc.assert(

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
-import type { BillRequest, RouterBill } from '../../../../../api/billing/router-bill.ts';
+import type { BillRequest, RouterBill } from '../../../../../api/billing/ledger/reconciler.ts';
 import { parseExact } from '../../../../../api/models/router/responses.ts';
 import { liteLlm, openRouter, type Get, type RouterShape } from '../../../../../api/models/router/shapes.ts';
 

@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
-import { isUnguessable } from '../../../../../api/billing/idempotency/request.ts';
+import { isUnguessable } from '../../../../../api/billing/idempotency.ts';
 import { parseMoney } from '../../../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../../../api/models/catalog.ts';
 import { sampleModels, type Sample } from '../../../../support/models/sample.ts';

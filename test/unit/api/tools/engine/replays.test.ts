@@ -5,7 +5,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
-import { IdempotencyKeys } from '../../../../../api/billing/idempotency/keys.ts';
+import { IdempotencyKeys } from '../../../../../api/billing/idempotency.ts';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
 import { defineTool } from '../../../../../api/tools/tool.ts';
 import { json } from '../../../../support/models/sample.ts';

@@ -2,13 +2,19 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { test } from 'vitest';
-import { anonymousPayer, keyPayer } from '../../../../../api/billing/payer.ts';
-import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
-import { formatMoney, parseMoney } from '../../../../../api/billing/ledger/money.ts';
-import { chargedOf, marginLines, marginOf } from '../../../../../api/billing/prices/charge.ts';
-import { type PriceList, readPriceList, toolPrice } from '../../../../../api/billing/prices/price-list.ts';
-import { recordPrices } from '../../../../../api/accounting/revenue/prices.ts';
-import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
+import { anonymousPayer, keyPayer } from '../../../../api/billing/payer.ts';
+import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
+import { formatMoney, parseMoney } from '../../../../api/billing/ledger/money.ts';
+import {
+  chargedOf,
+  marginLines,
+  marginOf,
+  type PriceList,
+  readPriceList,
+  toolPrice,
+} from '../../../../api/billing/prices.ts';
+import { recordPrices } from '../../../../api/accounting/revenue/prices.ts';
+import { migratedDatabase } from '../../../support/ledger/snapshot.ts';
 
 const first = { version: 'a', from: '2026-01-01', announced: '2025-12-01' };
 const second = { version: 'b', from: '2026-03-01', announced: '2026-02-01', tools: { web_search: '0.5' } };

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { arrayLiteral } from '../../../../../api/billing/database/array-literal.ts';
+import { arrayLiteral } from '../../../../../api/billing/ledger/usage.ts';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { openDatabase } from '../../../../../api/billing/database/open.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';

@@ -1,7 +1,20 @@
-// The price list: what a use, a call, a tool and a model cost whom, by versions that come into effect on announced days.
+// Prices: the price list, by versions that come into effect on announced days; what a caller is charged by it; and the maximum cost of a
+// model call, which is reserved before it is made.
 import { z } from 'zod';
-import { moneyField } from '../ledger/money-field.ts';
-import { formatMoney, type Money, parseMoney } from '../ledger/money.ts';
+import {
+  moneyField,
+  formatMoney,
+  type Money,
+  parseMoney,
+  negate,
+  shareOf,
+  zero,
+  priceOf,
+  sumMoney,
+} from './ledger/money.ts';
+import { keyAccount, marginAccount } from './ledger/accounts.ts';
+import type { Line } from './ledger/ledger.ts';
+import type { Payer } from './payer.ts';
 
 const day = z.iso.date('must be a day like 2027-01-31');
 const name = z.string().regex(/^[a-z][a-z0-9_]{0,39}$/, 'must be the name of a tool, like web_search');
@@ -22,7 +35,7 @@ const versionSource = z.strictObject({
   use: moneyField
     .prefault('0.0001')
     .describe(
-      'Price of a use of an app by a visitor, USD. Visitors are not charged; the author accrues his share of it.',
+      'Price of a use of an app by a visitor, USD. Visitors are not charged; the author accrues a share of it.',
     ),
   call: moneyField.prefault('0.0001').describe('Price of a call of an app by an agent, USD.'),
   tools: z.record(name, moneyField).default({}).describe('Prices of tools, USD, in place of their own.'),
@@ -48,7 +61,7 @@ const versionSource = z.strictObject({
     .int()
     .positive()
     .default(200)
-    .describe('The same for all visitors of one /24 (IPv4) or /48 (IPv6), which somebody may have to himself.'),
+    .describe('The same for all visitors of one /24 (IPv4) or /48 (IPv6), which one person may have alone.'),
   usesPerApp: z
     .int()
     .positive()
@@ -168,4 +181,76 @@ export function isFree({ free }: PriceVersion, item: string): boolean {
 
 export function daysBetween(from: string, to: string): number {
   return Math.round((Date.parse(to) - Date.parse(from)) / 86_400_000);
+}
+
+/** What the field `charged_usd` of an answer says. */
+export const chargedText =
+  'What you are charged for this call in USD: 0 while the free quota covers it, and for what the price list names as free. With an API key, the price of the tool or the app and the margin on model costs; what the model router bills to your key comes on top of it, and is in the cost.';
+
+/**
+ * What of a price of our own is charged: the price of a tool or a call, and a margin on the cost of models. Only callers with a
+ * key are charged anything; the free quota counts costs, and no caller pays it. `item`: the name of the tool, or `call`.
+ */
+export function chargedOf(price: Money, { kind }: Payer, version: PriceVersion, item: string): Money {
+  return kind === 'key' && !isFree(version, item) ? price : zero;
+}
+
+/** The margin on the cost of a model call, rounded down to the pico-dollar. */
+export function marginOf(cost: Money, payer: Payer, version: PriceVersion, item: string): Money {
+  return chargedOf(shareOf(cost, version.modelMargin), payer, version, item);
+}
+
+/** The lines that add a margin to the transaction of a call; none for a margin of 0. */
+export function marginLines(margin: Money, { owner }: Payer, router: string): Line[] {
+  return margin === zero
+    ? []
+    : [
+        { account: keyAccount(owner), amount: margin },
+        { account: marginAccount(router), amount: negate(margin) },
+      ];
+}
+
+/** Prices in USD per million tokens. */
+export interface Prices {
+  readonly in_per_m: Money;
+  readonly out_per_m?: Money;
+  /** What an image may count for with this model, in tokens; default: what it may with any. */
+  readonly image_tokens?: number | undefined;
+}
+
+/** Tokens around the texts: roles, separators, what a router adds. */
+const perMessage = 32;
+const perCall = 64;
+/** What a provider may put before a schema or a list of tools, to make the model follow it. */
+const perSchema = 1_024;
+/**
+ * What an image may count for with any model that is known: one small model bills 48 169 tokens for the largest, after it is
+ * scaled down. models.yaml can give a lower limit for each model (`image_tokens`).
+ */
+export const maxImageTokens = 49_152;
+
+/** What goes into a call. */
+export interface Prompt {
+  /** All text of it, or the JSON in which it is sent. */
+  readonly texts: readonly string[];
+  readonly images?: number;
+  /** Schemas and lists of tools, whose JSON is in `texts`. */
+  readonly schemas?: number;
+  /** Tokens that were sent as such. */
+  readonly tokens?: number;
+}
+
+/** No tokenizer makes more tokens of a text than it has bytes in UTF-8. */
+export function maxPromptTokens(
+  { texts, images = 0, schemas = 0, tokens = 0 }: Prompt,
+  perImage: number = maxImageTokens,
+): number {
+  const inTexts = texts.reduce((total, text) => total + Buffer.byteLength(text, 'utf8') + perMessage, perCall);
+  return inTexts + images * perImage + schemas * perSchema + tokens;
+}
+
+/** The maximum cost of a call at these prices. */
+export function maxCallCost(prices: Prices, prompt: Prompt, maxTokens: number): Money {
+  const out = prices.out_per_m === undefined ? [] : [priceOf(maxTokens, prices.out_per_m)];
+  return sumMoney([priceOf(maxPromptTokens(prompt, prices.image_tokens), prices.in_per_m), ...out]);
 }
