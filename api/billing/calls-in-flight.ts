@@ -1,5 +1,5 @@
-// Model calls in flight with the platform's key: those that may not be made yet wait for their turn, in order, for a while.
-// The ledger decides which may, for all replicas; here is who waits.
+// Model calls in flight with the platform's key: calls that may not be made yet wait for their turn, in order, for a while. The ledger
+// decides for all replicas; this is the queue of one process.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Problem } from '../../lib/problem.ts';
 import type { FlightLimits } from './ledger/ledger.ts';
@@ -9,7 +9,7 @@ import { callsInFlight, callsStopped } from './problems.ts';
 
 /** Calls of one caller that may wait in this process. */
 const maxWaiting = 256;
-/** A call of another replica ends unseen, so it is looked for. */
+/** The end of another replica's call is not reported here, so the ledger is asked again after this time. */
 const lookMs = 500;
 
 export interface CallsInFlightOptions {
@@ -26,7 +26,7 @@ interface Line {
 export class CallsInFlight {
   readonly limits: FlightLimits;
   readonly #waitMs: number;
-  /** By caller; one without a call is not in it. */
+  /** By caller; only callers with a call in progress. */
   readonly #lines = new Map<string, Line>();
   /** Those that the ledger has asked to wait. */
   #ended = Promise.withResolvers<undefined>();
@@ -86,7 +86,7 @@ export class CallsInFlight {
   }
 
   #leave(owner: string, line: Line): void {
-    // The turn is handed on, so that nobody comes in between.
+    // The turn is handed on, so that no other call comes in between.
     const next = line.queue.shift();
     if (next !== undefined) next();
     else if ((line.taken -= 1) === 0) this.#lines.delete(owner);

@@ -41,7 +41,7 @@ export function isUnguessable(text: string): boolean {
   return bits >= minSecretBits;
 }
 
-/** Headers by which a response says that it is a stored one. */
+/** Headers that mark a stored response. */
 export function replayHeaders(replayed: boolean): Record<string, string> {
   return replayed ? { 'idempotent-replayed': 'true' } : {};
 }
@@ -66,7 +66,7 @@ export interface IdempotentWork<Answer> {
 }
 
 /** Where the keys of a payer are kept. */
-function requestScope(name: string, { kind, owner }: Pick<Payer, 'kind' | 'owner'>): string {
+function toScope(name: string, { kind, owner }: Pick<Payer, 'kind' | 'owner'>): string {
   return `${name}:${kind}:${owner}`;
 }
 
@@ -90,7 +90,7 @@ function assertSecret(key: string, { kind }: Pick<Payer, 'kind'>): void {
  * Runs the work once per key, or every time without a key. @throws Problem (idempotency-in-flight, idempotency-mismatch,
  * invalid-request) and what `run` throws
  */
-export async function idempotently<Answer>(
+export async function runOnce<Answer>(
   keys: IdempotencyKeys,
   context: Pick<RequestContext, 'headers' | 'signal'>,
   {
@@ -105,7 +105,7 @@ export async function idempotently<Answer>(
 ): Promise<{ value: Answer; replayed: boolean }> {
   if (key === undefined) return { value: await run(context.signal, undefined), replayed: false };
   assertSecret(key, payer);
-  const claim = await keys.begin({ scope: requestScope(name, payer), key, body: JSON.stringify(body) });
+  const claim = await keys.begin({ scope: toScope(name, payer), key, body: JSON.stringify(body) });
   if (claim.outcome === 'mismatch')
     throw new Problem(
       idempotencyMismatch,
@@ -161,8 +161,8 @@ export class Replays {
       return { value: await work.run(context.signal, undefined), replayed: false };
     const { name, database, leaseMs } = this.#options;
     const keys = new IdempotencyKeys(database(), { leaseMs, keepMs });
-    await keys.trim(requestScope(name, work.payer), maximum);
-    return idempotently(keys, context, { name, ...work });
+    await keys.trim(toScope(name, work.payer), maximum);
+    return runOnce(keys, context, { name, ...work });
   }
 }
 

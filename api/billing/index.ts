@@ -5,7 +5,7 @@ export { openDatabase, openLedgerDatabase } from './database/open.ts';
 export {
   IdempotencyKeys,
   idempotencyKey,
-  idempotently,
+  runOnce,
   isUnguessable,
   type NoteCall,
   replayHeaders,
@@ -39,15 +39,15 @@ export {
 } from './ledger/reconciler.ts';
 export { money } from './ledger/shapes.ts';
 export { recordUses, type Usage, type UsageEvent } from './ledger/usage.ts';
-export { dailyLimitMetrics, overrunMetrics, readForScrape } from './metrics.ts';
+export { createDailyLimitMetrics, createOverrunMetrics, readForScrape } from './metrics.ts';
 export { type LedgerHandle, openLedger, type OpenLedger } from './open-ledger.ts';
 export {
-  anonymousPayer,
-  appPayer,
-  keyPayer,
+  createAnonymousPayer,
+  createAppPayer,
+  createKeyPayer,
   type Limits,
   type Payer,
-  platformDay,
+  toPlatformDay,
   type QuotaNetworks,
   selectPriceAccounts,
 } from './payer.ts';
@@ -57,8 +57,8 @@ export {
   contentOf,
   daysBetween,
   isFree,
-  marginOf,
-  maxCallCost,
+  computeMargin,
+  computeMaxCost,
   PriceList,
   type Prices,
   type PriceVersion,
@@ -77,7 +77,7 @@ export {
   ledgerUnconfigured,
   lowQuotaFields,
   lowQuotaHeaders,
-  lowQuotaHint,
+  formatLowQuotaHint,
   type Quota,
   quotaExhausted,
   quotaFields,

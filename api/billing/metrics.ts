@@ -21,7 +21,7 @@ export interface BillingCounts {
 const limitMs = 3_000;
 
 /** Makes the metrics. */
-export function billingMetrics(registry: Registry, counts: BillingCounts): BillingMetrics {
+export function createBillingMetrics(registry: Registry, counts: BillingCounts): BillingMetrics {
   const registers = [registry];
   const refusals = new Counter({
     name: 'moorage_quota_refusals_total',
@@ -51,7 +51,7 @@ export function billingMetrics(registry: Registry, counts: BillingCounts): Billi
       setOrRemove(this, await readForScrape(counts.oldestPendingSeconds));
     },
   });
-  const audit = auditMetrics(registers);
+  const audit = createAuditMetrics(registers);
   return {
     refused(caller, quota) {
       refusals.inc({ caller, quota });
@@ -64,7 +64,7 @@ export function billingMetrics(registry: Registry, counts: BillingCounts): Billi
   };
 }
 
-function auditMetrics(registers: Registry[]): Record<'faults' | 'imbalance' | 'at', Gauge> {
+function createAuditMetrics(registers: Registry[]): Record<'faults' | 'imbalance' | 'at', Gauge> {
   const metrics = {
     faults: new Gauge({
       name: 'moorage_ledger_audit_faults',
@@ -88,7 +88,7 @@ function auditMetrics(registers: Registry[]): Record<'faults' | 'imbalance' | 'a
 }
 
 /** Whether the database answers, seen at each scrape: also before it was ever open. */
-export function databaseMetrics(registry: Registry, answers: () => Promise<unknown>): void {
+export function createDatabaseMetrics(registry: Registry, answers: () => Promise<unknown>): void {
   new Gauge({
     name: 'moorage_database_up',
     help: '1 if the database answered at this scrape, else 0. Absent if none is configured.',
@@ -100,7 +100,7 @@ export function databaseMetrics(registry: Registry, answers: () => Promise<unkno
 }
 
 /** What the platform's key may cost a day, and has. */
-export function dailyLimitMetrics(registry: Registry, limitUsd: number, usedUsd: () => Promise<number>): void {
+export function createDailyLimitMetrics(registry: Registry, limitUsd: number, usedUsd: () => Promise<number>): void {
   const registers = [registry];
   new Gauge({
     name: 'moorage_daily_limit_usd',
@@ -118,7 +118,10 @@ export function dailyLimitMetrics(registry: Registry, limitUsd: number, usedUsd:
 }
 
 /** Model calls that cost more than was reserved for them. */
-export function overrunMetrics(registry: Registry, today: () => Promise<{ calls: number; excessUsd: number }>): void {
+export function createOverrunMetrics(
+  registry: Registry,
+  today: () => Promise<{ calls: number; excessUsd: number }>,
+): void {
   const gauge = (name: string, help: string, read: (now: { calls: number; excessUsd: number }) => number): void => {
     new Gauge({
       name,

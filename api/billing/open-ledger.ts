@@ -9,7 +9,7 @@ import { moneyToNumber } from './ledger/money.ts';
 import { openLedgerDatabase } from './database/open.ts';
 import { findOwningRole } from './database/roles.ts';
 import { Journal, Settlements } from './settlements.ts';
-import { billingMetrics, databaseMetrics, type BillingMetrics } from './metrics.ts';
+import { createBillingMetrics, createDatabaseMetrics, type BillingMetrics } from './metrics.ts';
 import { ledgerUnavailable, ledgerUnconfigured } from './problems.ts';
 import { Wallet } from './wallet.ts';
 
@@ -58,14 +58,14 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
   let settlements: Settlements | undefined;
   const journal = options.journal === undefined ? undefined : new Journal(options.journal);
   if (databaseUrl !== undefined)
-    databaseMetrics(options.registry, async () => {
+    createDatabaseMetrics(options.registry, async () => {
       if (open === undefined) throw new Error('the database is not open yet');
       await open.ledger.ping();
     });
   const opened = databaseUrl === undefined ? Promise.resolve(undefined) : begin(databaseUrl);
   return {
     opened,
-    get: () => open ?? absent(databaseUrl),
+    get: () => open ?? throwUnavailable(databaseUrl),
     end() {
       ending.abort();
     },
@@ -85,7 +85,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
     if (database === undefined) return undefined;
     if (/^postgres/.test(url)) await warnOfOwnership(database, log);
     const ledger = new Ledger(database);
-    const metrics = billingMetrics(options.registry, {
+    const metrics = createBillingMetrics(options.registry, {
       holds: () => ledger.counts(),
       oldestPendingSeconds: () => ledger.oldestPending(),
     });
@@ -136,7 +136,7 @@ async function audit(ledger: Ledger, metrics: BillingMetrics, log: Logger): Prom
   return 0;
 }
 
-function absent(databaseUrl: string | undefined): never {
+function throwUnavailable(databaseUrl: string | undefined): never {
   if (databaseUrl === undefined) {
     throw new Problem(
       ledgerUnconfigured,

@@ -31,7 +31,7 @@ export interface Payer {
 
 /** The networks of IPv6 for which the free quota is counted in addition to that of the caller's /56. */
 export interface QuotaNetworks {
-  /** The /64, which has a quota of its own. */
+  /** The /64, which has its own quota. */
   readonly subnet: string;
   /** The /48. */
   readonly site: string;
@@ -48,12 +48,12 @@ export interface Limits {
 }
 
 /** What all calls with the platform's key cost in a day. */
-export function platformDay({ router, dailyCap }: Pick<Limits, 'router' | 'dailyCap'>): LimitedAccount {
+export function toPlatformDay({ router, dailyCap }: Pick<Limits, 'router' | 'dailyCap'>): LimitedAccount {
   return { account: platformAccount(router), limit: dailyCap };
 }
 
 /** `caller`: hash of the network that counts as one caller. Of IPv6 that is a /56, with quotas for what is in it and around it. */
-export function anonymousPayer(
+export function createAnonymousPayer(
   caller: string,
   { router, freeQuota, dailyCap }: Limits,
   networks?: QuotaNetworks,
@@ -65,7 +65,7 @@ export function anonymousPayer(
           account: callerAccount(networks.subnet),
           limit: freeQuota,
           within: [
-            { network: networks.site, limit: siteQuota({ freeQuota, dailyCap }) },
+            { network: networks.site, limit: computeSiteQuota({ freeQuota, dailyCap }) },
             { network: caller, limit: (freeQuota * 2n) as Money },
           ],
         };
@@ -75,20 +75,20 @@ export function anonymousPayer(
     key: undefined,
     debit,
     charge: debit,
-    credit: platformDay({ router, dailyCap }),
+    credit: toPlatformDay({ router, dailyCap }),
     networks,
   };
 }
 
 /** A /48 may spend four quotas, and no more than half of what all callers may together, unless one quota is more. */
-function siteQuota({ freeQuota, dailyCap }: Pick<Limits, 'freeQuota' | 'dailyCap'>): Money {
+function computeSiteQuota({ freeQuota, dailyCap }: Pick<Limits, 'freeQuota' | 'dailyCap'>): Money {
   const [four, half] = [freeQuota * 4n, dailyCap / 2n];
   const lower = four < half ? four : half;
   return (lower > freeQuota ? lower : freeQuota) as Money;
 }
 
 /** No quota for model calls: the router bills the key's owner. */
-export function keyPayer(caller: string, key: string, { router, keyLimit }: Limits): Payer {
+export function createKeyPayer(caller: string, key: string, { router, keyLimit }: Limits): Payer {
   return {
     kind: 'key',
     owner: caller,
@@ -99,7 +99,7 @@ export function keyPayer(caller: string, key: string, { router, keyLimit }: Limi
   };
 }
 
-export function appPayer(app: string, dailyBudget: Money, { router, dailyCap }: Limits): Payer {
+export function createAppPayer(app: string, dailyBudget: Money, { router, dailyCap }: Limits): Payer {
   const debit = { account: appAccount(app), limit: dailyBudget };
   return {
     kind: 'app',
@@ -107,7 +107,7 @@ export function appPayer(app: string, dailyBudget: Money, { router, dailyCap }: 
     key: undefined,
     debit,
     charge: debit,
-    credit: platformDay({ router, dailyCap }),
+    credit: toPlatformDay({ router, dailyCap }),
   };
 }
 

@@ -7,7 +7,7 @@ import {
   type Money,
   parseMoney,
   negate,
-  shareOf,
+  computeShare,
   zero,
   priceOf,
   sumMoney,
@@ -106,7 +106,7 @@ const beta: z.input<typeof source> = [
 ];
 
 /** Reads the versions, in their order. @throws z.ZodError that names each field that is wrong */
-export function priceVersions(noticeDays: number): z.ZodType<readonly PriceVersion[]> {
+export function createVersionsSchema(noticeDays: number): z.ZodType<readonly PriceVersion[]> {
   return source.check(({ value, issues }) => {
     const report = (index: number, field: string, message: string): void => {
       issues.push({ code: 'custom', path: [index, field], message, input: value });
@@ -129,7 +129,7 @@ export function priceVersions(noticeDays: number): z.ZodType<readonly PriceVersi
  * wrong
  */
 export function readPriceList(text: string | undefined, noticeDays: number): PriceList {
-  const read = priceVersions(noticeDays).safeParse(text === undefined ? beta : parseJson(text));
+  const read = createVersionsSchema(noticeDays).safeParse(text === undefined ? beta : parseJson(text));
   if (read.success) return new PriceList(read.data);
   const lines = read.error.issues.map(({ path, message }) => `  ${path.join('.')}: ${message}`);
   throw new Error(`invalid price list (MOORAGE_PRICES):\n${lines.join('\n')}`);
@@ -169,12 +169,12 @@ export class PriceList {
   }
 }
 
-/** The price of a tool by this version. `own`: what the tool itself says, USD. */
+/** The price of a tool by this version. `own`: the tool's own price, USD. */
 export function toolPrice({ tools }: PriceVersion, tool: string, own: string): Money {
   return tools[tool] ?? parseMoney(own);
 }
 
-/** Whether nobody is charged for a tool, or for calls of apps (`call`). */
+/** Whether a tool, or calls of apps (`call`), are free of charge. */
 export function isFree({ free }: PriceVersion, item: string): boolean {
   return free.includes(item);
 }
@@ -196,12 +196,12 @@ export function chargedOf(price: Money, { kind }: Payer, version: PriceVersion, 
 }
 
 /** The margin on the cost of a model call, rounded down to the pico-dollar. */
-export function marginOf(cost: Money, payer: Payer, version: PriceVersion, item: string): Money {
-  return chargedOf(shareOf(cost, version.modelMargin), payer, version, item);
+export function computeMargin(cost: Money, payer: Payer, version: PriceVersion, item: string): Money {
+  return chargedOf(computeShare(cost, version.modelMargin), payer, version, item);
 }
 
 /** The lines that add a margin to the transaction of a call; none for a margin of 0. */
-export function marginLines(margin: Money, { owner }: Payer, router: string): Line[] {
+export function toMarginLines(margin: Money, { owner }: Payer, router: string): Line[] {
   return margin === zero
     ? []
     : [
@@ -241,7 +241,7 @@ export interface Prompt {
 }
 
 /** No tokenizer makes more tokens of a text than it has bytes in UTF-8. */
-export function maxPromptTokens(
+export function countMaxTokens(
   { texts, images = 0, schemas = 0, tokens = 0 }: Prompt,
   perImage: number = maxImageTokens,
 ): number {
@@ -250,7 +250,7 @@ export function maxPromptTokens(
 }
 
 /** The maximum cost of a call at these prices. */
-export function maxCallCost(prices: Prices, prompt: Prompt, maxTokens: number): Money {
+export function computeMaxCost(prices: Prices, prompt: Prompt, maxTokens: number): Money {
   const out = prices.out_per_m === undefined ? [] : [priceOf(maxTokens, prices.out_per_m)];
-  return sumMoney([priceOf(maxPromptTokens(prompt, prices.image_tokens), prices.in_per_m), ...out]);
+  return sumMoney([priceOf(countMaxTokens(prompt, prices.image_tokens), prices.in_per_m), ...out]);
 }

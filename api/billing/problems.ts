@@ -129,7 +129,7 @@ export function viewQuota<Scope extends string = QuotaScope>(
 export function viewLowQuota(
   quota: Quota | undefined,
 ): { readonly quota: z.output<typeof lowQuotaFields>; readonly hint: string } | undefined {
-  const hint = lowQuotaHint(quota);
+  const hint = formatLowQuotaHint(quota);
   if (quota === undefined || hint === undefined) return undefined;
   const view = viewQuota(quota, 'caller');
   return { quota: { ...view, left: view.remaining }, hint };
@@ -150,14 +150,14 @@ export function rateLimitHeaders(quota: Quota | undefined, payer: Payer, now: nu
 }
 
 /** Sent when less than a fifth remains. */
-export function lowQuotaHint(quota: Quota | undefined): string | undefined {
+export function formatLowQuotaHint(quota: Quota | undefined): string | undefined {
   if (quota === undefined || remaining(quota) * 5n >= quota.limit) return undefined;
-  return `You have ${balanceText(quota)} daily quota left; it resets at ${resetText(quota)}. To continue without a quota, ${ownKeyText}`;
+  return `You have ${formatBalance(quota)} daily quota left; it resets at ${formatReset(quota)}. To continue without a quota, ${ownKeyText}`;
 }
 
 /** The same in a header, for responses that hold no JSON: the bytes of a file, a job. Headers are ASCII. */
 export function lowQuotaHeaders(quota: Quota | undefined): Record<string, string> {
-  const hint = lowQuotaHint(quota);
+  const hint = formatLowQuotaHint(quota);
   return hint === undefined ? {} : { 'x-quota-hint': hint.replaceAll('…', '...') };
 }
 
@@ -165,12 +165,12 @@ export function lowQuotaHeaders(quota: Quota | undefined): Record<string, string
 const ownKeyText = 'send your own API key for the model router: Authorization: Bearer sk-…';
 
 /** Like `$0.00089 of your $0.004`. */
-function balanceText(quota: Quota, whose = 'your'): string {
+function formatBalance(quota: Quota, whose = 'your'): string {
   return `${formatUsd(remaining(quota))} of ${whose} ${formatUsd(quota.limit)}`;
 }
 
 /** Like `00:00 UTC`: daily quotas reset at the next one. */
-function resetText({ resetsAt }: Quota): string {
+function formatReset({ resetsAt }: Quota): string {
   return `${resetsAt.toISOString().slice(11, 16)} UTC`;
 }
 
@@ -183,7 +183,7 @@ export interface Action {
 }
 
 /** `fixed`: the price of a tool or an app is asked for, which no shorter prompt lowers. */
-export function actionsFor(quota: Quota, payer: Payer, fixed: boolean): Action[] {
+export function listActions(quota: Quota, payer: Payer, fixed: boolean): Action[] {
   const until = quota.resetsAt.toISOString();
   return [
     ...keyActions[payer.kind](fixed),
@@ -237,17 +237,17 @@ export interface Refusal {
 }
 
 /** The refusal of a call that the quota does not cover. */
-export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: Money, now: number): Problem {
+export function createQuotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: Money, now: number): Problem {
   const { payer, fixed } = refused;
   const scope = {
     credit: 'everyone',
     network: 'network',
     debit: { anonymous: 'caller', key: 'caller', app: 'app' }[payer.kind],
-  }[refusedSide(answer)];
-  const quota = refusedQuota(answer, refused, maxCost);
+  }[findRefusedSide(answer)];
+  const quota = toRefusedQuota(answer, refused, maxCost);
   return new Problem(
     quotaExhausted,
-    `This call ${fixed ? 'costs' : 'can cost up to'} ${formatUsd(maxCost)}. ${shortage(quota, payer, scope)}`,
+    `This call ${fixed ? 'costs' : 'can cost up to'} ${formatUsd(maxCost)}. ${describeShortage(quota, payer, scope)}`,
     {
       headers: {
         ...rateLimitHeaders(quota, payer, now),
@@ -255,38 +255,38 @@ export function quotaProblem(answer: ReserveAnswer, refused: Refusal, maxCost: M
       },
       members: {
         quota: viewQuota(quota, scope),
-        actions: actionsFor(quota, payer, fixed),
+        actions: listActions(quota, payer, fixed),
       },
     },
   );
 }
 
 /** What is short, when it resets, and how to continue with an own key: each payer continues in another way. */
-function shortage(quota: Quota, payer: Payer, scope: string): string {
-  const reset = `left; it resets at ${resetText(quota)}`;
+function describeShortage(quota: Quota, payer: Payer, scope: string): string {
+  const reset = `left; it resets at ${formatReset(quota)}`;
   const own =
     payer.kind === 'app'
       ? 'To continue now, call a model router directly with your own API key.'
       : `To continue now, ${ownKeyText}`;
   if (scope === 'network')
-    return `The network around your address has ${balanceText(quota, 'its')} daily quota for callers without a key ${reset}. ${own}`;
+    return `The network around your address has ${formatBalance(quota, 'its')} daily quota for callers without a key ${reset}. ${own}`;
   if (scope === 'everyone')
-    return `This installation has ${balanceText(quota, 'its')} daily limit for all callers ${reset}. ${own}`;
+    return `This installation has ${formatBalance(quota, 'its')} daily limit for all callers ${reset}. ${own}`;
   if (payer.kind === 'key')
-    return `You have ${balanceText(quota)} daily limit for tools, apps and margins with a key ${reset}. Models are not limited by it: to continue now, call them with your key (POST /api/ask, Authorization: Bearer sk-…). The operator of this installation can raise the limit.`;
+    return `You have ${formatBalance(quota)} daily limit for tools, apps and margins with a key ${reset}. Models are not limited by it: to continue now, call them with your key (POST /api/ask, Authorization: Bearer sk-…). The operator of this installation can raise the limit.`;
   if (payer.kind === 'app')
-    return `The app has ${balanceText(quota, 'its')} daily budget ${reset}. The operator of this installation can raise the budget. ${own}`;
-  return `You have ${balanceText(quota)} daily quota ${reset}. ${own}`;
+    return `The app has ${formatBalance(quota, 'its')} daily budget ${reset}. The operator of this installation can raise the budget. ${own}`;
+  return `You have ${formatBalance(quota)} daily quota ${reset}. ${own}`;
 }
 
 /** Whose quota has refused; other reasons have problems of their own. */
-function refusedSide({ refused_by: by }: ReserveAnswer): 'debit' | 'credit' | 'network' {
+function findRefusedSide({ refused_by: by }: ReserveAnswer): 'debit' | 'credit' | 'network' {
   return by === 'credit' || by === 'network' ? by : 'debit';
 }
 
-function refusedQuota(answer: ReserveAnswer, { debit, credit }: Refusal, maxCost: Money): Quota {
+function toRefusedQuota(answer: ReserveAnswer, { debit, credit }: Refusal, maxCost: Money): Quota {
   const side = answer.refused_by === 'credit' ? answer.credit : answer.debit;
-  const { limit } = { credit, debit, network: answer.debit ?? debit }[refusedSide(answer)];
+  const { limit } = { credit, debit, network: answer.debit ?? debit }[findRefusedSide(answer)];
   return {
     limit: limit ?? maxCost,
     used: side?.used ?? maxCost,

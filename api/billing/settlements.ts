@@ -62,7 +62,7 @@ export class Settlements {
 
   /** Records the real cost, and in the same transaction the entry's lines. @returns the quota afterwards */
   async settle(hold: Hold, entry: JournalEntry): Promise<Quota | undefined> {
-    return quotaAfter(hold, await this.#settle(hold, entry));
+    return updateQuota(hold, await this.#settle(hold, entry));
   }
 
   /**
@@ -84,7 +84,7 @@ export class Settlements {
         this.#settling.delete(settling);
       });
     this.#settling.add(settling);
-    return expectedQuota(hold, entry.cost);
+    return predictQuota(hold, entry.cost);
   }
 
   /** Gives the money back. @returns the quota afterwards */
@@ -197,12 +197,12 @@ export class Settlements {
 }
 
 /** What the settlement will make of it, as far as this call goes. */
-function expectedQuota({ quota, amount }: Hold, cost: Money): Quota | undefined {
+function predictQuota({ quota, amount }: Hold, cost: Money): Quota | undefined {
   if (quota === undefined) return undefined;
   return { ...quota, used: (quota.used + cost) as Money, held: (quota.held - amount) as Money };
 }
 
-function quotaAfter({ quota }: Hold, answer: SettleAnswer | undefined): Quota | undefined {
+function updateQuota({ quota }: Hold, answer: SettleAnswer | undefined): Quota | undefined {
   if (quota === undefined || answer === undefined || answer.outcome === 'unknown' || answer.debit === null)
     return quota;
   return { ...quota, used: answer.debit.used, held: answer.debit.held };
@@ -259,8 +259,8 @@ export class Journal {
   write(entry: JournalEntry): void {
     if (this.#current.bytes >= maxBytes) this.#current = this.#begin();
     const file = this.#current;
-    // Begun with a line of its own: what a full disk cut off spoils no entry but its own.
-    const line = Buffer.from(`\n${JSON.stringify(fieldsOf(entry))}\n`);
+    // Each entry begins on a new line: an entry that a full disk cut off spoils no other.
+    const line = Buffer.from(`\n${JSON.stringify(toFields(entry))}\n`);
     const written = writeSync(file.descriptor, line);
     file.bytes += written;
     if (written < line.length) throw new Error(`the journal took ${written} of ${line.length} bytes`);
@@ -311,7 +311,7 @@ export class Journal {
   }
 }
 
-function fieldsOf({ cost, lines = [], ...rest }: JournalEntry): Record<string, unknown> {
+function toFields({ cost, lines = [], ...rest }: JournalEntry): Record<string, unknown> {
   return {
     ...rest,
     cost: formatMoney(cost),
@@ -351,12 +351,12 @@ const entryShape = z.object({
 
 function readEntries(path: string): LeftEntries {
   const lines = readFileSync(path, 'utf8').split('\n').filter(Boolean);
-  const read = lines.map((line) => entryShape.safeParse(parsed(line)));
+  const read = lines.map((line) => entryShape.safeParse(parseLine(line)));
   const entries = read.flatMap(({ data }) => (data === undefined ? [] : [data as JournalEntry]));
   return { path, entries, broken: lines.length - entries.length };
 }
 
-function parsed(line: string): unknown {
+function parseLine(line: string): unknown {
   try {
     return JSON.parse(line) as unknown;
   } catch {

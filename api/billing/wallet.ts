@@ -11,8 +11,8 @@ import { type Money, sumMoney, zero } from './ledger/money.ts';
 import type { ReserveAnswer } from './ledger/shapes.ts';
 import type { Usage } from './ledger/usage.ts';
 import { type Payer, selectPriceAccounts } from './payer.ts';
-import { marginLines } from './prices.ts';
-import { quotaProblem, type Quota } from './problems.ts';
+import { toMarginLines } from './prices.ts';
+import { createQuotaProblem, type Quota } from './problems.ts';
 
 export interface WalletOptions {
   readonly ledger: Ledger;
@@ -109,7 +109,7 @@ export class Wallet {
     if (limit === null || payer.kind === 'key') return undefined;
     try {
       const { used, held } = await this.#options.ledger.budget(payer.debit);
-      return { limit, used, held, resetsAt: nextDay(Date.now()) };
+      return { limit, used, held, resetsAt: findNextDay(Date.now()) };
     } catch (error) {
       this.#options.log.warn({ err: error }, 'the quota of a caller cannot be read');
       return undefined;
@@ -142,7 +142,7 @@ export class Wallet {
     const problem = toFlightProblem(answer, usage, Date.now());
     if (problem !== undefined) return problem;
     this.#options.refused(payer.kind, answer.refused_by === 'credit' ? 'everyone' : 'caller');
-    return quotaProblem(answer, { payer, fixed: credit !== payer.credit, debit, credit }, amount, Date.now());
+    return createQuotaProblem(answer, { payer, fixed: credit !== payer.credit, debit, credit }, amount, Date.now());
   }
 }
 
@@ -260,7 +260,7 @@ export class Spend {
     const { payer, margin } = this.#item;
     return {
       hold: hold.id,
-      lines: margin === undefined ? [] : marginLines(margin.on(final.cost), payer, margin.router),
+      lines: margin === undefined ? [] : toMarginLines(margin.on(final.cost), payer, margin.router),
       ...final,
       ...(this.#marginHold === undefined ? {} : { frees: this.#marginHold.id }),
     };
@@ -296,7 +296,7 @@ function toHold({ id, amount, payer }: SpendingItem, { debit, day_ends_at: reset
 }
 
 /** The next 00:00 UTC, when daily accounts start again at zero. */
-function nextDay(now: number): Date {
+function findNextDay(now: number): Date {
   const day = 86_400_000;
   return new Date((Math.floor(now / day) + 1) * day);
 }

@@ -1,6 +1,12 @@
 // POST /api/ask: one prompt to one model, answered whole or streamed, with what it cost.
 import { z } from 'zod';
-import { billingProblems, chargedText, ledgerUnconfigured, lowQuotaHint, rateLimitHeaders } from '../billing/index.ts';
+import {
+  billingProblems,
+  chargedText,
+  ledgerUnconfigured,
+  formatLowQuotaHint,
+  rateLimitHeaders,
+} from '../billing/index.ts';
 import { defineEndpoint, type Endpoint, eventStreamType, fileBodyLimit, type RequestContext } from '../http/index.ts';
 import { allowModels, modelField } from './catalog.ts';
 import {
@@ -136,7 +142,7 @@ function toAnswer(
 ): PreparedAnswer<AskAnswer> {
   const answer = answerOrThrow(services, call, called);
   const { settlement } = called;
-  const hint = lowQuotaHint(settlement.quota);
+  const hint = formatLowQuotaHint(settlement.quota);
   return {
     headers: { ...formatCostHeaders(settlement), ...rateLimitHeaders(settlement.quota, call.payer, Date.now()) },
     answer: {

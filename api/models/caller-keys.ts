@@ -1,5 +1,6 @@
 // Callers' own keys: checked with the router, remembered for a moment as keyed hashes, forgotten when the router
-// refuses them. Who sends invented keys is soon not answered any more: nobody finds out here which stolen key is valid.
+// refuses them. A network that sends invented
+// keys is soon refused, so that thieves cannot find out here which stolen keys are valid.
 import { Problem } from '../../lib/problem.ts';
 import { keyChecksLimited } from './problems.ts';
 import type { RouterClient } from './router/client.ts';
@@ -41,7 +42,7 @@ export class CallerKeys {
   }
 
   /**
-   * The hash of a valid key, which is who its caller is; undefined for one that the router does not know. `network`: hash of
+   * The hash of a valid key, which identifies its caller; undefined for one that the router does not know. `network`: hash of
    * the network that it comes from. @throws Problem (key-checks-limited), RouterFailure when the router cannot be reached
    */
   async identify(key: string, network: string): Promise<string | undefined> {
@@ -49,17 +50,18 @@ export class CallerKeys {
     const name = hash(key);
     const known = this.#verdicts.get(name);
     if (known !== undefined && known.until > now()) return known.valid ? name : undefined;
-    // A key that was valid here before says nothing new to who sends it, whatever others in its network do.
+    // Checking a key again that was valid here before reveals nothing new to its sender, so failed checks of others in its
+    // network do not count.
     const valid = await this.#ask(name, key, known?.valid === true ? undefined : network);
     return valid ? name : undefined;
   }
 
-  /** To be called when the router refuses a key in a call. */
+  /** Call this when the router rejects a key in a call, so that it is checked again. */
   forget(key: string): void {
     this.#verdicts.delete(this.#options.hash(key));
   }
 
-  /** Many calls with one new key ask once. */
+  /** Many calls with one new key check it once. */
   async #ask(name: string, key: string, network: string | undefined): Promise<boolean> {
     const asking =
       this.#asking.get(name) ??
@@ -97,7 +99,7 @@ interface FailedChecksOptions {
   readonly now: () => number;
 }
 
-/** Counts failed checks by network. One that is in progress counts, so that many at the same time are no way around it. */
+/** Counts failed checks by network. One that is in progress counts, so that sending many at the same time is no way around it. */
 class FailedChecks {
   readonly #options: FailedChecksOptions;
   /** When each check failed, or began; the oldest network first. */

@@ -2,7 +2,7 @@
 // what a call can cost.
 import { z } from 'zod';
 import { randomUUID } from 'node:crypto';
-import { maxCallCost, type Prompt } from '../billing/index.ts';
+import { computeMaxCost, type Prompt } from '../billing/index.ts';
 import type { Model } from './catalog.ts';
 import type { ModelCall } from './metered-router.ts';
 
@@ -72,7 +72,7 @@ export function createModelCall({
     ...call,
     id: randomUUID(),
     model,
-    maxCost: maxCallCost(model, toPrompt({ messages, options }), maxTokens),
+    maxCost: computeMaxCost(model, toPrompt({ messages, options }), maxTokens),
     // Options that are undefined are left out of JSON.
     body: { ...options, model: model.upstream, messages, max_tokens: maxTokens },
   };

@@ -6,7 +6,7 @@ import {
   type CallsInFlight,
   type CostSource,
   isDoubtful,
-  marginOf,
+  computeMargin,
   type Money,
   moneyToNumber,
   type Payer,
@@ -157,7 +157,7 @@ export class MeteredRouter {
   #toItem(call: ModelCall, version: PriceVersion): SpendingItem {
     const { id, payer, maxCost: amount, signal } = call;
     const { callMs, inFlight, router } = this.#options;
-    const on = (cost: Money): Money => marginOf(cost, payer, version, toPriceListItem(call));
+    const on = (cost: Money): Money => computeMargin(cost, payer, version, toPriceListItem(call));
     return {
       id,
       payer,
@@ -184,7 +184,7 @@ export class MeteredRouter {
   async #closeFailed(begun: BegunCall, failure: RouterFailure, latencyMs: number): Promise<Settlement> {
     if (failure.costsNothing)
       return { cost: undefined, charged: zero, source: 'none', latencyMs, quota: await begun.spend.release() };
-    // The router reported the failure itself and sent no tokens: without a record of its own, it has billed nothing.
+    // The router reported the failure itself and sent no tokens: unless its records show a cost, it has billed nothing.
     const estimate = failure.kind === 'broken' && failure.status !== undefined ? zero : undefined;
     return this.#pend(begun, failure.reference, { latencyMs }, estimate);
   }

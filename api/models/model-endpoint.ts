@@ -6,7 +6,7 @@ import {
   formatMoney,
   idempotencyKey,
   type IdempotencyKeys,
-  idempotently,
+  runOnce,
   moneyToNumber,
   type NoteCall,
   type Payer,
@@ -87,7 +87,7 @@ export async function answerModelRequest<Answer extends object>(
   const isStreamed = body.stream ?? context.mediaType === eventStreamType;
   if (isStreamed && idempotencyKey(context.headers) === undefined)
     return streamAnswer(services.baseUrl, context, request);
-  const { value, replayed } = await idempotently(services.idempotency, context, {
+  const { value, replayed } = await runOnce(services.idempotency, context, {
     name,
     payer,
     body,
@@ -158,7 +158,7 @@ export async function respondOnce(
   respond: (signal: AbortSignal, note: NoteCall | undefined) => Promise<Response>,
 ): Promise<Response> {
   if (idempotencyKey(context.headers) === undefined) return respond(context.signal, undefined);
-  const { value, replayed } = await idempotently(idempotency, context, {
+  const { value, replayed } = await runOnce(idempotency, context, {
     name,
     payer,
     body,

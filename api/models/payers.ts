@@ -4,7 +4,14 @@ import { resolveSpec } from '../../crds/effective-settings.ts';
 import type { StoredSpec } from '../../crds/hosted-app.ts';
 import { parseAppName, isAppToken } from '../../lib/app-tokens.ts';
 import { Problem } from '../../lib/problem.ts';
-import { anonymousPayer, appPayer, keyPayer, type Limits, parseMoney, type Payer } from '../billing/index.ts';
+import {
+  createAnonymousPayer,
+  createAppPayer,
+  createKeyPayer,
+  type Limits,
+  parseMoney,
+  type Payer,
+} from '../billing/index.ts';
 import { createValidationProblem, type RequestContext } from '../http/index.ts';
 import { type CallerKeys, keyShape } from './caller-keys.ts';
 import type { ModelSettings } from './config.ts';
@@ -60,7 +67,7 @@ export async function resolvePayer(
   const key = door === undefined ? readKey(context.headers) : readV1Key(context.headers);
   if (key === undefined) {
     const { hash, network, subnet } = context.caller();
-    return anonymousPayer(hash, limits, subnet === undefined ? undefined : { subnet, site: network });
+    return createAnonymousPayer(hash, limits, subnet === undefined ? undefined : { subnet, site: network });
   }
   return resolveKeyPayer(key, () => context.caller().network, keys(), limits);
 }
@@ -163,7 +170,7 @@ async function resolveKeyPayer(key: string, network: () => string, keys: CallerK
     );
   });
   if (hash === undefined) throw createKeyRefusal('The model router does not know this API key, or has revoked it.');
-  return keyPayer(hash, key, limits);
+  return createKeyPayer(hash, key, limits);
 }
 
 /** The app that a token belongs to. */
@@ -178,7 +185,7 @@ function resolveAppPayer(token: string | undefined, tokens: AppTokens, limits: L
     throw createTokenRefusal(
       `Models are not enabled for ${app.name}. The operator of this installation can set spec.models.enabled.`,
     );
-  return appPayer(app.name, parseMoney(app.dailyBudgetUsd), limits);
+  return createAppPayer(app.name, parseMoney(app.dailyBudgetUsd), limits);
 }
 
 function createTokenRefusal(detail: string): Problem {

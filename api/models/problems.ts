@@ -138,22 +138,22 @@ interface FailedCall {
   readonly later: (seconds: number) => ProblemOptions;
 }
 
-/** A hosted app cannot send a key of its own: /v1 takes the app's token in its place. */
-const outOfCredit = (payer: Payer['kind']): string =>
+/** A hosted app cannot send its own key: /v1 takes the app's token instead. */
+const describeMissingCredit = (payer: Payer['kind']): string =>
   `The model router account of this installation is out of credit. ${
     payer === 'app'
       ? 'The operator of this installation needs to add credit to it.'
       : 'To continue now, send your own API key for the model router: Authorization: Bearer sk-…'
   }`;
 
-const unavailable = ({ failure, payer, later }: FailedCall): Problem =>
+const createUnavailableProblem = ({ failure, payer, later }: FailedCall): Problem =>
   new Problem(
     routerUnavailable,
     `${toSentence(describeFailure(failure, payer))} Nothing was charged. Try again in ${failure.retryAfterSeconds ?? 5} seconds.`,
     later(5),
   );
 
-const unfinished = ({ failure, model, payer, options }: FailedCall): Problem =>
+const createUnfinishedProblem = ({ failure, model, payer, options }: FailedCall): Problem =>
   new Problem(
     modelFailed,
     `${model} did not complete its answer: ${toSentence(describeFailure(failure, payer))} The cost is not known yet.`,
@@ -177,9 +177,9 @@ const problems: Readonly<Record<FailureKind, (failed: FailedCall) => Problem>> =
           `The model router responded: ${toSentence(describeFailure(failure, payer))} To continue, add credit to your API key, or send another key of your own.`,
           { ...options, members: { ...options.members, actions: creditActions } },
         )
-      : new Problem(routerUnavailable, outOfCredit(payer), later(3_600)),
-  unreachable: unavailable,
-  busy: unavailable,
+      : new Problem(routerUnavailable, describeMissingCredit(payer), later(3_600)),
+  unreachable: createUnavailableProblem,
+  busy: createUnavailableProblem,
   request: ({ failure, model, payer, options }) =>
     new Problem(modelRefused, `${model} rejected the request: ${toSentence(describeFailure(failure, payer))}`, options),
   model: ({ model, options }) =>
@@ -190,10 +190,10 @@ const problems: Readonly<Record<FailureKind, (failed: FailedCall) => Problem>> =
     ),
   timeout: ({ model, options }) =>
     new Problem(modelTimeout, `${model} did not respond in time. The cost is not known yet.`, options),
-  broken: unfinished,
-  interrupted: unfinished,
-  malformed: unfinished,
-  cancelled: unfinished,
+  broken: createUnfinishedProblem,
+  interrupted: createUnfinishedProblem,
+  malformed: createUnfinishedProblem,
+  cancelled: createUnfinishedProblem,
 };
 
 /** The problem of a failed call, with what is known of its cost. */

@@ -7,7 +7,7 @@ import { type Endpoint, computeKeyedHash } from '../http/index.ts';
 import {
   type BillWindow,
   CallsInFlight,
-  dailyLimitMetrics,
+  createDailyLimitMetrics,
   type Database,
   IdempotencyKeys,
   type LedgerHandle,
@@ -15,8 +15,8 @@ import {
   moneyToNumber,
   type OpenLedger,
   openLedger,
-  overrunMetrics,
-  platformDay,
+  createOverrunMetrics,
+  toPlatformDay,
   reconcile,
   type RouterBill,
   sumMoney,
@@ -101,11 +101,11 @@ export function startModels(options: ModelsOptions): Models {
     const metrics = createModelMetrics(options.registry);
     startReconciling(opened, router, metrics, log);
     const { limits } = payers;
-    dailyLimitMetrics(options.registry, moneyToNumber(limits.dailyCap), async () => {
-      const { used, held } = await opened.ledger.budget(platformDay(limits));
+    createDailyLimitMetrics(options.registry, moneyToNumber(limits.dailyCap), async () => {
+      const { used, held } = await opened.ledger.budget(toPlatformDay(limits));
       return moneyToNumber(sumMoney([used, held]));
     });
-    overrunMetrics(options.registry, async () => {
+    createOverrunMetrics(options.registry, async () => {
       const { calls, excess } = await opened.ledger.overruns();
       return { calls, excessUsd: moneyToNumber(excess) };
     });

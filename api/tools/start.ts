@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { Endpoint } from '../http/index.ts';
 import { readLimits, type Models, type ModelSettings, type PayerFor } from '../models/index.ts';
-import { anonymousPayer, formatMoney, type PriceList, Replays, toolPrice } from '../billing/index.ts';
+import { createAnonymousPayer, formatMoney, type PriceList, Replays, toolPrice } from '../billing/index.ts';
 import type { ToolSettings } from './config.ts';
 import { ArtifactStore } from './engine/artifacts/artifact-store.ts';
 import { artifactEndpoint } from './engine/artifacts/endpoint.ts';
@@ -85,7 +85,7 @@ export function startTools(options: ToolsOptions): Tools {
   const jobs = startJobs(options, {
     runner,
     toolRegistry,
-    anonymous: (owner, networks) => anonymousPayer(owner, readLimits(modelSettings), networks),
+    anonymous: (owner, networks) => createAnonymousPayer(owner, readLimits(modelSettings), networks),
   });
   const toolService = new ToolService({
     toolRegistry,

@@ -6,7 +6,12 @@ import { Registry, type MetricObject } from 'prom-client';
 import { activatorMetrics } from '../../activator/metrics.ts';
 import { readAppSettings } from '../../api/apps/config.ts';
 import { createAppIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
-import { billingMetrics, dailyLimitMetrics, databaseMetrics, overrunMetrics } from '../../api/billing/metrics.ts';
+import {
+  createBillingMetrics,
+  createDailyLimitMetrics,
+  createDatabaseMetrics,
+  createOverrunMetrics,
+} from '../../api/billing/metrics.ts';
 import { createApi } from '../../api/create-api.ts';
 import { collectDocumentedProblems } from '../../api/protocols/index.ts';
 import type { Endpoint } from '../../api/http/index.ts';
@@ -80,10 +85,13 @@ function assemble(): Product {
   });
   // These are made only once the database is there.
   const holds = { open: 0, pending: 0, abandoned: 0 };
-  billingMetrics(registry, { holds: () => Promise.resolve(holds), oldestPendingSeconds: () => Promise.resolve(0) });
-  databaseMetrics(registry, () => Promise.resolve());
-  dailyLimitMetrics(registry, 0, () => Promise.resolve(0));
-  overrunMetrics(registry, () => Promise.resolve({ calls: 0, excessUsd: 0 }));
+  createBillingMetrics(registry, {
+    holds: () => Promise.resolve(holds),
+    oldestPendingSeconds: () => Promise.resolve(0),
+  });
+  createDatabaseMetrics(registry, () => Promise.resolve());
+  createDailyLimitMetrics(registry, 0, () => Promise.resolve(0));
+  createOverrunMetrics(registry, () => Promise.resolve({ calls: 0, excessUsd: 0 }));
   createModelMetrics(registry);
   return {
     endpoints: api.endpoints,

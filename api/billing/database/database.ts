@@ -65,7 +65,7 @@ export interface Connection {
 }
 
 export interface Driver extends Connection {
-  /** How many statements can run at once; 1 on PGlite. */
+  /** How many statements can run at the same time; 1 on PGlite. */
   readonly connections: number;
   /** Runs work between begin and commit; rolls back when it throws. */
   transaction<T>(work: (connection: Connection) => Promise<T>, limitMs: number): Promise<T>;
@@ -85,7 +85,7 @@ export class Database implements Queryable {
   }
 
   async query<Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]> {
-    return inTime((limitMs) => this.#query(statement, values, limitMs));
+    return runInTime((limitMs) => this.#query(statement, values, limitMs));
   }
 
   /**
@@ -93,7 +93,7 @@ export class Database implements Queryable {
    * connection. At most five times, and only as long as a caller waits; then the last error is thrown.
    */
   async replay<Row>(statement: Statement<Row>, values: readonly unknown[]): Promise<Row[]> {
-    return inTime((limitMs) => retrying('any', limitMs, () => this.#query(statement, values, limitMs)));
+    return runInTime((limitMs) => runWithRetries('any', limitMs, () => this.#query(statement, values, limitMs)));
   }
 
   /**
@@ -107,21 +107,22 @@ export class Database implements Queryable {
     { lasting = false }: { readonly lasting?: boolean } = {},
   ): Promise<T> {
     const run = (limitMs: number): Promise<T> =>
-      retrying('rolled back', limitMs, () =>
+      runWithRetries('rolled back', limitMs, () =>
         this.#driver.transaction(
           (connection) =>
             work({
-              query: async (statement, values) => parsed(statement, await connection.rows(statement, values, limitMs)),
+              query: async (statement, values) =>
+                parseRows(statement, await connection.rows(statement, values, limitMs)),
               script: (sql) => connection.script(sql, limitMs),
             }),
           limitMs,
         ),
       );
-    return lasting ? run(lastingStatementMs) : inTime(run);
+    return lasting ? run(lastingStatementMs) : runInTime(run);
   }
 
   async #query<Row>(statement: Statement<Row>, values: readonly unknown[], limitMs: number): Promise<Row[]> {
-    return parsed(statement, await this.#driver.rows(statement, values, limitMs));
+    return parseRows(statement, await this.#driver.rows(statement, values, limitMs));
   }
 
   async close(): Promise<void> {
@@ -129,7 +130,7 @@ export class Database implements Queryable {
   }
 }
 
-function parsed<Row>(statement: Statement<Row>, rows: readonly unknown[]): Row[] {
+function parseRows<Row>(statement: Statement<Row>, rows: readonly unknown[]): Row[] {
   return rows.map((row) => statement.row.parse(row));
 }
 
@@ -137,7 +138,7 @@ function parsed<Row>(statement: Statement<Row>, rows: readonly unknown[]): Row[]
  * Runs work with the time that each of its statements has. A caller also gets an answer when that time is over, even if
  * it was spent on waiting for a connection or on retries; what is in progress then ends by its own limit.
  */
-async function inTime<T>(work: (limitMs: number) => Promise<T>): Promise<T> {
+async function runInTime<T>(work: (limitMs: number) => Promise<T>): Promise<T> {
   if (tasks.getStore() === true) return work(taskStatementMs);
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
@@ -150,7 +151,7 @@ async function inTime<T>(work: (limitMs: number) => Promise<T>): Promise<T> {
   }
 }
 
-async function retrying<T>(harmless: 'any' | 'rolled back', limitMs: number, work: () => Promise<T>): Promise<T> {
+async function runWithRetries<T>(harmless: 'any' | 'rolled back', limitMs: number, work: () => Promise<T>): Promise<T> {
   const since = performance.now();
   const tries = singleTries.getStore() === true ? 1 : 5;
   for (let attempt = 1; ; attempt += 1) {
@@ -224,15 +225,15 @@ const lostWords = /^(Connection terminated|Client has encountered a connection e
 export function toDatabaseFailure(error: unknown): unknown {
   if (error instanceof Problem || !(error instanceof Error)) return error;
   const { data: reported } = reportedByServer.safeParse(error);
-  const reason = reported === undefined ? connectionFailure(error) : stateOfServer(reported.code);
+  const reason = reported === undefined ? findConnectionFailure(error) : toServerState(reported.code);
   return reason === undefined ? error : new DatabaseUnavailable(reason, error);
 }
 
-function stateOfServer(code: string): UnavailableReason | undefined {
+function toServerState(code: string): UnavailableReason | undefined {
   return serverStates.find(([codes]) => codes.test(code))?.[1];
 }
 
-function connectionFailure(error: Error): UnavailableReason | undefined {
+function findConnectionFailure(error: Error): UnavailableReason | undefined {
   const code = readCode(error);
   const isMisuse = error instanceof TypeError || error instanceof RangeError;
   if (code === undefined && isMisuse) return undefined;
@@ -259,7 +260,7 @@ interface Waiting<Item, Answer> {
 export interface BatchOptions {
   /** Maximum number of items in one statement. */
   readonly size: number;
-  /** Maximum number of statements in progress at once. */
+  /** Maximum number of statements in progress at the same time. */
   readonly concurrency: number;
 }
 

@@ -59,7 +59,7 @@ export function openPostgres(url: string, options: PoolConfig = {}): Driver {
       statement_timeout: 10_000,
       idleTimeoutMillis: 30_000,
       maxLifetimeSeconds: lifetimeSeconds,
-      // A peer that is gone without a word is noticed even where no statement has a time limit.
+      // A peer that has gone silent is noticed even where no statement has a time limit.
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
       ...options,
@@ -130,7 +130,7 @@ async function withClient<T>(connect: () => Promise<PoolClient>, work: (client: 
     throw toDatabaseFailure(error);
   });
   let isBroken = false;
-  // Between two statements nobody else listens, and an error without a listener would end the process.
+  // Between two statements there is no other listener, and an error without a listener would end the process.
   const listener = (): void => {
     isBroken = true;
   };

@@ -50,7 +50,7 @@ export function authorAccount(author: string): Account {
   return { kind: 'author', owner: author, daily: false };
 }
 
-/** What the platform bears of an item of the price list that nobody is charged for: debited. */
+/** What the platform bears for an item of the price list that is free of charge: debited. */
 export function promotionAccount(item: string): Account {
   return { kind: 'promotion', owner: item, daily: false };
 }

@@ -12,7 +12,7 @@ import type {
   SettleAnswer,
 } from './shapes.ts';
 import * as statements from './statements.ts';
-import { usageFields, type Usage } from './usage.ts';
+import { toUsageFields, type Usage } from './usage.ts';
 
 /**
  * Where a cost comes from: in the router's answer, computed by it from its price list, or found later in its records.
@@ -82,7 +82,7 @@ export interface SettleRequest {
 }
 
 export interface LedgerOptions {
-  /** Statements of one kind in progress at once. More than one only serves to test what one row lock must withstand. */
+  /** Statements of one kind in progress at the same time. More than one only serves to test what one row lock must withstand. */
   readonly concurrency?: number;
   /** Calls that may share a statement. */
   readonly batch?: number;
@@ -112,7 +112,7 @@ export class Ledger {
    */
   async reserve(request: ReserveRequest): Promise<ReserveAnswer> {
     const [answer] = await this.#reservations.run([request]);
-    return one(answer);
+    return takeRow(answer);
   }
 
   /** The same for requests that belong together: when one is refused, all are, each with the reason of the first. */
@@ -142,7 +142,7 @@ export class Ledger {
     hold: string,
     details: { reference: string | null; usage?: Usage; retryMs?: number; estimate?: Money | undefined },
   ): Promise<PendOutcome> {
-    const usage = details.usage === undefined ? null : JSON.stringify(usageFields(details.usage));
+    const usage = details.usage === undefined ? null : JSON.stringify(toUsageFields(details.usage));
     const [row] = await this.#database.replay(statements.pend, [
       hold,
       details.reference,
@@ -151,7 +151,7 @@ export class Ledger {
       this.#now(),
       details.estimate === undefined ? null : formatMoney(details.estimate),
     ]);
-    return one(row).answer.outcome;
+    return takeRow(row).answer.outcome;
   }
 
   /**
@@ -160,7 +160,7 @@ export class Ledger {
    */
   async expire(limit = 500): Promise<number> {
     const [row] = await this.#database.replay(statements.expire, [limit, this.#now()]);
-    return one(row).count;
+    return takeRow(row).count;
   }
 
   /**
@@ -169,13 +169,13 @@ export class Ledger {
    */
   async releaseToolHolds(): Promise<number> {
     const [row] = await this.#database.replay(statements.releaseToolHolds, [this.#now()]);
-    return one(row).answers.length;
+    return takeRow(row).answers.length;
   }
 
   /** Borrows pending costs for a while; no two reconcilers get the same one. */
   async claimPending(limit: number, leaseMs: number): Promise<PendingCost[]> {
     const [row] = await this.#database.query(statements.claimPending, [limit, leaseMs, this.#now()]);
-    return one(row).answers;
+    return takeRow(row).answers;
   }
 
   async deferPending(hold: string, waitMs: number, note: string): Promise<void> {
@@ -190,10 +190,10 @@ export class Ledger {
     const [row] = await this.#database.replay(statements.post, [
       reference,
       kind,
-      JSON.stringify(lines.map(lineFields)),
+      JSON.stringify(lines.map(toLineFields)),
       this.#now(),
     ]);
-    return one(row).answer.outcome;
+    return takeRow(row).answer.outcome;
   }
 
   /** Balance of an account, summed from its entries: debits less credits. */
@@ -204,7 +204,7 @@ export class Ledger {
       account.daily,
       this.#now(),
     ]);
-    return one(row).balance;
+    return takeRow(row).balance;
   }
 
   /** What a limited account has used and holds; zero for one not yet used. */
@@ -215,19 +215,19 @@ export class Ledger {
       account.daily,
       this.#now(),
     ]);
-    return { limit, ...one(row) };
+    return { limit, ...takeRow(row) };
   }
 
   /** Model calls of today that cost the platform more than was reserved, and stop who and what caused it. */
   async overruns(): Promise<{ calls: number; excess: Money }> {
     const [row] = await this.#database.replay(statements.overruns, [this.#now()]);
-    return one(row);
+    return takeRow(row);
   }
 
   /** Counts for metrics. */
   async counts(): Promise<{ open: number; pending: number; abandoned: number }> {
     const [row] = await this.#database.replay(statements.counts, []);
-    return one(row);
+    return takeRow(row);
   }
 
   /**
@@ -235,15 +235,17 @@ export class Ledger {
    * the sums of uses stay. @returns how much.
    */
   async purge(keepDays: number, limit = 2_000): Promise<number> {
-    await patiently(this.#database, (transaction) => transaction.query(statements.dropDays, [this.#now(), keepDays]));
+    await runPatiently(this.#database, (transaction) =>
+      transaction.query(statements.dropDays, [this.#now(), keepDays]),
+    );
     const [row] = await this.#database.replay(statements.purgeDetail, [this.#now(), keepDays, limit]);
-    return one(row).count;
+    return takeRow(row).count;
   }
 
   /** Seconds since the oldest cost is looked up; 0 where none is. */
   async oldestPending(): Promise<number> {
     const [row] = await this.#database.replay(statements.oldestPending, [this.#now()]);
-    return one(row).seconds;
+    return takeRow(row).seconds;
   }
 
   /** Resolves once the database has answered. @throws Error when it does not */
@@ -253,10 +255,10 @@ export class Ledger {
 
   /** Makes the tables of the days to come, each before its first use. @returns how many */
   async makeDays(ahead = 7): Promise<number> {
-    const [row] = await patiently(this.#database, (transaction) =>
+    const [row] = await runPatiently(this.#database, (transaction) =>
       transaction.query(statements.makeDays, [ahead, this.#now()]),
     );
-    return one(row).count;
+    return takeRow(row).count;
   }
 
   /** Every running total that differs from what it is derived from, in words. Reads the whole ledger. */
@@ -274,7 +276,7 @@ export class Ledger {
         await transaction.script("set local statement_timeout = '15min'");
         const faults = (await transaction.query(statements.audit, [])).map(({ fault }) => fault);
         const [row] = await transaction.query(statements.imbalance, []);
-        return { faults, imbalance: one(row).total };
+        return { faults, imbalance: takeRow(row).total };
       },
       { lasting: true },
     );
@@ -288,15 +290,15 @@ export class Ledger {
       id,
       amount: formatMoney(amount),
       ttl_ms: ttlMs,
-      debit: sideFields(debit),
-      credit: sideFields(credit),
-      ...(usage === undefined ? {} : { usage: usageFields(usage) }),
+      debit: toSideFields(debit),
+      credit: toSideFields(credit),
+      ...(usage === undefined ? {} : { usage: toUsageFields(usage) }),
       ...(flight === undefined ? {} : { flight }),
       ...(group === undefined ? {} : { group }),
       ...(waits === true ? { waits } : {}),
     }));
     const [row] = await this.#database.replay(selectReserve(requests), [JSON.stringify(fields), this.#now()]);
-    const { answers } = one(row);
+    const { answers } = takeRow(row);
     let next = 0;
     return groups.map(({ length }) => answers.slice(next, (next += length)));
   }
@@ -306,16 +308,16 @@ export class Ledger {
       hold,
       cost: formatMoney(cost),
       source,
-      usage: usage === undefined ? null : usageFields(usage),
-      lines: lines === undefined || lines.length === 0 ? null : lines.map(lineFields),
+      usage: usage === undefined ? null : toUsageFields(usage),
+      lines: lines === undefined || lines.length === 0 ? null : lines.map(toLineFields),
     }));
     const [row] = await this.#database.replay(statements.settle, [JSON.stringify(fields), this.#now()]);
-    return one(row).answers;
+    return takeRow(row).answers;
   }
 
   async #release(ids: readonly string[]): Promise<ReleaseOutcome[]> {
     const [row] = await this.#database.replay(statements.release, [ids, this.#now()]);
-    return one(row).answers.map(({ outcome }) => outcome);
+    return takeRow(row).answers.map(({ outcome }) => outcome);
   }
 }
 
@@ -329,7 +331,7 @@ function selectReserve(
 }
 
 /** Work that may take longer than a statement may otherwise, and that gives way to calls: it waits for no lock for long. */
-function patiently<T>(database: Database, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+function runPatiently<T>(database: Database, work: (transaction: Transaction) => Promise<T>): Promise<T> {
   return database.transaction(
     async (transaction) => {
       await transaction.script("set local statement_timeout = 0; set local lock_timeout = '2s'");
@@ -339,7 +341,7 @@ function patiently<T>(database: Database, work: (transaction: Transaction) => Pr
   );
 }
 
-function sideFields({ account, limit, within = [] }: LimitedAccount): Record<string, unknown> {
+function toSideFields({ account, limit, within = [] }: LimitedAccount): Record<string, unknown> {
   const networks = within.map((one) => ({ network: one.network, limit: formatMoney(one.limit) }));
   return {
     ...account,
@@ -348,11 +350,11 @@ function sideFields({ account, limit, within = [] }: LimitedAccount): Record<str
   };
 }
 
-function lineFields({ account, amount }: Line): Record<string, unknown> {
+function toLineFields({ account, amount }: Line): Record<string, unknown> {
   return { ...account, amount: formatMoney(amount) };
 }
 
-function one<Row>(row: Row | undefined): Row {
+function takeRow<Row>(row: Row | undefined): Row {
   if (row === undefined) throw new Error('the database returned no row');
   return row;
 }

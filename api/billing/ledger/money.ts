@@ -33,7 +33,7 @@ export function picoDollars(count: bigint): Money {
  * @throws MoneyError for a sign, NaN, any other text, or a digit below 10^-12 USD.
  */
 export function parseMoney(text: string): Money {
-  const { units, below } = scale(text);
+  const { units, below } = parseScaled(text);
   if (below !== 'nothing')
     throw new MoneyError(`${quote(text)} has a digit below 10^-12 USD, the smallest amount the ledger holds`);
   return picoDollars(units);
@@ -45,7 +45,7 @@ export function parseMoney(text: string): Money {
  * @throws MoneyError for a sign, NaN or any other text.
  */
 export function parseBilled(text: string): Money {
-  const { units, below } = scale(text);
+  const { units, below } = parseScaled(text);
   return picoDollars(below === 'half or more' ? units + 1n : units);
 }
 
@@ -56,7 +56,7 @@ interface ScaledNumber {
   readonly below: 'nothing' | 'less than half' | 'half or more';
 }
 
-function scale(text: string): ScaledNumber {
+function parseScaled(text: string): ScaledNumber {
   const match = shape.exec(text);
   if (match === null)
     throw new MoneyError(
@@ -67,18 +67,19 @@ function scale(text: string): ScaledNumber {
   // Where the point stands in `digits` once it is counted in pico-dollars.
   const point = whole.length + Number(exponent) + decimals;
   if (/^0*$/.test(digits)) return { units: 0n, below: 'nothing' };
-  if (point - leadingZeros(digits) > 20) throw new MoneyError(`${quote(text)} USD is more than the ledger can hold`);
+  if (point - countLeadingZeros(digits) > 20)
+    throw new MoneyError(`${quote(text)} USD is more than the ledger can hold`);
   if (point < 0) return { units: 0n, below: 'less than half' };
   const units = BigInt(digits.slice(0, point).padEnd(point, '0') || '0');
-  return { units, below: remainder(digits.slice(point)) };
+  return { units, below: classifyRemainder(digits.slice(point)) };
 }
 
-function remainder(digits: string): ScaledNumber['below'] {
+function classifyRemainder(digits: string): ScaledNumber['below'] {
   if (/^0*$/.test(digits)) return 'nothing';
   return digits.charAt(0) >= '5' ? 'half or more' : 'less than half';
 }
 
-function leadingZeros(digits: string): number {
+function countLeadingZeros(digits: string): number {
   return digits.length - digits.replace(/^0+/, '').length;
 }
 
@@ -130,7 +131,7 @@ export function priceOf(units: number, perMillion: Money): Money {
 }
 
 /** A share of an amount in parts per million, rounded down, so that shares never add up to more than the whole. */
-export function shareOf(amount: Money, partsPerMillion: number): Money {
+export function computeShare(amount: Money, partsPerMillion: number): Money {
   if (!Number.isSafeInteger(partsPerMillion) || partsPerMillion < 0 || partsPerMillion > 1_000_000)
     throw new MoneyError(`${partsPerMillion} parts per million is not a share between 0 and 1000000`);
   if (amount < 0n) throw new MoneyError('a share is taken of an amount that is not negative');

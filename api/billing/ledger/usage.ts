@@ -1,4 +1,4 @@
-// Usage events: what was used, by whom and when. Each has an id of its own, so one sent twice is counted once.
+// Usage events: what was used, by whom and when. Each has its own id, so one sent twice is counted once.
 import type { Queryable } from '../database/database.ts';
 import { recordUsage } from './statements.ts';
 
@@ -20,7 +20,7 @@ export interface Usage {
   readonly request?: string | undefined;
 }
 
-/** A use that costs nothing of its own, such as a visit of an app, under the id that its source gave it. */
+/** A use that costs nothing by itself, such as a visit of an app, under the id that its source gave it. */
 export interface UsageEvent extends Omit<
   Usage,
   'model' | 'tool' | 'tokensIn' | 'tokensOut' | 'priceVersion' | 'request'
@@ -41,7 +41,7 @@ export interface UsageEvent extends Omit<
 }
 
 /** A usage as the SQL functions read it. */
-export function usageFields(usage: Usage): Record<string, unknown> {
+export function toUsageFields(usage: Usage): Record<string, unknown> {
   const { kind, caller, app, model, tool, tokensIn, tokensOut, latencyMs, priceVersion, request } = usage;
   return {
     kind,
@@ -66,13 +66,13 @@ export async function recordUses(
   events: readonly UsageEvent[],
 ): Promise<Map<bigint | undefined, number>> {
   if (events.length === 0) return new Map();
-  const rows = await on.query(recordUsage, columnsOf(events));
+  const rows = await on.query(recordUsage, toColumns(events));
   return new Map(rows.map(({ instance, count }) => [instance ?? undefined, count]));
 }
 
 /** A list a column: what PostgreSQL reads fastest after COPY, and COPY cannot pass over what is known. */
-function columnsOf(events: readonly UsageEvent[]): string[] {
-  const column = (of: (event: UsageEvent) => ArrayElement): string => arrayLiteral(events.map(of));
+function toColumns(events: readonly UsageEvent[]): string[] {
+  const column = (of: (event: UsageEvent) => ArrayElement): string => formatArray(events.map(of));
   return [
     column(({ at }) => (typeof at === 'string' ? at : at.toISOString())),
     column(({ id }) => id),
@@ -95,11 +95,11 @@ export type ArrayElement = string | number | bigint | undefined;
  * A list as PostgreSQL writes an array, like `{1,2,NULL}` or `{"a","b \"c\""}`. The drivers do it too, but inspect each element
  * in many ways; for long lists that is most of what a statement takes here.
  */
-export function arrayLiteral(elements: readonly ArrayElement[]): string {
-  return `{${elements.map(elementOf).join(',')}}`;
+export function formatArray(elements: readonly ArrayElement[]): string {
+  return `{${elements.map(formatElement).join(',')}}`;
 }
 
-function elementOf(element: ArrayElement): string {
+function formatElement(element: ArrayElement): string {
   if (element === undefined) return 'NULL';
   if (typeof element !== 'string') return String(element);
   return `"${/["\\]/.test(element) ? element.replaceAll(/["\\]/g, '\\$&') : element}"`;

@@ -320,7 +320,7 @@ export function summarise(entries: readonly Entry[], pending: readonly string[])
     cheapest: cheapest.model,
     fastest: fastest.model,
     total_cost_usd: moneyToNumber(sumMoney(entries.flatMap(({ cost }) => (cost === undefined ? [] : [cost])))),
-    cost_spread: `${spreadRatio(priced.map(({ cost }) => cost))}x between cheapest and priciest`,
+    cost_spread: `${computeSpreadRatio(priced.map(({ cost }) => cost))}x between cheapest and priciest`,
     ...(pending.length === 0 ? {} : { pending: [...pending] }),
   };
 }
@@ -336,7 +336,7 @@ function findLeast<Item>(items: readonly Item[], by: (item: Item) => bigint): It
  * How many times the dearest costs the cheapest, to one decimal: `1`, `12.5`. `∞` when only the cheapest is free of
  * charge.
  */
-export function spreadRatio(costs: readonly Money[]): string {
+export function computeSpreadRatio(costs: readonly Money[]): string {
   const cheapest = findLeast(costs, (cost) => cost) ?? 0n;
   const priciest = findLeast(costs, negate) ?? 0n;
   if (priciest === cheapest) return '1';

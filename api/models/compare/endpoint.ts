@@ -3,7 +3,7 @@ import { z } from 'zod';
 import {
   billingProblems,
   ledgerUnconfigured,
-  lowQuotaHint,
+  formatLowQuotaHint,
   type Payer,
   rateLimitHeaders,
 } from '../../billing/index.ts';
@@ -132,7 +132,7 @@ const notAnswered = [
 
 /** A comparison in the terms of a caller. */
 function toAnswer({ result, quota }: Comparison, payer: Payer, id: string): PreparedAnswer<ComparisonAnswer> {
-  const hint = lowQuotaHint(quota);
+  const hint = formatLowQuotaHint(quota);
   return {
     headers: rateLimitHeaders(quota, payer, Date.now()),
     answer: { ...result, request_id: id, ...(hint === undefined ? {} : { hint }) },

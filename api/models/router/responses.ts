@@ -264,7 +264,7 @@ export type FailureKind =
   /** The caller disconnected, or this process is ending. */
   | 'cancelled';
 
-/** The message of a failure of the kind `cancelled`: who reads it has not disconnected. */
+/** The message of a failure of the kind `cancelled`. A caller who can read it has not disconnected. */
 export const cancelledMessage = 'the caller disconnected, or the API is restarting';
 
 const costNothing: ReadonlySet<FailureKind> = new Set<FailureKind>([

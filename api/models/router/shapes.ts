@@ -22,7 +22,7 @@ export interface CostEvidence {
   readonly priced: boolean;
 }
 
-/** A GET of the router's, with a key: status, body as exact JSON, and its own text of an error, which is shown to nobody. */
+/** A GET of the router's, with a key: status, body as exact JSON, and its own error text, which is never shown. */
 export type Get = (
   address: string,
 ) => Promise<{ readonly status: number; readonly body: unknown; readonly said?: string | undefined }>;

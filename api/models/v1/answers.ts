@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { type Problem, unknownName } from '../../../lib/problem.ts';
 import {
-  maxCallCost,
+  computeMaxCost,
   moneyToNumber,
   type NoteCall,
   type Payer,
@@ -67,7 +67,7 @@ export async function answerChat(call: V1Call<ChatRequest>): Promise<Response> {
     payer,
     request: context.id,
     model,
-    maxCost: maxCallCost(model, toChatPrompt(request, messages), maxTokens),
+    maxCost: computeMaxCost(model, toChatPrompt(request, messages), maxTokens),
     announce: call.note,
     signal: AbortSignal.any([context.signal, leaving.signal]),
     // A provider must not see that it is being measured.
@@ -198,7 +198,7 @@ export async function answerEmbeddings({
       payer,
       request: context.id,
       model,
-      maxCost: maxCallCost(model, toEmbeddingPrompt(input), 0),
+      maxCost: computeMaxCost(model, toEmbeddingPrompt(input), 0),
       announce: note,
       signal: context.signal,
       body,

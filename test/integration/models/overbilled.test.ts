@@ -10,7 +10,7 @@ import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, moneyToNumber } from '../../../api/billing/ledger/money.ts';
-import { overrunMetrics } from '../../../api/billing/metrics.ts';
+import { createOverrunMetrics } from '../../../api/billing/metrics.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { reconcileDay } from '../../../api/accounting/reconciliation/start-reconciliation.ts';
 import { parseDay, formatDay } from '../../../api/accounting/reconciliation/comparison.ts';
@@ -152,7 +152,7 @@ for (const [replicas, path] of [
     const { used } = await ledger.budget({ account: platformAccount('openrouter'), limit: null });
     assert.equal(formatMoney(used), '0.200001');
     const registry = new Registry();
-    overrunMetrics(registry, async () => {
+    createOverrunMetrics(registry, async () => {
       const { calls, excess } = await ledger.overruns();
       return { calls, excessUsd: moneyToNumber(excess) };
     });

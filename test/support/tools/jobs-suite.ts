@@ -6,7 +6,7 @@ import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
-import { anonymousPayer, keyPayer, type Payer } from '../../../api/billing/payer.ts';
+import { createAnonymousPayer, createKeyPayer, type Payer } from '../../../api/billing/payer.ts';
 import { ArtifactStore } from '../../../api/tools/engine/artifacts/artifact-store.ts';
 import type { JobRun, JobView, JobWork } from '../../../api/tools/engine/jobs/job.ts';
 import { Jobs, type JobsOptions } from '../../../api/tools/engine/jobs/jobs.ts';
@@ -20,8 +20,8 @@ export const limits = {
   dailyCap: parseMoney('100'),
   keyLimit: parseMoney('5'),
 };
-export const anonymous = (owner: string): Payer => anonymousPayer(owner, limits);
-const keyed = (owner: string): Payer => keyPayer(owner, `sk-${owner}`, limits);
+export const anonymous = (owner: string): Payer => createAnonymousPayer(owner, limits);
+const keyed = (owner: string): Payer => createKeyPayer(owner, `sk-${owner}`, limits);
 const signal = new AbortController().signal;
 const slug =
   (expected: string) =>
@@ -189,7 +189,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
         return anonymous(owner);
       },
     });
-    const payer = anonymousPayer('of /56', limits, networks);
+    const payer = createAnonymousPayer('of /56', limits, networks);
     const id = await jobs.begin({ tool: 'dig', input: {}, payer, session: undefined });
     jobs.start();
     await ended(jobs, id, 'of /56');
@@ -429,7 +429,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
   onDatabase(
     'a key is written nowhere; its job is worked on where the key is, and lost with that process',
     async (database) => {
-      const payer = keyPayer('key-owner', 'sk-very-secret-1234', limits);
+      const payer = createKeyPayer('key-owner', 'sk-very-secret-1234', limits);
       const keys: unknown[] = [];
       const other = shortJobs(database, () => Promise.resolve({ result: { by: 'other' } }));
       const holder = shortJobs(database, (run) => {

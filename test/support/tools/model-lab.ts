@@ -11,7 +11,7 @@ import { Wallet } from '../../../api/billing/wallet.ts';
 import { readCatalog, type Catalog } from '../../../api/models/catalog.ts';
 import { CallerKeys } from '../../../api/models/caller-keys.ts';
 import { MeteredRouter, createModelMetrics } from '../../../api/models/metered-router.ts';
-import { anonymousPayer, keyPayer, type Payer } from '../../../api/billing/payer.ts';
+import { createAnonymousPayer, createKeyPayer, type Payer } from '../../../api/billing/payer.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
 import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/engine/model-spender.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
@@ -79,14 +79,14 @@ export async function startModelLab({ models, freeQuota = '1' }: ModelLabOptions
     dailyCap: parseMoney('100'),
     keyLimit: parseMoney('5'),
   };
-  const anonymous = anonymousPayer('somebody', limits);
+  const anonymous = createAnonymousPayer('somebody', limits);
   return {
     catalog,
     database,
     ledger,
     router,
     anonymous,
-    keyed: keyPayer('owner', 'sk-test-12345678', limits),
+    keyed: createKeyPayer('owner', 'sk-test-12345678', limits),
     spender: (options = {}) =>
       new ModelSpender({
         services: () => ({ router: metered, keys }),

@@ -5,7 +5,12 @@ import { test } from 'vitest';
 import { Database, DatabaseUnavailable } from '../../../../api/billing/database/database.ts';
 import { platformAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
-import { billingMetrics, dailyLimitMetrics, databaseMetrics, overrunMetrics } from '../../../../api/billing/metrics.ts';
+import {
+  createBillingMetrics,
+  createDailyLimitMetrics,
+  createDatabaseMetrics,
+  createOverrunMetrics,
+} from '../../../../api/billing/metrics.ts';
 import { createMeteringMetrics } from '../../../../api/accounting/metering/metering-metrics.ts';
 import { createReceiptMetrics } from '../../../../api/accounting/receipts/start-receipts.ts';
 import { createReconciliationMetrics } from '../../../../api/accounting/reconciliation/start-reconciliation.ts';
@@ -17,12 +22,12 @@ async function samples(registry: Registry): Promise<string[]> {
 
 test('holds, the oldest pending cost and the limit of the day', async () => {
   const registry = new Registry();
-  billingMetrics(registry, {
+  createBillingMetrics(registry, {
     holds: () => Promise.resolve({ open: 3, pending: 1, abandoned: 0 }),
     oldestPendingSeconds: () => Promise.resolve(12.5),
   });
-  dailyLimitMetrics(registry, 5, () => Promise.resolve(1.25));
-  databaseMetrics(registry, () => Promise.resolve());
+  createDailyLimitMetrics(registry, 5, () => Promise.resolve(1.25));
+  createDatabaseMetrics(registry, () => Promise.resolve());
   assert.deepEqual(await samples(registry), [
     'moorage_ledger_holds{state="open"} 3',
     'moorage_ledger_holds{state="pending"} 1',
@@ -37,9 +42,9 @@ test('holds, the oldest pending cost and the limit of the day', async () => {
 test('a database that is away makes what is read of it absent, and is itself reported', async () => {
   const registry = new Registry();
   const away = (): Promise<never> => Promise.reject(new Error('connection refused'));
-  billingMetrics(registry, { holds: away, oldestPendingSeconds: away });
-  dailyLimitMetrics(registry, 5, away);
-  databaseMetrics(registry, away);
+  createBillingMetrics(registry, { holds: away, oldestPendingSeconds: away });
+  createDailyLimitMetrics(registry, 5, away);
+  createDatabaseMetrics(registry, away);
   assert.deepEqual(await samples(registry), ['moorage_daily_limit_usd 5', 'moorage_database_up 0']);
 });
 
@@ -59,13 +64,13 @@ test('a scrape sends each statement once to a database that refuses it, while a 
     }),
   );
   const registry = new Registry();
-  billingMetrics(registry, { holds: () => ledger.counts(), oldestPendingSeconds: () => ledger.oldestPending() });
-  dailyLimitMetrics(registry, 5, async () => {
+  createBillingMetrics(registry, { holds: () => ledger.counts(), oldestPendingSeconds: () => ledger.oldestPending() });
+  createDailyLimitMetrics(registry, 5, async () => {
     await ledger.budget({ account: platformAccount('openrouter'), limit: null });
     return 0;
   });
-  overrunMetrics(registry, async () => ({ calls: (await ledger.overruns()).calls, excessUsd: 0 }));
-  databaseMetrics(registry, () => ledger.ping());
+  createOverrunMetrics(registry, async () => ({ calls: (await ledger.overruns()).calls, excessUsd: 0 }));
+  createDatabaseMetrics(registry, () => ledger.ping());
   assert.deepEqual(await samples(registry), ['moorage_daily_limit_usd 5', 'moorage_database_up 0']);
   assert.deepEqual(
     [...sent].sort(),
@@ -80,8 +85,8 @@ test('a scrape sends each statement once to a database that refuses it, while a 
 test('a scrape ends although the database never answers', async () => {
   const registry = new Registry();
   const never = (): Promise<never> => new Promise(() => undefined);
-  billingMetrics(registry, { holds: never, oldestPendingSeconds: never });
-  databaseMetrics(registry, never);
+  createBillingMetrics(registry, { holds: never, oldestPendingSeconds: never });
+  createDatabaseMetrics(registry, never);
   createMeteringMetrics(registry, never);
   createReceiptMetrics(registry, never);
   createReconciliationMetrics(registry, never);
@@ -93,7 +98,7 @@ test('a scrape ends although the database never answers', async () => {
 
 test('an audit is absent until there was one', async () => {
   const registry = new Registry();
-  const metrics = billingMetrics(registry, {
+  const metrics = createBillingMetrics(registry, {
     holds: () => Promise.resolve({ open: 0, pending: 0, abandoned: 0 }),
     oldestPendingSeconds: () => Promise.resolve(0),
   });

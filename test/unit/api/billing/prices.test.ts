@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { pino } from 'pino';
 import { test } from 'vitest';
-import { anonymousPayer, keyPayer } from '../../../../api/billing/payer.ts';
+import { createAnonymousPayer, createKeyPayer } from '../../../../api/billing/payer.ts';
 import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
 import { formatMoney, parseMoney } from '../../../../api/billing/ledger/money.ts';
 import {
   chargedOf,
-  marginLines,
-  marginOf,
+  toMarginLines,
+  computeMargin,
   type PriceList,
   readPriceList,
   toolPrice,
@@ -20,7 +20,7 @@ const first = { version: 'a', from: '2026-01-01', announced: '2025-12-01' };
 const second = { version: 'b', from: '2026-03-01', announced: '2026-02-01', tools: { web_search: '0.5' } };
 const read = (...versions: object[]): PriceList => readPriceList(JSON.stringify(versions), 14);
 const limits = { router: 'litellm', freeQuota: parseMoney('1'), dailyCap: parseMoney('1'), keyLimit: parseMoney('1') };
-const keyed = keyPayer('caller', 'sk-key', limits);
+const keyed = createKeyPayer('caller', 'sk-key', limits);
 
 test('a version is in effect from 00:00 UTC of its day on, and the first one before', () => {
   const list = read(first, second);
@@ -59,16 +59,16 @@ test('during the beta a comparison is charged to nobody; a caller with a key is 
   const beta = readPriceList(undefined, 14).at();
   assert.equal(chargedOf(parseMoney('1'), keyed, beta, 'compare_models'), 0n);
   assert.equal(chargedOf(parseMoney('1'), keyed, beta, 'web_search'), parseMoney('1'));
-  assert.equal(chargedOf(parseMoney('1'), anonymousPayer('x', limits), beta, 'web_search'), 0n);
+  assert.equal(chargedOf(parseMoney('1'), createAnonymousPayer('x', limits), beta, 'web_search'), 0n);
   const version = read({ ...first, modelMargin: '0.05', free: ['compare_models'] }).at();
-  const margin = marginOf(parseMoney('0.000000000119'), keyed, version, 'ask_model');
+  const margin = computeMargin(parseMoney('0.000000000119'), keyed, version, 'ask_model');
   assert.equal(formatMoney(margin), '0.000000000005', 'rounded down');
-  assert.equal(marginOf(parseMoney('1'), keyed, version, 'compare_models'), 0n);
+  assert.equal(computeMargin(parseMoney('1'), keyed, version, 'compare_models'), 0n);
   assert.equal(
-    marginLines(margin, keyed, 'litellm').reduce((sum, { amount }) => sum + amount, 0n),
+    toMarginLines(margin, keyed, 'litellm').reduce((sum, { amount }) => sum + amount, 0n),
     0n,
   );
-  assert.deepEqual(marginLines(parseMoney('0'), keyed, 'litellm'), []);
+  assert.deepEqual(toMarginLines(parseMoney('0'), keyed, 'litellm'), []);
 });
 
 test('a version that was recorded stays as it was announced, and a new one keeps its notice', async () => {

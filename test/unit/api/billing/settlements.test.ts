@@ -11,7 +11,7 @@ import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
 import { callerAccount, keyAccount, marginAccount, platformAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger, type SettleRequest } from '../../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney } from '../../../../api/billing/ledger/money.ts';
-import { anonymousPayer } from '../../../../api/billing/payer.ts';
+import { createAnonymousPayer } from '../../../../api/billing/payer.ts';
 import { silent } from '../../../support/api/sample.ts';
 import { migratedDatabase } from '../../../support/ledger/snapshot.ts';
 
@@ -93,7 +93,7 @@ test('one that is never empty is followed by another, and removed once all of it
   assert.deepEqual(readdirSync(folder), []);
 });
 
-const payer = anonymousPayer('caller', {
+const payer = createAnonymousPayer('caller', {
   router: 'r',
   freeQuota: parseMoney('0.001'),
   dailyCap: parseMoney('1'),

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { formatMoney, moneyToNumber, parseMoney, picoDollars } from '../../../../api/billing/ledger/money.ts';
-import { maxCallCost, maxPromptTokens } from '../../../../api/billing/prices.ts';
+import { computeMaxCost, countMaxTokens } from '../../../../api/billing/prices.ts';
 import { parseExact, usage } from '../../../../api/models/router/responses.ts';
 import { liteLlm, openRouter, type RouterHeaders } from '../../../../api/models/router/shapes.ts';
-import { spreadRatio, summarise } from '../../../../api/models/compare/comparison.ts';
+import { computeSpreadRatio, summarise } from '../../../../api/models/compare/comparison.ts';
 
 test('money keeps its digits where a float would not', () => {
   assert.deepEqual(parseExact('{"usage":{"cost":0.1234567890123456789,"prompt_tokens":3},"price":0.10}'), {
@@ -106,18 +106,18 @@ for (const { name, shape, headers = {}, usage: reported, streamed = false, price
 test('the maximum that a call can cost covers every tokenizer: a token a byte, and what stands around', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'grapheme' })), (texts) => {
-      assert.ok(maxPromptTokens({ texts }) >= texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
+      assert.ok(countMaxTokens({ texts }) >= texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
     }),
   );
-  assert.equal(maxPromptTokens({ texts: ['héllo 🦀'] }), 11 + 32 + 64);
+  assert.equal(countMaxTokens({ texts: ['héllo 🦀'] }), 11 + 32 + 64);
   assert.equal(
-    maxCallCost({ in_per_m: parseMoney('1'), out_per_m: parseMoney('10') }, { texts: [''] }, 100),
+    computeMaxCost({ in_per_m: parseMoney('1'), out_per_m: parseMoney('10') }, { texts: [''] }, 100),
     parseMoney('0.001096'),
   );
 });
 
 test('the spread of costs, to one decimal [spec compare.cost-spread]', () => {
-  const ratio = (...texts: string[]): string => spreadRatio(texts.map(parseMoney));
+  const ratio = (...texts: string[]): string => computeSpreadRatio(texts.map(parseMoney));
   assert.equal(ratio('0.1', '0.3'), '3');
   assert.equal(ratio('0.3', '0.1', '1'), '10');
   assert.equal(ratio('0.00000819', '0.0000729'), '8.9');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { parseMoney, zero } from '../../../../api/billing/ledger/money.ts';
-import { anonymousPayer, appPayer, keyPayer } from '../../../../api/billing/payer.ts';
+import { createAnonymousPayer, createAppPayer, createKeyPayer } from '../../../../api/billing/payer.ts';
 import { createCallProblem } from '../../../../api/models/problems.ts';
 import { toRefusal, RouterFailure } from '../../../../api/models/router/responses.ts';
 
@@ -16,19 +16,19 @@ const settlement = { cost: undefined, charged: zero, source: 'none', latencyMs: 
 const outOfCredit = new RouterFailure('credit', 'Insufficient credits');
 
 test('a caller is offered to send a key of its own', () => {
-  const { message } = createCallProblem(outOfCredit, settlement, 'a', anonymousPayer('somebody', limits));
+  const { message } = createCallProblem(outOfCredit, settlement, 'a', createAnonymousPayer('somebody', limits));
   assert.match(message, /out of credit\. To continue now, send your own API key/);
 });
 
 test('a hosted app, which cannot send one, is referred to the operator of this installation', () => {
-  const { message } = createCallProblem(outOfCredit, settlement, 'a', appPayer('chat', parseMoney('1'), limits));
+  const { message } = createCallProblem(outOfCredit, settlement, 'a', createAppPayer('chat', parseMoney('1'), limits));
   assert.match(message, /out of credit\. The operator of this installation needs to add credit to it\.$/);
   assert.doesNotMatch(message, /API key/);
 });
 
 test('the text of the router is for the owner of the key; others read in our words what they can do', () => {
-  const key = keyPayer('me', 'sk-x', limits);
-  const anonymous = anonymousPayer('somebody', limits);
+  const key = createKeyPayer('me', 'sk-x', limits);
+  const anonymous = createAnonymousPayer('somebody', limits);
   for (const [status, said, says] of [
     [
       400,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { arrayLiteral } from '../../../../../api/billing/ledger/usage.ts';
+import { formatArray } from '../../../../../api/billing/ledger/usage.ts';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { openDatabase } from '../../../../../api/billing/database/open.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
@@ -35,7 +35,7 @@ test('texts and numbers come back as they are', async () => {
         }),
       ),
       async (texts, numbers) => {
-        const [row] = await database.query(echo, [arrayLiteral(texts), arrayLiteral(numbers)]);
+        const [row] = await database.query(echo, [formatArray(texts), formatArray(numbers)]);
         assert.deepEqual(
           JSON.parse(row?.texts ?? ''),
           texts.map((one) => one ?? null),

@@ -11,7 +11,7 @@ import {
   parseMoney,
   picoDollars,
   priceOf,
-  shareOf,
+  computeShare,
   sumMoney,
 } from '../../../../../api/billing/ledger/money.ts';
 
@@ -134,7 +134,7 @@ test('a reservation is never less than the exact price, by less than a pico-doll
 test('shares of an amount never add up to more than the whole', () => {
   fc.assert(
     fc.property(amounts, fc.nat({ max: 1_000_000 }), (amount, share) => {
-      const parts = sumMoney([shareOf(amount, share), shareOf(amount, 1_000_000 - share)]);
+      const parts = sumMoney([computeShare(amount, share), computeShare(amount, 1_000_000 - share)]);
       assert.ok(parts <= amount && amount - parts <= 1n);
     }),
   );
