@@ -29,7 +29,7 @@ export function planTable(
   return [
     `# Plans of the corpus, Dockerfiles ${hidden ? 'hidden' : 'as they are'}`,
     markdownTable(['planner', 'repositories', 'right', 'wrong', 'refused', 'of the right, refusals'], counts),
-    ...(missing.length === 0 ? [] : [`Not brought in: ${missing.map(({ repo }) => repo).join(', ')}.`]),
+    ...(missing.length === 0 ? [] : [`Not available: ${missing.map(({ repo }) => repo).join(', ')}.`]),
     ...planners.flatMap((name) => faults(name, of(name))),
     ...ports(rows),
     '## Every repository',

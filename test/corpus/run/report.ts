@@ -12,7 +12,7 @@ export function runTable(results: readonly Result[]): string {
   const fair = rows.filter((row) => row.fair === 'yes').length;
   return [
     `# The corpus on a cluster${rows.every(({ hidden }) => hidden === true) ? ', Dockerfiles hidden' : ''}, version ${versions}`,
-    'Live with a warning: the page does not work, and the status of the app says so. Falsely live: it says nothing.',
+    "*Live with a warning* means that the page does not work and the app's status says so. *Falsely live* means that the status does not say so.",
     markdownTable(
       ['verdict', 'repositories'],
       verdicts.map((verdict) => [verdict, rows.filter((row) => row.verdict === verdict).length]),
@@ -21,7 +21,7 @@ export function runTable(results: readonly Result[]): string {
       ['rejections', 'repositories'],
       ['yes', 'no', 'network', 'unjudged'].map((fair) => [words[fair], rows.filter((row) => row.fair === fair).length]),
     ),
-    `Of the ${open} that the network did not stop, ${share(working, open)} live and work; of the ${open - fair} that are not fairly rejected either, ${share(working, open - fair)}.`,
+    `The network did not stop ${open}: ${share(working, open)} of these are live and work. Without those that were fairly rejected, it is ${share(working, open - fair)} of ${open - fair}.`,
     markdownTable(
       ['repository', 'stack', 'verdict', 'fair', 'why', 'seconds', 'image', 'plan', 'elsewhere'],
       rows.map((row) => [

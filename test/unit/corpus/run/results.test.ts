@@ -40,7 +40,7 @@ test('the table has the figures, and a row a repository', () => {
   const text = runTable([rejected, result, faulty]);
   assert.match(
     text,
-    /Of the 2 that the network did not stop, 1 \(50 %\) live and work; of the 2 that are not fairly rejected either, 1 \(50 %\)\./,
+    /The network did not stop 2: 1 \(50 %\) of these are live and work\. Without those that were fairly rejected, it is 1 \(50 %\) of 2\./,
   );
   assert.match(text, /\| a\/b \| Python \\\| Flask \| live and works \| {2}\| {2}\| 12\.3 \| 123 MB \|/);
   assert.match(text, /\| a\/c \|.*\| rejected \| network \| host x line \|/);
