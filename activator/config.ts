@@ -1,4 +1,4 @@
-// The variables that the activator reads.
+// The environment variables of the activator.
 import { z } from 'zod';
 import { activator } from '../crds/names.ts';
 import { count } from '../lib/config.ts';

@@ -1,31 +1,16 @@
-// Starts the activator: what stands before apps that may rest, holds requests while one wakes, and knows which are in
-// use.
+// Starts the activator, which stands before apps that may rest, holds requests while one wakes, and tracks which are in use.
 import { once } from 'node:events';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { annotations } from '../crds/names.ts';
 import { readConfig } from '../lib/config.ts';
-import {
-  createClient,
-  createReflector,
-  defaultConnection,
-  inClusterConnection,
-  listenForShutdown,
-  reflectorAlive,
-  reflectorSynced,
-  runtimeMetrics,
-  startHealthServer,
-  stopOnShutdown,
-} from '../lib/kubernetes/index.ts';
-import { createLog } from '../lib/telemetry.ts';
+import { createClient, createReflector, defaultConnection, inClusterConnection, listenForShutdown, reflectorAlive, reflectorSynced, runtimeMetrics, startHealthServer, stopOnShutdown } from '../lib/kubernetes/index.ts';
 import { createBlockList } from '../lib/subnets.ts';
-import { createDirectory, podIndexers } from './apps/directory.ts';
-import { apps, appView, pods, podSelector, podView } from './apps/view.ts';
+import { createLog } from '../lib/telemetry.ts';
+import { createActivity, createControlServer } from './activity.ts';
 import { environment } from './config.ts';
-import { createActivity } from './control/activity.ts';
-import { createControlServer } from './control/server.ts';
-import { createGate } from './hold/gate.ts';
-import { activatorMetrics } from './metrics.ts';
-import { createProxy } from './proxy/server.ts';
+import { apps, createDirectory, podIndexers, pods, podSelector, toAppView, toPodView } from './directory.ts';
+import { createActivatorMetrics, createGate } from './gate.ts';
+import { createProxy } from './proxy.ts';
 
 const config = readConfig(environment);
 const log = createLog('activator');
@@ -40,13 +25,13 @@ const connection = account === undefined ? await defaultConnection() : await inC
 const client = createClient(connection, { userAgent: 'moorage-activator' });
 const shared = { client, namespace, log, metrics: runtimeMetrics(registry) };
 const reflectors = {
-  apps: createReflector({ ...shared, resource: apps, transform: appView }),
+  apps: createReflector({ ...shared, resource: apps, transform: toAppView }),
   pods: createReflector({
     ...shared,
     resource: pods,
     labelSelector: podSelector,
     indexers: podIndexers,
-    transform: podView,
+    transform: toPodView,
   }),
 };
 const reflecting = Object.values(reflectors).map((reflector) => reflector.run(ending.signal));
@@ -76,7 +61,7 @@ const gate = createGate({
     log.info({ app, depth, ms: Math.round(ms) }, 'an app was woken');
   },
 });
-const metrics = activatorMetrics(registry, () => ({ held: gate.held, open: activity.inFlight }));
+const metrics = createActivatorMetrics(registry, () => ({ held: gate.held, open: activity.inFlight }));
 directory.subscribe((app) => {
   gate.nudge(app);
 });
@@ -107,7 +92,7 @@ log.info({ port: config.MOORAGE_ACTIVATOR_PORT }, 'the activator listens');
 
 stopOnShutdown(shutdown, log, stop);
 
-/** What is in progress may go on for a while; the operator sees it to the end. */
+/** Requests in progress may finish; the operator still sees them until then. */
 async function stop(): Promise<void> {
   state.draining = true;
   const closed = once(proxy, 'close');

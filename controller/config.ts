@@ -1,13 +1,95 @@
-// The operator's configuration, read from its environment.
+// Reads the operator's configuration from its environment.
 import { hostname } from 'node:os';
 import { z } from 'zod';
 import { idleAfter } from '../crds/values.ts';
-import { closeAlso, subnets } from '../lib/subnets.ts';
 import { count, flag, list, readConfig } from '../lib/config.ts';
+import { closeAlso, subnets } from '../lib/subnets.ts';
+import { parseDuration } from '../lib/values.ts';
 import type { BuildQueueOptions } from './build-queue/build-queue.ts';
+import { parseBytes } from './objects/values.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
-import { duration, gitReadSecret, hosts, hstsSeconds, pairs, probeToken, quantity, verdict } from './config-kinds.ts';
-import { spaceConfig, spaceVariables, type SpaceConfig } from './space/config.ts';
+import type { Reserve } from './space/space.ts';
+
+const pairs = list.transform((items, context) => {
+  const entries = items.map((item) => item.split('='));
+  if (entries.some((entry) => entry.length !== 2)) context.addIssue('must be a list like key=value,key=value');
+  return Object.fromEntries(entries.map(([name = '', value = '']) => [name, value]));
+});
+
+/** Names of hosts, in lower case. */
+const hosts = list.transform((names) => names.map((name) => name.toLowerCase()));
+
+const duration = z.string().transform((text, context) => {
+  try {
+    return parseDuration(text);
+  } catch {
+    context.addIssue('must be a duration like 90s, 20m or 2h');
+    return z.NEVER;
+  }
+});
+
+const quantity = z
+  .string()
+  .regex(/^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/, 'must be a quantity like 2, 500m or 4Gi');
+
+const bytes = quantity.transform((text) => Number(parseBytes(text)));
+
+const reserve = z
+  .string()
+  .regex(/^([0-9]+(\.[0-9]+)?(Mi|M|Gi|G|Ti|T)?|[1-9]?[0-9]%)$/, 'must be a quantity like 5Gi, or a share like 10%')
+  .transform((text): Reserve =>
+    text.endsWith('%') ? { share: Number(text.slice(0, -1)) / 100 } : { bytes: Number(parseBytes(text)) },
+  );
+
+const verdict = z.enum(['reject', 'ask', 'warn']);
+
+/** Of the header Strict-Transport-Security; two years at most. */
+const hstsSeconds = z.coerce
+  .number()
+  .int()
+  .min(0)
+  .max(63_072_000)
+  .default(0)
+  .describe('max-age of the header Strict-Transport-Security of apps; 0: no such header.');
+
+const probeToken = z
+  .string()
+  .min(32, 'must be a secret of at least 32 characters')
+  .optional()
+  .describe('Secret that probes of apps show to the activator, so that they wake none.');
+
+const gitReadSecret = z
+  .string()
+  .min(32, 'must be a secret of at least 32 characters')
+  .optional()
+  .describe(
+    'Secret of at least 32 characters that makes the tokens for reading repositories on hosts that are reached over plain http.',
+  );
+
+/** Variables of disk space: what is kept in the registry, and what stays free on disks. */
+const spaceVariables = {
+  MOORAGE_REGISTRY_PRUNE: flag
+    .default(true)
+    .describe('true: images and caches that are no longer kept are removed from the registry.'),
+  MOORAGE_REGISTRY_VOLUME_CLAIM: z
+    .string()
+    .regex(/^[^/]+\/[^/]+$/, 'must be namespace/name')
+    .optional()
+    .describe('PersistentVolumeClaim (namespace/name) on which the registry stores, where it runs in the cluster.'),
+  MOORAGE_BUILDS_IMAGE_LIMIT: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(3)
+    .describe('Images of an app that are kept in the registry besides those in use.'),
+  MOORAGE_BUILDS_CACHE_LIMIT: bytes.prefault('2Gi').describe('Maximum size of the layer cache of an app.'),
+  MOORAGE_BUILDS_KEEP_FREE: reserve
+    .prefault('5Gi')
+    .describe('Disk space, or share of the disk, below which no pipeline is started; 0: never mind.'),
+  MOORAGE_BUILDS_SPACE_INTERVAL: duration
+    .prefault('30s')
+    .describe('How often the disks of nodes and the registry are looked at; 0s: never.'),
+};
 
 /** Every variable that the operator reads. */
 export const environment = z.object({
@@ -175,6 +257,16 @@ export const environment = z.object({
   MOORAGE_RESYNC: duration.prefault('10m').describe('How often every HostedApp is reconciled without a change.'),
 });
 
+export interface SpaceConfig {
+  /** Whether anything is removed from the registry. */
+  readonly prune: boolean;
+  readonly imageLimit: number;
+  readonly registryClaim?: string | undefined;
+  readonly reserve: Reserve;
+  /** 0: disks are not looked at. */
+  readonly intervalMs: number;
+}
+
 export interface OperatorConfig {
   /** What the installation decides about every app. */
   readonly installation: InstallationConfig;
@@ -196,10 +288,10 @@ export interface OperatorConfig {
 }
 
 /** Reads the configuration. @throws Error that names each variable that is wrong. */
-export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): OperatorConfig {
+export function readOperatorConfig(variables: NodeJS.ProcessEnv = process.env): OperatorConfig {
   const read = readConfig(environment, variables);
   return {
-    installation: installationOf(read),
+    installation: toInstallationConfig(read),
     // A restarted container has the same pod name, but must not be taken for the process that died.
     lease: {
       namespace: read.POD_NAMESPACE,
@@ -212,17 +304,17 @@ export function operatorConfig(variables: NodeJS.ProcessEnv = process.env): Oper
       schedulingMs: read.MOORAGE_BUILDS_SCHEDULING_TIME,
     },
     resyncMs: read.MOORAGE_RESYNC,
-    space: spaceConfig(read),
+    space: toSpaceConfig(read),
     usageMs: read.MOORAGE_APPS_USAGE_INTERVAL,
     kubeletPort: read.MOORAGE_KUBELET_PORT,
-    compute: computeOf(read),
+    compute: toCompute(read),
     internalToken: read.MOORAGE_METERING_TOKEN,
     activityMs: read.MOORAGE_ACTIVITY_INTERVAL,
     serviceAccount: read.MOORAGE_SERVICE_ACCOUNT,
   };
 }
 
-function installationOf(read: z.output<typeof environment>): InstallationConfig {
+function toInstallationConfig(read: z.output<typeof environment>): InstallationConfig {
   return {
     site: { domain: read.MOORAGE_APPS_DOMAIN, port: read.MOORAGE_EXTERNAL_PORT },
     appsNamespace: read.MOORAGE_APPS_NAMESPACE,
@@ -278,7 +370,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
       priorityClass: read.MOORAGE_APPS_PRIORITY_CLASS,
       goodAfterMs: read.MOORAGE_APPS_GOOD_AFTER,
       closedCidrs: closeAlso(read.MOORAGE_CLOSED_CIDRS),
-      models: modelsOf(read),
+      models: toModels(read),
       services: {
         images: read.MOORAGE_SERVICES_IMAGES,
         count: read.MOORAGE_SERVICES_COUNT,
@@ -296,7 +388,7 @@ function installationOf(read: z.output<typeof environment>): InstallationConfig 
 }
 
 /** Apps reach models only where both are set. */
-function modelsOf({
+function toModels({
   MOORAGE_MODELS_BASE_URL: baseUrl,
   MOORAGE_APP_TOKEN_SECRET: tokenSecret,
 }: z.output<typeof environment>): InstallationConfig['run']['models'] {
@@ -304,9 +396,19 @@ function modelsOf({
 }
 
 /** Reported only where both are set. */
-function computeOf({
+function toCompute({
   MOORAGE_COMPUTE_URL: url,
   MOORAGE_METERING_TOKEN: token,
 }: z.output<typeof environment>): OperatorConfig['compute'] {
   return url === undefined || token === undefined ? undefined : { url, token };
+}
+
+function toSpaceConfig(read: z.output<typeof environment>): SpaceConfig {
+  return {
+    prune: read.MOORAGE_REGISTRY_PRUNE,
+    imageLimit: read.MOORAGE_BUILDS_IMAGE_LIMIT,
+    registryClaim: read.MOORAGE_REGISTRY_VOLUME_CLAIM,
+    reserve: read.MOORAGE_BUILDS_KEEP_FREE,
+    intervalMs: read.MOORAGE_BUILDS_SPACE_INTERVAL,
+  };
 }

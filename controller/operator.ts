@@ -1,44 +1,32 @@
-// The operator's parts and how they hang together: wiring only.
+// Wires the parts of the operator together, and runs them until SIGTERM or the loss of leadership.
 import type { RequestListener } from 'node:http';
-import { Registry, collectDefaultMetrics } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import { labels } from '../crds/names.ts';
+import { createLookupListener, lookupPath } from '../lib/git/lookup.ts';
+import { createClient, createEventRecorder, createManager, defaultConnection, inClusterConnection } from '../lib/kubernetes/index.ts';
+import type { Repository } from '../lib/repository.ts';
 import { createLog } from '../lib/telemetry.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';
-import { operatorConfig } from './config.ts';
-import { createCertificateTask } from './gateway-certificate/gateway-certificate.ts';
-import { activatorPool } from './idle/activators.ts';
-import { activityRecord } from './idle/activity.ts';
-import { createActivityTask } from './idle/task.ts';
-import { byApp, mirror } from './reconcile/cache/caches.ts';
+import { readOperatorConfig } from './config.ts';
+import { createCertificateTask } from './gateway-certificate.ts';
+import { createActivatorPool, createActivityRecord, createActivityTask } from './idle/activators.ts';
+import { byApp, mirrorCluster } from './reconcile/caches.ts';
 import { createHostedAppController } from './reconcile/controller.ts';
 import type { InstallationConfig } from './reconcile/installation-config.ts';
 import { createRetentionTask } from './retention/retention.ts';
-import { createLookupListener, lookupPath } from '../lib/git/lookup.ts';
-import type { Repository } from '../lib/repository.ts';
-import { resolveRevision } from './steps/source/revision.ts';
-import { isNapping } from './steps/deploy/idle/nap.ts';
-import { computeReporter } from './usage/compute.ts';
-import { kubeletUsage } from './usage/kubelet.ts';
-import { diskMetrics } from './space/disk-metrics.ts';
-import { kubeletDisks } from './space/kubelet.ts';
-import { spaceMetrics } from './space/metrics.ts';
-import { createPruner } from './space/registry/pruner.ts';
-import { createSpace } from './space/space.ts';
-import { createUsageTask } from './usage/usage.ts';
-import {
-  createClient,
-  createEventRecorder,
-  createManager,
-  defaultConnection,
-  inClusterConnection,
-} from '../lib/kubernetes/index.ts';
+import { createPruner } from './space/pruner.ts';
+import { createDiskMetrics, createDiskReader, createSpace, createSpaceMetrics } from './space/space.ts';
+import { isNapping } from './steps/deploy/rest.ts';
+import { resolveRevision } from './steps/source/source.ts';
+import { createComputeReporter } from './usage/compute.ts';
+import { createUsageReader, createUsageTask } from './usage/usage.ts';
 
 const certificateMs = 300_000;
 
 /** Runs until SIGTERM or the loss of leadership. */
 export async function runOperator(): Promise<void> {
   const log = createLog('operator');
-  const read = operatorConfig();
+  const read = readOperatorConfig();
   const { installation: config, lease, internalPort, builds, resyncMs, usageMs, activityMs, serviceAccount } = read;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -50,16 +38,16 @@ export async function runOperator(): Promise<void> {
     ...{ client, log, registry, healthPort: internalPort, leaderElection: lease },
     routes: lookupRoutes(config, read.internalToken),
   });
-  const caches = mirror(manager, config);
+  const caches = mirrorCluster(manager, config);
   const recorder = createEventRecorder({ client, controller: 'moorage.dev/operator', instance: lease.identity, log });
 
-  const metrics = spaceMetrics(registry);
+  const metrics = createSpaceMetrics(registry);
   const proxyUrl = `http://${config.registry.proxy}`;
   const { prune, imageLimit, intervalMs, ...looked } = read.space;
   const space = createSpace({
     ...looked,
-    read: kubeletDisks(connection, read.kubeletPort),
-    disks: diskMetrics(registry, config.systemNamespace),
+    read: createDiskReader(connection, read.kubeletPort),
+    disks: createDiskMetrics(registry, config.systemNamespace),
     pods: () => [...caches.pipelinePods.list(), ...caches.pods.list()],
     proxyUrl,
     intervalMs,
@@ -72,7 +60,7 @@ export async function runOperator(): Promise<void> {
     tokenSecret: config.registry.tokenSecret,
     imageLimit,
     cacheBytes: config.pipeline.cacheBytes,
-    jobsOf: (app) => caches.jobs.byIndex(byApp, app),
+    listJobs: (app) => caches.jobs.byIndex(byApp, app),
     log,
     metrics,
   });
@@ -80,7 +68,7 @@ export async function runOperator(): Promise<void> {
   const idle =
     config.idle === undefined
       ? undefined
-      : { pool: activatorPool(client, config.systemNamespace), record: activityRecord(3 * activityMs) };
+      : { pool: createActivatorPool(client, config.systemNamespace), record: createActivityRecord(3 * activityMs) };
   const apps = createHostedAppController({
     ...{ client, caches, config, recorder, space, resyncMs, log, registry, idle },
     pruner: prune ? pruner : undefined,
@@ -109,14 +97,14 @@ export async function runOperator(): Promise<void> {
       ...builds,
       space,
       jobs: caches.jobs,
-      podsOf: ({ metadata }) => caches.pipelinePods.byIndex(byApp, metadata.labels?.[labels.app] ?? ''),
+      listPods: ({ metadata }) => caches.pipelinePods.byIndex(byApp, metadata.labels?.[labels.app] ?? ''),
       log,
       registry,
     }),
   );
   if (usageMs > 0) {
-    const usage = kubeletUsage(connection, config.appsNamespace, read.kubeletPort);
-    const compute = read.compute === undefined ? undefined : computeReporter({ ...read.compute, log, registry });
+    const usage = createUsageReader(connection, config.appsNamespace, read.kubeletPort);
+    const compute = read.compute === undefined ? undefined : createComputeReporter({ ...read.compute, log, registry });
     const task = createUsageTask({
       ...{ client, read: usage, intervalMs: usageMs, log, registry },
       pods: () => caches.pods.list(),

@@ -54,7 +54,7 @@ const treeUnit: TestStage = {
   name: 'unit tests of the tree',
   patterns: [
     ...['docs/', 'charts/', 'crds/', 'requirements', 'sequence'],
-    ...['api/protocols/discovery/problem-types', 'api/pages/pages', 'controller/reconcile/reasons'],
+    ...['api/protocols/discovery/problem-types', 'api/pages/pages', 'controller/reconcile/outcome'],
   ].map((path) => `test/unit/${path}`),
 };
 /** Real binaries on loopback: API server and etcd, registry, BuildKit, network namespaces. */

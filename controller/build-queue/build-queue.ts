@@ -1,23 +1,10 @@
-// Lets suspended Jobs run, in turns by submitter, and takes the slot back from one whose pod finds no room.
-import type { Registry } from 'prom-client';
+// Resumes suspended pipeline Jobs within the build limits, and takes the slot back if the pod finds no node.
+import { Gauge, type Registry } from 'prom-client';
 import { annotations, labels } from '../../crds/names.ts';
-import {
-  createController,
-  done,
-  isApiStatus,
-  requeueAfter,
-  watches,
-  type Client,
-  type Controller,
-  type Logger,
-  type ReconcileResult,
-  type Store,
-} from '../../lib/kubernetes/index.ts';
+import { createController, done, isApiStatus, requeueAfter, watches, type Client, type Controller, type Logger, type ReconcileResult, type Store } from '../../lib/kubernetes/index.ts';
 import { jobs as jobResource, type Job, type Pod } from '../objects/kinds.ts';
-import { queueMetrics, type QueueView } from './metrics.ts';
-import { isPodOf, isRoomless, noRoomOf, noted, roomless, triedAgainAt } from './no-room.ts';
 import type { Space } from '../space/space.ts';
-import { isQueued, isRunning, next, queuedAt, type BuildLimits } from './order.ts';
+import { computeRetryTime, findRoomless, formatNoRoom, isPodOfJob, isQueued, isRoomless, isRunning, readNoRoom, readQueuedAt, selectNext, type BuildLimits } from './order.ts';
 
 export interface BuildQueueOptions {
   readonly client: Client;
@@ -27,7 +14,7 @@ export interface BuildQueueOptions {
   readonly schedulingMs: number;
   readonly jobs: Store<Job>;
   /** Pods of a Job's app. */
-  readonly podsOf: (job: Job) => readonly Pod[];
+  readonly listPods: (job: Job) => readonly Pod[];
   /** Absent: builds do not wait for disk space. */
   readonly space?: Space | undefined;
   readonly log: Logger;
@@ -38,12 +25,12 @@ export interface BuildQueueOptions {
 const key = 'queue';
 
 /**
- * Makes the controller. It has one key, so it never works twice at once, and lists from the server, so it never counts
- * from a stale cache.
+ * Creates the controller. It has one key, so it never runs twice at the same time, and it lists from the server, so it
+ * never counts from a stale cache.
  */
 export function createBuildQueue(options: BuildQueueOptions): Controller {
   const { client, namespace, limits, space, log, registry, now = Date.now } = options;
-  queueMetrics(registry, () => viewOf(options, now()));
+  registerQueueMetrics(registry, () => countQueue(options, now()));
 
   async function patch(job: Job, change: object, signal: AbortSignal): Promise<void> {
     const { uid, resourceVersion } = job.metadata;
@@ -51,17 +38,17 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
     await client.patch(jobResource, job.metadata, body, { type: 'application/merge-patch+json', signal });
   }
 
-  /** Those that keep their slots. A Job that changed meanwhile is looked at again when the change arrives. */
+  /** Returns the Jobs that keep their slots. A Job that changed meanwhile is checked again when the change arrives. */
   async function withRoom(all: readonly Job[], log: Logger, signal: AbortSignal): Promise<Job[]> {
     const kept: Job[] = [];
     for (const job of all) {
-      const found = isRunning(job) ? roomless(job, options.podsOf(job)) : undefined;
+      const found = isRunning(job) ? findRoomless(job, options.listPods(job)) : undefined;
       if (found === undefined || now() - found.since < options.schedulingMs) {
         kept.push(job);
         continue;
       }
       try {
-        await patch(job, { annotations: { [annotations.noRoom]: noted(job, found.reason, now()) } }, signal);
+        await patch(job, { annotations: { [annotations.noRoom]: formatNoRoom(job, found.reason, now()) } }, signal);
         log.warn({ job: job.metadata.name, reason: found.reason }, 'build found no room, slot given back');
       } catch (error) {
         if (!isApiStatus(error, 409)) throw error;
@@ -86,46 +73,80 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
       const cached = options.jobs.list();
       if (!cached.some((job) => isQueued(job) || isRunning(job))) return done;
       const unfinished: Job[] = [];
-      // Most Jobs have done their work well and are kept for their logs; the server need not send them.
+      // Most Jobs have succeeded and are kept for their logs; the server need not send them.
       const selection = { namespace, labelSelector: labels.app, fieldSelector: 'status.successful=0' };
       for await (const job of client.listAll(jobResource, { ...selection, signal })) unfinished.push(job);
       const present = new Set(unfinished.map(({ metadata }) => metadata.uid));
-      // Of the others the cache says who had a turn when.
+      // For the others, the cache shows which submitter had a turn when.
       const past = cached.filter((job) => !present.has(job.metadata.uid) && !isQueued(job) && !isRunning(job));
       const all = [...past, ...(await withRoom(unfinished, context, signal))];
-      // What runs goes on; what would only fill the disk further waits, and is woken when there is space.
-      for (const job of space?.shortage() === undefined ? next(all, limits, now()) : []) {
+      // Running builds continue. A new one would only fill the disk further; it is woken when there is space.
+      for (const job of space?.shortage() === undefined ? selectNext(all, limits, now()) : []) {
         await patch(job, {}, signal);
         context.info({ job: job.metadata.name }, 'build started');
       }
-      return lookAgain(all, options, now());
+      return scheduleNextRun(all, options, now());
     },
   });
 }
 
-/** Those that wait and for how long, those that run, and those that could do so if a node had room. */
-function viewOf({ jobs, podsOf }: Pick<BuildQueueOptions, 'jobs' | 'podsOf'>, now: number): QueueView {
+/** Counts pipelines that wait, that run, and that would run if a node had room. */
+function countQueue({ jobs, listPods }: Pick<BuildQueueOptions, 'jobs' | 'listPods'>, now: number): QueueView {
   const all = jobs.list();
   const running = all.filter(isRunning);
   const queued = all.filter(isQueued);
-  const roomlessNow = running.filter((job) => podsOf(job).some((pod) => isPodOf(pod, job) && isRoomless(pod)));
+  const roomlessNow = running.filter((job) => listPods(job).some((pod) => isPodOfJob(pod, job) && isRoomless(pod)));
   return {
     counts: {
       queued: queued.length,
       running: running.length,
-      without_room: roomlessNow.length + queued.filter((job) => noRoomOf(job) !== undefined).length,
+      without_room: roomlessNow.length + queued.filter((job) => readNoRoom(job) !== undefined).length,
     },
-    oldestWaitSeconds: Math.max(0, ...queued.map((job) => (now - queuedAt(job)) / 1000)),
+    oldestWaitSeconds: Math.max(0, ...queued.map((job) => (now - readQueuedAt(job)) / 1000)),
   };
 }
 
-/** When a Job that found no room is due, or it is time to see whether those that run have found some. */
-function lookAgain(jobs: readonly Job[], { schedulingMs, podsOf }: BuildQueueOptions, now: number): ReconcileResult {
+/** Requeues for when a Job that found no room is due, or a running one must have found some. */
+function scheduleNextRun(
+  jobs: readonly Job[],
+  { schedulingMs, listPods }: BuildQueueOptions,
+  now: number,
+): ReconcileResult {
   const due = jobs.flatMap((job) => {
-    if (isRunning(job)) return [(roomless(job, podsOf(job))?.since ?? now) + schedulingMs];
-    const found = isQueued(job) ? noRoomOf(job) : undefined;
-    return found === undefined ? [] : [triedAgainAt(found)];
+    if (isRunning(job)) return [(findRoomless(job, listPods(job))?.since ?? now) + schedulingMs];
+    const found = isQueued(job) ? readNoRoom(job) : undefined;
+    return found === undefined ? [] : [computeRetryTime(found)];
   });
   const later = due.filter((time) => time > now);
   return later.length === 0 ? done : requeueAfter(Math.min(...later) - now);
+}
+
+/** Pipelines by state. `without_room`: no node takes their pod. */
+export type QueueCounts = Readonly<Record<'queued' | 'running' | 'without_room', number>>;
+
+export interface QueueView {
+  readonly counts: QueueCounts;
+  /** Seconds that the oldest queued pipeline has waited; 0 if none waits. */
+  readonly oldestWaitSeconds: number;
+}
+
+export function registerQueueMetrics(registry: Registry, view: () => QueueView): void {
+  const registers = [registry];
+  new Gauge({
+    name: 'moorage_pipelines',
+    help: 'Pipelines that wait in the queue, that have a slot, and for which no node has room.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      for (const [state, count] of Object.entries(view().counts)) this.set({ state }, count);
+    },
+  });
+  new Gauge({
+    name: 'moorage_pipelines_oldest_wait_seconds',
+    help: 'Seconds for which the oldest pipeline waits in the queue; 0 if none does.',
+    registers,
+    collect() {
+      this.set(view().oldestWaitSeconds);
+    },
+  });
 }

@@ -1,23 +1,60 @@
-// Finds the pods of the activator and asks them: what they have seen of the apps, and to hold what comes for one.
+// Polls the activators while this replica leads: which apps are in use, and whether they can hold requests for one.
 import { z } from 'zod';
 import { activator } from '../../crds/names.ts';
-import { activityReport, closeAnswer, type ActivityReport, type CloseRequest } from '../../crds/reports.ts';
-import type { Client } from '../../lib/kubernetes/index.ts';
-import { endpointSlices } from '../objects/kinds.ts';
+import {
+  activityReport,
+  closeAnswer,
+  type ActivityReport,
+  type AppReport,
+  type CloseRequest,
+} from '../../crds/reports.ts';
+import { messageOf, sleep, systemClock, type Client, type Logger } from '../../lib/kubernetes/index.ts';
 import { timeLimit } from '../../lib/values.ts';
+import { endpointSlices } from '../objects/kinds.ts';
+import type { Activators, AppActivity, Gap } from '../steps/deploy/rest.ts';
+
+export interface ActivityTaskOptions {
+  readonly pool: Pick<ActivatorPool, 'reports'>;
+  readonly record: ActivityRecord;
+  readonly intervalMs: number;
+  /** Called with the name of an app whose status has to change. */
+  readonly changed: (app: string) => void;
+  /** All apps: their routes change when the activator goes, and when it is back. */
+  readonly apps: () => readonly string[];
+  readonly log: Logger;
+}
+
+/** Runs until the signal is aborted. */
+export function createActivityTask(options: ActivityTaskOptions): (signal: AbortSignal) => Promise<void> {
+  const { pool, record, changed, apps, log } = options;
+  return async (signal) => {
+    let known = record.activators(Date.now());
+    while (!signal.aborted) {
+      try {
+        record.take(await pool.reports(signal), Date.now()).forEach(changed);
+      } catch (error) {
+        log.warn({ error: messageOf(error) }, 'the activators could not be asked: no app is put to rest');
+      }
+      const activators = record.activators(Date.now());
+      if (activators !== known) apps().forEach(changed);
+      known = activators;
+      await sleep(systemClock, options.intervalMs, signal);
+    }
+  };
+}
 
 export interface ActivatorPool {
-  /** What each has seen; undefined for one that does not answer. Empty: there is none. */
+  /** The report of each activator; undefined for one that does not answer. Empty: there is none. */
   reports(signal: AbortSignal): Promise<readonly (ActivityReport | undefined)[]>;
-  /** True when all of them hold what comes for the app from now on. Never rejects. */
+  /** True when all of them hold requests for the app from now on. Never rejects. */
   close(request: CloseRequest): Promise<boolean>;
 }
 
 const limitMs = 2_000;
 
-/** Asks the pods behind the activator's Service for its own port, those that are ending included. */
-export function activatorPool(client: Client, namespace: string): ActivatorPool {
-  /** Listed each time: one that is missing here could have a use in progress that nobody knows of. */
+/** Asks the pods behind the Service of the activator's control port, including pods that are terminating. */
+export function createActivatorPool(client: Client, namespace: string): ActivatorPool {
+  /** Listed for each call: a pod that is missing here could have a request in progress that would go unnoticed. */
   async function origins(signal?: AbortSignal): Promise<string[]> {
     const labelSelector = `kubernetes.io/service-name=${activator.name}-control`;
     const found: string[] = [];
@@ -38,7 +75,7 @@ export function activatorPool(client: Client, namespace: string): ActivatorPool 
       }),
     );
     if (answers.length > 0 && answers.every(Boolean)) return true;
-    // Those that agreed would hold on for some seconds by themselves.
+    // Otherwise those that agreed would keep holding requests for some seconds.
     await Promise.allSettled(all.map((origin) => ask(`${origin}/open`, z.unknown(), { app: request.app })));
     return false;
   }
@@ -62,4 +99,90 @@ async function ask<T>(url: string, answer: z.ZodType<T>, body?: object, signal?:
   });
   if (!response.ok) throw new Error(`${url} answered ${response.status}`);
   return answer.parse(await response.json());
+}
+
+export interface ActivityRecord {
+  /** Merges the reports of all activators. Returns the apps whose status has to change. */
+  take(reports: readonly (ActivityReport | undefined)[], now: number): string[];
+  /** Undefined unless all activators have answered within `freshMs`. */
+  of(app: string, now: number): AppActivity | undefined;
+  activators(now: number): Activators;
+}
+
+type Seen = AppActivity;
+
+/** A shorter gap says nothing about whether the app should rest. */
+const leastGapSeconds = 30;
+const keptGaps = 30;
+/** If no activator has answered for this long, there is none. */
+const absentMs = 30_000;
+
+/** Kept in memory: another leader has it again within seconds. @param freshMs how long a report counts */
+export function createActivityRecord(freshMs: number): ActivityRecord {
+  const apps = new Map<string, Seen>();
+  /** When all of them last answered, and when any did. */
+  let completeAt = -Infinity;
+  let presentAt = -Infinity;
+  let firstAt: number | undefined;
+
+  function takeApp(name: string, reports: readonly AppReport[], now: number): boolean {
+    const before = apps.get(name);
+    const next = mergeReports(before, reports, now);
+    apps.set(name, next);
+    return findLastNumber(next) !== findLastNumber(before) || next.gaps.at(-1)?.at !== before?.gaps.at(-1)?.at;
+  }
+
+  return {
+    take(reports, now) {
+      firstAt ??= now;
+      const answered = reports.filter((report) => report !== undefined);
+      if (answered.length > 0) presentAt = now;
+      if (answered.length > 0 && answered.length === reports.length) completeAt = now;
+      const byApp = Map.groupBy(
+        answered.flatMap((report) => Object.entries(report.apps)),
+        ([name]) => name,
+      );
+      for (const [name, seen] of apps) if (!byApp.has(name)) apps.set(name, { ...seen, inFlight: 0 });
+      return [...byApp]
+        .filter(([name, entries]) =>
+          takeApp(
+            name,
+            entries.map(([, report]) => report),
+            now,
+          ),
+        )
+        .map(([name]) => name);
+    },
+    of(app, now) {
+      if (now - completeAt > freshMs) return undefined;
+      return apps.get(app) ?? { inFlight: 0, lastUsedAt: undefined, gaps: [], wakes: [] };
+    },
+    activators(now) {
+      if (now - presentAt <= absentMs) return 'present';
+      return firstAt === undefined || now - firstAt <= absentMs ? 'unknown' : 'absent';
+    },
+  };
+}
+
+function mergeReports(before: Seen | undefined, reports: readonly AppReport[], now: number): Seen {
+  const inFlight = reports.reduce((sum, report) => sum + report.inFlight, 0);
+  const ends = reports.flatMap(({ idleMs }) => (idleMs === undefined ? [] : [now - idleMs]));
+  const { lastUsedAt: known, gaps } = before ?? { lastUsedAt: undefined, gaps: [] };
+  const last = Math.max(known ?? 0, inFlight > 0 ? now : 0, ...ends);
+  const gap = known === undefined ? undefined : measureGap(known, last);
+  return {
+    inFlight,
+    lastUsedAt: last === 0 ? undefined : last,
+    gaps: gap === undefined ? gaps : [...gaps, gap].slice(-keptGaps),
+    wakes: reports.flatMap(({ wakes }) => wakes),
+  };
+}
+
+function findLastNumber(seen: Seen | undefined): number {
+  return Math.max(0, ...(seen?.wakes ?? []).map(({ number }) => number));
+}
+
+function measureGap(before: number, after: number): Gap | undefined {
+  const seconds = Math.round((after - before) / 1000);
+  return seconds < leastGapSeconds ? undefined : { at: Math.floor(after / 1000) * 1000, seconds };
 }

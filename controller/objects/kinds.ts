@@ -1,20 +1,5 @@
-// The kinds of objects that the reconciler reads and writes, with the fields of each that it reads.
-import type {
-  V1Condition,
-  V1ContainerStateTerminated,
-  V1ContainerStateWaiting,
-  V1ContainerStatus,
-  V1Deployment,
-  V1EndpointSlice,
-  V1JobSpec,
-  V1JobStatus,
-  V1NetworkPolicy,
-  V1PersistentVolumeClaim,
-  V1PodCondition,
-  V1PodStatus,
-  V1Secret,
-  V1Service,
-} from '@kubernetes/client-node';
+// The Kubernetes objects that the operator reads and writes, with the fields it reads, and what their conditions say.
+import type { V1Condition, V1ContainerStateTerminated, V1ContainerStateWaiting, V1ContainerStatus, V1Deployment, V1EndpointSlice, V1JobSpec, V1JobStatus, V1NetworkPolicy, V1PersistentVolumeClaim, V1PodCondition, V1PodStatus, V1Secret, V1Service } from '@kubernetes/client-node';
 import type { HostedAppStatus, StoredSpec } from '../../crds/hosted-app.ts';
 import { annotations, group, kind, plural, version } from '../../crds/names.ts';
 import { defineResource, type KubeObject, type KubeType, type Wire } from '../../lib/kubernetes/index.ts';
@@ -129,12 +114,12 @@ export const endpointSlices = defineResource<EndpointSlice>({
 });
 
 /** True when the Job builds this very app, and not another one that has or had its name. */
-export function isJobOf(job: KubeObject, uid: string): boolean {
+export function isJobOfApp(job: KubeObject, uid: string): boolean {
   return job.metadata.annotations?.[annotations.appUid] === uid;
 }
 
 /** The condition of that type. */
-export function conditionOf<Condition extends { type: string }>(
+export function findCondition<Condition extends { type: string }>(
   conditions: readonly Condition[] | undefined,
   type: string,
 ): Condition | undefined {
@@ -142,28 +127,42 @@ export function conditionOf<Condition extends { type: string }>(
 }
 
 /** True when the condition of that type is True. */
-export function isTrue(
+export function isConditionTrue(
   conditions: readonly { readonly type: string; readonly status: string }[] | undefined,
   type: string,
 ): boolean {
-  return conditionOf(conditions, type)?.status === 'True';
+  return findCondition(conditions, type)?.status === 'True';
 }
 
 /** The scheduler's word on a pod that no node takes. */
-export function unschedulable(pod: Pod): Wire<V1PodCondition> | undefined {
-  const scheduled = conditionOf(pod.status?.conditions, 'PodScheduled');
+export function findUnschedulable(pod: Pod): Wire<V1PodCondition> | undefined {
+  const scheduled = findCondition(pod.status?.conditions, 'PodScheduled');
   return scheduled?.status === 'False' ? scheduled : undefined;
 }
 
 /** Why no node takes the pod, if none does. */
-export function unscheduled(pod: Pod): string | undefined {
-  const refused = unschedulable(pod);
+export function explainUnscheduled(pod: Pod): string | undefined {
+  const refused = findUnschedulable(pod);
   return refused === undefined ? undefined : `no node can run it (${refused.message ?? 'unschedulable'})`;
 }
 
 /** Why a container has not started, if it is more than that its turn has not come. */
-export function heldBack(waiting: Waiting | undefined): string | undefined {
+export function explainWaiting(waiting: Waiting | undefined): string | undefined {
   const { reason, message = 'no message' } = waiting ?? {};
   const isUsual = reason === undefined || reason === 'PodInitializing' || reason === 'ContainerCreating';
   return isUsual ? undefined : `${reason} (${message})`;
+}
+
+/** True when the Job will run no more pod. */
+export function isFinished(job: Job): boolean {
+  return isConditionTrue(job.status?.conditions, 'Complete') || isConditionTrue(job.status?.conditions, 'Failed');
+}
+
+/** Evicted for its own usage; an eviction for the node's sake says that "the node was low on resource" instead. */
+export function isOutOfDisk(pod: Pod): boolean {
+  return (
+    pod.status?.reason === 'Evicted' &&
+    /exceed/i.test(pod.status.message ?? '') &&
+    !/node was low/i.test(pod.status.message ?? '')
+  );
 }

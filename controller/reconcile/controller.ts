@@ -1,7 +1,7 @@
 // The controller of HostedApps: what wakes it, and the lookups that it runs outside the cluster.
 import type { Registry } from 'prom-client';
-import { isQueued } from '../build-queue/order.ts';
 import { labels } from '../../crds/names.ts';
+import type { CloseRequest } from '../../crds/reports.ts';
 import {
   createController,
   labelKey,
@@ -13,21 +13,19 @@ import {
   type Store,
   type Watch,
 } from '../../lib/kubernetes/index.ts';
-import { countApps } from './app-counts.ts';
-import type { Caches } from './cache/caches.ts';
-import type { CloseRequest } from '../../crds/reports.ts';
-import type { ActivatorPool } from '../idle/activators.ts';
-import type { ActivityRecord } from '../idle/activity.ts';
-import { createBackgroundLookups } from './background-lookups.ts';
+import { isQueued } from '../build-queue/order.ts';
+import type { ActivatorPool, ActivityRecord } from '../idle/activators.ts';
 import type { Job } from '../objects/kinds.ts';
-import { lookAtPage } from '../steps/publish/page/page.ts';
-import { probe, type ProbeQuery } from '../steps/publish/probe.ts';
-import type { Pruner } from '../space/registry/pruner.ts';
+import type { Pruner } from '../space/pruner.ts';
 import type { Space } from '../space/space.ts';
-import { appMetrics, buildMetrics } from './metrics.ts';
-import { createReconciler } from './reconcile.ts';
+import { lookAtPage } from '../steps/publish/page.ts';
+import { probe, type ProbeQuery } from '../steps/publish/probe.ts';
+import { resolveRevision, type RevisionQuery } from '../steps/source/source.ts';
+import { createBackgroundLookups } from './background-lookups.ts';
+import type { Caches } from './caches.ts';
 import type { InstallationConfig } from './installation-config.ts';
-import { resolveRevision, type RevisionQuery } from '../steps/source/revision.ts';
+import { countApps, createBuildMetrics, registerAppMetrics } from './metrics.ts';
+import { createReconciler } from './reconcile.ts';
 
 export interface HostedAppControllerOptions {
   readonly client: Client;
@@ -55,8 +53,8 @@ const maximumClosings = 8;
 /** Makes the controller. */
 export function createHostedAppController(options: HostedAppControllerOptions): Controller {
   const { client, caches, config, recorder, pruner, space, resyncMs, log, registry, idle } = options;
-  const metrics = buildMetrics(registry);
-  appMetrics(registry, () => countApps(caches.apps.list()));
+  const metrics = createBuildMetrics(registry);
+  registerAppMetrics(registry, () => countApps(caches.apps.list()));
   const onResult = (key: string): void => {
     controller.enqueue(key);
   };

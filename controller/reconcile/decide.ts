@@ -1,13 +1,12 @@
 // Decides what to do about a snapshot: runs the steps in order, with nothing carried out yet.
-import { deployStep } from '../steps/deploy/deploy.ts';
-import { expiryOf, type Expiry } from './expiry.ts';
-import type { Snapshot } from './snapshot.ts';
-import type { Action, Draft, Outcomes, Step, StepCondition } from './outcome.ts';
 import { pipelineStep } from '../steps/build/build.ts';
+import { deployStep } from '../steps/deploy/deploy.ts';
 import { publishStep } from '../steps/publish/publish.ts';
 import { routeStep } from '../steps/route/route.ts';
 import { sourceStep } from '../steps/source/source.ts';
-import { draftOf } from './status.ts';
+import type { Action, Draft, Outcomes, Step, StepCondition } from './outcome.ts';
+import type { Snapshot } from './snapshot.ts';
+import { computeExpiry, draftOf, type Expiry } from './status.ts';
 
 /** What a reconcile comes to. */
 export interface Decision {
@@ -45,5 +44,5 @@ export function decide(snapshot: Snapshot): Decision {
     actions.push(...(result.actions ?? []).map((action) => ({ condition, action })));
     afterStatus.push(...(result.afterStatus ?? []));
   }
-  return { draft, outcomes, actions, afterStatus, expiry: expiryOf(snapshot, draft) };
+  return { draft, outcomes, actions, afterStatus, expiry: computeExpiry(snapshot, draft) };
 }

@@ -1,7 +1,7 @@
-// What the installation decides about every app: configuration, made from the environment by config.ts.
+// The settings of the installation that apply to every app. config.ts makes them from the environment.
 import type { AppsSite } from '../../crds/names.ts';
-import type { PipelineInput } from '../pipeline/contract.ts';
 import type { GitHosts } from '../../lib/repository.ts';
+import type { PipelineInput } from '../pipeline/contract.ts';
 
 export interface InstallationConfig {
   readonly site: AppsSite;

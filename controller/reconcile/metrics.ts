@@ -1,8 +1,13 @@
 // Metrics of apps and of their builds. Labels are states, reasons, results and stages from the code: sets that cannot
 // grow with apps.
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { containers, type PipelineContainer } from '../../crds/names.ts';
-import type { HistoryEntry } from '../../crds/hosted-app.ts';
+import type { HistoryEntry, HostedAppStatus } from '../../crds/hosted-app.ts';
+import { annotations, containers, type PipelineContainer } from '../../crds/names.ts';
+import { publicStatus } from '../../crds/public-status.ts';
+import type { HostedAppObject, Job, Pod } from '../objects/kinds.ts';
+import { listPods } from '../steps/build/build.ts';
+import { findNewest } from '../steps/build/verdict.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** How a build ended: `faulted` by a fault of the platform, `superseded` by a newer commit before it ended. */
 export type BuildEnd = Lowercase<HistoryEntry['result']>;
@@ -19,7 +24,7 @@ const ends: readonly BuildEnd[] = ['succeeded', 'rejected', 'faulted', 'supersed
 const stages: readonly TimedStage[] = ['queue', ...containers];
 const buckets = [1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, 7_200];
 
-export function buildMetrics(registry: Registry): BuildMetrics {
+export function createBuildMetrics(registry: Registry): BuildMetrics {
   const registers = [registry];
   const builds = new Counter({
     name: 'moorage_builds_total',
@@ -64,7 +69,7 @@ export interface AppCounts {
 }
 
 /** Counted at each scrape, once for both: it reads every app. */
-export function appMetrics(registry: Registry, count: () => AppCounts): void {
+export function registerAppMetrics(registry: Registry, count: () => AppCounts): void {
   const registers = [registry];
   const notReady = new Gauge({
     name: 'moorage_apps_not_ready',
@@ -86,4 +91,63 @@ export function appMetrics(registry: Registry, count: () => AppCounts): void {
   });
   // After the one that fills it: a registry collects in this order.
   registry.registerMetric(notReady);
+}
+
+// Counts apps for metrics, out of the cache.
+
+/** Apps by public status, and those that are not Ready by reason. */
+export function countApps(apps: readonly HostedAppObject[]): AppCounts {
+  const statuses = { live: 0, in_pipeline: 0, rejected: 0 };
+  const reasons = new Map<string, number>();
+  for (const app of apps) {
+    statuses[publicStatus(app).status] += 1;
+    const ready = app.status?.conditions?.find(({ type }) => type === 'Ready');
+    if (ready === undefined || ready.status === 'True') continue;
+    reasons.set(ready.reason, (reasons.get(ready.reason) ?? 0) + 1);
+  }
+  return { statuses, reasons };
+}
+
+// Counts the builds that a new status records: each once, since its entry in the history is new only once.
+
+/** Counts what the status after a reconcile has in its history and the one before has not. */
+export function countBuildEnds(
+  metrics: BuildMetrics,
+  snapshot: Pick<Snapshot, 'jobs' | 'pipelinePods'>,
+  before: HostedAppStatus | undefined,
+  after: HostedAppStatus,
+): void {
+  const known = new Set((before?.history ?? []).map(({ number }) => number));
+  for (const entry of (after.history ?? []).filter(({ number }) => !known.has(number))) {
+    metrics.ended(resultOf(entry), computeSecondsBetween(entry.startedAt, entry.finishedAt));
+    const job = snapshot.jobs.find(({ metadata }) => metadata.name === entry.job);
+    if (job !== undefined) countStages(metrics, snapshot, job);
+  }
+}
+
+function countStages(metrics: BuildMetrics, snapshot: Pick<Snapshot, 'pipelinePods'>, job: Job): void {
+  const pod = findNewest(listPods(snapshot, job));
+  const times: readonly (readonly [TimedStage, number | undefined])[] = [
+    ['queue', computeSecondsBetween(job.metadata.annotations?.[annotations.queuedAt], job.status?.startTime)],
+    ...containers.map((stage) => [stage, measureContainer(pod, stage)] as const),
+  ];
+  for (const [stage, seconds] of times) if (seconds !== undefined) metrics.stage(stage, seconds);
+}
+
+/** How long a container ran, once it has ended. */
+function measureContainer(pod: Pod | undefined, container: PipelineContainer): number | undefined {
+  const statuses = [pod?.status?.initContainerStatuses, pod?.status?.containerStatuses].flatMap((some) => some ?? []);
+  const { startedAt, finishedAt } = statuses.find(({ name }) => name === container)?.state?.terminated ?? {};
+  return computeSecondsBetween(startedAt, finishedAt);
+}
+
+function resultOf({ result }: HistoryEntry): BuildEnd {
+  return result.toLowerCase() as BuildEnd;
+}
+
+/** undefined where one of the times is unknown; a start that is noted more finely than the end may lie after it. */
+function computeSecondsBetween(start: string | undefined, end: string | undefined): number | undefined {
+  if (start === undefined || end === undefined) return undefined;
+  const seconds = (Date.parse(end) - Date.parse(start)) / 1000;
+  return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined;
 }

@@ -1,38 +1,21 @@
 // Reconciles one HostedApp: takes a snapshot, decides, carries out the actions, writes one status and its events.
 import { isDeepStrictEqual } from 'node:util';
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
-import { finalizer } from '../../crds/names.ts';
-import {
-  ApiError,
-  applyIfChanged,
-  applyStatus,
-  deleteObject,
-  done as nothingMore,
-  isApiStatus,
-  requeueAfter,
-  refOf,
-  type Client,
-  type EventRecorder,
-  type Reconcile,
-  type ReconcileResult,
-} from '../../lib/kubernetes/index.ts';
-import type { Caches } from './cache/caches.ts';
-import { decide, type Decision } from './decide.ts';
-import { countBuildEnds } from './build-ends.ts';
-import { transitions } from './events.ts';
-import { hold, release } from './finalize.ts';
-import { createDefaultsRemover } from './former-defaults.ts';
-import { claims, hostedApps, type HostedAppObject } from '../objects/kinds.ts';
+import { finalizer, labels } from '../../crds/names.ts';
+import { ApiError, applyIfChanged, applyStatus, deleteObject, done, done as nothingMore, isApiStatus, refOf, requeueAfter, type Client, type EventRecorder, type Reconcile, type ReconcileResult } from '../../lib/kubernetes/index.ts';
+import { claims, hostedApps, isJobOfApp, jobs, type HostedAppObject } from '../objects/kinds.ts';
 import { findDataKey, keepData } from '../retention/retention.ts';
-import { closingIdentity, pageIdentity, takeSnapshot, type Lookups, type SnapshotSources } from './take-snapshot.ts';
-import { resizePod } from '../usage/resize.ts';
-import type { Snapshot } from './snapshot.ts';
-import type { BuildMetrics } from './metrics.ts';
-import { failed, type Action, type Outcomes } from './outcome.ts';
+import type { Pruner } from '../space/pruner.ts';
+import { identifySource } from '../steps/source/source.ts';
+import { resizePod } from '../usage/usage.ts';
+import type { Caches } from './caches.ts';
+import { decide, type Decision } from './decide.ts';
+import { createDefaultsRemover } from './former-defaults.ts';
 import type { InstallationConfig } from './installation-config.ts';
-import type { Pruner } from '../space/registry/pruner.ts';
-import { sourceIdentity } from '../steps/source/source.ts';
-import { checkMs, makeStatus } from './status.ts';
+import { countBuildEnds, type BuildMetrics } from './metrics.ts';
+import { failed, type Action, type Outcomes } from './outcome.ts';
+import { formatClosingIdentity, formatPageIdentity, takeSnapshot, type Lookups, type Snapshot, type SnapshotSources } from './snapshot.ts';
+import { buildStatus, checkMs, listTransitions } from './status.ts';
 
 export interface ReconcilerOptions extends Lookups {
   readonly client: Client;
@@ -106,16 +89,16 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   function lookUp(app: Snapshot['app'], key: string, action: Lookup): void {
     switch (action.kind) {
       case 'poll':
-        polls.start(key, sourceIdentity(app), { repository: action.repository, revision: app.spec.source.revision });
+        polls.start(key, identifySource(app), { repository: action.repository, revision: app.spec.source.revision });
         return;
       case 'probe':
         probes.start(key, action.host, { host: action.host, attempts: action.isLive === true ? 3 : 1 });
         return;
       case 'look':
-        pages.start(key, pageIdentity(action.release), action.host);
+        pages.start(key, formatPageIdentity(action.release), action.host);
         return;
       case 'close':
-        closings?.start(key, closingIdentity(action.request.number), action.request);
+        closings?.start(key, formatClosingIdentity(action.request.number), action.request);
         return;
     }
   }
@@ -151,7 +134,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     if (isDeepStrictEqual(status, app.status)) return;
     const { resourceVersion } = app.metadata;
     written.set(key, await applyStatus(client, hostedApps, refOf(key), status, { resourceVersion, signal }));
-    for (const note of transitions(app.status, status)) recorder.record(app, note);
+    for (const note of listTransitions(app.status, status)) recorder.record(app, note);
   }
 
   /** Exactly the version that was looked at: one that has changed is looked at again. */
@@ -172,7 +155,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     if (app.metadata.finalizers?.includes(finalizer) === true)
       await keepData(client, app, { keepMs: config.keepDataMs, now: now() }, signal);
     const empty = async (): Promise<boolean> => (await pruner?.empty(app, signal)) ?? true;
-    return release(client, app, config.buildsNamespace, signal, empty);
+    return releaseApp(client, app, config.buildsNamespace, signal, empty);
   }
 
   return async (key, { signal }) => {
@@ -181,18 +164,18 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
       forget(key);
       return cached === undefined ? nothingMore : end(cached, signal);
     }
-    const app = await removeDefaults(await hold(client, cached, signal), signal);
+    const app = await removeDefaults(await addFinalizer(client, cached, signal), signal);
     if (app !== cached) written.set(key, app);
     const snapshot = takeSnapshot(options, app, now(), await findDataKey(client, app, signal));
     const decision = decide(snapshot);
     if (decision.expiry?.isDue === true) return expire(app, signal);
     const outcomes = await actOn(snapshot, decision, signal);
-    const status = makeStatus(snapshot, { ...decision, outcomes });
+    const status = buildStatus(snapshot, { ...decision, outcomes });
     await writeStatus(app, status, signal);
     countBuildEnds(metrics, snapshot, app.status, status);
     for (const action of decision.afterStatus) await act(snapshot, action, signal);
     prune(snapshot, status);
-    return nextReconcile(outcomes, decision.expiry?.afterMs);
+    return computeNextReconcile(outcomes, decision.expiry?.afterMs);
   };
 }
 
@@ -204,7 +187,7 @@ async function isCurrent(client: Client, { metadata }: Snapshot['app'], signal: 
   return (await client.get(hostedApps, metadata, { signal }))?.metadata.uid === metadata.uid;
 }
 
-function nextReconcile(outcomes: Outcomes, expiryMs?: number): ReconcileResult {
+function computeNextReconcile(outcomes: Outcomes, expiryMs?: number): ReconcileResult {
   const times = [...Object.values(outcomes), { afterMs: expiryMs }, { afterMs: checkMs }].flatMap(({ afterMs }) =>
     afterMs !== undefined && Number.isFinite(afterMs) ? [afterMs] : [],
   );
@@ -229,4 +212,74 @@ async function createOnce(client: Client, action: Action & { kind: 'create' }, s
   } catch (error) {
     if (!isApiStatus(error, 409)) throw error;
   }
+}
+
+// Holds a HostedApp until its pipeline Jobs are gone, which live in another namespace, where no owner reference reaches,
+// and then its images, which are in no namespace at all.
+
+/** Adds the finalizer if it is missing; returns the object as it is then. Must happen before the first Job is made. */
+export async function addFinalizer(
+  client: Client,
+  app: HostedAppObject,
+  signal: AbortSignal,
+): Promise<HostedAppObject> {
+  const finalizers = app.metadata.finalizers ?? [];
+  return finalizers.includes(finalizer) ? app : patchFinalizers(client, app, [...finalizers, finalizer], signal);
+}
+
+/** Tried again after this long while the registry cannot be asked. */
+const emptyAgainMs = 15_000;
+
+/**
+ * Deletes the Jobs of an app that is being deleted, then its images by `empty` (false: not done yet), and lets it go.
+ * Asks the server, not a cache.
+ */
+export async function releaseApp(
+  client: Client,
+  app: HostedAppObject,
+  buildsNamespace: string,
+  signal: AbortSignal,
+  empty: () => Promise<boolean> = () => Promise.resolve(true),
+): Promise<ReconcileResult> {
+  const finalizers = app.metadata.finalizers ?? [];
+  if (!finalizers.includes(finalizer)) return done;
+  const selection = { namespace: buildsNamespace, labelSelector: `${labels.app}=${app.metadata.name}` };
+  let left = 0;
+  for await (const job of client.listAll(jobs, { ...selection, signal })) {
+    // A cache that is behind may still hold an app whose namesake builds by now.
+    if (!isJobOfApp(job, app.metadata.uid)) continue;
+    await deleteObject(client, jobs, job, { propagation: 'Background', signal });
+    left += 1;
+  }
+  if (left > 0) return requeueAfter(500);
+  if (!(await empty())) return requeueAfter(emptyAgainMs);
+  try {
+    await patchFinalizers(
+      client,
+      app,
+      finalizers.filter((name) => name !== finalizer),
+      signal,
+    );
+  } catch (error) {
+    if (!isApiStatus(error, 404)) throw error;
+  }
+  return done;
+}
+
+/**
+ * The version makes the patch fail (409, tried again) rather than drop a finalizer that someone else has just added.
+ */
+function patchFinalizers(
+  client: Client,
+  app: HostedAppObject,
+  finalizers: string[],
+  signal: AbortSignal,
+): Promise<HostedAppObject> {
+  const { uid, resourceVersion } = app.metadata;
+  return client.patch(
+    hostedApps,
+    app.metadata,
+    { metadata: { uid, resourceVersion, finalizers } },
+    { type: 'application/merge-patch+json', signal },
+  );
 }

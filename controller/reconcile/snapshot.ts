@@ -1,18 +1,182 @@
-// A snapshot of one app: all that a reconcile looks at, gathered before it decides anything.
-import type { HostedApp } from '../../crds/hosted-app.ts';
+// Takes the snapshot of an app from the caches and from what lookups have found, with the secrets of the app masked.
+import { findPins } from '../../crds/effective-settings.ts';
+import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
+import { annotations, appHost } from '../../crds/names.ts';
+import type { CloseRequest } from '../../crds/reports.ts';
+import { createAppToken, createPushToken } from '../../lib/app-tokens.ts';
+import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
+import { readRepository, type Repository, type RepositoryError } from '../../lib/repository.ts';
+import { createSecretMask, isSecretName, type SecretMask } from '../../lib/secret-mask.ts';
+import { isQueued, sortQueue } from '../build-queue/order.ts';
+import type { ActivityRecord } from '../idle/activators.ts';
 import type {
   Deployment,
+  HostedAppObject,
   HttpRoute,
   Job,
   NetworkPolicy,
   PersistentVolumeClaim,
   Pod,
   Service,
+  Termination,
 } from '../objects/kinds.ts';
+import { applySettings } from '../steps/build/records.ts';
+import type { Activators, AppActivity } from '../steps/deploy/rest.ts';
+import { deriveGeneratedValues } from '../steps/deploy/secrets.ts';
+import { derivePassword } from '../steps/deploy/services/connections.ts';
+import type { ProbeQuery } from '../steps/publish/probe.ts';
+import { identifySource, type RevisionQuery, type RevisionResult } from '../steps/source/source.ts';
+import type { BackgroundLookups } from './background-lookups.ts';
+import { byApp, type Caches } from './caches.ts';
 import type { InstallationConfig } from './installation-config.ts';
-import type { Repository, RepositoryError } from '../../lib/repository.ts';
-import type { RevisionResult } from '../steps/source/revision.ts';
-import type { Activators, AppActivity } from '../steps/deploy/idle/rest.ts';
+
+/** Lookups whose results belong in a snapshot. */
+export interface Lookups {
+  readonly polls: BackgroundLookups<RevisionQuery, RevisionResult>;
+  readonly probes: BackgroundLookups<ProbeQuery, ProbeResult>;
+  readonly pages: BackgroundLookups<string, PageView>;
+  /** Undefined where this installation has no activator. */
+  readonly closings?: BackgroundLookups<CloseRequest, boolean> | undefined;
+}
+
+/** Where snapshots are taken from. */
+export interface SnapshotSources extends Lookups {
+  readonly caches: Caches;
+  readonly config: InstallationConfig;
+  readonly shortage?: (() => string | undefined) | undefined;
+  readonly activity?: ActivityRecord | undefined;
+}
+
+/** Takes the snapshot of an app, of which `dataKey` is known. @throws StallingError when its spec cannot be read */
+export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, now: Date, dataKey: string): Snapshot {
+  const { caches, config, polls, probes, pages } = sources;
+  const parsed = parseApp(object);
+  const app: HostedApp = { ...parsed, status: { ...parsed.status, dataKey } };
+  const { name, namespace } = app.metadata;
+  const key = `${namespace}/${name}`;
+  const jobs = caches.jobs.byIndex(byApp, name);
+  const pods = maskPods(caches.pods.byIndex(byApp, name), app, config);
+  return {
+    app,
+    now,
+    config,
+    repository: readRepository(app.spec.source.repo, config.gitHosts),
+    poll: polls.take(key, identifySource(app)),
+    idle: readIdleView(sources, app, now),
+    probe: probes.take(key, appHost(name, config.site)),
+    page: app.status?.served === undefined ? undefined : pages.take(key, formatPageIdentity(app.status.served)),
+    jobs,
+    pipelinePods: caches.pipelinePods.byIndex(byApp, name),
+    // Sorting the whole queue is worth it only for those that are in it.
+    shortage: sources.shortage?.(),
+    queue: jobs.some(isQueued) ? sortQueue(caches.jobs.list()).map((job) => job.metadata.name) : [],
+    deployment: caches.deployments.get(key),
+    service: caches.services.get(key),
+    policy: caches.policies.get(key),
+    claims: caches.claims.byIndex(byApp, name),
+    pods: pods.filter((pod) => !isBacking(pod) && !isTrial(pod)),
+    trial: { deployment: caches.deployments.byIndex(byApp, name).find(isTrial), pods: pods.filter(isTrial) },
+    route: caches.routes.get(key),
+    serviceObjects: {
+      deployments: caches.deployments.byIndex(byApp, name).filter(isBacking),
+      services: caches.services.byIndex(byApp, name).filter(isBacking),
+      policies: caches.policies.byIndex(byApp, name).filter(isBacking),
+      pods: pods.filter(isBacking),
+    },
+  };
+}
+
+function readIdleView({ activity, closings }: SnapshotSources, app: HostedApp, now: Date): IdleView | undefined {
+  if (activity === undefined) return undefined;
+  const { name, namespace } = app.metadata;
+  return {
+    activators: activity.activators(now.getTime()),
+    activity: activity.of(name, now.getTime()),
+    isClosed: closings?.take(`${namespace}/${name}`, formatClosingIdentity((app.status?.idle?.number ?? 0) + 1)),
+  };
+}
+
+/** What an agreement of the activators is about: the rest that comes next. */
+export function formatClosingIdentity(number: number): string {
+  return String(number);
+}
+
+/** Whether an object runs a backing service, and not the app itself. */
+function isBacking({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[annotations.service] !== undefined;
+}
+
+/** Whether an object only tries a new image of the app. */
+function isTrial({ metadata }: KubeObject): boolean {
+  return metadata.annotations?.[annotations.trial] !== undefined;
+}
+
+/** What a look at a page is about: the release that served when it began. */
+export function formatPageIdentity({ image, commit }: { readonly image: string; readonly commit: string }): string {
+  return `${image} ${commit}`;
+}
+
+/** A status that cannot be read was written by an older version or by hand; the reconcile writes it again. */
+function parseApp(object: HostedAppObject): HostedApp {
+  const result = hostedApp.safeParse(object);
+  const whole = result.success ? result : hostedApp.safeParse({ ...object, status: undefined });
+  if (!whole.success)
+    throw new StallingError(
+      'SpecUnreadable',
+      `The spec was accepted by the API server but cannot be read: ${whole.error.message.slice(0, 500)}`,
+    );
+  return { ...whole.data, pinned: findPins(object.spec) };
+}
+
+/**
+ * The mask of an app. The operator makes the generated passwords, secrets and tokens, and so knows them; what the
+ * installation puts into Secrets (spec.run.secrets) it may not read, so that is masked by its variables and its look.
+ */
+function createAppMask(app: HostedApp, config: InstallationConfig): SecretMask {
+  const { spec } = applySettings(app, app.status?.settings?.values);
+  const whole: HostedApp = { ...app, spec };
+  const { models, services } = config.run;
+  const { name, uid } = app.metadata;
+  const set = [...spec.run.env, ...spec.build.env, ...spec.services.flatMap(({ env }) => env)];
+  return createSecretMask({
+    values: [
+      ...spec.services.map((service) => derivePassword(whole, service, services.passwordSecret)),
+      ...deriveGeneratedValues(whole, services.passwordSecret),
+      models === undefined ? undefined : createAppToken({ name, uid }, models.tokenSecret),
+      createPushToken({ name, uid }, config.registry.tokenSecret),
+      ...set.filter(({ name: variable }) => isSecretName(variable)).map(({ value }) => value),
+    ],
+    variables: spec.run.secrets.map(({ name: variable }) => variable),
+  });
+}
+
+/**
+ * Masks the last words of containers before anything is made of them: the status, its events and the annotations are
+ * public, or read by more people than a secret is for. Pods of a cache are shared, so they are copied where they change.
+ */
+export function maskPods(pods: readonly Pod[], app: HostedApp, config: InstallationConfig): readonly Pod[] {
+  if (!pods.some(hasLastWords)) return pods;
+  const mask = createAppMask(app, config);
+  return pods.map((pod) => {
+    if (!hasLastWords(pod)) return pod;
+    const copy = structuredClone(pod);
+    for (const ended of findTerminations(copy)) if (ended.message !== undefined) ended.message = mask(ended.message);
+    return copy;
+  });
+}
+
+function hasLastWords(pod: Pod): boolean {
+  return findTerminations(pod).some(({ message }) => message !== undefined);
+}
+
+function findTerminations({ status }: Pod): Termination[] {
+  const containers = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])];
+  return containers
+    .flatMap(({ state, lastState }) => [state?.terminated, lastState?.terminated])
+    .filter((ended) => ended !== undefined);
+}
+
+// A snapshot of one app: all that a reconcile looks at, gathered before it decides anything.
 
 /** Whether an app responded through the gateway. */
 export interface ProbeResult {

@@ -1,20 +1,11 @@
 // Turns the outcomes of the steps into conditions, phase and the one status that is written.
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
-import type { Snapshot } from './snapshot.ts';
-import {
-  done,
-  isFailingReason,
-  short,
-  stepConditions,
-  type Draft,
-  type Outcome,
-  type Outcomes,
-  type Rejection,
-  type StepCondition,
-} from './outcome.ts';
-import { expiringCondition, expiryWarning } from './expiry.ts';
+import { labels } from '../../crds/names.ts';
+import type { EventNote } from '../../lib/kubernetes/index.ts';
+import { formatTimestamp } from '../objects/values.ts';
 import type { Decision } from './decide.ts';
-import { timestamp } from '../objects/timestamp.ts';
+import { done, isFailingReason, shortenCommit, stepConditions, warnedReason, type Draft, type Outcome, type Outcomes, type Rejection, type StepCondition } from './outcome.ts';
+import type { Snapshot } from './snapshot.ts';
 
 type Phase = NonNullable<HostedAppStatus['phase']>;
 type ConditionState = Pick<Condition, 'status' | 'reason' | 'message'>;
@@ -29,32 +20,32 @@ interface Obstacle {
  * Makes the status. Pure: the same observation and outcomes give the same status, and equal conditions keep their
  * times.
  */
-export function makeStatus(
+export function buildStatus(
   snapshot: Snapshot,
   decision: Pick<Decision, 'draft' | 'outcomes' | 'expiry'>,
 ): HostedAppStatus {
   const { draft, outcomes, expiry } = decision;
   const { app, now } = snapshot;
-  const obstacle = firstObstacle(outcomes);
-  const phase = phaseOf(snapshot, draft, outcomes);
-  const rejection = isPaused(snapshot) ? undefined : rejectionOf(obstacle);
+  const obstacle = findObstacle(outcomes);
+  const phase = choosePhase(snapshot, draft, outcomes);
+  const rejection = isPaused(snapshot) ? undefined : findRejection(obstacle);
   return {
     ...draft,
     observedGeneration: app.metadata.generation,
     phase,
-    since: sinceOf(app.status, phase, draft) ?? timestamp(now),
-    checkedAt: checkTime(app.status, now),
-    ...(draft.source === undefined ? {} : { shortCommit: short(draft.source.commit) }),
+    since: findSince(app.status, phase, draft) ?? formatTimestamp(now),
+    checkedAt: chooseCheckTime(app.status, now),
+    ...(draft.source === undefined ? {} : { shortCommit: shortenCommit(draft.source.commit) }),
     ...(rejection === undefined ? {} : { rejection }),
     conditions: [
-      ...conditionsOf(snapshot, draft, outcomes, obstacle),
+      ...buildConditions(snapshot, draft, outcomes, obstacle),
       ...(expiry?.at === undefined ? [] : [expiring(snapshot, expiry.at)]),
     ],
   };
 }
 
 /** When it entered this phase, if it was in it already. */
-function sinceOf(before: HostedAppStatus | undefined, phase: Phase, draft: Draft): string | undefined {
+function findSince(before: HostedAppStatus | undefined, phase: Phase, draft: Draft): string | undefined {
   const isSame = before?.phase === phase && before.source?.commit === draft.source?.commit;
   return isSame ? before.since : undefined;
 }
@@ -63,10 +54,10 @@ function sinceOf(before: HostedAppStatus | undefined, phase: Phase, draft: Draft
 export const checkMs = 600_000;
 
 /** When the status was confirmed: moved on at most once an interval, so that reconciles in between write nothing. */
-function checkTime(before: HostedAppStatus | undefined, now: Date): string {
+function chooseCheckTime(before: HostedAppStatus | undefined, now: Date): string {
   const last = before?.checkedAt;
   const isRecent = last !== undefined && now.getTime() - Date.parse(last) < checkMs;
-  return isRecent ? last : timestamp(now);
+  return isRecent ? last : formatTimestamp(now);
 }
 
 const computed: ReadonlySet<string> = new Set([
@@ -85,7 +76,7 @@ export function draftOf(status: HostedAppStatus | undefined): Draft {
   return structuredClone(Object.fromEntries(kept));
 }
 
-function firstObstacle(outcomes: Outcomes, except?: StepCondition): Obstacle | undefined {
+function findObstacle(outcomes: Outcomes, except?: StepCondition): Obstacle | undefined {
   for (const step of stepConditions) {
     const outcome = outcomes[step];
     if (outcome === undefined || outcome.kind === 'done' || step === except) continue;
@@ -97,7 +88,7 @@ function firstObstacle(outcomes: Outcomes, except?: StepCondition): Obstacle | u
   return undefined;
 }
 
-function rejectionOf(obstacle: Obstacle | undefined): Rejection | undefined {
+function findRejection(obstacle: Obstacle | undefined): Rejection | undefined {
   return obstacle?.outcome.kind === 'stalled' ? obstacle.outcome.rejection : undefined;
 }
 
@@ -105,28 +96,37 @@ function isPaused({ app }: Snapshot): boolean {
   return app.spec.suspend || app.spec.run.replicas === 0;
 }
 
-function conditionsOf(
+function buildConditions(
   snapshot: Snapshot,
   draft: Draft,
   outcomes: Outcomes,
   obstacle: Obstacle | undefined,
 ): Condition[] {
-  const state: [string, ConditionState][] = [['Ready', ready(snapshot, draft, outcomes, obstacle)]];
+  const state: [string, ConditionState][] = [['Ready', buildReady(snapshot, draft, outcomes, obstacle)]];
   if (!isPaused(snapshot) && obstacle !== undefined) {
     const { kind, reason, message } = obstacle.outcome;
     state.push([kind === 'stalled' ? 'Stalled' : 'Reconciling', { status: 'True', reason, message }]);
   }
   for (const step of stepConditions) {
-    if (step !== 'Published') state.push([step, stepCondition(outcomes[step])]);
+    if (step !== 'Published') state.push([step, toConditionState(outcomes[step])]);
   }
-  return state.map(([type, condition]) => dated(snapshot, type, condition));
+  return state.map(([type, condition]) => addTime(snapshot, type, condition));
 }
 
 function expiring(snapshot: Snapshot, at: Date): Condition {
-  return dated(snapshot, expiringCondition, { status: 'True', reason: 'NeverLive', message: expiryWarning(at) });
+  return addTime(snapshot, expiringCondition, {
+    status: 'True',
+    reason: 'NeverLive',
+    message: formatExpiryWarning(at),
+  });
 }
 
-function ready(snapshot: Snapshot, draft: Draft, outcomes: Outcomes, obstacle: Obstacle | undefined): ConditionState {
+function buildReady(
+  snapshot: Snapshot,
+  draft: Draft,
+  outcomes: Outcomes,
+  obstacle: Obstacle | undefined,
+): ConditionState {
   if (snapshot.app.spec.suspend)
     return { status: 'False', reason: 'Suspended', message: 'The app is suspended (spec.suspend is true).' };
   if (isPaused(snapshot))
@@ -139,11 +139,11 @@ function ready(snapshot: Snapshot, draft: Draft, outcomes: Outcomes, obstacle: O
   const kept =
     draft.served === undefined || isFailingReason(reason)
       ? ''
-      : ` Commit ${short(draft.served.commit)} is still serving.`;
+      : ` Commit ${shortenCommit(draft.served.commit)} is still serving.`;
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${kept}` };
 }
 
-function stepCondition(outcome: Outcome | undefined): ConditionState {
+function toConditionState(outcome: Outcome | undefined): ConditionState {
   if (outcome === undefined)
     return { status: 'Unknown', reason: 'NotReached', message: 'Waiting for the previous steps.' };
   const { kind, reason, message } = outcome;
@@ -151,9 +151,9 @@ function stepCondition(outcome: Outcome | undefined): ConditionState {
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message };
 }
 
-function dated({ app, now }: Snapshot, type: string, state: ConditionState): Condition {
+function addTime({ app, now }: Snapshot, type: string, state: ConditionState): Condition {
   const before = app.status?.conditions?.find((condition) => condition.type === type);
-  const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : timestamp(now);
+  const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : formatTimestamp(now);
   return {
     type,
     ...state,
@@ -164,9 +164,9 @@ function dated({ app, now }: Snapshot, type: string, state: ConditionState): Con
 }
 
 /** Where the newest revision stands. A repository that is gone says nothing about a commit that is known. */
-function phaseOf(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): Phase {
+function choosePhase(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): Phase {
   if (isPaused(snapshot)) return 'Suspended';
-  const obstacle = firstObstacle(outcomes, draft.source === undefined ? undefined : 'SourceResolved');
+  const obstacle = findObstacle(outcomes, draft.source === undefined ? undefined : 'SourceResolved');
   if (obstacle === undefined) return 'Live';
   if (obstacle.outcome.kind === 'stalled') return 'Rejected';
   if (isFailingReason(obstacle.outcome.reason)) return 'Failing';
@@ -183,3 +183,78 @@ function phaseOf(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): Phase {
 }
 
 const pipelinePhases = { Queued: 'Queued', Clone: 'Cloning', Review: 'Reviewing', Build: 'Building' } as const;
+
+// Submitted apps that never went live are deleted after a while, so that they do not take up room for good.
+
+/** How an app stands that has not gone live. */
+export interface Expiry {
+  /** Its time is up, and it was warned. */
+  readonly isDue: boolean;
+  /** When it is deleted; absent until it is warned. */
+  readonly at?: Date;
+  /** Look again after this many milliseconds. */
+  readonly afterMs: number;
+}
+
+/** Type of the condition that warns. */
+export const expiringCondition = 'Expiring';
+
+const longestWarningMs = 86_400_000;
+
+/** Whether and when the app expires; undefined for one that does not. */
+export function computeExpiry(snapshot: Snapshot, draft: Draft): Expiry | undefined {
+  const { app, config, now } = snapshot;
+  const { expireMs } = config;
+  if (expireMs === undefined || !canExpire(app, draft)) return undefined;
+  const warningMs = Math.min(longestWarningMs, expireMs / 2);
+  const end = Date.parse(app.metadata.creationTimestamp) + expireMs;
+  if (now.getTime() < end - warningMs) return { isDue: false, afterMs: end - warningMs - now.getTime() };
+  const warned = readWarningTime(app);
+  // Also an app that is long past its time, when this limit is new, gets its warning first.
+  const at = Math.max(end, (warned ?? now.getTime()) + warningMs);
+  const afterMs = Math.max(0, at - now.getTime());
+  return { isDue: warned !== undefined && afterMs === 0, at: new Date(at), afterMs };
+}
+
+/**
+ * Not one that has been live (its address stays in the status), is suspended, or was not submitted through the API:
+ * what someone made with kubectl is theirs to delete.
+ */
+function canExpire({ metadata, spec }: Snapshot['app'], { url }: Draft): boolean {
+  const isPaused = spec.suspend || spec.run.replicas === 0;
+  return metadata.labels?.[labels.caller] !== undefined && !isPaused && url === undefined;
+}
+
+function readWarningTime({ status }: Snapshot['app']): number | undefined {
+  const warning = status?.conditions?.find(({ type }) => type === expiringCondition);
+  return warning === undefined ? undefined : Date.parse(warning.lastTransitionTime);
+}
+
+/** The warning, for people. */
+export function formatExpiryWarning(at: Date): string {
+  return `The app has never been live. It is deleted at ${formatTimestamp(at)} unless it goes live before; its repository can then be submitted anew.`;
+}
+
+// Chooses the Events of a status change: one a transition of a condition, with the condition's own reason.
+
+/** Ready and its company repeat what the step's condition says, but for the good end, and a URL that fails. */
+const mirrors = new Set(['Ready', 'Reconciling', 'Stalled']);
+
+/** The Events of going from one status to the next; a changed message alone is none. */
+export function listTransitions(before: HostedAppStatus | undefined, after: HostedAppStatus): EventNote[] {
+  const known = new Map((before?.conditions ?? []).map((condition) => [condition.type, condition]));
+  return (after.conditions ?? [])
+    .filter((condition) => isNews(known.get(condition.type), condition))
+    .map(({ status, reason, message }) => ({
+      type: status === 'False' || reason === warnedReason ? 'Warning' : 'Normal',
+      reason,
+      message,
+    }));
+}
+
+function isNews(before: Condition | undefined, after: Condition): boolean {
+  if (before?.status === after.status && before.reason === after.reason) return false;
+  if (mirrors.has(after.type))
+    return after.type === 'Ready' && (after.status === 'True' || isFailingReason(after.reason));
+  return after.reason !== 'NotReached';
+}

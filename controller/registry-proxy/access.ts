@@ -1,5 +1,6 @@
-// Decides what may be asked of the registry: a build reads and writes its own app's repositories, and those of nobody
-// else; the operator lists and removes the manifests of an app.
+// Authorizes requests to the registry: a build reads and writes only its own app's repositories; the operator lists and
+// removes the manifests of an app.
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import { cacheRepository, imageRepository, platformFolders } from '../../crds/names.ts';
 import type { AppIdentity, TokenPurpose } from '../../lib/app-tokens.ts';
 
@@ -8,7 +9,7 @@ export interface RegistryRequest {
   readonly repository: string;
   readonly path: string;
   readonly query: URLSearchParams;
-  /** The upload that it goes on with, as the proxy named it. */
+  /** The upload that it continues, by the name that the proxy gave it. */
   readonly session?: string;
 }
 
@@ -29,7 +30,7 @@ const reading = ['GET', 'HEAD'];
 const kinds = ['manifest', 'upload', 'blob', 'list'] as const;
 type Kind = (typeof kinds)[number];
 
-/** A build never removes anything: it would take from what serves. The operator never pushes. */
+/** A build never removes anything: it could remove what serves. The operator never pushes. */
 const methods: Readonly<Record<TokenPurpose, Readonly<Record<Kind, readonly string[]>>>> = {
   push: {
     manifest: [...reading, 'PUT'],
@@ -45,14 +46,14 @@ const who: Readonly<Record<TokenPurpose, string>> = { push: 'A build', prune: 'T
 interface Address {
   readonly kind: Kind;
   readonly repository: string;
-  /** Name of an upload that goes on; empty for one that begins, and for all else. */
+  /** Name of an upload that continues; empty for one that begins, and for everything else. */
   readonly session: string;
   /** A manifest that is named by its digest. */
   readonly isDigest: boolean;
 }
 
-/** What a path names; undefined when it is none of the distribution API, or spelled in a way that a registry decodes. */
-function addressOf(path: string): Address | undefined {
+/** Undefined for a path outside the distribution API, or one spelled in a way that a registry would decode. */
+function parseAddress(path: string): Address | undefined {
   const groups = form.exec(path)?.groups;
   const kind = kinds.find((each) => groups?.[each] !== undefined);
   if (groups === undefined || kind === undefined) return undefined;
@@ -60,15 +61,15 @@ function addressOf(path: string): Address | undefined {
   return { kind, repository, session, isDigest: byDigest !== undefined };
 }
 
-/** An upload is begun without a name and goes on under one; a manifest is removed by what it is, not by what it is called. */
-function mayBe(method: string, { kind, session, isDigest }: Address, purpose: TokenPurpose): boolean {
+/** An upload begins without a name and continues under one; a manifest is removed by digest, never by tag. */
+function isMethodAllowed(method: string, { kind, session, isDigest }: Address, purpose: TokenPurpose): boolean {
   if (!methods[purpose][kind].includes(method)) return false;
   if (kind === 'upload') return (method === 'POST') === (session === '');
   return method !== 'DELETE' || isDigest;
 }
 
-/** A base image, as anybody may read it at Docker Hub. */
-function isReadByAll(method: string, { kind, repository }: Address): boolean {
+/** True for reading a base image, which is public at Docker Hub. */
+function isPublicRead(method: string, { kind, repository }: Address): boolean {
   const ofPlatform = platformFolders.some((folder) => repository.startsWith(`${folder}/`));
   return !ofPlatform && kind !== 'upload' && reading.includes(method);
 }
@@ -77,33 +78,53 @@ function isReadByAll(method: string, { kind, repository }: Address): boolean {
  * Judges a request of a build of `app`, or of the operator about it. `mirrors` says that the registry stands in for
  * Docker Hub, whose images any build may read.
  */
-export function judge(
+export function judgeRequest(
   method: string,
   url: string,
   { purpose, ...app }: AppIdentity & { readonly purpose: TokenPurpose },
   mirrors: boolean,
 ): Decision {
   const [path = '', query = ''] = url.split(/\?(.*)/s);
-  const address = addressOf(path);
+  const address = parseAddress(path);
   if (address === undefined) return { refused: 'This is no request of the distribution API.', status: 404 };
-  if (!mayBe(method, address, purpose)) return { refused: `${who[purpose]} must not ${method} here.`, status: 405 };
+  if (!isMethodAllowed(method, address, purpose))
+    return { refused: `${who[purpose]} must not ${method} here.`, status: 405 };
   const { repository, session } = address;
   const own = [imageRepository(app), cacheRepository(app)];
-  if (!own.includes(repository) && !(purpose === 'push' && mirrors && isReadByAll(method, address)))
+  if (!own.includes(repository) && !(purpose === 'push' && mirrors && isPublicRead(method, address)))
     return { refused: `A token of ${app.name} gives no access to ${repository}.`, status: 403 };
-  const allowed = { repository, path, query: ownMount(new URLSearchParams(query), own) };
+  const allowed = { repository, path, query: dropForeignMount(new URLSearchParams(query), own) };
   return { allowed: session === '' ? allowed : { ...allowed, session } };
 }
 
 /**
- * The query without a mount from a repository of somebody else: the registry, asked by an account that may read all,
- * would link that layer. Without it, the layer is uploaded.
+ * Removes a mount from another app's repository: the account can read everything, so the registry would link that layer.
+ * Without the mount, the layer is uploaded.
  */
-function ownMount(query: URLSearchParams, own: readonly string[]): URLSearchParams {
+function dropForeignMount(query: URLSearchParams, own: readonly string[]): URLSearchParams {
   const sources = query.getAll('from');
   if (query.has('mount') && (sources.length !== 1 || !own.includes(sources[0] ?? ''))) {
     query.delete('mount');
     query.delete('from');
   }
   return query;
+}
+
+// Names of uploads as builds see them: the registry's address of an upload, whatever its form, sealed with its repository.
+
+function computeSeal(repository: string, target: string, secret: string): Buffer {
+  return createHmac('sha256', secret).update(`moorage upload 1\n${repository}\n${target}`).digest().subarray(0, 16);
+}
+
+/** The name of an upload. `target` is its path and query at the registry. */
+export function sealUpload(repository: string, target: string, secret: string): string {
+  return `${Buffer.from(target).toString('base64url')}.${computeSeal(repository, target, secret).toString('base64url')}`;
+}
+
+/** Path and query of an upload at the registry; undefined when the name was not given out for this repository. */
+export function openUpload(repository: string, name: string, secret: string): string | undefined {
+  const [encoded = '', mac = ''] = name.split('.');
+  const target = Buffer.from(encoded, 'base64url').toString();
+  const [given, right] = [Buffer.from(mac, 'base64url'), computeSeal(repository, target, secret)];
+  return given.length === right.length && timingSafeEqual(given, right) ? target : undefined;
 }

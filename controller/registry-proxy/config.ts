@@ -1,4 +1,4 @@
-// The variables that the registry proxy reads.
+// The environment variables of the registry proxy.
 import { z } from 'zod';
 import { count, flag } from '../../lib/config.ts';
 

@@ -1,21 +1,19 @@
-// Runs the registry proxy: the one process that holds the account of the installation at its registry.
+// Runs the registry proxy, the only process that holds the installation's account at its registry.
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { readConfig } from '../../lib/config.ts';
 import { startHealthServer } from '../../lib/kubernetes/index.ts';
 import { createLog } from '../../lib/telemetry.ts';
-import { authorizer } from './authorization.ts';
+import { createAuthorizer, findCredentials } from './account.ts';
 import { environment } from './config.ts';
-import { credentialsFor } from './credentials.ts';
-import { fullness } from './fullness.ts';
-import { createProxy } from './proxy.ts';
+import { createFullness, createProxy } from './proxy.ts';
 
 const config = readConfig(environment);
 const log = createLog('registry-proxy');
 const host = config.MOORAGE_REGISTRY_HOST;
 const url = `${config.MOORAGE_REGISTRY_INSECURE ? 'http' : 'https'}://${host}`;
-const credentials = credentialsFor(host, await readFile(config.MOORAGE_REGISTRY_CREDENTIALS, 'utf8'));
+const credentials = findCredentials(host, await readFile(config.MOORAGE_REGISTRY_CREDENTIALS, 'utf8'));
 if (credentials === undefined)
   log.warn({ host }, 'the Secret has no credentials for the registry; it is asked without');
 
@@ -23,10 +21,10 @@ const registry = new Registry();
 collectDefaultMetrics({ register: registry });
 const proxy = createProxy({
   registry: url,
-  authorize: authorizer({ url, credentials }),
+  authorize: createAuthorizer({ url, credentials }),
   tokenSecret: config.MOORAGE_PUSH_TOKEN_SECRET,
   mirrors: config.MOORAGE_REGISTRY_MIRROR === host,
-  fullness: fullness(),
+  fullness: createFullness(),
   log,
 });
 proxy.listen(config.MOORAGE_REGISTRY_PROXY_PORT);

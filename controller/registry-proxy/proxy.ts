@@ -1,23 +1,21 @@
-// The way to the registry: takes a token of one app, and passes on what it opens to builds, and to the operator.
+// The registry proxy's server: authenticates an app's token, and forwards the requests it allows to the registry.
 import {
   Agent as HttpAgent,
   createServer,
-  type ClientRequest,
   request as requestHttp,
+  type ClientRequest,
   type IncomingMessage,
   type Server,
   type ServerResponse,
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream/promises';
-import type { Logger } from '../../lib/telemetry.ts';
+import { setTimeout as delay } from 'node:timers/promises';
 import { cacheRepository, imageRepository } from '../../crds/names.ts';
 import { parseRegistryToken, type AppIdentity, type TokenPurpose } from '../../lib/app-tokens.ts';
-import { judge, type RegistryRequest } from './access.ts';
-import type { Authorize } from './authorization.ts';
-import { fullMessage, type Fullness } from './fullness.ts';
-import { expectation, sendOn } from './onward.ts';
-import { uploadName, uploadTarget } from './uploads.ts';
+import type { Logger } from '../../lib/telemetry.ts';
+import { judgeRequest, openUpload, sealUpload, type RegistryRequest } from './access.ts';
+import type { Authorize } from './account.ts';
 
 export interface ProxyOptions {
   /** Base URL of the registry, without a path. */
@@ -32,16 +30,16 @@ export interface ProxyOptions {
   readonly log: Logger;
 }
 
-/** Who asks, and what for. */
+/** The app or the operator, and the purpose of its token. */
 type Identity = AppIdentity & { readonly purpose: TokenPurpose };
 
-/** Where the operator asks whether the registry has space. */
+/** The operator requests this path to learn whether the registry has space. */
 export const spacePath = '/space';
 
-/** The registry said nothing for this long. */
+/** A connection on which nothing moves for this long is closed. */
 const idleMilliseconds = 300_000;
 
-/** An answer that says why a push failed is no longer than this. */
+/** Maximum size of an answer that explains a failed push. */
 const errorBytes = 64 * 1024;
 
 const requestHeaders = [
@@ -68,7 +66,7 @@ const responseHeaders = [
   'retry-after',
 ];
 
-/** The server; it does not listen yet. */
+/** Creates the server; it does not listen yet. */
 export function createProxy(options: ProxyOptions): Server {
   const registry = new URL(options.registry);
   const secure = registry.protocol === 'https:';
@@ -81,7 +79,7 @@ export function createProxy(options: ProxyOptions): Server {
       else refuse(response, 502, 'UNAVAILABLE', `The registry cannot be reached: ${message}.`);
     });
   });
-  // Layers take as long as they take; a connection on which nothing moves is ended below.
+  // A layer may take any time; a connection on which nothing moves is closed below.
   server.requestTimeout = 0;
   server.setTimeout(idleMilliseconds);
   server.on('close', () => {
@@ -89,13 +87,13 @@ export function createProxy(options: ProxyOptions): Server {
   });
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    // Without a token: a build learns no more by it than by its push.
+    // Needs no token: a build learns no more from it than from a push.
     if (request.method === 'GET' && request.url === spacePath) {
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ refusal: options.fullness.refusal }));
       return;
     }
-    const app = parseRegistryToken(passwordOf(request), options.tokenSecret);
+    const app = parseRegistryToken(readPassword(request), options.tokenSecret);
     if (app === undefined) {
       response.setHeader('www-authenticate', 'Basic realm="moorage"');
       refuse(response, 401, 'UNAUTHORIZED', 'The token of an app is required.');
@@ -106,7 +104,7 @@ export function createProxy(options: ProxyOptions): Server {
       response.end();
       return;
     }
-    const decision = judge(method, url, app, options.mirrors);
+    const decision = judgeRequest(method, url, app, options.mirrors);
     if ('refused' in decision) {
       options.log.info({ app: app.name, method, url, status: decision.status }, 'refused');
       refuse(response, decision.status, decision.status === 403 ? 'DENIED' : 'UNSUPPORTED', decision.refused);
@@ -121,7 +119,7 @@ export function createProxy(options: ProxyOptions): Server {
     app: Identity,
     { repository, path, query, session }: RegistryRequest,
   ): Promise<void> {
-    const known = session === undefined ? path : uploadTarget(repository, session, options.tokenSecret);
+    const known = session === undefined ? path : openUpload(repository, session, options.tokenSecret);
     if (known === undefined) {
       refuse(response, 404, 'BLOB_UPLOAD_UNKNOWN', 'There is no such upload in this repository.');
       return;
@@ -129,8 +127,8 @@ export function createProxy(options: ProxyOptions): Server {
     const target = new URL(known, registry);
     if (target.origin !== registry.origin) throw new Error('it named an upload that is not its own');
     for (const [name, value] of query) target.searchParams.append(name, value);
-    const reply = await forward(request, target, await options.authorize(scopesOf(repository, app)));
-    const error = await errorOf(request, reply);
+    const reply = await forward(request, target, await options.authorize(listScopes(repository, app)));
+    const error = await readError(request, reply);
     if (isFull(request, reply, error)) {
       options.log.warn({ app: app.name, answer: error?.toString().slice(0, 300) }, 'the registry has no space left');
       refuse(response, 507, 'UNKNOWN', fullMessage);
@@ -153,16 +151,20 @@ export function createProxy(options: ProxyOptions): Server {
         method: request.method ?? 'GET',
         agent,
         timeout: idleMilliseconds,
-        headers: { ...headers, ...expectation(request), ...(authorization === undefined ? {} : { authorization }) },
+        headers: {
+          ...headers,
+          ...buildExpectHeader(request),
+          ...(authorization === undefined ? {} : { authorization }),
+        },
       });
       return onward.on('timeout', () => {
         onward.destroy(new Error(`no answer for ${idleMilliseconds / 1000} s`));
       });
     };
-    return await sendOn(start, request);
+    return await sendWithRetry(start, request);
   }
 
-  /** Takes note of it as well. */
+  /** Also records it. */
   function isFull(
     { method }: IncomingMessage,
     { statusCode = 502 }: IncomingMessage,
@@ -192,12 +194,12 @@ export function createProxy(options: ProxyOptions): Server {
     else response.end(error);
   }
 
-  /** An upload gets a name of ours; an address elsewhere, as of the store of large layers, stays as it is. */
+  /** An upload gets our own name; an address elsewhere, such as of an object store for large layers, is passed on. */
   function here(location: URL, status: number, repository: string): string {
     if (location.origin !== registry.origin) return location.href;
     const path = `${location.pathname}${location.search}`;
     return status === 202 || status === 204
-      ? `/v2/${repository}/blobs/uploads/${uploadName(repository, path, options.tokenSecret)}`
+      ? `/v2/${repository}/blobs/uploads/${sealUpload(repository, path, options.tokenSecret)}`
       : path;
   }
 
@@ -208,8 +210,8 @@ function isReading(method: string | undefined): boolean {
   return method === 'GET' || method === 'HEAD';
 }
 
-/** What a write that failed was answered, whole: its length was announced. */
-async function errorOf({ method }: IncomingMessage, reply: IncomingMessage): Promise<Buffer | undefined> {
+/** Reads the whole answer to a failed write, since its length was announced. */
+async function readError({ method }: IncomingMessage, reply: IncomingMessage): Promise<Buffer | undefined> {
   if (isReading(method) || (reply.statusCode ?? 502) < 400) return undefined;
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -221,8 +223,8 @@ async function errorOf({ method }: IncomingMessage, reply: IncomingMessage): Pro
   return Buffer.concat(chunks);
 }
 
-/** Of its own repositories an app may have both at once, so that a layer of one can be mounted in the other. */
-function scopesOf(repository: string, app: Identity): string[] {
+/** An app's two repositories share a scope, so that a layer of one can be mounted in the other. */
+function listScopes(repository: string, app: Identity): string[] {
   if (app.purpose === 'prune') return [`repository:${repository}:pull,delete`];
   const own = [imageRepository(app), cacheRepository(app)];
   return own.includes(repository)
@@ -230,7 +232,7 @@ function scopesOf(repository: string, app: Identity): string[] {
     : [`repository:${repository}:pull`];
 }
 
-function passwordOf({ headers }: IncomingMessage): string {
+function readPassword({ headers }: IncomingMessage): string {
   const [scheme = '', value = ''] = (headers.authorization ?? '').split(' ');
   if (scheme.toLowerCase() !== 'basic') return '';
   return Buffer.from(value, 'base64')
@@ -238,8 +240,124 @@ function passwordOf({ headers }: IncomingMessage): string {
     .replace(/^[^:]*:/, '');
 }
 
-/** An error as the distribution API has it. */
+/** Responds with an error in the form of the distribution API. */
 function refuse(response: ServerResponse, status: number, code: string, message: string): void {
   response.writeHead(status, { 'content-type': 'application/json' });
   response.end(`${JSON.stringify({ errors: [{ code, message }] })}\n`);
+}
+
+// Forwarding to a registry that may be restarting, as while it frees space.
+
+/** How long the registry may be unreachable before the build gets an error. */
+const patienceMs = 60_000;
+const pauseMs = 250;
+/** A server need not send 100 Continue; after this long it gets the body anyway. */
+const continueMs = 1_000;
+
+/** Errors of a registry that is stopping: nothing listens, or it has closed the connection. */
+const stopping = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE'];
+
+/** Asks the registry to accept the headers before the body is sent; nothing for a request without a body. */
+export function buildExpectHeader({ headers }: IncomingMessage): Readonly<Record<string, string>> {
+  return hasBody(headers) ? { expect: '100-continue' } : {};
+}
+
+/**
+ * Returns the reply of the registry. `start` makes a new request for each try, with its {@link buildExpectHeader}. The body
+ * is not sent before the registry accepts it, so a request that a stopping registry drops can be sent again.
+ *
+ * @throws Error of the connection.
+ */
+export async function sendWithRetry(start: () => ClientRequest, body: IncomingMessage): Promise<IncomingMessage> {
+  const deadline = Date.now() + patienceMs;
+  for (;;) {
+    const attempt = { isSending: false };
+    try {
+      return await send(start(), body, attempt);
+    } catch (error) {
+      if (attempt.isSending || !isStopping(error) || body.destroyed || Date.now() > deadline) throw error;
+      await delay(pauseMs);
+    }
+  }
+}
+
+async function send(
+  onward: ClientRequest,
+  body: IncomingMessage,
+  attempt: { isSending: boolean },
+): Promise<IncomingMessage> {
+  const replied = new Promise<IncomingMessage>((resolve, reject) => {
+    onward.on('response', resolve);
+    onward.on('error', reject);
+  });
+  if (!hasBody(body.headers)) {
+    onward.end();
+    return await replied;
+  }
+  onward.flushHeaders();
+  await Promise.race([replied, waitForContinue(onward)]);
+  attempt.isSending = true;
+  // A registry may reply before it has read everything, as with a refusal; its reply counts, not the end of the upload.
+  pipeline(body, onward).catch(() => undefined);
+  return await replied;
+}
+
+/** Resolves once the registry accepts the body, or has had time to do so since the connection opened. */
+async function waitForContinue(onward: ClientRequest): Promise<void> {
+  await new Promise<void>((resolve) => {
+    onward.once('continue', resolve);
+    onward.once('socket', (socket) => {
+      const wait = (): void => {
+        setTimeout(resolve, continueMs).unref();
+      };
+      if (socket.connecting) socket.once('connect', wait);
+      else wait();
+    });
+  });
+}
+
+function hasBody(headers: IncomingMessage['headers']): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function isStopping(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && stopping.includes(String(error.code));
+}
+
+// Detects from the registry's answers to pushes whether it has space left: registries report it in no other way.
+
+/** A push that the registry had no space for. */
+export interface Refusal {
+  /** ISO 8601 */
+  readonly at: string;
+  readonly message: string;
+}
+
+export interface Fullness {
+  /** Records how a write was answered. True if the registry had no space for it. */
+  note(status: number, body: string): boolean;
+  /** The last refusal, until a push succeeds again. */
+  readonly refusal: Refusal | undefined;
+}
+
+/** The messages of the registry itself (28 is ENOSPC, which it writes as a number), of object stores, and of Harbor's quota. */
+const words =
+  /no space left on device|"Err":\s*28\b|disk quota exceeded|insufficient (?:storage|space)|quota\b.{0,60}\bexceed|exceed the configured upper limit|XMinioStorageFull/i;
+
+export const fullMessage = 'The registry has no space left: no space left on device.';
+
+export function createFullness(now: () => number = Date.now): Fullness {
+  let refusal: Refusal | undefined;
+  return {
+    note(status, body) {
+      const isFull = status === 507 || (status >= 400 && words.test(body));
+      if (isFull) refusal = { at: new Date(now()).toISOString(), message: body.trim().slice(0, 300) };
+      // The upload was stored, so there is space again.
+      else if (status === 201) refusal = undefined;
+      return isFull;
+    },
+    get refusal() {
+      return refusal;
+    },
+  };
 }

@@ -1,41 +1,26 @@
-// Keeps the data of deleted apps for a while, so that an app can be restored, and deletes it then: claims with their
-// disks, and generated Secrets.
+// Keeps the data of deleted apps for a while, so that an app can be restored, then deletes it: claims with their disks, and
+// generated Secrets.
 import { annotations, labels } from '../../crds/names.ts';
-import {
-  deleteObject,
-  isApiStatus,
-  messageOf,
-  sleep,
-  systemClock,
-  type Client,
-  type KubeObject,
-  type Logger,
-} from '../../lib/kubernetes/index.ts';
-import {
-  claims as claimResource,
-  hostedApps,
-  secrets,
-  type HostedAppObject,
-  type PersistentVolumeClaim,
-} from '../objects/kinds.ts';
-import { timestamp } from '../objects/timestamp.ts';
-import { belongsTo, chooseDataKey, dataIdentity } from '../steps/deploy/data.ts';
+import { deleteObject, isApiStatus, messageOf, sleep, systemClock, type Client, type KubeObject, type Logger } from '../../lib/kubernetes/index.ts';
+import { claims as claimResource, hostedApps, secrets, type HostedAppObject, type PersistentVolumeClaim } from '../objects/kinds.ts';
+import { formatTimestamp } from '../objects/values.ts';
+import { chooseDataKey, computeDataIdentity, hasDataIdentity } from '../steps/deploy/data.ts';
 
 const never = 'never';
 
-/** What the names of the app's data are made from: known, or found on claims of an app of the same identity. */
+/** Finds the key that the names of the app's data derive from: in the status, or on claims of an earlier app of this identity. */
 export async function findDataKey(client: Client, app: HostedAppObject, signal: AbortSignal): Promise<string> {
   if (app.status !== undefined) return chooseDataKey(app, []);
   const kept: PersistentVolumeClaim[] = [];
   // Asks the server: a cache may not have seen them yet.
-  const selection = { namespace: app.metadata.namespace, labelSelector: `${labels.data}=${dataIdentity(app)}` };
+  const selection = { namespace: app.metadata.namespace, labelSelector: `${labels.data}=${computeDataIdentity(app)}` };
   for await (const claim of client.listAll(claimResource, { ...selection, signal })) kept.push(claim);
   return chooseDataKey(app, kept);
 }
 
 /**
- * Writes onto the claims of an app that is being deleted how long they are kept: a time, or never for Retain. Must
- * happen before the app's finalizer is taken off; a second time changes nothing.
+ * Annotates the claims of an app that is being deleted with how long they are kept: until a time, or `never` deleted for
+ * Retain. Must happen before the app's finalizer is removed. Idempotent.
  */
 export async function keepData(
   client: Client,
@@ -44,32 +29,32 @@ export async function keepData(
   signal: AbortSignal,
 ): Promise<void> {
   const { namespace, name, uid } = app.metadata;
-  const identity = dataIdentity(app);
+  const identity = computeDataIdentity(app);
   const selection = { namespace, labelSelector: `${labels.app}=${name}` };
   for await (const claim of client.listAll(claimResource, { ...selection, signal })) {
     const isOwned = (claim.metadata.ownerReferences ?? []).some((owner) => owner.uid === uid);
-    if (!belongsTo(claim, identity) && !isOwned) continue;
-    if (isOwned || deleteAfter(claim) === undefined)
-      await patchClaim(client, claim, farewell(app, claim, times), signal);
+    if (!hasDataIdentity(claim, identity) && !isOwned) continue;
+    if (isOwned || readDeleteAfter(claim) === undefined)
+      await patchClaim(client, claim, buildFarewell(app, claim, times), signal);
   }
 }
 
-/** What is written onto a claim whose app goes. */
-function farewell(
+/** The metadata of a claim whose app is deleted. */
+function buildFarewell(
   app: HostedAppObject,
   claim: PersistentVolumeClaim,
   { keepMs, now }: { readonly keepMs: number; readonly now: Date },
 ): object {
   // An app from before there was a policy is deleted like any other.
   const policy = app.spec.deletionPolicy ?? 'Delete';
-  // What a submitted app that was never live has written is of no use, and its disks are wanted by others. A claim that
-  // is older than the app was that of one before it.
+  // The data of a submitted app that was never live is of no use, and others need its disks. A claim older than the app
+  // belonged to an earlier one.
   const isUseless =
     app.metadata.labels?.[labels.caller] !== undefined &&
     app.status?.url === undefined &&
     claim.metadata.creationTimestamp >= app.metadata.creationTimestamp;
   return {
-    labels: { [labels.data]: dataIdentity(app) },
+    labels: { [labels.data]: computeDataIdentity(app) },
     annotations: {
       [annotations.dataKey]: chooseDataKey(app, []),
       [annotations.deletionPolicy]: policy,
@@ -81,10 +66,10 @@ function farewell(
 }
 
 function formatEnd(policy: string, keepMs: number, now: Date): string {
-  return policy === 'Retain' ? never : timestamp(new Date(now.getTime() + keepMs));
+  return policy === 'Retain' ? never : formatTimestamp(new Date(now.getTime() + keepMs));
 }
 
-/** Only this version: a claim that was changed since is looked at again (409). */
+/** Patches only this version: a claim that has changed since fails with 409 and is checked again. */
 async function patchClaim(client: Client, claim: KubeObject, metadata: object, signal: AbortSignal): Promise<void> {
   const { uid, resourceVersion } = claim.metadata;
   await client.patch(
@@ -109,7 +94,7 @@ async function deleteSecrets(
 export interface RetentionOptions {
   readonly client: Client;
   readonly namespace: string;
-  /** How long data is kept whose HostedApp is gone without the operator having seen it go. */
+  /** How long data is kept if the operator did not see its HostedApp being deleted. */
   readonly keepMs: number;
   /** All claims of apps, and an app by its name, from the caches. */
   readonly claims: () => readonly PersistentVolumeClaim[];
@@ -120,16 +105,16 @@ export interface RetentionOptions {
 
 const longestIntervalMs = 600_000;
 
-/** Deletes data whose time is up, again and again while this replica leads. */
+/** Deletes expired data at an interval while this replica leads. */
 export function createRetentionTask(options: RetentionOptions): (signal: AbortSignal) => Promise<void> {
   const intervalMs = Math.min(longestIntervalMs, Math.max(1_000, options.keepMs / 10));
   return async (signal) => {
     while (!signal.aborted) {
-      for (const [identity, claims] of byIdentity(options.claims()))
+      for (const [identity, claims] of groupByIdentity(options.claims()))
         try {
           await endData(options, identity, claims, signal);
         } catch (error) {
-          // One that was changed meanwhile (409) is looked at again.
+          // A claim that changed meanwhile (409) is checked again.
           if (!isApiStatus(error, 409))
             options.log.warn(
               { identity, error: messageOf(error) },
@@ -141,8 +126,8 @@ export function createRetentionTask(options: RetentionOptions): (signal: AbortSi
   };
 }
 
-/** Claims of one identity. Those that a HostedApp of an earlier version owns have none yet, and are its own affair. */
-function byIdentity(claims: readonly PersistentVolumeClaim[]): Map<string, PersistentVolumeClaim[]> {
+/** Groups claims by identity. Claims owned by a HostedApp of an earlier version have none yet and are left to it. */
+function groupByIdentity(claims: readonly PersistentVolumeClaim[]): Map<string, PersistentVolumeClaim[]> {
   const found = new Map<string, PersistentVolumeClaim[]>();
   for (const claim of claims) {
     const identity = claim.metadata.labels?.[labels.data];
@@ -152,7 +137,7 @@ function byIdentity(claims: readonly PersistentVolumeClaim[]): Map<string, Persi
   return found;
 }
 
-/** Deletes the data of one identity if its app is gone and the time of all of it is up. */
+/** Deletes the data of one identity if its app is gone and all of it has expired. */
 async function endData(
   options: RetentionOptions,
   identity: string,
@@ -169,24 +154,24 @@ async function endData(
     return;
   await markUnmarked(options, claims, now, signal);
   if (!claims.every((claim) => isOver(claim, now))) return;
-  // Before the claims: as long as one is there, this is tried again.
+  // Secrets go before the claims: as long as a claim exists, this is retried.
   await deleteSecrets(client, namespace, claims, signal);
   for (const claim of claims) {
-    // Exactly the version that was looked at: an app that came back in between has changed it.
+    // Exactly this version: an app that came back in between has changed it.
     const { resourceVersion } = claim.metadata;
     await deleteObject(client, claimResource, claim, { resourceVersion, signal });
   }
   log.info({ app: name, claims: claims.map(({ metadata }) => metadata.name) }, 'deleted the data of a deleted app');
 }
 
-/** Claims whose HostedApp was removed past the operator, such as without its finalizer. */
+/** Annotates claims whose HostedApp was removed without the operator, such as without its finalizer. */
 async function markUnmarked(
   { client, keepMs }: RetentionOptions,
   claims: readonly PersistentVolumeClaim[],
   now: Date,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const claim of claims.filter((each) => deleteAfter(each) === undefined)) {
+  for (const claim of claims.filter((each) => readDeleteAfter(each) === undefined)) {
     const policy = claim.metadata.annotations?.[annotations.deletionPolicy] ?? 'Delete';
     await patchClaim(
       client,
@@ -198,14 +183,14 @@ async function markUnmarked(
 }
 
 function hasIdentity(app: HostedAppObject | undefined, identity: string): boolean {
-  return app !== undefined && dataIdentity(app) === identity;
+  return app !== undefined && computeDataIdentity(app) === identity;
 }
 
-function deleteAfter({ metadata }: PersistentVolumeClaim): string | undefined {
+function readDeleteAfter({ metadata }: PersistentVolumeClaim): string | undefined {
   return metadata.annotations?.[annotations.deleteAfter];
 }
 
 function isOver(claim: PersistentVolumeClaim, now: Date): boolean {
-  const end = deleteAfter(claim);
+  const end = readDeleteAfter(claim);
   return end !== undefined && end !== never && Date.parse(end) <= now.getTime();
 }

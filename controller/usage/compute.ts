@@ -1,28 +1,28 @@
-// Reports to the API what the containers of apps use. What could not be sent is sent with the next look.
+// Reports to the API what the containers of apps use. Samples that could not be sent are sent with the next ones.
 import { Counter, type Registry } from 'prom-client';
 import { labels } from '../../crds/names.ts';
-import { type ComputeReport, computeSample, type ComputeSample, samplesAtOnce } from '../../crds/reports.ts';
+import { computeSample, samplesAtOnce, type ComputeReport, type ComputeSample } from '../../crds/reports.ts';
 import { messageOf, type Logger } from '../../lib/kubernetes/index.ts';
 import type { Pod } from '../objects/kinds.ts';
-import type { UsageSample } from './kubelet.ts';
+import type { UsageSample } from './usage.ts';
 
 export interface ComputeReporterOptions {
   readonly url: string;
   readonly token: string;
   readonly log: Logger;
   readonly registry: Registry;
-  /** Samples that wait at most. The counters of those that follow have what the oldest said of CPU. */
+  /** Maximum number of unsent samples. Dropping the oldest loses no CPU time: its counters are in those that follow. */
   readonly waitingLimit?: number;
 }
 
 const limitMs = 10_000;
 
-/** Takes what was seen at each look. Never rejects. */
-export function computeReporter(
+/** Creates the reporter, which takes the samples of each scrape. It never throws. */
+export function createComputeReporter(
   options: ComputeReporterOptions,
 ): (pods: readonly Pod[], samples: readonly UsageSample[]) => Promise<void> {
   const { url, token, log, waitingLimit = 50_000 } = options;
-  const failures = computeFailures(options.registry);
+  const failures = createFailureCounter(options.registry);
   let waiting: readonly ComputeSample[] = [];
 
   async function send(samples: readonly ComputeSample[]): Promise<void> {
@@ -38,7 +38,7 @@ export function computeReporter(
   }
 
   return async (pods, samples) => {
-    waiting = [...waiting, ...computeSamples(pods, samples)].slice(-waitingLimit);
+    waiting = [...waiting, ...toComputeSamples(pods, samples)].slice(-waitingLimit);
     try {
       while (waiting.length > 0) {
         await send(waiting.slice(0, samplesAtOnce));
@@ -51,13 +51,13 @@ export function computeReporter(
   };
 }
 
-/** What each running container used; one that the API would refuse would hold up all others, and is left out. */
-export function computeSamples(pods: readonly Pod[], samples: readonly UsageSample[]): ComputeSample[] {
+/** The use of each running container. A sample that the API would reject is left out, since it would block all others. */
+export function toComputeSamples(pods: readonly Pod[], samples: readonly UsageSample[]): ComputeSample[] {
   const byName = new Map(pods.map((pod) => [pod.metadata.name, pod]));
   return samples.flatMap((sample) => {
     const { at, cpuSeconds, memoryBytes } = sample;
-    const container = processOf(byName.get(sample.pod), sample.container);
-    // What was measured before this start, which has whole seconds, is of the container before it.
+    const container = findProcess(byName.get(sample.pod), sample.container);
+    // A sample from before this start, which has whole seconds, is about the previous container.
     if (container === undefined || !(at >= container.startedAt + 1_000)) return [];
     const read = computeSample.safeParse({
       container: container.name,
@@ -72,14 +72,14 @@ export function computeSamples(pods: readonly Pod[], samples: readonly UsageSamp
 }
 
 interface AppProcess {
-  /** That no other has: not even the same container started anew. */
+  /** Unique: a restart of the same container gets another name. */
   readonly name: string;
   readonly app: string | undefined;
   readonly startedAt: number;
 }
 
-/** What runs in a container now. */
-function processOf(pod: Pod | undefined, name: string): AppProcess | undefined {
+/** The process that runs in a container now. */
+function findProcess(pod: Pod | undefined, name: string): AppProcess | undefined {
   const found = pod?.status?.containerStatuses?.find((each) => each.name === name);
   if (pod === undefined || found?.state?.running?.startedAt === undefined) return undefined;
   const { uid, labels: marks = {} } = pod.metadata;
@@ -91,7 +91,7 @@ function processOf(pod: Pod | undefined, name: string): AppProcess | undefined {
 }
 
 /** Counts reports that failed. */
-export function computeFailures(registry: Registry): Counter {
+export function createFailureCounter(registry: Registry): Counter {
   return new Counter({
     name: 'moorage_compute_report_failures_total',
     help: 'Reports of what apps use that the API did not take; they are sent again.',

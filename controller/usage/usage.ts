@@ -1,14 +1,10 @@
-// Looks at what the pods of apps use: lets them request that, in place and without a restart, so that a node is full
-// when it is used; and reports it.
-import type { Registry } from 'prom-client';
-import type { Pod } from '../objects/kinds.ts';
-import { bytesOf, milliOf } from '../objects/quantity.ts';
-import { messageOf, sleep, systemClock, type Client, type Logger } from '../../lib/kubernetes/index.ts';
-import type { ReadUsage, UsageSample } from './kubelet.ts';
-import { usageMetrics } from './metrics.ts';
-import { resizePod } from './resize.ts';
-import { betterRequests, rememberedMs, useBetween, type Amounts, type Use } from './requests.ts';
+// Measures what the pods of apps use, fits their requests to it in place, so that a node is full only when it is used, and
+// reports the usage.
+import { Counter, Gauge, type Registry } from 'prom-client';
+import { askKubelet, isApiStatus, messageOf, sleep, systemClock, type Client, type Connection, type Logger } from '../../lib/kubernetes/index.ts';
 import { timeLimit } from '../../lib/values.ts';
+import { pods as podResource, type Pod } from '../objects/kinds.ts';
+import { parseBytes, parseMilli } from '../objects/values.ts';
 
 export interface UsageOptions {
   readonly client: Client;
@@ -17,23 +13,23 @@ export interface UsageOptions {
   readonly pods: () => readonly Pod[];
   /** Whether the requests of a pod may be changed to fit its use. */
   readonly isFitted: (pod: Pod) => boolean;
-  /** Takes what was seen of these pods. */
+  /** Receives the samples of these pods. */
   readonly report?: ((pods: readonly Pod[], samples: readonly UsageSample[]) => Promise<void>) | undefined;
   readonly intervalMs: number;
   readonly log: Logger;
   readonly registry: Registry;
 }
 
-/** A pod's last sample and its uses; nothing that another leader could not see again in a minute. */
+/** A pod's last sample and its recent uses. Another leader has them again within a minute. */
 interface History {
   readonly sample: UsageSample;
   readonly uses: readonly Use[];
 }
 
-/** Looks at all nodes that run apps, again and again, until the signal is aborted. */
+/** Reads all nodes that run apps at the interval until the signal is aborted. */
 export function createUsageTask(options: UsageOptions): (signal: AbortSignal) => Promise<void> {
   const { client, read, log } = options;
-  const metrics = usageMetrics(options.registry);
+  const metrics = createUsageMetrics(options.registry);
   let histories: ReadonlyMap<string, History> = new Map();
 
   async function readNode(address: string, signal: AbortSignal): Promise<UsageSample[]> {
@@ -64,11 +60,11 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
     const nodes = new Set(running.flatMap(({ status }) => status?.hostIP ?? []));
     const all = (await Promise.all([...nodes].map((node) => readNode(node, signal)))).flat();
     const samples = all.filter(({ container }) => container === 'app');
-    histories = remembered(histories, samples);
+    histories = rememberUses(histories, samples);
     for (const pod of running.filter(options.isFitted)) {
-      const present = amountsOf(pod);
+      const present = readAmounts(pod);
       const uses = histories.get(pod.metadata.name)?.uses ?? [];
-      const better = present === undefined ? undefined : betterRequests(uses, present.requests, present.limits);
+      const better = present === undefined ? undefined : improveRequests(uses, present.requests, present.limits);
       if (better !== undefined && !signal.aborted) await resize(pod, better, signal);
     }
     metrics.apps.set(samples.length);
@@ -83,13 +79,13 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
   };
 }
 
-/** With the uses that the new samples show; a pod without a sample is forgotten. */
-function remembered(before: ReadonlyMap<string, History>, samples: readonly UsageSample[]): Map<string, History> {
+/** Adds the uses that new samples show; a pod without a sample is forgotten. */
+function rememberUses(before: ReadonlyMap<string, History>, samples: readonly UsageSample[]): Map<string, History> {
   return new Map(
     samples.map((sample) => {
       const known = before.get(sample.pod);
-      const use = known === undefined ? undefined : useBetween(known.sample, sample);
-      // The kubelet measures in its own time: the same sample twice says nothing new.
+      const use = known === undefined ? undefined : measureUse(known.sample, sample);
+      // The kubelet measures at its own interval: the same sample twice is no news.
       if (known?.sample.at === sample.at) return [sample.pod, known];
       const uses = [...(known?.uses ?? []), ...(use === undefined ? [] : [use])];
       return [sample.pod, { sample, uses: uses.filter(({ at }) => sample.at - at < rememberedMs) }];
@@ -102,16 +98,181 @@ function isRunning({ metadata, status }: Pod): boolean {
 }
 
 /** What the app's container requests now, and its limits. */
-function amountsOf({ status }: Pod): { requests: Amounts; limits: Amounts } | undefined {
+function readAmounts({ status }: Pod): { requests: Amounts; limits: Amounts } | undefined {
   const resources = status?.containerStatuses?.find(({ name }) => name === 'app')?.resources;
-  const requests = amounts(resources?.requests);
-  const limits = amounts(resources?.limits);
+  const requests = toAmounts(resources?.requests);
+  const limits = toAmounts(resources?.limits);
   return requests === undefined || limits === undefined ? undefined : { requests, limits };
 }
 
-function amounts(of: Readonly<Record<string, string>> | undefined): Amounts | undefined {
+function toAmounts(of: Readonly<Record<string, string>> | undefined): Amounts | undefined {
   const { cpu, memory } = of ?? {};
   return cpu === undefined || memory === undefined
     ? undefined
-    : { cpuMilli: milliOf(cpu), memoryBytes: Number(bytesOf(memory)) };
+    : { cpuMilli: parseMilli(cpu), memoryBytes: Number(parseBytes(memory)) };
+}
+
+// Chooses requests: the measured use and a little more, within the limits.
+
+/** CPU in thousandths, memory in bytes. */
+export interface Amounts {
+  readonly cpuMilli: number;
+  readonly memoryBytes: number;
+}
+
+/** What a pod used between two samples. */
+export interface Use extends Amounts {
+  readonly at: number;
+}
+
+const mebibyte = 1024 * 1024;
+/** Timers and probes use a little even in an idle app. */
+const least: Amounts = { cpuMilli: 2, memoryBytes: 16 * mebibyte };
+/** Headroom above the measured use. */
+const headroom = 1.25;
+/** How far back uses count: an app that was busy a moment ago may be busy again. */
+export const rememberedMs = 5 * 60_000;
+/** Requests are lowered only after this long: what an app uses when it starts says little. */
+const settledMs = 60_000;
+/** Smaller changes are not worth a write. */
+const worthwhile = { raise: 1.2, lower: 0.7 };
+
+/** The use between two samples; undefined where the container was started anew between them. */
+export function measureUse(before: UsageSample, after: UsageSample): Use | undefined {
+  const seconds = (after.at - before.at) / 1000;
+  const used = after.cpuSeconds - before.cpuSeconds;
+  if (seconds <= 0 || used < 0) return undefined;
+  return { at: after.at, cpuMilli: (used / seconds) * 1000, memoryBytes: after.memoryBytes };
+}
+
+/** Chooses requests that fit the uses better than the present ones; undefined if these are good enough. */
+export function improveRequests(uses: readonly Use[], present: Amounts, limits: Amounts): Amounts | undefined {
+  const first = uses[0];
+  const last = uses.at(-1);
+  if (first === undefined || last === undefined) return undefined;
+  const isSettled = last.at - first.at >= settledMs;
+  const choose = (name: keyof Amounts, step: number): number => {
+    const seen = Math.max(...uses.map((use) => use[name])) * headroom;
+    const wanted = Math.min(limits[name], Math.max(least[name], Math.ceil(seen / step) * step));
+    if (wanted > present[name] * worthwhile.raise) return wanted;
+    return isSettled && wanted < present[name] * worthwhile.lower ? wanted : present[name];
+  };
+  const better = { cpuMilli: choose('cpuMilli', 1), memoryBytes: choose('memoryBytes', mebibyte) };
+  return better.cpuMilli === present.cpuMilli && better.memoryBytes === present.memoryBytes ? undefined : better;
+}
+
+/** Quantities that a container requests. */
+export interface PodRequests {
+  readonly cpu: string;
+  readonly memory: string;
+}
+
+/** Changes requests in place, without a restart. False if the pod is gone or changed meanwhile. @throws ApiError from a cluster that cannot resize */
+export async function resizePod(
+  client: Client,
+  pod: Pod,
+  requests: PodRequests,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const body = {
+    metadata: { uid: pod.metadata.uid },
+    spec: { containers: [{ name: 'app', resources: { requests } }] },
+  };
+  const type = 'application/strategic-merge-patch+json';
+  try {
+    await client.patch(podResource, pod.metadata, body, { type, subresource: 'resize', signal });
+    return true;
+  } catch (error) {
+    if (isApiStatus(error, 404) || isApiStatus(error, 409)) return false;
+    throw error;
+  }
+}
+
+// Reads from the kubelets what apps use.
+
+/** What the container of an app, or of one of its backing services, has used. */
+export interface UsageSample {
+  readonly pod: string;
+  readonly container: AppContainer;
+  /** CPU seconds since the container started. */
+  readonly cpuSeconds: number;
+  /** Bytes of memory that cannot be reclaimed (working set). */
+  readonly memoryBytes: number;
+  /** When it was measured, in milliseconds since 1970. */
+  readonly at: number;
+}
+
+/** Names of the containers that are read, as the pods of an app and of its backing services have them. */
+const appContainers = ['app', 'service'] as const;
+export type AppContainer = (typeof appContainers)[number];
+
+/** Reads a node by its address. @throws ApiError when the kubelet refuses or is out of reach */
+export type ReadUsage = (address: string, signal: AbortSignal) => Promise<UsageSample[]>;
+
+const line =
+  /^container_(cpu_usage_seconds_total|memory_working_set_bytes)\{([^}\n]{1,600})\} ([0-9.e+-]{1,40})(?: (\d{1,16}))?$/;
+
+/** Reads what apps use; needs the right to nodes/metrics. */
+export function createUsageReader(connection: Connection, namespace: string, port: number): ReadUsage {
+  const asked = { port, path: '/metrics/resource', accept: 'text/plain', userAgent: 'moorage-operator' };
+  return async (address, signal) => {
+    const text = await askKubelet(connection, { ...asked, address }, signal);
+    return parseUsage(text, namespace);
+  };
+}
+
+/** The samples of the containers of apps in one namespace, out of the kubelet's Prometheus text. */
+export function parseUsage(text: string, namespace: string, now = Date.now()): UsageSample[] {
+  const readings = text.split('\n').flatMap((each) => parseReading(each, namespace, now) ?? []);
+  const memory = new Map(readings.filter(({ isMemory }) => isMemory).map(({ pod, value }) => [pod, value]));
+  return readings.flatMap(({ pod, container, isMemory, value, at }) => {
+    const memoryBytes = memory.get(pod);
+    return isMemory || memoryBytes === undefined ? [] : [{ pod, container, cpuSeconds: value, memoryBytes, at }];
+  });
+}
+
+interface Reading {
+  readonly pod: string;
+  readonly container: AppContainer;
+  readonly isMemory: boolean;
+  readonly value: number;
+  readonly at: number;
+}
+
+function parseReading(text: string, namespace: string, now: number): Reading | undefined {
+  const [, metric, labels = '', value = '', time] = line.exec(text) ?? [];
+  const container = appContainers.find((name) => name === readLabel(labels, 'container'));
+  const pod = readLabel(labels, 'pod');
+  if (metric === undefined || container === undefined || pod === undefined) return undefined;
+  if (readLabel(labels, 'namespace') !== namespace) return undefined;
+  const at = time === undefined ? now : Number(time);
+  return { pod, container, isMemory: metric === 'memory_working_set_bytes', value: Number(value), at };
+}
+
+function readLabel(labels: string, name: string): string | undefined {
+  return new RegExp(`(?:^|,)${name}="([^"]{0,253})"`).exec(labels)?.[1];
+}
+
+export interface UsageMetrics {
+  /** Apps of which the last look had a sample. */
+  readonly apps: Gauge;
+  readonly resizes: Counter;
+  readonly failures: Counter;
+}
+
+export function createUsageMetrics(registry: Registry): UsageMetrics {
+  const registers = [registry];
+  return {
+    apps: new Gauge({ name: 'moorage_usage_apps', help: 'Pods of apps whose use was measured last.', registers }),
+    resizes: new Counter({
+      name: 'moorage_usage_resizes_total',
+      help: 'Pods of apps whose requests were changed to fit their use.',
+      registers,
+    }),
+    failures: new Counter({
+      name: 'moorage_usage_failures_total',
+      help: 'Nodes whose usage could not be read, and pods whose requests could not be changed.',
+      registers,
+    }),
+  };
 }

@@ -3,7 +3,7 @@
 import { BlockList } from 'node:net';
 import { pino } from 'pino';
 import { Registry, type MetricObject } from 'prom-client';
-import { activatorMetrics } from '../../activator/metrics.ts';
+import { createActivatorMetrics } from '../../activator/gate.ts';
 import { readAppSettings } from '../../api/apps/config.ts';
 import { createAppIndex, appIndexers, type App } from '../../api/apps/hosted-apps.ts';
 import {
@@ -27,13 +27,12 @@ import { readToolSettings } from '../../api/tools/config.ts';
 import { workerMetrics } from '../../api/tools/engine/workers/remote/metrics.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
 import type { Tool } from '../../api/tools/tool.ts';
-import { queueMetrics } from '../../controller/build-queue/metrics.ts';
-import { spaceMetrics } from '../../controller/space/metrics.ts';
-import { diskMetrics } from '../../controller/space/disk-metrics.ts';
-import { gatewayMetrics } from '../../controller/gateway-certificate/metrics.ts';
-import { appMetrics, buildMetrics } from '../../controller/reconcile/metrics.ts';
-import { computeFailures } from '../../controller/usage/compute.ts';
-import { usageMetrics } from '../../controller/usage/metrics.ts';
+import { registerQueueMetrics } from '../../controller/build-queue/build-queue.ts';
+import { createSpaceMetrics, createDiskMetrics } from '../../controller/space/space.ts';
+import { createGatewayMetrics } from '../../controller/gateway-certificate.ts';
+import { registerAppMetrics, createBuildMetrics } from '../../controller/reconcile/metrics.ts';
+import { createFailureCounter } from '../../controller/usage/compute.ts';
+import { createUsageMetrics } from '../../controller/usage/usage.ts';
 import { createStore, runtimeMetrics } from '../../lib/kubernetes/index.ts';
 import type { ProblemType } from '../../lib/problem.ts';
 
@@ -116,7 +115,7 @@ function shipperRegistry(): Registry {
 
 function activatorRegistry(): Registry {
   const registry = new Registry();
-  activatorMetrics(registry, () => ({ held: 0, open: 0 }));
+  createActivatorMetrics(registry, () => ({ held: 0, open: 0 }));
   return registry;
 }
 
@@ -130,14 +129,14 @@ function workersRegistry(): Registry {
 function runtimeRegistry(): Registry {
   const registry = new Registry();
   runtimeMetrics(registry);
-  spaceMetrics(registry);
+  createSpaceMetrics(registry);
   const counts = { queued: 0, running: 0, without_room: 0 };
-  queueMetrics(registry, () => ({ counts, oldestWaitSeconds: 0 }));
-  buildMetrics(registry);
-  appMetrics(registry, () => ({ statuses: { live: 0, in_pipeline: 0, rejected: 0 }, reasons: new Map() }));
-  gatewayMetrics(registry);
-  diskMetrics(registry, '');
-  usageMetrics(registry);
-  computeFailures(registry);
+  registerQueueMetrics(registry, () => ({ counts, oldestWaitSeconds: 0 }));
+  createBuildMetrics(registry);
+  registerAppMetrics(registry, () => ({ statuses: { live: 0, in_pipeline: 0, rejected: 0 }, reasons: new Map() }));
+  createGatewayMetrics(registry);
+  createDiskMetrics(registry, '');
+  createUsageMetrics(registry);
+  createFailureCounter(registry);
   return registry;
 }

@@ -3,8 +3,7 @@
 import { globSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { stepConditions, type Outcome, type StepCondition } from '../../controller/reconcile/outcome.ts';
-import { reasons } from '../../controller/reconcile/reasons.ts';
+import { stepConditions, type Outcome, type StepCondition, reasons } from '../../controller/reconcile/outcome.ts';
 import { blocks, code, list, table, type Page } from './markdown.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -61,7 +60,7 @@ export const conditions: Page = {
   file: 'conditions.md',
   title: 'Conditions, reasons and rules',
   about: 'Every condition of a HostedApp with its reasons, and every rule that a rejection can name.',
-  sources: ['controller/reconcile/reasons.ts', 'controller/steps', 'controller/pipeline'],
+  sources: ['controller/reconcile/outcome.ts', 'controller/steps', 'controller/pipeline'],
   async body() {
     return blocks(
       `Conditions: \`Ready\`, \`Reconciling\`, \`Stalled\` and one for each step: ${stepConditions

@@ -17,7 +17,7 @@ import {
   type HttpRoute,
   type Job,
 } from '../../controller/objects/kinds.ts';
-import { sourceIdentity } from '../../controller/steps/source/source.ts';
+import { identifySource } from '../../controller/steps/source/source.ts';
 import { applyStatus } from '../../lib/kubernetes/index.ts';
 import { hostedApp } from '../../crds/hosted-app.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
@@ -64,7 +64,7 @@ async function fill(world: World, names: readonly string[]): Promise<void> {
     await world.submit(name, { source: { interval: '24h' } });
     const app = hostedApp.parse(await world.app(name));
     const polledAt = `${new Date().toISOString().slice(0, 19)}Z`;
-    const source = { commit, reference: 'refs/heads/main', polledAt, polledFor: sourceIdentity(app) };
+    const source = { commit, reference: 'refs/heads/main', polledAt, polledFor: identifySource(app) };
     await applyStatus(world.client, hostedApps, app.metadata, { source });
   });
 }

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { parseUsage } from '../../controller/usage/kubelet.ts';
-import { milliOf } from '../../controller/objects/quantity.ts';
+import { parseUsage } from '../../controller/usage/usage.ts';
+import { parseMilli } from '../../controller/objects/values.ts';
 import { readInstallation } from '../../cli/submit/installation.ts';
 import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
 import { appsNamespace, deleteApps, eventually, kubectl } from '../support/cluster.ts';
@@ -127,7 +127,7 @@ async function look(count: number, before: number): Promise<Density> {
     machine,
     cpu: items
       .filter(({ metadata }) => metadata.name.startsWith('density-'))
-      .reduce((sum, { spec }) => sum + milliOf(spec.containers[0]?.resources.requests.cpu ?? '0'), 0),
+      .reduce((sum, { spec }) => sum + parseMilli(spec.containers[0]?.resources.requests.cpu ?? '0'), 0),
     live,
   };
 }

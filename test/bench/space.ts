@@ -14,8 +14,7 @@ import { createClientEnvironment } from '../../controller/pipeline/build/build.t
 import { buildMetadata, formatSourcePolicy, startDaemon } from '../../controller/pipeline/build/daemon.ts';
 import { buildImageArguments, chooseCache } from '../../controller/pipeline/build/solve.ts';
 import { run } from '../../controller/pipeline/process.ts';
-import { openRepository } from '../../controller/space/registry/repository.ts';
-import { pruneApp } from '../../controller/space/registry/prune.ts';
+import { openRepository, pruneApp } from '../../controller/space/pruner.ts';
 import { cacheRepository, imageRepository, imageTag } from '../../crds/names.ts';
 import { createPruneToken } from '../../lib/app-tokens.ts';
 import { labUid, limits } from '../support/pipeline/lab.ts';

@@ -2,7 +2,7 @@
 // run, a thousand requests in one wake, and what the way through the activator costs.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deployments, pods, type ContainerStatus, type Pod } from '../../controller/objects/kinds.ts';
-import { percentile } from '../../controller/steps/deploy/idle/wakes.ts';
+import { computePercentile } from '../../controller/steps/deploy/rest.ts';
 import { createClient, fileConnection } from '../../lib/kubernetes/index.ts';
 import {
   appsNamespace,
@@ -26,7 +26,7 @@ const part = process.argv[3];
 const isAsked = (name: string): boolean => part === undefined || part === name;
 
 function line(what: string, values: readonly number[]): void {
-  const [p50, p95, maximum] = [percentile(values, 0.5), percentile(values, 0.95), Math.max(...values)];
+  const [p50, p95, maximum] = [computePercentile(values, 0.5), computePercentile(values, 0.95), Math.max(...values)];
   process.stdout.write(
     `${what.padEnd(34)} ${String(values.length).padStart(5)} ${[p50, p95, maximum].map((ms) => ms.toFixed(1).padStart(9)).join(' ')}\n`,
   );

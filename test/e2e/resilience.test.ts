@@ -30,7 +30,7 @@ const files = (seconds: number): Record<string, string> => ({
 
 const jobList = z.looseObject({ items: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })) });
 
-async function jobsOf(app: string): Promise<readonly string[]> {
+async function listJobs(app: string): Promise<readonly string[]> {
   const jobs = jobList.parse(
     JSON.parse(await kubectl('get', 'jobs', '-n', buildsNamespace, '-l', `moorage.dev/app=${app}`, '-o', 'json')),
   );
@@ -39,7 +39,7 @@ async function jobsOf(app: string): Promise<readonly string[]> {
 
 async function assertOnePipeline(app: string): Promise<void> {
   const read = await readApp(app);
-  assert.equal((await jobsOf(app)).length, 1, 'one Job');
+  assert.equal((await listJobs(app)).length, 1, 'one Job');
   assert.equal(read.status?.history?.length, 1, 'one pipeline in the history');
   assert.equal(read.status.history[0]?.result, 'Succeeded');
   assert.equal(read.status.built?.image, read.status.served?.image);

@@ -18,7 +18,7 @@ import {
 } from '../support/cluster.ts';
 import { openTab } from '../support/devtools.ts';
 import { evaluateIn, navigate } from '../support/tab.ts';
-import { openEvents, openSocket, podsOf, sleeperFiles, timed, untilState } from '../support/sleeper.ts';
+import { openEvents, openSocket, listPods, sleeperFiles, timed, untilState } from '../support/sleeper.ts';
 
 const name = 'e2e-sleeper';
 beforeAll(() =>
@@ -36,7 +36,7 @@ const wake = async (): Promise<Awaited<ReturnType<typeof timed>>> => {
 
 test('unused it sleeps, without a pod, and is still live; the next request wakes it', async () => {
   await untilState(name, 'Asleep');
-  assert.deepEqual(await podsOf(name), []);
+  assert.deepEqual(await listPods(name), []);
   const { status } = await readApp(name);
   assert.equal(status?.phase, 'Live');
   const ready = status.conditions?.find(({ type }) => type === 'Ready');
@@ -133,9 +133,9 @@ test('an app that naps keeps its process, requests a minimum, and answers at onc
   await kubectl('patch', 'happ', name, '-n', appsNamespace, '--type=merge', '-p', nap);
   await untilState(name, 'Napping');
   await eventually('a minimum', async () => ((await requestsOf()) === '1m 1Mi' ? true : undefined));
-  const pods = await podsOf(name);
+  const pods = await listPods(name);
   assert.equal((await timed(appUrl(name))).status, 200);
   await untilState(name, 'Awake');
-  assert.deepEqual(await podsOf(name), pods);
+  assert.deepEqual(await listPods(name), pods);
   await eventually('its requests of before', async () => ((await requestsOf()) === '1m 1Mi' ? undefined : true));
 });

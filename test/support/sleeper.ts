@@ -63,14 +63,14 @@ export async function untilState(name: string, state: string, seconds = 120): Pr
     async () => {
       const { status } = await readApp(name);
       if (status?.idle?.state !== state) return undefined;
-      return state === 'Asleep' && (await podsOf(name)).length > 0 ? undefined : true;
+      return state === 'Asleep' && (await listPods(name)).length > 0 ? undefined : true;
     },
     seconds,
   );
 }
 
 /** Names of its pods. */
-export async function podsOf(name: string): Promise<string[]> {
+export async function listPods(name: string): Promise<string[]> {
   const text = await kubectl(
     'get',
     'pods',

@@ -1,29 +1,18 @@
 // Step Pipeline: one Job a commit and its build inputs, from the queue to an image or a refusal.
-import { timestamp } from '../../objects/timestamp.ts';
+import type { HistoryEntry } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
-import { faultDelayMs, faultsOf, isDoubted, isRecorded, nextNumber, numberOf, record } from './history.ts';
-import { podApp, settingsOf, recordSettings } from './app-manifest.ts';
-import { recordOwnership } from './ownership.ts';
-import { buildInputs, inputsOf, jobName, whyBuilt, type BuildInputs } from './inputs.ts';
-import { imageName, pipelineJob } from './job.ts';
-import { oldJobs, remove, removeStranger, supersede } from './obsolete-jobs.ts';
-import { beforeReview, givenUp, inProgress, passed, queued, standing } from './outcomes.ts';
+import { present } from '../../../lib/values.ts';
+import { computeRetryTime, explainNoRoom, readNoRoom } from '../../build-queue/order.ts';
+import { isJobOfApp, jobs as jobResource, type Job } from '../../objects/kinds.ts';
+import { formatTimestamp } from '../../objects/values.ts';
 import { approvalRule } from '../../pipeline/contract.ts';
-import { judge, newestOf, readReview, type ReviewReport, type Verdict } from './verdict.ts';
-import { isJobOf, jobs as jobResource, type Job } from '../../objects/kinds.ts';
+import { done, failed, shortenCommit, stalled, waiting, type Draft, type Outcomes, type ReasonOf, type StepResult } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { present } from '../../objects/present.ts';
-import { sourceIdentity } from '../source/source.ts';
-import {
-  failed,
-  short,
-  stalled,
-  waiting,
-  type Draft,
-  type Outcomes,
-  type StepResult,
-} from '../../reconcile/outcome.ts';
+import { identifySource } from '../source/source.ts';
+import { buildPipelineJob, explainBuild, formatImageName, formatJobName, hashBuildInputs, readInputs, type BuildInputs } from './job.ts';
+import { chooseNextNumber, computeFaultDelayMs, findSettings, isDoubted, isRecorded, listFaults, readNumber, recordBuild, recordOwnership, recordSettings, removeJob, removeOldJobs, removeStranger, resolvePodApp, supersede } from './records.ts';
+import { findNewest, judgePipeline, readReview, type ReviewReport, type Verdict } from './verdict.ts';
 
 /** What the newest commit asks for. */
 interface WantedBuild {
@@ -34,22 +23,28 @@ interface WantedBuild {
 
 export function pipelineStep(all: Snapshot, draft: Draft): StepResult {
   const { app } = all;
-  const isOwn = (job: Job): boolean => isJobOf(job, app.metadata.uid);
+  const isOwn = (job: Job): boolean => isJobOfApp(job, app.metadata.uid);
   const snapshot = { ...all, jobs: all.jobs.filter(isOwn) };
   recordAttempt(snapshot, draft);
   if (app.spec.suspend)
     return { outcomes: suspended(draft), afterStatus: supersede(snapshot, draft, undefined, 'the app was suspended') };
   if (draft.source === undefined) return { outcomes: {} };
   const { commit } = draft.source;
-  const wanted = afterReview(snapshot, draft, wantedOf(snapshot, draft, commit));
+  const wanted = afterReview(snapshot, draft, identifyBuild(snapshot, draft, commit));
   const { inputs } = wanted;
-  const superseded = supersede(snapshot, draft, wanted.name, `superseded by commit ${short(commit)}`);
+  const superseded = supersede(snapshot, draft, wanted.name, `superseded by commit ${shortenCommit(commit)}`);
   if (draft.built?.commit === commit && draft.built.inputsHash === inputs.hash) {
-    return { outcomes: standing(draft, commit), afterStatus: [...superseded, ...oldJobs(snapshot, wanted.name)] };
+    return {
+      outcomes: reportBuilt(draft, commit),
+      afterStatus: [...superseded, ...removeOldJobs(snapshot, wanted.name)],
+    };
   }
   const stranger = all.jobs.find((job) => !isOwn(job) && job.metadata.name === wanted.name);
   const result = stranger === undefined ? pursue(snapshot, draft, wanted) : makeWay(stranger);
-  return { ...result, afterStatus: [...superseded, ...(result.afterStatus ?? []), ...oldJobs(snapshot, wanted.name)] };
+  return {
+    ...result,
+    afterStatus: [...superseded, ...(result.afterStatus ?? []), ...removeOldJobs(snapshot, wanted.name)],
+  };
 }
 
 /** The rebuild that the status reflects from here on, so that an old verdict is not taken for a new one. */
@@ -59,9 +54,9 @@ function recordAttempt({ app }: Snapshot, draft: Draft): void {
   else draft.attempt = attempt.slice(0, 100);
 }
 
-function wantedOf({ app }: Snapshot, draft: Draft, commit: string): WantedBuild {
-  const inputs = buildInputs(podApp(app, draft, commit));
-  return { commit, inputs, name: jobName(app.metadata.name, commit, inputs.hash) };
+function identifyBuild({ app }: Snapshot, draft: Draft, commit: string): WantedBuild {
+  const inputs = hashBuildInputs(resolvePodApp(app, draft, commit));
+  return { commit, inputs, name: formatJobName(app.metadata.name, commit, inputs.hash) };
 }
 
 /**
@@ -70,19 +65,19 @@ function wantedOf({ app }: Snapshot, draft: Draft, commit: string): WantedBuild 
  */
 function afterReview(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): WantedBuild {
   const job = snapshot.jobs.find((candidate) => candidate.metadata.name === wanted.name);
-  const review = job === undefined ? undefined : readReview(newestOf(podsOf(snapshot, job)));
+  const review = job === undefined ? undefined : readReview(findNewest(listPods(snapshot, job)));
   if (review === undefined) return wanted;
   recordSettings(snapshot.app, draft, wanted.commit, review);
   recordOwnership(snapshot, draft, review);
-  return wantedOf(snapshot, draft, wanted.commit);
+  return identifyBuild(snapshot, draft, wanted.commit);
 }
 
 function pursue(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResult {
   const job = snapshot.jobs.find((candidate) => candidate.metadata.name === wanted.name);
   if (job === undefined) return start(snapshot, draft, wanted);
   if (job.metadata.deletionTimestamp !== undefined)
-    return { outcomes: beforeReview('Starting', 'The previous Job of this commit is being deleted.') };
-  const verdict = judge(job, podsOf(snapshot, job), imageName(snapshot.config, snapshot.app));
+    return { outcomes: reportBeforeReview('Starting', 'The previous Job of this commit is being deleted.') };
+  const verdict = judgePipeline(job, listPods(snapshot, job), formatImageName(snapshot.config, snapshot.app));
   recordPipeline(snapshot, draft, job, verdict);
   return conclude(snapshot, draft, wanted, job, verdict);
 }
@@ -90,7 +85,7 @@ function pursue(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResu
 function makeWay(stranger: Job): StepResult {
   const isLeaving = stranger.metadata.deletionTimestamp !== undefined;
   return {
-    outcomes: beforeReview('Starting', 'A Job of an earlier app with this name is being deleted.'),
+    outcomes: reportBeforeReview('Starting', 'A Job of an earlier app with this name is being deleted.'),
     afterStatus: isLeaving ? [] : [removeStranger(stranger)],
   };
 }
@@ -98,28 +93,36 @@ function makeWay(stranger: Job): StepResult {
 function start(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResult {
   const { repository } = snapshot;
   if (repository instanceof RepositoryError)
-    return { outcomes: beforeReview('Resolving', 'The repository is refused; see the condition SourceResolved.') };
+    return {
+      outcomes: reportBeforeReview('Resolving', 'The repository is refused; see the condition SourceResolved.'),
+    };
   if (isSubmittedAgain(snapshot, draft))
     return {
-      outcomes: beforeReview('Resolving', 'Submitted again; resolving the newest commit first.'),
+      outcomes: reportBeforeReview('Resolving', 'Submitted again; resolving the newest commit first.'),
     };
   const history = draft.history ?? [];
-  const faults = faultsOf(history, wanted.name);
+  const faults = listFaults(history, wanted.name);
   const { faultLimit } = snapshot.config.pipeline;
-  if (faults.length >= faultLimit) return { outcomes: givenUp(faults) };
-  const number = numberFor(snapshot, draft, wanted.name);
-  const reason = whyBuilt({
+  if (faults.length >= faultLimit) return { outcomes: reportGivenUp(faults) };
+  const number = chooseNumber(snapshot, draft, wanted.name);
+  const reason = explainBuild({
     commit: wanted.commit,
     inputs: wanted.inputs.each,
-    previous: previousOf(snapshot, draft),
+    previous: findPrevious(snapshot, draft),
     faults: faults.length,
     faultLimit,
   });
   const asked =
     draft.pipeline?.job === wanted.name && draft.pipeline.number === number ? draft.pipeline.stageSince : undefined;
-  draft.pipeline = { job: wanted.name, number, reason, stage: 'Queued', stageSince: asked ?? timestamp(snapshot.now) };
+  draft.pipeline = {
+    job: wanted.name,
+    number,
+    reason,
+    stage: 'Queued',
+    stageSince: asked ?? formatTimestamp(snapshot.now),
+  };
   delete draft.findings;
-  const manifest = pipelineJob(podApp(snapshot.app, draft, wanted.commit), snapshot.config, {
+  const manifest = buildPipelineJob(resolvePodApp(snapshot.app, draft, wanted.commit), snapshot.config, {
     ...wanted,
     repository,
     number,
@@ -128,7 +131,10 @@ function start(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResul
     doubted: isDoubted(history, wanted.commit),
   });
   return {
-    outcomes: beforeReview('Queued', `Pipeline ${number} of commit ${short(wanted.commit)} is queued: ${reason}.`),
+    outcomes: reportBeforeReview(
+      'Queued',
+      `Pipeline ${number} of commit ${shortenCommit(wanted.commit)} is queued: ${reason}.`,
+    ),
     actions: [{ kind: 'create', resource: jobResource, manifest }],
   };
 }
@@ -136,24 +142,24 @@ function start(snapshot: Snapshot, draft: Draft, wanted: WantedBuild): StepResul
 /** A poll and a rebuild asked for in one: what is built is the commit that the poll finds. */
 function isSubmittedAgain({ app }: Snapshot, draft: Draft): boolean {
   const { [annotations.poll]: poll, [annotations.rebuild]: rebuild } = app.metadata.annotations ?? {};
-  return rebuild !== undefined && poll === rebuild && draft.source?.polledFor !== sourceIdentity(app);
+  return rebuild !== undefined && poll === rebuild && draft.source?.polledFor !== identifySource(app);
 }
 
 /** The same number while the cache has not caught up with a Job that was made already. */
-function numberFor(snapshot: Snapshot, draft: Draft, name: string): number {
+function chooseNumber(snapshot: Snapshot, draft: Draft, name: string): number {
   const history = draft.history ?? [];
   const reported = draft.pipeline?.job === name ? draft.pipeline.number : undefined;
   const pending = reported !== undefined && !history.some((entry) => entry.number === reported);
-  return pending ? reported : nextNumber(history, snapshot.jobs, draft.pipeline?.number);
+  return pending ? reported : chooseNextNumber(history, snapshot.jobs, draft.pipeline?.number);
 }
 
-function previousOf(
+function findPrevious(
   snapshot: Snapshot,
   draft: Draft,
-): { commit: string | undefined; inputs: ReturnType<typeof inputsOf> } | undefined {
-  const newest = snapshot.jobs.toSorted((a, b) => numberOf(b) - numberOf(a))[0];
+): { commit: string | undefined; inputs: ReturnType<typeof readInputs> } | undefined {
+  const newest = snapshot.jobs.toSorted((a, b) => readNumber(b) - readNumber(a))[0];
   if (newest !== undefined)
-    return { commit: newest.metadata.annotations?.[annotations.commit], inputs: inputsOf(newest) };
+    return { commit: newest.metadata.annotations?.[annotations.commit], inputs: readInputs(newest) };
   const last = draft.history?.[0];
   return last === undefined ? undefined : { commit: last.commit, inputs: undefined };
 }
@@ -162,7 +168,7 @@ function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Jo
   switch (verdict.kind) {
     case 'queued':
       return {
-        outcomes: queued(job, {
+        outcomes: reportQueued(job, {
           commit: wanted.commit,
           position: draft.pipeline?.position,
           noRoom: verdict.noRoom,
@@ -170,7 +176,7 @@ function conclude(snapshot: Snapshot, draft: Draft, wanted: WantedBuild, job: Jo
         }),
       };
     case 'running':
-      return { outcomes: inProgress(verdict, wanted.commit) };
+      return { outcomes: reportProgress(verdict, wanted.commit) };
     case 'succeeded':
       return succeeded(snapshot, draft, wanted, job, verdict);
     case 'rejected':
@@ -193,20 +199,20 @@ function succeeded(
     commit: wanted.commit,
     inputsHash: wanted.inputs.hash,
     port,
-    settings: settingsOf(draft, wanted.commit),
+    settings: findSettings(draft, wanted.commit),
     attempt: draft.attempt,
   });
   recordReview(draft, verdict.review);
   draft.findings = [...(draft.findings ?? []), ...findings].slice(0, 50);
-  draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Succeeded', image });
-  return { outcomes: standing(draft, wanted.commit) };
+  draft.history = recordBuild(draft.history ?? [], job, snapshot.now, { result: 'Succeeded', image });
+  return { outcomes: reportBuilt(draft, wanted.commit) };
 }
 
 function rejected(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict & { kind: 'rejected' }): StepResult {
   const { rejection, stage } = verdict;
   if (!isRecorded(draft.history ?? [], job))
     draft.findings = [...(verdict.review?.findings ?? draft.findings ?? []), ...verdict.findings].slice(0, 50);
-  draft.history = record(draft.history ?? [], job, snapshot.now, {
+  draft.history = recordBuild(draft.history ?? [], job, snapshot.now, {
     result: 'Rejected',
     message: `${rejection.rule}: ${rejection.message}`,
   });
@@ -218,40 +224,40 @@ function rejected(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict &
       },
     };
   const reason = rejection.rule === 'build/timeout' ? 'BuildTimedOut' : 'BuildRejected';
-  return { outcomes: { ...reviewOf(snapshot, job, verdict), Built: stalled(reason, rejection) } };
+  return { outcomes: { ...reportReview(snapshot, job, verdict), Built: stalled(reason, rejection) } };
 }
 
 /** The Job is kept until the wait is over, with its pods, so that what happened can be looked at. */
 function faulted(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict & { kind: 'faulted' }): StepResult {
   const { message, doubtful } = verdict;
   const wasRecorded = isRecorded(draft.history ?? [], job);
-  draft.history = record(draft.history ?? [], job, snapshot.now, { result: 'Faulted', message, doubtful });
-  const faults = faultsOf(draft.history, job.metadata.name);
-  if (faults.length >= snapshot.config.pipeline.faultLimit) return { outcomes: givenUp(faults) };
-  const review = reviewOf(snapshot, job, verdict);
-  const endedAt = Date.parse(faults[0]?.finishedAt ?? timestamp(snapshot.now));
-  const dueIn = endedAt + faultDelayMs(faults.length) - snapshot.now.getTime();
+  draft.history = recordBuild(draft.history ?? [], job, snapshot.now, { result: 'Faulted', message, doubtful });
+  const faults = listFaults(draft.history, job.metadata.name);
+  if (faults.length >= snapshot.config.pipeline.faultLimit) return { outcomes: reportGivenUp(faults) };
+  const review = reportReview(snapshot, job, verdict);
+  const endedAt = Date.parse(faults[0]?.finishedAt ?? formatTimestamp(snapshot.now));
+  const dueIn = endedAt + computeFaultDelayMs(faults.length) - snapshot.now.getTime();
   const outcome = failed(
     'PipelineFaulted',
     `${message.replace(/[^.!?…]$/, '$&.')} It is retried automatically.`,
     Math.max(dueIn, 0),
   );
-  return { outcomes: { ...review, Built: outcome }, afterStatus: dueIn <= 0 && wasRecorded ? [remove(job)] : [] };
+  return { outcomes: { ...review, Built: outcome }, afterStatus: dueIn <= 0 && wasRecorded ? [removeJob(job)] : [] };
 }
 
 /** How the review went: as its pod says, or as it was reported before the pod was removed. */
-function reviewOf(snapshot: Snapshot, job: Job, verdict: Verdict): Outcomes {
-  if (verdict.review !== undefined) return { Reviewed: passed(verdict.review.findings.length) };
+function reportReview(snapshot: Snapshot, job: Job, verdict: Verdict): Outcomes {
+  if (verdict.review !== undefined) return { Reviewed: reportPassed(verdict.review.findings.length) };
   const { pipeline, conditions = [], findings = [] } = snapshot.app.status ?? {};
   const wasPassed =
     pipeline?.job === job.metadata.name &&
     conditions.some(({ type, status }) => type === 'Reviewed' && status === 'True');
-  return wasPassed ? { Reviewed: passed(findings.length) } : {};
+  return wasPassed ? { Reviewed: reportPassed(findings.length) } : {};
 }
 
 function suspended(draft: Draft): Outcomes {
   delete draft.pipeline;
-  return draft.built === undefined ? {} : standing(draft, draft.built.commit);
+  return draft.built === undefined ? {} : reportBuilt(draft, draft.built.commit);
 }
 
 function recordPipeline(snapshot: Snapshot, draft: Draft, job: Job, verdict: Verdict): void {
@@ -259,16 +265,19 @@ function recordPipeline(snapshot: Snapshot, draft: Draft, job: Job, verdict: Ver
   const reason = job.metadata.annotations?.[annotations.reason];
   draft.pipeline = {
     job: job.metadata.name,
-    number: numberOf(job),
+    number: readNumber(job),
     ...(verdict.pod === undefined ? {} : { pod: verdict.pod }),
     ...(reason === undefined ? {} : { reason }),
-    ...stageOf(job, verdict),
+    ...readStage(job, verdict),
     ...(verdict.kind === 'queued' && index >= 0 ? { position: index + 1 } : {}),
   };
   if (verdict.kind === 'running') recordReview(draft, verdict.review);
 }
 
-function stageOf(job: Job, verdict: Verdict): { stage?: 'Queued' | 'Clone' | 'Review' | 'Build'; stageSince?: string } {
+function readStage(
+  job: Job,
+  verdict: Verdict,
+): { stage?: 'Queued' | 'Clone' | 'Review' | 'Build'; stageSince?: string } {
   if (verdict.kind === 'queued') return { stage: 'Queued', stageSince: job.metadata.creationTimestamp };
   if (verdict.kind !== 'running') return {};
   return { stage: verdict.stage, ...(verdict.since === undefined ? {} : { stageSince: verdict.since }) };
@@ -281,8 +290,87 @@ function recordReview(draft: Draft, review: ReviewReport | undefined): void {
 }
 
 /** The pods of a Job. */
-export function podsOf(snapshot: Pick<Snapshot, 'pipelinePods'>, job: Job): Snapshot['pipelinePods'] {
+export function listPods(snapshot: Pick<Snapshot, 'pipelinePods'>, job: Job): Snapshot['pipelinePods'] {
   return snapshot.pipelinePods.filter((pod) =>
     (pod.metadata.ownerReferences ?? []).some((owner) => owner.uid === job.metadata.uid),
+  );
+}
+
+// How the conditions Reviewed and Built stand, in words, from the queue to an image.
+
+export function reportGivenUp(faults: readonly HistoryEntry[]): Outcomes {
+  const rejection = {
+    rule: 'platform/fault',
+    message:
+      `The platform failed ${faults.length} times to build this commit: ${faults[0]?.message ?? 'no message'}`.slice(
+        0,
+        1_500,
+      ),
+    fix: `Your app did not cause this. Push a new commit, or submit the repository again.`,
+  };
+  return { Built: stalled('PipelineFaulted', rejection) };
+}
+
+/** Once an image is there it stays so, whether its Job still exists or not. */
+export function reportBuilt(draft: Draft, commit: string): Outcomes {
+  const warnings = (draft.findings ?? []).length;
+  return {
+    Reviewed: reportPassed(warnings),
+    Built: done('Built', `Built commit ${shortenCommit(commit)}: ${draft.built?.image.split('/').at(-1) ?? ''}.`),
+  };
+}
+
+export function reportPassed(warnings: number): ReturnType<typeof done> {
+  return done(
+    'ReviewPassed',
+    warnings === 0
+      ? 'The review found no problems.'
+      : `Passed with ${warnings} warning${warnings === 1 ? '' : 's'}; see status.findings.`,
+  );
+}
+
+export function reportProgress(verdict: Verdict & { kind: 'running' }, commit: string): Outcomes {
+  const trouble = verdict.trouble === undefined ? '' : ` ${verdict.trouble}`;
+  if (verdict.stage !== 'Build') {
+    const reviewed =
+      verdict.stage === 'Clone'
+        ? waiting('Cloning', `Commit ${shortenCommit(commit)} is being cloned.${trouble}`)
+        : waiting('Reviewing', `Commit ${shortenCommit(commit)} is being reviewed.${trouble}`);
+    return { Reviewed: reviewed, Built: waiting('NotReached', 'Waiting for the review.') };
+  }
+  return {
+    Reviewed: reportPassed(verdict.review?.findings.length ?? 0),
+    Built: waiting('Building', `Commit ${shortenCommit(commit)} is being built.${trouble}`),
+  };
+}
+
+export function reportBeforeReview(reason: ReasonOf<'waiting'>, message: string): Outcomes {
+  return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'Waiting for the review.') };
+}
+
+/** What keeps a pipeline from its turn, and from a node once it has it. */
+interface Wait {
+  readonly commit: string;
+  readonly position: number | undefined;
+  /** The scheduler's word of a pipeline that has its turn. */
+  readonly noRoom: string | undefined;
+  /** Why no build may start for lack of disk space. */
+  readonly shortage: string | undefined;
+}
+
+export function reportQueued(job: Job, { commit, position, noRoom, shortage }: Wait): Outcomes {
+  const where = `Commit ${shortenCommit(commit)} is queued at position ${position ?? '?'}`;
+  if (shortage !== undefined && job.spec?.suspend === true)
+    return reportBeforeReview('WaitingForSpace', `Waiting for disk space: ${shortage} ${where}.`);
+  if (noRoom !== undefined)
+    return reportBeforeReview(
+      'WaitingForRoom',
+      `${explainNoRoom(noRoom)} Commit ${shortenCommit(commit)} is the next to start.`,
+    );
+  const found = readNoRoom(job);
+  if (found === undefined) return reportBeforeReview('Queued', `${where}.`);
+  return reportBeforeReview(
+    'WaitingForRoom',
+    `${explainNoRoom(found.reason)} Commit ${shortenCommit(commit)} is queued again, at position ${position ?? '?'}, and tried from ${formatTimestamp(new Date(computeRetryTime(found)))} on.`,
   );
 }

@@ -1,17 +1,17 @@
 // The Job that takes one commit of an app through clone, review and build.
 import type { V1Container, V1EnvVar, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
-import { parseDuration } from '../../../lib/values.ts';
-import { cacheRepository, imageRepository, imageTag, annotations, labels } from '../../../crds/names.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { doubtfulExitCode, type PipelineInput, rejectedExitCode, workspace } from '../../pipeline/contract.ts';
-import { createCredential } from '../../../lib/git/git.ts';
+import { annotations, cacheRepository, imageRepository, imageTag, labels } from '../../../crds/names.ts';
 import { createPushToken } from '../../../lib/app-tokens.ts';
+import { createCredential } from '../../../lib/git/git.ts';
+import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import type { Repository } from '../../../lib/repository.ts';
-import type { Manifest, Wire } from '../../../lib/kubernetes/index.ts';
-import { present } from '../../objects/present.ts';
-import { bytesOf, least, shareOf } from '../../objects/quantity.ts';
+import { parseDuration, present } from '../../../lib/values.ts';
+import type { Job } from '../../objects/kinds.ts';
+import { chooseSmaller, divideQuantity, parseBytes } from '../../objects/values.ts';
+import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
-import type { BuildInputs } from './inputs.ts';
+import { shortenCommit } from '../../reconcile/outcome.ts';
 
 /** What distinguishes this pipeline from the app's others. */
 export interface JobIdentity {
@@ -28,12 +28,12 @@ export interface JobIdentity {
 }
 
 /** Name of an app's image, without tag or digest. A pipeline may push to this name and no other. */
-export function imageName({ registry }: InstallationConfig, { metadata }: HostedApp): string {
+export function formatImageName({ registry }: InstallationConfig, { metadata }: HostedApp): string {
   return `${registry.host}/${imageRepository(metadata)}`;
 }
 
 /** The Job, suspended: the build queue lets it go when its turn has come. */
-export function pipelineJob(app: HostedApp, config: InstallationConfig, identity: JobIdentity): Manifest {
+export function buildPipelineJob(app: HostedApp, config: InstallationConfig, identity: JobIdentity): Manifest {
   const marks = {
     [labels.app]: app.metadata.name,
     [labels.appNamespace]: app.metadata.namespace,
@@ -57,7 +57,7 @@ export function pipelineJob(app: HostedApp, config: InstallationConfig, identity
         [annotations.queuedAt]: identity.queuedAt.toISOString(),
         [annotations.inputs]: JSON.stringify(identity.inputs.each),
         [annotations.appUid]: app.metadata.uid,
-        [annotations.submitter]: submitterOf(app),
+        [annotations.submitter]: identifySubmitter(app),
       },
     },
     spec: {
@@ -67,13 +67,13 @@ export function pipelineJob(app: HostedApp, config: InstallationConfig, identity
         Math.min(parseDuration(app.spec.build.timeout), config.pipeline.maximumMs) / 1000,
       ),
       podFailurePolicy: { rules: failureRules },
-      template: { metadata: { labels: marks }, spec: podSpec(app, config, identity) },
+      template: { metadata: { labels: marks }, spec: buildPodSpec(app, config, identity) },
     } satisfies Wire<V1JobSpec>,
   };
 }
 
 /** By its network, which is harder to change than a key; an app that was not submitted through the API counts alone. */
-function submitterOf({ metadata }: HostedApp): string {
+function identifySubmitter({ metadata }: HostedApp): string {
   const { [labels.network]: network, [labels.caller]: caller } = metadata.labels ?? {};
   return network ?? caller ?? `${metadata.namespace}/${metadata.name}`;
 }
@@ -88,13 +88,13 @@ const failureRules = [
   })),
 ];
 
-function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdentity): Wire<V1PodSpec> {
-  const limits = buildLimits(app, config);
+function buildPodSpec(app: HostedApp, config: InstallationConfig, identity: JobIdentity): Wire<V1PodSpec> {
+  const limits = resolveLimits(app, config);
   const common = {
     image: config.pipeline.image,
     imagePullPolicy: 'IfNotPresent',
     terminationMessagePolicy: 'FallbackToLogsOnError',
-    env: [{ name: 'MOORAGE_PIPELINE', value: JSON.stringify(pipelineInput(app, config, identity)) }],
+    env: [{ name: 'MOORAGE_PIPELINE', value: JSON.stringify(buildPipelineInput(app, config, identity)) }],
   };
   const command = ['node', 'controller/pipeline/main.ts'];
   const workspaceMount = { name: 'workspace', mountPath: workspace.root };
@@ -119,7 +119,7 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
     // Side by side, so that the builder is there when the review has passed: one container after another costs about a
     // second each. Who waits for whom is for pipeline/gate.ts to see to.
     containers: [
-      withVariables(confinedStage('clone', { memory: cloneMemory, disk: limits.disk }), gitToken(config, identity)),
+      addVariables(confinedStage('clone', { memory: cloneMemory, disk: limits.disk }), buildGitToken(config, identity)),
       confinedStage('review', reviewLimits),
       {
         name: 'build',
@@ -139,7 +139,7 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
           seccompProfile: { type: 'Unconfined' },
         },
         resources: {
-          requests: { cpu: shareOf(limits.cpu, 16n), memory: shareOf(limits.memory, 8n) },
+          requests: { cpu: divideQuantity(limits.cpu, 16n), memory: divideQuantity(limits.memory, 8n) },
           limits: { cpu: limits.cpu, memory: limits.memory, 'ephemeral-storage': limits.disk },
         },
         volumeMounts: [workspaceMount, { name: 'layers', mountPath: '/var/lib/buildkit' }],
@@ -156,13 +156,13 @@ function podSpec(app: HostedApp, config: InstallationConfig, identity: JobIdenti
 const gitTokenMs = 24 * 60 * 60_000;
 
 /** Reads the repository on the git server inside the cluster. What runs for the author does not see it. */
-function gitToken({ gitReadSecret }: InstallationConfig, { repository, queuedAt }: JobIdentity): V1EnvVar[] {
+function buildGitToken({ gitReadSecret }: InstallationConfig, { repository, queuedAt }: JobIdentity): V1EnvVar[] {
   const expires = new Date(queuedAt.getTime() + gitTokenMs);
   const credential = createCredential(repository, gitReadSecret, expires);
   return credential === undefined ? [] : [{ name: 'MOORAGE_GIT_TOKEN', value: credential.token }];
 }
 
-function withVariables(container: Wire<V1Container>, env: readonly V1EnvVar[]): Wire<V1Container> {
+function addVariables(container: Wire<V1Container>, env: readonly V1EnvVar[]): Wire<V1Container> {
   return { ...container, env: [...(container.env ?? []), ...env] };
 }
 
@@ -180,17 +180,17 @@ const confined: Wire<V1SecurityContext> = {
   seccompProfile: { type: 'RuntimeDefault' },
 };
 
-function buildLimits(app: HostedApp, config: InstallationConfig): { cpu: string; memory: string; disk: string } {
+function resolveLimits(app: HostedApp, config: InstallationConfig): { cpu: string; memory: string; disk: string } {
   const { cpu, memory, disk } = app.spec.build.resources;
   const { maximum } = config.pipeline;
   return {
-    cpu: least(cpu, maximum.cpu),
-    memory: least(memory, maximum.memory),
-    disk: least(disk, maximum.disk),
+    cpu: chooseSmaller(cpu, maximum.cpu),
+    memory: chooseSmaller(memory, maximum.memory),
+    disk: chooseSmaller(disk, maximum.disk),
   };
 }
 
-function pipelineInput(
+function buildPipelineInput(
   app: HostedApp,
   config: InstallationConfig,
   { commit, repository, number, doubted = false }: JobIdentity,
@@ -214,17 +214,17 @@ function pipelineInput(
     ...(run.port === undefined ? {} : { port: run.port }),
     pinned: [...(app.pinned ?? [])],
     hasCommand: run.command.length > 0,
-    image: imageName(config, app),
+    image: formatImageName(config, app),
     push: `${config.registry.proxy}/${imageRepository(app.metadata)}`,
     tag: imageTag(number),
-    diskBytes: Number(bytesOf(buildLimits(app, config).disk)),
+    diskBytes: Number(parseBytes(resolveLimits(app, config).disk)),
     ...(config.pipeline.cache
       ? {
           cache: `${config.registry.proxy}/${cacheRepository(app.metadata)}`,
           cacheBytes: config.pipeline.cacheBytes,
         }
       : {}),
-    ...mirroring(config.registry),
+    ...resolveMirror(config.registry),
     ...missingOf(config.registry),
     doubted,
     gitHosts: { allowed: [...config.gitHosts.allowed], insecure: [...config.gitHosts.insecure] },
@@ -239,7 +239,7 @@ function missingOf({ missingImages = [] }: InstallationConfig['registry']): Pick
 }
 
 /** The registry itself answers builds through its proxy only. */
-function mirroring({
+function resolveMirror({
   host,
   proxy,
   mirror,
@@ -250,4 +250,105 @@ function mirroring({
   return mirror === host
     ? { mirror: proxy, mirrorOf: [...mirrorOf], plainHosts: [proxy] }
     : { mirror, mirrorOf: [...mirrorOf], plainHosts: insecure ? [proxy, mirror] : [proxy] };
+}
+
+// What goes into an image, hashed, and the answer to "why is it built again?".
+
+/** Hash of each setting that an image is made from, by the name of its field. */
+export type InputHashes = Readonly<Record<string, string>>;
+
+/** All that decides an image besides the commit, in hashes. */
+export interface BuildInputs {
+  /** 16 hex digits over all of them. */
+  readonly hash: string;
+  readonly each: InputHashes;
+}
+
+/**
+ * The pipeline's own image is left out: a new version of the platform must not build every app again at once.
+ */
+export function hashBuildInputs(app: HostedApp): BuildInputs {
+  const { source, build, review, run } = app.spec;
+  const pinned = (app.pinned ?? []).filter((field) => /^(source|build)\.|^run\.command$/.test(field));
+  const values: Record<string, unknown> = {
+    'spec.source.repo': source.repo,
+    'spec.source.path': source.path,
+    'spec.build.strategy': build.strategy,
+    'spec.build.dockerfile': build.dockerfile,
+    // Only where there is one: what was built before there was such a field stays as it is.
+    ...(build.target === undefined ? {} : { 'spec.build.target': build.target }),
+    'spec.build.args': build.args,
+    'spec.build.env': build.env,
+    'spec.build.resources': build.resources,
+    'spec.build.timeout': build.timeout,
+    // An app without waivers has the hash that it had before there were any.
+    ...(review.waivers.length === 0 ? {} : { 'spec.review.waivers': review.waivers }),
+    ...(pinned.length === 0 ? {} : { [pinnedInput]: pinned }),
+    'spec.run.port': run.port ?? null,
+    'spec.run.command': run.command.length > 0,
+    [rebuildInput]: app.metadata.annotations?.[annotations.rebuild] ?? null,
+  };
+  const each = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, hashOf(value).slice(0, 8)]));
+  return { hash: hashOf(each), each };
+}
+
+/** An app that pins no default has the hash that it had before there were pins. */
+const pinnedInput = 'spec fields set to their default';
+const rebuildInput = `metadata.annotations.${annotations.rebuild}`;
+
+/**
+ * Name of the Job of a commit and its inputs: asking twice is the same Job. At most 57 characters, as app names have
+ * 40.
+ */
+export function formatJobName(app: string, commit: string, hash: string): string {
+  return `${app}-${shortenCommit(commit)}-${hash.slice(0, 8)}`;
+}
+
+/** What a change is judged by. */
+interface Comparison {
+  readonly commit: string;
+  readonly inputs: InputHashes;
+  readonly previous: { readonly commit: string | undefined; readonly inputs: InputHashes | undefined } | undefined;
+  /** Faults of the platform at this very Job so far. */
+  readonly faults: number;
+  readonly faultLimit: number;
+}
+
+/** Says why in a sentence, or nothing when it is not the reason. In the order in which they are reported. */
+const causes: readonly ((comparison: Comparison) => string | undefined)[] = [
+  ({ faults, faultLimit }) =>
+    faults === 0 ? undefined : `retry after a platform fault (attempt ${faults + 1} of ${faultLimit})`,
+  ({ previous }) => (previous === undefined ? 'first build' : undefined),
+  ({ previous, commit }) =>
+    previous?.commit === undefined || previous.commit === commit
+      ? undefined
+      : `new commit ${shortenCommit(commit)} (was ${shortenCommit(previous.commit)})`,
+  (comparison) => (listChanges(comparison).includes(rebuildInput) ? 'rebuild requested' : undefined),
+  (comparison) => {
+    const fields = listChanges(comparison).filter((name) => name !== rebuildInput);
+    return fields.length === 0 ? undefined : `changed build settings: ${fields.join(', ')}`;
+  },
+];
+
+function listChanges({ inputs, previous }: Comparison): string[] {
+  const before = previous?.inputs;
+  return before === undefined ? [] : Object.keys(inputs).filter((name) => before[name] !== inputs[name]);
+}
+
+/** Why a Job is made: every cause that holds. */
+export function explainBuild(comparison: Comparison): string {
+  const said = causes.flatMap((cause) => cause(comparison) ?? []);
+  return said.length === 0 ? 'the previous Job no longer exists' : said.join('; ');
+}
+
+/** Inputs noted on a Job; nothing when they cannot be read. */
+export function readInputs(job: Job | undefined): InputHashes | undefined {
+  const text = job?.metadata.annotations?.[annotations.inputs];
+  if (text === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? (value as InputHashes) : undefined;
+  } catch {
+    return undefined;
+  }
 }

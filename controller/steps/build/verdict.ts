@@ -3,31 +3,10 @@ import type { z } from 'zod';
 import { authorLimits, type ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
 import { annotations, type PipelineContainer } from '../../../crds/names.ts';
-import {
-  buildResult,
-  type BuildResult,
-  cloneResult,
-  doubtfulExitCode,
-  fault,
-  rejectedExitCode,
-  rejection as rejectionSchema,
-  reviewResult,
-  terminationMessageLimit,
-} from '../../pipeline/contract.ts';
-import {
-  conditionOf,
-  heldBack,
-  isTrue,
-  unschedulable,
-  type ContainerStatus,
-  type Job,
-  type Pod,
-  type Termination,
-  type Waiting,
-} from '../../objects/kinds.ts';
+import { present } from '../../../lib/values.ts';
+import { explainWaiting, findCondition, findUnschedulable, isConditionTrue, isOutOfDisk, type ContainerStatus, type Job, type Pod, type Termination, type Waiting } from '../../objects/kinds.ts';
+import { buildResult, cloneResult, doubtfulExitCode, fault, rejectedExitCode, rejection as rejectionSchema, reviewResult, terminationMessageLimit, tooLargeSource, type BuildResult } from '../../pipeline/contract.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
-import { present } from '../../objects/present.ts';
-import { overLimits } from './over-limits.ts';
 
 export type Stage = NonNullable<NonNullable<HostedAppStatus['pipeline']>['stage']>;
 
@@ -66,42 +45,37 @@ export type Verdict = { readonly pod: string | undefined; readonly review?: Revi
   | { readonly kind: 'faulted'; readonly message: string; readonly doubtful?: boolean }
 );
 
-/** True when the Job will run no more pod. */
-export function isFinished(job: Job): boolean {
-  return isTrue(job.status?.conditions, 'Complete') || isTrue(job.status?.conditions, 'Failed');
-}
-
 /** Judges a Job by itself and its pods. `image` is the name that the pipeline has to push to. */
-export function judge(job: Job, pods: readonly Pod[], image: string): Verdict {
-  const newest = newestOf(pods);
+export function judgePipeline(job: Job, pods: readonly Pod[], image: string): Verdict {
+  const newest = findNewest(pods);
   const seen = { pod: newest?.metadata.name, review: readReview(newest) };
-  if (isAheadOfPods(job, pods)) return { ...seen, ...running(job, newest) };
-  if (isComplete(job, pods)) return { ...seen, ...succeeded(job, pods.find(hasSucceeded), image) };
-  if (isTrue(job.status?.conditions, 'Failed')) return { ...seen, ...failed(job, pods, newest) };
+  if (isAheadOfPods(job, pods)) return { ...seen, ...readProgress(job, newest) };
+  if (isComplete(job, pods)) return { ...seen, ...readSuccess(job, pods.find(hasSucceeded), image) };
+  if (isConditionTrue(job.status?.conditions, 'Failed')) return { ...seen, ...readFailure(job, pods, newest) };
   if (job.spec?.suspend === true) return { ...seen, kind: 'queued' };
-  const noRoom = newest === undefined ? undefined : withoutRoom(newest);
-  if (noRoom !== undefined) return { ...seen, kind: 'queued', noRoom: bounded(noRoom) };
-  return { ...seen, ...running(job, newest) };
+  const noRoom = newest === undefined ? undefined : findNoRoom(newest);
+  if (noRoom !== undefined) return { ...seen, kind: 'queued', noRoom: truncate(noRoom) };
+  return { ...seen, ...readProgress(job, newest) };
 }
 
 /** Why no node takes the pod, or took it back for its own sake: the Job makes another one then. */
-function withoutRoom(pod: Pod): string | undefined {
-  const refused = unschedulable(pod);
+function findNoRoom(pod: Pod): string | undefined {
+  const refused = findUnschedulable(pod);
   if (refused !== undefined) return refused.message ?? 'unschedulable';
-  const isTakenBack = pod.status?.phase === 'Failed' && isTrue(pod.status.conditions, 'DisruptionTarget');
+  const isTakenBack = pod.status?.phase === 'Failed' && isConditionTrue(pod.status.conditions, 'DisruptionTarget');
   return isTakenBack ? (pod.status?.message ?? pod.status?.reason ?? 'evicted') : undefined;
 }
 
 /** The pod of a Job that counts. */
-export function newestOf(pods: readonly Pod[]): Pod | undefined {
-  return pods.toSorted(byAge).at(-1);
+export function findNewest(pods: readonly Pod[]): Pod | undefined {
+  return pods.toSorted(compareAge).at(-1);
 }
 
 /** What the review in a pod left; undefined until it has passed. */
 export function readReview(pod: Pod | undefined): ReviewReport | undefined {
-  const review = readMessage(statusOf(pod, 'review')?.state?.terminated, reviewResult);
+  const review = readMessage(findStatus(pod, 'review')?.state?.terminated, reviewResult);
   if (review === undefined) return undefined;
-  const clone = readMessage(statusOf(pod, 'clone')?.state?.terminated, cloneResult);
+  const clone = readMessage(findStatus(pod, 'clone')?.state?.terminated, cloneResult);
   return { ...review, ownership: clone?.ownership, authorKeys: clone?.authorKeys };
 }
 
@@ -109,39 +83,42 @@ export function readReview(pod: Pod | undefined): ReviewReport | undefined {
 function hasSucceeded(pod: Pod): boolean {
   return (
     pod.status?.phase === 'Succeeded' ||
-    stages.every(([, name]) => statusOf(pod, name)?.state?.terminated?.exitCode === 0)
+    stages.every(([, name]) => findStatus(pod, name)?.state?.terminated?.exitCode === 0)
   );
 }
 
 /** Jobs and pods are watched apart: a Job is complete by a pod of which the end is not known here yet. */
 function isAheadOfPods({ status }: Job, pods: readonly Pod[]): boolean {
   const isOpen = ({ status: of }: Pod): boolean => of?.phase !== 'Succeeded' && of?.phase !== 'Failed';
-  return isTrue(status?.conditions, 'Complete') && !pods.some(hasSucceeded) && pods.some(isOpen);
+  return isConditionTrue(status?.conditions, 'Complete') && !pods.some(hasSucceeded) && pods.some(isOpen);
 }
 
 /** A pod that has done its work decides: of the Job itself it is said another second or two later. */
 function isComplete({ status }: Job, pods: readonly Pod[]): boolean {
-  return isTrue(status?.conditions, 'Complete') || (pods.some(hasSucceeded) && !isTrue(status?.conditions, 'Failed'));
+  return (
+    isConditionTrue(status?.conditions, 'Complete') ||
+    (pods.some(hasSucceeded) && !isConditionTrue(status?.conditions, 'Failed'))
+  );
 }
 
-function succeeded(
+function readSuccess(
   job: Job,
   pod: Pod | undefined,
   image: string,
 ): { kind: 'succeeded'; result: BuildResult } | { kind: 'faulted'; message: string } {
-  const clone = readMessage(statusOf(pod, 'clone')?.state?.terminated, cloneResult);
-  const result = readMessage(statusOf(pod, 'build')?.state?.terminated, buildResult);
+  const clone = readMessage(findStatus(pod, 'clone')?.state?.terminated, cloneResult);
+  const result = readMessage(findStatus(pod, 'build')?.state?.terminated, buildResult);
   if (result === undefined || clone === undefined)
     return { kind: 'faulted', message: 'The pipeline completed, but its result is missing or malformed.' };
   if (clone.commit !== job.metadata.annotations?.[annotations.commit])
     return { kind: 'faulted', message: 'The pipeline built a different commit than requested.' };
-  if (!isImageOf(result.image, image))
+  if (!hasImageName(result.image, image))
     return { kind: 'faulted', message: `The pipeline reported an image outside ${image}.` };
   return { kind: 'succeeded', result };
 }
 
 /** True when `image` is `name@sha256:<digest>`: a hostile pod must not have us run some other image. */
-export function isImageOf(image: string, name: string): boolean {
+export function hasImageName(image: string, name: string): boolean {
   return image.startsWith(`${name}@`) && /^sha256:[0-9a-f]{64}$/.test(image.slice(name.length + 1));
 }
 
@@ -149,19 +126,19 @@ type Failure =
   | { kind: 'rejected'; stage: 'Review' | 'Build'; rejection: Rejection; findings: readonly Finding[] }
   | { kind: 'faulted'; message: string; doubtful?: boolean };
 
-function failed(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failure {
+function readFailure(job: Job, pods: readonly Pod[], newest: Pod | undefined): Failure {
   const refused = pods
-    .flatMap((pod) => allStatuses(pod))
+    .flatMap((pod) => listStatuses(pod))
     .find((status) => status.state?.terminated?.exitCode === rejectedExitCode);
-  if (refused !== undefined) return rejectedBy(refused);
-  const over = overLimits(pods);
+  if (refused !== undefined) return readRejection(refused);
+  const over = findExceededLimit(pods);
   if (over !== undefined) return { kind: 'rejected', ...over, findings: [] };
-  const failure = conditionOf(job.status?.conditions, 'Failed');
+  const failure = findCondition(job.status?.conditions, 'Failed');
   if (failure?.reason === 'DeadlineExceeded')
     return { kind: 'rejected', stage: 'Build', rejection: timedOut, findings: [] };
   return {
     kind: 'faulted',
-    message: bounded(faultOf(newest) ?? failure?.message ?? 'The Job failed without a message.'),
+    message: truncate(describeFault(newest) ?? failure?.message ?? 'The Job failed without a message.'),
     ...(pods.some(isDoubtful) ? { doubtful: true } : {}),
   };
 }
@@ -172,9 +149,9 @@ const timedOut: Rejection = {
   fix: `Make the build faster (fewer or prebuilt dependencies), or increase build.timeout in moorage.yaml (maximum ${authorLimits.build.timeout}).`,
 };
 
-function rejectedBy(status: ContainerStatus): Failure {
+function readRejection(status: ContainerStatus): Failure {
   const said = readMessage(status.state?.terminated, rejectionSchema);
-  const first = firstError(said?.findings ?? []);
+  const first = findFirstError(said?.findings ?? []);
   if (said === undefined || first === undefined)
     return { kind: 'faulted', message: `The ${status.name} stage rejected the app, but its report is malformed.` };
   const { rule, file, line, message, fix } = first;
@@ -187,18 +164,18 @@ function rejectedBy(status: ContainerStatus): Failure {
   };
 }
 
-function firstError(findings: readonly Finding[]): Finding | undefined {
+function findFirstError(findings: readonly Finding[]): Finding | undefined {
   return findings.find((finding) => finding.severity === 'error') ?? findings[0];
 }
 
 /** Whether a container of the pod ended with a fault that the author could have staged. */
 function isDoubtful(pod: Pod): boolean {
-  return allStatuses(pod).some(({ state }) => state?.terminated?.exitCode === doubtfulExitCode);
+  return listStatuses(pod).some(({ state }) => state?.terminated?.exitCode === doubtfulExitCode);
 }
 
-function faultOf(pod: Pod | undefined): string | undefined {
+function describeFault(pod: Pod | undefined): string | undefined {
   if (pod === undefined) return undefined;
-  const broken = allStatuses(pod)
+  const broken = listStatuses(pod)
     .flatMap(({ name, state }) => (state?.terminated === undefined ? [] : [{ name, ...state.terminated }]))
     .find(({ exitCode }) => exitCode !== 0);
   if (broken === undefined) return pod.status?.message;
@@ -213,27 +190,27 @@ const stages = [
   ['Build', 'build'],
 ] as const satisfies readonly (readonly [Stage, PipelineContainer])[];
 
-function running(
+function readProgress(
   job: Job,
   pod: Pod | undefined,
 ): { kind: 'running'; stage: Stage; since: string | undefined; trouble: string | undefined } {
   let since = job.status?.startTime;
   for (const [stage, name] of stages) {
-    const state = statusOf(pod, name)?.state;
+    const state = findStatus(pod, name)?.state;
     const ended = state?.terminated;
     if (ended?.exitCode === 0 && name !== 'build') {
       since = ended.finishedAt ?? since;
       continue;
     }
-    return { kind: 'running', stage, since, trouble: troubleOf(pod, state?.waiting) };
+    return { kind: 'running', stage, since, trouble: describeTrouble(pod, state?.waiting) };
   }
   return { kind: 'running', stage: 'Build', since, trouble: undefined };
 }
 
-function troubleOf(pod: Pod | undefined, waiting: Waiting | undefined): string | undefined {
+function describeTrouble(pod: Pod | undefined, waiting: Waiting | undefined): string | undefined {
   if (pod === undefined) return undefined;
-  const held = heldBack(waiting);
-  return held === undefined ? undefined : bounded(`It is waiting: ${held}.`);
+  const held = explainWaiting(waiting);
+  return held === undefined ? undefined : truncate(`It is waiting: ${held}.`);
 }
 
 function readMessage<Schema extends z.ZodType>(
@@ -251,21 +228,54 @@ function readMessage<Schema extends z.ZodType>(
   }
 }
 
-function statusOf(pod: Pod | undefined, name: PipelineContainer): ContainerStatus | undefined {
-  return pod === undefined ? undefined : allStatuses(pod).find((status) => status.name === name);
+function findStatus(pod: Pod | undefined, name: PipelineContainer): ContainerStatus | undefined {
+  return pod === undefined ? undefined : listStatuses(pod).find((status) => status.name === name);
 }
 
-function allStatuses(pod: Pod): ContainerStatus[] {
+function listStatuses(pod: Pod): ContainerStatus[] {
   return [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
 }
 
-function byAge(a: Pod, b: Pod): number {
+function compareAge(a: Pod, b: Pod): number {
   return (
     a.metadata.creationTimestamp.localeCompare(b.metadata.creationTimestamp) ||
     a.metadata.name.localeCompare(b.metadata.name)
   );
 }
 
-function bounded(text: string): string {
+function truncate(text: string): string {
   return text.length > 900 ? `…${text.slice(-900)}` : text;
+}
+
+// Separates a build that asked for more memory or disk than it may have from a fault of the platform.
+
+/** The limit that a pod ran into, if any did. */
+export function findExceededLimit(
+  pods: readonly Pod[],
+): { stage: 'Review' | 'Build'; rejection: Rejection } | undefined {
+  if (pods.some((pod) => isOutOfMemory(pod, 'clone'))) return { stage: 'Review', rejection: tooLargeSource };
+  const rejection = findExceededBuildLimit(pods);
+  return rejection === undefined ? undefined : { stage: 'Build', rejection };
+}
+
+function findExceededBuildLimit(pods: readonly Pod[]): Rejection | undefined {
+  if (pods.some((pod) => isOutOfMemory(pod, 'build'))) {
+    return {
+      rule: 'build/out-of-memory',
+      message: 'The build exceeded its memory limit (build.resources.memory) and was killed.',
+      fix: `Increase build.resources.memory in moorage.yaml (maximum ${authorLimits.build.memory}), or reduce what the build needs (fewer parallel jobs, prebuilt packages).`,
+    };
+  }
+  const evicted = pods.find(isOutOfDisk);
+  if (evicted === undefined) return undefined;
+  return {
+    rule: 'build/out-of-disk',
+    message: `The build exceeded its disk limit (build.resources.disk) and was stopped (${(evicted.status?.message ?? '').slice(0, 300)}).`,
+    fix: `Increase build.resources.disk in moorage.yaml (maximum ${authorLimits.build.disk}), or make the image smaller (a slimmer base image, CPU-only wheels, no build leftovers).`,
+  };
+}
+
+function isOutOfMemory(pod: Pod, container: PipelineContainer): boolean {
+  const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
+  return statuses.some((status) => status.name === container && status.state?.terminated?.reason === 'OOMKilled');
 }

@@ -19,7 +19,7 @@ export interface AppIdentity {
  * Whose data it is: namespace, name and repository, which a HostedApp that is made again has in common with the one
  * before. A namesake with another repository has another identity. 128 bits, so that none can be made to match.
  */
-export function dataIdentity({ metadata, spec }: AppIdentity): string {
+export function computeDataIdentity({ metadata, spec }: AppIdentity): string {
   const repository = repositoryHash(acceptedRepository(spec.source.repo).url);
   return createHash('sha256')
     .update(['moorage data 1', metadata.namespace ?? '', metadata.name, repository].join('\n'))
@@ -30,13 +30,13 @@ export function dataIdentity({ metadata, spec }: AppIdentity): string {
 type KeyedApp = Pick<HostedApp, 'metadata' | 'spec' | 'status'>;
 
 /** What the names of the app's data are made from. */
-export function dataKey({ metadata, status }: KeyedApp): string {
+export function readDataKey({ metadata, status }: KeyedApp): string {
   return status?.dataKey ?? metadata.uid;
 }
 
 /** Versions before this one made the names from the UID of the HostedApp; the data of such an app keeps its names. */
 export function hasLegacyKey(app: KeyedApp): boolean {
-  return dataKey(app) !== dataIdentity(app);
+  return readDataKey(app) !== computeDataIdentity(app);
 }
 
 /**
@@ -52,16 +52,16 @@ export function chooseDataKey(
 ): string {
   if (app.status?.dataKey !== undefined) return app.status.dataKey;
   if (app.status !== undefined) return app.metadata.uid;
-  const identity = dataIdentity(app);
+  const identity = computeDataIdentity(app);
   const keys = kept
-    .filter((claim) => belongsTo(claim, identity))
+    .filter((claim) => hasDataIdentity(claim, identity))
     .flatMap(({ metadata }) => metadata.annotations?.[annotations.dataKey] ?? [])
     .sort();
   return keys.includes(identity) ? identity : (keys[0] ?? identity);
 }
 
 /** Whether an object holds data of this identity. */
-export function belongsTo({ metadata }: KubeObject, identity: string): boolean {
+export function hasDataIdentity({ metadata }: KubeObject, identity: string): boolean {
   return metadata.labels?.[labels.data] === identity;
 }
 
@@ -71,17 +71,20 @@ export function hasData({ spec }: Pick<HostedApp, 'spec'>): boolean {
 }
 
 /** A claim or Secret: like a child of the app, whose data it is, but without an owner. */
-export function keptObject(app: HostedApp, manifest: Manifest): Manifest {
+export function toKeptObject(app: HostedApp, manifest: Manifest): Manifest {
   const { ownerReferences: _, ...metadata } = manifest.metadata;
-  return { ...manifest, metadata: { ...metadata, labels: { ...metadata.labels, [labels.data]: dataIdentity(app) } } };
+  return {
+    ...manifest,
+    metadata: { ...metadata, labels: { ...metadata.labels, [labels.data]: computeDataIdentity(app) } },
+  };
 }
 
 /** A claim, with what has to be known of it once its HostedApp is gone. `secrets` go with it. */
-export function keptClaim(app: HostedApp, manifest: Manifest, secrets: readonly string[]): Manifest {
-  const kept = keptObject(app, manifest);
+export function toKeptClaim(app: HostedApp, manifest: Manifest, secrets: readonly string[]): Manifest {
+  const kept = toKeptObject(app, manifest);
   const noted = {
     ...kept.metadata.annotations,
-    [annotations.dataKey]: dataKey(app),
+    [annotations.dataKey]: readDataKey(app),
     [annotations.deletionPolicy]: app.spec.deletionPolicy,
     ...(secrets.length === 0 ? {} : { [annotations.dataSecrets]: secrets.join(',') }),
   };
@@ -92,23 +95,23 @@ export function keptClaim(app: HostedApp, manifest: Manifest, secrets: readonly 
  * Name of the claim of a volume. A claim of an older version, which had no hash in its name, is kept if it is this
  * app's: data is not left behind.
  */
-export function claimName(app: HostedApp, volume: string, claims: readonly KubeObject[]): string {
+export function chooseClaimName(app: HostedApp, volume: string, claims: readonly KubeObject[]): string {
   const { name, uid } = app.metadata;
   const plain = `${name}-${volume}`;
   // The hash keeps volume c of app a-b apart from volume b-c of app a, and namesakes with other repositories apart.
-  if (!hasLegacyKey(app)) return `${plain}-${hashOf([dataKey(app), volume]).slice(0, 20)}`;
-  const identity = dataIdentity(app);
+  if (!hasLegacyKey(app)) return `${plain}-${hashOf([readDataKey(app), volume]).slice(0, 20)}`;
+  const identity = computeDataIdentity(app);
   const isOwn = (claim: KubeObject): boolean =>
     claim.metadata.name === plain &&
-    (belongsTo(claim, identity) || (claim.metadata.ownerReferences ?? []).some((owner) => owner.uid === uid));
+    (hasDataIdentity(claim, identity) || (claim.metadata.ownerReferences ?? []).some((owner) => owner.uid === uid));
   return claims.some(isOwn) ? plain : `${plain}-${hashOf([name, volume]).slice(0, 8)}`;
 }
 
 /** Takes the end off claims that were kept for this app, now that it is here again. */
 export function adoptClaims({ app, claims }: Pick<Snapshot, 'app' | 'claims'>): Action[] {
-  const identity = dataIdentity(app);
+  const identity = computeDataIdentity(app);
   return claims
-    .filter((claim) => belongsTo(claim, identity) && isEnding(claim))
+    .filter((claim) => hasDataIdentity(claim, identity) && isEnding(claim))
     .map((object) => ({ kind: 'annotate', object, annotations: { [annotations.deleteAfter]: null } }));
 }
 

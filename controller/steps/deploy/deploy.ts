@@ -1,39 +1,24 @@
 // Step Deploy: the newest image runs behind its Service and NetworkPolicy, with the old one serving until it does.
 import { annotations } from '../../../crds/names.ts';
-import { timestamp } from '../../objects/timestamp.ts';
 import { isApplied, type KubeObject, type Manifest, type Resource } from '../../../lib/kubernetes/index.ts';
+import { present } from '../../../lib/values.ts';
 import { claims as claimResource, deployments, policies, secrets, services, type Pod } from '../../objects/kinds.ts';
+import { formatTimestamp } from '../../objects/values.ts';
+import { done, failed, shortenCommit, stalled, waiting, type Action, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import {
-  done,
-  failed,
-  short,
-  stalled,
-  waiting,
-  type Action,
-  type Draft,
-  type Outcome,
-  type StepResult,
-} from '../../reconcile/outcome.ts';
-import { appWithSettings } from '../build/app-manifest.ts';
-import { recordRelease } from '../build/history.ts';
-import { chooseCourse, expectation, type Chosen, type HashedTemplate } from './course.ts';
-import { haltedOutcome, type Halt } from './crash-loop.ts';
-import { calmInMs, isLooping, recordCrashLoop, withCrashLoop } from './crash-state.ts';
-import { present } from '../../objects/present.ts';
-import { isResting, keepRest, withRest } from './idle/keep.ts';
+import { applySettings, recordRelease } from '../build/records.ts';
 import { adoptClaims } from './data.ts';
-import { generatedSecrets } from './generated-secrets.ts';
-import { modelsSecret } from './models.ts';
-import { claimsOf, deploymentOf, policyOf, replicasOf, serviceOf } from './objects.ts';
-import { stoppedForDisk, type Course } from './over-disk.ts';
-import { readCommitAndImage, findCrashTime, isReady, restartsOf, templateOf } from './pods.ts';
+import { buildClaims, buildDeployment, buildPolicy, buildService, resolveReplicas } from './objects.ts';
+import { countRestarts, findCrashTime, isReady, readCommitAndImage, readTemplateHash } from './pods.ts';
+import { chooseRelease, readAppLimits, reportHalt, reportStoppedForDisk, type Halt, type HashedTemplate, type ReleaseChoice, type RunPlan } from './release-choice.ts';
 import { findRecord, recordReleases } from './releases.ts';
-import { judgeRollout } from './rollout.ts';
+import { isResting, keepRest, reportRest } from './rest.ts';
+import { computeCalmMs, isLooping, judgeRollout, recordCrashLoop, reportCrashLoop } from './rollout.ts';
+import { buildGeneratedSecrets, buildModelsSecret } from './secrets.ts';
+import { readServiceAddresses } from './services/connections.ts';
 import { endServices, keepServices } from './services/services.ts';
-import { addressesOf } from './services/variables.ts';
-import { podTemplate, type Release } from './template.ts';
-import { isActivated, trialActions } from './trial.ts';
+import { buildPodTemplate, type Release } from './template.ts';
+import { isActivated, planTrialActions } from './trial.ts';
 
 export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const adoption = adoptClaims(snapshot);
@@ -42,26 +27,31 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
     return { outcomes: {}, actions: adoption };
   }
   const { config, pods } = snapshot;
-  const owned = { claims: snapshot.claims, addresses: addressesOf(snapshot.serviceObjects.services) };
+  const owned = { claims: snapshot.claims, addresses: readServiceAddresses(snapshot.serviceObjects.services) };
   const asked = withManifest(snapshot, draft.built.settings);
   const wanted = toWanted(asked, draft.built);
   // A release that is put back runs by the settings of its own commit.
   const seenAs = (release: Release): Snapshot =>
     release === wanted ? asked : withManifest(snapshot, release.settings);
-  const templated = (release: Release): HashedTemplate => podTemplate(seenAs(release).app, config, release, owned);
+  const templated = (release: Release): HashedTemplate => buildPodTemplate(seenAs(release).app, config, release, owned);
   const target = templated(wanted);
-  if (pods.some((pod) => templateOf(pod) === target.hash && isReady(pod))) draft.readyTemplate = target.hash;
+  if (pods.some((pod) => readTemplateHash(pod) === target.hash && isReady(pod))) draft.readyTemplate = target.hash;
   const provenInMs = recordReleases(snapshot, draft, wanted);
   const rest = keepRest(asked, draft, target.hash);
-  const choice = chooseCourse(asked, draft, wanted, templated);
+  const choice = chooseRelease(asked, draft, wanted, templated);
   const { course, trial } = choice;
   const running = seenAs(course.release);
   const { hash, template } = templated(course.release);
   recordActivated(draft, [asked, running]);
-  recordCrashLoop(running, draft, hash, expectation(running, course.release.port));
+  recordCrashLoop(running, draft, hash, readAppLimits(running, course.release.port));
   recordServed(snapshot, draft);
-  const manifest = deploymentOf(running.app, template, course.marks, course.isStopped || rest.isAsleep ? 0 : undefined);
-  const outcome = withCrashLoop(withRest(outcomeOf(running, manifest, course, hash), draft, rest), draft, hash);
+  const manifest = buildDeployment(
+    running.app,
+    template,
+    course.marks,
+    course.isStopped || rest.isAsleep ? 0 : undefined,
+  );
+  const outcome = reportCrashLoop(reportRest(outcomeOf(running, manifest, course, hash), draft, rest), draft, hash);
   // What the wanted release is tried with has to be there by then.
   const withServices = backed(
     trial === undefined ? running : asked,
@@ -73,7 +63,7 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
   const reported = reportWanted(asked, wanted, { ...choice, running: withServices.outcome });
   recordRollout(draft, wanted, reported);
   return {
-    outcomes: { Deployed: lookAgainIn(calmInMs(running, draft, hash) ?? provenInMs, reported) },
+    outcomes: { Deployed: lookAgainIn(computeCalmMs(running, draft, hash) ?? provenInMs, reported) },
     actions: [
       ...adoption,
       ...rest.actions,
@@ -82,7 +72,7 @@ export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
       ...applies(running, manifest, course.release.port).filter(
         ({ kind, resource }) => !withServices.isHeld || (kind === 'apply' && resource !== deployments),
       ),
-      ...trialActions(snapshot, draft, trial, {
+      ...planTrialActions(snapshot, draft, trial, {
         areServicesReady: withServices.isReady,
         isRollingOut: withServices.outcome.reason === 'RollingOut',
       }),
@@ -117,12 +107,12 @@ function lookAgainIn(ms: number | undefined, outcome: Outcome): Outcome {
 function backed(
   snapshot: Snapshot,
   manifest: Manifest,
-  course: Course,
+  course: RunPlan,
   outcome: Outcome,
   draft: Draft,
 ): { actions: readonly Action[]; outcome: Outcome; isHeld: boolean; isReady: boolean } {
   const { app, deployment } = snapshot;
-  const isStopped = course.isStopped || replicasOf(app) === 0;
+  const isStopped = course.isStopped || resolveReplicas(app) === 0;
   const { actions, status, obstacle } = keepServices(snapshot, isStopped ? 0 : 1);
   if (status.length === 0) delete draft.services;
   else draft.services = [...status];
@@ -151,38 +141,38 @@ function lacking(outcome: Outcome, obstacle: Outcome): Outcome {
 }
 
 /** What was chosen, and how what runs of it stands. */
-interface Standing extends Omit<Chosen, 'trial'> {
+interface Standing extends Omit<ReleaseChoice, 'trial'> {
   readonly running: Outcome;
 }
 
 /** What is said of the wanted release, which may be another than the one that runs. */
 function reportWanted(snapshot: Snapshot, wanted: Release, { failing, halt, running, course }: Standing): Outcome {
   const { app } = snapshot;
-  if (replicasOf(app) === 0) return running;
+  if (resolveReplicas(app) === 0) return running;
   const ended = course.isOverDisk
-    ? stoppedForDisk(wanted.commit, app.spec.run.resources.disk)
+    ? reportStoppedForDisk(wanted.commit, app.spec.run.resources.disk)
     : halt === undefined
       ? undefined
-      : haltedOutcome(halt);
+      : reportHalt(halt);
   if (course.isStopped && ended !== undefined) return ended;
   return course.isRolledBack ? rolledBack(snapshot, wanted, course, ended ?? failing ?? running, halt) : running;
 }
 
 function withManifest(snapshot: Snapshot, settings: string | undefined): Snapshot {
-  return settings === undefined ? snapshot : { ...snapshot, app: appWithSettings(snapshot.app, settings) };
+  return settings === undefined ? snapshot : { ...snapshot, app: applySettings(snapshot.app, settings) };
 }
 
-function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: Course, hash: string): Outcome {
+function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: RunPlan, hash: string): Outcome {
   const { app, deployment } = snapshot;
   const { commit, port } = choice.release;
   if (deployment === undefined || !isApplied(deployment, manifest))
-    return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
+    return waiting('RollingOut', `Commit ${shortenCommit(commit)} is being rolled out.`);
   if (app.spec.suspend)
     return done('Suspended', 'No replicas run while the app is suspended. Its data and address are kept.');
   return judgeRollout(
     deployment,
     snapshot.pods,
-    { hash, commit, replicas: replicasOf(app), expected: expectation(snapshot, port) },
+    { hash, commit, replicas: resolveReplicas(app), expected: readAppLimits(snapshot, port) },
     snapshot.now,
   );
 }
@@ -191,17 +181,17 @@ function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: Course, hash:
 function rolledBack(
   snapshot: Snapshot,
   wanted: Release,
-  choice: Course,
+  choice: RunPlan,
   now: Outcome,
   halt: Halt | undefined,
 ): Outcome {
   const said = now.kind === 'stalled' ? now.rejection : snapshot.app.status?.rejection;
   const rejection = said ?? {
     rule: 'run/taken-back',
-    message: `Commit ${short(wanted.commit)} never became ready.`,
+    message: `Commit ${shortenCommit(wanted.commit)} never became ready.`,
     fix: 'Check its log, and push a commit that starts.',
   };
-  const release = short(choice.release.commit);
+  const release = shortenCommit(choice.release.commit);
   const back = halt?.inTrial === true ? `It has not replaced commit ${release}.` : `Rolled back to commit ${release}.`;
   return stalled('RolloutTakenBack', {
     ...rejection,
@@ -218,7 +208,7 @@ function applies(snapshot: Snapshot, deployment: Manifest, port: number): Write[
     .map((pod) => Number(pod.metadata.annotations?.[annotations.port]))
     .filter((number) => number > 0);
   const ports = [...new Set([port, ...older])].sort((a, b) => a - b);
-  const claims = claimsOf(app, config, snapshot.claims).map((manifest) =>
+  const claims = buildClaims(app, config, snapshot.claims).map((manifest) =>
     applyAction(
       claimResource,
       manifest,
@@ -228,8 +218,8 @@ function applies(snapshot: Snapshot, deployment: Manifest, port: number): Write[
   return [
     ...claims,
     ...secretActions(snapshot, deployment),
-    applyAction(policies, policyOf(app, config, ports), snapshot.policy),
-    applyAction(services, serviceOf(app), snapshot.service),
+    applyAction(policies, buildPolicy(app, config, ports), snapshot.policy),
+    applyAction(services, buildService(app), snapshot.service),
     applyAction(deployments, deployment, snapshot.deployment),
   ];
 }
@@ -240,8 +230,8 @@ function applies(snapshot: Snapshot, deployment: Manifest, port: number): Write[
  */
 function secretActions({ app, config, deployment: cached, pods }: Snapshot, deployment: Manifest): Write[] {
   if (cached !== undefined && isApplied(cached, deployment) && pods.some(isReady)) return [];
-  const ofModels = modelsSecret(app, config);
-  return [...(ofModels === undefined ? [] : [ofModels]), ...generatedSecrets(app, config)].map((manifest) => ({
+  const ofModels = buildModelsSecret(app, config);
+  return [...(ofModels === undefined ? [] : [ofModels]), ...buildGeneratedSecrets(app, config)].map((manifest) => ({
     kind: 'create',
     resource: secrets,
     manifest,
@@ -265,19 +255,20 @@ function recordActivated(draft: Draft, snapshots: readonly Snapshot[]): void {
 function recordServed(snapshot: Snapshot, draft: Draft): void {
   if (draft.url === undefined || isResting(draft.idle)) return;
   const serving = snapshot.pods
-    .filter((pod) => isReady(pod) && !isLooping(draft, templateOf(pod)))
+    .filter((pod) => isReady(pod) && !isLooping(draft, readTemplateHash(pod)))
     .map(readCommitAndImage);
   const { served } = draft;
   if (serving.some((release) => release.image === served?.image && release.commit === served.commit)) return;
   const next = serving[0];
-  if (next !== undefined) draft.served = { ...next, since: timestamp(snapshot.now) };
+  if (next !== undefined) draft.served = { ...next, since: formatTimestamp(snapshot.now) };
   else if (!isReplacing(snapshot)) delete draft.served;
 }
 
 /** Requests are held while a pod replaces another, so the address answers all the time. */
 function isReplacing({ app, pods, deployment }: Snapshot): boolean {
-  if (app.status?.activated !== true || replicasOf(app) === 0 || (deployment?.spec?.replicas ?? 0) === 0) return false;
+  if (app.status?.activated !== true || resolveReplicas(app) === 0 || (deployment?.spec?.replicas ?? 0) === 0)
+    return false;
   const isStarting = (pod: Pod): boolean =>
-    restartsOf(pod) === 0 && findCrashTime(pod) === undefined && pod.status?.phase !== 'Failed';
+    countRestarts(pod) === 0 && findCrashTime(pod) === undefined && pod.status?.phase !== 'Failed';
   return pods.every((pod) => pod.metadata.deletionTimestamp !== undefined || isStarting(pod));
 }

@@ -1,24 +1,15 @@
-// The objects beside the pod: Deployment, Service, NetworkPolicy, volume claims and HTTPRoute of an app.
-import type {
-  V1DeploymentSpec,
-  V1NetworkPolicyEgressRule,
-  V1NetworkPolicySpec,
-  V1PersistentVolumeClaimSpec,
-  V1PodTemplateSpec,
-  V1ServiceSpec,
-} from '@kubernetes/client-node';
-import { activator, labels, probeHeader, trialComponent, appHost } from '../../../crds/names.ts';
+// The objects that run an app: Deployment, Service, NetworkPolicy and volume claims.
+import type { V1DeploymentSpec, V1NetworkPolicyEgressRule, V1NetworkPolicyPeer, V1NetworkPolicySpec, V1PersistentVolumeClaimSpec, V1PodTemplateSpec, V1ServiceSpec } from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
+import { activator, labels, trialComponent } from '../../../crds/names.ts';
 import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
-import { claimName, keptClaim } from './data.ts';
-import { generatedSecretNames } from './generated-secrets.ts';
-import { modelEgress, platformPods } from './models.ts';
-import { appPods } from './services/names.ts';
-import { serviceEgress } from './services/variables.ts';
-import { labelsOf, selectorOf, startupMs } from './template.ts';
+import { chooseClaimName, toKeptClaim } from './data.ts';
+import { listGeneratedSecretNames } from './secrets.ts';
+import { buildAppPodsSelector, buildServiceEgress } from './services/connections.ts';
+import { buildLabels, buildSelector, parseStartupMs } from './template.ts';
 
-function child(
+export function buildChild(
   app: HostedApp,
   apiVersion: string,
   kind: string,
@@ -31,7 +22,7 @@ function child(
     metadata: {
       name,
       namespace: app.metadata.namespace,
-      labels: labelsOf(app.metadata.name),
+      labels: buildLabels(app.metadata.name),
       ...(Object.keys(marks).length === 0 ? {} : { annotations: marks }),
       ownerReferences: [
         {
@@ -48,26 +39,26 @@ function child(
 }
 
 /** Replicas that are asked for now; with a volume at most one. */
-export function replicasOf(app: HostedApp): number {
+export function resolveReplicas(app: HostedApp): number {
   if (app.spec.suspend) return 0;
   return isRecreated(app) ? Math.min(1, app.spec.run.replicas) : app.spec.run.replicas;
 }
 
 /** The Deployment of one pod template; `marks` are annotations by which the rollout is steered. */
-export function deploymentOf(
+export function buildDeployment(
   app: HostedApp,
   template: Wire<V1PodTemplateSpec>,
   marks: Record<string, string>,
-  replicas = replicasOf(app),
+  replicas = resolveReplicas(app),
 ): Manifest {
   return {
-    ...child(app, 'apps/v1', 'Deployment', app.metadata.name, marks),
+    ...buildChild(app, 'apps/v1', 'Deployment', app.metadata.name, marks),
     spec: {
       replicas,
       revisionHistoryLimit: 3,
       // Beyond the time to start, what is left is for scheduling and for pulling the image.
-      progressDeadlineSeconds: Math.ceil(startupMs(app) / 1000) + 600,
-      selector: { matchLabels: selectorOf(app.metadata.name) },
+      progressDeadlineSeconds: Math.ceil(parseStartupMs(app) / 1000) + 600,
+      selector: { matchLabels: buildSelector(app.metadata.name) },
       strategy: isRecreated(app)
         ? { type: 'Recreate' }
         : { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
@@ -82,11 +73,11 @@ export function isRecreated(app: HostedApp): boolean {
 }
 
 /** The Service. It aims at the port by name, so that pods of two releases with two ports are both reached. */
-export function serviceOf(app: HostedApp): Manifest {
+export function buildService(app: HostedApp): Manifest {
   return {
-    ...child(app, 'v1', 'Service', app.metadata.name),
+    ...buildChild(app, 'v1', 'Service', app.metadata.name),
     spec: {
-      selector: selectorOf(app.metadata.name),
+      selector: buildSelector(app.metadata.name),
       ports: [{ name: 'http', port: 80, protocol: 'TCP', targetPort: 'http' }],
     } satisfies Wire<V1ServiceSpec>,
   };
@@ -105,23 +96,23 @@ const publicPorts = [
  * Only the gateway, the activator, and the API, which passes calls of agents on, may come in; only DNS and public addresses may be
  * reached.
  */
-export function policyOf(app: HostedApp, config: InstallationConfig, ports: readonly number[]): Manifest {
+export function buildPolicy(app: HostedApp, config: InstallationConfig, ports: readonly number[]): Manifest {
   const closed = (six: boolean): string[] => config.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
   const open = (cidr: string, except: string[]): Wire<V1NetworkPolicyEgressRule> => ({
     to: [{ ipBlock: { cidr, ...(except.length === 0 ? {} : { except }) } }],
     ports: publicPorts,
   });
   return {
-    ...child(app, 'networking.k8s.io/v1', 'NetworkPolicy', app.metadata.name),
+    ...buildChild(app, 'networking.k8s.io/v1', 'NetworkPolicy', app.metadata.name),
     spec: {
-      podSelector: appPods(app),
+      podSelector: buildAppPodsSelector(app),
       policyTypes: ['Ingress', 'Egress'],
       ingress: [
         {
           from: [
             { namespaceSelector: { matchLabels: config.gateway.namespaceLabels } },
-            platformPods(config, 'api'),
-            ...(config.idle === undefined ? [] : [platformPods(config, activator.component)]),
+            buildPlatformPeer(config, 'api'),
+            ...(config.idle === undefined ? [] : [buildPlatformPeer(config, activator.component)]),
           ],
           ports: ports.map((port) => ({ port, protocol: 'TCP' })),
         },
@@ -139,8 +130,8 @@ export function policyOf(app: HostedApp, config: InstallationConfig, ports: read
             { port: 53, protocol: 'TCP' },
           ],
         },
-        ...modelEgress(app, config),
-        ...serviceEgress(app),
+        ...buildModelEgress(app, config),
+        ...buildServiceEgress(app),
         open('0.0.0.0/0', closed(false)),
         open('::/0', closed(true)),
       ],
@@ -148,63 +139,47 @@ export function policyOf(app: HostedApp, config: InstallationConfig, ports: read
   };
 }
 
+/** The pods of a part of the platform, as a policy names them. */
+export function buildPlatformPeer(
+  { systemNamespace }: InstallationConfig,
+  component: string,
+): Wire<V1NetworkPolicyPeer> {
+  return {
+    namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': systemNamespace } },
+    podSelector: { matchLabels: { [labels.name]: 'moorage', [labels.component]: component } },
+  };
+}
+
+/** The opening in the app's NetworkPolicy towards the API; everything else inside the cluster stays closed. */
+export function buildModelEgress(app: HostedApp, config: InstallationConfig): Wire<V1NetworkPolicyEgressRule>[] {
+  const { models } = config.run;
+  if (models === undefined || !app.spec.models.enabled) return [];
+  return [
+    {
+      to: [buildPlatformPeer(config, 'api')],
+      // Of the API, only what answers apps.
+      ports: [{ port: 8081, protocol: 'TCP' }],
+    },
+  ];
+}
+
 /**
  * The claims of the app's volumes; `claims` are those that it has. They outlive the volume's entry in the spec: data is
  * not deleted by an edit.
  */
-export function claimsOf(app: HostedApp, config: InstallationConfig, claims: readonly KubeObject[]): Manifest[] {
+export function buildClaims(app: HostedApp, config: InstallationConfig, claims: readonly KubeObject[]): Manifest[] {
   const { storageClass } = config.run;
   return app.spec.run.volumes.map(({ name, size }) => {
     const claim: Manifest = {
-      ...child(app, 'v1', 'PersistentVolumeClaim', claimName(app, name, claims)),
+      ...buildChild(app, 'v1', 'PersistentVolumeClaim', chooseClaimName(app, name, claims)),
       spec: {
         accessModes: ['ReadWriteOnce'],
         resources: { requests: { storage: size } },
         ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
       } satisfies Wire<V1PersistentVolumeClaimSpec>,
     };
-    return keptClaim(app, claim, generatedSecretNames(app));
+    return toKeptClaim(app, claim, listGeneratedSecretNames(app));
   });
-}
-
-function routeFilters({ gateway: { hstsSeconds } }: InstallationConfig, isActivated: boolean): { filters?: object[] } {
-  const https = { name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` };
-  const filters = [
-    // The activator reads it and removes it; an app never gets it, from whomever it comes.
-    ...(isActivated ? [] : [{ type: 'RequestHeaderModifier', requestHeaderModifier: { remove: [probeHeader] } }]),
-    ...(hstsSeconds === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set: [https] } }]),
-  ];
-  return filters.length === 0 ? {} : { filters };
-}
-
-/** The HTTPRoute; an app that may rest is always reached through the activator, which sees when it is used. */
-export function routeOf(app: HostedApp, config: InstallationConfig, isActivated: boolean): Manifest {
-  const { name, namespace } = config.gateway;
-  return {
-    ...child(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name),
-    spec: {
-      parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name, namespace, sectionName: 'https' }],
-      hostnames: [appHost(app.metadata.name, config.site)],
-      rules: [
-        {
-          matches: [{ path: { type: 'PathPrefix', value: '/' } }],
-          ...routeFilters(config, isActivated),
-          backendRefs: [
-            isActivated
-              ? {
-                  group: '',
-                  kind: 'Service',
-                  name: activator.name,
-                  namespace: config.systemNamespace,
-                  port: 80,
-                  weight: 1,
-                }
-              : { group: '', kind: 'Service', name: app.metadata.name, port: 80, weight: 1 },
-          ],
-        },
-      ],
-    },
-  };
 }
 
 /** Label selector of all the children of apps, with those of their backing services. */

@@ -1,22 +1,13 @@
 // What the pods of a rollout report: which ones serve, and why one does not.
-import { annotations } from '../../../crds/names.ts';
 import { authorLimits } from '../../../crds/app-manifest.ts';
-import {
-  conditionOf,
-  heldBack,
-  isTrue,
-  unscheduled,
-  type ContainerStatus,
-  type Pod,
-  type Termination,
-} from '../../objects/kinds.ts';
+import { annotations } from '../../../crds/names.ts';
+import { explainUnscheduled, explainWaiting, findCondition, isConditionTrue, isOutOfDisk, type ContainerStatus, type Pod, type Termination } from '../../objects/kinds.ts';
 import { clean } from '../../pipeline/text.ts';
-import { isOutOfDisk } from '../build/over-limits.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
-import { crashLine, findCrashPosition, notFoundFix, suggestCrashFix } from './crash-fixes.ts';
+import { findCrashLine, findCrashPosition, suggestCrashFix, suggestNotFoundFix } from './crash-fixes.ts';
 
 /** What an app was given, for messages. */
-export interface Expectation {
+export interface AppLimits {
   readonly port: number;
   readonly startupMs: number;
   readonly startupTime: string;
@@ -27,11 +18,11 @@ export interface Expectation {
 
 /** True when the pod takes requests. */
 export function isReady(pod: Pod): boolean {
-  return pod.metadata.deletionTimestamp === undefined && isTrue(pod.status?.conditions, 'Ready');
+  return pod.metadata.deletionTimestamp === undefined && isConditionTrue(pod.status?.conditions, 'Ready');
 }
 
 /** Hash of the template that the pod was made from. */
-export function templateOf(pod: Pod): string | undefined {
+export function readTemplateHash(pod: Pod): string | undefined {
   return pod.metadata.annotations?.[annotations.template];
 }
 
@@ -44,10 +35,10 @@ export function readCommitAndImage(pod: Pod): { image: string; commit: string } 
 }
 
 /** Since when a ready pod has served, in milliseconds since 1970: neither a restart nor a failed check lies between. */
-export function runningSince(pod: Pod, now: Date): number {
+export function readServingSince(pod: Pod, now: Date): number {
   const times = [
-    conditionOf(pod.status?.conditions, 'Ready')?.lastTransitionTime,
-    appStatus(pod)?.state?.running?.startedAt,
+    findCondition(pod.status?.conditions, 'Ready')?.lastTransitionTime,
+    findAppStatus(pod)?.state?.running?.startedAt,
   ].filter((time) => time !== undefined);
   return times.length === 0 ? now.getTime() : Math.max(...times.map((time) => Date.parse(time)));
 }
@@ -55,56 +46,59 @@ export function runningSince(pod: Pod, now: Date): number {
 /** When the app in the pod last ended by itself, in milliseconds since 1970; undefined: it never did. */
 export function findCrashTime(pod: Pod): number | undefined {
   if (pod.metadata.deletionTimestamp !== undefined) return undefined;
-  const status = appStatus(pod);
-  const finishedAt = status === undefined ? undefined : lastEnd(status)?.finishedAt;
+  const status = findAppStatus(pod);
+  const finishedAt = status === undefined ? undefined : readLastEnd(status)?.finishedAt;
   return finishedAt === undefined ? undefined : Date.parse(finishedAt);
 }
 
 /** How long the app in the pod ran before it last ended, in milliseconds. */
-export function lastRunMs(pod: Pod): number | undefined {
-  const status = appStatus(pod);
-  const ended = status === undefined ? undefined : lastEnd(status);
-  return ended === undefined ? undefined : livedFor(ended);
+export function readLastRunMs(pod: Pod): number | undefined {
+  const status = findAppStatus(pod);
+  const ended = status === undefined ? undefined : readLastEnd(status);
+  return ended === undefined ? undefined : computeLifetimeMs(ended);
 }
 
 /** How often its app was started anew. */
-export function restartsOf(pod: Pod): number {
-  return appStatus(pod)?.restartCount ?? 0;
+export function countRestarts(pod: Pod): number {
+  return findAppStatus(pod)?.restartCount ?? 0;
 }
 
 /** The reason why this pod does not serve, if it is one that its author can act on. */
-export function diagnose(pod: Pod, expected: Expectation, now: Date): Rejection | undefined {
-  if (ranOutOfDisk(pod, now)) return outOfDisk(pod, expected);
-  const status = appStatus(pod);
+export function diagnose(pod: Pod, expected: AppLimits, now: Date): Rejection | undefined {
+  if (hasRunOutOfDisk(pod, now)) return explainOutOfDisk(pod, expected);
+  const status = findAppStatus(pod);
   if (status === undefined || status.ready) return undefined;
   return (
-    misconfigured(status) ?? outOfMemory(status, expected) ?? neverListened(status, expected, now) ?? crashed(status)
+    findMisconfiguration(status) ??
+    findOutOfMemory(status, expected) ??
+    findNeverListened(status, expected, now) ??
+    findCrash(status)
   );
 }
 
 /** What keeps the pod from starting, in a sentence, where nobody is to blame yet. */
-export function holdUp(pod: Pod): string | undefined {
-  const held = unscheduled(pod) ?? heldBack(appStatus(pod)?.state?.waiting);
-  return held === undefined ? undefined : cut(held);
+export function explainHoldUp(pod: Pod): string | undefined {
+  const held = explainUnscheduled(pod) ?? explainWaiting(findAppStatus(pod)?.state?.waiting);
+  return held === undefined ? undefined : truncate(held);
 }
 
 /** When to look at a pod again because its time to start is over, in milliseconds; nothing when it is not starting. */
-export function startsUntil(pod: Pod, expected: Expectation, now: Date): number | undefined {
-  const status = appStatus(pod);
+export function computeStartMsLeft(pod: Pod, expected: AppLimits, now: Date): number | undefined {
+  const status = findAppStatus(pod);
   const startedAt = status?.state?.running?.startedAt;
   if (startedAt === undefined || status?.ready === true) return undefined;
   const left = Date.parse(startedAt) + expected.startupMs + 1_000 - now.getTime();
   return left > 0 ? left : undefined;
 }
 
-function appStatus(pod: Pod): ContainerStatus | undefined {
+function findAppStatus(pod: Pod): ContainerStatus | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === 'app');
 }
 
 /** The kubelet has not read what is there yet, and tries again by itself. */
 const notSynced = /failed to sync (?:secret|configmap) cache/i;
 
-function unusableConfig(said: string): Rejection | undefined {
+function rejectConfig(said: string): Rejection | undefined {
   if (notSynced.test(said)) return undefined;
   return {
     rule: 'run/misconfigured',
@@ -113,12 +107,12 @@ function unusableConfig(said: string): Rejection | undefined {
   };
 }
 
-function misconfigured(status: ContainerStatus): Rejection | undefined {
+function findMisconfiguration(status: ContainerStatus): Rejection | undefined {
   const { reason, message } = status.state?.waiting ?? {};
-  const said = cut(message ?? 'no message');
+  const said = truncate(message ?? 'no message');
   switch (reason) {
     case 'CreateContainerConfigError':
-      return unusableConfig(said);
+      return rejectConfig(said);
     case 'CreateContainerError':
       // Much of this kind is the node's own trouble and passes.
       return /\b(?:users?|groups?) (?:\S+: )?(?:not )?(?:found|no matching)|unable to find (?:user|group)|no matching entries/i.test(
@@ -146,35 +140,35 @@ function misconfigured(status: ContainerStatus): Rejection | undefined {
 const recentlyMs = 10 * 60_000;
 
 /** Evicted for its own use of disk, and not so long ago that what runs now has nothing to do with it. */
-function ranOutOfDisk(pod: Pod, now: Date): boolean {
-  const endedAt = conditionOf(pod.status?.conditions, 'Ready')?.lastTransitionTime ?? pod.metadata.creationTimestamp;
+function hasRunOutOfDisk(pod: Pod, now: Date): boolean {
+  const endedAt = findCondition(pod.status?.conditions, 'Ready')?.lastTransitionTime ?? pod.metadata.creationTimestamp;
   return isOutOfDisk(pod) && now.getTime() - Date.parse(endedAt) < recentlyMs;
 }
 
-function outOfDisk(pod: Pod, expected: Expectation): Rejection {
+function explainOutOfDisk(pod: Pod, expected: AppLimits): Rejection {
   return {
     rule: 'run/out-of-disk',
-    message: `The app exceeded its ${expected.disk} of temporary disk and was stopped (${cut(clean(pod.status?.message ?? 'no message').trim())}).`,
+    message: `The app exceeded its ${expected.disk} of temporary disk and was stopped (${truncate(clean(pod.status?.message ?? 'no message').trim())}).`,
     fix: `Increase run.resources.disk in moorage.yaml (maximum ${authorLimits.run.disk}), write less (caches, logs, uploads), or keep persistent data on a volume (run.volumes in moorage.yaml).`,
   };
 }
 
-function outOfMemory(status: ContainerStatus, expected: Expectation): Rejection | undefined {
-  if (lastEnd(status)?.reason !== 'OOMKilled') return undefined;
-  const message = `The app exceeded its memory limit of ${expected.memory} and was killed (${restarts(status.restartCount)}).`;
+function findOutOfMemory(status: ContainerStatus, expected: AppLimits): Rejection | undefined {
+  if (readLastEnd(status)?.reason !== 'OOMKilled') return undefined;
+  const message = `The app exceeded its memory limit of ${expected.memory} and was killed (${formatRestarts(status.restartCount)}).`;
   return {
     rule: 'run/out-of-memory',
     message,
     fix: `Increase run.resources.memory in moorage.yaml (maximum ${authorLimits.run.memory}), or reduce what the app needs (fewer workers, smaller models).`,
-    ...logOf(status),
+    ...readLog(status),
   };
 }
 
-function neverListened(status: ContainerStatus, expected: Expectation, now: Date): Rejection | undefined {
+function findNeverListened(status: ContainerStatus, expected: AppLimits, now: Date): Rejection | undefined {
   if (status.started === true) return undefined;
-  const ended = lastEnd(status);
+  const ended = readLastEnd(status);
   const runningFor = now.getTime() - Date.parse(status.state?.running?.startedAt ?? now.toISOString());
-  const overdue = runningFor > expected.startupMs || (ended !== undefined && wasStopped(ended, expected));
+  const overdue = runningFor > expected.startupMs || (ended !== undefined && isStartupKill(ended, expected));
   if (!overdue) return undefined;
   const { port, healthPath, startupTime } = expected;
   const missing =
@@ -186,12 +180,12 @@ function neverListened(status: ContainerStatus, expected: Expectation, now: Date
     rule: 'run/never-listened',
     message: `The app is running, but did not ${missing} within ${startupTime}.`,
     fix,
-    ...logOf(status),
+    ...readLog(status),
   };
 }
 
-function crashed(status: ContainerStatus): Rejection | undefined {
-  const ended = lastEnd(status);
+function findCrash(status: ContainerStatus): Rejection | undefined {
+  const ended = readLastEnd(status);
   if (ended === undefined || (status.restartCount < 2 && status.state?.waiting?.reason !== 'CrashLoopBackOff'))
     return undefined;
   const why =
@@ -203,9 +197,9 @@ function crashed(status: ContainerStatus): Rejection | undefined {
   return {
     rule: 'run/crashed',
     ...findPosition(ended),
-    message: `The app ${how} (${restarts(status.restartCount)}).${wordsOf(ended)}`,
-    fix: fixFor(ended),
-    ...logOf(status),
+    message: `The app ${how} (${formatRestarts(status.restartCount)}).${quoteLog(ended)}`,
+    fix: chooseFix(ended),
+    ...readLog(status),
   };
 }
 
@@ -214,48 +208,49 @@ function findPosition({ exitCode, message = '' }: Termination): { file?: string;
 }
 
 /** The line of its log that says why, as a quotation: the app wrote it. */
-function wordsOf({ exitCode, message = '' }: Termination): string {
-  const line = exitCode === 0 ? undefined : crashLine(clean(message));
+function quoteLog({ exitCode, message = '' }: Termination): string {
+  const line = exitCode === 0 ? undefined : findCrashLine(clean(message));
   return line === undefined ? '' : ` Its log says "${line}".`;
 }
 
 /** Also said of a backing service. */
-export function restarts(count: number): string {
+export function formatRestarts(count: number): string {
   return count === 1 ? '1 restart' : `${count} restarts`;
 }
 
-function fixFor(ended: Termination): string {
+function chooseFix(ended: Termination): string {
   // A program whose libraries are missing ends with 127 too.
   const isLibrary = /error while loading shared libraries/.test(ended.message ?? '');
-  if ((ended.exitCode === 127 && !isLibrary) || ended.reason === 'StartError') return notFoundFix(ended.message ?? '');
+  if ((ended.exitCode === 127 && !isLibrary) || ended.reason === 'StartError')
+    return suggestNotFoundFix(ended.message ?? '');
   if (ended.exitCode === 126)
     return 'The start command is not executable: make it executable (git update-index --chmod=+x FILE), or start it with its interpreter.';
   return suggestCrashFix(ended.message ?? '', ended.exitCode);
 }
 
 /** How it ended last. One that the kubelet lost, such as in an eviction for want of disk on the node, did not end by itself. */
-function lastEnd({ state, lastState }: ContainerStatus): Termination | undefined {
+function readLastEnd({ state, lastState }: ContainerStatus): Termination | undefined {
   const ends = [state?.terminated, lastState?.terminated];
   return ends.find((ended) => ended !== undefined && ended.reason !== 'ContainerStatusUnknown');
 }
 
 /** Killed by the kubelet when its time to start was over; some apps answer that signal by ending well. */
-function wasStopped(ended: Termination, expected: Expectation): boolean {
-  return [0, 137, 143].includes(ended.exitCode) && livedFor(ended) >= 0.9 * expected.startupMs;
+function isStartupKill(ended: Termination, expected: AppLimits): boolean {
+  return [0, 137, 143].includes(ended.exitCode) && computeLifetimeMs(ended) >= 0.9 * expected.startupMs;
 }
 
-function livedFor(ended: Termination): number {
+function computeLifetimeMs(ended: Termination): number {
   return ended.startedAt === undefined || ended.finishedAt === undefined
     ? 0
     : Date.parse(ended.finishedAt) - Date.parse(ended.startedAt);
 }
 
-function logOf(status: ContainerStatus): { log?: string } {
+function readLog(status: ContainerStatus): { log?: string } {
   // Written by the app: it is shown as the app's log, and in nobody's terminal does it do more than be read.
-  const text = clean(lastEnd(status)?.message ?? '').trim();
+  const text = clean(readLastEnd(status)?.message ?? '').trim();
   return text === '' ? {} : { log: text.slice(-8_000) };
 }
 
-function cut(text: string): string {
+function truncate(text: string): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }

@@ -1,13 +1,12 @@
 // Records which releases of an app have served and for how long without a crash, and chooses the one to roll back to.
-import { keptReleases, release as releaseSchema, type ReleaseRecord } from '../../../crds/status.ts';
 import { annotations } from '../../../crds/names.ts';
-import { conditionOf, type Deployment, type Pod } from '../../objects/kinds.ts';
-import { present } from '../../objects/present.ts';
-import { timestamp } from '../../objects/timestamp.ts';
+import { keptReleases, release as releaseSchema, type ReleaseRecord } from '../../../crds/status.ts';
+import { present } from '../../../lib/values.ts';
+import { findCondition, isOutOfDisk, type Deployment, type Pod } from '../../objects/kinds.ts';
+import { formatTimestamp } from '../../objects/values.ts';
 import type { Draft } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { isOutOfDisk } from '../build/over-limits.ts';
-import { readCommitAndImage, findCrashTime, isReady, runningSince } from './pods.ts';
+import { findCrashTime, isReady, readCommitAndImage, readServingSince } from './pods.ts';
 import type { Release } from './template.ts';
 
 /**
@@ -20,7 +19,7 @@ export function recordReleases(snapshot: Snapshot, draft: Draft, wanted: Release
   const { now, config } = snapshot;
   const observed = observeReleases(snapshot, draft, wanted);
   const byUse = (one: ReleaseRecord, other: ReleaseRecord): number =>
-    Number(isSame(other, wanted)) - Number(isSame(one, wanted)) || compare(one, other);
+    Number(isSame(other, wanted)) - Number(isSame(one, wanted)) || compareReleases(one, other);
   const kept = observed
     .toSorted(byUse)
     .slice(0, keptReleases)
@@ -29,15 +28,15 @@ export function recordReleases(snapshot: Snapshot, draft: Draft, wanted: Release
   else draft.releases = kept;
   const left = kept
     .filter(({ goodAt, servingSince }) => goodAt === undefined && servingSince !== undefined)
-    .map((record) => Math.max(0, config.run.goodAfterMs - servedMs(record, now)));
+    .map((record) => Math.max(0, config.run.goodAfterMs - computeServedMs(record, now)));
   return left.length === 0 ? undefined : Math.min(...left);
 }
 
 function observeReleases(snapshot: Snapshot, draft: Draft, wanted: Release): ReleaseRecord[] {
   const { pods, now, deployment } = snapshot;
-  const known = new Map(knownRecords(snapshot, draft).map((record) => [releaseKey(record), record]));
+  const known = new Map(listKnownRecords(snapshot, draft).map((record) => [releaseKey(record), record]));
   const byRelease = Map.groupBy(pods, (pod) => releaseKey(readCommitAndImage(pod)));
-  for (const release of [wanted, ...notedReleases(deployment)].filter((each) => each !== undefined)) {
+  for (const release of [wanted, ...readNotedReleases(deployment)].filter((each) => each !== undefined)) {
     const own = byRelease.get(releaseKey(release)) ?? [];
     if (!known.has(releaseKey(release)) && own.some(isReady))
       known.set(releaseKey(release), createRecord(release, own, now));
@@ -54,7 +53,7 @@ function observeReleases(snapshot: Snapshot, draft: Draft, wanted: Release): Rel
 export function chooseFallback(draft: Draft, wanted: Release, current?: Release): ReleaseRecord | undefined {
   const own = current === undefined ? undefined : findRecord(draft, current);
   if (own !== undefined && (own.goodAt !== undefined || own.crashedAt === undefined)) return own;
-  return (draft.releases ?? []).filter((record) => !isSame(record, wanted)).toSorted(compare)[0];
+  return (draft.releases ?? []).filter((record) => !isSame(record, wanted)).toSorted(compareReleases)[0];
 }
 
 /**
@@ -98,16 +97,16 @@ function isSame(one: Identity, other: Identity): boolean {
 }
 
 /** The better one first. */
-function compare(one: ReleaseRecord, other: ReleaseRecord): number {
+function compareReleases(one: ReleaseRecord, other: ReleaseRecord): number {
   const byProof = Number(other.goodAt !== undefined) - Number(one.goodAt !== undefined);
   if (byProof !== 0) return byProof;
   const byAge = other.readyAt.localeCompare(one.readyAt);
   if (one.goodAt !== undefined) return byAge;
   const byCrash = Number(one.crashedAt !== undefined) - Number(other.crashedAt !== undefined);
-  return byCrash || longestSeconds(other) - longestSeconds(one) || byAge;
+  return byCrash || readLongestSeconds(other) - readLongestSeconds(one) || byAge;
 }
 
-function longestSeconds({ bestSeconds, servedSeconds }: ReleaseRecord): number {
+function readLongestSeconds({ bestSeconds, servedSeconds }: ReleaseRecord): number {
   return Math.max(bestSeconds, servedSeconds);
 }
 
@@ -115,12 +114,14 @@ function longestSeconds({ bestSeconds, servedSeconds }: ReleaseRecord): number {
  * Records of the status, with what the Deployment's annotations know beyond them: a status that was lost, or written
  * before there were records, must not leave an app without a release to roll back to.
  */
-function knownRecords({ app, deployment, now }: Snapshot, draft: Draft): ReleaseRecord[] {
+function listKnownRecords({ app, deployment, now }: Snapshot, draft: Draft): ReleaseRecord[] {
   const records = draft.releases ?? [];
   const { served } = app.status ?? {};
-  const [current, before] = notedReleases(deployment);
+  const [current, before] = readNotedReleases(deployment);
   const seeds = [
-    before === undefined ? [] : [{ ...before, readyAt: deployment?.metadata.creationTimestamp ?? timestamp(now) }],
+    before === undefined
+      ? []
+      : [{ ...before, readyAt: deployment?.metadata.creationTimestamp ?? formatTimestamp(now) }],
     current === undefined || served === undefined || !isSame(current, served)
       ? []
       : [{ ...current, readyAt: served.since }],
@@ -130,15 +131,15 @@ function knownRecords({ app, deployment, now }: Snapshot, draft: Draft): Release
 }
 
 /** What the Deployment runs, and what it would roll back to. */
-function notedReleases(deployment: Deployment | undefined): (Release | undefined)[] {
+function readNotedReleases(deployment: Deployment | undefined): (Release | undefined)[] {
   const { [annotations.release]: current, [annotations.before]: before } = deployment?.metadata.annotations ?? {};
   return [readRelease(current), readRelease(before)];
 }
 
 function createRecord(release: Release, pods: readonly Pod[], now: Date): ReleaseRecord {
-  const since = pods.flatMap((pod) => (isReady(pod) ? [runningSince(pod, now)] : []));
+  const since = pods.flatMap((pod) => (isReady(pod) ? [readServingSince(pod, now)] : []));
   const readyAt = new Date(Math.min(now.getTime(), ...since));
-  return { ...toRelease(release), readyAt: timestamp(readyAt), servedSeconds: 0, bestSeconds: 0 };
+  return { ...toRelease(release), readyAt: formatTimestamp(readyAt), servedSeconds: 0, bestSeconds: 0 };
 }
 
 function observe(before: ReleaseRecord, pods: readonly Pod[], { now, config }: Snapshot): ReleaseRecord {
@@ -146,10 +147,10 @@ function observe(before: ReleaseRecord, pods: readonly Pod[], { now, config }: S
   const ready = pods.filter(isReady);
   if (ready.length === 0) return endService(record, now);
   const crashedAt = Date.parse(record.crashedAt ?? record.readyAt);
-  const since = Math.max(crashedAt, Math.min(...ready.map((pod) => runningSince(pod, now))));
-  const serving = { ...record, servingSince: record.servingSince ?? timestamp(new Date(since)) };
-  const isProven = serving.goodAt !== undefined || servedMs(serving, now) >= config.run.goodAfterMs;
-  return isProven ? { ...serving, goodAt: serving.goodAt ?? timestamp(now) } : serving;
+  const since = Math.max(crashedAt, Math.min(...ready.map((pod) => readServingSince(pod, now))));
+  const serving = { ...record, servingSince: record.servingSince ?? formatTimestamp(new Date(since)) };
+  const isProven = serving.goodAt !== undefined || computeServedMs(serving, now) >= config.run.goodAfterMs;
+  return isProven ? { ...serving, goodAt: serving.goodAt ?? formatTimestamp(now) } : serving;
 }
 
 /** A crash ends a time of service. One before the release was first ready belongs to its start. */
@@ -164,22 +165,24 @@ function recordCrash(record: ReleaseRecord, pods: readonly Pod[]): ReleaseRecord
     ...rest,
     servedSeconds: 0,
     bestSeconds: Math.max(record.bestSeconds, seconds),
-    crashedAt: timestamp(new Date(crash)),
+    crashedAt: formatTimestamp(new Date(crash)),
   };
 }
 
 /** It does not serve, but nothing crashed: it rests, was replaced, or is busy. */
 function endService(record: ReleaseRecord, now: Date): ReleaseRecord {
   const { servingSince, ...rest } = record;
-  return servingSince === undefined ? record : { ...rest, servedSeconds: Math.round(servedMs(record, now) / 1000) };
+  return servingSince === undefined
+    ? record
+    : { ...rest, servedSeconds: Math.round(computeServedMs(record, now) / 1000) };
 }
 
 /** Milliseconds that it has served since its last crash. */
-export function servedMs({ servedSeconds, servingSince }: ReleaseRecord, now: Date): number {
+export function computeServedMs({ servedSeconds, servingSince }: ReleaseRecord, now: Date): number {
   const stretch = servingSince === undefined ? 0 : now.getTime() - Date.parse(servingSince);
   return servedSeconds * 1000 + Math.max(0, stretch);
 }
 
 function endOf({ status, metadata }: Pod): number {
-  return Date.parse(conditionOf(status?.conditions, 'Ready')?.lastTransitionTime ?? metadata.creationTimestamp);
+  return Date.parse(findCondition(status?.conditions, 'Ready')?.lastTransitionTime ?? metadata.creationTimestamp);
 }

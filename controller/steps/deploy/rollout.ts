@@ -1,16 +1,18 @@
 // Judges a Deployment and its pods: does the wanted template serve, is it on its way, or why not?
-import { explainNoRoom } from '../../build-queue/no-room.ts';
-import { conditionOf, unschedulable, type Deployment, type Pod } from '../../objects/kinds.ts';
-import { done, failed, short, stalled, waiting, type Outcome } from '../../reconcile/outcome.ts';
-import type { ReasonOf } from '../../reconcile/reasons.ts';
-import { diagnose, holdUp, startsUntil, templateOf, type Expectation } from './pods.ts';
+import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
+import { explainNoRoom } from '../../build-queue/order.ts';
+import { findCondition, findUnschedulable, type Deployment, type Pod } from '../../objects/kinds.ts';
+import { done, failed, shortenCommit, stalled, waiting, type Draft, type Outcome, type ReasonOf } from '../../reconcile/outcome.ts';
+import type { Snapshot } from '../../reconcile/snapshot.ts';
+import { computeStartMsLeft, diagnose, explainHoldUp, readCommitAndImage, readLastRunMs, readTemplateHash, type AppLimits } from './pods.ts';
+import { computeServedMs, findRecord } from './releases.ts';
 
 /** What a rollout is to come to. */
 export interface Target {
   readonly hash: string;
   readonly commit: string;
   readonly replicas: number;
-  readonly expected: Expectation;
+  readonly expected: AppLimits;
 }
 
 const reasons: Readonly<Record<string, ReasonOf<'stalled'>>> = {
@@ -24,7 +26,7 @@ const reasons: Readonly<Record<string, ReasonOf<'stalled'>>> = {
 };
 
 /** The reason of the condition that goes with a rule. */
-export function reasonOfRule(rule: string): ReasonOf<'stalled'> {
+export function toReason(rule: string): ReasonOf<'stalled'> {
   return reasons[rule] ?? 'RolloutFailed';
 }
 
@@ -37,18 +39,20 @@ const quotaRetryMs = 30_000;
 /** How the rollout of `target` stands. The Deployment must be the one that carries it. */
 export function judgeRollout(deployment: Deployment, pods: readonly Pod[], target: Target, now: Date): Outcome {
   const { commit, replicas, expected } = target;
-  const { observedGeneration, available, updated, all } = countsOf(deployment);
+  const { observedGeneration, available, updated, all } = readCounts(deployment);
   if (observedGeneration < (deployment.metadata.generation ?? 0))
-    return waiting('RollingOut', `Commit ${short(commit)} is being rolled out.`);
+    return waiting('RollingOut', `Commit ${shortenCommit(commit)} is being rolled out.`);
   if (replicas === 0) return done('ScaledToZero', 'The app is scaled to zero.');
-  const own = pods.filter((pod) => templateOf(pod) === target.hash && pod.metadata.deletionTimestamp === undefined);
+  const own = pods.filter(
+    (pod) => readTemplateHash(pod) === target.hash && pod.metadata.deletionTimestamp === undefined,
+  );
   if (updated >= replicas && available >= replicas && all === updated) {
-    return done('Available', `${available} of ${replicas} replicas of commit ${short(commit)} are ready.`);
+    return done('Available', `${available} of ${replicas} replicas of commit ${shortenCommit(commit)} are ready.`);
   }
-  return trouble(deployment, own, expected, now) ?? onItsWay(own, target, now);
+  return findTrouble(deployment, own, expected, now) ?? reportProgress(own, target, now);
 }
 
-function countsOf({ status = {} }: Deployment): {
+function readCounts({ status = {} }: Deployment): {
   observedGeneration: number;
   available: number;
   updated: number;
@@ -64,15 +68,15 @@ function countsOf({ status = {} }: Deployment): {
 }
 
 /** What stands in the way for good, of the pods or of the Deployment itself. */
-function trouble(deployment: Deployment, own: readonly Pod[], expected: Expectation, now: Date): Outcome | undefined {
+function findTrouble(deployment: Deployment, own: readonly Pod[], expected: AppLimits, now: Date): Outcome | undefined {
   const rejection = own.map((pod) => diagnose(pod, expected, now)).find((found) => found !== undefined);
-  if (rejection !== undefined) return stalled(reasonOfRule(rejection.rule), rejection, lookAgainMs[rejection.rule]);
-  return refused(deployment) ?? overdue(deployment, own);
+  if (rejection !== undefined) return stalled(toReason(rejection.rule), rejection, lookAgainMs[rejection.rule]);
+  return findRefusal(deployment) ?? findTimeout(deployment, own);
 }
 
 /** The cluster makes no pod at all. */
-function refused({ status }: Deployment): Outcome | undefined {
-  const replicaFailure = conditionOf(status?.conditions, 'ReplicaFailure');
+function findRefusal({ status }: Deployment): Outcome | undefined {
+  const replicaFailure = findCondition(status?.conditions, 'ReplicaFailure');
   if (replicaFailure?.status === 'True' && /exceeded quota/.test(replicaFailure.message ?? ''))
     return waiting('WaitingForRoom', explainNoRoom(replicaFailure.message ?? ''), quotaRetryMs);
   if (replicaFailure?.status === 'True')
@@ -81,22 +85,86 @@ function refused({ status }: Deployment): Outcome | undefined {
 }
 
 /** There was time enough. */
-function overdue({ status }: Deployment, own: readonly Pod[]): Outcome | undefined {
-  const progressing = conditionOf(status?.conditions, 'Progressing');
+function findTimeout({ status }: Deployment, own: readonly Pod[]): Outcome | undefined {
+  const progressing = findCondition(status?.conditions, 'Progressing');
   if (progressing?.status !== 'False') return undefined;
-  const held = own.map(holdUp).find((found) => found !== undefined);
+  const held = own.map(explainHoldUp).find((found) => found !== undefined);
   return failed(
     'RolloutTimedOut',
     `The rollout has made no progress for too long${held === undefined ? '' : `: ${held}`}.`,
   );
 }
 
-function onItsWay(own: readonly Pod[], target: Target, now: Date): Outcome {
-  const refused = own.map(unschedulable).find((found) => found !== undefined);
+function reportProgress(own: readonly Pod[], target: Target, now: Date): Outcome {
+  const refused = own.map(findUnschedulable).find((found) => found !== undefined);
   if (refused !== undefined) return waiting('WaitingForRoom', explainNoRoom(refused.message ?? 'unschedulable'));
-  const held = own.map(holdUp).find((found) => found !== undefined);
-  const times = own.flatMap((pod) => startsUntil(pod, target.expected, now) ?? []);
-  const ready = own.filter((pod) => conditionOf(pod.status?.conditions, 'Ready')?.status === 'True').length;
-  const message = `${ready} of ${target.replicas} replicas of commit ${short(target.commit)} are ready${held === undefined ? '' : `; ${held}`}.`;
+  const held = own.map(explainHoldUp).find((found) => found !== undefined);
+  const times = own.flatMap((pod) => computeStartMsLeft(pod, target.expected, now) ?? []);
+  const ready = own.filter((pod) => findCondition(pod.status?.conditions, 'Ready')?.status === 'True').length;
+  const message = `${ready} of ${target.replicas} replicas of commit ${shortenCommit(target.commit)} are ready${held === undefined ? '' : `; ${held}`}.`;
   return waiting('RollingOut', message, times.length === 0 ? undefined : Math.min(...times));
+}
+
+// Whether the release that runs is in a crash loop. One that crashes again and again is up for a moment each time; it is
+// reported as crashing until it has served long enough without a crash.
+
+type CrashLoop = NonNullable<HostedAppStatus['crashLoop']>;
+type Rejection = CrashLoop['rejection'];
+
+const loopRules: ReadonlySet<string> = new Set(['run/crashed', 'run/out-of-memory']);
+
+/**
+ * Enters and leaves the crash loop of the pods of one template, in `draft.crashLoop`. A crash after a long time of
+ * service is none: it takes two within `goodAfter`.
+ */
+export function recordCrashLoop(snapshot: Snapshot, draft: Draft, hash: string, expected: AppLimits): void {
+  const found = findLoop(snapshot, hash, expected);
+  const before = draft.crashLoop?.template === hash ? draft.crashLoop : undefined;
+  if (found !== undefined) draft.crashLoop = { template: hash, rejection: keepLog(found, before?.rejection) };
+  else if (before !== undefined && !isOver(snapshot, draft, hash)) draft.crashLoop = before;
+  else delete draft.crashLoop;
+}
+
+/** How the step stands: a release in a crash loop is neither done nor on its way. */
+export function reportCrashLoop(outcome: Outcome, { crashLoop }: Draft, hash: string): Outcome {
+  if (crashLoop?.template !== hash || (outcome.kind !== 'done' && outcome.kind !== 'waiting')) return outcome;
+  const { rejection } = crashLoop;
+  return stalled(toReason(rejection.rule), rejection, outcome.afterMs);
+}
+
+/** Milliseconds until a loop is over if nothing crashes before. */
+export function computeCalmMs(snapshot: Snapshot, draft: Draft, hash: string): number | undefined {
+  if (draft.crashLoop?.template !== hash) return undefined;
+  const record = findRunningRecord(snapshot, draft, hash);
+  if (record?.servingSince === undefined) return undefined;
+  return Math.max(0, snapshot.config.run.goodAfterMs - computeServedMs(record, snapshot.now));
+}
+
+/** Whether the pods of this template are up for a moment only. */
+export function isLooping({ crashLoop }: Pick<HostedAppStatus, 'crashLoop'>, template: string | undefined): boolean {
+  return crashLoop !== undefined && crashLoop.template === template;
+}
+
+function findLoop({ pods, now, config }: Snapshot, hash: string, expected: AppLimits): Rejection | undefined {
+  for (const pod of pods.filter((each) => readTemplateHash(each) === hash)) {
+    const rejection = diagnose(pod, expected, now);
+    const isShort = (readLastRunMs(pod) ?? 0) < config.run.goodAfterMs;
+    if (rejection !== undefined && loopRules.has(rejection.rule) && isShort) return rejection;
+  }
+  return undefined;
+}
+
+/** Its last words come late at times. */
+function keepLog(found: Rejection, before: Rejection | undefined): Rejection {
+  return found.log === undefined && before?.log !== undefined ? { ...found, log: before.log } : found;
+}
+
+function isOver(snapshot: Snapshot, draft: Draft, hash: string): boolean {
+  const record = findRunningRecord(snapshot, draft, hash);
+  return record !== undefined && computeServedMs(record, snapshot.now) >= snapshot.config.run.goodAfterMs;
+}
+
+function findRunningRecord({ pods }: Snapshot, draft: Draft, hash: string): ReturnType<typeof findRecord> {
+  const pod = pods.find((each) => readTemplateHash(each) === hash);
+  return pod === undefined ? undefined : findRecord(draft, readCommitAndImage(pod));
 }

@@ -1,17 +1,21 @@
 // The pod of a hosted app: what it may do, what it may use, and how it is asked whether it serves.
 import type { V1Container, V1EnvVar, V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node';
-import { parseDuration } from '../../../lib/values.ts';
-import { annotations, labels, appHost, appUrl } from '../../../crds/names.ts';
-import { generatedSecret } from '../../../crds/values.ts';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
+import { annotations, appHost, appUrl, labels } from '../../../crds/names.ts';
+import { generatedSecret } from '../../../crds/values.ts';
 import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
-import { bytesOf, shareOf } from '../../objects/quantity.ts';
+import { parseDuration } from '../../../lib/values.ts';
+import { divideQuantity, parseBytes } from '../../objects/values.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
-import { claimName } from './data.ts';
-import { generatedVariable } from './generated-secrets.ts';
-import { modelAccess, modelKeyVariable, modelVariables } from './models.ts';
-import { expanded } from './references.ts';
-import { hostAliases, passwordVariables, serviceVariables, type ServiceAddresses } from './services/variables.ts';
+import { chooseClaimName } from './data.ts';
+import { buildGeneratedVariable, buildModelKeyVariables, buildModelVariables, resolveModelAccess } from './secrets.ts';
+import {
+  buildHostAliases,
+  buildPasswordVariables,
+  buildServiceVariables,
+  expandReferences,
+  type ServiceAddresses,
+} from './services/connections.ts';
 
 /** An image and where it came from. */
 export interface Release {
@@ -25,17 +29,17 @@ export interface Release {
 }
 
 /** What the app's pods are chosen by; must never change for an existing Deployment. */
-export function selectorOf(app: string): Record<string, string> {
+export function buildSelector(app: string): Record<string, string> {
   return { [labels.app]: app, [labels.component]: 'app' };
 }
 
 /** Labels of everything that belongs to an app. */
-export function labelsOf(app: string): Record<string, string> {
-  return { ...selectorOf(app), [labels.name]: app, [labels.partOf]: 'moorage', [labels.managedBy]: 'moorage' };
+export function buildLabels(app: string): Record<string, string> {
+  return { ...buildSelector(app), [labels.name]: app, [labels.partOf]: 'moorage', [labels.managedBy]: 'moorage' };
 }
 
 /** Milliseconds that the app may take until it serves. */
-export function startupMs(app: HostedApp): number {
+export function parseStartupMs(app: HostedApp): number {
   return parseDuration(app.spec.run.startupTime);
 }
 
@@ -47,26 +51,26 @@ export interface OwnedObjects {
 }
 
 /** The pod template, with a hash of itself by which its pods are known again. */
-export function podTemplate(
+export function buildPodTemplate(
   app: HostedApp,
   config: InstallationConfig,
   release: Release,
   owned: OwnedObjects,
 ): { hash: string; template: Wire<V1PodTemplateSpec> } {
-  const spec = podSpec(app, config, release, owned);
+  const spec = buildPodSpec(app, config, release, owned);
   const hash = hashOf([spec, release.commit, ...(release.attempt === undefined ? [] : [release.attempt])]);
   const marks = {
     [annotations.template]: hash,
     [annotations.port]: String(release.port),
     [annotations.commit]: release.commit,
     [annotations.image]: release.image,
-    [annotations.disk]: String(bytesOf(app.spec.run.resources.disk)),
+    [annotations.disk]: String(parseBytes(app.spec.run.resources.disk)),
   };
   return {
     hash,
     template: {
       metadata: {
-        labels: { ...labelsOf(app.metadata.name), [labels.commit]: release.commit.slice(0, 40) },
+        labels: { ...buildLabels(app.metadata.name), [labels.commit]: release.commit.slice(0, 40) },
         annotations: marks,
       },
       spec,
@@ -77,7 +81,7 @@ export function podTemplate(
 // What ordinary images need to start: giving up root, taking over their own files, and listening below 1024.
 const capabilities = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'];
 
-function podSpec(
+function buildPodSpec(
   app: HostedApp,
   config: InstallationConfig,
   release: Release,
@@ -86,32 +90,32 @@ function podSpec(
   const { run } = app.spec;
   const { runtimeClass, priorityClass } = config.run;
   const { pullSecret } = config.registry;
-  const aliases = hostAliases(app, addresses);
+  const aliases = buildHostAliases(app, addresses);
   return {
     hostUsers: false,
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     // A sleep before the stop lets the gateway forget this pod while it still answers. Where requests are held instead,
     // they wait for its end, and many programs ignore the signal to end. Two seconds are the least that a kubelet gives.
-    terminationGracePeriodSeconds: isHeldFor(app, config) ? 2 : 35,
+    terminationGracePeriodSeconds: isHeldWhileReplaced(app, config) ? 2 : 35,
     securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
     ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
     ...(priorityClass === undefined ? {} : { priorityClassName: priorityClass }),
     ...(pullSecret === undefined ? {} : { imagePullSecrets: [{ name: pullSecret }] }),
     ...(aliases.length === 0 ? {} : { hostAliases: aliases }),
-    containers: [container(app, config, release)],
+    containers: [buildContainer(app, config, release)],
     ...(run.volumes.length === 0
       ? {}
       : {
           volumes: run.volumes.map(({ name }) => ({
             name,
-            persistentVolumeClaim: { claimName: claimName(app, name, claims) },
+            persistentVolumeClaim: { claimName: chooseClaimName(app, name, claims) },
           })),
         }),
   };
 }
 
-function container(app: HostedApp, config: InstallationConfig, release: Release): Wire<V1Container> {
+function buildContainer(app: HostedApp, config: InstallationConfig, release: Release): Wire<V1Container> {
   const { run } = app.spec;
   const limits = { cpu: run.resources.cpu, memory: run.resources.memory, 'ephemeral-storage': run.resources.disk };
   return {
@@ -121,21 +125,21 @@ function container(app: HostedApp, config: InstallationConfig, release: Release)
     terminationMessagePolicy: 'FallbackToLogsOnError',
     ...(run.command.length === 0 ? {} : { command: run.command }),
     env: [
-      ...passwordVariables(app),
-      ...modelKeyVariable(app, config),
-      ...variables(app, config, release.port),
-      ...serviceVariables(app),
-      ...modelVariables(app, config),
+      ...buildPasswordVariables(app),
+      ...buildModelKeyVariables(app, config),
+      ...buildVariables(app, config, release.port),
+      ...buildServiceVariables(app),
+      ...buildModelVariables(app, config),
     ],
     ports: [{ name: 'http', containerPort: release.port, protocol: 'TCP' }],
-    resources: { limits, requests: requestsOf(run.resources) },
+    resources: { limits, requests: deriveRequests(run.resources) },
     securityContext: {
       privileged: false,
       allowPrivilegeEscalation: false,
       capabilities: { drop: ['ALL'], add: capabilities },
     },
-    ...(isHeldFor(app, config) ? {} : { lifecycle: { preStop: { sleep: { seconds: 5 } } } }),
-    ...probes(app),
+    ...(isHeldWhileReplaced(app, config) ? {} : { lifecycle: { preStop: { sleep: { seconds: 5 } } } }),
+    ...buildProbes(app),
     ...(run.volumes.length === 0
       ? {}
       : { volumeMounts: run.volumes.map(({ name, path }) => ({ name, mountPath: path })) }),
@@ -143,42 +147,46 @@ function container(app: HostedApp, config: InstallationConfig, release: Release)
 }
 
 /** Whether requests are held while a pod replaces another: the activator forgets a pod as soon as it is to end. */
-function isHeldFor({ spec }: HostedApp, { idle }: InstallationConfig): boolean {
+function isHeldWhileReplaced({ spec }: HostedApp, { idle }: InstallationConfig): boolean {
   return idle !== undefined && spec.run.volumes.length > 0;
 }
 
 /** To begin with; what the app is seen to use replaces it (controller/usage). Without a word a request is the limit. */
-export function requestsOf({ cpu, memory, disk }: HostedApp['spec']['run']['resources']): Record<string, string> {
-  return { cpu: shareOf(cpu, 100n), memory: shareOf(memory, 8n), 'ephemeral-storage': shareOf(disk, 16n) };
+export function deriveRequests({ cpu, memory, disk }: HostedApp['spec']['run']['resources']): Record<string, string> {
+  return {
+    cpu: divideQuantity(cpu, 100n),
+    memory: divideQuantity(memory, 8n),
+    'ephemeral-storage': divideQuantity(disk, 16n),
+  };
 }
 
-function variables(app: HostedApp, config: InstallationConfig, port: number): Wire<V1EnvVar>[] {
+function buildVariables(app: HostedApp, config: InstallationConfig, port: number): Wire<V1EnvVar>[] {
   const { env, secrets } = app.spec.run;
   const { name } = app.metadata;
   const given = {
     services: app.spec.services,
-    models: modelAccess(app, config),
+    models: resolveModelAccess(app, config),
     app: { host: appHost(name, config.site), url: new URL(appUrl(name, config.site)).origin },
   };
   return [
     { name: 'PORT', value: String(port) },
     // An empty value is not kept by the API server, so it must not be asked for.
     ...env.map(({ name, value }) => {
-      if (generatedSecret.test(value)) return generatedVariable(app, name);
-      return value === '' ? { name } : { name, value: expanded(value, given) };
+      if (generatedSecret.test(value)) return buildGeneratedVariable(app, name);
+      return value === '' ? { name } : { name, value: expandReferences(value, given) };
     }),
     ...secrets.map(({ name, secret, key }) => ({ name, valueFrom: { secretKeyRef: { name: secret, key } } })),
   ];
 }
 
 /** No liveness probe: an app that is merely busy must not be killed. One that exits is started again anyway. */
-function probes(app: HostedApp): Pick<Wire<V1Container>, 'startupProbe' | 'readinessProbe'> {
+function buildProbes(app: HostedApp): Pick<Wire<V1Container>, 'startupProbe' | 'readinessProbe'> {
   const { healthPath } = app.spec.run;
   const check =
     healthPath === undefined
       ? { tcpSocket: { port: 'http' } }
       : { httpGet: { path: healthPath, port: 'http', scheme: 'HTTP' } };
-  const tries = Math.max(1, Math.ceil(startupMs(app) / 1000));
+  const tries = Math.max(1, Math.ceil(parseStartupMs(app) / 1000));
   return {
     // Every second, so that an app that is quick serves quickly; killed at the end, so that its log can be shown.
     startupProbe: {

@@ -3,11 +3,11 @@ import type { V1PodTemplateSpec } from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, labels, trialComponent } from '../../../crds/names.ts';
 import { hashOf, isApplied, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
-import { conditionOf, deployments, unschedulable, type Pod } from '../../objects/kinds.ts';
-import { short, waiting, type Action, type Draft, type Outcome } from '../../reconcile/outcome.ts';
+import { deployments, findCondition, findUnschedulable, type Pod } from '../../objects/kinds.ts';
+import { shortenCommit, waiting, type Action, type Draft, type Outcome } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { deploymentOf, isRecreated, replicasOf } from './objects.ts';
-import { holdUp, isReady, restartsOf, startsUntil, templateOf, type Expectation } from './pods.ts';
+import { buildDeployment, isRecreated, resolveReplicas } from './objects.ts';
+import { computeStartMsLeft, countRestarts, explainHoldUp, isReady, readTemplateHash, type AppLimits } from './pods.ts';
 import { findRecord, readRelease } from './releases.ts';
 import type { Release } from './template.ts';
 
@@ -23,7 +23,7 @@ export interface TrialInput {
   readonly draft: Draft;
   readonly wanted: Release;
   readonly target: { readonly hash: string; readonly template: Wire<V1PodTemplateSpec> };
-  readonly expected: Expectation;
+  readonly expected: AppLimits;
 }
 
 /** A trial in progress: the release that serves stays until it has ended. */
@@ -48,28 +48,30 @@ export function findCurrent({ app, deployment }: Snapshot, draft: Draft, wanted:
 export function planTrial({ snapshot, draft, wanted, target, expected }: TrialInput): Trial | undefined {
   const { app, now } = snapshot;
   const current = findCurrent(snapshot, draft, wanted);
-  if (current === undefined || replicasOf(app) === 0) return undefined;
-  const manifest = trialDeployment(app, target.template);
+  if (current === undefined || resolveReplicas(app) === 0) return undefined;
+  const manifest = buildTrialDeployment(app, target.template);
   if (draft.tried === target.hash) return undefined;
-  const own = trialPods(snapshot, target.hash);
+  const own = listTrialPods(snapshot, target.hash);
   if (own.some(isReady) || hasNoRoom(snapshot, own, now)) {
     // Remembered, since its pod goes before the Deployment is seen to have changed.
     draft.tried = target.hash;
     return undefined;
   }
-  const held = own.map(holdUp).find((found) => found !== undefined);
-  const message = `Commit ${short(wanted.commit)} is started next to commit ${short(current.commit)}, without its data, before it replaces it${held === undefined ? '' : `; ${held}`}.`;
-  const times = own.flatMap((pod) => startsUntil(pod, expected, now) ?? []);
+  const held = own.map(explainHoldUp).find((found) => found !== undefined);
+  const message = `Commit ${shortenCommit(wanted.commit)} is started next to commit ${shortenCommit(current.commit)}, without its data, before it replaces it${held === undefined ? '' : `; ${held}`}.`;
+  const times = own.flatMap((pod) => computeStartMsLeft(pod, expected, now) ?? []);
   return { current, manifest, outcome: waiting('Trying', message, Math.min(roomMs, ...times)) };
 }
 
 /** Pods that try this template. */
-export function trialPods({ trial }: Snapshot, hash: string): readonly Pod[] {
-  return (trial?.pods ?? []).filter((pod) => templateOf(pod) === hash && pod.metadata.deletionTimestamp === undefined);
+export function listTrialPods({ trial }: Snapshot, hash: string): readonly Pod[] {
+  return (trial?.pods ?? []).filter(
+    (pod) => readTemplateHash(pod) === hash && pod.metadata.deletionTimestamp === undefined,
+  );
 }
 
 /** Keeps the trial that is wanted, and removes one that is over. */
-export function trialActions(
+export function planTrialActions(
   snapshot: Snapshot,
   draft: Draft,
   trial: Trial | undefined,
@@ -101,19 +103,21 @@ export function isActivated({ app, config, idle }: Snapshot): boolean {
 
 /** The scheduler, or the quota of the namespace, has refused its pod for long enough. */
 function hasNoRoom({ trial }: Snapshot, own: readonly Pod[], now: Date): boolean {
-  const refused = own.flatMap((pod) => unschedulable(pod)?.lastTransitionTime ?? []);
-  const failure = conditionOf(trial?.deployment?.status?.conditions, 'ReplicaFailure');
+  const refused = own.flatMap((pod) => findUnschedulable(pod)?.lastTransitionTime ?? []);
+  const failure = findCondition(trial?.deployment?.status?.conditions, 'ReplicaFailure');
   const times = [...refused, ...(failure?.status === 'True' ? [failure.lastTransitionTime ?? ''] : [])];
-  return own.every((pod) => restartsOf(pod) === 0) && times.some((time) => now.getTime() - Date.parse(time) >= roomMs);
+  return (
+    own.every((pod) => countRestarts(pod) === 0) && times.some((time) => now.getTime() - Date.parse(time) >= roomMs)
+  );
 }
 
 /**
  * The Deployment of the trial. Its name is longer than any name of an app, so that no app can be called like it, and its
  * pods have a component of their own: neither the Service nor the activator sends them a request.
  */
-function trialDeployment(app: HostedApp, template: Wire<V1PodTemplateSpec>): Manifest {
+function buildTrialDeployment(app: HostedApp, template: Wire<V1PodTemplateSpec>): Manifest {
   const { name } = app.metadata;
-  const manifest = deploymentOf(app, toTrial(template), { [annotations.trial]: 'true' }, 1);
+  const manifest = buildDeployment(app, toTrialTemplate(template), { [annotations.trial]: 'true' }, 1);
   const readable = name.slice(0, 24).replace(/-+$/, '');
   return {
     ...manifest,
@@ -131,7 +135,7 @@ function trialDeployment(app: HostedApp, template: Wire<V1PodTemplateSpec>): Man
 }
 
 /** The same pod with empty folders instead of the volumes. */
-function toTrial({ metadata, spec }: Wire<V1PodTemplateSpec>): Wire<V1PodTemplateSpec> {
+function toTrialTemplate({ metadata, spec }: Wire<V1PodTemplateSpec>): Wire<V1PodTemplateSpec> {
   return {
     metadata: {
       labels: { ...metadata?.labels, [labels.component]: trialComponent },

@@ -1,25 +1,24 @@
 // Step Publish: calls an app live once it answers, through the gateway itself where that is configured.
-import { timestamp } from '../../objects/timestamp.ts';
-import type { Snapshot } from '../../reconcile/snapshot.ts';
+import { appHost, appUrl } from '../../../crds/names.ts';
+import { formatTimestamp } from '../../objects/values.ts';
 import {
   done,
   failed,
   isFailingReason,
-  short,
-  type Action,
+  shortenCommit,
   waiting,
   warnedReason,
+  type Action,
   type Draft,
   type Outcome,
   type Outcomes,
   type StepResult,
 } from '../../reconcile/outcome.ts';
-import { readCommitAndImage, isReady } from '../deploy/pods.ts';
-import { publishedAtRest } from '../deploy/idle/keep.ts';
-import { replicasOf } from '../deploy/objects.ts';
-import { appHost, appUrl } from '../../../crds/names.ts';
+import type { PageView, ProbeResult, Snapshot } from '../../reconcile/snapshot.ts';
+import { resolveReplicas } from '../deploy/objects.ts';
+import { isReady, readCommitAndImage } from '../deploy/pods.ts';
+import { reportPublishedAtRest } from '../deploy/rest.ts';
 import { isFailure } from './probe.ts';
-import { forgetSights, mustLook, recordPage, recordWarning, type Release } from './sights.ts';
 
 const retryMs = 1_000;
 const doubtMs = 30_000;
@@ -34,10 +33,10 @@ export function publishStep(snapshot: Snapshot, draft: Draft, before: Outcomes):
   if (draft.served === undefined) forgetSights(draft);
   if (before.Deployed?.kind !== 'done') return { outcomes: {} };
   if (before.Routed?.kind !== 'done') return probeWhileRouting(snapshot, draft, before.Routed);
-  if (replicasOf(app) === 0)
+  if (resolveReplicas(app) === 0)
     return { outcomes: { Published: waiting('ScaledToZero', 'The app is scaled to zero, so nothing responds.') } };
   const url = appUrl(app.metadata.name, config.site);
-  const atRest = publishedAtRest(draft);
+  const atRest = reportPublishedAtRest(draft);
   if (atRest !== undefined) {
     draft.url = url;
     return { outcomes: { Published: atRest } };
@@ -56,12 +55,12 @@ function publish(snapshot: Snapshot, draft: Draft, url: string): StepResult {
   draft.url = url;
   // The Deployment may be seen as rolled out before the end of its last older pod is seen.
   if (draft.served !== undefined && !isSame(draft.served, release)) {
-    const older = short(draft.served.commit);
+    const older = shortenCommit(draft.served.commit);
     return {
       outcomes: { Published: waiting('Confirming', `Waiting for the last replica of commit ${older} to end.`) },
     };
   }
-  draft.served ??= { ...release, since: timestamp(snapshot.now) };
+  draft.served ??= { ...release, since: formatTimestamp(snapshot.now) };
   recordPage(snapshot, draft, release);
   recordWarning(snapshot, draft);
   const published = urlFailure(snapshot, url) ?? live(snapshot, url, draft.warning);
@@ -76,7 +75,7 @@ function probeWhileRouting(snapshot: Snapshot, draft: Draft, routed: Outcome | u
   const { app, config } = snapshot;
   const { url, served } = draft;
   const isPublished = url === appUrl(app.metadata.name, config.site) && served !== undefined;
-  const isAwake = replicasOf(app) > 0 && publishedAtRest(draft) === undefined;
+  const isAwake = resolveReplicas(app) > 0 && reportPublishedAtRest(draft) === undefined;
   if (routed?.kind !== 'waiting' || !isPublished || !isAwake) return { outcomes: {} };
   const published = urlFailure(snapshot, url) ?? waiting('Confirming', 'Waiting for the route.', wellMs);
   return { outcomes: { Published: published }, actions: probeActions(snapshot) };
@@ -137,4 +136,64 @@ function probing(snapshot: Snapshot, url: string): StepResult {
     outcomes: { Published: waiting('Confirming', `Probing ${url} through the gateway.${detail}`, retryMs) },
     actions: [{ kind: 'probe', host: appHost(snapshot.app.metadata.name, snapshot.config.site) }],
   };
+}
+
+// What was seen of a live app, by a probe and by a look at its page, and the warning that comes of it.
+
+/** A page that does not work is looked at again after this long: the app may only have been starting. */
+const faultyMs = 60_000;
+const maximumFaults = 5;
+const longestWarning = 300;
+const serverError = /^responds with 5\d\d at \//;
+
+/** The release that serves. */
+export type Release = Readonly<Record<'image' | 'commit', string>>;
+
+/** Nothing serves, so nothing that was seen is true any more. */
+export function forgetSights(draft: Draft): void {
+  delete draft.warning;
+  delete draft.page;
+}
+
+/** What is known of the page of the release that serves; of another one nothing is. */
+export function recordPage({ config, page, now }: Snapshot, draft: Draft, release: Release): void {
+  if (config.probeUrl === undefined) return;
+  if (page !== undefined) draft.page = { ...release, ...bounded(page), seenAt: formatTimestamp(now) };
+  else if (!isOf(draft, release)) draft.page = { ...release };
+}
+
+/** True when the page of the release was not looked at, or did not work a while ago. */
+export function mustLook({ page, now }: Snapshot, draft: Draft): boolean {
+  if (page !== undefined) return false;
+  const { seenAt, faults = [] } = draft.page ?? {};
+  return seenAt === undefined || (faults.length > 0 && now.getTime() - Date.parse(seenAt) >= faultyMs);
+}
+
+/**
+ * It listens, so it is live; that it fails whoever opens its address is worth a word. Without an answer nothing new is
+ * known.
+ */
+export function recordWarning({ probe }: Snapshot, draft: Draft): void {
+  const warning = warningOf(probe, draft) ?? pageWarning(draft);
+  if (warning === undefined) delete draft.warning;
+  else draft.warning = warning;
+}
+
+function warningOf(probe: ProbeResult | undefined, { warning = '' }: Draft): string | undefined {
+  const { status } = probe ?? {};
+  if (status === undefined) return serverError.test(warning) ? warning : undefined;
+  return status >= 500 ? `responds with ${status} at /; see the app's log` : undefined;
+}
+
+function pageWarning({ page }: Draft): string | undefined {
+  const faults = page?.faults ?? [];
+  return faults.length === 0 ? undefined : faults.join('; it ').slice(0, longestWarning);
+}
+
+function isOf({ page }: Draft, { image, commit }: Release): boolean {
+  return page?.image === image && page.commit === commit;
+}
+
+function bounded({ faults, ...rest }: PageView): PageView & { faults: string[] } {
+  return { ...rest, faults: faults.slice(0, maximumFaults).map((fault) => fault.slice(0, longestWarning)) };
 }

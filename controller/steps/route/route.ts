@@ -1,16 +1,17 @@
 // Step Route: the app's host name leads to its Service, and the Gateway has said so.
-import { conditionOf, routes, type HttpRoute, type RouteCondition } from '../../objects/kinds.ts';
-import { isApplied } from '../../../lib/kubernetes/index.ts';
-import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { done, failed, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
-import { routeOf } from '../deploy/objects.ts';
-import { appHost } from '../../../crds/names.ts';
+import type { HostedApp } from '../../../crds/hosted-app.ts';
+import { activator, appHost, probeHeader } from '../../../crds/names.ts';
+import { isApplied, type Manifest } from '../../../lib/kubernetes/index.ts';
+import { findCondition, routes, type HttpRoute, type RouteCondition } from '../../objects/kinds.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
+import { done, failed, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
+import type { Snapshot } from '../../reconcile/snapshot.ts';
+import { buildChild } from '../deploy/objects.ts';
 
 export function routeStep(snapshot: Snapshot, draft: Draft): StepResult {
   if (draft.built === undefined) return { outcomes: {} };
   const { app, config, route } = snapshot;
-  const manifest = routeOf(app, config, draft.idle !== undefined || draft.activated === true);
+  const manifest = buildRoute(app, config, draft.idle !== undefined || draft.activated === true);
   const host = appHost(app.metadata.name, config.site);
   const outcome =
     route === undefined || !isApplied(route, manifest)
@@ -19,17 +20,51 @@ export function routeStep(snapshot: Snapshot, draft: Draft): StepResult {
   return { outcomes: { Routed: outcome }, actions: [{ kind: 'apply', resource: routes, manifest, cached: route }] };
 }
 
-function verdictsOf(route: HttpRoute, { gateway }: InstallationConfig): RouteCondition[] {
-  const isOurs = ({ name, namespace = gateway.namespace }: { name: string; namespace?: string }): boolean =>
-    name === gateway.name && namespace === gateway.namespace;
-  return route.status?.parents?.find(({ parentRef }) => isOurs(parentRef))?.conditions ?? [];
+/** The HTTPRoute; an app that may rest is always reached through the activator, which sees when it is used. */
+export function buildRoute(app: HostedApp, config: InstallationConfig, isActivated: boolean): Manifest {
+  const { name, namespace } = config.gateway;
+  return {
+    ...buildChild(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name),
+    spec: {
+      parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name, namespace, sectionName: 'https' }],
+      hostnames: [appHost(app.metadata.name, config.site)],
+      rules: [
+        {
+          matches: [{ path: { type: 'PathPrefix', value: '/' } }],
+          ...buildFilters(config, isActivated),
+          backendRefs: [
+            isActivated
+              ? {
+                  group: '',
+                  kind: 'Service',
+                  name: activator.name,
+                  namespace: config.systemNamespace,
+                  port: 80,
+                  weight: 1,
+                }
+              : { group: '', kind: 'Service', name: app.metadata.name, port: 80, weight: 1 },
+          ],
+        },
+      ],
+    },
+  };
+}
+
+function buildFilters({ gateway: { hstsSeconds } }: InstallationConfig, isActivated: boolean): { filters?: object[] } {
+  const https = { name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` };
+  const filters = [
+    // The activator reads it and removes it; an app never gets it, from whomever it comes.
+    ...(isActivated ? [] : [{ type: 'RequestHeaderModifier', requestHeaderModifier: { remove: [probeHeader] } }]),
+    ...(hstsSeconds === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set: [https] } }]),
+  ];
+  return filters.length === 0 ? {} : { filters };
 }
 
 /** A verdict counts only if it is about this generation of the route: an older one may be about another host. */
 function judgeRoute(route: HttpRoute, config: InstallationConfig, host: string): Outcome {
   const { name } = config.gateway;
-  const conditions = verdictsOf(route, config);
-  const accepted = conditionOf(conditions, 'Accepted');
+  const conditions = readVerdicts(route, config);
+  const accepted = findCondition(conditions, 'Accepted');
   const refused = conditions.find(
     ({ type, status }) => status === 'False' && (type === 'Accepted' || type === 'ResolvedRefs'),
   );
@@ -43,4 +78,10 @@ function judgeRoute(route: HttpRoute, config: InstallationConfig, host: string):
   if (accepted.status !== 'True')
     return waiting('RoutePending', `The gateway ${name} has not accepted the route for ${host} yet.`);
   return done('Routed', `${host} is routed to the app.`);
+}
+
+function readVerdicts(route: HttpRoute, { gateway }: InstallationConfig): RouteCondition[] {
+  const isOurs = ({ name, namespace = gateway.namespace }: { name: string; namespace?: string }): boolean =>
+    name === gateway.name && namespace === gateway.namespace;
+  return route.status?.parents?.find(({ parentRef }) => isOurs(parentRef))?.conditions ?? [];
 }

@@ -1,14 +1,14 @@
 // Step Source: keeps the commit that the revision resolves to, and polls the repository at its interval.
-import { timestamp } from '../../objects/timestamp.ts';
 import { createHash } from 'node:crypto';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { parseDuration } from '../../../lib/values.ts';
 import { annotations } from '../../../crds/names.ts';
+import { isCommitId, listReferences, type References } from '../../../lib/git/git.ts';
+import { RepositoryError, type Repository } from '../../../lib/repository.ts';
+import { parseDuration } from '../../../lib/values.ts';
+import { formatTimestamp } from '../../objects/values.ts';
+import { toOneLine } from '../../pipeline/text.ts';
+import { done, shortenCommit, stalled, waiting, type Draft, type Outcome, type ReasonOf, type StepResult } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { done, short, stalled, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
-import { isCommitId } from '../../../lib/git/git.ts';
-import { RepositoryError } from '../../../lib/repository.ts';
-import { refusedRepository, type RevisionFailure, type RevisionResult } from './revision.ts';
 
 const retryMs = 30_000;
 /** A repository of which no commit is known is rejected once it could not be reached for this long; it is asked less often then. */
@@ -18,41 +18,45 @@ const rejectedRetryMs = 300_000;
 /**
  * What makes two polls of a repository the same: `<source>` or `<source>-<value of the poll annotation>`, hashed.
  */
-export function sourceIdentity(app: HostedApp): string {
+export function identifySource(app: HostedApp): string {
   const { repo, revision } = app.spec.source;
   const asked = app.metadata.annotations?.[annotations.poll];
-  const source = digest(JSON.stringify([repo, revision ?? null]));
-  return asked === undefined ? source : `${source}-${digest(asked)}`;
+  const source = hashText(JSON.stringify([repo, revision ?? null]));
+  return asked === undefined ? source : `${source}-${hashText(asked)}`;
 }
 
 export function sourceStep(snapshot: Snapshot, draft: Draft): StepResult {
   const { app, poll, repository } = snapshot;
-  const identity = sourceIdentity(app);
+  const identity = identifySource(app);
   const known = draft.source;
-  if (known !== undefined && sourceHash(known.polledFor) !== sourceHash(identity)) delete draft.source;
+  if (known !== undefined && readSourceHash(known.polledFor) !== readSourceHash(identity)) delete draft.source;
   if (repository instanceof RepositoryError)
-    return { outcomes: { SourceResolved: failed(refusedRepository(repository), known !== undefined) } };
-  if (poll !== undefined) return { outcomes: { SourceResolved: take(snapshot, draft, identity, poll) } };
-  const dueIn = untilDue(snapshot, draft.source, identity);
+    return { outcomes: { SourceResolved: reportFailure(rejectRepository(repository), known !== undefined) } };
+  if (poll !== undefined) return { outcomes: { SourceResolved: takeResult(snapshot, draft, identity, poll) } };
+  const dueIn = computeDueMs(snapshot, draft.source, identity);
   const actions = dueIn <= 0 ? [{ kind: 'poll', repository } as const] : [];
-  return { outcomes: { SourceResolved: standing(snapshot, draft, dueIn) }, actions };
+  return { outcomes: { SourceResolved: reportBetweenPolls(snapshot, draft, dueIn) }, actions };
 }
 
-function take(snapshot: Snapshot, draft: Draft, identity: string, result: RevisionResult): Outcome {
-  const polledAt = timestamp(snapshot.now);
+function takeResult(snapshot: Snapshot, draft: Draft, identity: string, result: RevisionResult): Outcome {
+  const polledAt = formatTimestamp(snapshot.now);
   if (result.ok) {
     draft.source = { commit: result.commit, reference: result.reference, polledAt, polledFor: identity };
-    return resolved(draft.source, untilDue(snapshot, draft.source, identity));
+    return reportResolved(draft.source, computeDueMs(snapshot, draft.source, identity));
   }
   if (draft.source !== undefined) draft.source = { ...draft.source, polledAt, polledFor: identity };
   const afterMs =
-    draft.source === undefined ? jitter(snapshot.app, retryMs) : untilDue(snapshot, draft.source, identity);
-  if (!result.final && draft.source === undefined) return unreached(snapshot, result, afterMs);
-  return failed(result, draft.source !== undefined, afterMs);
+    draft.source === undefined ? addJitter(snapshot.app, retryMs) : computeDueMs(snapshot, draft.source, identity);
+  if (!result.final && draft.source === undefined) return reportUnreached(snapshot, result, afterMs);
+  return reportFailure(result, draft.source !== undefined, afterMs);
 }
 
 /** No commit is known, and the git server does not answer: tried again, and rejected after an hour of that. */
-function unreached(snapshot: Snapshot, { reason, rule, message, fix }: RevisionFailure, afterMs: number): Outcome {
+function reportUnreached(
+  snapshot: Snapshot,
+  { reason, rule, message, fix }: RevisionFailure,
+  afterMs: number,
+): Outcome {
   const last = snapshot.app.status?.conditions?.find((condition) => condition.type === 'SourceResolved');
   const since = last?.status === 'False' ? Date.parse(last.lastTransitionTime) : snapshot.now.getTime();
   if (snapshot.now.getTime() - since < unreachableMs)
@@ -66,14 +70,14 @@ function unreached(snapshot: Snapshot, { reason, rule, message, fix }: RevisionF
     'RepositoryUnreachable',
     {
       rule,
-      message: `The repository could not be reached since ${timestamp(new Date(since))}. ${message}`,
+      message: `The repository could not be reached since ${formatTimestamp(new Date(since))}. ${message}`,
       fix: 'Check its address, and that its git server responds. It is asked every five minutes, and the app continues when it responds.',
     },
-    jitter(snapshot.app, rejectedRetryMs),
+    addJitter(snapshot.app, rejectedRetryMs),
   );
 }
 
-function failed(failure: RevisionFailure, isKnown: boolean, afterMs?: number): Outcome {
+function reportFailure(failure: RevisionFailure, isKnown: boolean, afterMs?: number): Outcome {
   const { rule, message, fix } = failure;
   if (failure.final) return stalled(failure.reason, { rule, message, fix }, afterMs);
   // A git server that is down for an hour must not make every app on it look broken.
@@ -81,18 +85,18 @@ function failed(failure: RevisionFailure, isKnown: boolean, afterMs?: number): O
 }
 
 /** Between two polls: the result of the last one still holds, a failure included. */
-function standing(snapshot: Snapshot, draft: Draft, dueIn: number): Outcome {
+function reportBetweenPolls(snapshot: Snapshot, draft: Draft, dueIn: number): Outcome {
   const afterMs = dueIn > 0 ? dueIn : undefined;
   const last = snapshot.app.status?.conditions?.find((condition) => condition.type === 'SourceResolved');
   if (draft.source === undefined)
     return last?.status === 'False'
-      ? again(snapshot, last.reason, last.message, false, afterMs)
+      ? repeatOutcome(snapshot, last.reason, last.message, false, afterMs)
       : waiting('Resolving', 'Resolving the newest commit of the repository.');
-  if (last?.status === 'False') return again(snapshot, last.reason, last.message, true, afterMs);
-  return resolved(draft.source, afterMs);
+  if (last?.status === 'False') return repeatOutcome(snapshot, last.reason, last.message, true, afterMs);
+  return reportResolved(draft.source, afterMs);
 }
 
-function again(
+function repeatOutcome(
   snapshot: Snapshot,
   reason: string,
   message: string,
@@ -112,40 +116,190 @@ function again(
   };
 }
 
-function resolved(source: NonNullable<Draft['source']>, afterMs: number | undefined): Outcome {
+function reportResolved(source: NonNullable<Draft['source']>, afterMs: number | undefined): Outcome {
   const from = (source.reference ?? '').replace(/^refs\/(heads|tags)\//, '');
   return done(
     'Resolved',
     from === '' || from === source.commit
-      ? `Commit ${short(source.commit)}.`
-      : `${from} is at commit ${short(source.commit)}.`,
+      ? `Commit ${shortenCommit(source.commit)}.`
+      : `${from} is at commit ${shortenCommit(source.commit)}.`,
     afterMs,
   );
 }
 
 /** Milliseconds until the repository is to be asked; 0 or less: now. Infinity for a commit id, which cannot move. */
-function untilDue(snapshot: Snapshot, source: Draft['source'], identity: string): number {
+function computeDueMs(snapshot: Snapshot, source: Draft['source'], identity: string): number {
   const { app, now } = snapshot;
   if (app.spec.suspend && source !== undefined) return Infinity;
   if (source?.polledAt === undefined || source.polledFor !== identity) return 0;
   if (isCommitId(app.spec.source.revision)) return Infinity;
   const interval = Math.max(30_000, parseDuration(app.spec.source.interval));
-  return Date.parse(source.polledAt) + jitter(app, interval) - now.getTime();
+  return Date.parse(source.polledAt) + addJitter(app, interval) - now.getTime();
 }
 
 /**
  * 90 to 110 % of `ms`, the same for an app each time, so that apps made together drift apart and a restart changes
  * nothing.
  */
-function jitter(app: HostedApp, ms: number): number {
+function addJitter(app: HostedApp, ms: number): number {
   const share = createHash('sha256').update(app.metadata.uid).digest().readUInt32BE(0) / 0xffff_ffff;
   return Math.round(ms * (0.9 + 0.2 * share));
 }
 
-function sourceHash(identity: string | undefined): string | undefined {
+function readSourceHash(identity: string | undefined): string | undefined {
   return identity?.split('-')[0];
 }
 
-function digest(text: string): string {
+function hashText(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12);
+}
+
+// Resolves a revision to a commit by asking the git server, without fetching anything.
+
+export interface RevisionQuery {
+  readonly repository: Repository;
+  readonly revision?: string | undefined;
+}
+
+interface Explanation {
+  readonly ok: false;
+  readonly rule: string;
+  readonly message: string;
+  readonly fix: string;
+}
+
+/** `final`: asking again will not help until a person changes something. */
+export type RevisionFailure = Explanation &
+  (
+    | { readonly final: true; readonly reason: ReasonOf<'stalled'> }
+    | { readonly final: false; readonly reason: ReasonOf<'failed'> }
+  );
+
+export type RevisionResult =
+  { readonly ok: true; readonly commit: string; readonly reference: string } | RevisionFailure;
+
+/** Resolves the revision. Never rejects: whatever goes wrong is a failure with a reason and a fix. */
+export async function resolveRevision(
+  { repository, revision }: RevisionQuery,
+  readSecret?: string,
+): Promise<RevisionResult> {
+  if (revision !== undefined && isForeignReference(revision)) return rejectRevision(revision);
+  if (isCommitId(revision)) return { ok: true, commit: revision, reference: revision };
+  const names = listCandidates(revision);
+  try {
+    // A tag object stands for the commit that it was made of, which is listed under the name with ^{}.
+    const references = await listReferences(
+      repository,
+      names.flatMap((name) => [name, `${name}^{}`]),
+      readSecret,
+    );
+    return chooseReference(references, names) ?? reportNotFound(revision);
+  } catch (error) {
+    return explainFailure(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** The failure of a repository whose address is refused. */
+export function rejectRepository(error: RepositoryError): RevisionFailure {
+  return createFinalFailure(
+    'RepositoryRefused',
+    'source/repository-refused',
+    toSentence(error.message),
+    toSentence(error.fix),
+  );
+}
+
+/** Other references than branches and tags are those of pull and merge requests, which anybody can open. */
+function isForeignReference(revision: string): boolean {
+  return revision.startsWith('refs/') && !/^refs\/(heads|tags)\/./.test(revision);
+}
+
+function rejectRevision(revision: string): RevisionFailure {
+  return createFinalFailure(
+    'RevisionNotFound',
+    'source/revision-not-found',
+    `${revision} is neither a branch nor a tag. Commits of pull requests are not built, since anybody can open one.`,
+    'Ask the operator of this installation to set spec.source.revision to a branch, a tag or a full commit ID, or to remove it.',
+  );
+}
+
+/** Full names that a revision may have; a branch wins over a tag of the same name. */
+function listCandidates(revision: string | undefined): string[] {
+  if (revision === undefined) return ['HEAD'];
+  return revision.startsWith('refs/') ? [revision] : [`refs/heads/${revision}`, `refs/tags/${revision}`];
+}
+
+function chooseReference({ commits, symbolic }: References, names: readonly string[]): RevisionResult | undefined {
+  for (const name of names) {
+    const commit = commits.get(`${name}^{}`) ?? commits.get(name);
+    if (commit !== undefined) return { ok: true, commit, reference: symbolic.get(name) ?? name };
+  }
+  return undefined;
+}
+
+function reportNotFound(revision: string | undefined): RevisionFailure {
+  if (revision === undefined) {
+    return createFinalFailure(
+      'RepositoryEmpty',
+      'source/repository-empty',
+      'The repository has no commits on its default branch.',
+      'Push your app to the default branch.',
+    );
+  }
+  return createFinalFailure(
+    'RevisionNotFound',
+    'source/revision-not-found',
+    `The repository has no branch or tag named ${revision}.`,
+    'Push it, or ask the operator of this installation to set spec.source.revision to an existing branch, tag or full commit ID.',
+  );
+}
+
+const redirected = /returned error: 30\d|redirect/i;
+const absent =
+  /not found|returned error: (401|403|404|410)|could not read Username|Authentication failed|terminal prompts disabled|does not appear to be a git repository|not valid: is this a git repository/i;
+
+function explainFailure(output: string): RevisionFailure {
+  const detail = findLastLine(output);
+  if (redirected.test(output)) {
+    return createFinalFailure(
+      'RepositoryMoved',
+      'source/repository-moved',
+      `The repository has moved to another address (${detail}).`,
+      'Submit the repository under its new address.',
+    );
+  }
+  if (absent.test(output)) {
+    return createFinalFailure(
+      'RepositoryNotFound',
+      'source/repository-not-found',
+      `No public repository was found at this address (${detail}).`,
+      'Check the address, or make the repository public.',
+    );
+  }
+  return {
+    ok: false,
+    final: false,
+    reason: 'RepositoryUnreachable',
+    rule: 'source/repository-unreachable',
+    message: `The git server could not be reached (${detail}).`,
+    fix: 'It is retried automatically.',
+  };
+}
+
+function findLastLine(output: string): string {
+  const lines = output
+    .split('\n')
+    .map(toOneLine)
+    .filter((line) => line !== '');
+  return (lines.findLast((line) => line.startsWith('fatal:')) ?? lines.at(-1) ?? 'no response')
+    .replace(/^fatal: /, '')
+    .slice(0, 300);
+}
+
+function createFinalFailure(reason: ReasonOf<'stalled'>, rule: string, message: string, fix: string): RevisionFailure {
+  return { ok: false, final: true, reason, rule, message, fix };
+}
+
+function toSentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${text.endsWith('.') ? '' : '.'}`;
 }

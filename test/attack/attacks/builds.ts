@@ -5,7 +5,7 @@ import type { Victim } from '../victim.ts';
 
 const pods = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })) });
 
-async function podsOf(victim: Victim, app: string): Promise<number> {
+async function listPods(victim: Victim, app: string): Promise<number> {
   const namespace = await victim.buildsNamespace();
   const selector = `moorage.dev/app=${app}`;
   return pods.parse(JSON.parse(await victim.kubectl(['-n', namespace, 'get', 'pods', '-l', selector, '-o', 'json'])))
@@ -21,7 +21,7 @@ const staged: Attack = {
       Dockerfile:
         'FROM debian:bookworm-slim\nRUN echo "npm error network request to https://registry.npmjs.org failed, reason: read ECONNRESET"; exit 1\n',
     });
-    const made = await podsOf(victim, app);
+    const made = await listPods(victim, app);
     return judged(!live && made <= 2, `It was ${/rule +\S+/.exec(output)?.[0] ?? 'not rejected'}, with ${made} pods.`);
   },
 };

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, test } from 'vitest';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
-import { resolveRevision } from '../../../controller/steps/source/revision.ts';
+import { resolveRevision } from '../../../controller/steps/source/source.ts';
 import { createLookupClient, createLookupListener, type LookupAnswer } from '../../../lib/git/lookup.ts';
 import { startGitServer } from '../../support/operator/git-server.ts';
 import type { ApiServer } from '../../support/kubernetes/api-server.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { services, serviceTypes } from '../../../crds/backing-services.ts';
 import { hostedApp } from '../../../crds/hosted-app.ts';
-import { backingDeployment } from '../../../controller/steps/deploy/services/objects.ts';
+import { buildServiceDeployment } from '../../../controller/steps/deploy/services/objects.ts';
 import { config } from '../../support/operator/scenario.ts';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import { addGatewayTypes, install, kubectlWith, required } from '../../support/chart.ts';
@@ -179,7 +179,7 @@ test('the pod of each type of backing service is taken', async () => {
   for (const type of serviceTypes) {
     const [service] = services.parse([{ name: 'it', type }]);
     assert.ok(service !== undefined);
-    const made = backingDeployment(app, service, installation, { image: 'example:1', replicas: 1 });
+    const made = buildServiceDeployment(app, service, installation, { image: 'example:1', replicas: 1 });
     const { spec, metadata: marks } = podIn.parse(made).spec.template;
     assert.equal(await offered('moorage-apps', spec, marks.annotations), undefined, type);
   }

@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { parseRepository } from '../../../lib/repository.ts';
-import { operatorConfig } from '../../../controller/config.ts';
-import { buildInputs, jobName } from '../../../controller/steps/build/inputs.ts';
-import { pipelineJob } from '../../../controller/steps/build/job.ts';
-import { claimsOf, deploymentOf, policyOf, routeOf, serviceOf } from '../../../controller/steps/deploy/objects.ts';
-import { podTemplate } from '../../../controller/steps/deploy/template.ts';
+import { readOperatorConfig } from '../../../controller/config.ts';
+import { hashBuildInputs, formatJobName, buildPipelineJob } from '../../../controller/steps/build/job.ts';
+import { buildClaims, buildDeployment, buildPolicy, buildService } from '../../../controller/steps/deploy/objects.ts';
+import { buildRoute } from '../../../controller/steps/route/route.ts';
+import { buildPodTemplate } from '../../../controller/steps/deploy/template.ts';
 import { hostedApp, spec as specSchema } from '../../../crds/hosted-app.ts';
 import { startApiServer, type ApiServer } from '../../support/kubernetes/api-server.ts';
 import {
@@ -86,7 +86,7 @@ test('takes the services behind tools', async () => {
 });
 
 test('takes all that the operator makes by the settings of the chart, from the operator', async () => {
-  const { installation: config } = operatorConfig(environmentOf(await render(required), 'operator'));
+  const { installation: config } = readOperatorConfig(environmentOf(await render(required), 'operator'));
   const run = { volumes: [{ name: 'data', path: '/data' }], secrets: [{ name: 'KEY', secret: 'keys', key: 'one' }] };
   const app = hostedApp.parse({
     apiVersion: 'moorage.dev/v1alpha1',
@@ -102,15 +102,15 @@ test('takes all that the operator makes by the settings of the chart, from the o
     spec: specSchema.parse({ source: { repo: 'https://github.com/owner/name' }, run }),
   });
   const commit = '0123456789'.repeat(4);
-  const inputs = buildInputs(app);
-  const { template } = podTemplate(
+  const inputs = hashBuildInputs(app);
+  const { template } = buildPodTemplate(
     app,
     config,
     { image: `registry.example.org/apps/hello@sha256:${'0'.repeat(64)}`, commit, port: 8080 },
     { claims: [], addresses: new Map() },
   );
-  const job = pipelineJob(app, config, {
-    name: jobName('hello', commit, inputs.hash),
+  const job = buildPipelineJob(app, config, {
+    name: formatJobName('hello', commit, inputs.hash),
     commit,
     inputs,
     number: 1,
@@ -120,11 +120,11 @@ test('takes all that the operator makes by the settings of the chart, from the o
   });
   const made = [
     job,
-    deploymentOf(app, template, {}),
-    serviceOf(app),
-    policyOf(app, config, [8080]),
-    ...claimsOf(app, config, []),
-    routeOf(app, config, false),
+    buildDeployment(app, template, {}),
+    buildService(app),
+    buildPolicy(app, config, [8080]),
+    ...buildClaims(app, config, []),
+    buildRoute(app, config, false),
   ];
   const operator = [
     '--as=system:serviceaccount:moorage-system:moorage-operator',

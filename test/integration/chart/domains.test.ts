@@ -6,7 +6,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { readApiConfig } from '../../../api/config.ts';
 import { node } from '../../../localnode/node/settings.ts';
-import { operatorConfig } from '../../../controller/config.ts';
+import { readOperatorConfig } from '../../../controller/config.ts';
 import { appUrl } from '../../../crds/names.ts';
 import { environmentOf, named, render, required, type Rendered } from '../../support/chart.ts';
 
@@ -35,7 +35,7 @@ function hostnames(objects: readonly Rendered[], name: string): readonly string[
 /** Where both programs say that the app hello is, and where the API says that it is itself. */
 function addresses(objects: readonly Rendered[]): string[] {
   const api = readApiConfig({ ...environmentOf(objects, 'api'), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
-  const operator = operatorConfig(environmentOf(objects, 'operator')).installation;
+  const operator = readOperatorConfig(environmentOf(objects, 'operator')).installation;
   return [api.baseUrl, appUrl('hello', api.site), appUrl('hello', operator.site)];
 }
 
@@ -109,6 +109,6 @@ test('browsers are held to https for the API and apps once the installation says
   const set = [{ name: 'Strict-Transport-Security', value: 'max-age=31536000' }];
   assert.deepEqual(filters(strict), [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set } }]);
   const seconds = (objects: readonly Rendered[]): number =>
-    operatorConfig(environmentOf(objects, 'operator')).installation.gateway.hstsSeconds;
+    readOperatorConfig(environmentOf(objects, 'operator')).installation.gateway.hstsSeconds;
   assert.deepEqual([seconds(plain), seconds(strict)], [0, 31_536_000]);
 });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { operatorConfig } from '../../../controller/config.ts';
+import { readOperatorConfig } from '../../../controller/config.ts';
 import { environmentOf, ofKind, render, type Rendered, required } from '../../support/chart.ts';
 
 const policy = z.looseObject({ spec: z.looseObject({ ingress: z.array(z.unknown()).optional() }) });
@@ -75,5 +75,5 @@ test('the operator reports what apps use to the API, with the token', async () =
   const token = 'x'.repeat(64);
   const variables = { ...environmentOf(await render(required), 'operator'), MOORAGE_METERING_TOKEN: token };
   const url = 'http://moorage-api-internal.moorage-system.svc.cluster.local:9090/compute';
-  assert.deepEqual(operatorConfig(variables).compute, { url, token });
+  assert.deepEqual(readOperatorConfig(variables).compute, { url, token });
 });

@@ -10,7 +10,7 @@ import { readReceiptSettings } from '../../../api/accounting/receipts/index.ts';
 import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
 import { images } from '../../../localnode/images/catalog.ts';
 import { closedCidrs, closeAlso } from '../../../lib/subnets.ts';
-import { operatorConfig } from '../../../controller/config.ts';
+import { readOperatorConfig } from '../../../controller/config.ts';
 import {
   chart,
   environmentOf,
@@ -326,7 +326,7 @@ test('the switches leave out what an installation brings itself', async () => {
 });
 
 test('apps stand above builds, and neither takes the place of what runs', () => {
-  const { installation: config } = operatorConfig(environmentOf(full, 'operator'));
+  const { installation: config } = readOperatorConfig(environmentOf(full, 'operator'));
   const classes = [config.run.priorityClass, config.pipeline.priorityClass].map((name) =>
     named(full, 'PriorityClass', name ?? 'none'),
   );
@@ -355,7 +355,7 @@ test('the API reads every setting that the chart gives it', () => {
 });
 
 test('the operator reads every setting that the chart gives it', () => {
-  const { installation: config, lease } = operatorConfig(environmentOf(full, 'operator'));
+  const { installation: config, lease } = readOperatorConfig(environmentOf(full, 'operator'));
   assert.deepEqual(
     [
       lease.name,
@@ -439,7 +439,7 @@ test('models are switched on by a router and a database, and reach nothing else'
     [{ kind: 'litellm', url: 'http://litellm.llm.svc.cluster.local:4000', key: 'sk-platform' }, 250_000_000_000n],
   );
   assert.equal(
-    operatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).installation.run
+    readOperatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).installation.run
       .models?.baseUrl,
     'http://moorage-models.moorage-system.svc.cluster.local/v1',
   );

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { buildInputs } from '../../../controller/steps/build/inputs.ts';
+import { hashBuildInputs } from '../../../controller/steps/build/job.ts';
 import {
   claims,
   deployments,
@@ -210,7 +210,7 @@ test('an app of an earlier version keeps its data on upgrade, and when it is app
   await applyStatus(world.client, hostedApps, made.metadata, {
     observedGeneration: 1,
     source: { commit, reference: 'refs/heads/main' },
-    built: { ...built, inputsHash: buildInputs(made).hash },
+    built: { ...built, inputsHash: hashBuildInputs(made).hash },
   });
   // As the earlier version named and owned them.
   const owner = { apiVersion: made.apiVersion, kind: made.kind, name: 'old', uid, controller: true };

@@ -2,11 +2,10 @@
 // what it decides by its old caches leaves the newer app's pipeline alone.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { operatorConfig } from '../../../controller/config.ts';
+import { readOperatorConfig } from '../../../controller/config.ts';
 import type { HostedAppObject, Job } from '../../../controller/objects/kinds.ts';
-import type { Caches } from '../../../controller/reconcile/cache/caches.ts';
-import { release } from '../../../controller/reconcile/finalize.ts';
-import { createReconciler } from '../../../controller/reconcile/reconcile.ts';
+import type { Caches } from '../../../controller/reconcile/caches.ts';
+import { releaseApp, createReconciler } from '../../../controller/reconcile/reconcile.ts';
 import { environmentOf, render, required } from '../../support/chart.ts';
 import { startedJob } from '../../support/operator/stand-in.ts';
 import { startWorld, until, type World } from '../../support/operator/world.ts';
@@ -41,12 +40,14 @@ async function pipelines(): Promise<(string | undefined)[]> {
 test('letting the old app go does not delete the pipeline of the new one', async () => {
   const leaving = { ...old, metadata: { ...old.metadata, deletionTimestamp: new Date().toISOString() } };
   // Taking the finalizer off is refused, since the app of this name is another one.
-  await assert.rejects(release(world.client, leaving, 'moorage-builds', AbortSignal.timeout(10_000)), { status: 409 });
+  await assert.rejects(releaseApp(world.client, leaving, 'moorage-builds', AbortSignal.timeout(10_000)), {
+    status: 409,
+  });
   assert.deepEqual(await pipelines(), [job.metadata.uid]);
 });
 
 test('a reconcile of the old app neither deletes the pipeline of the new one nor writes its status', async () => {
-  const { installation: config } = operatorConfig(environmentOf(await render(required), 'operator'));
+  const { installation: config } = readOperatorConfig(environmentOf(await render(required), 'operator'));
   const none = { get: () => undefined, byIndex: () => [], list: () => [] };
   // What the old leader's caches hold: the old app, and of the new one only the Job.
   const caches = {

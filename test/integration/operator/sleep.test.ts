@@ -8,10 +8,9 @@ import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { createActivity, type Activity } from '../../../activator/control/activity.ts';
-import { createControlServer } from '../../../activator/control/server.ts';
+import { createActivity, type Activity, createControlServer } from '../../../activator/activity.ts';
 import {
-  conditionOf,
+  findCondition,
   deployments,
   endpointSlices,
   hostedApps,
@@ -121,7 +120,7 @@ test('an app sleeps once the activator agrees, stays live, and is woken by the w
   await scaleDown('sleeper');
   const status = await statusOf('sleeper');
   assert.deepEqual([status.phase, status.served?.image], ['Live', image]);
-  const ready = conditionOf(status.conditions, 'Ready');
+  const ready = findCondition(status.conditions, 'Ready');
   assert.deepEqual([ready?.status, ready?.reason], ['True', 'Asleep']);
 
   await wakeByWord('sleeper');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener } from 'node:http';
 import { afterAll, beforeAll, test } from 'vitest';
-import { refusedRepository, resolveRevision, type RevisionResult } from '../../../controller/steps/source/revision.ts';
+import { rejectRepository, resolveRevision, type RevisionResult } from '../../../controller/steps/source/source.ts';
 import { readRepository, RepositoryError } from '../../../lib/repository.ts';
 import { startGitServer, type GitServer } from '../../support/operator/git-server.ts';
 
@@ -19,7 +19,7 @@ afterAll(() => git.stop());
 function ask(revision?: string, repo = git.url, host = git.host): Promise<RevisionResult> {
   const repository = readRepository(repo, { allowed: [host], insecure: [host] });
   return repository instanceof RepositoryError
-    ? Promise.resolve(refusedRepository(repository))
+    ? Promise.resolve(rejectRepository(repository))
     : resolveRevision({ repository, revision });
 }
 

@@ -1,12 +1,16 @@
 // An activator on loopback, with real sockets, between a client and an app whose state the test decides.
 import { once } from 'node:events';
 import { pino } from 'pino';
-import type { Directory } from '../../../activator/apps/directory.ts';
-import { createDirectory, podIndexers } from '../../../activator/apps/directory.ts';
-import type { AppView, PodView } from '../../../activator/apps/view.ts';
-import { createActivity, type Activity } from '../../../activator/control/activity.ts';
-import { createGate, type Gate } from '../../../activator/hold/gate.ts';
-import { createProxy } from '../../../activator/proxy/server.ts';
+import {
+  type Directory,
+  createDirectory,
+  podIndexers,
+  type AppView,
+  type PodView,
+} from '../../../activator/directory.ts';
+import { createActivity, type Activity } from '../../../activator/activity.ts';
+import { createGate, type Gate } from '../../../activator/gate.ts';
+import { createProxy } from '../../../activator/proxy.ts';
 import { createStore } from '../../../lib/kubernetes/index.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { listen } from '../free-port.ts';

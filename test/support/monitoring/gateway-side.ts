@@ -5,7 +5,7 @@ import { createServer, get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import { activatorMetrics } from '../../../activator/metrics.ts';
+import { createActivatorMetrics } from '../../../activator/gate.ts';
 import { startHealthServer } from '../../../lib/kubernetes/index.ts';
 import { startActivator } from '../activator/world.ts';
 import { listen } from '../free-port.ts';
@@ -38,7 +38,10 @@ export async function startGatewaySide(receiver: string, token: string, shipperP
   const activator = await startActivator(undefined, (depth, ms) => {
     metrics.wakes.observe({ depth }, ms / 1_000);
   });
-  const metrics = activatorMetrics(registry, () => ({ held: activator.gate.held, open: activator.activity.inFlight }));
+  const metrics = createActivatorMetrics(registry, () => ({
+    held: activator.gate.held,
+    open: activator.activity.inFlight,
+  }));
   const serveHealth = (port: number): ReturnType<typeof startHealthServer> =>
     startHealthServer({ port, host: '127.0.0.1', registry, liveness: [], readiness: [] });
   let health = await serveHealth(0);

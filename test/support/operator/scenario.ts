@@ -1,12 +1,12 @@
 // Builds snapshots for the reconciler's tables, deep-frozen, so that a step that changes what it reads fails.
 import { hostedApp, type HostedApp, type HostedAppSpec, type HostedAppStatus } from '../../../crds/hosted-app.ts';
-import { operatorConfig } from '../../../controller/config.ts';
-import { buildInputs, jobName } from '../../../controller/steps/build/inputs.ts';
+import { readOperatorConfig } from '../../../controller/config.ts';
+import { hashBuildInputs, formatJobName } from '../../../controller/steps/build/job.ts';
 import { decide, type Decision } from '../../../controller/reconcile/decide.ts';
 import type { ContainerStatus, Deployment, HttpRoute, Job, Pod } from '../../../controller/objects/kinds.ts';
 import type { Snapshot } from '../../../controller/reconcile/snapshot.ts';
-import { makeStatus } from '../../../controller/reconcile/status.ts';
-import { sourceIdentity } from '../../../controller/steps/source/source.ts';
+import { buildStatus } from '../../../controller/reconcile/status.ts';
+import { identifySource } from '../../../controller/steps/source/source.ts';
 import { APPLIED_HASH_ANNOTATION, deepFreeze, hashOf, type Manifest } from '../../../lib/kubernetes/index.ts';
 import { parseRepository } from '../../../lib/repository.ts';
 import { annotations, labels } from '../../../crds/names.ts';
@@ -16,7 +16,7 @@ export const first = 'a'.repeat(40);
 export const second = 'b'.repeat(40);
 export const digest = (character: string): string => `registry.test/apps/hello.uid-1@sha256:${character.repeat(64)}`;
 
-export const { installation: config } = operatorConfig({
+export const { installation: config } = readOperatorConfig({
   MOORAGE_PIPELINE_IMAGE: 'registry.test/pipeline',
   MOORAGE_REGISTRY_HOST: 'registry.test',
   MOORAGE_REGISTRY_PROXY: 'proxy.test:5000',
@@ -58,7 +58,7 @@ export function app(
 /** Status of an app whose repository was asked a minute ago. */
 export function polled(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
   return {
-    source: { commit, reference: 'refs/heads/main', polledAt: at(-60), polledFor: sourceIdentity(of) },
+    source: { commit, reference: 'refs/heads/main', polledAt: at(-60), polledFor: identifySource(of) },
     ...rest,
   };
 }
@@ -67,7 +67,7 @@ export function polled(commit: string, rest: HostedAppStatus = {}, of: HostedApp
 export function built(commit: string, rest: HostedAppStatus = {}, of: HostedApp = app()): HostedAppStatus {
   return polled(
     commit,
-    { built: { image: digest(commit.charAt(0)), commit, inputsHash: buildInputs(of).hash }, ...rest },
+    { built: { image: digest(commit.charAt(0)), commit, inputsHash: hashBuildInputs(of).hash }, ...rest },
     of,
   );
 }
@@ -93,8 +93,8 @@ export function job(
   of: HostedApp = app(),
 ): Job {
   const { suspend = false, number = 1, ...status } = state;
-  const inputs = buildInputs(of);
-  const name = jobName('hello', commit, inputs.hash);
+  const inputs = hashBuildInputs(of);
+  const name = formatJobName('hello', commit, inputs.hash);
   return {
     apiVersion: 'batch/v1',
     kind: 'Job',
@@ -310,7 +310,7 @@ export function evicted(
 /** What comes of an observation: the status, and the conditions as short lines. */
 export function outcome(snapshot: Snapshot): { decision: Decision; status: HostedAppStatus; conditions: string[] } {
   const decision = decide(snapshot);
-  const status = makeStatus(snapshot, decision);
+  const status = buildStatus(snapshot, decision);
   return {
     decision,
     status,

@@ -12,9 +12,8 @@ import { buildPart, binariesOf } from '../../../localnode/binaries/build.ts';
 import { imageKey } from '../../../localnode/images/build.ts';
 import { images, type ImageRecipe } from '../../../localnode/images/catalog.ts';
 import { ensurePackages, unpackedFolder } from '../../../localnode/node/daemons/packages.ts';
-import { authorizer } from '../../../controller/registry-proxy/authorization.ts';
-import { fullness } from '../../../controller/registry-proxy/fullness.ts';
-import { createProxy } from '../../../controller/registry-proxy/proxy.ts';
+import { createAuthorizer } from '../../../controller/registry-proxy/account.ts';
+import { createFullness, createProxy } from '../../../controller/registry-proxy/proxy.ts';
 import { createLog } from '../../../lib/telemetry.ts';
 import { createPushToken, type AppIdentity } from '../../../lib/app-tokens.ts';
 import { run } from '../../../controller/pipeline/process.ts';
@@ -86,10 +85,10 @@ export async function startRegistry(given?: string): Promise<TestRegistry> {
   const url = `http://${host}`;
   const server = createProxy({
     registry: url,
-    authorize: authorizer({ url, credentials: auth }),
+    authorize: createAuthorizer({ url, credentials: auth }),
     tokenSecret,
     mirrors: true,
-    fullness: fullness(),
+    fullness: createFullness(),
     log: createLog('registry-proxy'),
   });
   server.listen(0, '127.0.0.1');

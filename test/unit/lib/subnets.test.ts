@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { isIP } from 'node:net';
 import { describe, test } from 'vitest';
 import { publicOnly } from '../../../api/tools/fetch/addresses.ts';
-import { operatorConfig } from '../../../controller/config.ts';
+import { readOperatorConfig } from '../../../controller/config.ts';
 import { closedCidrs, closeAlso, createSubnetMatcher } from '../../../lib/subnets.ts';
 import special from '../../../lib/special-addresses.json' with { type: 'json' };
 
@@ -97,7 +97,7 @@ test('contains no block that Kubernetes rejects or that lies within another', ()
 test('an installation can only add to the closed blocks', () => {
   assert.deepEqual(closeAlso(['51.1.0.0/16', '10.0.0.0/8']), [...closedCidrs, '51.1.0.0/16']);
   assert.equal(publicOnly(['51.1.0.0/16'])('51.1.2.3'), false);
-  const { installation } = operatorConfig({
+  const { installation } = readOperatorConfig({
     MOORAGE_IMAGE: 'moorage:1',
     MOORAGE_BASE_DOMAIN: 'apps.example.org',
     MOORAGE_PIPELINE_IMAGE: 'pipeline:1',

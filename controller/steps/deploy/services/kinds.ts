@@ -1,6 +1,6 @@
 // What is known of each type of backing service: how it is run, and by which variables an app finds it.
 import type { ServiceType } from '../../../../crds/backing-services.ts';
-import type { Login, LoginRules } from './login.ts';
+import type { Login, LoginRules } from './connections.ts';
 
 type Values = Readonly<Record<string, string>>;
 
@@ -112,7 +112,7 @@ const mongo: ServiceKind = {
   }),
 };
 
-const isGiven = (value: string | undefined): boolean => value !== undefined && value !== '';
+const hasValue = (value: string | undefined): boolean => value !== undefined && value !== '';
 
 const mysql: ServiceKind = {
   ports: [3306],
@@ -128,7 +128,7 @@ const mysql: ServiceKind = {
     },
     database: { names: ['MYSQL_DATABASE', 'MARIADB_DATABASE'], usual: 'app' },
   },
-  environment: ({ user, password, database, generated, given }) => ({
+  environment: ({ user, password, database, generated, readSetting }) => ({
     MYSQL_DATABASE: database,
     ...(user === 'root'
       ? { MYSQL_ROOT_PASSWORD: password }
@@ -136,7 +136,7 @@ const mysql: ServiceKind = {
           MYSQL_USER: user,
           MYSQL_PASSWORD: password,
           // The image starts with none that is empty.
-          ...(isGiven(given('MYSQL_ROOT_PASSWORD')) || isGiven(given('MARIADB_ROOT_PASSWORD'))
+          ...(hasValue(readSetting('MYSQL_ROOT_PASSWORD')) || hasValue(readSetting('MARIADB_ROOT_PASSWORD'))
             ? {}
             : { MYSQL_ROOT_PASSWORD: generated }),
         }),

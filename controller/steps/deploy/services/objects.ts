@@ -1,34 +1,25 @@
 // What runs one backing service: Deployment, Service, NetworkPolicy, volume claim and the Secret with its password.
-import type {
-  V1DeploymentSpec,
-  V1EnvVar,
-  V1NetworkPolicySpec,
-  V1PersistentVolumeClaimSpec,
-  V1PodTemplateSpec,
-  V1ServiceSpec,
-} from '@kubernetes/client-node';
+import type { V1DeploymentSpec, V1EnvVar, V1NetworkPolicySpec, V1PersistentVolumeClaimSpec, V1PodTemplateSpec, V1ServiceSpec } from '@kubernetes/client-node';
 import type { BackingService } from '../../../../crds/backing-services.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import { annotations, labels } from '../../../../crds/names.ts';
 import type { Manifest, Wire } from '../../../../lib/kubernetes/index.ts';
-import { bytesOf, least, shareOf } from '../../../objects/quantity.ts';
+import { chooseSmaller, divideQuantity, parseBytes } from '../../../objects/values.ts';
 import type { InstallationConfig } from '../../../reconcile/installation-config.ts';
-import { keptClaim, keptObject } from '../data.ts';
-import { generatedSecretNames } from '../generated-secrets.ts';
+import { toKeptClaim, toKeptObject } from '../data.ts';
+import { listGeneratedSecretNames } from '../secrets.ts';
+import { buildAppPodsSelector, buildPasswordReference, buildServiceSelector, derivePassword, formatServiceName, resolveLogin, toLiteral } from './connections.ts';
 import { serviceKinds } from './kinds.ts';
-import { literal } from './literal.ts';
-import { generatedPassword, loginOf, passwordVariable } from './login.ts';
-import { appPods, backingName, backingSelector } from './names.ts';
 
-function child(app: HostedApp, service: BackingService, apiVersion: string, kind: string): Manifest {
+function buildChild(app: HostedApp, service: BackingService, apiVersion: string, kind: string): Manifest {
   const { name, namespace, uid } = app.metadata;
   return {
     apiVersion,
     kind,
     metadata: {
-      name: backingName(app, service),
+      name: formatServiceName(app, service),
       namespace,
-      labels: labelsOf(app, service),
+      labels: buildLabels(app, service),
       annotations: { [annotations.service]: service.name },
       ownerReferences: [
         { apiVersion: app.apiVersion, kind: app.kind, name, uid, controller: true, blockOwnerDeletion: true },
@@ -37,9 +28,9 @@ function child(app: HostedApp, service: BackingService, apiVersion: string, kind
   };
 }
 
-function labelsOf(app: HostedApp, service: BackingService): Record<string, string> {
+function buildLabels(app: HostedApp, service: BackingService): Record<string, string> {
   return {
-    ...backingSelector(app, service.name),
+    ...buildServiceSelector(app, service.name),
     [labels.name]: service.type,
     [labels.instance]: app.metadata.name,
     [labels.partOf]: 'moorage',
@@ -48,42 +39,34 @@ function labelsOf(app: HostedApp, service: BackingService): Record<string, strin
 }
 
 /** Created once and never read or changed, so that the password outlives whatever it was made of. */
-export function backingSecret(app: HostedApp, service: BackingService, config: InstallationConfig): Manifest {
-  return keptObject(app, {
-    ...child(app, service, 'v1', 'Secret'),
+export function buildServiceSecret(app: HostedApp, service: BackingService, config: InstallationConfig): Manifest {
+  return toKeptObject(app, {
+    ...buildChild(app, service, 'v1', 'Secret'),
     type: 'Opaque',
     immutable: true,
-    stringData: { password: generatedPassword(app, service, config.run.services.passwordSecret) },
+    stringData: { password: derivePassword(app, service, config.run.services.passwordSecret) },
   });
 }
 
-/** The generated password as a variable, to be named by those that come after it. */
-export function passwordReference(app: HostedApp, service: BackingService): Wire<V1EnvVar> {
-  return {
-    name: passwordVariable(service.name),
-    valueFrom: { secretKeyRef: { name: backingName(app, service), key: 'password' } },
-  };
-}
-
 /** Its volume. It outlives the service's entry in the spec: data is not deleted by an edit. */
-export function backingClaim(app: HostedApp, service: BackingService, config: InstallationConfig): Manifest {
+export function buildServiceClaim(app: HostedApp, service: BackingService, config: InstallationConfig): Manifest {
   const { storageClass, services } = config.run;
   const claim: Manifest = {
-    ...child(app, service, 'v1', 'PersistentVolumeClaim'),
+    ...buildChild(app, service, 'v1', 'PersistentVolumeClaim'),
     spec: {
       accessModes: ['ReadWriteOnce'],
-      resources: { requests: { storage: least(service.disk, services.maximum.disk) } },
+      resources: { requests: { storage: chooseSmaller(service.disk, services.maximum.disk) } },
       ...(storageClass === undefined ? {} : { storageClassName: storageClass }),
     } satisfies Wire<V1PersistentVolumeClaimSpec>,
   };
-  return keptClaim(app, claim, [backingName(app, service), ...generatedSecretNames(app)]);
+  return toKeptClaim(app, claim, [formatServiceName(app, service), ...listGeneratedSecretNames(app)]);
 }
 
-export function backingAddress(app: HostedApp, service: BackingService): Manifest {
+export function buildServiceAddress(app: HostedApp, service: BackingService): Manifest {
   return {
-    ...child(app, service, 'v1', 'Service'),
+    ...buildChild(app, service, 'v1', 'Service'),
     spec: {
-      selector: backingSelector(app, service.name),
+      selector: buildServiceSelector(app, service.name),
       ports: serviceKinds[service.type].ports.map((port) => ({
         name: `port-${port}`,
         port,
@@ -95,15 +78,15 @@ export function backingAddress(app: HostedApp, service: BackingService): Manifes
 }
 
 /** Only the pods of this app may come in, and it reaches nothing: not even DNS. */
-export function backingPolicy(app: HostedApp, service: BackingService): Manifest {
+export function buildServicePolicy(app: HostedApp, service: BackingService): Manifest {
   return {
-    ...child(app, service, 'networking.k8s.io/v1', 'NetworkPolicy'),
+    ...buildChild(app, service, 'networking.k8s.io/v1', 'NetworkPolicy'),
     spec: {
-      podSelector: { matchLabels: backingSelector(app, service.name) },
+      podSelector: { matchLabels: buildServiceSelector(app, service.name) },
       policyTypes: ['Ingress', 'Egress'],
       ingress: [
         {
-          from: [{ podSelector: appPods(app) }],
+          from: [{ podSelector: buildAppPodsSelector(app) }],
           ports: serviceKinds[service.type].ports.map((port) => ({ port, protocol: 'TCP' })),
         },
       ],
@@ -113,20 +96,20 @@ export function backingPolicy(app: HostedApp, service: BackingService): Manifest
 }
 
 /** One replica that ends before the next begins: the volume is mounted once. */
-export function backingDeployment(
+export function buildServiceDeployment(
   app: HostedApp,
   service: BackingService,
   config: InstallationConfig,
   { image, replicas }: { image: string; replicas: number },
 ): Manifest {
   return {
-    ...child(app, service, 'apps/v1', 'Deployment'),
+    ...buildChild(app, service, 'apps/v1', 'Deployment'),
     spec: {
       replicas,
       revisionHistoryLimit: 1,
-      selector: { matchLabels: backingSelector(app, service.name) },
+      selector: { matchLabels: buildServiceSelector(app, service.name) },
       strategy: { type: 'Recreate' },
-      template: podTemplate(app, service, config, image),
+      template: buildPodTemplate(app, service, config, image),
     } satisfies Wire<V1DeploymentSpec>,
   };
 }
@@ -134,7 +117,7 @@ export function backingDeployment(
 /** Beside its volume, what it writes to folders that do not last. */
 const scratchSize = '256Mi';
 
-function podTemplate(
+function buildPodTemplate(
   app: HostedApp,
   service: BackingService,
   config: InstallationConfig,
@@ -142,14 +125,14 @@ function podTemplate(
 ): Wire<V1PodTemplateSpec> {
   const kind = serviceKinds[service.type];
   const { runtimeClass, priorityClass, services } = config.run;
-  const memory = least(service.memory ?? kind.memory, services.maximum.memory);
+  const memory = chooseSmaller(service.memory ?? kind.memory, services.maximum.memory);
   const limits = { cpu: '1', memory, 'ephemeral-storage': scratchSize };
-  const arguments_ = kind.args?.(loginOf(service, kind.login), bytesOf(memory));
+  const arguments_ = kind.args?.(resolveLogin(service, kind.login), parseBytes(memory));
   const check = { tcpSocket: { port: kind.ports[0] } };
   return {
     metadata: {
-      labels: labelsOf(app, service),
-      annotations: { [annotations.service]: service.name, [annotations.disk]: String(bytesOf(scratchSize)) },
+      labels: buildLabels(app, service),
+      annotations: { [annotations.service]: service.name, [annotations.disk]: String(parseBytes(scratchSize)) },
     },
     spec: {
       hostUsers: false,
@@ -173,9 +156,9 @@ function podTemplate(
           imagePullPolicy: 'IfNotPresent',
           terminationMessagePolicy: 'FallbackToLogsOnError',
           ...(arguments_ === undefined ? {} : { args: [...arguments_] }),
-          env: environment(app, service),
+          env: buildEnvironment(app, service),
           ports: kind.ports.map((port) => ({ name: `port-${port}`, containerPort: port, protocol: 'TCP' })),
-          resources: { limits, requests: { cpu: '10m', memory: shareOf(memory, 4n) } },
+          resources: { limits, requests: { cpu: '10m', memory: divideQuantity(memory, 4n) } },
           securityContext: {
             privileged: false,
             allowPrivilegeEscalation: false,
@@ -191,7 +174,7 @@ function podTemplate(
         },
       ],
       volumes: [
-        { name: 'data', persistentVolumeClaim: { claimName: backingName(app, service) } },
+        { name: 'data', persistentVolumeClaim: { claimName: formatServiceName(app, service) } },
         ...kind.scratch.map((_path, index) => ({ name: `scratch-${index}`, emptyDir: { sizeLimit: scratchSize } })),
       ],
     },
@@ -199,19 +182,19 @@ function podTemplate(
 }
 
 /** What the platform sets wins over the settings, which may say the same in other words. */
-function environment(app: HostedApp, service: BackingService): Wire<V1EnvVar>[] {
+function buildEnvironment(app: HostedApp, service: BackingService): Wire<V1EnvVar>[] {
   const kind = serviceKinds[service.type];
-  const own = kind.environment(loginOf(service, kind.login));
-  const password = passwordReference(app, service);
+  const own = kind.environment(resolveLogin(service, kind.login));
+  const password = buildPasswordReference(app, service);
   const more = service.env.filter(({ name }) => !Object.hasOwn(own, name) && name !== password.name);
   return [
     password,
-    ...Object.entries(own).map(([name, value]) => variable(name, value)),
-    ...more.map(({ name, value }) => variable(name, literal(value))),
+    ...Object.entries(own).map(([name, value]) => toVariable(name, value)),
+    ...more.map(({ name, value }) => toVariable(name, toLiteral(value))),
   ];
 }
 
 /** An empty value is not kept by the API server, so it must not be asked for. */
-function variable(name: string, value: string): Wire<V1EnvVar> {
+function toVariable(name: string, value: string): Wire<V1EnvVar> {
   return value === '' ? { name } : { name, value };
 }

@@ -1,25 +1,37 @@
 // Keeps the backing services of an app: what is to be made for them, how they stand, and what the app waits for.
 import type { BackingService } from '../../../../crds/backing-services.ts';
-import type { ServiceStatus } from '../../../../crds/status.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import { annotations } from '../../../../crds/names.ts';
+import type { ServiceStatus } from '../../../../crds/status.ts';
 import { isApplied, type KubeObject, type Resource } from '../../../../lib/kubernetes/index.ts';
 import {
   claims as claimResource,
   deployments,
+  explainUnscheduled,
+  explainWaiting,
   policies,
   secrets,
   services as serviceResource,
+  type ContainerStatus,
+  type Deployment,
+  type Pod,
+  type Termination,
 } from '../../../objects/kinds.ts';
-import { least } from '../../../objects/quantity.ts';
-import { stalled, waiting, type Action, type Outcome } from '../../../reconcile/outcome.ts';
+import { chooseSmaller } from '../../../objects/values.ts';
+import { clean } from '../../../pipeline/text.ts';
+import type { InstallationConfig } from '../../../reconcile/installation-config.ts';
+import { stalled, waiting, type Action, type Outcome, type Rejection } from '../../../reconcile/outcome.ts';
 import type { Snapshot } from '../../../reconcile/snapshot.ts';
-import { imageOf } from './images.ts';
+import { formatRestarts as timesRestarted } from '../pods.ts';
+import { formatServiceName, readServiceAddresses } from './connections.ts';
 import { serviceKinds } from './kinds.ts';
-import { backingName } from './names.ts';
-import { backingAddress, backingClaim, backingDeployment, backingPolicy, backingSecret } from './objects.ts';
-import { stateOf, type ServiceState } from './state.ts';
-import { addressesOf } from './variables.ts';
+import {
+  buildServiceAddress,
+  buildServiceClaim,
+  buildServiceDeployment,
+  buildServicePolicy,
+  buildServiceSecret,
+} from './objects.ts';
 
 /** What the services of an app come to. */
 export interface ServicesOutcome {
@@ -33,18 +45,18 @@ export interface ServicesOutcome {
 export function keepServices(snapshot: Snapshot, replicas: 0 | 1): ServicesOutcome {
   const { app, config } = snapshot;
   const { services } = app.spec;
-  const refused = refusal(services, config.run.services);
+  const refused = findRefusal(services, config.run.services);
   if (refused !== undefined) return { actions: [], status: [], obstacle: refused };
-  const each = services.map((service) => keep(snapshot, service, replicas));
+  const each = services.map((service) => keepService(snapshot, service, replicas));
   return {
     actions: each.flatMap(({ actions }) => actions),
     status: each.map(({ status }) => status),
-    obstacle: replicas === 0 ? undefined : obstacleOf(each),
+    obstacle: replicas === 0 ? undefined : findObstacle(each),
   };
 }
 
 /** What this installation does not offer. */
-function refusal(
+function findRefusal(
   services: readonly BackingService[],
   offered: Snapshot['config']['run']['services'],
 ): Outcome | undefined {
@@ -54,11 +66,11 @@ function refusal(
       message: `The app asks for ${services.length} services; this installation runs at most ${offered.count} for an app.`,
       fix: 'Remove services that the app can do without.',
     });
-  const missing = services.find((service) => imageOf(service, offered) === undefined);
-  return missing === undefined ? undefined : stalled('ServiceUnavailable', unavailable(missing, offered.images));
+  const missing = services.find((service) => chooseImage(service, offered) === undefined);
+  return missing === undefined ? undefined : stalled('ServiceUnavailable', explainUnavailable(missing, offered.images));
 }
 
-function unavailable(
+function explainUnavailable(
   { name, type }: BackingService,
   images: Readonly<Record<string, string>>,
 ): { rule: string; message: string; fix: string } {
@@ -77,39 +89,44 @@ interface ServiceOutcome {
   readonly status: ServiceStatus;
 }
 
-function keep(snapshot: Snapshot, service: BackingService, replicas: 0 | 1): ServiceOutcome {
+function keepService(snapshot: Snapshot, service: BackingService, replicas: 0 | 1): ServiceOutcome {
   const { app, config, serviceObjects, claims } = snapshot;
-  const { image = '', note } = imageOf(service, config.run.services) ?? {};
-  const name = backingName(app, service);
+  const { image = '', note } = chooseImage(service, config.run.services) ?? {};
+  const name = formatServiceName(app, service);
   const cached = <T extends KubeObject>(objects: readonly T[]): T | undefined =>
     objects.find((object) => object.metadata.name === name);
-  const deployment = backingDeployment(app, service, config, { image, replicas });
+  const deployment = buildServiceDeployment(app, service, config, { image, replicas });
   const current = cached(serviceObjects.deployments);
   const isMade = current !== undefined && isApplied(current, deployment);
-  const hasAddress = addressesOf(serviceObjects.services).has(service.name);
+  const hasAddress = readServiceAddresses(serviceObjects.services).has(service.name);
   const pods = serviceObjects.pods.filter((pod) => pod.metadata.annotations?.[annotations.service] === service.name);
-  const memory = least(service.memory ?? serviceKinds[service.type].memory, config.run.services.maximum.memory);
-  const state = stateOf(service, isMade && hasAddress ? current : undefined, pods, memory);
+  const memory = chooseSmaller(service.memory ?? serviceKinds[service.type].memory, config.run.services.maximum.memory);
+  const state = judgeService(service, isMade && hasAddress ? current : undefined, pods, memory);
   const message = [state.why, note].filter((text) => text !== undefined).join('; ');
   return {
     service,
     state,
     actions: [
-      { kind: 'apply', resource: claimResource, manifest: backingClaim(app, service, config), cached: cached(claims) },
+      {
+        kind: 'apply',
+        resource: claimResource,
+        manifest: buildServiceClaim(app, service, config),
+        cached: cached(claims),
+      },
       // Until it is ready: what a service of an earlier version had may be collected after this one was made.
       ...(isMade && state.isReady
         ? []
-        : [{ kind: 'create', resource: secrets, manifest: backingSecret(app, service, config) } as const]),
+        : [{ kind: 'create', resource: secrets, manifest: buildServiceSecret(app, service, config) } as const]),
       {
         kind: 'apply',
         resource: policies,
-        manifest: backingPolicy(app, service),
+        manifest: buildServicePolicy(app, service),
         cached: cached(serviceObjects.policies),
       },
       {
         kind: 'apply',
         resource: serviceResource,
-        manifest: backingAddress(app, service),
+        manifest: buildServiceAddress(app, service),
         cached: cached(serviceObjects.services),
       },
       { kind: 'apply', resource: deployments, manifest: deployment, cached: current },
@@ -123,7 +140,7 @@ function keep(snapshot: Snapshot, service: BackingService, replicas: 0 | 1): Ser
   };
 }
 
-function obstacleOf(each: readonly ServiceOutcome[]): Outcome | undefined {
+function findObstacle(each: readonly ServiceOutcome[]): Outcome | undefined {
   const broken = each.find(({ state }) => state.rejection !== undefined)?.state.rejection;
   if (broken !== undefined) return stalled('ServiceFailed', broken);
   const slow = each.filter(({ state }) => !state.isReady);
@@ -134,7 +151,7 @@ function obstacleOf(each: readonly ServiceOutcome[]): Outcome | undefined {
 
 /** Ends what ran services that the app no longer asks for. Their volumes stay as long as the app's data does. */
 export function endServices({ serviceObjects }: Snapshot, app: HostedApp): Action[] {
-  const kept = new Set(app.spec.services.map((service) => backingName(app, service)));
+  const kept = new Set(app.spec.services.map((service) => formatServiceName(app, service)));
   const ended = (objects: readonly KubeObject[], resource: Resource): Action[] =>
     objects
       .filter(({ metadata }) => !kept.has(metadata.name) && metadata.deletionTimestamp === undefined)
@@ -144,4 +161,132 @@ export function endServices({ serviceObjects }: Snapshot, app: HostedApp): Actio
     ...ended(serviceObjects.services, serviceResource),
     ...ended(serviceObjects.policies, policies),
   ];
+}
+
+// Judges a backing service by its Deployment and pods: does it take connections, and if not, why?
+
+/** How a service stands. With a rejection, only a person can change it. */
+export interface ServiceState {
+  readonly isReady: boolean;
+  /** Why not, in a sentence without its end. */
+  readonly why?: string;
+  readonly rejection?: Rejection;
+}
+
+/** `deployment` is the one that carries what is wanted; undefined while it is being made. */
+export function judgeService(
+  service: BackingService,
+  deployment: Deployment | undefined,
+  pods: readonly Pod[],
+  memory: string,
+): ServiceState {
+  if (deployment === undefined) return { isReady: false, why: 'it is being created' };
+  if (isAvailable(deployment)) return { isReady: true };
+  const found = pods
+    .filter((pod) => pod.metadata.deletionTimestamp === undefined && pod.status?.phase !== 'Failed')
+    .map((pod) => judgePod(service, pod, memory))
+    .find((each) => each !== undefined);
+  return { isReady: false, ...(found ?? { why: 'it is starting' }) };
+}
+
+/** Of what is wanted now, and not of what was before. */
+function isAvailable({ metadata, status = {} }: Deployment): boolean {
+  const { observedGeneration = 0, availableReplicas = 0, updatedReplicas = 0 } = status;
+  return observedGeneration >= (metadata.generation ?? 0) && availableReplicas > 0 && updatedReplicas > 0;
+}
+
+function judgePod(service: BackingService, pod: Pod, memory: string): Omit<ServiceState, 'isReady'> | undefined {
+  const status = findContainer(pod);
+  if (status === undefined) return toHeldState(explainUnscheduled(pod));
+  if (status.ready) return undefined;
+  const ended = readTermination(status);
+  return ended === undefined
+    ? toHeldState(explainWaiting(status.state?.waiting))
+    : explainCrash(service, ended, status.restartCount, memory);
+}
+
+function findContainer(pod: Pod): ContainerStatus | undefined {
+  return pod.status?.containerStatuses?.find(({ name }) => name === 'service');
+}
+
+function toHeldState(why: string | undefined): { why: string } | undefined {
+  return why === undefined ? undefined : { why: truncate(why) };
+}
+
+function readTermination({ state, lastState }: ContainerStatus): Termination | undefined {
+  return state?.terminated ?? lastState?.terminated;
+}
+
+/** Restarts from which on a crash is not expected to pass by itself. */
+const enoughRestarts = 3;
+
+function explainCrash(
+  { name, type }: BackingService,
+  ended: Termination,
+  restarts: number,
+  memory: string,
+): Omit<ServiceState, 'isReady'> {
+  const isOver = ended.reason === 'OOMKilled';
+  const why = isOver ? `it exceeded its ${memory} of memory` : `it ended with exit code ${ended.exitCode}`;
+  if (restarts < enoughRestarts) return { why };
+  const log = clean(ended.message ?? '').trim();
+  return {
+    why,
+    rejection: {
+      rule: isOver ? 'services/out-of-memory' : 'services/crashed',
+      message: `The service ${name} (${type}) does not start: ${why} (${timesRestarted(restarts)}).`,
+      fix: isOver
+        ? `Increase memory of the service ${name} in moorage.yaml (services).`
+        : `Look at its last lines. What its volume holds may be of another version, or a setting in env of the service ${name} is wrong.`,
+      ...(log === '' ? {} : { log: log.slice(-8_000) }),
+    },
+  };
+}
+
+function truncate(text: string): string {
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text;
+}
+
+// Which image a backing service runs: of the version that it asks for if the installation has it.
+
+export interface ChosenImage {
+  readonly image: string;
+  /** What is not as it was asked for. */
+  readonly note?: string;
+}
+
+/** Undefined where the installation has no image of that type. */
+export function chooseImage(
+  { type, version }: BackingService,
+  { images }: InstallationConfig['run']['services'],
+): ChosenImage | undefined {
+  const exact =
+    version === undefined
+      ? undefined
+      : listVersions(version)
+          .map((each) => images[`${type}-${each}`])
+          .find(Boolean);
+  const image = exact ?? images[type];
+  if (image === undefined) return undefined;
+  return version === undefined || exact !== undefined || hasVersion(image, version)
+    ? { image }
+    : { image, note: `version ${version} was asked for; this installation runs ${stripDigest(image)}` };
+}
+
+/** 16.2-alpine: 16.2-alpine, 16.2, 16. */
+function listVersions(version: string): string[] {
+  const number = /^[0-9]{1,6}(?:\.[0-9]{1,6}){0,3}/.exec(version)?.[0] ?? version;
+  return [...new Set([version, number, number.split('.')[0] ?? number])];
+}
+
+/** Whether the tag of the image has that version's first number. */
+function hasVersion(image: string, version: string): boolean {
+  const first = /^v?([0-9]{1,6})/.exec(version)?.[1];
+  const tag = /:(?:[a-z]{0,10})([0-9]{1,6})[^/:]{0,100}$/.exec(stripDigest(image))?.[1];
+  return first === undefined || first === tag;
+}
+
+/** postgres:17-trixie@sha256:…: postgres:17-trixie. */
+function stripDigest(image: string): string {
+  return image.replace(/@.*$/, '');
 }

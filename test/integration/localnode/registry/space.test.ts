@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { collect } from '../../../../localnode/registry/storage.ts';
 import { ensurePackages } from '../../../../localnode/node/daemons/packages.ts';
-import { emptyRepositories, pruneApp, type PruneOptions } from '../../../../controller/space/registry/prune.ts';
+import { emptyRepositories, pruneApp, type PruneOptions } from '../../../../controller/space/pruner.ts';
 import { cacheRepository, cacheTags, imageTag, type RepositoryOwner } from '../../../../crds/names.ts';
 import { createPruneToken } from '../../../../lib/app-tokens.ts';
 import { exclusively } from '../../../support/exclusively.ts';

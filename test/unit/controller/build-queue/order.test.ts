@@ -1,8 +1,7 @@
 // Whose build runs next: turns by submitter, one build each, and nobody holds up the others.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { explainNoRoom, noted, roomless, triedAgainAt, noRoomOf } from '../../../../controller/build-queue/no-room.ts';
-import { inOrder, next } from '../../../../controller/build-queue/order.ts';
+import { computeRetryTime, explainNoRoom, findRoomless, formatNoRoom, readNoRoom, selectNext, sortQueue } from '../../../../controller/build-queue/order.ts';
 import type { Job } from '../../../../controller/objects/kinds.ts';
 import { annotations } from '../../../../crds/names.ts';
 import { at, complete, first, job, now, pipelinePod } from '../../../support/operator/scenario.ts';
@@ -39,29 +38,29 @@ const flood = (of: string, count: number): Job[] =>
   Array.from({ length: count }, (_, index) => build(`${of}${index}`, { of, queuedAt: -100 + index }));
 
 test('one submitter with a hundred builds takes one of two slots', () => {
-  assert.deepEqual(names(next(flood('flood', 100), limits, now.getTime())), ['flood0']);
+  assert.deepEqual(names(selectNext(flood('flood', 100), limits, now.getTime())), ['flood0']);
   const running = build('held', { of: 'flood', queuedAt: -500, state: 'running', startedAt: -400 });
-  assert.deepEqual(names(next([running, ...flood('flood', 100)], limits, now.getTime())), []);
+  assert.deepEqual(names(selectNext([running, ...flood('flood', 100)], limits, now.getTime())), []);
   const other = build('other', { of: 'other', queuedAt: -1 });
-  assert.deepEqual(names(next([running, ...flood('flood', 100), other], limits, now.getTime())), ['other']);
+  assert.deepEqual(names(selectNext([running, ...flood('flood', 100), other], limits, now.getTime())), ['other']);
 });
 
 test('submitters take turns: the first of each, then the second of each', () => {
   const jobs = [...flood('a', 3), build('b', { of: 'b', queuedAt: -2 }), build('c', { of: 'c', queuedAt: -1 })];
-  assert.deepEqual(names(inOrder(jobs)), ['a0', 'b', 'c', 'a1', 'a2']);
+  assert.deepEqual(names(sortQueue(jobs)), ['a0', 'b', 'c', 'a1', 'a2']);
 });
 
 test('who has just had a turn waits behind those who came before that', () => {
   const done = build('done', { of: 'a', queuedAt: -900, state: 'complete', startedAt: -5 });
   const jobs = [done, ...flood('a', 2), build('b', { of: 'b', queuedAt: -10 }), build('c', { of: 'c', queuedAt: -1 })];
-  assert.deepEqual(names(inOrder(jobs)), ['b', 'a0', 'c', 'a1']);
+  assert.deepEqual(names(sortQueue(jobs)), ['b', 'a0', 'c', 'a1']);
 });
 
 test('a build that is replaced again and again by a new commit does not get ahead', () => {
   const waiting = build('honest', { of: 'honest', queuedAt: -60 });
   const served = build('earlier', { of: 'honest', queuedAt: -4000, state: 'complete', startedAt: -3600 });
   const replaced = build('replaced', { of: 'attacker', queuedAt: -1 });
-  assert.deepEqual(names(inOrder([replaced, waiting, served])), ['honest', 'replaced']);
+  assert.deepEqual(names(sortQueue([replaced, waiting, served])), ['honest', 'replaced']);
 });
 
 test('a build that found no room lets others go first, and waits longer each time', () => {
@@ -71,14 +70,14 @@ test('a build that found no room lets others go first, and waits longer each tim
     ...held,
     metadata: { ...held.metadata, annotations: { ...held.metadata.annotations, [annotations.noRoom]: text } },
   });
-  const once = withNote(noted(held, '0/1 nodes are available: 1 Insufficient memory.', time));
-  const twice = withNote(noted(once, 'the same', time));
+  const once = withNote(formatNoRoom(held, '0/1 nodes are available: 1 Insufficient memory.', time));
+  const twice = withNote(formatNoRoom(once, 'the same', time));
   const other = build('other', { of: 'b', queuedAt: -1 });
   const one = { concurrency: 1, perSubmitter: 1 };
-  assert.deepEqual(names(next([once, other], one, time + 1_000)), ['other']);
-  assert.deepEqual(names(next([once, other], one, time + 30_000)), ['held']);
+  assert.deepEqual(names(selectNext([once, other], one, time + 1_000)), ['other']);
+  assert.deepEqual(names(selectNext([once, other], one, time + 30_000)), ['held']);
   assert.deepEqual(
-    [once, twice].map((each) => triedAgainAt(noRoomOf(each) ?? assert.fail('no note')) - time),
+    [once, twice].map((each) => computeRetryTime(readNoRoom(each) ?? assert.fail('no note')) - time),
     [30_000, 60_000],
   );
 });
@@ -90,13 +89,13 @@ test('what keeps a build from a node: the scheduler, or that no pod was made', (
     phase: 'Pending',
     conditions: [{ ...condition, message: '0/1 nodes are available: 1 Insufficient memory.' }],
   });
-  assert.deepEqual(roomless(running, [pending]), {
+  assert.deepEqual(findRoomless(running, [pending]), {
     since: Date.parse(at(-80)),
     reason: '0/1 nodes are available: 1 Insufficient memory.',
   });
-  assert.match(roomless(running, [])?.reason ?? '', /has not created its pod/);
+  assert.match(findRoomless(running, [])?.reason ?? '', /has not created its pod/);
   const placed = pipelinePod(running, [], { phase: 'Running', conditions: [{ ...condition, status: 'True' }] });
-  assert.equal(roomless(running, [placed]), undefined);
+  assert.equal(findRoomless(running, [placed]), undefined);
 });
 
 test('what is said to those who wait for room: the cause, without what the scheduler tried, and what makes room', () => {

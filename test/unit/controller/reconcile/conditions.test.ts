@@ -1,12 +1,12 @@
 // What the reconciler says in each situation: the full list of conditions, the phase, and what it asks for.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { publicStatus } from '../../../../crds/public-status.ts';
-import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
 import type { ProbeResult } from '../../../../controller/reconcile/snapshot.ts';
-import { transitions } from '../../../../controller/reconcile/events.ts';
+import { listTransitions } from '../../../../controller/reconcile/status.ts';
+import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
+import { publicStatus } from '../../../../crds/public-status.ts';
 import { app, asked, outcome } from '../../../support/operator/scenario.ts';
-import { scenarios, probed } from './conditions.cases.ts';
+import { probed, scenarios } from './conditions.cases.ts';
 
 for (const scenario of scenarios) {
   test(scenario.name, () => {
@@ -39,7 +39,7 @@ test('errors of a live app are reported with an event, asked about again, and fo
     outcome({ ...probed(probe), app: app({}, status) });
   assert.match(publicWarning(errors) ?? '', /^responds with 500 at \//);
   assert.deepEqual(
-    transitions(undefined, errors)
+    listTransitions(undefined, errors)
       .filter(({ type }) => type === 'Warning')
       .map(({ reason }) => reason),
     ['RespondsWithErrors'],

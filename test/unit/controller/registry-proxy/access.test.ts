@@ -1,14 +1,14 @@
 // What the registry proxy lets a build do: all of its own repositories, reading of base images, nothing of others.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { judge } from '../../../../controller/registry-proxy/access.ts';
+import { judgeRequest } from '../../../../controller/registry-proxy/access.ts';
 
 const app = { name: 'hello', uid: '0a1b2c3d-0000-4000-8000-000000000000' };
 const own = `/v2/apps/hello.${app.uid}`;
 const cache = `/v2/cache/hello.${app.uid}`;
 const digest = `sha256:${'a'.repeat(64)}`;
 const status = (method: string, url: string, mirrors = true): number => {
-  const decision = judge(method, url, { ...app, purpose: 'push' }, mirrors);
+  const decision = judgeRequest(method, url, { ...app, purpose: 'push' }, mirrors);
   return 'refused' in decision ? decision.status : 200;
 };
 
@@ -32,7 +32,7 @@ test('an app reads and writes its own image and cache', () => {
 
 test('a build removes nothing; the operator lists and removes manifests by their digest, and does nothing else', () => {
   const prune = (method: string, url: string): number => {
-    const decision = judge(method, url, { ...app, purpose: 'prune' }, true);
+    const decision = judgeRequest(method, url, { ...app, purpose: 'prune' }, true);
     return 'refused' in decision ? decision.status : 200;
   };
   for (const repository of [own, cache]) {
@@ -105,7 +105,7 @@ test('what is spelled in another way, or is no request of the distribution API, 
 
 test('a layer of another repository is not mounted: the upload begins without it', () => {
   const queryOf = (query: string): string => {
-    const decision = judge('POST', `${own}/blobs/uploads/?${query}`, { ...app, purpose: 'push' }, true);
+    const decision = judgeRequest('POST', `${own}/blobs/uploads/?${query}`, { ...app, purpose: 'push' }, true);
     return 'allowed' in decision ? decision.allowed.query.toString() : assert.fail(decision.refused);
   };
   const mine = `mount=${encodeURIComponent(digest)}&from=${encodeURIComponent(cache.slice('/v2/'.length))}`;

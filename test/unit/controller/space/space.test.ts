@@ -7,9 +7,8 @@ import { Registry } from 'prom-client';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { Pod } from '../../../../controller/objects/kinds.ts';
-import { diskMetrics } from '../../../../controller/space/disk-metrics.ts';
-import { spaceMetrics } from '../../../../controller/space/metrics.ts';
-import { createSpace, type Space } from '../../../../controller/space/space.ts';
+import { createDiskMetrics, createSpace, createSpaceMetrics, findShortage, parseDisks, refusalMs, type FileSystem, type NodeDisks, type Space } from '../../../../controller/space/space.ts';
+import { present } from '../../../../lib/values.ts';
 
 const gib = 1024 ** 3;
 const pod = (name: string, hostIP: string): Pod => ({
@@ -39,8 +38,8 @@ function lab(proxyUrl: string): Lab {
     reserve: { bytes: 5 * gib },
     intervalMs: 2,
     log: pino({ level: 'silent' }),
-    metrics: spaceMetrics(registry),
-    disks: diskMetrics(registry, 'moorage-system'),
+    metrics: createSpaceMetrics(registry),
+    disks: createDiskMetrics(registry, 'moorage-system'),
   });
   space.changes(() => ['queue']).start((key) => made.woken.push(key));
   return Object.assign(made, { space });
@@ -87,4 +86,135 @@ test('a registry that refused a push holds builds until the proxy has seen one s
   await running;
   proxy.close();
   proxy.closeAllConnections();
+});
+
+// When builds wait for disk space, and what is reported then.
+
+const disk = (free: number, capacity = 100): FileSystem => ({ free: free * gib, capacity: capacity * gib });
+const ownOf = ([node, images]: FileSystem[]): NodeDisks['own'] => present({ node, images });
+const nodes = (...own: FileSystem[][]): Map<string, NodeDisks> =>
+  new Map(
+    own.map((each, index) => [`10.0.0.${index}`, { name: `node-${index}`, own: ownOf(each), claims: new Map() }]),
+  );
+const reserve = { bytes: 5 * gib };
+
+test('a node below the reserve holds builds, with figures and what helps', () => {
+  assert.equal(findShortage({ nodes: nodes([disk(5)]) }, reserve, 0), undefined);
+  assert.match(
+    findShortage({ nodes: nodes([disk(2.1)]) }, reserve, 0) ?? '',
+    /^the node has 2\.1 GiB free, and 5 GiB are kept free\. Delete apps .*enlarge the disk\.$/,
+  );
+  assert.match(findShortage({ nodes: nodes([disk(0.25)]) }, reserve, 0) ?? '', /has 256 MiB free/);
+});
+
+test('the file system of images counts as well as that of pods', () => {
+  assert.match(findShortage({ nodes: nodes([disk(50), disk(1)]) }, reserve, 0) ?? '', /has 1 GiB free/);
+});
+
+test('a share is one of the disk at hand', () => {
+  assert.equal(findShortage({ nodes: nodes([disk(11)]) }, { share: 0.1 }, 0), undefined);
+  assert.match(findShortage({ nodes: nodes([disk(9)]) }, { share: 0.1 }, 0) ?? '', /9 GiB free, and 10 GiB are kept/);
+});
+
+test('one node with space is enough, and where nothing is known, nothing waits', () => {
+  assert.equal(findShortage({ nodes: nodes([disk(1)], [disk(20)]) }, reserve, 0), undefined);
+  assert.match(
+    findShortage({ nodes: nodes([disk(1)], [disk(2)]) }, reserve, 0) ?? '',
+    /^none of the 2 nodes.* 2 GiB free/,
+  );
+  assert.equal(findShortage({ nodes: new Map() }, reserve, 0), undefined);
+});
+
+test('the volume of the registry counts where its claim is known', () => {
+  const held = new Map([
+    ['10.0.0.1', { name: 'a', own: ownOf([disk(50)]), claims: new Map([['registry/data', disk(1, 20)]]) }],
+  ]);
+  assert.match(
+    findShortage({ nodes: held, registryClaim: 'registry/data' }, reserve, 0) ?? '',
+    /^the volume of the registry has 1 GiB free/,
+  );
+  assert.equal(findShortage({ nodes: held, registryClaim: 'registry/other' }, reserve, 0), undefined);
+});
+
+test('a registry that refused a push is left alone for a while, then tried by one', () => {
+  const readings = { nodes: nodes([disk(50)]), refusedAt: 1_000 };
+  assert.match(findShortage(readings, reserve, 2_000) ?? '', /no space left for the last push/);
+  assert.equal(findShortage(readings, reserve, 1_000 + refusalMs), undefined);
+});
+
+// What a kubelet says of its disks: those of the node, and the volumes of the installation's own namespace.
+
+/** As Kubernetes 1.35 answers at /stats/summary, without what is not about disks. */
+const answer = {
+  node: {
+    nodeName: 'moorage',
+    startTime: '2026-11-23T02:12:44Z',
+    fs: {
+      time: '2026-11-23T05:38:39Z',
+      availableBytes: 199_562_584_064,
+      capacityBytes: 270_553_174_016,
+      usedBytes: 57_257_607_168,
+      inodesFree: 16_000_000,
+    },
+    runtime: {
+      imageFs: { availableBytes: 40_000, capacityBytes: 100_000, usedBytes: 60_000 },
+      containerFs: { availableBytes: 40_000, capacityBytes: 100_000 },
+    },
+  },
+  pods: [
+    { podRef: { name: 'no-volumes' } },
+    {
+      podRef: { name: 'moorage-postgres-0', namespace: 'moorage-system' },
+      volume: [
+        { name: 'config', availableBytes: 1, capacityBytes: 1 },
+        {
+          name: 'data',
+          availableBytes: 4_000,
+          capacityBytes: 5_000,
+          pvcRef: { name: 'data-moorage-postgres-0', namespace: 'moorage-system' },
+        },
+        { name: 'new', pvcRef: { name: 'not-measured-yet', namespace: 'moorage-system' } },
+      ],
+    },
+    { volume: [{ availableBytes: 1, capacityBytes: 2, pvcRef: { name: 'of-an-app', namespace: 'moorage-apps' } }] },
+  ],
+};
+
+const read = parseDisks(JSON.stringify(answer));
+
+test('both file systems of the node, and the volumes that are measured', () => {
+  assert.deepEqual(read, {
+    name: 'moorage',
+    own: {
+      node: { free: 199_562_584_064, capacity: 270_553_174_016 },
+      images: { free: 40_000, capacity: 100_000 },
+    },
+    claims: new Map([
+      ['moorage-system/data-moorage-postgres-0', { free: 4_000, capacity: 5_000 }],
+      ['moorage-apps/of-an-app', { free: 1, capacity: 2 }],
+    ]),
+  });
+});
+
+test('a kubelet that has not measured yet has no disks', () => {
+  const disks = parseDisks(JSON.stringify({ node: { nodeName: 'new' } }));
+  assert.deepEqual(disks, { name: 'new', own: {}, claims: new Map() });
+});
+
+test('an answer of another form is refused', () => {
+  assert.throws(() => parseDisks('{"node":{}}'), /nodeName/);
+});
+
+test('metrics are of the volumes of one namespace, and of what was seen last', async () => {
+  const registry = new Registry();
+  const metrics = createDiskMetrics(registry, 'moorage-system');
+  metrics.seen([read]);
+  const samples = (await registry.metrics()).match(/^moorage_\w+_avail_bytes\{.*$/gm);
+  assert.deepEqual(samples, [
+    'moorage_node_filesystem_avail_bytes{node="moorage",filesystem="node"} 199562584064',
+    'moorage_node_filesystem_avail_bytes{node="moorage",filesystem="images"} 40000',
+    'moorage_volume_avail_bytes{claim="data-moorage-postgres-0"} 4000',
+  ]);
+  metrics.seen([]);
+  assert.doesNotMatch(await registry.metrics(), /_avail_bytes\{/);
 });

@@ -5,10 +5,10 @@ import { createServer } from 'node:http';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { test } from 'vitest';
-import { computeReport, type ComputeSample } from '../../../../crds/reports.ts';
-import { computeReporter, computeSamples } from '../../../../controller/usage/compute.ts';
-import type { UsageSample } from '../../../../controller/usage/kubelet.ts';
 import type { Pod } from '../../../../controller/objects/kinds.ts';
+import { createComputeReporter, toComputeSamples } from '../../../../controller/usage/compute.ts';
+import type { UsageSample } from '../../../../controller/usage/usage.ts';
+import { computeReport, type ComputeSample } from '../../../../crds/reports.ts';
 
 const started = Date.UTC(2026, 0, 1);
 const pod = (name: string, app: string | undefined, restartCount = 0): Pod => ({
@@ -44,7 +44,7 @@ const sample = (name: string, at: number, cpuSeconds = 1.234_567_8): UsageSample
 
 test('a container is named by its pod and its start; what was measured before the start is not of it', () => {
   const pods = [pod('web-1', 'web', 2), pod('web-db-1', 'web'), pod('stray', undefined)];
-  const samples = computeSamples(pods, [
+  const samples = toComputeSamples(pods, [
     sample('web-1', 30_000),
     sample('web-db-1', 30_000),
     sample('stray', 30_000),
@@ -58,7 +58,7 @@ test('a container is named by its pod and its start; what was measured before th
     ],
   );
   assert.deepEqual(computeReport.parse({ samples }), { samples });
-  assert.deepEqual(computeSamples(pods, [sample('web-1', 999)]), []);
+  assert.deepEqual(toComputeSamples(pods, [sample('web-1', 999)]), []);
 });
 
 test('what could not be sent is sent with the next look, the oldest left out beyond the limit', async () => {
@@ -76,7 +76,7 @@ test('what could not be sent is sent with the next look, the oldest left out bey
   const address = server.address();
   assert.ok(typeof address === 'object' && address !== null);
   const registry = new Registry();
-  const report = computeReporter({
+  const report = createComputeReporter({
     url: `http://127.0.0.1:${address.port}/compute`,
     token: 'token',
     log: pino({ level: 'silent' }),

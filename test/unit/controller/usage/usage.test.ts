@@ -4,8 +4,7 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { test, vi } from 'vitest';
 import type { Pod } from '../../../../controller/objects/kinds.ts';
-import type { UsageSample } from '../../../../controller/usage/kubelet.ts';
-import { createUsageTask } from '../../../../controller/usage/usage.ts';
+import { createUsageTask, improveRequests, measureUse, parseUsage, type UsageSample, type Use } from '../../../../controller/usage/usage.ts';
 import { ApiError, type Client } from '../../../../lib/kubernetes/index.ts';
 
 const pod = (name: string, hostIP: string): Pod => ({
@@ -71,4 +70,70 @@ test('each node is asked once a look, and only the pods that need it are resized
   ]);
   assert.ok(patches.every((patch) => JSON.stringify(patch).includes('busy')));
   assert.match(await registry.metrics(), /moorage_usage_failures_total [23]\n/);
+});
+
+// What the kubelet prints, and what is read of it.
+
+const text = `# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time consumed by the container in core-seconds
+# TYPE container_cpu_usage_seconds_total counter
+container_cpu_usage_seconds_total{container="app",namespace="moorage-apps",pod="hello-1"} 12.5 1763814000123
+container_cpu_usage_seconds_total{container="app",namespace="moorage-apps",pod="young-1"} 0.01 1763814000200
+container_cpu_usage_seconds_total{container="app",namespace="elsewhere",pod="hello-1"} 99 1763814000123
+container_cpu_usage_seconds_total{container="build",namespace="moorage-apps",pod="hello-1"} 99 1763814000123
+container_memory_working_set_bytes{container="app",namespace="moorage-apps",pod="hello-1"} 4.194304e+07 1763814000123
+container_cpu_usage_seconds_total{container="service",namespace="moorage-apps",pod="hello-db-1"} 3 1763814000125
+container_memory_working_set_bytes{container="service",namespace="moorage-apps",pod="hello-db-1"} 1024 1763814000125
+container_memory_working_set_bytes{container="app",namespace="elsewhere",pod="hello-1"} 1 1763814000123
+pod_cpu_usage_seconds_total{namespace="moorage-apps",pod="hello-1"} 13 1763814000123
+scrape_error 0
+`;
+
+test('only the apps of the namespace and their services are read, and only with both figures', () => {
+  assert.deepEqual(parseUsage(text, 'moorage-apps'), [
+    { pod: 'hello-1', container: 'app', cpuSeconds: 12.5, memoryBytes: 41_943_040, at: 1_763_814_000_123 },
+    { pod: 'hello-db-1', container: 'service', cpuSeconds: 3, memoryBytes: 1_024, at: 1_763_814_000_125 },
+  ]);
+});
+
+test('anything else is nothing', () => {
+  assert.deepEqual(parseUsage('<html>', 'moorage-apps'), []);
+  assert.deepEqual(parseUsage(`container_cpu_usage_seconds_total{${'a'.repeat(100_000)}`, 'moorage-apps'), []);
+});
+
+// Requests follow the use: up at once, down once it is settled, and within the limits.
+
+const mebibyte = 1024 * 1024;
+const limits = { cpuMilli: 1000, memoryBytes: 512 * mebibyte };
+const initial = { cpuMilli: 10, memoryBytes: 64 * mebibyte };
+/** Uses half a minute apart. */
+const uses = (...each: readonly (readonly [number, number])[]): Use[] =>
+  each.map(([cpuMilli, memory], index) => ({ at: index * 30_000, cpuMilli, memoryBytes: memory * mebibyte }));
+
+test('the use between two samples, and none over a restart', () => {
+  const sample = { pod: 'a', container: 'app' as const, cpuSeconds: 10, memoryBytes: 5, at: 1_000 };
+  assert.deepEqual(measureUse(sample, { ...sample, cpuSeconds: 13, memoryBytes: 7, at: 31_000 }), {
+    at: 31_000,
+    cpuMilli: 100,
+    memoryBytes: 7,
+  });
+  assert.equal(measureUse(sample, { ...sample, cpuSeconds: 1, at: 31_000 }), undefined);
+  assert.equal(measureUse(sample, sample), undefined);
+});
+
+test('a busy app requests more at once, and never more than its limit', () => {
+  assert.deepEqual(improveRequests(uses([400, 60]), initial, limits), { cpuMilli: 500, memoryBytes: 64 * mebibyte });
+  assert.deepEqual(improveRequests(uses([990, 500]), initial, limits), limits);
+});
+
+test('an idle app requests less only after a minute, and never nothing', () => {
+  assert.equal(improveRequests(uses([0.1, 12], [0.1, 12]), initial, limits), undefined);
+  assert.deepEqual(improveRequests(uses([0.1, 12], [0.1, 12], [0.1, 12]), initial, limits), {
+    cpuMilli: 2,
+    memoryBytes: 16 * mebibyte,
+  });
+});
+
+test('the busiest moment of those that are remembered counts, and small changes are not made', () => {
+  assert.equal(improveRequests(uses([9, 50], [1, 40], [1, 40]), initial, limits), undefined);
+  assert.equal(improveRequests([], initial, limits), undefined);
 });

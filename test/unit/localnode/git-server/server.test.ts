@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { fetchCommit } from '../../../../controller/pipeline/clone/fetch.ts';
-import { resolveRevision } from '../../../../controller/steps/source/revision.ts';
+import { resolveRevision } from '../../../../controller/steps/source/source.ts';
 import { createGit } from '../../../../lib/git/git.ts';
 import { createReadToken } from '../../../../lib/git/read-token.ts';
 import { parseRepository } from '../../../../lib/repository.ts';

@@ -1,32 +1,14 @@
 // When a pipeline is started, why, in what order, how often it is tried, and what of it is kept.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { faultDelayMs } from '../../../../../controller/steps/build/history.ts';
+import { sortQueue } from '../../../../../controller/build-queue/order.ts';
 import { approvalRule } from '../../../../../controller/pipeline/contract.ts';
-import { buildInputs, jobName } from '../../../../../controller/steps/build/inputs.ts';
-import { inOrder } from '../../../../../controller/build-queue/order.ts';
-import { annotations } from '../../../../../crds/names.ts';
-import type { HistoryEntry, HostedApp } from '../../../../../crds/hosted-app.ts';
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
-import {
-  app,
-  asked,
-  at,
-  cloned,
-  complete,
-  ended,
-  first,
-  job,
-  jobFailed,
-  now,
-  snapshotOf,
-  outcome,
-  pipelinePod,
-  polled,
-  reviewed,
-  second,
-  config,
-} from '../../../../support/operator/scenario.ts';
+import { formatJobName, hashBuildInputs } from '../../../../../controller/steps/build/job.ts';
+import { computeFaultDelayMs } from '../../../../../controller/steps/build/records.ts';
+import type { HistoryEntry, HostedApp } from '../../../../../crds/hosted-app.ts';
+import { annotations } from '../../../../../crds/names.ts';
+import { app, asked, at, cloned, complete, config, ended, first, job, jobFailed, now, outcome, pipelinePod, polled, reviewed, second, snapshotOf } from '../../../../support/operator/scenario.ts';
 
 function reasonOf(snapshot: Snapshot): string | undefined {
   return outcome(snapshot).status.pipeline?.reason;
@@ -64,7 +46,7 @@ test('a build says why it is made', () => {
 });
 
 test('the image of the pipeline is no reason to build again, nor is how an app is run', () => {
-  const hash = (of: HostedApp): string => buildInputs(of).hash;
+  const hash = (of: HostedApp): string => hashBuildInputs(of).hash;
   assert.equal(hash(app({ run: { replicas: 3, env: [{ name: 'A', value: '1' }] } })), hash(app()));
   assert.notEqual(hash(app({ run: { port: 9000 } })), hash(app()));
   const status = {
@@ -77,26 +59,26 @@ test('the image of the pipeline is no reason to build again, nor is how an app i
 
 test('an app that pins a default is built again, and one that does not keeps its hash', () => {
   const pinning = (...pinned: string[]): HostedApp => ({ ...app(), pinned });
-  const hash = (of: HostedApp): string => buildInputs(of).hash;
+  const hash = (of: HostedApp): string => hashBuildInputs(of).hash;
   assert.equal(hash(pinning('run.resources.memory', 'agents.enabled')), hash(app()));
   assert.notEqual(hash(pinning('build.strategy')), hash(app()));
   assert.notEqual(hash(pinning('run.command')), hash(app()));
 });
 
 test('names of Jobs fit into a label, whatever the app is called', () => {
-  assert.ok(jobName('x'.repeat(40), first, buildInputs(app()).hash).length <= 63);
+  assert.ok(formatJobName('x'.repeat(40), first, hashBuildInputs(app()).hash).length <= 63);
 });
 
 test('a fault is tried again after a delay that doubles, by clearing the Job away', () => {
   const failed = job(first, { ...jobFailed('BackoffLimitExceeded'), number: 1 });
   const recorded = polled(first, { history: [entry(1, 'Faulted', { finishedAt: at(-10) })] });
   assert.deepEqual(asked(outcome(snapshotOf(app({}, recorded), { jobs: [failed] })).decision), []);
-  const later = new Date(now.getTime() + faultDelayMs(1));
+  const later = new Date(now.getTime() + computeFaultDelayMs(1));
   assert.deepEqual(asked(outcome(snapshotOf(app({}, recorded), { jobs: [failed], now: later })).decision), [
     `delete ${failed.metadata.name}`,
   ]);
   assert.equal(reasonOf(snapshotOf(app({}, recorded))), 'retry after a platform fault (attempt 2 of 5)');
-  assert.deepEqual([1, 2, 3, 10].map(faultDelayMs), [30_000, 60_000, 120_000, 1_800_000]);
+  assert.deepEqual([1, 2, 3, 10].map(computeFaultDelayMs), [30_000, 60_000, 120_000, 1_800_000]);
 });
 
 test('a fault that the app could have staged gets one pod, one more Job, and no belief after that', () => {
@@ -199,7 +181,7 @@ test('the queue is in the order of arrival, to the millisecond', () => {
     { ...queued('c', at(0)), ...{ status: complete } },
   ];
   assert.deepEqual(
-    inOrder(jobs).map(({ metadata }) => metadata.name),
+    sortQueue(jobs).map(({ metadata }) => metadata.name),
     ['b', 'a'],
   );
 });

@@ -1,14 +1,13 @@
 // What a pipeline Job is given: names in the registry that no later app of the same name shares, and whose turn it is.
 import assert from 'node:assert/strict';
-import { test } from 'vitest';
-import { imageName, pipelineJob } from '../../../../../controller/steps/build/job.ts';
 import type { V1JobSpec, V1PodSpec } from '@kubernetes/client-node';
+import { test } from 'vitest';
 import { pipelineInput, type PipelineInput } from '../../../../../controller/pipeline/contract.ts';
-import { buildInputs } from '../../../../../controller/steps/build/inputs.ts';
+import { buildPipelineJob, formatImageName, hashBuildInputs } from '../../../../../controller/steps/build/job.ts';
 import type { HostedApp } from '../../../../../crds/hosted-app.ts';
-import { cacheRepository, imageRepository, annotations, labels } from '../../../../../crds/names.ts';
-import { canRead } from '../../../../../lib/git/read-token.ts';
+import { annotations, cacheRepository, imageRepository, labels } from '../../../../../crds/names.ts';
 import { createPushToken } from '../../../../../lib/app-tokens.ts';
+import { canRead } from '../../../../../lib/git/read-token.ts';
 import { parseRepository } from '../../../../../lib/repository.ts';
 import { app, config, first, now } from '../../../../support/operator/scenario.ts';
 
@@ -17,11 +16,11 @@ function withMeta(metadata: Partial<HostedApp['metadata']>): HostedApp {
   return { ...made, metadata: { ...made.metadata, ...metadata } };
 }
 
-function jobOf(of: HostedApp, installation = config): ReturnType<typeof pipelineJob> {
-  return pipelineJob(of, installation, {
+function jobOf(of: HostedApp, installation = config): ReturnType<typeof buildPipelineJob> {
+  return buildPipelineJob(of, installation, {
     name: 'job',
     commit: first,
-    inputs: buildInputs(of),
+    inputs: hashBuildInputs(of),
     number: 1,
     repository: parseRepository(of.spec.source.repo, config.gitHosts),
     queuedAt: now,
@@ -29,11 +28,11 @@ function jobOf(of: HostedApp, installation = config): ReturnType<typeof pipeline
   });
 }
 
-function podOf(made: ReturnType<typeof pipelineJob>): V1PodSpec {
+function podOf(made: ReturnType<typeof buildPipelineJob>): V1PodSpec {
   return (made['spec'] as V1JobSpec).template.spec ?? assert.fail();
 }
 
-function inputOf(made: ReturnType<typeof pipelineJob>): PipelineInput {
+function inputOf(made: ReturnType<typeof buildPipelineJob>): PipelineInput {
   const value = podOf(made).containers[0]?.env?.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value;
   return pipelineInput.parse(JSON.parse(value ?? ''));
 }
@@ -42,8 +41,8 @@ const uid = '0a1b2c3d-0000-4000-8000-000000000000';
 
 test('images and cache of an app are not those of a later app of its name', () => {
   const later = uid.replace('0a', '0b');
-  assert.equal(imageName(config, withMeta({ uid })), `registry.test/apps/hello.${uid}`);
-  assert.notEqual(imageName(config, withMeta({ uid: later })), imageName(config, withMeta({ uid })));
+  assert.equal(formatImageName(config, withMeta({ uid })), `registry.test/apps/hello.${uid}`);
+  assert.notEqual(formatImageName(config, withMeta({ uid: later })), formatImageName(config, withMeta({ uid })));
   assert.equal(inputOf(jobOf(withMeta({ uid }))).cache, `proxy.test:5000/cache/hello.${uid}`);
   assert.equal(inputOf(jobOf(withMeta({ uid: later }))).cache, `proxy.test:5000/cache/hello.${later}`);
 });
@@ -52,7 +51,7 @@ test('names in the registry are paths of the registry, and an image is never a c
   const repository = /^[a-z0-9]+(?:[._-][a-z0-9]+|-+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-][a-z0-9]+|-+[a-z0-9]+)*)*$/;
   for (const name of ['hello', 'cache', 'a--b', 'a-1']) {
     for (const each of [imageRepository({ name, uid }), cacheRepository({ name, uid })]) assert.match(each, repository);
-    assert.ok(imageName(config, withMeta({ name, uid })).startsWith('registry.test/apps/'));
+    assert.ok(formatImageName(config, withMeta({ name, uid })).startsWith('registry.test/apps/'));
   }
 });
 
@@ -69,12 +68,12 @@ test('only the clone is given a token for the git server inside the cluster, and
     const identity = {
       name: 'job',
       commit: first,
-      inputs: buildInputs(app()),
+      inputs: hashBuildInputs(app()),
       number: 1,
       queuedAt: now,
       reason: 'first',
     };
-    const { containers } = podOf(pipelineJob(app(), installation, { ...identity, repository }));
+    const { containers } = podOf(buildPipelineJob(app(), installation, { ...identity, repository }));
     return containers.map(({ env = [] }) => env.find(({ name }) => name === 'MOORAGE_GIT_TOKEN')?.value);
   };
   const [clone = '', ...others] = tokens(`http://${host}/local/hello`);
@@ -145,7 +144,7 @@ test('waivers are an input of the build; none is what there was before waivers',
     ...app,
     spec: { ...app.spec, review: { waivers: [{ rule: 'license/approval', reason }] } },
   });
-  assert.ok(!('spec.review.waivers' in buildInputs(app).each));
-  const hashes = [app, waived('One.'), waived('Two.')].map((each) => buildInputs(each).hash);
+  assert.ok(!('spec.review.waivers' in hashBuildInputs(app).each));
+  const hashes = [app, waived('One.'), waived('Two.')].map((each) => hashBuildInputs(each).hash);
   assert.equal(new Set(hashes).size, 3);
 });

@@ -2,22 +2,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { isImageOf, judge, type Verdict } from '../../../../../controller/steps/build/verdict.ts';
 import type { Pod } from '../../../../../controller/objects/kinds.ts';
-import {
-  cloned,
-  complete,
-  digest,
-  ended,
-  first,
-  job,
-  jobFailed,
-  pipelinePod,
-  pushed,
-  reviewed,
-  runs,
-  second,
-} from '../../../../support/operator/scenario.ts';
+import { hasImageName, judgePipeline, type Verdict } from '../../../../../controller/steps/build/verdict.ts';
+import { cloned, complete, digest, ended, first, job, jobFailed, pipelinePod, pushed, reviewed, runs, second } from '../../../../support/operator/scenario.ts';
 
 const image = 'registry.test/apps/hello.uid-1';
 const done = job(first, complete);
@@ -29,7 +16,7 @@ function word(verdict: Verdict): string {
 }
 
 function judged(of: typeof done, statuses: Parameters<typeof pipelinePod>[1], status?: Pod['status'] & object): string {
-  return word(judge(of, [pipelinePod(of, statuses, status)], image));
+  return word(judgePipeline(of, [pipelinePod(of, statuses, status)], image));
 }
 
 test('a good end needs the commit that was asked for and an image of the name that was asked for', () => {
@@ -39,14 +26,14 @@ test('a good end needs the commit that was asked for and an image of the name th
   assert.equal(ends([cloned(first), reviewed, pushed(`registry.test/apps/other@sha256:${'a'.repeat(64)}`)]), 'faulted');
   assert.equal(ends([cloned(first), reviewed, pushed('registry.test/apps/hello:latest')]), 'faulted');
   assert.equal(ends([cloned(first), reviewed]), 'faulted');
-  assert.equal(word(judge(done, [], image)), 'faulted');
+  assert.equal(word(judgePipeline(done, [], image)), 'faulted');
 });
 
 test('a pod that its node took back for want of disk waits for room, since the Job makes another one', () => {
   const message = 'The node was low on resource: ephemeral-storage.';
   const conditions = [{ type: 'DisruptionTarget', status: 'True' }];
   const evicted = { phase: 'Failed', reason: 'Evicted', message, conditions };
-  const verdict = judge(job(first), [pipelinePod(job(first), [cloned(first), runs('build')], evicted)], image);
+  const verdict = judgePipeline(job(first), [pipelinePod(job(first), [cloned(first), runs('build')], evicted)], image);
   assert.deepEqual([verdict.kind, 'noRoom' in verdict && verdict.noRoom], ['queued', message]);
 });
 
@@ -79,9 +66,9 @@ test('only name@sha256:digest is an image of that name', () => {
     `${image}@sha256:${'a'.repeat(64)} --x`,
     `${image}evil@sha256:${'a'.repeat(64)}`,
   ]) {
-    assert.ok(!isImageOf(bad, image), bad);
+    assert.ok(!hasImageName(bad, image), bad);
   }
-  assert.ok(isImageOf(digest('a'), image));
+  assert.ok(hasImageName(digest('a'), image));
 });
 
 test('a refusal is reported by exit code 42 alone', () => {
@@ -117,7 +104,7 @@ test('limits that the author can raise are refusals; what the node ran out of is
   );
   assert.equal(judged(failed, [ended('clone', 137, '', 'OOMKilled')]), 'rejected source/too-large');
   assert.equal(judged(failed, [ended('clone', 137, '', 'Error')]), 'faulted');
-  assert.equal(word(judge(job(first, jobFailed('DeadlineExceeded')), [], image)), 'rejected build/timeout');
+  assert.equal(word(judgePipeline(job(first, jobFailed('DeadlineExceeded')), [], image)), 'rejected build/timeout');
 });
 
 test('whatever a pod leaves behind, there is a verdict, and no image that was not asked for', () => {
@@ -130,7 +117,7 @@ test('whatever a pod leaves behind, there is a verdict, and no image that was no
       fc.constantFrom(0, 1, 42, 137),
       fc.constantFrom(done, job(first, jobFailed('BackoffLimitExceeded')), job(first)),
       (clone, review, built, code, of) => {
-        const verdict = judge(
+        const verdict = judgePipeline(
           of,
           [
             pipelinePod(of, [ended('clone', 0, clone), ended('review', code, review), ended('build', code, built)], {
@@ -139,7 +126,7 @@ test('whatever a pod leaves behind, there is a verdict, and no image that was no
           ],
           image,
         );
-        assert.ok(verdict.kind !== 'succeeded' || isImageOf(verdict.result.image, image));
+        assert.ok(verdict.kind !== 'succeeded' || hasImageName(verdict.result.image, image));
         assert.ok(verdict.kind !== 'faulted' || verdict.message.length <= 1_000);
       },
     ),

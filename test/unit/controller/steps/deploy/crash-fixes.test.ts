@@ -1,12 +1,7 @@
 // What the last lines of a crashed app are taken for.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import {
-  crashLine,
-  notFoundFix,
-  suggestCrashFix,
-  findCrashPosition,
-} from '../../../../../controller/steps/deploy/crash-fixes.ts';
+import { findCrashLine, findCrashPosition, suggestCrashFix, suggestNotFoundFix } from '../../../../../controller/steps/deploy/crash-fixes.ts';
 
 const cases: readonly (readonly [string, RegExp])[] = [
   [
@@ -81,8 +76,8 @@ test('a crash is explained by the lines before it', () => {
 test('an app that ends well never started a server; one that is not found is named', () => {
   assert.match(suggestCrashFix('done\n', 0), /without starting a server.*\$PORT/);
   assert.match(suggestCrashFix("KeyError: 'SERVICE_TOKEN'", 0), /run\.env/);
-  assert.match(notFoundFix('sh: 1: tsx: not found\n'), /calls tsx, which is not in the image/);
-  assert.match(notFoundFix(''), /start command was not found/);
+  assert.match(suggestNotFoundFix('sh: 1: tsx: not found\n'), /calls tsx, which is not in the image/);
+  assert.match(suggestNotFoundFix(''), /start command was not found/);
 });
 
 test('the line that says why is found, and a log without one has none', () => {
@@ -107,13 +102,13 @@ test('the line that says why is found, and a log without one has none', () => {
     ['starting\nno errors so far\n', undefined],
     ['', undefined],
   ];
-  for (const [log, line] of said) assert.equal(crashLine(log), line, log);
-  assert.equal(crashLine(`ValueError: ${'x'.repeat(500)}`)?.length, 201);
+  for (const [log, line] of said) assert.equal(findCrashLine(log), line, log);
+  assert.equal(findCrashLine(`ValueError: ${'x'.repeat(500)}`)?.length, 201);
 });
 
 test('a long line takes no long time', () => {
   assert.match(suggestCrashFix('missing '.repeat(100_000)), /last lines of its log/);
-  assert.equal(crashLine('a.'.repeat(100_000)), undefined);
+  assert.equal(findCrashLine('a.'.repeat(100_000)), undefined);
 });
 
 test.each([

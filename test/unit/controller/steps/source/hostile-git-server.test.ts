@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'vitest';
-import { resolveRevision, type RevisionResult } from '../../../../../controller/steps/source/revision.ts';
+import { resolveRevision, type RevisionResult } from '../../../../../controller/steps/source/source.ts';
 import { parseRepository } from '../../../../../lib/repository.ts';
 
 const commit = 'a'.repeat(40);

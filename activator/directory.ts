@@ -1,0 +1,204 @@
+// Finds the app of a host name, and the addresses at which its pods take requests.
+import { findPins, readSettings, resolveSpec } from '../crds/effective-settings.ts';
+import { hostedApp, type HostedApp, type StoredHostedApp } from '../crds/hosted-app.ts';
+import { annotations, group, kind, labels, plural, version } from '../crds/names.ts';
+import type { IdleState } from '../crds/status.ts';
+import { defineResource, type KubeObject, type ObjectMeta, type Store } from '../lib/kubernetes/index.ts';
+import { parseDuration } from '../lib/values.ts';
+
+/** Where a pod of an app listens. */
+export interface Backend {
+  readonly pod: string;
+  readonly address: string;
+  readonly port: number;
+  readonly isReady: boolean;
+}
+
+export interface Directory {
+  /** @param host as in the header Host, with or without a port */
+  find(host: string | undefined): AppView | undefined;
+  get(name: string): AppView | undefined;
+  /** The ready pods, or if none is ready, those that are starting. */
+  backends(app: string): readonly Backend[];
+  /** Calls `changed` with the name of each app that has changed. */
+  subscribe(changed: (app: string) => void): void;
+}
+
+export interface DirectoryOptions {
+  readonly apps: Store<AppView>;
+  /** With the index {@link byApp}. */
+  readonly pods: Store<PodView>;
+  readonly namespace: string;
+  readonly domain: string;
+}
+
+/** Longer than a pod takes to end. */
+const retiredMs = 45_000;
+
+/** Index of pods. */
+export const byApp = 'app';
+export const podIndexers = { [byApp]: ({ view }: PodView): readonly string[] => [view.app] };
+
+export function createDirectory({ apps, pods, namespace, domain }: DirectoryOptions): Directory {
+  /**
+   * UIDs of pods that ran when their app was put to sleep, and until when that counts: they are terminating, even if the
+   * cache does not show it yet.
+   */
+  const retired = new Map<string, number>();
+  const get = (name: string): AppView | undefined => apps.get(`${namespace}/${name}`);
+
+  apps.subscribe((change) => {
+    if (change.type !== 'updated' || change.object.view.idle?.state !== 'Asleep') return;
+    if (change.old.view.idle?.state === 'Asleep') return;
+    const until = performance.now() + retiredMs;
+    for (const { metadata } of pods.byIndex(byApp, change.object.metadata.name)) retired.set(metadata.uid, until);
+  });
+  pods.subscribe((change) => {
+    if (change.type === 'deleted') retired.delete(change.object.metadata.uid);
+  });
+
+  return {
+    get,
+    find(host = '') {
+      const name = host.replace(/:\d{1,5}$/, '').toLowerCase();
+      return name.endsWith(`.${domain}`) ? get(name.slice(0, -domain.length - 1)) : undefined;
+    },
+    backends(app) {
+      const found = pods.byIndex(byApp, app).flatMap(({ metadata, view }): Backend[] => {
+        const { address, port, isReady } = view;
+        const isRetired = performance.now() < (retired.get(metadata.uid) ?? 0);
+        return address === undefined || port === 0 || isRetired ? [] : [{ pod: metadata.name, address, port, isReady }];
+      });
+      const ready = found.filter(({ isReady }) => isReady);
+      return ready.length > 0 ? ready : found;
+    },
+    subscribe(changed) {
+      apps.subscribe(({ object }) => {
+        changed(object.metadata.name);
+      });
+      pods.subscribe(({ object }) => {
+        changed(object.view.app);
+      });
+    },
+  };
+}
+
+// The cached views of a HostedApp and a pod: just enough to know whether the app sleeps, and where it listens.
+
+/** Why an app does not come up, in words for people. */
+export interface WakeFailure {
+  readonly message: string;
+  readonly fix: string;
+}
+
+/** The cached view of an app. */
+export interface AppView extends KubeObject {
+  readonly view: {
+    readonly title: string;
+    readonly isStopped: boolean;
+    /** Undefined: it never rests. */
+    readonly idle:
+      { readonly state: IdleState; readonly number: number; readonly wakeMs: number | undefined } | undefined;
+    /** How often it was put to rest. */
+    readonly restNumber: number;
+    /** Path that says whether it is ready; undefined: it is once it accepts connections. */
+    readonly healthPath: string | undefined;
+    readonly startupMs: number;
+    readonly failure: WakeFailure | undefined;
+  };
+}
+
+/** A pod of an app. */
+export interface PodView extends KubeObject {
+  readonly view: {
+    readonly app: string;
+    /** Undefined: it has no address yet, or has ended. */
+    readonly address: string | undefined;
+    readonly port: number;
+    readonly isReady: boolean;
+  };
+}
+
+export const apps = defineResource<AppView>({ group, version, kind, plural, namespaced: true });
+export const pods = defineResource<PodView>({
+  group: '',
+  version: 'v1',
+  kind: 'Pod',
+  plural: 'pods',
+  namespaced: true,
+});
+
+/** Pods of apps, without those of their backing services. */
+export const podSelector = `${labels.app},${labels.component}=app`;
+
+function slim({ name, namespace = '', uid, resourceVersion, creationTimestamp }: ObjectMeta): ObjectMeta {
+  return { name, namespace, uid, resourceVersion, creationTimestamp };
+}
+
+/** A HostedApp that cannot be parsed is never put to rest, and gets default values. */
+export function toAppView(object: KubeObject): AppView {
+  const { apiVersion, metadata } = object;
+  const { data } = hostedApp.safeParse(object);
+  const view =
+    data === undefined
+      ? { ...unread, title: metadata.name }
+      : readView({ ...data, pinned: findPins((object as unknown as StoredHostedApp).spec) });
+  return { apiVersion, kind: object.kind, metadata: slim(metadata), view };
+}
+
+const unread = {
+  isStopped: false,
+  idle: undefined,
+  restNumber: 0,
+  healthPath: undefined,
+  startupMs: 120_000,
+  failure: undefined,
+};
+
+function readView(app: HostedApp): AppView['view'] {
+  const { metadata, spec, status = {} } = app;
+  const { run, listing } = resolveSpec(app, readSettings(status.built?.settings));
+  const { idle } = status;
+  return {
+    title: listing.title ?? metadata.name,
+    isStopped: spec.suspend || run.replicas === 0,
+    idle: idle === undefined ? undefined : { state: idle.state, number: idle.number, wakeMs: idle.wakes?.p95Ms },
+    restNumber: idle?.number ?? 0,
+    healthPath: run.healthPath,
+    startupMs: parseDuration(run.startupTime),
+    failure: findFailure(status),
+  };
+}
+
+/** The operator's report on an app that does not run as it should. */
+function findFailure({ conditions, rejection }: NonNullable<HostedApp['status']>): WakeFailure | undefined {
+  const deployed = conditions?.find(({ type }) => type === 'Deployed');
+  // Another release takes its place in a moment.
+  if (deployed?.status !== 'False' || deployed.reason === 'RolloutTakenBack') return undefined;
+  const { message, fix } = rejection ?? { message: deployed.message, fix: 'It is tried again by itself.' };
+  return { message, fix };
+}
+
+interface PodObject extends KubeObject {
+  status?: {
+    phase?: string;
+    podIP?: string;
+    conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
+}
+
+export function toPodView(object: KubeObject): PodView {
+  const { apiVersion, metadata, status = {} } = object as PodObject;
+  const isOver = metadata.deletionTimestamp !== undefined || status.phase === 'Failed' || status.phase === 'Succeeded';
+  return {
+    apiVersion,
+    kind: object.kind,
+    metadata: slim(metadata),
+    view: {
+      app: metadata.labels?.[labels.app] ?? '',
+      address: isOver ? undefined : status.podIP,
+      port: Number(metadata.annotations?.[annotations.port] ?? 0),
+      isReady: (status.conditions ?? []).some(({ type, status: value }) => type === 'Ready' && value === 'True'),
+    },
+  };
+}

@@ -1,0 +1,231 @@
+// Lets a request enter its app: immediately if the app accepts it, otherwise held until it does.
+import type { Socket } from 'node:net';
+import { Gauge, Histogram, type Registry } from 'prom-client';
+import type { AppView, Backend } from './directory.ts';
+import { dial, Refusal, startWake, type Wake, type WakeOptions } from './wake.ts';
+
+export interface GateOptions extends WakeOptions {
+  readonly limits: { readonly perApp: number; readonly total: number; readonly perClient: number };
+}
+
+/** A connection to an app. */
+export interface Passage {
+  readonly socket: Socket;
+  /** Whether the request was held. */
+  readonly wasHeld: boolean;
+}
+
+export interface Gate {
+  /** `client`: the client network, from `readClient`. @throws Refusal, or the signal's reason */
+  enter(app: AppView, signal: AbortSignal, client?: string): Promise<Passage>;
+  /** The same for a look by the platform, which is never held, since it must not wake an app. */
+  glance(app: AppView, signal: AbortSignal): Promise<Passage>;
+  /** Milliseconds that the app has been waking; undefined: it is not. */
+  wakingMs(app: string): number | undefined;
+  /** Something has changed about the app. */
+  nudge(app: string): void;
+  readonly held: number;
+}
+
+const connectMs = 10_000;
+/**
+ * All held requests arrive together, and the accept queue of a small server is soon full. The kernel would then retry
+ * after one, three and seven seconds.
+ */
+const heldConnectMs = 250;
+const againMs = 50;
+/** Connections to one app that are opened at the same time for held requests: small servers have a short queue. */
+const maximumDials = 32;
+
+interface Waiting {
+  readonly wake: Wake;
+  held: number;
+}
+
+export function createGate(options: GateOptions): Gate {
+  const { directory, activity, limits } = options;
+  const waits = new Map<string, Waiting>();
+  /** Held requests of each client, for all apps. */
+  const clients = new Map<string, number>();
+  const dials = new Map<string, { free: number; queue: (() => void)[] }>();
+  let held = 0;
+  let turn = 0;
+
+  /** Picks pods in turn; undefined if none may be used now. @param isOpened the app has been seen to take requests */
+  function pick({ metadata, view }: AppView, isOpened: boolean): Backend | undefined {
+    const { name } = metadata;
+    if (activity.isClosed(name, view.restNumber)) return undefined;
+    const usable = directory
+      .backends(name)
+      .filter(({ isReady }) => isReady || isOpened || view.healthPath === undefined);
+    turn = (turn + 1) % 1_000_000;
+    return usable[turn % Math.max(1, usable.length)];
+  }
+
+  async function passThrough(
+    app: AppView,
+    signal: AbortSignal,
+    held?: { isOpened: boolean },
+  ): Promise<Socket | undefined> {
+    const backend = pick(app, held?.isOpened === true);
+    if (backend === undefined) return undefined;
+    try {
+      return await dial(backend, held === undefined ? connectMs : heldConnectMs, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return undefined;
+    }
+  }
+
+  function endNap(name: string, number: number, ms: number): void {
+    if (activity.woken(name, number, ms)) options.measured(name, 'nap', ms);
+    // The operator also wakes it when it sees its use.
+    options.ask(name, number).catch(() => undefined);
+  }
+
+  function join(name: string): Waiting {
+    const known = waits.get(name);
+    if (known !== undefined) return known;
+    const made: Waiting = { wake: startWake(name, options), held: 0 };
+    waits.set(name, made);
+    const leave = (): void => {
+      if (waits.get(name) === made) waits.delete(name);
+    };
+    made.wake.opened.then(leave, leave);
+    return made;
+  }
+
+  /** Counts a request as held for an app, until `leave` is called. @throws Refusal where too many are held already */
+  function takeSlot({ metadata: { name }, view }: AppView, client?: string): { wake: Wake; leave: () => void } {
+    const ofClient = client === undefined ? 0 : (clients.get(client) ?? 0);
+    if (ofClient >= limits.perClient) {
+      const reason = `${limits.perClient} requests of your network wait for apps to wake.`;
+      throw new Refusal('limited', `${reason} Wait for their answers, or try again in a few seconds.`, 5);
+    }
+    if ((waits.get(name)?.held ?? 0) >= limits.perApp || held >= limits.total)
+      throw new Refusal('full', `Too many requests wait for ${view.title} to wake. Try again in a few seconds.`, 5);
+    const waiting = join(name);
+    waiting.held += 1;
+    held += 1;
+    if (client !== undefined) clients.set(client, ofClient + 1);
+    const leave = (): void => {
+      waiting.held -= 1;
+      held -= 1;
+      if (waiting.held === 0) waiting.wake.end();
+      if (client === undefined) return;
+      const left = (clients.get(client) ?? 1) - 1;
+      if (left > 0) clients.set(client, left);
+      else clients.delete(client);
+    };
+    return { wake: waiting.wake, leave };
+  }
+
+  async function hold(app: AppView, signal: AbortSignal, client: string | undefined): Promise<Socket> {
+    const { name } = app.metadata;
+    for (;;) {
+      const { wake, leave } = takeSlot(app, client);
+      const isOpened = await raceAbort(wake.opened, signal).finally(leave);
+      const socket = await inTurn(name, () => passThrough(directory.get(name) ?? app, signal, { isOpened }));
+      if (socket !== undefined) return socket;
+      signal.throwIfAborted();
+      await new Promise((resolve) => setTimeout(resolve, againMs));
+    }
+  }
+
+  async function inTurn<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const line = dials.get(name) ?? { free: maximumDials, queue: [] };
+    dials.set(name, line);
+    if (line.free === 0) await new Promise<void>((resolve) => line.queue.push(resolve));
+    else line.free -= 1;
+    try {
+      return await work();
+    } finally {
+      const next = line.queue.shift();
+      if (next === undefined) line.free += 1;
+      else next();
+      if (line.free === maximumDials) dials.delete(name);
+    }
+  }
+
+  return {
+    async enter(app, signal, client) {
+      const startedAt = performance.now();
+      const isWaking = waits.has(app.metadata.name);
+      const socket = isWaking ? undefined : await passThrough(app, signal);
+      if (socket === undefined) return { socket: await hold(app, signal, client), wasHeld: true };
+      const { idle } = app.view;
+      if (idle?.state === 'Napping') endNap(app.metadata.name, idle.number, performance.now() - startedAt);
+      return { socket, wasHeld: false };
+    },
+    async glance(app, signal) {
+      const socket = waits.has(app.metadata.name) ? undefined : await passThrough(app, signal);
+      if (socket !== undefined) return { socket, wasHeld: false };
+      throw new Refusal('asleep', `${app.view.title} is not awake, and a look does not wake it.`);
+    },
+    wakingMs(name) {
+      const waiting = waits.get(name);
+      return waiting === undefined ? undefined : performance.now() - waiting.wake.startedAt;
+    },
+    nudge(name) {
+      waits.get(name)?.wake.nudge();
+    },
+    get held() {
+      return held;
+    },
+  };
+}
+
+/** Settles with the promise, or with the reason of the signal if that comes first. */
+function raceAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      reject(signal.reason as Error);
+    };
+    if (signal.aborted) {
+      stop();
+      return;
+    }
+    signal.addEventListener('abort', stop, { once: true });
+    promise.then(resolve, reject).finally(() => {
+      signal.removeEventListener('abort', stop);
+    });
+  });
+}
+
+export interface ActivatorMetrics {
+  /** Seconds from the first request to the first connection. */
+  readonly wakes: Histogram<'depth'>;
+}
+
+/** @param counts requests that are held, and all that are in progress */
+export function createActivatorMetrics(
+  registry: Registry,
+  counts: () => { readonly held: number; readonly open: number },
+): ActivatorMetrics {
+  const registers = [registry];
+  const gauge = (name: string, help: string, read: () => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
+  };
+  gauge('moorage_activator_held_requests', 'Requests that are held until their app wakes.', () => counts().held);
+  gauge(
+    'moorage_activator_open_requests',
+    'Requests and connections in progress through the activator, held ones included.',
+    () => counts().open,
+  );
+  return {
+    wakes: new Histogram({
+      name: 'moorage_wake_duration_seconds',
+      help: 'Seconds from the first request for an app at rest until it took the connection.',
+      labelNames: ['depth'],
+      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 1.5, 2.5, 5, 10, 30, 60, 120],
+      registers,
+    }),
+  };
+}

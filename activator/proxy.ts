@@ -1,0 +1,196 @@
+// The server between the gateway and apps: finds the app, holds the request until it can enter, and forwards it.
+import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { BlockList, Socket } from 'node:net';
+import { probeHeader } from '../crds/names.ts';
+import { usualWakeMs } from '../crds/status.ts';
+import type { Logger } from '../lib/telemetry.ts';
+import type { Activity } from './activity.ts';
+import { choosePatience, sendPage, sendProblem, type Patience } from './answer.ts';
+import type { AppView, Directory } from './directory.ts';
+import { createResponse, forward, forwardUpgrade, hasBody, NoAnswer, readClient } from './forward.ts';
+import type { Gate } from './gate.ts';
+import { Refusal } from './wake.ts';
+
+export interface ProxyOptions {
+  readonly directory: Directory;
+  readonly activity: Activity;
+  readonly gate: Gate;
+  readonly baseUrl: string;
+  /** Proxies before the gateway, which name clients in X-Forwarded-For. */
+  readonly trustedProxies: BlockList;
+  /** Identifies looks by the platform itself; without a token there are none. */
+  readonly probeToken: string | undefined;
+  readonly log: Logger;
+}
+
+/** Added to the startup time, for scheduling and pulling the image. */
+const marginMs = 60_000;
+/** Longer than gateways keep an idle connection: they should close it, and not we in the middle of a request. */
+const keepAliveMs = 300_000;
+/** For requests the app never answered; the request itself may be what crashes it. */
+const maximumTries = 5;
+const againMs = 100;
+
+/** A request or upgrade, and how to forward it once it can enter. */
+interface Visit {
+  readonly app: AppView;
+  readonly request: IncomingMessage;
+  readonly signal: AbortSignal;
+  readonly patience: Patience;
+  readonly isLook: boolean;
+  readonly client: string | undefined;
+  /** Forwards it. @throws NoAnswer */
+  readonly pass: (socket: Socket) => Promise<void>;
+}
+
+/** Creates the server; it does not listen yet. */
+export function createProxy(options: ProxyOptions): Server {
+  const { directory, activity, gate, log } = options;
+  const server = createServer({ maxHeaderSize: 65_536 });
+  // Bodies and streams may take any time.
+  server.requestTimeout = 0;
+  server.timeout = 0;
+  server.keepAliveTimeout = keepAliveMs;
+  server.headersTimeout = 60_000;
+
+  server.on('request', (request, response) => {
+    serve(request, createReply(response), (socket) => forward(request, response, socket));
+  });
+  // The body is requested once an app accepts it.
+  server.on('checkContinue', (request, response) => {
+    serve(request, createReply(response), (socket) => {
+      response.writeContinue();
+      return forward(request, response, socket);
+    });
+  });
+  server.on('upgrade', (request, stream, head) => {
+    const client = stream as Socket;
+    client.on('error', () => client.destroy());
+    const made: { response?: ServerResponse } = {};
+    const response = (): ServerResponse => (made.response ??= createResponse(request, client));
+    const onClose = (listener: () => void): void => {
+      client.once('close', listener);
+    };
+    serve(request, { onClose, response }, (socket) => forwardUpgrade(request, client, head, socket));
+  });
+
+  function serve(request: IncomingMessage, to: Reply, pass: Visit['pass']): void {
+    visit(request, to, pass).catch((error: unknown) => {
+      log.warn({ error: error instanceof Error ? error.message : String(error) }, 'a request could not be passed on');
+      to.response().destroy();
+    });
+  }
+
+  async function visit(request: IncomingMessage, to: Reply, pass: Visit['pass']): Promise<void> {
+    const gone = new AbortController();
+    to.onClose(() => {
+      gone.abort(new Error('the client is gone'));
+    });
+    const app = directory.find(request.headers.host);
+    if (app === undefined) {
+      problem(request, to, new Refusal('unknown', 'There is no app at this address.'));
+      return;
+    }
+    const isLook = isProbe(request.headers[probeHeader], options.probeToken);
+    const over = activity.begin(app.metadata.name, isLook);
+    to.onClose(over);
+    const client = readClient(request, options.trustedProxies);
+    const patience = choosePatience(request, app.view.startupMs + marginMs, app.view.idle !== undefined);
+    try {
+      await enter({ app, request, signal: gone.signal, patience, pass, isLook, client });
+    } catch (error) {
+      if (!gone.signal.aborted) refuse(request, to, app, patience, error);
+    }
+  }
+
+  /** Holds the request as long as its client waits, and forwards it. */
+  async function enter({ app, request, signal, patience, pass, isLook, client }: Visit): Promise<void> {
+    const late = new AbortController();
+    const timer = setTimeout(() => {
+      late.abort(lateness(app, patience));
+    }, patience.afterMs);
+    try {
+      for (let attempt = 1; ; attempt += 1) {
+        const until = AbortSignal.any([signal, late.signal]);
+        const { socket } = await (isLook ? gate.glance(app, until) : gate.enter(app, until, client));
+        try {
+          await pass(socket);
+          return;
+        } catch (error) {
+          if (!(error instanceof NoAnswer) || !canRepeat(request) || attempt >= maximumTries) throw error;
+          late.signal.throwIfAborted();
+          await new Promise((resolve) => setTimeout(resolve, againMs * 2 ** attempt));
+        }
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Whole seconds until the app is likely to be ready, by its past wakes. */
+  function remaining({ metadata, view }: AppView): number {
+    const usual = view.idle?.wakeMs ?? usualWakeMs;
+    return Math.max(1, Math.ceil((usual - (gate.wakingMs(metadata.name) ?? 0)) / 1000));
+  }
+
+  function lateness(app: AppView, { wait, afterMs }: Patience): Refusal {
+    const waited = wait === undefined ? `${Math.round(afterMs / 1000)} s` : `the ${wait} s of Prefer: wait`;
+    const seconds = remaining(app);
+    return new Refusal(
+      'waking',
+      `${app.view.title} is waking and was not ready within ${waited}. Try again in ${seconds === 1 ? '1 second' : `${seconds} seconds`}.`,
+      seconds,
+    );
+  }
+
+  function refuse(request: IncomingMessage, to: Reply, app: AppView, patience: Patience, error: unknown): void {
+    const response = to.response();
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    if (error instanceof Refusal && error.kind === 'waking' && patience.kind === 'page') {
+      sendPage(request, response, app, remaining(app));
+      return;
+    }
+    const broken = new Refusal('broken', `${app.view.title} ended the connection before it answered. Try again.`, 1);
+    if (!(error instanceof Refusal) && !(error instanceof NoAnswer)) throw error;
+    problem(request, to, error instanceof Refusal ? error : broken, patience.wait);
+  }
+
+  function problem(request: IncomingMessage, to: Reply, refusal: Refusal, wait?: number): void {
+    const { baseUrl } = options;
+    const preference = wait === undefined ? {} : { preference: `wait=${wait}` };
+    sendProblem(request, to.response(), refusal, { baseUrl, id: readRequestId(request), ...preference });
+  }
+
+  return server;
+}
+
+/** Whether the header has the platform's secret value. */
+function isProbe(given: string | string[] | undefined, token: string | undefined): boolean {
+  if (typeof given !== 'string' || token === undefined) return false;
+  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  return timingSafeEqual(digest(given), digest(token));
+}
+
+/** Where the response goes; for an upgrade it is created only if one is needed. */
+interface Reply {
+  readonly onClose: (listener: () => void) => void;
+  readonly response: () => ServerResponse;
+}
+
+function createReply(response: ServerResponse): Reply {
+  return { onClose: (listener) => response.once('close', listener), response: () => response };
+}
+
+/** Nothing of the body was read, and the method is safe to repeat. */
+function canRepeat(request: IncomingMessage): boolean {
+  return ['GET', 'HEAD', 'OPTIONS'].includes(request.method ?? '') && !hasBody(request);
+}
+
+function readRequestId({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && /^[\w.-]{1,100}$/.test(given) ? given : randomUUID();
+}

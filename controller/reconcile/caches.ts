@@ -1,0 +1,244 @@
+// The caches of the operator: which objects are mirrored, and what of each is worth its memory.
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { labels } from '../../crds/names.ts';
+import { byLabel, hashOf, type KubeObject, type Manager, type ObjectMeta, type Resource, type Store } from '../../lib/kubernetes/index.ts';
+import { present } from '../../lib/values.ts';
+import { claims, deployments, hostedApps, jobs, pods, policies, routes, services, type ContainerStatus, type Deployment, type HostedAppObject, type HttpRoute, type Job, type NetworkPolicy, type PersistentVolumeClaim, type Pod, type Service } from '../objects/kinds.ts';
+import { childSelector } from '../steps/deploy/objects.ts';
+import type { InstallationConfig } from './installation-config.ts';
+
+/**
+ * The caches that the operator reads; those of children have an index {@link byApp}, by the label of the app's name.
+ */
+export interface Caches {
+  readonly apps: Unpacker<HostedAppObject>;
+  readonly jobs: Store<Job>;
+  readonly pipelinePods: Unpacker<Pod>;
+  readonly deployments: Unpacker<Deployment>;
+  readonly services: Unpacker<Service>;
+  readonly policies: Unpacker<NetworkPolicy>;
+  readonly claims: Unpacker<PersistentVolumeClaim>;
+  readonly pods: Unpacker<Pod>;
+  readonly routes: Unpacker<HttpRoute>;
+}
+
+/** Name of the index by app. */
+export const byApp = 'app';
+
+/** Small pages: what a page takes while it is parsed is never given back wholly. */
+const pageSize = 100;
+
+const indexers = { [byApp]: byLabel(labels.app) };
+
+/** Starts mirroring all that the reconciler reads. */
+export function mirrorCluster(manager: Manager, config: InstallationConfig): Caches {
+  const { appsNamespace: apps, buildsNamespace: builds } = config;
+  const packed = <T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    labelSelector: string | undefined,
+    keep: (object: T) => T,
+  ): Unpacker<T> => {
+    // What the server sends is a T; what is kept of it is packed.
+    const texts = createSimilarTexts();
+    const transform = createPacker(labels.app, texts, (object) => keep(object as T));
+    return createUnpacker(
+      manager.reflect(resource as unknown as Resource<PackedObject>, {
+        pageSize,
+        namespace,
+        labelSelector,
+        indexers,
+        transform,
+      }).store,
+      texts,
+    );
+  };
+  return {
+    apps: packed(hostedApps, apps, undefined, slimChild),
+    jobs: manager.reflect(jobs, {
+      pageSize,
+      namespace: builds,
+      labelSelector: labels.app,
+      indexers,
+      transform: slimJob,
+    }).store,
+    pipelinePods: packed(pods, builds, labels.app, slimPod),
+    deployments: packed(deployments, apps, childSelector, slimChild),
+    services: packed(services, apps, childSelector, slimChild),
+    policies: packed(policies, apps, childSelector, slimChild),
+    claims: packed(claims, apps, childSelector, slimChild),
+    pods: packed(pods, apps, childSelector, slimPod),
+    routes: packed(routes, apps, childSelector, slimChild),
+  };
+}
+
+/** All of the spec, so that a change by someone else's hand is seen and fixed. */
+function slimChild<T extends KubeObject>(object: T): T {
+  return { ...object, metadata: omitFields(object.metadata, 'managedFields') };
+}
+
+function omitFields<Fields extends object, Name extends keyof Fields>(
+  fields: Fields,
+  ...names: readonly Name[]
+): Omit<Fields, Name> {
+  const dropped: ReadonlySet<string> = new Set(names.map(String));
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !dropped.has(name))) as Omit<Fields, Name>;
+}
+
+/** Of a Job's spec only `suspend` is read; the template is by far its biggest part. */
+function slimJob(job: Job): Job {
+  const {
+    name,
+    namespace,
+    uid,
+    resourceVersion,
+    creationTimestamp,
+    deletionTimestamp,
+    labels: marks,
+    annotations,
+  } = job.metadata;
+  const { startTime, completionTime, conditions } = job.status ?? {};
+  return {
+    apiVersion: job.apiVersion,
+    kind: job.kind,
+    metadata: present({
+      name,
+      namespace,
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      deletionTimestamp,
+      labels: marks,
+      annotations,
+    }),
+    spec: { suspend: job.spec?.suspend ?? false },
+    status: present({ startTime, completionTime, conditions }),
+  };
+}
+
+/** Of a pod only what its state is read from. */
+function slimPod(pod: Pod): Pod {
+  const { apiVersion, kind, status } = pod;
+  const { phase, reason, message, hostIP, conditions, initContainerStatuses, containerStatuses } = status ?? {};
+  const app = pod.metadata.labels?.[labels.app];
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      ...omitFields(pod.metadata, 'managedFields', 'labels'),
+      ...(app === undefined ? {} : { labels: { [labels.app]: app } }),
+    },
+    status: present({
+      phase,
+      reason,
+      message,
+      hostIP,
+      conditions: conditions?.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
+      initContainerStatuses: initContainerStatuses?.map(slimContainer),
+      containerStatuses: containerStatuses?.map(slimContainer),
+    }),
+  };
+}
+
+function slimContainer(status: ContainerStatus): ContainerStatus {
+  const { name, ready, started, restartCount, state, lastState, resources } = status;
+  return present({ name, ready, started, restartCount, state, lastState, resources });
+}
+
+// Keeps cached objects as deflated text: a parsed object takes over ten times the memory, and most are never looked at
+// between resyncs.
+
+/**
+ * An object of the cache. Its own metadata has what caches and watches need; all that was kept of it is in `packed`.
+ */
+export interface PackedObject extends KubeObject {
+  readonly packed: string;
+  /** Differs when anything but the status does. */
+  readonly wanted: string;
+}
+
+/** Reads objects of one kind out of a cache. */
+export interface Unpacker<T extends KubeObject> {
+  get(key: string): T | undefined;
+  byIndex(index: string, value: string): T[];
+  list(): T[];
+  /** The cache itself, to be watched. */
+  readonly store: Store<PackedObject>;
+}
+
+/** Unpacks on each read. The objects are the reader's own. */
+export function createUnpacker<T extends KubeObject>(store: Store<PackedObject>, texts: SimilarTexts): Unpacker<T> {
+  const unpack = ({ packed }: PackedObject): T => JSON.parse(texts.unpack(packed)) as T;
+  return {
+    store,
+    get(key) {
+      const found = store.get(key);
+      return found === undefined ? undefined : unpack(found);
+    },
+    byIndex: (index, value) => store.byIndex(index, value).map(unpack),
+    list: () => store.list().map(unpack),
+  };
+}
+
+/** Packs what `keep` returns of an object; `label` is the one label that the cache files it by. */
+export function createPacker(
+  label: string,
+  texts: SimilarTexts,
+  keep: (object: KubeObject) => object,
+): (object: KubeObject) => PackedObject {
+  return (object) => {
+    const {
+      name,
+      namespace,
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      labels,
+      generation,
+      deletionTimestamp,
+      annotations,
+      finalizers,
+    } = object.metadata;
+    const value = labels?.[label];
+    const metadata: ObjectMeta = present({
+      name,
+      namespace,
+      uid,
+      resourceVersion,
+      creationTimestamp,
+      labels: value === undefined ? undefined : { [label]: value },
+    });
+    const wanted = hashOf([generation, deletionTimestamp, labels, annotations, finalizers]);
+    return {
+      apiVersion: object.apiVersion,
+      kind: object.kind,
+      metadata,
+      wanted,
+      packed: texts.pack(JSON.stringify(keep(object))),
+    };
+  };
+}
+
+// Keeps many texts that resemble each other in little memory: the first one seen is the dictionary by which the others
+// are deflated.
+
+export interface SimilarTexts {
+  /** A short string of bytes, to be given to {@link unpack} of the same instance. */
+  pack(text: string): string;
+  unpack(packed: string): string;
+}
+
+/** zlib looks this far back, so a longer dictionary is of no use. */
+const maximumDictionary = 32 * 1024;
+
+export function createSimilarTexts(): SimilarTexts {
+  let dictionary: Buffer | undefined;
+  return {
+    pack(text) {
+      dictionary ??= Buffer.from(text).subarray(-maximumDictionary);
+      // A string of single bytes lies in V8's heap as it is; a Buffer would cost several times its bytes beside it.
+      return deflateRawSync(text, { dictionary }).toString('latin1');
+    },
+    unpack: (packed) => inflateRawSync(Buffer.from(packed, 'latin1'), { dictionary }).toString(),
+  };
+}

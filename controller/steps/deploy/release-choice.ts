@@ -1,0 +1,309 @@
+// Chooses what to run: the wanted release, one to fall back on, or the one that serves while the wanted one is tried.
+import { z } from 'zod';
+import { authorLimits } from '../../../crds/app-manifest.ts';
+import { status, type HostedAppStatus } from '../../../crds/hosted-app.ts';
+import { annotations } from '../../../crds/names.ts';
+import { findCondition, isOutOfDisk, type Deployment, type Pod } from '../../objects/kinds.ts';
+import { shortenCommit, stalled, type Draft, type Outcome, type Rejection } from '../../reconcile/outcome.ts';
+import type { Snapshot } from '../../reconcile/snapshot.ts';
+import { isRecreated } from './objects.ts';
+import { countRestarts, diagnose, readTemplateHash, type AppLimits } from './pods.ts';
+import { chooseFallback, isBetter, toRelease } from './releases.ts';
+import { toReason } from './rollout.ts';
+import { parseStartupMs, type buildPodTemplate, type Release } from './template.ts';
+import { findCurrent, listTrialPods, planTrial, type Trial } from './trial.ts';
+
+/** Pod template of a release, with a hash of itself. */
+export type HashedTemplate = ReturnType<typeof buildPodTemplate>;
+
+/** What to run, and what led to it. */
+export interface ReleaseChoice {
+  readonly course: RunPlan;
+  /** Why the pods of the wanted release cannot serve, if they cannot. */
+  readonly failing: Extract<Outcome, { kind: 'stalled' }> | undefined;
+  readonly halt: Halt | undefined;
+  /** The wanted release is tried while the other one serves. */
+  readonly trial: Trial | undefined;
+}
+
+/**
+ * The wanted release, unless it fills its disk or fails again and again and another one can serve. With a volume, the
+ * release that serves stays until the wanted one has been tried.
+ *
+ * @param snapshot with the settings of the wanted release
+ */
+export function chooseRelease(
+  snapshot: Snapshot,
+  draft: Draft,
+  wanted: Release,
+  templated: (release: Release) => HashedTemplate,
+): ReleaseChoice {
+  const { app, deployment, pods } = snapshot;
+  const target = templated(wanted);
+  const expected = readAppLimits(snapshot, wanted.port);
+  const trying = draft.tried === target.hash ? [] : listTrialPods(snapshot, target.hash);
+  const failing = findFailure([...pods, ...trying], target.hash, expected, snapshot.now);
+  const record = chooseFallback(draft, wanted, findCurrent(snapshot, draft, wanted));
+  const fallback = record === undefined ? undefined : toRelease(record);
+  const halt = findHalt({
+    ...{ deployment, readyTemplate: draft.readyTemplate, hash: target.hash },
+    pods: [...pods, ...trying],
+    inTrial: trying.length > 0,
+    rejection: addKnownLog(failing?.rejection, app.status, wanted.commit),
+    fallback: record === undefined ? 'none' : isBetter(record, draft, wanted) ? 'better' : 'any',
+    isRecreated: isRecreated(app),
+  });
+  const allowed = skipOverDisk(wanted, fallback, { deployment, pods }, (release) => templated(release).hash);
+  const course = skipCrashLoop(allowed, wanted, halt, fallback);
+  const isWanted = course.release === wanted && !course.isStopped;
+  const trial = isWanted ? planTrial({ snapshot, draft, wanted, target, expected }) : undefined;
+  if (trial === undefined) return { course, failing, halt, trial };
+  return { course: keepCurrent(course, trial.current), failing, halt, trial: reportTrialFailure(trial, failing) };
+}
+
+/** The release that serves stays while the wanted one is tried. */
+function keepCurrent(course: RunPlan, current: Release): RunPlan {
+  return {
+    ...course,
+    release: current,
+    marks: { ...course.marks, [annotations.release]: JSON.stringify(current) },
+  };
+}
+
+/** What fails in a trial and may pass by itself is said during the trial. */
+function reportTrialFailure(trial: Trial, failing: ReleaseChoice['failing']): Trial {
+  if (failing?.rejection === undefined) return trial;
+  return { ...trial, outcome: stalled(toReason(failing.rejection.rule), failing.rejection) };
+}
+
+function findFailure(pods: readonly Pod[], hash: string, expected: AppLimits, now: Date): ReleaseChoice['failing'] {
+  const rejection = pods
+    .filter((pod) => readTemplateHash(pod) === hash)
+    .map((pod) => diagnose(pod, expected, now))
+    .find((found) => found !== undefined);
+  return rejection === undefined ? undefined : stalled('RolloutTakenBack', rejection);
+}
+
+/** With the log that was seen before of the same failure of the same commit, where this one has none. */
+function addKnownLog(
+  rejection: Rejection | undefined,
+  before: HostedAppStatus | undefined,
+  commit: string,
+): Rejection | undefined {
+  if (rejection === undefined || rejection.log !== undefined || before?.source?.commit !== commit) return rejection;
+  const { rule, log } = before.rejection ?? {};
+  return rule === rejection.rule && log !== undefined ? { ...rejection, log } : rejection;
+}
+
+/** What the app was given, for messages. */
+export function readAppLimits(snapshot: Snapshot, port: number): AppLimits {
+  const { startupTime, healthPath, resources } = snapshot.app.spec.run;
+  return {
+    port,
+    startupMs: parseStartupMs(snapshot.app),
+    startupTime,
+    healthPath,
+    memory: resources.memory,
+    disk: resources.disk,
+  };
+}
+
+// Ends the round of an app that fills its disk, is evicted and replaced, again and again: as it is, it is not started
+// any more.
+
+/**
+ * Evictions of one template from which on it is not started again, when they come within a day of each other: what
+ * fills its disk in a week is served by a replacement.
+ */
+const maximumEvictions = 2;
+const evictionsWithinMs = 24 * 3_600_000;
+
+/**
+ * What is looked at. All of it outlives the operator: evicted pods, and annotations for when those are cleared away.
+ */
+export interface StopEvidence {
+  readonly deployment: Deployment | undefined;
+  readonly pods: readonly Pod[];
+}
+
+/** What to run, and the annotations that remember why. */
+export interface RunPlan {
+  readonly release: Release;
+  readonly marks: Record<string, string>;
+  /** The wanted release failed and is not tried again until it changes. */
+  readonly isRolledBack: boolean;
+  readonly isOverDisk: boolean;
+  /** Nothing is left that could run. */
+  readonly isStopped: boolean;
+}
+
+/** Passes over what fills its disk: the fallback serves instead, or nothing until the template changes. */
+export function skipOverDisk(
+  wanted: Release,
+  fallback: Release | undefined,
+  past: StopEvidence,
+  hashOf: (release: Release) => string,
+): RunPlan {
+  const candidates = [wanted, ...(fallback === undefined ? [] : [fallback])].map((release) => ({
+    release,
+    hash: hashOf(release),
+  }));
+  const stopped = candidates.map(({ hash }) => hash).filter((hash) => isStopped(hash, past));
+  const marks = {
+    ...(fallback === undefined ? {} : { [annotations.before]: JSON.stringify(fallback) }),
+    ...(stopped.length === 0 ? {} : { [annotations.stopped]: [...new Set(stopped)].join(',') }),
+  };
+  const next = candidates.find(({ hash }) => !stopped.includes(hash));
+  const isOverDisk = next !== candidates[0];
+  const isStoppedForGood = next === undefined;
+  const release = next?.release ?? wanted;
+  return {
+    release,
+    marks: { ...marks, ...noteRelease(release) },
+    isRolledBack: !isStoppedForGood && isOverDisk,
+    isOverDisk,
+    isStopped: isStoppedForGood,
+  };
+}
+
+function isStopped(hash: string, { deployment, pods }: StopEvidence): boolean {
+  return (
+    (deployment?.metadata.annotations?.[annotations.stopped] ?? '').split(',').includes(hash) ||
+    areTooMany(pods.filter((pod) => readTemplateHash(pod) === hash && isOutOfDisk(pod)))
+  );
+}
+
+function areTooMany(evicted: readonly Pod[]): boolean {
+  const times = evicted.map(endOf).sort((a, b) => a - b);
+  return times.some((time, index) => time - (times[index - maximumEvictions + 1] ?? -Infinity) <= evictionsWithinMs);
+}
+
+function endOf({ status, metadata }: Pod): number {
+  return Date.parse(findCondition(status?.conditions, 'Ready')?.lastTransitionTime ?? metadata.creationTimestamp);
+}
+
+/** Notes what a Deployment runs, whole: its template does not show the settings of the author. */
+function noteRelease(release: Release): Record<string, string> {
+  return { [annotations.release]: JSON.stringify(release) };
+}
+
+/** Says so. The same words each time, whether the evicted pods are still there or not. */
+export function reportStoppedForDisk(commit: string, disk: string): Extract<Outcome, { kind: 'stalled' }> {
+  return stalled('StoppedForDisk', {
+    rule: 'run/out-of-disk',
+    message: `Commit ${shortenCommit(commit)} exceeded its ${disk} of temporary disk ${maximumEvictions} times. It is not restarted until there is a new commit.`,
+    fix: `Write less (caches, logs, uploads), keep persistent data on a volume (run.volumes in moorage.yaml), or increase run.resources.disk there (maximum ${authorLimits.run.disk}).`,
+  });
+}
+
+// Ends the restarts of a release that fails again and again: a better one serves instead, and one that was never ready
+// keeps no pod that others could use.
+
+const halt = z.object({
+  template: z.string(),
+  rejection: status.shape.rejection.unwrap(),
+  /** It failed while another release served, and never replaced it. */
+  inTrial: z.boolean().optional(),
+});
+
+/** A template that is not started again, and what was said of it: its pods, which could say more, are gone. */
+export type Halt = z.output<typeof halt>;
+
+/** Starts in vain after which an app is given up, by what ended them; what is not in it is tried for as long as it is wanted. */
+const maximumRestarts: Readonly<Record<string, number>> = {
+  'run/crashed': 3,
+  'run/out-of-memory': 2,
+  'run/never-listened': 0,
+  'run/no-such-user': 0,
+};
+/** What the author did not cause, and is tried again by the kubelet. */
+const passing: ReadonlySet<string> = new Set(['run/image-pull', 'run/misconfigured']);
+/** An annotation is no place for a whole log. */
+const longestLog = 8_000;
+
+/** What is looked at; all of it outlives the operator. */
+export interface Attempts {
+  readonly deployment: Deployment | undefined;
+  /** Hash of the template that was last ready. */
+  readonly readyTemplate: string | undefined;
+  readonly pods: readonly Pod[];
+  /** Hash of the wanted release's template. */
+  readonly hash: string;
+  /** There is another release to run. `better`: also instead of a wanted one that was ready before. */
+  readonly fallback: 'none' | 'any' | 'better';
+  /** The old pod ends before the new one starts, so nothing serves while a release that was never ready is tried. */
+  readonly isRecreated: boolean;
+  /** Its pods run while another release serves. */
+  readonly inTrial: boolean;
+  /** Why its pods cannot serve, if they cannot. */
+  readonly rejection: Rejection | undefined;
+}
+
+/**
+ * Whether the wanted template was given up, now or before. One that was ready before is given up for a better release
+ * only.
+ */
+export function findHalt(attempts: Attempts): Halt | undefined {
+  const { deployment, readyTemplate, hash, fallback } = attempts;
+  const noted = readHalt(deployment?.metadata.annotations?.[annotations.halted]);
+  if (noted?.template === hash) return noted;
+  return readyTemplate === hash && fallback !== 'better' ? undefined : giveUp(attempts);
+}
+
+function giveUp(attempts: Attempts): Halt | undefined {
+  const { pods, hash, rejection } = attempts;
+  const maximum = rejection === undefined ? undefined : countAllowedRestarts(attempts, rejection);
+  if (rejection === undefined || maximum === undefined) return undefined;
+  const restarts = Math.max(0, ...pods.filter((pod) => readTemplateHash(pod) === hash).map(countRestarts));
+  if (restarts < maximum) return undefined;
+  const given = { template: hash, rejection: { ...rejection, ...truncateLog(rejection.log) } };
+  return attempts.inTrial ? { ...given, inTrial: true } : given;
+}
+
+function countAllowedRestarts(attempts: Attempts, { rule, log }: Rejection): number | undefined {
+  const { isRecreated, inTrial, readyTemplate, hash, fallback } = attempts;
+  // Beside a release that serves there is time for what may pass by itself.
+  const isUrgent = isRecreated && !(inTrial && passing.has(rule));
+  if (isUrgent && readyTemplate !== hash && fallback !== 'none') return 0;
+  const enough = maximumRestarts[rule];
+  // Its last words come late at times, and are all that its author has once there is no pod.
+  return enough !== undefined && enough > 0 && log === undefined ? enough + 2 : enough;
+}
+
+/** What is said of it. */
+export function reportHalt({ rejection }: Halt): Extract<Outcome, { kind: 'stalled' }> {
+  const message = `${rejection.message} It is not started again until there is a new commit, other settings or another submission.`;
+  return stalled(toReason(rejection.rule), { ...rejection, message });
+}
+
+/** Passes over a release that was given up: the fallback serves instead, or nothing until the template changes. */
+export function skipCrashLoop(
+  course: RunPlan,
+  wanted: Release,
+  halted: Halt | undefined,
+  fallback: Release | undefined,
+): RunPlan {
+  if (halted === undefined) return course;
+  const marks = { ...course.marks, [annotations.halted]: JSON.stringify(halted) };
+  if (course.release !== wanted || course.isStopped) return { ...course, marks };
+  if (fallback === undefined) return { ...course, marks, isStopped: true };
+  return {
+    ...course,
+    release: fallback,
+    marks: { ...marks, [annotations.release]: JSON.stringify(fallback) },
+    isRolledBack: true,
+  };
+}
+
+function readHalt(text: string | undefined): Halt | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return halt.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function truncateLog(log: string | undefined): { log?: string } {
+  return log === undefined ? {} : { log: log.slice(-longestLog) };
+}

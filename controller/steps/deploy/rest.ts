@@ -1,0 +1,365 @@
+// Puts the decision about rest into a reconcile: what the status says, what is asked for, and how the step then stands.
+import type { HostedApp, HostedAppStatus } from '../../../crds/hosted-app.ts';
+import { annotations } from '../../../crds/names.ts';
+import { keptGaps, keptWakes, type IdleState, type IdleStatus } from '../../../crds/status.ts';
+import { parseDuration, present } from '../../../lib/values.ts';
+import { isConditionTrue, type Pod } from '../../objects/kinds.ts';
+import { formatTimestamp, parseBytes, parseMilli } from '../../objects/values.ts';
+import type { InstallationConfig } from '../../reconcile/installation-config.ts';
+import { done, type Action, type Draft, type Outcome } from '../../reconcile/outcome.ts';
+import type { IdleView, Snapshot } from '../../reconcile/snapshot.ts';
+import { resolveReplicas } from './objects.ts';
+import { isReady, readTemplateHash } from './pods.ts';
+import { deriveRequests } from './template.ts';
+
+/** How an app that may rest goes on. */
+export interface KeptRest {
+  /** No pod is to run. */
+  readonly isAsleep: boolean;
+  /** Its release was ready before, so that pods on their way are a wake and no rollout. */
+  readonly isKnown: boolean;
+  readonly actions: readonly Action[];
+  readonly afterMs: number | undefined;
+}
+
+/** `snapshot` has the settings of the manifest; `hash` is that of the wanted template. Fills in `draft.idle`. */
+export function keepRest(snapshot: Snapshot, draft: Draft, hash: string): KeptRest {
+  const { app, pods } = snapshot;
+  const isKnown = draft.readyTemplate === hash;
+  const { status, close, afterMs } = decideRest(toRestInput(snapshot, hash, isKnown));
+  if (status === undefined) delete draft.idle;
+  else draft.idle = status;
+  const asks: Action[] = close === undefined ? [] : [{ kind: 'close', request: { app: app.metadata.name, ...close } }];
+  const naps = planNaps(app, pods, status?.state === 'Napping');
+  // Before its pods go, everybody has to be able to see that it sleeps.
+  const isAsleep = status?.state === 'Asleep' && isWritten(app, status);
+  return {
+    isAsleep,
+    isKnown,
+    actions: [...asks, ...naps],
+    afterMs: status?.state === 'Asleep' && !isAsleep ? 0 : afterMs,
+  };
+}
+
+function isWritten({ status }: HostedApp, { state, number }: IdleStatus): boolean {
+  return status?.idle?.state === state && status.idle.number === number;
+}
+
+const unknown: IdleView = { activators: 'unknown', activity: undefined, isClosed: undefined };
+
+function toRestInput(snapshot: Snapshot, hash: string, isKnown: boolean): RestInput {
+  const { app, config, idle = unknown, now, pods } = snapshot;
+  return {
+    ...idle,
+    now,
+    policy: resolveRestPolicy(app, config),
+    before: app.status?.idle,
+    // Not a number: of no rest.
+    wanted: Number(app.metadata.annotations?.[annotations.wake]),
+    isSettled: isSettled(snapshot),
+    isNew: !isKnown,
+    isReady: pods.some((pod) => isReady(pod) && readTemplateHash(pod) === hash),
+  };
+}
+
+/** It serves and was seen to; a newer commit may be on its way, or was rejected. */
+function isSettled({ app, config }: Snapshot): boolean {
+  const { conditions, served, page } = app.status ?? {};
+  const isSeen = config.probeUrl === undefined || (page?.seenAt !== undefined && page.image === served?.image);
+  return served !== undefined && isSeen && ['Deployed', 'Routed'].every((type) => isConditionTrue(conditions, type));
+}
+
+/** True when there is no pod to serve, and that is as it should be: what served before still stands for the app. */
+export function isResting(idle: HostedAppStatus['idle']): boolean {
+  return idle?.state === 'Asleep' || idle?.state === 'Waking';
+}
+
+/** How the step stands with regard to rest. */
+export function reportRest(outcome: Outcome, { idle }: Draft, { isKnown, afterMs }: KeptRest): Outcome {
+  const times = [outcome.afterMs, afterMs].filter((each) => each !== undefined);
+  const next = times.length === 0 ? undefined : Math.min(...times);
+  const isWell = outcome.kind === 'done' || outcome.kind === 'waiting';
+  const atRest = isWell ? describeRest(outcome, idle?.state, isKnown) : undefined;
+  return { ...(atRest ?? outcome), afterMs: next };
+}
+
+function describeRest(outcome: Outcome, state: IdleState | undefined, isKnown: boolean): Outcome | undefined {
+  switch (state) {
+    case 'Asleep':
+      return done('Asleep', asleepMessage);
+    case 'Waking':
+      // Of a release that was never ready it is a rollout like any other.
+      return outcome.kind === 'waiting' && isKnown ? done('Waking', `The app wakes up. ${outcome.message}`) : undefined;
+    case 'Napping':
+      return outcome.kind === 'done' ? done('Napping', nappingMessage) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+const nappingMessage = 'The app is not used and requests a minimum. It answers as usual.';
+const asleepMessage = 'The app is asleep, since it was not used. The next request wakes it.';
+
+/** How an app that rests is published; undefined: by what answers. */
+export function reportPublishedAtRest({ idle }: Draft): Outcome | undefined {
+  if (idle?.state === 'Asleep') return done('Asleep', asleepMessage);
+  return idle?.state === 'Waking' ? done('Waking', 'The app wakes up; requests are held until it serves.') : undefined;
+}
+
+// Decides whether an app is awake or at rest, from what the activators have seen of it. Pure.
+
+/** A time without use that has ended. */
+export interface Gap {
+  /** When it ended, in whole seconds, as milliseconds since 1970. */
+  readonly at: number;
+  readonly seconds: number;
+}
+
+/** What all activators together have seen of an app. */
+export interface AppActivity {
+  /** Requests and connections in progress, held ones included. */
+  readonly inFlight: number;
+  /** Milliseconds since 1970; undefined: never since they look. */
+  readonly lastUsedAt: number | undefined;
+  readonly gaps: readonly Gap[];
+  readonly wakes: readonly Wake[];
+}
+
+/** Whether there are activators: unknown until they were asked. */
+export type Activators = 'unknown' | 'present' | 'absent';
+
+export interface RestInput {
+  readonly now: Date;
+  /** Undefined: the app always runs. */
+  readonly policy: RestPolicy | undefined;
+  readonly before: IdleStatus | undefined;
+  readonly activators: Activators;
+  /** Undefined unless every activator has answered a moment ago. */
+  readonly activity: AppActivity | undefined;
+  /** The rest that somebody wants to end; NaN: none. */
+  readonly wanted: number;
+  /** Whether the activators agreed to hold what comes; undefined: they were not asked. */
+  readonly isClosed: boolean | undefined;
+  /** It serves, was seen to work, and nothing is on its way. */
+  readonly isSettled: boolean;
+  /** Its release was never ready, so it has to be seen to work. */
+  readonly isNew: boolean;
+  /** A pod of it takes requests. */
+  readonly isReady: boolean;
+}
+
+export interface Rest {
+  /** Undefined: the app is reached directly. */
+  readonly status: IdleStatus | undefined;
+  /** Ask the activators to hold what comes from now on, if it was unused for `idleMs`. */
+  readonly close?: { readonly number: number; readonly idleMs: number };
+  /** Look again after this many milliseconds. */
+  readonly afterMs?: number;
+}
+
+/** Activators are asked about as often. */
+const lookAgainMs = 5_000;
+const leastMs = 100;
+/** A use is written down no more often. */
+const writtenMs = 60_000;
+
+export function decideRest(input: RestInput): Rest {
+  const { policy, before, activators, now } = input;
+  if (policy === undefined || activators === 'absent') return { status: undefined };
+  if (before === undefined && activators === 'unknown') return { status: undefined, afterMs: lookAgainMs };
+  const fresh: IdleStatus = { state: 'Awake', since: formatTimestamp(now), number: 0, afterSeconds: 0 };
+  const status = addActivity(before ?? fresh, input, policy);
+  return next[status.state](status, input, policy);
+}
+
+/** What comes of each state. */
+const next: Readonly<Record<IdleState, (status: IdleStatus, input: RestInput, policy: RestPolicy) => Rest>> = {
+  Awake: decideAwake,
+  Waking: (status, input) => ({ status: input.isReady ? enterState(status, 'Awake', input) : status }),
+  Asleep: (status, input, policy) => ({
+    status: shouldWake(status, input, policy) ? enterState(status, 'Waking', input) : status,
+  }),
+  Napping: (status, input, policy) => ({
+    status: shouldWake(status, input, policy) ? enterState(status, 'Awake', input) : status,
+  }),
+};
+
+function enterState(status: IdleStatus, state: IdleState, { now }: RestInput): IdleStatus {
+  return { ...status, state, since: formatTimestamp(now) };
+}
+
+/** A use that began since is seen even if the word of it was lost. */
+function shouldWake(status: IdleStatus, { wanted, isNew, activity }: RestInput, policy: RestPolicy): boolean {
+  const isOther = (status.state === 'Napping') !== (policy.depth === 'nap');
+  return wanted === status.number || isNew || isOther || (activity !== undefined && activity.inFlight > 0);
+}
+
+function decideAwake(status: IdleStatus, input: RestInput, policy: RestPolicy): Rest {
+  const { activity, isClosed, now } = input;
+  const number = status.number + 1;
+  // What comes is held already, so nothing else counts.
+  if (isClosed === true) return { status: { ...enterState(status, 'Asleep', input), number } };
+  const idleMs = status.afterSeconds * 1000;
+  const left = idleMs - (now.getTime() - findLastUse(status, activity));
+  if (!canRest(input)) return { status, afterMs: lookAgainMs };
+  if (left > 0) return { status, afterMs: Math.max(left, leastMs) };
+  // A process that stays needs no holding of what comes: it answers all the time.
+  if (policy.depth === 'nap') return { status: { ...enterState(status, 'Napping', input), number } };
+  return isClosed === undefined ? { status, close: { number, idleMs } } : { status, afterMs: lookAgainMs };
+}
+
+function canRest({ activity, isSettled }: RestInput): boolean {
+  return activity !== undefined && activity.inFlight === 0 && isSettled;
+}
+
+/** Milliseconds since 1970. */
+function findLastUse({ lastUsedAt, since }: IdleStatus, activity: AppActivity | undefined): number {
+  return Math.max(Date.parse(since), lastUsedAt === undefined ? 0 : Date.parse(lastUsedAt), activity?.lastUsedAt ?? 0);
+}
+
+/** With what has been seen of it since. */
+function addActivity(status: IdleStatus, { activity }: RestInput, policy: RestPolicy): IdleStatus {
+  const used = activity === undefined ? status : addUses(status, activity);
+  const { gaps = [], wakes } = used;
+  const afterSeconds = policy.after === 'auto' ? chooseIdleSeconds(gaps, wakes?.p95Ms) : policy.after / 1000;
+  return { ...used, afterSeconds };
+}
+
+function addUses(status: IdleStatus, { lastUsedAt = 0, gaps, wakes }: AppActivity): IdleStatus {
+  const known = status.lastUsedAt === undefined ? 0 : Date.parse(status.lastUsedAt);
+  const added = gaps.filter(({ at }) => at > known).map(({ seconds }) => seconds);
+  const isNews = added.length > 0 || lastUsedAt - known >= writtenMs;
+  return present({
+    ...status,
+    lastUsedAt: isNews ? formatTimestamp(new Date(lastUsedAt)) : status.lastUsedAt,
+    gaps: added.length === 0 ? status.gaps : [...(status.gaps ?? []), ...added].slice(-keptGaps),
+    wakes: addWakes(status.wakes, wakes),
+  });
+}
+
+// Whether and when an app is put to rest: its own word, or that of the installation.
+
+export interface RestPolicy {
+  readonly depth: 'sleep' | 'nap';
+  /** Milliseconds without use, or chosen by the app's own gaps. */
+  readonly after: number | 'auto';
+}
+
+/** Undefined: it always runs. @param app with the settings of its manifest */
+export function resolveRestPolicy(app: HostedApp, { idle }: InstallationConfig): RestPolicy | undefined {
+  const { idleAfter = idle?.after, idle: depth } = app.spec.run;
+  if (idle === undefined || idleAfter === undefined || idleAfter === 'never' || resolveReplicas(app) === 0)
+    return undefined;
+  return { depth, after: idleAfter === 'auto' ? 'auto' : parseDuration(idleAfter) };
+}
+
+// How long an unused app is kept awake when it is left to us: the ski rental problem. Staying awake costs a little each
+// second (rent), putting it to rest costs one wake (buy), and nobody knows when the next use comes.
+//
+// The break-even time B is the idle time that costs as much as a wake: B = worth × wake. Rest after exactly B, and no
+// sequence of gaps costs more than twice what one who knows the future pays. With enough gaps of the app itself the
+// time T is the one that would have cost least over them,
+//
+//   cost(T) = Σ over gaps g of (g ≤ T ? g : T + B),
+//
+// among B/2 ≤ T ≤ 2B: within these bounds the worst sequence costs at most three times the best (B/2: 1.5 B against
+// 0.5 B; 2B: 3 B against B), however little the past says of the future.
+
+/** A second that a person waits for a wake is worth this many seconds of an idle pod. */
+const worth = 60;
+const leastSeconds = 60;
+const maximumSeconds = 3_600;
+/** Fewer gaps say too little. */
+const enoughGaps = 10;
+/** Without a measured wake. */
+const usualMs = 5_000;
+
+/** The idle time in seconds that costs as much as a wake. @param wakeMs how long wakes of the app take */
+export function computeBreakEvenSeconds(wakeMs = usualMs): number {
+  return Math.min(maximumSeconds, Math.max(leastSeconds, Math.round((worth * wakeMs) / 1000)));
+}
+
+/** The idle time to rest after, in seconds. @param gaps past times without use, in seconds */
+export function chooseIdleSeconds(gaps: readonly number[], wakeMs?: number): number {
+  const even = computeBreakEvenSeconds(wakeMs);
+  if (gaps.length < enoughGaps) return even;
+  const [least, maximum] = [Math.ceil(even / 2), even * 2];
+  // Between two gaps the cost only grows, so the best is at a bound or at a gap itself.
+  const candidates = [even, least, maximum, ...gaps.filter((gap) => gap > least && gap < maximum)];
+  const cost = (after: number): number => gaps.reduce((sum, gap) => sum + (gap <= after ? gap : after + even), 0);
+  // Of those that cost the same the shortest, which frees the node sooner.
+  return candidates.toSorted((one, other) => cost(one) - cost(other) || one - other)[0] ?? even;
+}
+
+// How long the wakes of an app took: the last ones, and what they come to.
+
+/** One wake, as an activator measured it. */
+export interface Wake {
+  /** The rest that it ended. */
+  readonly number: number;
+  readonly ms: number;
+}
+
+type Wakes = NonNullable<IdleStatus['wakes']>;
+
+/** With those that are new; of one that several activators measured, the longest counts. */
+export function addWakes(before: Wakes | undefined, measured: readonly Wake[]): Wakes | undefined {
+  const known = before ?? { count: 0, number: 0, recentMs: [] };
+  const longest = new Map<number, number>();
+  for (const { number, ms } of measured)
+    if (number > known.number) longest.set(number, Math.max(ms, longest.get(number) ?? 0));
+  if (longest.size === 0) return before;
+  const added = [...longest].toSorted(([one], [other]) => one - other).map(([, ms]) => Math.round(ms));
+  const recentMs = [...known.recentMs, ...added].slice(-keptWakes);
+  return {
+    count: known.count + added.length,
+    number: Math.max(...longest.keys()),
+    p50Ms: computePercentile(recentMs, 0.5),
+    p95Ms: computePercentile(recentMs, 0.95),
+    recentMs,
+  };
+}
+
+/** By the nearest rank. */
+export function computePercentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
+}
+
+// A nap: the process stays and requests a minimum, by a resize of its pod in place.
+
+/** What a pod that naps requests. The node may need its memory: then it is the first to go. */
+export const napRequests = { cpu: '1m', memory: '1Mi' } as const;
+
+/** Resizes of the pods that do not request what they should. Back from a nap they request what they began with. */
+export function planNaps(app: HostedApp, pods: readonly Pod[], isNapping: boolean): Action[] {
+  const { cpu = '', memory = '' } = deriveRequests(app.spec.run.resources);
+  const wanted = isNapping ? napRequests : { cpu, memory };
+  return pods.flatMap((pod): Action[] => {
+    const present = readRequests(pod);
+    if (present === undefined || isNap(present) === isNapping) return [];
+    return [{ kind: 'resize', pod, requests: wanted }];
+  });
+}
+
+/** Whether the pod requests as little as one that naps, so that nothing else may raise that. */
+export function isNapping(pod: Pod): boolean {
+  const present = readRequests(pod);
+  return present !== undefined && isNap(present);
+}
+
+interface Requests {
+  readonly cpu: string;
+  readonly memory: string;
+}
+
+function readRequests({ metadata, status }: Pod): Requests | undefined {
+  if (metadata.deletionTimestamp !== undefined || status?.phase !== 'Running') return undefined;
+  const { cpu, memory } = status.containerStatuses?.find(({ name }) => name === 'app')?.resources?.requests ?? {};
+  return cpu === undefined || memory === undefined ? undefined : { cpu, memory };
+}
+
+/** No pod that is awake requests as little: what apps are fitted to is at least twice that. */
+function isNap({ cpu, memory }: Requests): boolean {
+  return parseMilli(cpu) <= parseMilli(napRequests.cpu) && parseBytes(memory) <= parseBytes(napRequests.memory);
+}

@@ -1,0 +1,139 @@
+// Secrets that an app asks the platform to make up, such as the key that signs its sessions: a variable of run.env whose
+// value is ${{secret}}. Each is random to everybody, the same at each start, and another for each app.
+import { createHmac } from 'node:crypto';
+import type { V1EnvVar } from '@kubernetes/client-node';
+import type { HostedApp } from '../../../crds/hosted-app.ts';
+import { labels } from '../../../crds/names.ts';
+import { generatedSecret } from '../../../crds/values.ts';
+import { createAppToken } from '../../../lib/app-tokens.ts';
+import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
+import type { InstallationConfig } from '../../reconcile/installation-config.ts';
+import { hasData, hasLegacyKey, readDataKey, toKeptObject } from './data.ts';
+import { hasModelKeyReference, type ModelAccess } from './services/connections.ts';
+
+const key = 'value';
+
+/** A Secret for each such variable, created once and never read or changed: it outlives whatever it was made of. */
+export function buildGeneratedSecrets(app: HostedApp, config: InstallationConfig): Manifest[] {
+  return listVariables(app).map((name) => buildGeneratedSecret(app, name, config.run.services.passwordSecret));
+}
+
+/** Their names. */
+export function listGeneratedSecretNames(app: HostedApp): string[] {
+  return listVariables(app).map((name) => formatSecretName(app, name));
+}
+
+/** Their values, as they are when their Secrets are made. */
+export function deriveGeneratedValues(app: HostedApp, secret: string): string[] {
+  return listVariables(app).map((name) => deriveValue(app, name, secret));
+}
+
+function listVariables(app: HostedApp): string[] {
+  return app.spec.run.env.filter(({ value }) => generatedSecret.test(value)).map(({ name }) => name);
+}
+
+/** The variable, by reference. */
+export function buildGeneratedVariable(app: HostedApp, variable: string): Wire<V1EnvVar> {
+  return { name: variable, valueFrom: { secretKeyRef: { name: formatSecretName(app, variable), key } } };
+}
+
+function buildGeneratedSecret(app: HostedApp, variable: string, secret: string): Manifest {
+  const stringData = { [key]: deriveValue(app, variable, secret) };
+  const made = buildAppSecret(app, {
+    name: formatSecretName(app, variable),
+    component: 'generated-secret',
+    stringData,
+  });
+  return hasData(app) ? toKeptObject(app, made) : made;
+}
+
+/** 64 hexadecimal digits, which is as long as any framework asks for. */
+function deriveValue(app: HostedApp, variable: string, secret: string): string {
+  return createHmac('sha256', secret)
+    .update(`moorage generated secret 1\n${app.metadata.name}\n${readDataKey(app)}\n${variable}`)
+    .digest('hex');
+}
+
+/** Of the app's identity too: a namesake that comes after it does not find the Secret of the one before. */
+function formatSecretName(app: HostedApp, variable: string): string {
+  const hash = hashOf({ uid: readDataKey(app), variable });
+  return `${app.metadata.name}-secret-${hash.slice(0, hasLegacyKey(app) ? 8 : 20)}`;
+}
+
+// What an app needs to ask models: a Secret with base URL and token of its own, its variables, and the way to the API.
+
+/** Variables that clients of the OpenAI form read by themselves. */
+const keys = { OPENAI_BASE_URL: 'base-url', OPENAI_API_KEY: 'token' } as const;
+
+/**
+ * The Secret, when the app may ask models and the installation makes tokens. Its name changes with what it holds, so
+ * that
+ * creating it once is enough: the operator neither reads nor overwrites Secrets.
+ */
+export function buildModelsSecret(app: HostedApp, config: InstallationConfig): Manifest | undefined {
+  const { models } = config.run;
+  if (models === undefined || !app.spec.models.enabled) return undefined;
+  const { name, uid } = app.metadata;
+  const stringData = {
+    [keys.OPENAI_BASE_URL]: models.baseUrl,
+    [keys.OPENAI_API_KEY]: createAppToken({ name, uid }, models.tokenSecret),
+  };
+  const secret = `${name}-models-${hashOf(stringData).slice(0, 8)}`;
+  return buildAppSecret(app, { name: secret, component: 'models', stringData });
+}
+
+/** The app's variables from that Secret; those that the author has set stay the author's. */
+export function buildModelVariables(app: HostedApp, config: InstallationConfig): Wire<V1EnvVar>[] {
+  const secret = buildModelsSecret(app, config);
+  if (secret === undefined) return [];
+  const taken = new Set([...app.spec.run.env, ...app.spec.run.secrets].map(({ name }) => name));
+  return Object.entries(keys)
+    .filter(([name]) => !taken.has(name))
+    .map(([name, key]) => ({ name, valueFrom: { secretKeyRef: { name: secret.metadata.name, key } } }));
+}
+
+/** For values of the author that name the token. */
+const keyVariable = 'MOORAGE_MODELS_KEY';
+
+/** What values of the author may name; undefined where the app has no models. */
+export function resolveModelAccess(app: HostedApp, config: InstallationConfig): ModelAccess | undefined {
+  const { models } = config.run;
+  return models === undefined || !app.spec.models.enabled ? undefined : { url: models.baseUrl, keyVariable };
+}
+
+/** The token under a name of ours, where a value of the author names it: it comes before that value. */
+export function buildModelKeyVariables(app: HostedApp, config: InstallationConfig): Wire<V1EnvVar>[] {
+  const secret = buildModelsSecret(app, config);
+  if (secret === undefined || !app.spec.run.env.some(({ value }) => hasModelKeyReference(value))) return [];
+  return [{ name: keyVariable, valueFrom: { secretKeyRef: { name: secret.metadata.name, key: keys.OPENAI_API_KEY } } }];
+}
+
+// A Secret that belongs to an app. Created once and never changed: the operator neither reads nor overwrites Secrets.
+
+/** Its name has to change with whatever must not stay: one that is there already is left as it is. */
+export function buildAppSecret(
+  app: HostedApp,
+  secret: { readonly name: string; readonly component: string; readonly stringData: Record<string, string> },
+): Manifest {
+  const { name, namespace, uid } = app.metadata;
+  return {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: {
+      name: secret.name,
+      namespace,
+      labels: {
+        [labels.app]: name,
+        [labels.component]: secret.component,
+        [labels.partOf]: 'moorage',
+        [labels.managedBy]: 'moorage',
+      },
+      ownerReferences: [
+        { apiVersion: app.apiVersion, kind: app.kind, name, uid, controller: true, blockOwnerDeletion: true },
+      ],
+    },
+    type: 'Opaque',
+    immutable: true,
+    stringData: secret.stringData,
+  };
+}

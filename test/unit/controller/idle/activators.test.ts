@@ -1,0 +1,92 @@
+// What several activators say of an app, put together.
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { test } from 'vitest';
+import { createActivityRecord, createActivityTask } from '../../../../controller/idle/activators.ts';
+import type { Activators } from '../../../../controller/steps/deploy/rest.ts';
+import type { AppReport } from '../../../../crds/reports.ts';
+import { createLog } from '../../../../lib/telemetry.ts';
+
+const report = (app: Partial<AppReport> = {}): { apps: Record<string, AppReport> } => ({
+  apps: { hello: { inFlight: 0, wakes: [], ...app } },
+});
+const start = 1_800_000_000_000;
+
+test('an app is in use if one activator says so, and was last used when the last one says', () => {
+  const record = createActivityRecord(15_000);
+  record.take([report({ inFlight: 2 }), report({ idleMs: 90_000 })], start);
+  assert.deepEqual(record.of('hello', start), { inFlight: 2, lastUsedAt: start, gaps: [], wakes: [] });
+  record.take([report({ idleMs: 4_000 }), report({ idleMs: 95_000 })], start + 5_000);
+  assert.equal(record.of('hello', start + 5_000)?.lastUsedAt, start + 1_000);
+});
+
+test('nothing is known of any app unless all activators have answered a moment ago', () => {
+  const record = createActivityRecord(15_000);
+  record.take([report(), undefined], start);
+  assert.equal(record.of('hello', start), undefined);
+  assert.equal(record.activators(start), 'present');
+  record.take([report(), report()], start + 5_000);
+  assert.equal(record.of('hello', start + 5_000)?.inFlight, 0);
+  assert.equal(record.of('hello', start + 21_000), undefined);
+});
+
+test('that there is no activator is believed after a while', () => {
+  const record = createActivityRecord(15_000);
+  assert.equal(record.activators(start), 'unknown');
+  record.take([], start);
+  assert.equal(record.activators(start + 10_000), 'unknown');
+  record.take([], start + 31_000);
+  assert.equal(record.activators(start + 31_000), 'absent');
+  record.take([report()], start + 40_000);
+  assert.equal(record.activators(start + 40_000), 'present');
+});
+
+test('a time without use that ended is a gap, unless it was short; a wake that is new is reported', () => {
+  const record = createActivityRecord(15_000);
+  assert.deepEqual(record.take([report({ idleMs: 0 })], start), []);
+  assert.deepEqual(record.take([report({ idleMs: 0 })], start + 20_000), []);
+  const woken = [report({ idleMs: 500, wakes: [{ number: 1, ms: 800 }] })];
+  assert.deepEqual(record.take(woken, start + 80_500), ['hello']);
+  assert.deepEqual(record.of('hello', start + 80_500)?.gaps, [{ at: start + 80_000, seconds: 60 }]);
+  assert.deepEqual(record.take([report({ idleMs: 5_500, wakes: [{ number: 1, ms: 800 }] })], start + 85_500), []);
+});
+
+test('an app that no activator names any more has no request in progress', () => {
+  const record = createActivityRecord(15_000);
+  record.take([report({ inFlight: 1 })], start);
+  record.take([{ apps: {} }], start + 5_000);
+  assert.equal(record.of('hello', start + 5_000)?.inFlight, 0);
+});
+
+// The task that asks the activators: which apps are looked at again because of what they say.
+
+test('every app is looked at again once there is no activator any more, and once there is one again', async () => {
+  const states: Activators[] = ['present', 'present', 'absent', 'absent', 'present'];
+  const seen: string[][] = [];
+  const ended = new AbortController();
+  let round = 0;
+  const task = createActivityTask({
+    pool: {
+      reports: () => {
+        seen.push([]);
+        return Promise.resolve([]);
+      },
+    },
+    record: {
+      take: () => [],
+      of: () => undefined,
+      activators: () => {
+        const state = states[round] ?? 'present';
+        round += 1;
+        if (round === states.length) ended.abort();
+        return state;
+      },
+    },
+    intervalMs: 1,
+    changed: (app) => seen.at(-1)?.push(app),
+    apps: () => ['hello', 'other'],
+    log: createLog('test'),
+  });
+  await Promise.race([task(ended.signal), sleep(5_000)]);
+  assert.deepEqual(seen, [[], ['hello', 'other'], [], ['hello', 'other']]);
+});

@@ -1,0 +1,57 @@
+// Apps that never went live: warned, then deleted; and those that are left alone.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import type { HostedApp, HostedAppStatus } from '../../../../crds/hosted-app.ts';
+import { labels } from '../../../../crds/names.ts';
+import { app, at, config, first, live, now, outcome, polled, snapshotOf } from '../../../support/operator/scenario.ts';
+
+const hour = 3600;
+const day = 24 * hour;
+
+/** An app of that age in seconds, which is warned since `warned` seconds. */
+function aged(age: number, warned?: number, of: HostedApp = app({}, polled(first))): HostedApp {
+  const condition = { type: 'Expiring', status: 'True' as const, reason: 'NeverLive', message: '.' };
+  const conditions = warned === undefined ? [] : [{ ...condition, lastTransitionTime: at(-warned) }];
+  return {
+    ...of,
+    metadata: { ...of.metadata, creationTimestamp: at(-age), labels: { [labels.caller]: 'someone' } },
+    status: { ...of.status, conditions },
+  };
+}
+
+const expiry = (
+  of: HostedApp,
+  expireMs: number | undefined = 7 * day * 1000,
+): { isDue: boolean | undefined; at: Date | undefined } => {
+  const found = outcome(snapshotOf(of, { config: { ...config, expireMs } })).decision.expiry;
+  return { isDue: found?.isDue, at: found?.at };
+};
+const warning = (status: HostedAppStatus): string | undefined =>
+  status.conditions?.find(({ type }) => type === 'Expiring')?.message;
+
+test('a day before its end it is warned, at its end it is deleted', () => {
+  assert.deepEqual(expiry(aged(5 * day)), { isDue: false, at: undefined });
+  assert.deepEqual(expiry(aged(6 * day + hour)), { isDue: false, at: new Date(now.getTime() + 24 * hour * 1000) });
+  assert.deepEqual(expiry(aged(7 * day, day)), { isDue: true, at: now });
+  const { status, conditions } = outcome(snapshotOf(aged(6 * day + hour)));
+  assert.ok(conditions.includes('Expiring=True NeverLive'));
+  assert.match(warning(status) ?? '', /has never been live. It is deleted at 2026-11-22T12:00:00Z unless/);
+});
+
+test('one that is long past its time, when the limit is new, is warned first', () => {
+  assert.equal(expiry(aged(300 * day)).isDue, false);
+  assert.equal(expiry(aged(300 * day, hour)).isDue, false);
+  assert.equal(expiry(aged(300 * day, day)).isDue, true);
+});
+
+test('one that has been live, is suspended, or was made with kubectl does not expire', () => {
+  const wasLive = aged(300 * day, 30 * day, app({}, live(first, { served: undefined })));
+  assert.equal(expiry(wasLive).isDue, undefined);
+  assert.equal(expiry(aged(300 * day, 30 * day, app({ suspend: true }, polled(first)))).isDue, undefined);
+  const byHand = aged(300 * day, 30 * day);
+  assert.equal(expiry({ ...byHand, metadata: { ...byHand.metadata, labels: {} } }).isDue, undefined);
+  assert.equal(
+    outcome(snapshotOf(aged(300 * day, 30 * day), { config: { ...config, expireMs: undefined } })).decision.expiry,
+    undefined,
+  );
+});

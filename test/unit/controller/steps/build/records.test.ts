@@ -1,0 +1,316 @@
+// How the operator takes up what moorage.yaml says, and what a second try of a rejected commit does.
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'vitest';
+import type { Job } from '../../../../../controller/objects/kinds.ts';
+import { readOwnership } from '../../../../../controller/pipeline/clone/clone.ts';
+import { cloneResult, terminationMessageLimit } from '../../../../../controller/pipeline/contract.ts';
+import { formatTermination } from '../../../../../controller/pipeline/message.ts';
+import type { Draft } from '../../../../../controller/reconcile/outcome.ts';
+import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
+import { recordOwnership } from '../../../../../controller/steps/build/records.ts';
+import { buildPodTemplate } from '../../../../../controller/steps/deploy/template.ts';
+import type { HistoryEntry, HostedApp, HostedAppStatus } from '../../../../../crds/hosted-app.ts';
+import { annotations } from '../../../../../crds/names.ts';
+import { publicStatus } from '../../../../../crds/public-status.ts';
+import { ownershipFile, sealContact } from '../../../../../lib/ownership-file.ts';
+import { app, asked, at, built, cloned, complete, config, deployed, digest, ended, first, job, jobFailed, outcome, pipelinePod, plan, polled, pushed, runs, second, snapshotOf } from '../../../../support/operator/scenario.ts';
+
+const filed = { run: { port: 9123, env: [{ name: 'GREETING', value: 'hi' }] } };
+const reviewedWith = (said: object): ReturnType<typeof ended> =>
+  ended('review', 0, { findings: [], plan, settings: said });
+
+function created(decision: ReturnType<typeof outcome>['decision']): { name: string; memory: string; deadline: number } {
+  const action = decision.actions.map((wanted) => wanted.action).find((candidate) => candidate.kind === 'create');
+  assert.ok(action?.kind === 'create');
+  const { spec } = action.manifest as unknown as {
+    spec: {
+      activeDeadlineSeconds: number;
+      template: { spec: { containers: { resources: { limits: { memory: string } } }[] } };
+    };
+  };
+  return {
+    name: action.manifest.metadata.name,
+    memory: spec.template.spec.containers[0]?.resources.limits.memory ?? '',
+    deadline: spec.activeDeadlineSeconds,
+  };
+}
+
+test('what the review reported runs the app, and status says so', () => {
+  const done = job(first, complete);
+  const { status, decision } = outcome(
+    snapshotOf(app({}, polled(first)), {
+      jobs: [done],
+      pipelinePods: [
+        pipelinePod(done, [cloned(first), reviewedWith(filed), pushed(digest('a'))], { phase: 'Succeeded' }),
+      ],
+    }),
+  );
+  assert.deepEqual(JSON.parse(status.built?.settings ?? ''), filed);
+  assert.deepEqual(
+    status.effective?.map(({ field, from }) => `${field} ${from}`),
+    ['run.port moorage.yaml', 'run.env moorage.yaml'],
+  );
+  const text = JSON.stringify(
+    decision.actions.map(({ action }) => (action.kind === 'apply' ? action.manifest : undefined)),
+  );
+  assert.match(text, /"containerPort":9123/);
+  assert.match(text, /"name":"GREETING","value":"hi"/);
+  assert.equal(done.metadata.name, status.pipeline?.job, 'the same pipeline');
+});
+
+test('settings of a commit that is not served yet leave the served one as it is', () => {
+  const running = job(second, {});
+  const of = app(
+    {},
+    built(
+      first,
+      polled(second, { built: { ...built(first).built, settings: JSON.stringify({ run: { port: 8000 } }) } } as never),
+    ),
+  );
+  const { status, decision } = outcome(
+    snapshotOf(of, {
+      jobs: [running],
+      pipelinePods: [pipelinePod(running, [cloned(second), reviewedWith(filed), runs('build')])],
+    }),
+  );
+  assert.equal(status.settings?.commit, second);
+  assert.match(JSON.stringify(decision.actions), /"containerPort":8000/);
+});
+
+test('other limits of the build: another pipeline, once', () => {
+  const greedy = { build: { resources: { memory: '8Gi' }, timeout: '40m' } };
+  const started = job(first, {});
+  const one = outcome(
+    snapshotOf(app({}, polled(first)), {
+      jobs: [started],
+      pipelinePods: [pipelinePod(started, [cloned(first), reviewedWith(greedy), runs('build')])],
+    }),
+  );
+  assert.deepEqual(asked(one.decision), ['create Job', `delete ${started.metadata.name}`]);
+  const { name, deadline } = created(one.decision);
+  assert.notEqual(name, started.metadata.name);
+  assert.equal(deadline, 40 * 60);
+  const next: Job = {
+    ...started,
+    metadata: {
+      ...started.metadata,
+      name,
+      uid: 'next',
+      annotations: { ...started.metadata.annotations, [annotations.number]: '2' },
+    },
+  };
+  const two = outcome(
+    snapshotOf(app({}, one.status), {
+      jobs: [next],
+      pipelinePods: [pipelinePod(next, [cloned(first), reviewedWith(greedy), runs('build')])],
+    }),
+  );
+  assert.deepEqual(asked(two.decision), []);
+  assert.equal(two.status.phase, 'Building');
+  const whole: Job = { ...next, status: complete };
+  const three = outcome(
+    snapshotOf(app({}, two.status), {
+      jobs: [whole],
+      pipelinePods: [
+        pipelinePod(whole, [cloned(first), reviewedWith(greedy), pushed(digest('a'))], { phase: 'Succeeded' }),
+      ],
+    }),
+  );
+  assert.ok(three.status.built !== undefined);
+  assert.ok(
+    !asked(outcome(snapshotOf(app({}, three.status))).decision).includes('create Job'),
+    'nor when the Job is gone',
+  );
+});
+
+test('an explicit limit of the HostedApp is not changed by the file', () => {
+  const of = app({ build: { resources: { memory: '1Gi' } } });
+  const started = job(first, {}, of);
+  const seen = snapshotOf(app({ build: { resources: { memory: '1Gi' } } }, polled(first)), {
+    jobs: [started],
+    pipelinePods: [
+      pipelinePod(started, [cloned(first), reviewedWith({ build: { resources: { memory: '8Gi' } } }), runs('build')]),
+    ],
+  });
+  assert.deepEqual(asked(outcome(seen).decision), []);
+  assert.equal(outcome(seen).status.effective?.[0]?.from, 'HostedApp');
+});
+
+const again = '2026-11-21T11:59:59.000Z';
+const resubmitted = { [annotations.poll]: again, [annotations.rebuild]: again };
+function rejectedApp(noted: Record<string, string>): HostedApp {
+  const failed = job(first, jobFailed('DeadlineExceeded'));
+  const { status } = outcome(snapshotOf(app({}, polled(first)), { jobs: [failed] }));
+  assert.equal(status.phase, 'Rejected');
+  return app({}, status, noted);
+}
+
+test('submitted again: in the pipeline at once, and one pipeline for the commit that the poll finds', () => {
+  const of = rejectedApp(resubmitted);
+  assert.equal(publicStatus(rejectedApp({})).status, 'rejected');
+  assert.equal(publicStatus(of).status, 'in_pipeline');
+  const old = [job(first, jobFailed('DeadlineExceeded'))];
+  const asking = outcome(snapshotOf(of, { jobs: old }));
+  assert.deepEqual(asked(asking.decision), ['poll']);
+  assert.equal(publicStatus({ ...of, status: asking.status }).status, 'in_pipeline');
+  for (const commit of [first, second]) {
+    const found = outcome(
+      snapshotOf(
+        { ...of, status: asking.status },
+        { jobs: old, poll: { ok: true, commit, reference: 'refs/heads/main' } },
+      ),
+    );
+    assert.deepEqual(asked(found.decision), ['create Job']);
+    assert.match(found.status.pipeline?.reason ?? '', /rebuild requested/);
+    assert.equal(found.status.attempt, again);
+  }
+});
+
+test('a second try starts new pods even where the image came out the same', () => {
+  const of = app();
+  const release = { image: digest('a'), commit: first, port: 8080 };
+  const hash = (attempt?: string): string =>
+    buildPodTemplate(
+      of,
+      config,
+      { ...release, ...(attempt === undefined ? {} : { attempt }) },
+      { claims: [], addresses: new Map() },
+    ).hash;
+  assert.notEqual(hash(again), hash());
+  assert.equal(hash(), hash());
+});
+
+// Which tokens of a repository are believed, and what of it stays with the next commits.
+
+const secret = 's'.repeat(32);
+const hosted = app();
+const { repo } = hosted.spec.source;
+const ours = sealContact('me@example.org', repo, secret);
+const since = '2025-01-01T00:00:00Z';
+
+function recorded(review: Parameters<typeof recordOwnership>[2], before?: Draft['ownership']): Draft['ownership'] {
+  const draft: Draft = before === undefined ? {} : { ownership: before };
+  const snapshot = snapshotOf(hosted);
+  recordOwnership({ ...snapshot, config: { ...snapshot.config, ownershipSecret: secret } }, draft, review);
+  return draft.ownership;
+}
+
+test('a token for this repository is believed, others beside it are passed over', () => {
+  const copied = sealContact('other@example.org', 'https://git.test/else/where', secret);
+  const forged = sealContact('mallory@example.org', repo, 'x'.repeat(32));
+  assert.equal(recorded({ ownership: [copied, forged, ours] })?.contact, 'me@example.org');
+  assert.equal(recorded({ ownership: [copied, forged, 'moorage-owner-'] }), undefined);
+  assert.equal(recorded({}), undefined);
+});
+
+test('attack: the commit of a branch, a tag or a pull request says nothing of whose the app is', () => {
+  const kept = { authorKeys: ['a'.repeat(64)], ownership: { since } };
+  for (const revision of ['refs/pull/5/head', 'feature', 'f'.repeat(40)]) {
+    const snapshot = snapshotOf({ ...hosted, spec: { ...hosted.spec, source: { ...hosted.spec.source, revision } } });
+    const draft: Draft = { ...kept };
+    recordOwnership({ ...snapshot, config: { ...snapshot.config, ownershipSecret: secret } }, draft, {
+      ownership: [ours],
+      authorKeys: ['b'.repeat(64)],
+    });
+    assert.deepEqual(draft, kept, revision);
+  }
+});
+
+test('without the secret none is believed', () => {
+  const draft: Draft = {};
+  const { config, ...snapshot } = snapshotOf(hosted);
+  const { ownershipSecret: _none, ...without } = config;
+  recordOwnership({ ...snapshot, config: without }, draft, { ownership: [ours] });
+  assert.equal(draft.ownership, undefined);
+});
+
+test('that the author has spoken is kept with its first time; his contact is that of the newest commit', () => {
+  assert.deepEqual(recorded({ ownership: [ours] }, { since }), { since, contact: 'me@example.org' });
+  assert.deepEqual(recorded({}, { since, contact: 'old@example.org' }), { since });
+  const settings = { author: { contact: 'file@example.org' } };
+  assert.equal(recorded({ settings })?.contact, undefined);
+  assert.ok(recorded({ settings })?.since !== undefined);
+});
+
+test('the clone reads the file itself, never through a link, and what it reports fits', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'moorage-ownership-'));
+  try {
+    const file = join(folder, ownershipFile);
+    assert.deepEqual(readOwnership(folder), {});
+    const longest = sealContact(`https://${'€'.repeat(192)}`, repo, secret);
+    writeFileSync(file, [longest, longest, longest, ours].join('\n'));
+    const { ownership = [] } = readOwnership(folder);
+    assert.equal(ownership.length, 3);
+    const message = formatTermination({ commit: 'a'.repeat(64), files: 1e9, bytes: 1e15, ownership });
+    assert.ok(Buffer.byteLength(message) <= terminationMessageLimit);
+    assert.deepEqual(cloneResult.parse(JSON.parse(message)).ownership, ownership);
+    writeFileSync(join(folder, 'elsewhere'), ours);
+    rmSync(file);
+    symlinkSync('elsewhere', file);
+    assert.deepEqual(readOwnership(folder), {});
+    rmSync(file);
+    mkdirSync(file);
+    assert.deepEqual(readOwnership(folder), {});
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+// The history keeps apart what was built and what was released: a build whose app does not start has not succeeded as a whole.
+
+const entry = (number: number, commit: string, rest: Partial<HistoryEntry> = {}): HistoryEntry => ({
+  ...{ number, job: `hello-${number}`, commit, reason: 'new commit', result: 'Succeeded', finishedAt: at(-60) },
+  ...{ image: digest(commit.charAt(0)), ...rest },
+});
+
+function releasesOf(status: HostedAppStatus, rest: (of: ReturnType<typeof app>) => Partial<Snapshot>): string[] {
+  const of = app({}, status);
+  const { history = [] } = outcome(snapshotOf(of, rest(of))).status;
+  return history.map(({ number, result, release, releaseMessage }) =>
+    [number, result, release, releaseMessage?.slice(0, 15)].filter(Boolean).join(' '),
+  );
+}
+
+const unfinished = { replicas: 1, updatedReplicas: 1 };
+const crashed = {
+  restartCount: 3,
+  state: { waiting: { reason: 'CrashLoopBackOff' } },
+  lastState: { terminated: { exitCode: 1, message: 'no' } },
+};
+
+test('an image is pending until it is ready, and released then', () => {
+  const status = built(first, { history: [entry(1, first)] });
+  const starting = { ready: false, started: false, state: { running: { startedAt: at(-1) } } };
+  assert.deepEqual(
+    releasesOf(status, (of) => deployed(of, unfinished, starting)),
+    ['1 Succeeded Pending'],
+  );
+  assert.deepEqual(
+    releasesOf(status, (of) => deployed(of)),
+    ['1 Succeeded Released'],
+  );
+});
+
+test('an image that does not start is built and not released, with the reason', () => {
+  const status = built(first, { history: [entry(1, first)] });
+  assert.deepEqual(
+    releasesOf(status, (of) => deployed(of, unfinished, crashed)),
+    ['1 Succeeded Failed The app crashed'],
+  );
+});
+
+test('an image that a newer one overtakes before it is ready was skipped; what is known of older ones stays', () => {
+  const history = [
+    entry(3, second),
+    entry(2, first, { image: digest('c'), release: 'Pending' }),
+    entry(1, first, { release: 'Released' }),
+  ];
+  const status = built(second, { history });
+  assert.deepEqual(
+    releasesOf(status, (of) => deployed(of)),
+    ['3 Succeeded Released', '2 Succeeded Skipped', '1 Succeeded Released'],
+  );
+});

@@ -1,0 +1,270 @@
+// What is put into the cluster for an app: pods that may do little, policies that let little through, rollouts that
+// lose nothing.
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { test } from 'vitest';
+import { z } from 'zod';
+import { chooseSmaller, divideQuantity, parseBytes } from '../../../../../controller/objects/values.ts';
+import { pipelineInput } from '../../../../../controller/pipeline/contract.ts';
+import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
+import type { Manifest } from '../../../../../lib/kubernetes/index.ts';
+import { closedCidrs } from '../../../../../lib/subnets.ts';
+import { app, appPod, built, config, deployed, first, live, outcome, polled, second, snapshotOf, toObject } from '../../../../support/operator/scenario.ts';
+
+function wanted(snapshot: ReturnType<typeof snapshotOf>, kind: string): Manifest {
+  const found = outcome(snapshot)
+    .decision.actions.map(({ action }) => action)
+    .find((action) => (action.kind === 'apply' || action.kind === 'create') && action.manifest.kind === kind);
+  assert.ok(found?.kind === 'apply' || found?.kind === 'create', `no ${kind}`);
+  return found.manifest;
+}
+
+const container = z.looseObject({
+  name: z.string(),
+  securityContext: z.looseObject({
+    privileged: z.literal(false),
+    allowPrivilegeEscalation: z.boolean().optional(),
+    capabilities: z.looseObject({}),
+  }),
+  resources: z.looseObject({ limits: z.record(z.string(), z.string()) }),
+  env: z.array(z.looseObject({ name: z.string(), value: z.string().optional() })),
+  volumeMounts: z.array(z.looseObject({ name: z.string() })).optional(),
+});
+const podSpec = z.looseObject({
+  hostUsers: z.literal(false),
+  automountServiceAccountToken: z.literal(false),
+  enableServiceLinks: z.literal(false),
+  containers: z.array(container),
+  initContainers: z.array(container).optional(),
+});
+const workload = z.looseObject({
+  spec: z.looseObject({ strategy: z.unknown().optional(), template: z.looseObject({ spec: podSpec }) }),
+});
+
+test('the pod of an app has a user namespace, few capabilities, limits on all, and no token', () => {
+  const { spec } = workload.parse(wanted(snapshotOf(app({}, built(first))), 'Deployment')).spec.template;
+  assert.deepEqual(spec['securityContext'], { seccompProfile: { type: 'RuntimeDefault' } });
+  const [only] = spec.containers;
+  assert.deepEqual(only?.securityContext, {
+    privileged: false,
+    allowPrivilegeEscalation: false,
+    capabilities: {
+      drop: ['ALL'],
+      add: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'],
+    },
+  });
+  assert.deepEqual(only.resources.limits, { cpu: '1', memory: '512Mi', 'ephemeral-storage': '1Gi' });
+  assert.deepEqual(only.env, [{ name: 'PORT', value: '8080' }]);
+});
+
+test('the pod of an app says how much disk it may use, for runtimes that can enforce it', () => {
+  const annotated = z.looseObject({
+    spec: z.looseObject({ template: z.looseObject({ metadata: z.looseObject({ annotations: z.looseObject({}) }) }) }),
+  });
+  const small = app({ run: { resources: { disk: '16Mi' } } }, built(first));
+  const { annotations } = annotated.parse(wanted(snapshotOf(small), 'Deployment')).spec.template.metadata;
+  assert.equal(annotations['moorage.dev/disk'], '16777216');
+});
+
+test('the pod of an app has the priority class of the installation, if there is one', () => {
+  const priorityOf = (rest: object): unknown =>
+    workload.parse(wanted(snapshotOf(app({}, built(first)), rest), 'Deployment')).spec.template.spec[
+      'priorityClassName'
+    ];
+  assert.equal(priorityOf({}), undefined);
+  assert.equal(
+    priorityOf({ config: { ...config, run: { ...config.run, priorityClass: 'moorage-apps' } } }),
+    'moorage-apps',
+  );
+});
+
+test('only the build container of a pipeline has a token for pushing and any capability', () => {
+  const { spec } = workload.parse(wanted(snapshotOf(app({}, polled(first))), 'Job')).spec.template;
+  const { initContainers = [], containers } = spec;
+  assert.deepEqual(
+    [...initContainers, ...containers].map(({ name }) => name),
+    ['clone', 'review', 'build'],
+  );
+  const build = containers.at(-1);
+  for (const checkout of containers.slice(0, 2)) {
+    assert.deepEqual(checkout.securityContext.capabilities, { drop: ['ALL'] });
+    assert.deepEqual(
+      checkout.volumeMounts?.map(({ name }) => name),
+      ['workspace'],
+    );
+  }
+  assert.deepEqual(build?.securityContext.capabilities, { add: ['SYS_ADMIN', 'NET_ADMIN'] });
+  assert.ok(build.env.some(({ name }) => name === 'MOORAGE_PUSH_TOKEN'));
+  assert.ok(!JSON.stringify(containers.slice(0, 2)).includes('MOORAGE_PUSH_TOKEN'));
+  const input = pipelineInput.parse(JSON.parse(build.env.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value ?? ''));
+  assert.deepEqual([input.app, input.commit, input.image], ['hello', first, 'registry.test/apps/hello.uid-1']);
+});
+
+test('a build gets no more than the installation allows', () => {
+  const greedy = app(
+    { build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } },
+    polled(first, {}, app({ build: { resources: { cpu: '64', memory: '64Gi', disk: '100Gi' }, timeout: '2h' } })),
+  );
+  const { spec } = workload.parse(wanted(snapshotOf(greedy), 'Job')).spec.template;
+  assert.deepEqual(spec.containers.at(-1)?.resources.limits, { cpu: '4', memory: '8Gi', 'ephemeral-storage': '20Gi' });
+});
+
+test('an app is reached from the gateway and from the API only, and reaches DNS and public addresses only', () => {
+  const policy = wanted(snapshotOf(app({}, built(first))), 'NetworkPolicy');
+  assert.deepEqual((policy['spec'] as { ingress: unknown }).ingress, [
+    {
+      from: [
+        { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-gateway' } } },
+        {
+          namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'moorage-system' } },
+          podSelector: { matchLabels: { 'app.kubernetes.io/name': 'moorage', 'app.kubernetes.io/component': 'api' } },
+        },
+      ],
+      ports: [{ port: 8080, protocol: 'TCP' }],
+    },
+  ]);
+  const text = JSON.stringify(policy);
+  for (const closed of [...closedCidrs, '10.0.0.0/8', '169.254.0.0/16', 'fc00::/7', '168.63.129.16/32'])
+    assert.ok(text.includes(`"${closed}"`), closed);
+});
+
+test('the route to an app removes the header of probes, and sets HSTS where the installation says so', () => {
+  const of = app({}, built(first));
+  const route = z.looseObject({ spec: z.looseObject({ rules: z.array(z.looseObject({ filters: z.unknown() })) }) });
+  const filters = (hstsSeconds: number): unknown => {
+    const snapshot = snapshotOf(of, {
+      ...deployed(of),
+      config: { ...config, gateway: { ...config.gateway, hstsSeconds } },
+    });
+    return route.parse(wanted(snapshot, 'HTTPRoute')).spec.rules[0]?.filters;
+  };
+  const probe = { type: 'RequestHeaderModifier', requestHeaderModifier: { remove: ['moorage-probe'] } };
+  assert.deepEqual(filters(0), [probe]);
+  const set = [{ name: 'Strict-Transport-Security', value: 'max-age=31536000' }];
+  assert.deepEqual(filters(31_536_000), [probe, { type: 'ResponseHeaderModifier', responseHeaderModifier: { set } }]);
+});
+
+test('an app sends no mail itself: port 25 of public addresses is closed, its neighbours are open', () => {
+  const policy = wanted(snapshotOf(app({}, built(first))), 'NetworkPolicy');
+  const { egress } = policy['spec'] as {
+    egress: { to: { ipBlock?: object }[]; ports: { protocol: string; port: number; endPort?: number }[] }[];
+  };
+  const open = (port: number): boolean[] =>
+    egress
+      .filter(({ to }) => to.some(({ ipBlock }) => ipBlock !== undefined))
+      .map(({ ports }) =>
+        ports.some((range) => range.protocol === 'TCP' && range.port <= port && port <= (range.endPort ?? range.port)),
+      );
+  assert.deepEqual([24, 25, 26, 443].map(open), [
+    [true, true],
+    [false, false],
+    [true, true],
+    [true, true],
+  ]);
+});
+
+test('while a release with another port rolls out, both ports are open', () => {
+  const before = deployed(app({}, live(first)));
+  const moved = app({ run: { port: 9000 } }, live(first));
+  const policy = wanted(snapshotOf(moved, before), 'NetworkPolicy');
+  assert.deepEqual(
+    (policy['spec'] as { ingress: { ports: { port: number }[] }[] }).ingress[0]?.ports.map(({ port }) => port),
+    [8080, 9000],
+  );
+});
+
+test('an app with a volume is recreated, and put back when the new release fails', () => {
+  const spec = { run: { volumes: [{ name: 'data', path: '/data', size: '1Gi' }] } };
+  const of = app(spec, live(first, {}, app(spec)));
+  const good = deployed(of);
+  const kept = wanted(snapshotOf(of, good), 'Deployment');
+  assert.deepEqual((kept['spec'] as { strategy: unknown }).strategy, { type: 'Recreate' });
+  const next = app(spec, { ...live(first, {}, app(spec)), ...built(second, {}, app(spec)) });
+  const tried = outcome(snapshotOf(next, { deployment: asObject(kept) })).decision.actions.map(({ action }) => action);
+  const trial = tried.find(({ kind, ...action }) => kind === 'apply' && JSON.stringify(action).includes('trial-hello'));
+  assert.ok(trial?.kind === 'apply');
+  const beside = { deployment: toObject(trial.manifest), pods: [appPod(toObject(trial.manifest))] };
+  const rolling = snapshotOf(next, { deployment: asObject(kept), trial: beside });
+  const starting = wanted(rolling, 'Deployment');
+  assert.ok(JSON.stringify(starting['spec']).includes(second));
+  const { status } = outcome(rolling);
+  const endsTrial = (seen: Partial<Snapshot>): boolean =>
+    outcome(
+      snapshotOf({ ...next, status }, { deployment: asObject(starting), trial: beside, ...seen }),
+    ).decision.actions.some(({ action }) => action.kind === 'delete');
+  assert.ok(!endsTrial({ pods: [] }), 'the trial stays while the new release starts');
+  assert.ok(endsTrial(deployed({ ...next, status })), 'and goes once it serves');
+  const bad = deployed(
+    next,
+    { replicas: 1, updatedReplicas: 1 },
+    { restartCount: 4, state: { waiting: { reason: 'CrashLoopBackOff' } }, lastState: { terminated: { exitCode: 1 } } },
+  );
+  const failing = snapshotOf(next, { ...bad, deployment: asObject(starting) });
+  const back = wanted(failing, 'Deployment');
+  assert.ok(JSON.stringify(back['spec']).includes(first) && !JSON.stringify(back['spec']).includes(second));
+  const reported = outcome(failing).status;
+  assert.equal(reported.rejection?.rule, 'run/crashed');
+  assert.match(reported.rejection.message, /Rolled back to commit aaaaaaa\.$/);
+  const settled = outcome(snapshotOf({ ...next, status: reported }, { deployment: asObject(back) })).status;
+  assert.deepEqual(settled.rejection, reported.rejection, 'the reason outlives the pods that it was read from');
+});
+
+test('volumes of two apps never share a claim; a claim from before there was a hash is kept by its own app alone', () => {
+  const named = (name: string, volume: string, claims: Snapshot['claims'] = []): unknown => {
+    const made = app({ run: { volumes: [{ name: volume, path: '/data', size: '1Gi' }] } }, built(first));
+    const of = { ...made, metadata: { ...made.metadata, name } };
+    const seen = snapshotOf({ ...of, status: built(first, {}, of) }, { claims });
+    const claimed = wanted(seen, 'PersistentVolumeClaim').metadata.name;
+    assert.ok(
+      JSON.stringify(wanted(seen, 'Deployment')).includes(`"claimName":"${claimed}"`),
+      'the pod mounts the claim that is made',
+    );
+    return claimed;
+  };
+  const claim = (uid: string): Snapshot['claims'][number] => ({
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: {
+      name: 'a-b-c',
+      namespace: 'moorage-apps',
+      uid: 'c',
+      resourceVersion: '1',
+      creationTimestamp: '2026-11-21T11:00:00Z',
+      ownerReferences: [{ apiVersion: 'moorage.dev/v1alpha1', kind: 'HostedApp', name: 'a-b', uid }],
+    },
+  });
+  assert.notEqual(named('a-b', 'c'), named('a', 'b-c'));
+  assert.equal(named('a-b', 'c', [claim('uid-1')]), 'a-b-c');
+  assert.match(String(named('a-b', 'c', [claim('uid-of-another')])), /^a-b-c-[0-9a-f]{8}$/);
+});
+
+function asObject(manifest: Manifest): NonNullable<ReturnType<typeof snapshotOf>['deployment']> {
+  return {
+    ...manifest,
+    metadata: {
+      ...manifest.metadata,
+      uid: 'd',
+      resourceVersion: '1',
+      generation: 1,
+      creationTimestamp: '2026-11-21T11:00:00Z',
+    },
+  };
+}
+
+test('quantities: the smaller of two, bytes, and shares that are never nothing', () => {
+  assert.deepEqual(['16Mi', '1.5Gi', '1k', '1500m'].map(parseBytes), [16_777_216n, 1_610_612_736n, 1000n, 1n]);
+  assert.equal(chooseSmaller('2', '500m'), '500m');
+  assert.equal(chooseSmaller('1Gi', '1000Mi'), '1000Mi');
+  assert.equal(divideQuantity('512Mi', 4n), '128Mi');
+  assert.equal(divideQuantity('1', 10n), '100m');
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 10_000 }),
+      fc.constantFrom('', 'm', 'k', 'M', 'G', 'Mi', 'Gi', 'Ti'),
+      fc.bigInt({ min: 1n, max: 16n }),
+      (number, suffix, divisor) => {
+        assert.match(divideQuantity(`${number}${suffix}`, divisor), /^[1-9][0-9]*(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/);
+      },
+    ),
+  );
+});

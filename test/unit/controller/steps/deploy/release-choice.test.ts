@@ -1,0 +1,210 @@
+// An app that was never ready and fails again and again keeps no pod; one that was ready once is left to its restarts.
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { z } from 'zod';
+import type { ContainerStatus, Deployment } from '../../../../../controller/objects/kinds.ts';
+import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
+import type { HostedApp } from '../../../../../crds/hosted-app.ts';
+import { app, applied, at, built, deployed, evicted, first, live, outcome, second, snapshotOf } from '../../../../support/operator/scenario.ts';
+
+const asked = z.object({
+  replicas: z.int(),
+  template: z.object({ metadata: z.object({ annotations: z.object({ 'moorage.dev/commit': z.string() }) }) }),
+});
+
+/** What the operator asks for, and what it says. */
+function asks(snapshot: Snapshot): { deployment: Deployment; runs: string; message: string; log: string | undefined } {
+  const { decision, status } = outcome(snapshot);
+  const deployment = applied(decision, 'Deployment', { observedGeneration: 2 });
+  const { replicas, template } = asked.parse(deployment.spec);
+  const { rule = '', message = '', log } = status.rejection ?? {};
+  return {
+    deployment,
+    runs: `${replicas} of ${template.metadata.annotations['moorage.dev/commit'].charAt(0)}, ${rule}`,
+    message,
+    log,
+  };
+}
+
+const crashed = (restartCount: number): Partial<ContainerStatus> => ({
+  restartCount,
+  state: { waiting: { reason: 'CrashLoopBackOff' } },
+  lastState: { terminated: { exitCode: 1, message: 'no module named app' } },
+});
+const unfinished = { replicas: 1, updatedReplicas: 1 };
+
+const fresh = app({}, built(first));
+
+test('three restarts are tried, then there is no pod, and the reason outlives those that there were', () => {
+  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(2)))).runs, '1 of a, run/crashed');
+  const stopped = asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(3))));
+  assert.equal(stopped.runs, '0 of a, run/crashed');
+  assert.match(stopped.message, /crashed with exit code 1 .* not started again until there is a new commit/);
+  const later = asks(snapshotOf(fresh, { deployment: stopped.deployment, pods: [] }));
+  assert.deepEqual([later.runs, later.message, later.log], [stopped.runs, stopped.message, 'no module named app']);
+});
+
+test('a container that the kubelet lost says nothing of the app: how it ended before does', () => {
+  const lost = { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown', message: 'could not be located' } };
+  const said = (status: Partial<ContainerStatus>): unknown => {
+    const { runs, message } = asks(snapshotOf(fresh, deployed(fresh, unfinished, status)));
+    return [runs, message.slice(0, 37)];
+  };
+  assert.deepEqual(said({ restartCount: 2, state: lost, lastState: {} }), ['1 of a, ', '']);
+  assert.deepEqual(
+    said({ ...crashed(2), state: lost }),
+    ['1 of a, run/crashed', 'The app crashed with exit code 1 (2 re'].map((text) => text.slice(0, 37)),
+  );
+});
+
+test('the line that says why stands in the message', () => {
+  const because = (message: string, restartCount = 3): string =>
+    asks(
+      snapshotOf(
+        fresh,
+        deployed(fresh, unfinished, { ...crashed(restartCount), lastState: { terminated: { exitCode: 1, message } } }),
+      ),
+    ).message;
+  assert.match(
+    because("Traceback\nModuleNotFoundError: No module named 'PIL'\n"),
+    /^The app crashed with exit code 1 \(3 restarts\)\. Its log says "ModuleNotFoundError: No module named 'PIL'"\. It is not started again/,
+  );
+  assert.match(because('bye\n', 1), /^The app crashed with exit code 1 \(1 restart\)\.$/);
+});
+
+test('last words that come late are waited for, and those that were seen before are kept', () => {
+  const silent = (restartCount: number): Partial<ContainerStatus> => ({
+    ...crashed(restartCount),
+    lastState: { terminated: { exitCode: 1, message: '' } },
+  });
+  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, silent(4)))).runs, '1 of a, run/crashed');
+  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, silent(5)))).runs, '0 of a, run/crashed');
+  const { status } = outcome(snapshotOf(fresh, deployed(fresh, unfinished, crashed(2))));
+  const later = asks(snapshotOf(app({}, status), deployed(fresh, unfinished, silent(3))));
+  assert.deepEqual([later.runs, later.log], ['0 of a, run/crashed', 'no module named app']);
+});
+
+test('a new commit, other settings and another submission start it again', () => {
+  const { deployment } = asks(snapshotOf(fresh, deployed(fresh, unfinished, crashed(3))));
+  const runs = (of: HostedApp): string => asks(snapshotOf(of, { deployment, pods: [] })).runs;
+  assert.equal(runs(app({}, built(second))), '1 of b, ');
+  assert.equal(runs(app({ run: { env: [{ name: 'A', value: 'b' }] } }, built(first))), '1 of a, ');
+  const again = built(first);
+  assert.equal(runs(app({}, { ...again, built: { ...(again.built ?? never()), attempt: '2' } })), '1 of a, ');
+});
+
+test('the release that serves goes on, without the pod of the one that fails', () => {
+  const next = app({}, { ...live(first), ...built(second) });
+  const rolling = asks(snapshotOf(next, deployed(app({}, live(first)))));
+  assert.equal(rolling.runs, '1 of b, ');
+  const { pods: serving = [] } = deployed(app({}, live(first)));
+  const { pods: failing = [] } = deployed(next, unfinished, crashed(3));
+  const back = asks(snapshotOf(next, { deployment: rolling.deployment, pods: [...serving, ...failing] }));
+  assert.equal(back.runs, '1 of a, run/crashed');
+  assert.match(back.message, /Rolled back to commit aaaaaaa\.$/);
+  const settled = asks(snapshotOf(next, { deployment: back.deployment, pods: serving }));
+  assert.deepEqual([settled.runs, settled.message], [back.runs, back.message]);
+});
+
+test('what was ready once is restarted for as long as it is wanted', () => {
+  const of = app({}, live(first));
+  const { status } = outcome(snapshotOf(of, deployed(of)));
+  const failing = deployed(of, unfinished, crashed(30));
+  assert.equal(asks(snapshotOf(app({}, status), failing)).runs, '1 of a, run/crashed');
+  assert.equal(asks(snapshotOf(of, failing)).runs, '0 of a, run/crashed', 'and only its status knows it');
+});
+
+test('what never listens is given up after its time, and what waits for a Secret is not', () => {
+  const silent = { restartCount: 0, started: false, state: { running: { startedAt: at(-600) } } };
+  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, silent))).runs, '0 of a, run/never-listened');
+  const waiting = { state: { waiting: { reason: 'CreateContainerConfigError', message: 'secret "x" not found' } } };
+  assert.equal(asks(snapshotOf(fresh, deployed(fresh, unfinished, waiting))).runs, '1 of a, run/misconfigured');
+});
+
+function never(): never {
+  throw new Error('nothing is built');
+}
+
+// An app that fills its disk twice is not started a third time: the release before it serves, or nothing until
+// something changes.
+
+const deploymentSpec = z.object({
+  replicas: z.int(),
+  template: z.object({ metadata: z.object({ annotations: z.object({ 'moorage.dev/commit': z.string() }) }) }),
+});
+
+/** The Deployment that an observation asks for, and how many replicas of which commit it has. */
+function observe(snapshot: Snapshot): {
+  deployment: Deployment;
+  runs: string;
+  rule: string | undefined;
+  message: string;
+} {
+  const { decision, status } = outcome(snapshot);
+  const deployment = applied(decision, 'Deployment', { observedGeneration: 2 });
+  const { replicas, template } = deploymentSpec.parse(deployment.spec);
+  const { rule, message = '' } = status.rejection ?? {};
+  return {
+    deployment,
+    runs: `${replicas} of ${template.metadata.annotations['moorage.dev/commit'].charAt(0)}`,
+    rule,
+    message,
+  };
+}
+
+const only = live(first);
+
+test('one eviction is fixed by another replica, two stop it, and it stays so when the evicted pods are gone', () => {
+  const of = app({}, only);
+  assert.equal(observe(snapshotOf(of, evicted(of, 1, 60))).runs, '1 of a');
+  const stopped = observe(snapshotOf(of, evicted(of, 2, 86_400)));
+  assert.deepEqual([stopped.runs, stopped.rule], ['0 of a', 'run/out-of-disk']);
+  const later = observe(snapshotOf(of, { ...deployed(of), deployment: stopped.deployment, pods: [] }));
+  assert.deepEqual([later.runs, later.rule, later.message], ['0 of a', 'run/out-of-disk', stopped.message]);
+});
+
+test('what fills its disk once in a long while is replaced each time', () => {
+  const of = app({}, only);
+  const [recent, old] = [evicted(of, 1, 60), evicted(of, 1, 2 * 86_400)];
+  const rare = { ...recent, pods: [...(recent.pods ?? []), ...(old.pods ?? [])] };
+  assert.equal(rare.pods.filter((pod) => pod.status?.reason === 'Evicted').length, 2);
+  assert.equal(observe(snapshotOf(of, rare)).runs, '1 of a');
+});
+
+test('more disk, or a new commit, starts it again', () => {
+  const { deployment } = observe(snapshotOf(app({}, only), evicted(app({}, only), 2, 60)));
+  const { pods } = evicted(app({}, only), 2, 60);
+  const start = (of: HostedApp): string =>
+    observe(snapshotOf(of, { deployment, ...(pods === undefined ? {} : { pods: pods.slice(1) }) })).runs;
+  assert.equal(start(app({ run: { resources: { disk: '4Gi' } } }, only)), '1 of a');
+  assert.equal(start(app({}, { ...only, ...built(second) })), '1 of b');
+});
+
+test('the release before serves again, and is not started a third time either if it does the same', () => {
+  const next = app({}, { ...only, ...built(second) });
+  const rolling = observe(snapshotOf(next, deployed(app({}, only))));
+  assert.equal(rolling.runs, '1 of b');
+  const serving = app({}, live(second));
+  const over = (pods: Snapshot['pods']): Snapshot => snapshotOf(serving, { deployment: rolling.deployment, pods });
+  const filled = evicted(serving, 2, 60).pods ?? [];
+  const back = observe(over(filled));
+  assert.deepEqual([back.runs, back.rule], ['1 of a', 'run/out-of-disk']);
+  assert.match(back.message, /Commit bbbbbbb exceeded its 1Gi .* Rolled back to commit aaaaaaa\.$/);
+  const again = observe(
+    snapshotOf(serving, { deployment: back.deployment, pods: evicted(app({}, only), 2, 60).pods ?? [] }),
+  );
+  assert.deepEqual([again.runs, again.rule], ['0 of b', 'run/out-of-disk']);
+});
+
+test('the release that serves again runs by the settings of its own commit', () => {
+  const settings = JSON.stringify({ run: { command: ['serve', '--old'] } });
+  const old = live(first);
+  const before = app({}, { ...old, ...(old.built === undefined ? {} : { built: { ...old.built, settings } }) });
+  const rolling = observe(snapshotOf(app({}, { ...old, ...built(second) }), deployed(before)));
+  const serving = app({}, live(second));
+  const back = observe(
+    snapshotOf(serving, { deployment: rolling.deployment, pods: evicted(serving, 2, 60).pods ?? [] }),
+  );
+  assert.equal(back.runs, '1 of a');
+  assert.match(JSON.stringify(back.deployment.spec), /"--old"/);
+});

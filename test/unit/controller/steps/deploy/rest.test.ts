@@ -1,0 +1,181 @@
+// When an app is put to rest and when it is woken, as a table of what was seen.
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { test } from 'vitest';
+import {
+  addWakes,
+  chooseIdleSeconds,
+  computeBreakEvenSeconds,
+  computePercentile,
+  decideRest,
+  type AppActivity,
+  type RestInput,
+} from '../../../../../controller/steps/deploy/rest.ts';
+import type { IdleStatus } from '../../../../../crds/status.ts';
+import { at, now } from '../../../../support/operator/scenario.ts';
+
+const ms = (seconds: number): number => now.getTime() + seconds * 1000;
+const quiet: AppActivity = { inFlight: 0, lastUsedAt: ms(-100), gaps: [], wakes: [] };
+const status = (rest: Partial<IdleStatus> = {}): IdleStatus => ({
+  state: 'Awake',
+  since: at(-1_000),
+  number: 4,
+  afterSeconds: 60,
+  ...rest,
+});
+const input = (rest: Partial<RestInput> = {}): RestInput => ({
+  now,
+  policy: { depth: 'sleep', after: 60_000 },
+  before: status(),
+  activators: 'present',
+  activity: quiet,
+  wanted: Number.NaN,
+  isClosed: undefined,
+  isSettled: true,
+  isNew: false,
+  isReady: true,
+  ...rest,
+});
+const stateAfter = (rest: Partial<RestInput>): string | undefined => decideRest(input(rest)).status?.state;
+
+test('an app that was unused for long enough is closed first, and asleep once all agree', () => {
+  const due = decideRest(input());
+  assert.deepEqual([due.status?.state, due.close], ['Awake', { number: 5, idleMs: 60_000 }]);
+  const agreed = decideRest(input({ isClosed: true })).status;
+  assert.deepEqual([agreed?.state, agreed?.number, agreed?.since], ['Asleep', 5, at(0)]);
+  const refused = decideRest(input({ isClosed: false }));
+  assert.deepEqual([refused.status?.state, refused.close, refused.afterMs], ['Awake', undefined, 5_000]);
+});
+
+test('once what comes is held, the app goes to sleep whatever else is seen: the next look wakes it', () => {
+  assert.equal(stateAfter({ isClosed: true, activity: { ...quiet, inFlight: 1 } }), 'Asleep');
+  assert.equal(stateAfter({ before: status({ state: 'Asleep' }), activity: { ...quiet, inFlight: 1 } }), 'Waking');
+});
+
+test('an app stays awake that is in use, was used lately, is not settled, or of which not all was heard', () => {
+  for (const rest of [
+    { activity: { ...quiet, inFlight: 1 } },
+    { activity: { ...quiet, lastUsedAt: ms(-20) } },
+    { before: status({ since: at(-20) }) },
+    { before: status({ lastUsedAt: at(-20) }), activity: { ...quiet, lastUsedAt: undefined } },
+    { isSettled: false },
+    { activity: undefined },
+  ] satisfies Partial<RestInput>[]) {
+    const { status: next, close, afterMs } = decideRest(input(rest));
+    assert.deepEqual([next?.state, close], ['Awake', undefined], JSON.stringify(rest));
+    assert.ok(afterMs !== undefined && afterMs > 0);
+  }
+  assert.equal(decideRest(input({ activity: { ...quiet, lastUsedAt: ms(-20) } })).afterMs, 40_000);
+});
+
+test('a nap needs no agreement', () => {
+  const policy = { depth: 'nap', after: 60_000 } as const;
+  const { status: next, close } = decideRest(input({ policy }));
+  assert.deepEqual([next?.state, next?.number, close], ['Napping', 5, undefined]);
+  assert.equal(stateAfter({ policy, before: status({ state: 'Napping' }), wanted: 4 }), 'Awake');
+});
+
+test('the word that names its rest wakes it, and no older one', () => {
+  const before = status({ state: 'Asleep' });
+  assert.equal(stateAfter({ before, wanted: 4 }), 'Waking');
+  assert.equal(stateAfter({ before, wanted: 3 }), 'Asleep');
+  assert.equal(stateAfter({ before }), 'Asleep');
+});
+
+test('a new release wakes it, to be seen to work; so does another depth', () => {
+  const before = status({ state: 'Asleep' });
+  assert.equal(stateAfter({ before, isNew: true }), 'Waking');
+  assert.equal(stateAfter({ before, policy: { depth: 'nap', after: 60_000 } }), 'Waking');
+});
+
+test('it is awake again once a pod is ready', () => {
+  const before = status({ state: 'Waking' });
+  assert.equal(stateAfter({ before, isReady: false }), 'Waking');
+  assert.equal(stateAfter({ before }), 'Awake');
+});
+
+test('without a policy or an activator it is reached directly; before any was asked, nothing changes', () => {
+  assert.equal(decideRest(input({ policy: undefined })).status, undefined);
+  assert.equal(decideRest(input({ activators: 'absent' })).status, undefined);
+  assert.equal(decideRest(input({ before: undefined, activators: 'unknown' })).status, undefined);
+  assert.equal(
+    stateAfter({ before: status({ state: 'Asleep' }), activators: 'unknown', activity: undefined }),
+    'Asleep',
+  );
+  assert.equal(decideRest(input({ before: undefined })).status?.number, 0);
+});
+
+test('uses, gaps and wakes are written down once each', () => {
+  const activity: AppActivity = {
+    inFlight: 0,
+    lastUsedAt: ms(-10),
+    gaps: [{ at: ms(-50), seconds: 45 }],
+    wakes: [
+      { number: 4, ms: 900.4 },
+      { number: 4, ms: 1_100 },
+    ],
+  };
+  const once = decideRest(input({ activity })).status;
+  assert.deepEqual([once?.gaps, once?.lastUsedAt], [[45], at(-10)]);
+  assert.deepEqual(once?.wakes, { count: 1, number: 4, p50Ms: 1_100, p95Ms: 1_100, recentMs: [1_100] });
+  assert.deepEqual(decideRest(input({ activity, before: once })).status, once);
+});
+
+test('with auto the time follows the gaps of the app', () => {
+  const before = status({ gaps: Array.from({ length: 12 }, () => 400) });
+  assert.equal(decideRest(input({ before, policy: { depth: 'sleep', after: 'auto' } })).status?.afterSeconds, 400);
+});
+
+test('percentiles are of the last thirty wakes, by nearest rank', () => {
+  const measured = Array.from({ length: 40 }, (_, index) => ({ number: index + 1, ms: index + 1 }));
+  const wakes = addWakes(undefined, measured);
+  assert.deepEqual([wakes?.count, wakes?.recentMs.length, wakes?.p50Ms, wakes?.p95Ms], [40, 30, 25, 39]);
+  assert.equal(computePercentile([], 0.5), 0);
+});
+
+// The idle time that is chosen by itself: the break-even without a past, the best over the gaps within its bounds.
+
+const gaps = (...parts: [seconds: number, count: number][]): number[] =>
+  parts.flatMap(([seconds, count]) => Array.from({ length: count }, () => seconds));
+
+test('a wake that takes longer is avoided for longer, within bounds', () => {
+  assert.deepEqual(
+    [
+      computeBreakEvenSeconds(),
+      computeBreakEvenSeconds(10),
+      computeBreakEvenSeconds(8_000),
+      computeBreakEvenSeconds(1e9),
+    ],
+    [300, 60, 480, 3_600],
+  );
+});
+
+test('without enough gaps it is the break-even', () => {
+  assert.equal(chooseIdleSeconds(gaps([30, 9]), 5_000), 300);
+});
+
+test('an app that comes back after a little more than the break-even is awaited; one that does not is not', () => {
+  assert.equal(chooseIdleSeconds(gaps([400, 12]), 5_000), 400);
+  assert.equal(chooseIdleSeconds(gaps([40, 6], [50_000, 6]), 5_000), 150);
+});
+
+/** What an idle time costs over gaps, in seconds of running. */
+const costOf = (after: number, all: readonly number[], even: number): number =>
+  all.reduce((sum, gap) => sum + (gap <= after ? gap : after + even), 0);
+
+test('it costs at most what the break-even costs over the same gaps, and three times the best for any', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.integer({ min: 30, max: 20_000 }), { minLength: 10, maxLength: 30 }),
+      fc.array(fc.integer({ min: 1, max: 20_000 }), { minLength: 1, maxLength: 30 }),
+      fc.integer({ min: 100, max: 60_000 }),
+      (past, future, wakeMs) => {
+        const even = computeBreakEvenSeconds(wakeMs);
+        const chosen = chooseIdleSeconds(past, wakeMs);
+        assert.ok(costOf(chosen, past, even) <= costOf(even, past, even));
+        const best = future.reduce((sum, gap) => sum + Math.min(gap, even), 0);
+        assert.ok(costOf(chosen, future, even) <= 3 * best + 2 * future.length);
+      },
+    ),
+  );
+});

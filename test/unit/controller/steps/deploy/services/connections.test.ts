@@ -1,0 +1,134 @@
+// Variables that an app and its services are given.
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { test } from 'vitest';
+import { expandReferences, hasModelKeyReference, resolveLogin } from '../../../../../../controller/steps/deploy/services/connections.ts';
+import { serviceKinds } from '../../../../../../controller/steps/deploy/services/kinds.ts';
+import { chooseImage } from '../../../../../../controller/steps/deploy/services/services.ts';
+import { services as schema } from '../../../../../../crds/backing-services.ts';
+import { config } from '../../../../../support/operator/scenario.ts';
+
+test('every type has an address that names it, and no variable is empty', () => {
+  for (const [type, kind] of Object.entries(serviceKinds)) {
+    const [service] = schema.parse([{ name: 'it', type }]);
+    assert.ok(service !== undefined);
+    const login = resolveLogin(service, kind.login);
+    assert.match(kind.url(login), new RegExp(`it:${kind.ports[0]}`), type);
+    for (const [name, value] of Object.entries(kind.variables(login))) assert.notEqual(value, '', `${type} ${name}`);
+  }
+});
+
+test('MySQL as root has one password, and another user a generated one for root beside his', () => {
+  const environment = (env: { name: string; value: string }[]): Readonly<Record<string, string>> => {
+    const [service] = schema.parse([{ name: 'it', type: 'mysql', env }]);
+    assert.ok(service !== undefined);
+    return serviceKinds.mysql.environment(resolveLogin(service, serviceKinds.mysql.login));
+  };
+  assert.deepEqual(environment([{ name: 'MYSQL_ROOT_PASSWORD', value: 'r' }]), {
+    MYSQL_DATABASE: 'app',
+    MYSQL_ROOT_PASSWORD: 'r',
+  });
+  const user = [
+    { name: 'MYSQL_USER', value: 'me' },
+    { name: 'MYSQL_PASSWORD', value: 'p' },
+  ];
+  const both = {
+    MYSQL_DATABASE: 'app',
+    MYSQL_USER: 'me',
+    MYSQL_PASSWORD: 'p',
+    MYSQL_ROOT_PASSWORD: '$(MOORAGE_IT_PASSWORD)',
+  };
+  assert.deepEqual(environment(user), both);
+  assert.deepEqual(environment([...user, { name: 'MYSQL_ROOT_PASSWORD', value: '' }]), both);
+});
+
+const [plain] = schema.parse([{ name: 'db', type: 'postgres' }]);
+assert.ok(plain !== undefined);
+
+test('the image of the version that is asked for is used where there is one, else it is said', () => {
+  const offered = { ...config.run.services, images: { postgres: 'postgres:17-trixie', 'postgres-16': 'postgres:16' } };
+  const chosen = (version?: string): unknown => chooseImage({ ...plain, version }, offered);
+  assert.deepEqual(chosen(), { image: 'postgres:17-trixie' });
+  assert.deepEqual(chosen('17.2-alpine'), { image: 'postgres:17-trixie' });
+  assert.deepEqual(chosen('16-alpine'), { image: 'postgres:16' });
+  assert.deepEqual(chosen('13'), {
+    image: 'postgres:17-trixie',
+    note: 'version 13 was asked for; this installation runs postgres:17-trixie',
+  });
+  assert.deepEqual(chosen('latest'), { image: 'postgres:17-trixie' });
+  const byDigest = `postgres:17-trixie@sha256:${'13'.repeat(32)}`;
+  const pinned = { ...offered, images: { postgres: byDigest } };
+  assert.deepEqual(chooseImage({ ...plain, version: '17.2' }, pinned), { image: byDigest });
+  assert.deepEqual(chooseImage({ ...plain, version: '13' }, pinned), {
+    image: byDigest,
+    note: 'version 13 was asked for; this installation runs postgres:17-trixie',
+  });
+});
+
+// What an author's value may name of services and models, and that what he writes literally comes out as it went in.
+
+/** As the kubelet expands a value: $$ is a dollar, $(NAME) a variable that is known, and all else itself. */
+function kubelet(value: string, known: Readonly<Record<string, string>>): string {
+  return value.replaceAll(/\$\$|\$\(([^)]*)\)/g, (whole, name: string | undefined) =>
+    name === undefined ? '$' : (known[name] ?? whole),
+  );
+}
+
+const [db, cache] = schema.parse([
+  { name: 'db', type: 'postgres', env: [{ name: 'POSTGRES_USER', value: 'me' }] },
+  {
+    name: 'cache',
+    type: 'redis',
+    env: [{ name: 'REDIS_PASSWORD', value: 'a$(PATH)$$b@/' }],
+  },
+]);
+assert.ok(db !== undefined && cache !== undefined);
+const site = { host: 'chat.apps.test', url: 'https://chat.apps.test:8443' };
+const known = { MOORAGE_DB_PASSWORD: 'generated', PATH: '/bin' };
+
+test('placeholders become what they name; anything else stays as it is written', () => {
+  const value = (text: string): string => kubelet(expandReferences(text, { services: [db, cache], app: site }), known);
+  assert.equal(value('${{services.db.url}}?x=1'), 'postgresql://me:generated@db:5432/me?x=1');
+  assert.equal(value('${{ services.db.user }}:${{services.db.password}}'), 'me:generated');
+  assert.equal(value('${{services.db.host}}:${{services.db.port}}/${{services.db.database}}'), 'db:5432/me');
+  assert.equal(value('$${{services.db.password}}$(PATH)'), '$generated$(PATH)');
+  assert.equal(value('${{services.cache.password}}'), 'a$(PATH)$$b@/');
+  assert.equal(value('${{services.cache.url}}'), 'redis://:a%24(PATH)%24%24b%40%2F@cache:6379');
+  assert.equal(value('${{services.other.url}}'), '${{services.other.url}}');
+  assert.equal(value('${{app.url}}/cb?host=${{ app.host }}'), 'https://chat.apps.test:8443/cb?host=chat.apps.test');
+  assert.equal(value('${{app.name}}'), '${{app.name}}');
+  assert.equal(value('${{services.db.shell}}'), '${{services.db.shell}}');
+});
+
+test('a literal value comes out of the kubelet as its author wrote it', () => {
+  const dollars = fc.string({ unit: fc.constantFrom('$', '(', ')', 'P', 'ATH', '{', '}', 'a') });
+  fc.assert(
+    fc.property(dollars, (text) => {
+      assert.equal(kubelet(expandReferences(text, { services: [db], app: site }), known), text);
+    }),
+  );
+  fc.assert(
+    fc.property(dollars, dollars, (before, after) => {
+      const whole = `${before}\${{services.db.password}}${after}`;
+      assert.equal(
+        kubelet(expandReferences(whole, { services: [db], app: site }), known),
+        `${before}generated${after}`,
+      );
+    }),
+  );
+});
+
+test('a value may name the base URL of models, its origin and the token, and only where the app has models', () => {
+  const models = { url: 'http://models.example.svc:8081/v1', keyVariable: 'MOORAGE_MODELS_KEY' };
+  const value = (text: string): string =>
+    kubelet(expandReferences(text, { app: site, services: [db], models }), { ...known, MOORAGE_MODELS_KEY: 'token' });
+  assert.equal(value('${{models.url}}/chat/completions'), 'http://models.example.svc:8081/v1/chat/completions');
+  assert.equal(value('${{ models.origin }}'), 'http://models.example.svc:8081');
+  assert.equal(value('a ${{models.key}} of ${{services.db.user}}$'), 'a token of me$');
+  assert.equal(value('${{models.secret}}'), '${{models.secret}}');
+  assert.equal(kubelet(expandReferences('${{models.url}}', { services: [db], app: site }), known), '${{models.url}}');
+  assert.deepEqual(
+    ['${{models.key}}', '${{ models.key }}', '${{models.url}}', 'models.key'].map(hasModelKeyReference),
+    [true, true, false, false],
+  );
+});

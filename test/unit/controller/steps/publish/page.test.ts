@@ -1,0 +1,131 @@
+// A look at a page through a gateway: what loads, what does not, and what has no server behind it.
+import assert from 'node:assert/strict';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test, type TestContext } from 'vitest';
+import { listAssets, listCalls, lookAtPage } from '../../../../../controller/steps/publish/page.ts';
+
+type Route = (request: IncomingMessage, response: ServerResponse) => void;
+
+const html =
+  (body: string): Route =>
+  (_request, response) =>
+    response.writeHead(200, { 'content-type': 'text/html' }).end(body);
+const file =
+  (type: string, body = ''): Route =>
+  (_request, response) =>
+    response.writeHead(200, { 'content-type': type }).end(body);
+const script = (body = ''): Route => file('text/javascript', body);
+
+/** A gateway with one app behind it. `*` answers what nothing else does; else 404. */
+async function gateway(t: TestContext, routes: Readonly<Record<string, Route>>): Promise<string> {
+  const server = createServer((request, response) => {
+    const route = request.headers.host?.startsWith('app.test') === true ? routes[request.url ?? ''] : undefined;
+    const answer = route ?? routes['*'];
+    if (answer === undefined) response.writeHead(404, { 'content-type': 'application/json' }).end('{}');
+    else answer(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const page = '<link rel="stylesheet" href="/a.css"><script src="b.js" type="module"></script><img src="/c.png">';
+
+test('a page that loads all of its files has no fault, and those of other hosts are not asked for', async (t) => {
+  const base = await gateway(t, {
+    '/': html(`${page}<script src="https://cdn.test/x.js"></script><script nomodule src="/old.js"></script>`),
+    '/a.css': file('text/css'),
+    '/b.js': script(),
+    '/c.png': file('image/png'),
+  });
+  assert.deepEqual(await lookAtPage({ url: base }, 'app.test'), { status: 200, assets: 3, faults: [] });
+});
+
+test('a file that is missing is a fault, also where a page comes instead of it', async (t) => {
+  const missing = await gateway(t, { '/': html(page), '/a.css': file('text/css'), '/c.png': file('image/png') });
+  assert.deepEqual((await lookAtPage({ url: missing }, 'app.test')).faults, [
+    'cannot load 1 of the 3 files of its page: /b.js (404)',
+  ]);
+  const fallback = await gateway(t, { '*': html(page) });
+  assert.match(
+    (await lookAtPage({ url: fallback }, 'app.test')).faults[0] ?? '',
+    /^cannot load 3 of the 3 .*\(a page comes/,
+  );
+});
+
+test('files without their server: the page calls an API, and pages answer', async (t) => {
+  const calls = script('fetch("/api/v1/memos");axios.get(`/api/v1/user`);');
+  const fileServer: Route = (request, response) => {
+    response.setHeader('last-modified', 'Sun, 22 Nov 2026 10:00:00 GMT');
+    html(page)(request, response);
+  };
+  const half = await gateway(t, {
+    '/b.js': calls,
+    '/a.css': file('text/css'),
+    '/c.png': file('image/png'),
+    '*': fileServer,
+  });
+  assert.deepEqual((await lookAtPage({ url: half }, 'app.test')).faults, [
+    'has no server behind its page: the page calls /api/v1/memos, /api/v1/user, and a page answers',
+  ]);
+  const whole = await gateway(t, {
+    '/': html('<script src="/b.js"></script>'),
+    '/b.js': calls,
+    '/api/v1/memos': (_request, response) => response.writeHead(405).end(),
+  });
+  assert.deepEqual((await lookAtPage({ url: whole }, 'app.test')).faults, []);
+});
+
+test('a server that makes its pages is not said to be missing because of the beginnings of its paths', async (t) => {
+  const notFound: Route = (_request, response) => response.writeHead(404, { 'content-type': 'text/html' }).end('no');
+  const next = await gateway(t, {
+    '/': html('<script src="/b.js"></script>'),
+    '/b.js': script('const base = "/api/openai"; fetch(`${base}/v1/models`)'),
+    '*': notFound,
+  });
+  assert.deepEqual((await lookAtPage({ url: next }, 'app.test')).faults, []);
+});
+
+test('errors at /, redirects within the app, and anything that is no page', async (t) => {
+  const broken = await gateway(t, { '/': (_request, response) => response.writeHead(500).end('oh') });
+  assert.deepEqual(await lookAtPage({ url: broken }, 'app.test'), {
+    status: 500,
+    assets: 0,
+    faults: ['responds with 500 at /'],
+  });
+  const moved = await gateway(t, {
+    '/': (_request, response) => response.writeHead(302, { location: '/login' }).end(),
+    '/login': html('<script src="gone.js"></script>'),
+  });
+  assert.match((await lookAtPage({ url: moved }, 'app.test')).faults[0] ?? '', /\/gone\.js \(404\)/);
+  const away = await gateway(t, {
+    '/': (_request, response) => response.writeHead(302, { location: 'https://elsewhere.test/' }).end(),
+  });
+  assert.deepEqual(await lookAtPage({ url: away }, 'app.test'), { status: 302, assets: 0, faults: [] });
+  const api = await gateway(t, { '/': file('application/json', '{}') });
+  assert.deepEqual(await lookAtPage({ url: api }, 'app.test'), { status: 200, assets: 0, faults: [] });
+  assert.match(
+    (await lookAtPage({ url: 'http://127.0.0.1:1' }, 'app.test')).faults[0] ?? '',
+    /^does not show its page: /,
+  );
+});
+
+test('only so many assets and calls are looked at, and what is said is short', async (t) => {
+  const many = Array.from({ length: 100 }, (_, index) => `<script src="/${'x'.repeat(200)}${index}.js"></script>`);
+  const base = await gateway(t, { '/': html(many.join('')) });
+  const { assets, faults } = await lookAtPage({ url: base }, 'app.test');
+  assert.equal(assets, 30);
+  assert.ok((faults[0] ?? '').length < 300);
+  assert.equal(listCalls(Array.from({ length: 50 }, (_, index) => `"/api/${index}"`).join()).length, 5);
+});
+
+test('addresses are read as a browser reads them', () => {
+  const paths = (text: string): string[] => listAssets(text, new URL('https://app.test/sub/')).map(({ path }) => path);
+  assert.deepEqual(paths('<base href="/deep/"><script src="a.js?v=1"></script>'), ['/deep/a.js?v=1']);
+  assert.deepEqual(paths('<script src="data:text/javascript,1"></script><img src="" ><img src="http://[">'), []);
+  assert.deepEqual(paths('<img loading="lazy" src="/later.png"><script src="../up.js"></script>'), ['/up.js']);
+});
