@@ -3,7 +3,18 @@ import { once } from 'node:events';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { annotations } from '../crds/names.ts';
 import { readConfig } from '../lib/config.ts';
-import { createClient, createReflector, defaultConnection, inClusterConnection, listenForShutdown, reflectorAlive, reflectorSynced, runtimeMetrics, startHealthServer, stopOnShutdown } from '../lib/kubernetes/index.ts';
+import {
+  createClient,
+  createReflector,
+  defaultConnection,
+  inClusterConnection,
+  listenForShutdown,
+  reflectorAlive,
+  reflectorSynced,
+  runtimeMetrics,
+  startHealthServer,
+  stopOnShutdown,
+} from '../lib/kubernetes/index.ts';
 import { createBlockList } from '../lib/subnets.ts';
 import { createLog } from '../lib/telemetry.ts';
 import { createActivity, createControlServer } from './activity.ts';

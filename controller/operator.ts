@@ -3,7 +3,13 @@ import type { RequestListener } from 'node:http';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import { labels } from '../crds/names.ts';
 import { createLookupListener, lookupPath } from '../lib/git/lookup.ts';
-import { createClient, createEventRecorder, createManager, defaultConnection, inClusterConnection } from '../lib/kubernetes/index.ts';
+import {
+  createClient,
+  createEventRecorder,
+  createManager,
+  defaultConnection,
+  inClusterConnection,
+} from '../lib/kubernetes/index.ts';
 import type { Repository } from '../lib/repository.ts';
 import { createLog } from '../lib/telemetry.ts';
 import { createBuildQueue } from './build-queue/build-queue.ts';

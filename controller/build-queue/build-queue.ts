@@ -1,10 +1,33 @@
 // Resumes suspended pipeline Jobs within the build limits, and takes the slot back if the pod finds no node.
 import { Gauge, type Registry } from 'prom-client';
 import { annotations, labels } from '../../crds/names.ts';
-import { createController, done, isApiStatus, requeueAfter, watches, type Client, type Controller, type Logger, type ReconcileResult, type Store } from '../../lib/kubernetes/index.ts';
+import {
+  createController,
+  done,
+  isApiStatus,
+  requeueAfter,
+  watches,
+  type Client,
+  type Controller,
+  type Logger,
+  type ReconcileResult,
+  type Store,
+} from '../../lib/kubernetes/index.ts';
 import { jobs as jobResource, type Job, type Pod } from '../objects/kinds.ts';
 import type { Space } from '../space/space.ts';
-import { computeRetryTime, findRoomless, formatNoRoom, isPodOfJob, isQueued, isRoomless, isRunning, readNoRoom, readQueuedAt, selectNext, type BuildLimits } from './order.ts';
+import {
+  computeRetryTime,
+  findRoomless,
+  formatNoRoom,
+  isPodOfJob,
+  isQueued,
+  isRoomless,
+  isRunning,
+  readNoRoom,
+  readQueuedAt,
+  selectNext,
+  type BuildLimits,
+} from './order.ts';
 
 export interface BuildQueueOptions {
   readonly client: Client;

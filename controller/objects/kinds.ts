@@ -1,5 +1,20 @@
 // The Kubernetes objects that the operator reads and writes, with the fields it reads, and what their conditions say.
-import type { V1Condition, V1ContainerStateTerminated, V1ContainerStateWaiting, V1ContainerStatus, V1Deployment, V1EndpointSlice, V1JobSpec, V1JobStatus, V1NetworkPolicy, V1PersistentVolumeClaim, V1PodCondition, V1PodStatus, V1Secret, V1Service } from '@kubernetes/client-node';
+import type {
+  V1Condition,
+  V1ContainerStateTerminated,
+  V1ContainerStateWaiting,
+  V1ContainerStatus,
+  V1Deployment,
+  V1EndpointSlice,
+  V1JobSpec,
+  V1JobStatus,
+  V1NetworkPolicy,
+  V1PersistentVolumeClaim,
+  V1PodCondition,
+  V1PodStatus,
+  V1Secret,
+  V1Service,
+} from '@kubernetes/client-node';
 import type { HostedAppStatus, StoredSpec } from '../../crds/hosted-app.ts';
 import { annotations, group, kind, plural, version } from '../../crds/names.ts';
 import { defineResource, type KubeObject, type KubeType, type Wire } from '../../lib/kubernetes/index.ts';

@@ -1,9 +1,35 @@
 // The caches of the operator: which objects are mirrored, and what of each is worth its memory.
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { labels } from '../../crds/names.ts';
-import { byLabel, hashOf, type KubeObject, type Manager, type ObjectMeta, type Resource, type Store } from '../../lib/kubernetes/index.ts';
+import {
+  byLabel,
+  hashOf,
+  type KubeObject,
+  type Manager,
+  type ObjectMeta,
+  type Resource,
+  type Store,
+} from '../../lib/kubernetes/index.ts';
 import { present } from '../../lib/values.ts';
-import { claims, deployments, hostedApps, jobs, pods, policies, routes, services, type ContainerStatus, type Deployment, type HostedAppObject, type HttpRoute, type Job, type NetworkPolicy, type PersistentVolumeClaim, type Pod, type Service } from '../objects/kinds.ts';
+import {
+  claims,
+  deployments,
+  hostedApps,
+  jobs,
+  pods,
+  policies,
+  routes,
+  services,
+  type ContainerStatus,
+  type Deployment,
+  type HostedAppObject,
+  type HttpRoute,
+  type Job,
+  type NetworkPolicy,
+  type PersistentVolumeClaim,
+  type Pod,
+  type Service,
+} from '../objects/kinds.ts';
 import { childSelector } from '../steps/deploy/objects.ts';
 import type { InstallationConfig } from './installation-config.ts';
 

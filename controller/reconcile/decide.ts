@@ -1,48 +1,107 @@
-// Decides what to do about a snapshot: runs the steps in order, with nothing carried out yet.
-import { pipelineStep } from '../steps/build/build.ts';
-import { deployStep } from '../steps/deploy/deploy.ts';
-import { publishStep } from '../steps/publish/publish.ts';
+// Decides what to do about a snapshot: runs the steps in order, each on what those before it decided.
+import { endPipelines, pipelineStep } from '../steps/build/build.ts';
+import { deployStep, keepServing } from '../steps/deploy/deploy.ts';
+import { confirmUnrouted, publishStep } from '../steps/publish/publish.ts';
 import { routeStep } from '../steps/route/route.ts';
 import { sourceStep } from '../steps/source/source.ts';
-import type { Action, Draft, Outcomes, Step, StepCondition } from './outcome.ts';
+import {
+  applyPatch,
+  type Action,
+  type Outcomes,
+  type Progress,
+  type StatusFields,
+  type StepCondition,
+  type StepResult,
+} from './outcome.ts';
 import type { Snapshot } from './snapshot.ts';
-import { computeExpiry, draftOf, type Expiry } from './status.ts';
+import { computeExpiry, pickStatusFields, type Expiry } from './status.ts';
 
-/** What a reconcile comes to. */
+/** Everything that a reconcile is going to do and to report. */
 export interface Decision {
-  readonly draft: Draft;
+  /** Fields of the next status that the steps decided on. */
+  readonly fields: StatusFields;
   readonly outcomes: Outcomes;
-  /** To be carried out in order; `condition` is where a refusal by the API server is reported. */
+  /** Carried out in order; `condition` is where a refusal by the API server is reported. */
   readonly actions: readonly { readonly condition: StepCondition; readonly action: Action }[];
-  /** To be carried out once the status is written. */
+  /** Carried out once the status is written. */
   readonly afterStatus: readonly Action[];
   readonly expiry: Expiry | undefined;
 }
 
-const steps: readonly (readonly [StepCondition, Step])[] = [
-  ['SourceResolved', sourceStep],
-  ['Built', pipelineStep],
-  ['Deployed', deployStep],
-  ['Routed', routeStep],
+/**
+ * The steps and what each of them waits for. A step whose turn has not come reports no outcome. Deploy and Route run for
+ * the image that was built last, so the app is kept up while a newer commit is in the pipeline, or was rejected.
+ */
+const steps = [
+  gate({
+    condition: 'SourceResolved',
+    need: () => true,
+    run: sourceStep,
+  }),
+  gate({
+    condition: 'Built',
+    need: ({ app }, { fields }) => (app.spec.suspend ? undefined : fields.source),
+    run: pipelineStep,
+    otherwise: endPipelines,
+  }),
+  gate({
+    condition: 'Deployed',
+    need: (_, { fields }) => fields.built,
+    run: deployStep,
+    otherwise: keepServing,
+  }),
+  gate({
+    condition: 'Routed',
+    need: (_, { fields }) => fields.built,
+    run: routeStep,
+  }),
+  gate({
+    condition: 'Published',
+    need: (_, { outcomes }) => outcomes.Deployed?.kind === 'done' && outcomes.Routed?.kind === 'done',
+    run: publishStep,
+    otherwise: confirmUnrouted,
+  }),
 ];
 
-/**
- * Decides. Pure: `snapshot` is only read. A step whose turn has not come says nothing; one that holds for the image
- * that is there goes on being kept up while a newer commit is on its way, or was refused.
- */
+/** Pure: the snapshot is only read, and each step gets what the steps before it decided. Nothing is carried out here. */
 export function decide(snapshot: Snapshot): Decision {
-  const draft = draftOf(snapshot.app.status);
-  const outcomes: Outcomes = {};
+  let progress: Progress = { fields: pickStatusFields(snapshot.app.status), outcomes: {} };
   const actions: { condition: StepCondition; action: Action }[] = [];
   const afterStatus: Action[] = [];
-  for (const [condition, step] of [
-    ...steps,
-    ['Published', (current: Snapshot, filled: Draft) => publishStep(current, filled, outcomes)] as const,
-  ]) {
-    const result = step(snapshot, draft);
-    Object.assign(outcomes, result.outcomes);
+  for (const { condition, run } of steps) {
+    const result = run(snapshot, progress);
+    progress = {
+      fields: applyPatch(progress.fields, result.statusPatch),
+      outcomes: { ...progress.outcomes, ...result.outcomes },
+    };
     actions.push(...(result.actions ?? []).map((action) => ({ condition, action })));
     afterStatus.push(...(result.afterStatus ?? []));
   }
-  return { draft, outcomes, actions, afterStatus, expiry: computeExpiry(snapshot, draft) };
+  return { ...progress, actions, afterStatus, expiry: computeExpiry(snapshot, progress.fields) };
+}
+
+interface Gate<Need> {
+  /** Where a refusal of the step's actions by the API server is reported. */
+  readonly condition: StepCondition;
+  /** What the step waits for; undefined or false while that is missing. */
+  readonly need: (snapshot: Snapshot, progress: Progress) => Need | undefined | false;
+  readonly run: (snapshot: Snapshot, progress: Progress, need: Need) => StepResult;
+  /** Runs while it is missing. */
+  readonly otherwise?: (snapshot: Snapshot, progress: Progress) => StepResult;
+}
+
+interface GatedStep {
+  readonly condition: StepCondition;
+  readonly run: (snapshot: Snapshot, progress: Progress) => StepResult;
+}
+
+function gate<Need>({ condition, need, run, otherwise }: Gate<Need>): GatedStep {
+  return {
+    condition,
+    run(snapshot, progress) {
+      const found = need(snapshot, progress);
+      if (found !== undefined && found !== false) return run(snapshot, progress, found);
+      return otherwise?.(snapshot, progress) ?? {};
+    },
+  };
 }

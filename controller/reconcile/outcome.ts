@@ -3,8 +3,8 @@ import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import type { CloseRequest } from '../../crds/reports.ts';
 import type { KubeObject, Manifest, Resource } from '../../lib/kubernetes/index.ts';
 import type { Repository } from '../../lib/repository.ts';
+import { present } from '../../lib/values.ts';
 import type { PersistentVolumeClaim, Pod } from '../objects/kinds.ts';
-import type { Snapshot } from './snapshot.ts';
 
 export type Rejection = NonNullable<HostedAppStatus['rejection']>;
 
@@ -99,20 +99,26 @@ export type Action =
       readonly release: { readonly image: string; readonly commit: string };
     };
 
-/**
- * Status fields on their way to the next status; steps fill in theirs. Conditions, phase and since are made by
- * status.ts.
- */
-export type Draft = Omit<
+/** The status without what status.ts makes of the outcomes: conditions, phase and since. */
+export type StatusFields = Omit<
   HostedAppStatus,
   'conditions' | 'phase' | 'since' | 'checkedAt' | 'observedGeneration' | 'rejection'
 >;
 
-/** What a step gives back. */
+/** Status fields that a step sets; one that is undefined is removed. */
+export type StatusPatch = { readonly [Field in keyof StatusFields]?: StatusFields[Field] | undefined };
+
+/** The fields as a patch leaves them. A removed field is absent: the API server keeps no undefined one. */
+export function applyPatch(fields: StatusFields, patch: StatusPatch = {}): StatusFields {
+  return present({ ...fields, ...patch });
+}
+
+/** What a step returns. */
 export interface StepResult {
-  /** By condition type, in the order of the steps. */
-  readonly outcomes: Partial<Record<StepCondition, Outcome>>;
-  /** Carried out at once, in order. */
+  /** By condition type. Absent while the turn of the step has not come. */
+  readonly outcomes?: Outcomes;
+  readonly statusPatch?: StatusPatch;
+  /** Carried out immediately, in order. */
   readonly actions?: readonly Action[];
   /** Carried out once the status that reports them is written: a deletion must not be missing from history. */
   readonly afterStatus?: readonly Action[];
@@ -121,13 +127,13 @@ export interface StepResult {
 /** Conditions of the steps in order; `Published` is reported by Ready alone. */
 export const stepConditions = ['SourceResolved', 'Reviewed', 'Built', 'Deployed', 'Routed', 'Published'] as const;
 export type StepCondition = (typeof stepConditions)[number];
-export type Outcomes = Partial<Record<StepCondition, Outcome>>;
+export type Outcomes = Readonly<Partial<Record<StepCondition, Outcome>>>;
 
-/**
- * A step: reads `snapshot` (never changing it), fills in its part of `draft`, says how it stands and what it wants
- * done.
- */
-export type Step = (snapshot: Snapshot, draft: Draft) => StepResult;
+/** What the steps before have decided; a step gets it with the snapshot, and changes neither. */
+export interface Progress {
+  readonly fields: StatusFields;
+  readonly outcomes: Outcomes;
+}
 
 /** First characters of a commit id, as people write it. */
 export function shortenCommit(commit: string): string {

@@ -2,7 +2,21 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import { finalizer, labels } from '../../crds/names.ts';
-import { ApiError, applyIfChanged, applyStatus, deleteObject, done, done as nothingMore, isApiStatus, refOf, requeueAfter, type Client, type EventRecorder, type Reconcile, type ReconcileResult } from '../../lib/kubernetes/index.ts';
+import {
+  ApiError,
+  applyIfChanged,
+  applyStatus,
+  deleteObject,
+  done,
+  done as nothingMore,
+  isApiStatus,
+  refOf,
+  requeueAfter,
+  type Client,
+  type EventRecorder,
+  type Reconcile,
+  type ReconcileResult,
+} from '../../lib/kubernetes/index.ts';
 import { claims, hostedApps, isJobOfApp, jobs, type HostedAppObject } from '../objects/kinds.ts';
 import { findDataKey, keepData } from '../retention/retention.ts';
 import type { Pruner } from '../space/pruner.ts';
@@ -14,7 +28,14 @@ import { createDefaultsRemover } from './former-defaults.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import { countBuildEnds, type BuildMetrics } from './metrics.ts';
 import { failed, type Action, type Outcomes } from './outcome.ts';
-import { formatClosingIdentity, formatPageIdentity, takeSnapshot, type Lookups, type Snapshot, type SnapshotSources } from './snapshot.ts';
+import {
+  formatClosingIdentity,
+  formatPageIdentity,
+  takeSnapshot,
+  type Lookups,
+  type Snapshot,
+  type SnapshotSources,
+} from './snapshot.ts';
 import { buildStatus, checkMs, listTransitions } from './status.ts';
 
 export interface ReconcilerOptions extends Lookups {
@@ -113,17 +134,18 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
    * it.
    */
   async function actOn(snapshot: Snapshot, decision: Decision, signal: AbortSignal): Promise<Outcomes> {
-    const outcomes: Outcomes = { ...decision.outcomes };
+    let { outcomes } = decision;
     for (const { condition, action } of decision.actions) {
       try {
         await act(snapshot, action, signal);
       } catch (error) {
         if (!(error instanceof ApiError) || ![400, 403, 404, 422].includes(error.status)) throw error;
-        outcomes[condition] = failed(
+        const refused = failed(
           'Refused',
           `The cluster rejected a resource of this app: ${error.message.slice(0, 1_000)}`,
           refusedRetryMs,
         );
+        outcomes = { ...outcomes, [condition]: refused };
       }
     }
     return outcomes;

@@ -4,7 +4,18 @@ import { labels } from '../../crds/names.ts';
 import type { EventNote } from '../../lib/kubernetes/index.ts';
 import { formatTimestamp } from '../objects/values.ts';
 import type { Decision } from './decide.ts';
-import { done, isFailingReason, shortenCommit, stepConditions, warnedReason, type Draft, type Outcome, type Outcomes, type Rejection, type StepCondition } from './outcome.ts';
+import {
+  done,
+  isFailingReason,
+  shortenCommit,
+  stepConditions,
+  warnedReason,
+  type Outcome,
+  type Outcomes,
+  type Rejection,
+  type StatusFields,
+  type StepCondition,
+} from './outcome.ts';
 import type { Snapshot } from './snapshot.ts';
 
 type Phase = NonNullable<HostedAppStatus['phase']>;
@@ -22,31 +33,31 @@ interface Obstacle {
  */
 export function buildStatus(
   snapshot: Snapshot,
-  decision: Pick<Decision, 'draft' | 'outcomes' | 'expiry'>,
+  decision: Pick<Decision, 'fields' | 'outcomes' | 'expiry'>,
 ): HostedAppStatus {
-  const { draft, outcomes, expiry } = decision;
+  const { fields, outcomes, expiry } = decision;
   const { app, now } = snapshot;
   const obstacle = findObstacle(outcomes);
-  const phase = choosePhase(snapshot, draft, outcomes);
+  const phase = choosePhase(snapshot, fields, outcomes);
   const rejection = isPaused(snapshot) ? undefined : findRejection(obstacle);
   return {
-    ...draft,
+    ...fields,
     observedGeneration: app.metadata.generation,
     phase,
-    since: findSince(app.status, phase, draft) ?? formatTimestamp(now),
+    since: findSince(app.status, phase, fields) ?? formatTimestamp(now),
     checkedAt: chooseCheckTime(app.status, now),
-    ...(draft.source === undefined ? {} : { shortCommit: shortenCommit(draft.source.commit) }),
+    ...(fields.source === undefined ? {} : { shortCommit: shortenCommit(fields.source.commit) }),
     ...(rejection === undefined ? {} : { rejection }),
     conditions: [
-      ...buildConditions(snapshot, draft, outcomes, obstacle),
+      ...buildConditions(snapshot, fields, outcomes, obstacle),
       ...(expiry?.at === undefined ? [] : [expiring(snapshot, expiry.at)]),
     ],
   };
 }
 
 /** When it entered this phase, if it was in it already. */
-function findSince(before: HostedAppStatus | undefined, phase: Phase, draft: Draft): string | undefined {
-  const isSame = before?.phase === phase && before.source?.commit === draft.source?.commit;
+function findSince(before: HostedAppStatus | undefined, phase: Phase, fields: StatusFields): string | undefined {
+  const isSame = before?.phase === phase && before.source?.commit === fields.source?.commit;
   return isSame ? before.since : undefined;
 }
 
@@ -71,9 +82,9 @@ const computed: ReadonlySet<string> = new Set([
 ]);
 
 /** Fields of the last status that a new one starts from. */
-export function draftOf(status: HostedAppStatus | undefined): Draft {
+export function pickStatusFields(status: HostedAppStatus | undefined): StatusFields {
   const kept = Object.entries(status ?? {}).filter(([name]) => !computed.has(name));
-  return structuredClone(Object.fromEntries(kept));
+  return Object.fromEntries(kept);
 }
 
 function findObstacle(outcomes: Outcomes, except?: StepCondition): Obstacle | undefined {
@@ -98,11 +109,11 @@ function isPaused({ app }: Snapshot): boolean {
 
 function buildConditions(
   snapshot: Snapshot,
-  draft: Draft,
+  fields: StatusFields,
   outcomes: Outcomes,
   obstacle: Obstacle | undefined,
 ): Condition[] {
-  const state: [string, ConditionState][] = [['Ready', buildReady(snapshot, draft, outcomes, obstacle)]];
+  const state: [string, ConditionState][] = [['Ready', buildReady(snapshot, fields, outcomes, obstacle)]];
   if (!isPaused(snapshot) && obstacle !== undefined) {
     const { kind, reason, message } = obstacle.outcome;
     state.push([kind === 'stalled' ? 'Stalled' : 'Reconciling', { status: 'True', reason, message }]);
@@ -123,7 +134,7 @@ function expiring(snapshot: Snapshot, at: Date): Condition {
 
 function buildReady(
   snapshot: Snapshot,
-  draft: Draft,
+  fields: StatusFields,
   outcomes: Outcomes,
   obstacle: Obstacle | undefined,
 ): ConditionState {
@@ -137,9 +148,9 @@ function buildReady(
   }
   const { kind, reason, message } = obstacle.outcome;
   const kept =
-    draft.served === undefined || isFailingReason(reason)
+    fields.served === undefined || isFailingReason(reason)
       ? ''
-      : ` Commit ${shortenCommit(draft.served.commit)} is still serving.`;
+      : ` Commit ${shortenCommit(fields.served.commit)} is still serving.`;
   return { status: kind === 'waiting' ? 'Unknown' : 'False', reason, message: `${message}${kept}` };
 }
 
@@ -164,13 +175,13 @@ function addTime({ app, now }: Snapshot, type: string, state: ConditionState): C
 }
 
 /** Where the newest revision stands. A repository that is gone says nothing about a commit that is known. */
-function choosePhase(snapshot: Snapshot, draft: Draft, outcomes: Outcomes): Phase {
+function choosePhase(snapshot: Snapshot, fields: StatusFields, outcomes: Outcomes): Phase {
   if (isPaused(snapshot)) return 'Suspended';
-  const obstacle = findObstacle(outcomes, draft.source === undefined ? undefined : 'SourceResolved');
+  const obstacle = findObstacle(outcomes, fields.source === undefined ? undefined : 'SourceResolved');
   if (obstacle === undefined) return 'Live';
   if (obstacle.outcome.kind === 'stalled') return 'Rejected';
   if (isFailingReason(obstacle.outcome.reason)) return 'Failing';
-  const inPipeline = pipelinePhases[draft.pipeline?.stage ?? 'Queued'];
+  const inPipeline = pipelinePhases[fields.pipeline?.stage ?? 'Queued'];
   const phases = {
     SourceResolved: 'Pending',
     Reviewed: inPipeline,
@@ -202,10 +213,10 @@ export const expiringCondition = 'Expiring';
 const longestWarningMs = 86_400_000;
 
 /** Whether and when the app expires; undefined for one that does not. */
-export function computeExpiry(snapshot: Snapshot, draft: Draft): Expiry | undefined {
+export function computeExpiry(snapshot: Snapshot, fields: StatusFields): Expiry | undefined {
   const { app, config, now } = snapshot;
   const { expireMs } = config;
-  if (expireMs === undefined || !canExpire(app, draft)) return undefined;
+  if (expireMs === undefined || !canExpire(app, fields)) return undefined;
   const warningMs = Math.min(longestWarningMs, expireMs / 2);
   const end = Date.parse(app.metadata.creationTimestamp) + expireMs;
   if (now.getTime() < end - warningMs) return { isDue: false, afterMs: end - warningMs - now.getTime() };
@@ -220,7 +231,7 @@ export function computeExpiry(snapshot: Snapshot, draft: Draft): Expiry | undefi
  * Not one that has been live (its address stays in the status), is suspended, or was not submitted through the API:
  * what someone made with kubectl is theirs to delete.
  */
-function canExpire({ metadata, spec }: Snapshot['app'], { url }: Draft): boolean {
+function canExpire({ metadata, spec }: Snapshot['app'], { url }: StatusFields): boolean {
   const isPaused = spec.suspend || spec.run.replicas === 0;
   return metadata.labels?.[labels.caller] !== undefined && !isPaused && url === undefined;
 }

@@ -1,8 +1,23 @@
 // Keeps the data of deleted apps for a while, so that an app can be restored, then deletes it: claims with their disks, and
 // generated Secrets.
 import { annotations, labels } from '../../crds/names.ts';
-import { deleteObject, isApiStatus, messageOf, sleep, systemClock, type Client, type KubeObject, type Logger } from '../../lib/kubernetes/index.ts';
-import { claims as claimResource, hostedApps, secrets, type HostedAppObject, type PersistentVolumeClaim } from '../objects/kinds.ts';
+import {
+  deleteObject,
+  isApiStatus,
+  messageOf,
+  sleep,
+  systemClock,
+  type Client,
+  type KubeObject,
+  type Logger,
+} from '../../lib/kubernetes/index.ts';
+import {
+  claims as claimResource,
+  hostedApps,
+  secrets,
+  type HostedAppObject,
+  type PersistentVolumeClaim,
+} from '../objects/kinds.ts';
 import { formatTimestamp } from '../objects/values.ts';
 import { chooseDataKey, computeDataIdentity, hasDataIdentity } from '../steps/deploy/data.ts';
 

@@ -1,7 +1,15 @@
 // Watches the disks of nodes and the registry, so that builds wait before a disk is full.
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { z } from 'zod';
-import { askKubelet, messageOf, sleep, systemClock, type Connection, type Logger, type Watch } from '../../lib/kubernetes/index.ts';
+import {
+  askKubelet,
+  messageOf,
+  sleep,
+  systemClock,
+  type Connection,
+  type Logger,
+  type Watch,
+} from '../../lib/kubernetes/index.ts';
 import { present, timeLimit } from '../../lib/values.ts';
 import type { Pod } from '../objects/kinds.ts';
 

@@ -1,7 +1,16 @@
 // Measures what the pods of apps use, fits their requests to it in place, so that a node is full only when it is used, and
 // reports the usage.
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { askKubelet, isApiStatus, messageOf, sleep, systemClock, type Client, type Connection, type Logger } from '../../lib/kubernetes/index.ts';
+import {
+  askKubelet,
+  isApiStatus,
+  messageOf,
+  sleep,
+  systemClock,
+  type Client,
+  type Connection,
+  type Logger,
+} from '../../lib/kubernetes/index.ts';
 import { timeLimit } from '../../lib/values.ts';
 import { pods as podResource, type Pod } from '../objects/kinds.ts';
 import { parseBytes, parseMilli } from '../objects/values.ts';

@@ -1,4 +1,4 @@
-// What the author's manifest (moorage.yaml) changes about the app, once the review of its commit has reported it.
+// What the build step records: the settings and the owner that a review reported, past pipelines, and the Jobs to remove.
 import type { AppManifest } from '../../../crds/app-manifest.ts';
 import { effectiveSettings, readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import type { HistoryEntry, HostedApp } from '../../../crds/hosted-app.ts';
@@ -8,21 +8,21 @@ import { acceptedRepository } from '../../../lib/repository.ts';
 import { present } from '../../../lib/values.ts';
 import { findCondition, isFinished, jobs as jobResource, type Job } from '../../objects/kinds.ts';
 import { formatTimestamp } from '../../objects/values.ts';
-import type { Action, Draft } from '../../reconcile/outcome.ts';
+import type { Action, StatusFields, StatusPatch } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import type { ReviewReport } from './verdict.ts';
 
-/** The app with what the settings of a commit say, where its HostedApp says nothing itself. */
+/** The app with the settings of a commit's moorage.yaml, where its HostedApp sets nothing itself. */
 export function applySettings(app: HostedApp, settings: string | undefined): HostedApp {
   return { ...app, spec: resolveSpec(app, readSettings(settings)) };
 }
 
 /**
- * What the pod itself is made from must be known before it runs. All else the pipeline reads from the file by itself,
- * and the commit stands for it.
+ * The app with the settings that its pipeline pod is made from, which must be known before the pod runs. Everything else
+ * the pipeline reads from the file itself, and the commit stands for it.
  */
-export function resolvePodApp(app: HostedApp, draft: Draft, commit: string): HostedApp {
-  const build = readSettings(findSettings(draft, commit))?.build;
+export function resolvePodApp(app: HostedApp, fields: StatusFields, commit: string): HostedApp {
+  const build = readSettings(findSettings(fields, commit))?.build;
   if (build === undefined) return app;
   const { timeout, resources } = build;
   const wanted: AppManifest = {
@@ -32,60 +32,58 @@ export function resolvePodApp(app: HostedApp, draft: Draft, commit: string): Hos
 }
 
 /** The settings that the review of this very commit reported. */
-export function findSettings(draft: Draft, commit: string): string | undefined {
-  return draft.settings?.commit === commit ? draft.settings.values : undefined;
+export function findSettings({ settings }: StatusFields, commit: string): string | undefined {
+  return settings?.commit === commit ? settings.values : undefined;
 }
 
-/** Records the settings that a review reported. */
-export function recordSettings(app: HostedApp, draft: Draft, commit: string, review: ReviewReport): void {
-  delete draft.settings;
-  delete draft.effective;
-  if (review.settings === undefined) return;
-  draft.settings = { commit, values: JSON.stringify(review.settings) };
-  draft.effective = effectiveSettings(app, review.settings);
+/** Records the settings that a review reported; without moorage.yaml there are none. */
+export function recordSettings(app: HostedApp, commit: string, { settings }: ReviewReport): StatusPatch {
+  return settings === undefined
+    ? { settings: undefined, effective: undefined }
+    : {
+        settings: { commit, values: JSON.stringify(settings) },
+        effective: effectiveSettings(app, settings),
+      };
 }
 
-// Records that the author has spoken in the repository: only who can push to it can put a contact or a token there.
+type OwnershipReport = Pick<ReviewReport, 'settings' | 'ownership' | 'authorKeys'>;
 
-type Repository = Pick<Snapshot, 'app' | 'config' | 'now'>;
-
-/** By the newest reviewed commit of the default branch. That the author has spoken once is kept. */
+/**
+ * Records what the newest reviewed commit of the default branch says about its author: only people who can push to it can
+ * put a contact or a key there. A key that is no longer in the repository is void.
+ */
 export function recordOwnership(
-  snapshot: Repository,
-  draft: Draft,
-  review: Pick<ReviewReport, 'settings' | 'ownership' | 'authorKeys'>,
-): void {
+  snapshot: Pick<Snapshot, 'app' | 'config' | 'now'>,
+  fields: StatusFields,
+  review: OwnershipReport,
+): StatusPatch {
   // A branch, tag or commit that somebody chose may be anybody's, such as that of a pull request.
-  if (snapshot.app.spec.source.revision !== undefined) return;
-  recordKeys(draft, review);
-  recordContact(snapshot, draft, review);
+  if (snapshot.app.spec.source.revision !== undefined) return {};
+  const { authorKeys } = review;
+  return {
+    authorKeys: authorKeys === undefined ? undefined : [...authorKeys],
+    ownership: updateOwnership(snapshot, fields.ownership, review),
+  };
 }
 
-function recordContact(snapshot: Repository, draft: Draft, review: Pick<ReviewReport, 'settings' | 'ownership'>): void {
-  const contact = provenContact(snapshot, review.ownership ?? []);
-  const since = draft.ownership?.since;
-  const isSaid = contact !== undefined || review.settings?.author?.contact !== undefined;
-  if (since === undefined && !isSaid) return;
-  draft.ownership = { since: since ?? formatTimestamp(snapshot.now), ...(contact === undefined ? {} : { contact }) };
-}
-
-/** Taken out of the repository, a key is worth nothing any more. */
-function recordKeys(draft: Draft, { authorKeys }: Pick<ReviewReport, 'authorKeys'>): void {
-  if (authorKeys === undefined) delete draft.authorKeys;
-  else draft.authorKeys = [...authorKeys];
-}
-
-/** Of the first token that is ours and for this repository. */
-function provenContact({ app, config }: Repository, tokens: readonly string[]): string | undefined {
+/** That the author has proven ownership once is kept; the contact is that of the newest commit. */
+function updateOwnership(
+  { app, config, now }: Pick<Snapshot, 'app' | 'config' | 'now'>,
+  before: StatusFields['ownership'],
+  { settings, ownership: tokens = [] }: OwnershipReport,
+): StatusFields['ownership'] {
   const { ownershipSecret: secret } = config;
-  if (secret === undefined) return undefined;
   const { url } = acceptedRepository(app.spec.source.repo);
-  return tokens.flatMap((token) => openContact(token, url, secret) ?? [])[0];
+  // Of the first token that is ours and for this repository.
+  const contact =
+    secret === undefined ? undefined : tokens.flatMap((token) => openContact(token, url, secret) ?? [])[0];
+  const hasContact = contact !== undefined || settings?.author?.contact !== undefined;
+  if (before === undefined && !hasContact) return undefined;
+  return { since: before?.since ?? formatTimestamp(now), ...(contact === undefined ? {} : { contact }) };
 }
 
-// The list of past pipelines in status: newest first, each number once, bounded.
-
-const limit = 20;
+/** Past pipelines in the status: newest first, each number once. */
+const historyLimit = 20;
 
 /** Number of a Job: counts up with each pipeline of its app. */
 export function readNumber(job: Job): number {
@@ -93,7 +91,6 @@ export function readNumber(job: Job): number {
   return Number.isSafeInteger(number) && number > 0 ? number : 1;
 }
 
-/** Number of the next pipeline. */
 export function chooseNextNumber(
   history: readonly HistoryEntry[],
   jobs: readonly Job[],
@@ -108,7 +105,7 @@ export function isRecorded(history: readonly HistoryEntry[], job: Job): boolean 
   return history.some((entry) => entry.number === number);
 }
 
-/** The history with how this Job ended; unchanged when it is recorded already. */
+/** Adds how this Job ended; the history is unchanged when that is recorded already. */
 export function recordBuild(
   history: readonly HistoryEntry[],
   job: Job,
@@ -133,10 +130,14 @@ export function recordBuild(
     startedAt: job.status?.startTime,
     finishedAt: readEndTime(job) ?? formatTimestamp(now),
   });
-  return [entry, ...history].toSorted((a, b) => b.number - a.number).slice(0, limit);
+  return [entry, ...history].toSorted((a, b) => b.number - a.number).slice(0, historyLimit);
 }
 
-/** What became of the image that is to be released, by its newest build; images built before that were skipped. */
+function readEndTime({ status }: Job): string | undefined {
+  return status?.completionTime ?? findCondition(status?.conditions, 'Failed')?.lastTransitionTime;
+}
+
+/** Records on its newest build what became of the image to release; images built before that were skipped. */
 export function recordRelease(
   history: readonly HistoryEntry[],
   { image, commit }: { readonly image: string; readonly commit: string },
@@ -152,10 +153,6 @@ export function recordRelease(
   });
 }
 
-function readEndTime({ status }: Job): string | undefined {
-  return status?.completionTime ?? findCondition(status?.conditions, 'Failed')?.lastTransitionTime;
-}
-
 /** Faults of the platform in a row at this Job, newest first. */
 export function listFaults(history: readonly HistoryEntry[], job: string): HistoryEntry[] {
   const own = history.filter((entry) => entry.job === job && entry.result !== 'Superseded');
@@ -163,7 +160,7 @@ export function listFaults(history: readonly HistoryEntry[], job: string): Histo
   return other < 0 ? own : own.slice(0, other);
 }
 
-/** True when a fault that the author could have staged was believed for this commit. */
+/** True when a fault that the author could have staged was accepted as one for this commit. */
 export function isDoubted(history: readonly HistoryEntry[], commit: string): boolean {
   return history.some((entry) => entry.commit === commit && entry.doubtful === true);
 }
@@ -173,19 +170,26 @@ export function computeFaultDelayMs(faults: number): number {
   return Math.min(30 * 60_000, 30_000 * 2 ** Math.max(0, faults - 1));
 }
 
-// Jobs that have become obsolete: overtaken by a newer commit, or finished and beyond the history limit.
-
-/** Ends every pipeline but `current` that is still in progress. */
-export function supersede(snapshot: Snapshot, draft: Draft, current: string | undefined, why: string): Action[] {
-  const overtaken = snapshot.jobs.filter(
+/** Ends every pipeline in progress but `current`, and records that. */
+export function supersede(
+  { jobs, now }: Snapshot,
+  history: StatusFields['history'],
+  current: string | undefined,
+  message: string,
+): { history: StatusFields['history']; actions: Action[] } {
+  const overtaken = jobs.filter(
     (job) => job.metadata.name !== current && !isFinished(job) && job.metadata.deletionTimestamp === undefined,
   );
-  for (const job of overtaken)
-    draft.history = recordBuild(draft.history ?? [], job, snapshot.now, { result: 'Superseded', message: why });
-  return overtaken.map(removeJob);
+  return {
+    history: overtaken.reduce(
+      (recorded, job) => recordBuild(recorded ?? [], job, now, { result: 'Superseded', message }),
+      history,
+    ),
+    actions: overtaken.map(removeJob),
+  };
 }
 
-/** Finished Jobs beyond the limit, oldest first to go; what they came to is in history. */
+/** Removes finished Jobs beyond the limit, oldest first; how they ended is in history. */
 export function removeOldJobs(snapshot: Snapshot, current: string): Action[] {
   const finished = snapshot.jobs.filter(
     (job) => isFinished(job) && job.metadata.name !== current && job.metadata.deletionTimestamp === undefined,
@@ -196,12 +200,11 @@ export function removeOldJobs(snapshot: Snapshot, current: string): Action[] {
     .map(removeJob);
 }
 
-/** The action that deletes a Job. */
 export function removeJob(job: Job): Action {
   return { kind: 'delete', resource: jobResource, object: job };
 }
 
-/** The same for one that another app of this name has left. */
+/** The same for a Job that another app of this name has left. */
 export function removeStranger(job: Job): Action {
   return { kind: 'delete', resource: jobResource, object: job, isStranger: true };
 }

@@ -4,8 +4,30 @@ import { authorLimits, type ReportedSettings } from '../../../crds/app-manifest.
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
 import { annotations, type PipelineContainer } from '../../../crds/names.ts';
 import { present } from '../../../lib/values.ts';
-import { explainWaiting, findCondition, findUnschedulable, isConditionTrue, isOutOfDisk, type ContainerStatus, type Job, type Pod, type Termination, type Waiting } from '../../objects/kinds.ts';
-import { buildResult, cloneResult, doubtfulExitCode, fault, rejectedExitCode, rejection as rejectionSchema, reviewResult, terminationMessageLimit, tooLargeSource, type BuildResult } from '../../pipeline/contract.ts';
+import {
+  explainWaiting,
+  findCondition,
+  findUnschedulable,
+  isConditionTrue,
+  isOutOfDisk,
+  type ContainerStatus,
+  type Job,
+  type Pod,
+  type Termination,
+  type Waiting,
+} from '../../objects/kinds.ts';
+import {
+  buildResult,
+  cloneResult,
+  doubtfulExitCode,
+  fault,
+  rejectedExitCode,
+  rejection as rejectionSchema,
+  reviewResult,
+  terminationMessageLimit,
+  tooLargeSource,
+  type BuildResult,
+} from '../../pipeline/contract.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
 
 export type Stage = NonNullable<NonNullable<HostedAppStatus['pipeline']>['stage']>;

@@ -1,170 +1,130 @@
-// Step Deploy: the newest image runs behind its Service and NetworkPolicy, with the old one serving until it does.
+// Step Deploy: runs the newest image behind its Service and NetworkPolicy, with the old one serving until it is ready.
 import { annotations } from '../../../crds/names.ts';
 import { isApplied, type KubeObject, type Manifest, type Resource } from '../../../lib/kubernetes/index.ts';
 import { present } from '../../../lib/values.ts';
 import { claims as claimResource, deployments, policies, secrets, services, type Pod } from '../../objects/kinds.ts';
 import { formatTimestamp } from '../../objects/values.ts';
-import { done, failed, shortenCommit, stalled, waiting, type Action, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
+import {
+  done,
+  failed,
+  shortenCommit,
+  stalled,
+  waiting,
+  type Action,
+  type Outcome,
+  type Progress,
+  type StatusFields,
+  type StepResult,
+} from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { applySettings, recordRelease } from '../build/records.ts';
 import { adoptClaims } from './data.ts';
 import { buildClaims, buildDeployment, buildPolicy, buildService, resolveReplicas } from './objects.ts';
 import { countRestarts, findCrashTime, isReady, readCommitAndImage, readTemplateHash } from './pods.ts';
-import { chooseRelease, readAppLimits, reportHalt, reportStoppedForDisk, type Halt, type HashedTemplate, type ReleaseChoice, type RunPlan } from './release-choice.ts';
-import { findRecord, recordReleases } from './releases.ts';
+import {
+  chooseRelease,
+  readAppLimits,
+  reportHalt,
+  reportStoppedForDisk,
+  type Halt,
+  type HashedTemplate,
+  type ReleaseChoice,
+  type RunPlan,
+} from './release-choice.ts';
+import { findRecord, updateReleases } from './releases.ts';
 import { isResting, keepRest, reportRest } from './rest.ts';
-import { computeCalmMs, isLooping, judgeRollout, recordCrashLoop, reportCrashLoop } from './rollout.ts';
+import { computeCalmMs, findCrashLoop, isLooping, judgeRollout, reportCrashLoop } from './rollout.ts';
 import { buildGeneratedSecrets, buildModelsSecret } from './secrets.ts';
 import { readServiceAddresses } from './services/connections.ts';
 import { endServices, keepServices } from './services/services.ts';
 import { buildPodTemplate, type Release } from './template.ts';
 import { isActivated, planTrialActions } from './trial.ts';
 
-export function deployStep(snapshot: Snapshot, draft: Draft): StepResult {
-  const adoption = adoptClaims(snapshot);
-  if (draft.built === undefined) {
-    recordServed(snapshot, draft);
-    return { outcomes: {}, actions: adoption };
-  }
+type Built = NonNullable<StatusFields['built']>;
+
+/** @param built the image that was built last */
+export function deployStep(snapshot: Snapshot, { fields }: Progress, built: Built): StepResult {
   const { config, pods } = snapshot;
   const owned = { claims: snapshot.claims, addresses: readServiceAddresses(snapshot.serviceObjects.services) };
-  const asked = withManifest(snapshot, draft.built.settings);
-  const wanted = toWanted(asked, draft.built);
+  const wantedView = withSettings(snapshot, built.settings);
+  const wanted = toWanted(wantedView, built);
   // A release that is put back runs by the settings of its own commit.
-  const seenAs = (release: Release): Snapshot =>
-    release === wanted ? asked : withManifest(snapshot, release.settings);
-  const templated = (release: Release): HashedTemplate => buildPodTemplate(seenAs(release).app, config, release, owned);
-  const target = templated(wanted);
-  if (pods.some((pod) => readTemplateHash(pod) === target.hash && isReady(pod))) draft.readyTemplate = target.hash;
-  const provenInMs = recordReleases(snapshot, draft, wanted);
-  const rest = keepRest(asked, draft, target.hash);
-  const choice = chooseRelease(asked, draft, wanted, templated);
-  const { course, trial } = choice;
-  const running = seenAs(course.release);
-  const { hash, template } = templated(course.release);
-  recordActivated(draft, [asked, running]);
-  recordCrashLoop(running, draft, hash, readAppLimits(running, course.release.port));
-  recordServed(snapshot, draft);
-  const manifest = buildDeployment(
-    running.app,
-    template,
-    course.marks,
-    course.isStopped || rest.isAsleep ? 0 : undefined,
+  const viewRelease = (release: Release): Snapshot =>
+    release === wanted ? wantedView : withSettings(snapshot, release.settings);
+  const buildTemplate = (release: Release): HashedTemplate =>
+    buildPodTemplate(viewRelease(release).app, config, release, owned);
+  const target = buildTemplate(wanted);
+  const isTargetReady = pods.some((pod) => readTemplateHash(pod) === target.hash && isReady(pod));
+  const readyTemplate = isTargetReady ? target.hash : fields.readyTemplate;
+
+  const { releases, provenInMs } = updateReleases(snapshot, fields, wanted);
+  const rest = keepRest(wantedView, target.hash, readyTemplate === target.hash);
+  const known = { ...fields, readyTemplate, releases, idle: rest.status };
+  const choice = chooseRelease(wantedView, known, wanted, buildTemplate);
+  const { plan, trial, tried } = choice;
+  const running = viewRelease(plan.release);
+  const { hash, template } = buildTemplate(plan.release);
+  const crashLoop = findCrashLoop(running, known, hash, readAppLimits(running, plan.release.port));
+  const judged = { ...known, tried, crashLoop };
+
+  const replicas = plan.isStopped || rest.isAsleep ? 0 : undefined;
+  const manifest = buildDeployment(running.app, template, plan.marks, replicas);
+  const outcome = reportCrashLoop(
+    reportRest(judgeDeployment(running, manifest, plan, hash), rest),
+    judged.crashLoop,
+    hash,
   );
-  const outcome = reportCrashLoop(reportRest(outcomeOf(running, manifest, course, hash), draft, rest), draft, hash);
-  // What the wanted release is tried with has to be there by then.
-  const withServices = backed(
-    trial === undefined ? running : asked,
-    manifest,
-    course,
-    trial?.outcome ?? outcome,
-    draft,
-  );
-  const reported = reportWanted(asked, wanted, { ...choice, running: withServices.outcome });
-  recordRollout(draft, wanted, reported);
+  // The services of the wanted release must be there before it is tried.
+  const backed = addServices(trial === undefined ? running : wantedView, manifest, plan, trial?.outcome ?? outcome);
+  const reported = reportWanted(wantedView, wanted, choice, backed.outcome);
   return {
-    outcomes: { Deployed: lookAgainIn(computeCalmMs(running, draft, hash) ?? provenInMs, reported) },
+    outcomes: { Deployed: limitWait(reported, computeCalmMs(running, judged, hash) ?? provenInMs) },
+    statusPatch: {
+      readyTemplate,
+      releases,
+      idle: rest.status,
+      tried,
+      // Apps whose pods replace each other are reached through the activator.
+      activated: [wantedView, running].some(isActivated) ? true : undefined,
+      crashLoop,
+      served: chooseServed(snapshot, judged),
+      services: backed.status.length === 0 ? undefined : [...backed.status],
+      history: recordRollout(judged, wanted, reported),
+    },
     actions: [
-      ...adoption,
+      ...adoptClaims(snapshot),
       ...rest.actions,
-      ...withServices.actions,
-      // The route asks for the Service, so only the pods are held back.
-      ...applies(running, manifest, course.release.port).filter(
-        ({ kind, resource }) => !withServices.isHeld || (kind === 'apply' && resource !== deployments),
+      ...backed.actions,
+      // The route needs the Service, so only the pods are held back.
+      ...planApplies(running, manifest, plan.release.port).filter(
+        ({ kind, resource }) => !backed.isHeld || (kind === 'apply' && resource !== deployments),
       ),
-      ...planTrialActions(snapshot, draft, trial, {
-        areServicesReady: withServices.isReady,
-        isRollingOut: withServices.outcome.reason === 'RollingOut',
+      ...planTrialActions(snapshot, tried, trial, {
+        areServicesReady: backed.isReady,
+        isRollingOut: backed.outcome.reason === 'RollingOut',
       }),
     ],
   };
 }
 
-/** @param asked with the settings of the commit that was built */
-function toWanted(asked: Snapshot, built: NonNullable<Draft['built']>): Release {
-  const { image, commit, settings, attempt } = built;
-  return present({ image, commit, port: asked.app.spec.run.port ?? built.port ?? 8080, settings, attempt });
+/** While nothing was built: keeps claims of an earlier app of this identity, and says what still answers. */
+export function keepServing(snapshot: Snapshot, { fields }: Progress): StepResult {
+  return { statusPatch: { served: chooseServed(snapshot, fields) }, actions: adoptClaims(snapshot) };
 }
 
-/** Keeps apart in the history what was built and what serves. */
-function recordRollout(draft: Draft, wanted: Release, outcome: Outcome): void {
-  if (draft.history === undefined) return;
-  const rejection = outcome.kind === 'stalled' ? outcome.rejection : undefined;
-  const released = findRecord(draft, wanted) === undefined ? 'Pending' : 'Released';
-  draft.history = recordRelease(
-    draft.history,
-    wanted,
-    rejection === undefined ? released : 'Failed',
-    rejection?.message,
-  );
-}
-
-function lookAgainIn(ms: number | undefined, outcome: Outcome): Outcome {
-  return ms === undefined ? outcome : { ...outcome, afterMs: Math.min(ms, outcome.afterMs ?? ms) };
-}
-
-/** The app with its backing services: a release that is new waits for them, one that runs is only said to lack them. */
-function backed(
-  snapshot: Snapshot,
-  manifest: Manifest,
-  course: RunPlan,
-  outcome: Outcome,
-  draft: Draft,
-): { actions: readonly Action[]; outcome: Outcome; isHeld: boolean; isReady: boolean } {
-  const { app, deployment } = snapshot;
-  const isStopped = course.isStopped || resolveReplicas(app) === 0;
-  const { actions, status, obstacle } = keepServices(snapshot, isStopped ? 0 : 1);
-  if (status.length === 0) delete draft.services;
-  else draft.services = [...status];
-  if (obstacle === undefined || isStopped) {
-    const isOver = outcome.kind === 'done' && !course.isRolledBack;
-    return {
-      actions: [...actions, ...(isOver ? endServices(snapshot, app) : [])],
-      outcome,
-      isHeld: false,
-      isReady: true,
-    };
-  }
-  const isNew = deployment === undefined || !isApplied(deployment, manifest);
-  return isNew
-    ? { actions, outcome: obstacle, isHeld: true, isReady: false }
-    : { actions, outcome: lacking(outcome, obstacle), isHeld: false, isReady: false };
-}
-
-/** An app that runs goes on doing so; it may well work without that service for a while. */
-function lacking(outcome: Outcome, obstacle: Outcome): Outcome {
-  const { message } = obstacle;
-  if (outcome.reason === 'Trying') return obstacle;
-  return outcome.kind === 'done'
-    ? { kind: 'failed', reason: failed('ServiceNotReady', message).reason, message, blocking: false }
-    : outcome;
-}
-
-/** What was chosen, and how what runs of it stands. */
-interface Standing extends Omit<ReleaseChoice, 'trial'> {
-  readonly running: Outcome;
-}
-
-/** What is said of the wanted release, which may be another than the one that runs. */
-function reportWanted(snapshot: Snapshot, wanted: Release, { failing, halt, running, course }: Standing): Outcome {
-  const { app } = snapshot;
-  if (resolveReplicas(app) === 0) return running;
-  const ended = course.isOverDisk
-    ? reportStoppedForDisk(wanted.commit, app.spec.run.resources.disk)
-    : halt === undefined
-      ? undefined
-      : reportHalt(halt);
-  if (course.isStopped && ended !== undefined) return ended;
-  return course.isRolledBack ? rolledBack(snapshot, wanted, course, ended ?? failing ?? running, halt) : running;
-}
-
-function withManifest(snapshot: Snapshot, settings: string | undefined): Snapshot {
+function withSettings(snapshot: Snapshot, settings: string | undefined): Snapshot {
   return settings === undefined ? snapshot : { ...snapshot, app: applySettings(snapshot.app, settings) };
 }
 
-function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: RunPlan, hash: string): Outcome {
+/** @param wantedView with the settings of the commit that was built */
+function toWanted(wantedView: Snapshot, built: Built): Release {
+  const { image, commit, settings, attempt } = built;
+  return present({ image, commit, port: wantedView.app.spec.run.port ?? built.port ?? 8080, settings, attempt });
+}
+
+function judgeDeployment(snapshot: Snapshot, manifest: Manifest, { release }: RunPlan, hash: string): Outcome {
   const { app, deployment } = snapshot;
-  const { commit, port } = choice.release;
+  const { commit, port } = release;
   if (deployment === undefined || !isApplied(deployment, manifest))
     return waiting('RollingOut', `Commit ${shortenCommit(commit)} is being rolled out.`);
   if (app.spec.suspend)
@@ -172,26 +132,83 @@ function outcomeOf(snapshot: Snapshot, manifest: Manifest, choice: RunPlan, hash
   return judgeRollout(
     deployment,
     snapshot.pods,
-    { hash, commit, replicas: resolveReplicas(app), expected: readAppLimits(snapshot, port) },
+    { hash, commit, replicas: resolveReplicas(app), limits: readAppLimits(snapshot, port) },
     snapshot.now,
   );
 }
 
-/** The failing pods are gone once the last good release is back, so why they failed is read from what was said then. */
-function rolledBack(
+/** The app with its backing services. */
+interface BackedApp {
+  readonly actions: readonly Action[];
+  readonly status: NonNullable<StatusFields['services']>;
+  readonly outcome: Outcome;
+  /** The pods of the app wait for the services. */
+  readonly isHeld: boolean;
+  readonly isReady: boolean;
+}
+
+/** A new release waits for its backing services; one that runs is only reported to lack them. */
+function addServices(snapshot: Snapshot, manifest: Manifest, plan: RunPlan, outcome: Outcome): BackedApp {
+  const { app, deployment } = snapshot;
+  const isStopped = plan.isStopped || resolveReplicas(app) === 0;
+  const { actions, status, obstacle } = keepServices(snapshot, isStopped ? 0 : 1);
+  if (obstacle === undefined || isStopped) {
+    const isOver = outcome.kind === 'done' && !plan.isRolledBack;
+    const ended = isOver ? endServices(snapshot, app) : [];
+    return { actions: [...actions, ...ended], status: [...status], outcome, isHeld: false, isReady: true };
+  }
+  const isNew = deployment === undefined || !isApplied(deployment, manifest);
+  return {
+    actions,
+    status: [...status],
+    outcome: isNew ? obstacle : reportLacking(outcome, obstacle),
+    isHeld: isNew,
+    isReady: false,
+  };
+}
+
+/** An app that runs keeps running; it may well work without that service for a while. */
+function reportLacking(outcome: Outcome, obstacle: Outcome): Outcome {
+  const { message } = obstacle;
+  if (outcome.reason === 'Trying') return obstacle;
+  return outcome.kind === 'done'
+    ? { kind: 'failed', reason: failed('ServiceNotReady', message).reason, message, blocking: false }
+    : outcome;
+}
+
+/** Reports on the wanted release, which may be another than the one that runs. */
+function reportWanted(
   snapshot: Snapshot,
   wanted: Release,
-  choice: RunPlan,
+  { plan, failing, halt }: ReleaseChoice,
+  running: Outcome,
+): Outcome {
+  const { app } = snapshot;
+  if (resolveReplicas(app) === 0) return running;
+  const ended = plan.isOverDisk
+    ? reportStoppedForDisk(wanted.commit, app.spec.run.resources.disk)
+    : halt === undefined
+      ? undefined
+      : reportHalt(halt);
+  if (plan.isStopped && ended !== undefined) return ended;
+  return plan.isRolledBack ? reportRollback(snapshot, wanted, plan, ended ?? failing ?? running, halt) : running;
+}
+
+/** Once the last good release is back, the failing pods are gone, so the cause is taken from what was reported then. */
+function reportRollback(
+  snapshot: Snapshot,
+  wanted: Release,
+  plan: RunPlan,
   now: Outcome,
   halt: Halt | undefined,
 ): Outcome {
-  const said = now.kind === 'stalled' ? now.rejection : snapshot.app.status?.rejection;
-  const rejection = said ?? {
+  const known = now.kind === 'stalled' ? now.rejection : snapshot.app.status?.rejection;
+  const rejection = known ?? {
     rule: 'run/taken-back',
     message: `Commit ${shortenCommit(wanted.commit)} never became ready.`,
     fix: 'Check its log, and push a commit that starts.',
   };
-  const release = shortenCommit(choice.release.commit);
+  const release = shortenCommit(plan.release.commit);
   const back = halt?.inTrial === true ? `It has not replaced commit ${release}.` : `Rolled back to commit ${release}.`;
   return stalled('RolloutTakenBack', {
     ...rejection,
@@ -199,9 +216,22 @@ function rolledBack(
   });
 }
 
+function limitWait(outcome: Outcome, ms: number | undefined): Outcome {
+  return ms === undefined ? outcome : { ...outcome, afterMs: Math.min(ms, outcome.afterMs ?? ms) };
+}
+
+/** Keeps apart in the history what was built and what serves. */
+function recordRollout(fields: StatusFields, wanted: Release, outcome: Outcome): StatusFields['history'] {
+  if (fields.history === undefined) return undefined;
+  const rejection = outcome.kind === 'stalled' ? outcome.rejection : undefined;
+  const released = findRecord(fields, wanted) === undefined ? 'Pending' : 'Released';
+  const result = rejection === undefined ? released : 'Failed';
+  return recordRelease(fields.history, wanted, result, rejection?.message);
+}
+
 type Write = Extract<Action, { kind: 'apply' | 'create' }>;
 
-function applies(snapshot: Snapshot, deployment: Manifest, port: number): Write[] {
+function planApplies(snapshot: Snapshot, deployment: Manifest, port: number): Write[] {
   const { app, config } = snapshot;
   // Pods of the release before may listen on another port and must stay reachable until they are gone.
   const older = snapshot.pods
@@ -209,7 +239,7 @@ function applies(snapshot: Snapshot, deployment: Manifest, port: number): Write[
     .filter((number) => number > 0);
   const ports = [...new Set([port, ...older])].sort((a, b) => a - b);
   const claims = buildClaims(app, config, snapshot.claims).map((manifest) =>
-    applyAction(
+    toApply(
       claimResource,
       manifest,
       snapshot.claims.find((claim) => claim.metadata.name === manifest.metadata.name),
@@ -217,51 +247,44 @@ function applies(snapshot: Snapshot, deployment: Manifest, port: number): Write[
   );
   return [
     ...claims,
-    ...secretActions(snapshot, deployment),
-    applyAction(policies, buildPolicy(app, config, ports), snapshot.policy),
-    applyAction(services, buildService(app), snapshot.service),
-    applyAction(deployments, deployment, snapshot.deployment),
+    ...planSecrets(snapshot, deployment),
+    toApply(policies, buildPolicy(app, config, ports), snapshot.policy),
+    toApply(services, buildService(app), snapshot.service),
+    toApply(deployments, deployment, snapshot.deployment),
   ];
 }
 
 /**
- * Made before the first pod that names them; later ones find them there. Asked for until a pod is ready: those of an
- * earlier version may be collected after the Deployment was made.
+ * Secrets are created before the first pod that names them; later pods find them there. They are asked for until a pod is
+ * ready: those of an earlier version may be collected after the Deployment was made.
  */
-function secretActions({ app, config, deployment: cached, pods }: Snapshot, deployment: Manifest): Write[] {
+function planSecrets({ app, config, deployment: cached, pods }: Snapshot, deployment: Manifest): Write[] {
   if (cached !== undefined && isApplied(cached, deployment) && pods.some(isReady)) return [];
-  const ofModels = buildModelsSecret(app, config);
-  return [...(ofModels === undefined ? [] : [ofModels]), ...buildGeneratedSecrets(app, config)].map((manifest) => ({
+  const models = buildModelsSecret(app, config);
+  return [...(models === undefined ? [] : [models]), ...buildGeneratedSecrets(app, config)].map((manifest) => ({
     kind: 'create',
     resource: secrets,
     manifest,
   }));
 }
 
-function applyAction(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Write {
+function toApply(resource: Resource, manifest: Manifest, cached: KubeObject | undefined): Write {
   return { kind: 'apply', resource, manifest, cached };
 }
 
-/** Apps whose pods replace each other are reached through the activator. */
-function recordActivated(draft: Draft, snapshots: readonly Snapshot[]): void {
-  if (snapshots.some(isActivated)) draft.activated = true;
-  else delete draft.activated;
-}
-
 /**
- * Says what really answers at the published address: the release that did so far as long as one pod of it is ready,
- * then the one that came after. Before the address is published, nothing does.
+ * What really answers at the published address: the release that did so far as long as one pod of it is ready, then the
+ * one that came after. Before the address is published, nothing does.
  */
-function recordServed(snapshot: Snapshot, draft: Draft): void {
-  if (draft.url === undefined || isResting(draft.idle)) return;
+function chooseServed(snapshot: Snapshot, { url, idle, crashLoop, served }: StatusFields): StatusFields['served'] {
+  if (url === undefined || isResting(idle)) return served;
   const serving = snapshot.pods
-    .filter((pod) => isReady(pod) && !isLooping(draft, readTemplateHash(pod)))
+    .filter((pod) => isReady(pod) && !isLooping(crashLoop, readTemplateHash(pod)))
     .map(readCommitAndImage);
-  const { served } = draft;
-  if (serving.some((release) => release.image === served?.image && release.commit === served.commit)) return;
+  if (serving.some((release) => release.image === served?.image && release.commit === served.commit)) return served;
   const next = serving[0];
-  if (next !== undefined) draft.served = { ...next, since: formatTimestamp(snapshot.now) };
-  else if (!isReplacing(snapshot)) delete draft.served;
+  if (next !== undefined) return { ...next, since: formatTimestamp(snapshot.now) };
+  return isReplacing(snapshot) ? served : undefined;
 }
 
 /** Requests are held while a pod replaces another, so the address answers all the time. */

@@ -1,5 +1,13 @@
 // The objects that run an app: Deployment, Service, NetworkPolicy and volume claims.
-import type { V1DeploymentSpec, V1NetworkPolicyEgressRule, V1NetworkPolicyPeer, V1NetworkPolicySpec, V1PersistentVolumeClaimSpec, V1PodTemplateSpec, V1ServiceSpec } from '@kubernetes/client-node';
+import type {
+  V1DeploymentSpec,
+  V1NetworkPolicyEgressRule,
+  V1NetworkPolicyPeer,
+  V1NetworkPolicySpec,
+  V1PersistentVolumeClaimSpec,
+  V1PodTemplateSpec,
+  V1ServiceSpec,
+} from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { activator, labels, trialComponent } from '../../../crds/names.ts';
 import type { KubeObject, Manifest, Wire } from '../../../lib/kubernetes/index.ts';

@@ -1,7 +1,16 @@
 // What the pods of a rollout report: which ones serve, and why one does not.
 import { authorLimits } from '../../../crds/app-manifest.ts';
 import { annotations } from '../../../crds/names.ts';
-import { explainUnscheduled, explainWaiting, findCondition, isConditionTrue, isOutOfDisk, type ContainerStatus, type Pod, type Termination } from '../../objects/kinds.ts';
+import {
+  explainUnscheduled,
+  explainWaiting,
+  findCondition,
+  isConditionTrue,
+  isOutOfDisk,
+  type ContainerStatus,
+  type Pod,
+  type Termination,
+} from '../../objects/kinds.ts';
 import { clean } from '../../pipeline/text.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
 import { findCrashLine, findCrashPosition, suggestCrashFix, suggestNotFoundFix } from './crash-fixes.ts';
@@ -34,6 +43,11 @@ export function readCommitAndImage(pod: Pod): { image: string; commit: string } 
   };
 }
 
+/** When the pod last became ready, or ceased to be; of one that never was, when it was created. Milliseconds since 1970. */
+export function readReadyChange({ status, metadata }: Pod): number {
+  return Date.parse(findCondition(status?.conditions, 'Ready')?.lastTransitionTime ?? metadata.creationTimestamp);
+}
+
 /** Since when a ready pod has served, in milliseconds since 1970: neither a restart nor a failed check lies between. */
 export function readServingSince(pod: Pod, now: Date): number {
   const times = [
@@ -64,14 +78,14 @@ export function countRestarts(pod: Pod): number {
 }
 
 /** The reason why this pod does not serve, if it is one that its author can act on. */
-export function diagnose(pod: Pod, expected: AppLimits, now: Date): Rejection | undefined {
-  if (hasRunOutOfDisk(pod, now)) return explainOutOfDisk(pod, expected);
+export function diagnose(pod: Pod, limits: AppLimits, now: Date): Rejection | undefined {
+  if (hasRunOutOfDisk(pod, now)) return explainOutOfDisk(pod, limits);
   const status = findAppStatus(pod);
   if (status === undefined || status.ready) return undefined;
   return (
     findMisconfiguration(status) ??
-    findOutOfMemory(status, expected) ??
-    findNeverListened(status, expected, now) ??
+    findOutOfMemory(status, limits) ??
+    findNeverListened(status, limits, now) ??
     findCrash(status)
   );
 }
@@ -83,11 +97,11 @@ export function explainHoldUp(pod: Pod): string | undefined {
 }
 
 /** When to look at a pod again because its time to start is over, in milliseconds; nothing when it is not starting. */
-export function computeStartMsLeft(pod: Pod, expected: AppLimits, now: Date): number | undefined {
+export function computeStartMsLeft(pod: Pod, limits: AppLimits, now: Date): number | undefined {
   const status = findAppStatus(pod);
   const startedAt = status?.state?.running?.startedAt;
   if (startedAt === undefined || status?.ready === true) return undefined;
-  const left = Date.parse(startedAt) + expected.startupMs + 1_000 - now.getTime();
+  const left = Date.parse(startedAt) + limits.startupMs + 1_000 - now.getTime();
   return left > 0 ? left : undefined;
 }
 
@@ -141,21 +155,20 @@ const recentlyMs = 10 * 60_000;
 
 /** Evicted for its own use of disk, and not so long ago that what runs now has nothing to do with it. */
 function hasRunOutOfDisk(pod: Pod, now: Date): boolean {
-  const endedAt = findCondition(pod.status?.conditions, 'Ready')?.lastTransitionTime ?? pod.metadata.creationTimestamp;
-  return isOutOfDisk(pod) && now.getTime() - Date.parse(endedAt) < recentlyMs;
+  return isOutOfDisk(pod) && now.getTime() - readReadyChange(pod) < recentlyMs;
 }
 
-function explainOutOfDisk(pod: Pod, expected: AppLimits): Rejection {
+function explainOutOfDisk(pod: Pod, limits: AppLimits): Rejection {
   return {
     rule: 'run/out-of-disk',
-    message: `The app exceeded its ${expected.disk} of temporary disk and was stopped (${truncate(clean(pod.status?.message ?? 'no message').trim())}).`,
+    message: `The app exceeded its ${limits.disk} of temporary disk and was stopped (${truncate(clean(pod.status?.message ?? 'no message').trim())}).`,
     fix: `Increase run.resources.disk in moorage.yaml (maximum ${authorLimits.run.disk}), write less (caches, logs, uploads), or keep persistent data on a volume (run.volumes in moorage.yaml).`,
   };
 }
 
-function findOutOfMemory(status: ContainerStatus, expected: AppLimits): Rejection | undefined {
+function findOutOfMemory(status: ContainerStatus, limits: AppLimits): Rejection | undefined {
   if (readLastEnd(status)?.reason !== 'OOMKilled') return undefined;
-  const message = `The app exceeded its memory limit of ${expected.memory} and was killed (${formatRestarts(status.restartCount)}).`;
+  const message = `The app exceeded its memory limit of ${limits.memory} and was killed (${formatRestarts(status.restartCount)}).`;
   return {
     rule: 'run/out-of-memory',
     message,
@@ -164,13 +177,13 @@ function findOutOfMemory(status: ContainerStatus, expected: AppLimits): Rejectio
   };
 }
 
-function findNeverListened(status: ContainerStatus, expected: AppLimits, now: Date): Rejection | undefined {
+function findNeverListened(status: ContainerStatus, limits: AppLimits, now: Date): Rejection | undefined {
   if (status.started === true) return undefined;
   const ended = readLastEnd(status);
   const runningFor = now.getTime() - Date.parse(status.state?.running?.startedAt ?? now.toISOString());
-  const overdue = runningFor > expected.startupMs || (ended !== undefined && isStartupKill(ended, expected));
+  const overdue = runningFor > limits.startupMs || (ended !== undefined && isStartupKill(ended, limits));
   if (!overdue) return undefined;
-  const { port, healthPath, startupTime } = expected;
+  const { port, healthPath, startupTime } = limits;
   const missing =
     healthPath === undefined
       ? `accept connections on port ${port}`
@@ -235,8 +248,8 @@ function readLastEnd({ state, lastState }: ContainerStatus): Termination | undef
 }
 
 /** Killed by the kubelet when its time to start was over; some apps answer that signal by ending well. */
-function isStartupKill(ended: Termination, expected: AppLimits): boolean {
-  return [0, 137, 143].includes(ended.exitCode) && computeLifetimeMs(ended) >= 0.9 * expected.startupMs;
+function isStartupKill(ended: Termination, limits: AppLimits): boolean {
+  return [0, 137, 143].includes(ended.exitCode) && computeLifetimeMs(ended) >= 0.9 * limits.startupMs;
 }
 
 function computeLifetimeMs(ended: Termination): number {

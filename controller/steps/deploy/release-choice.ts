@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { authorLimits } from '../../../crds/app-manifest.ts';
 import { status, type HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
-import { findCondition, isOutOfDisk, type Deployment, type Pod } from '../../objects/kinds.ts';
-import { shortenCommit, stalled, type Draft, type Outcome, type Rejection } from '../../reconcile/outcome.ts';
+import { isOutOfDisk, type Deployment, type Pod } from '../../objects/kinds.ts';
+import { shortenCommit, stalled, type Outcome, type Rejection, type StatusFields } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { isRecreated } from './objects.ts';
-import { countRestarts, diagnose, readTemplateHash, type AppLimits } from './pods.ts';
+import { countRestarts, diagnose, readReadyChange, readTemplateHash, type AppLimits } from './pods.ts';
 import { chooseFallback, isBetter, toRelease } from './releases.ts';
 import { toReason } from './rollout.ts';
 import { parseStartupMs, type buildPodTemplate, type Release } from './template.ts';
@@ -18,55 +18,59 @@ export type HashedTemplate = ReturnType<typeof buildPodTemplate>;
 
 /** What to run, and what led to it. */
 export interface ReleaseChoice {
-  readonly course: RunPlan;
+  readonly plan: RunPlan;
   /** Why the pods of the wanted release cannot serve, if they cannot. */
   readonly failing: Extract<Outcome, { kind: 'stalled' }> | undefined;
   readonly halt: Halt | undefined;
   /** The wanted release is tried while the other one serves. */
   readonly trial: Trial | undefined;
+  /** Hash of the template that has passed its trial. */
+  readonly tried: string | undefined;
 }
 
 /**
- * The wanted release, unless it fills its disk or fails again and again and another one can serve. With a volume, the
- * release that serves stays until the wanted one has been tried.
+ * Chooses the wanted release, unless it fills its disk or fails again and again and another one can serve. With a volume,
+ * the release that serves stays until the wanted one has been tried.
  *
  * @param snapshot with the settings of the wanted release
  */
 export function chooseRelease(
   snapshot: Snapshot,
-  draft: Draft,
+  fields: StatusFields,
   wanted: Release,
-  templated: (release: Release) => HashedTemplate,
+  buildTemplate: (release: Release) => HashedTemplate,
 ): ReleaseChoice {
   const { app, deployment, pods } = snapshot;
-  const target = templated(wanted);
-  const expected = readAppLimits(snapshot, wanted.port);
-  const trying = draft.tried === target.hash ? [] : listTrialPods(snapshot, target.hash);
-  const failing = findFailure([...pods, ...trying], target.hash, expected, snapshot.now);
-  const record = chooseFallback(draft, wanted, findCurrent(snapshot, draft, wanted));
+  const target = buildTemplate(wanted);
+  const limits = readAppLimits(snapshot, wanted.port);
+  const trying = fields.tried === target.hash ? [] : listTrialPods(snapshot, target.hash);
+  const failing = findFailure([...pods, ...trying], target.hash, limits, snapshot.now);
+  const record = chooseFallback(fields, wanted, findCurrent(snapshot, fields, wanted));
   const fallback = record === undefined ? undefined : toRelease(record);
   const halt = findHalt({
-    ...{ deployment, readyTemplate: draft.readyTemplate, hash: target.hash },
+    ...{ deployment, readyTemplate: fields.readyTemplate, hash: target.hash },
     pods: [...pods, ...trying],
     inTrial: trying.length > 0,
     rejection: addKnownLog(failing?.rejection, app.status, wanted.commit),
-    fallback: record === undefined ? 'none' : isBetter(record, draft, wanted) ? 'better' : 'any',
+    fallback: record === undefined ? 'none' : isBetter(record, fields, wanted) ? 'better' : 'any',
     isRecreated: isRecreated(app),
   });
-  const allowed = skipOverDisk(wanted, fallback, { deployment, pods }, (release) => templated(release).hash);
-  const course = skipCrashLoop(allowed, wanted, halt, fallback);
-  const isWanted = course.release === wanted && !course.isStopped;
-  const trial = isWanted ? planTrial({ snapshot, draft, wanted, target, expected }) : undefined;
-  if (trial === undefined) return { course, failing, halt, trial };
-  return { course: keepCurrent(course, trial.current), failing, halt, trial: reportTrialFailure(trial, failing) };
+  const allowed = skipOverDisk(wanted, fallback, { deployment, pods }, (release) => buildTemplate(release).hash);
+  const plan = skipCrashLoop(allowed, wanted, halt, fallback);
+  const { trial, tried } =
+    plan.release === wanted && !plan.isStopped
+      ? planTrial({ snapshot, fields, wanted, target, limits })
+      : { trial: undefined, tried: fields.tried };
+  if (trial === undefined) return { plan, failing, halt, trial, tried };
+  return { plan: keepCurrent(plan, trial.current), failing, halt, trial: reportTrialFailure(trial, failing), tried };
 }
 
 /** The release that serves stays while the wanted one is tried. */
-function keepCurrent(course: RunPlan, current: Release): RunPlan {
+function keepCurrent(plan: RunPlan, current: Release): RunPlan {
   return {
-    ...course,
+    ...plan,
     release: current,
-    marks: { ...course.marks, [annotations.release]: JSON.stringify(current) },
+    marks: { ...plan.marks, [annotations.release]: JSON.stringify(current) },
   };
 }
 
@@ -76,10 +80,10 @@ function reportTrialFailure(trial: Trial, failing: ReleaseChoice['failing']): Tr
   return { ...trial, outcome: stalled(toReason(failing.rejection.rule), failing.rejection) };
 }
 
-function findFailure(pods: readonly Pod[], hash: string, expected: AppLimits, now: Date): ReleaseChoice['failing'] {
+function findFailure(pods: readonly Pod[], hash: string, limits: AppLimits, now: Date): ReleaseChoice['failing'] {
   const rejection = pods
     .filter((pod) => readTemplateHash(pod) === hash)
-    .map((pod) => diagnose(pod, expected, now))
+    .map((pod) => diagnose(pod, limits, now))
     .find((found) => found !== undefined);
   return rejection === undefined ? undefined : stalled('RolloutTakenBack', rejection);
 }
@@ -142,11 +146,11 @@ export function skipOverDisk(
   wanted: Release,
   fallback: Release | undefined,
   past: StopEvidence,
-  hashOf: (release: Release) => string,
+  hashTemplate: (release: Release) => string,
 ): RunPlan {
   const candidates = [wanted, ...(fallback === undefined ? [] : [fallback])].map((release) => ({
     release,
-    hash: hashOf(release),
+    hash: hashTemplate(release),
   }));
   const stopped = candidates.map(({ hash }) => hash).filter((hash) => isStopped(hash, past));
   const marks = {
@@ -174,12 +178,8 @@ function isStopped(hash: string, { deployment, pods }: StopEvidence): boolean {
 }
 
 function areTooMany(evicted: readonly Pod[]): boolean {
-  const times = evicted.map(endOf).sort((a, b) => a - b);
+  const times = evicted.map(readReadyChange).sort((a, b) => a - b);
   return times.some((time, index) => time - (times[index - maximumEvictions + 1] ?? -Infinity) <= evictionsWithinMs);
-}
-
-function endOf({ status, metadata }: Pod): number {
-  return Date.parse(findCondition(status?.conditions, 'Ready')?.lastTransitionTime ?? metadata.creationTimestamp);
 }
 
 /** Notes what a Deployment runs, whole: its template does not show the settings of the author. */
@@ -199,7 +199,7 @@ export function reportStoppedForDisk(commit: string, disk: string): Extract<Outc
 // Ends the restarts of a release that fails again and again: a better one serves instead, and one that was never ready
 // keeps no pod that others could use.
 
-const halt = z.object({
+const haltSchema = z.object({
   template: z.string(),
   rejection: status.shape.rejection.unwrap(),
   /** It failed while another release served, and never replaced it. */
@@ -207,7 +207,7 @@ const halt = z.object({
 });
 
 /** A template that is not started again, and what was said of it: its pods, which could say more, are gone. */
-export type Halt = z.output<typeof halt>;
+export type Halt = z.output<typeof haltSchema>;
 
 /** Starts in vain after which an app is given up, by what ended them; what is not in it is tried for as long as it is wanted. */
 const maximumRestarts: Readonly<Record<string, number>> = {
@@ -278,17 +278,17 @@ export function reportHalt({ rejection }: Halt): Extract<Outcome, { kind: 'stall
 
 /** Passes over a release that was given up: the fallback serves instead, or nothing until the template changes. */
 export function skipCrashLoop(
-  course: RunPlan,
+  plan: RunPlan,
   wanted: Release,
   halted: Halt | undefined,
   fallback: Release | undefined,
 ): RunPlan {
-  if (halted === undefined) return course;
-  const marks = { ...course.marks, [annotations.halted]: JSON.stringify(halted) };
-  if (course.release !== wanted || course.isStopped) return { ...course, marks };
-  if (fallback === undefined) return { ...course, marks, isStopped: true };
+  if (halted === undefined) return plan;
+  const marks = { ...plan.marks, [annotations.halted]: JSON.stringify(halted) };
+  if (plan.release !== wanted || plan.isStopped) return { ...plan, marks };
+  if (fallback === undefined) return { ...plan, marks, isStopped: true };
   return {
-    ...course,
+    ...plan,
     release: fallback,
     marks: { ...marks, [annotations.release]: JSON.stringify(fallback) },
     isRolledBack: true,
@@ -298,7 +298,7 @@ export function skipCrashLoop(
 function readHalt(text: string | undefined): Halt | undefined {
   if (text === undefined) return undefined;
   try {
-    return halt.safeParse(JSON.parse(text)).data;
+    return haltSchema.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;
   }

@@ -2,46 +2,53 @@
 import { annotations } from '../../../crds/names.ts';
 import { keptReleases, release as releaseSchema, type ReleaseRecord } from '../../../crds/status.ts';
 import { present } from '../../../lib/values.ts';
-import { findCondition, isOutOfDisk, type Deployment, type Pod } from '../../objects/kinds.ts';
+import { isOutOfDisk, type Deployment, type Pod } from '../../objects/kinds.ts';
 import { formatTimestamp } from '../../objects/values.ts';
-import type { Draft } from '../../reconcile/outcome.ts';
+import type { StatusFields } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { findCrashTime, isReady, readCommitAndImage, readServingSince } from './pods.ts';
+import { findCrashTime, isReady, readCommitAndImage, readReadyChange, readServingSince } from './pods.ts';
 import type { Release } from './template.ts';
 
+/** The releases of an app that have served. */
+type Releases = Pick<StatusFields, 'releases'>;
+
 /**
- * Records what the pods show, in `draft.releases`. Times come from the pods where they have them, so that a restart of
- * the operator neither shortens nor extends a time of service.
+ * Updates the records by what the pods show. Times come from the pods where they have them, so that a restart of the
+ * operator neither shortens nor extends a time of service.
  *
- * @returns milliseconds until a release that serves becomes good, if one is on its way to that
+ * @returns the records, and milliseconds until a release that serves becomes good, if one is on its way to that
  */
-export function recordReleases(snapshot: Snapshot, draft: Draft, wanted: Release): number | undefined {
+export function updateReleases(
+  snapshot: Snapshot,
+  known: Releases,
+  wanted: Release,
+): Releases & { readonly provenInMs: number | undefined } {
   const { now, config } = snapshot;
-  const observed = observeReleases(snapshot, draft, wanted);
   const byUse = (one: ReleaseRecord, other: ReleaseRecord): number =>
     Number(isSame(other, wanted)) - Number(isSame(one, wanted)) || compareReleases(one, other);
-  const kept = observed
+  const releases = observeReleases(snapshot, known, wanted)
     .toSorted(byUse)
     .slice(0, keptReleases)
     .toSorted((one, other) => other.readyAt.localeCompare(one.readyAt));
-  if (kept.length === 0) delete draft.releases;
-  else draft.releases = kept;
-  const left = kept
+  const left = releases
     .filter(({ goodAt, servingSince }) => goodAt === undefined && servingSince !== undefined)
     .map((record) => Math.max(0, config.run.goodAfterMs - computeServedMs(record, now)));
-  return left.length === 0 ? undefined : Math.min(...left);
+  return {
+    releases: releases.length === 0 ? undefined : releases,
+    provenInMs: left.length === 0 ? undefined : Math.min(...left),
+  };
 }
 
-function observeReleases(snapshot: Snapshot, draft: Draft, wanted: Release): ReleaseRecord[] {
+function observeReleases(snapshot: Snapshot, known: Releases, wanted: Release): ReleaseRecord[] {
   const { pods, now, deployment } = snapshot;
-  const known = new Map(listKnownRecords(snapshot, draft).map((record) => [releaseKey(record), record]));
+  const records = new Map(listKnownRecords(snapshot, known).map((record) => [releaseKey(record), record]));
   const byRelease = Map.groupBy(pods, (pod) => releaseKey(readCommitAndImage(pod)));
   for (const release of [wanted, ...readNotedReleases(deployment)].filter((each) => each !== undefined)) {
     const own = byRelease.get(releaseKey(release)) ?? [];
-    if (!known.has(releaseKey(release)) && own.some(isReady))
-      known.set(releaseKey(release), createRecord(release, own, now));
+    if (!records.has(releaseKey(release)) && own.some(isReady))
+      records.set(releaseKey(release), createRecord(release, own, now));
   }
-  return [...known].map(([key, record]) => observe(record, byRelease.get(key) ?? [], snapshot));
+  return [...records].map(([key, record]) => observe(record, byRelease.get(key) ?? [], snapshot));
 }
 
 /**
@@ -50,25 +57,25 @@ function observeReleases(snapshot: Snapshot, draft: Draft, wanted: Release): Rel
  *
  * @param current release that serves and was not replaced; it stays unless it has crashed before it was good
  */
-export function chooseFallback(draft: Draft, wanted: Release, current?: Release): ReleaseRecord | undefined {
-  const own = current === undefined ? undefined : findRecord(draft, current);
+export function chooseFallback(known: Releases, wanted: Release, current?: Release): ReleaseRecord | undefined {
+  const own = current === undefined ? undefined : findRecord(known, current);
   if (own !== undefined && (own.goodAt !== undefined || own.crashedAt === undefined)) return own;
-  return (draft.releases ?? []).filter((record) => !isSame(record, wanted)).toSorted(compareReleases)[0];
+  return (known.releases ?? []).filter((record) => !isSame(record, wanted)).toSorted(compareReleases)[0];
 }
 
 /**
  * Whether a wanted release that was ready before is to be replaced by `fallback` when it crashes again and again. A good
  * one never is; of two that have both crashed, the wanted one stays.
  */
-export function isBetter(fallback: ReleaseRecord, draft: Draft, wanted: Release): boolean {
-  const own = findRecord(draft, wanted);
+export function isBetter(fallback: ReleaseRecord, known: Releases, wanted: Release): boolean {
+  const own = findRecord(known, wanted);
   if (own?.goodAt !== undefined) return false;
   return own === undefined || fallback.goodAt !== undefined || fallback.crashedAt === undefined;
 }
 
 /** What is recorded of a release. */
-export function findRecord(draft: Draft, wanted: Pick<Release, 'image' | 'commit'>): ReleaseRecord | undefined {
-  return draft.releases?.find((record) => isSame(record, wanted));
+export function findRecord({ releases }: Releases, wanted: Identity): ReleaseRecord | undefined {
+  return releases?.find((record) => isSame(record, wanted));
 }
 
 /** A release as an annotation keeps it. */
@@ -114,8 +121,7 @@ function readLongestSeconds({ bestSeconds, servedSeconds }: ReleaseRecord): numb
  * Records of the status, with what the Deployment's annotations know beyond them: a status that was lost, or written
  * before there were records, must not leave an app without a release to roll back to.
  */
-function listKnownRecords({ app, deployment, now }: Snapshot, draft: Draft): ReleaseRecord[] {
-  const records = draft.releases ?? [];
+function listKnownRecords({ app, deployment, now }: Snapshot, { releases: records = [] }: Releases): ReleaseRecord[] {
   const { served } = app.status ?? {};
   const [current, before] = readNotedReleases(deployment);
   const seeds = [
@@ -156,7 +162,10 @@ function observe(before: ReleaseRecord, pods: readonly Pod[], { now, config }: S
 /** A crash ends a time of service. One before the release was first ready belongs to its start. */
 function recordCrash(record: ReleaseRecord, pods: readonly Pod[]): ReleaseRecord {
   const known = Date.parse(record.crashedAt ?? record.readyAt);
-  const crash = Math.max(...pods.flatMap((pod) => [findCrashTime(pod) ?? 0, isOutOfDisk(pod) ? endOf(pod) : 0]), 0);
+  const crash = Math.max(
+    ...pods.flatMap((pod) => [findCrashTime(pod) ?? 0, isOutOfDisk(pod) ? readReadyChange(pod) : 0]),
+    0,
+  );
   if (crash <= known) return record;
   const { servingSince, ...rest } = record;
   const stretch = servingSince === undefined ? 0 : Math.max(0, crash - Date.parse(servingSince)) / 1000;
@@ -181,8 +190,4 @@ function endService(record: ReleaseRecord, now: Date): ReleaseRecord {
 export function computeServedMs({ servedSeconds, servingSince }: ReleaseRecord, now: Date): number {
   const stretch = servingSince === undefined ? 0 : now.getTime() - Date.parse(servingSince);
   return servedSeconds * 1000 + Math.max(0, stretch);
-}
-
-function endOf({ status, metadata }: Pod): number {
-  return Date.parse(findCondition(status?.conditions, 'Ready')?.lastTransitionTime ?? metadata.creationTimestamp);
 }

@@ -6,34 +6,38 @@ import { parseDuration, present } from '../../../lib/values.ts';
 import { isConditionTrue, type Pod } from '../../objects/kinds.ts';
 import { formatTimestamp, parseBytes, parseMilli } from '../../objects/values.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
-import { done, type Action, type Draft, type Outcome } from '../../reconcile/outcome.ts';
+import { done, type Action, type Outcome } from '../../reconcile/outcome.ts';
 import type { IdleView, Snapshot } from '../../reconcile/snapshot.ts';
 import { resolveReplicas } from './objects.ts';
 import { isReady, readTemplateHash } from './pods.ts';
 import { deriveRequests } from './template.ts';
 
-/** How an app that may rest goes on. */
+/** How an app that may rest continues. */
 export interface KeptRest {
-  /** No pod is to run. */
+  /** For the status; undefined: the app is reached directly. */
+  readonly status: IdleStatus | undefined;
+  /** No pod should run. */
   readonly isAsleep: boolean;
-  /** Its release was ready before, so that pods on their way are a wake and no rollout. */
+  /** Its release was ready before, so starting pods are a wake and not a rollout. */
   readonly isKnown: boolean;
   readonly actions: readonly Action[];
   readonly afterMs: number | undefined;
 }
 
-/** `snapshot` has the settings of the manifest; `hash` is that of the wanted template. Fills in `draft.idle`. */
-export function keepRest(snapshot: Snapshot, draft: Draft, hash: string): KeptRest {
+/**
+ * @param snapshot with the settings of the wanted release
+ * @param hash of the template of the wanted release
+ * @param isKnown whether that release was ready before
+ */
+export function keepRest(snapshot: Snapshot, hash: string, isKnown: boolean): KeptRest {
   const { app, pods } = snapshot;
-  const isKnown = draft.readyTemplate === hash;
   const { status, close, afterMs } = decideRest(toRestInput(snapshot, hash, isKnown));
-  if (status === undefined) delete draft.idle;
-  else draft.idle = status;
   const asks: Action[] = close === undefined ? [] : [{ kind: 'close', request: { app: app.metadata.name, ...close } }];
   const naps = planNaps(app, pods, status?.state === 'Napping');
-  // Before its pods go, everybody has to be able to see that it sleeps.
+  // The activators must see that the app sleeps before its pods go.
   const isAsleep = status?.state === 'Asleep' && isWritten(app, status);
   return {
+    status,
     isAsleep,
     isKnown,
     actions: [...asks, ...naps],
@@ -75,11 +79,11 @@ export function isResting(idle: HostedAppStatus['idle']): boolean {
 }
 
 /** How the step stands with regard to rest. */
-export function reportRest(outcome: Outcome, { idle }: Draft, { isKnown, afterMs }: KeptRest): Outcome {
+export function reportRest(outcome: Outcome, { status, isKnown, afterMs }: KeptRest): Outcome {
   const times = [outcome.afterMs, afterMs].filter((each) => each !== undefined);
   const next = times.length === 0 ? undefined : Math.min(...times);
   const isWell = outcome.kind === 'done' || outcome.kind === 'waiting';
-  const atRest = isWell ? describeRest(outcome, idle?.state, isKnown) : undefined;
+  const atRest = isWell ? describeRest(outcome, status?.state, isKnown) : undefined;
   return { ...(atRest ?? outcome), afterMs: next };
 }
 
@@ -101,7 +105,7 @@ const nappingMessage = 'The app is not used and requests a minimum. It answers a
 const asleepMessage = 'The app is asleep, since it was not used. The next request wakes it.';
 
 /** How an app that rests is published; undefined: by what answers. */
-export function reportPublishedAtRest({ idle }: Draft): Outcome | undefined {
+export function reportPublishedAtRest(idle: HostedAppStatus['idle']): Outcome | undefined {
   if (idle?.state === 'Asleep') return done('Asleep', asleepMessage);
   return idle?.state === 'Waking' ? done('Waking', 'The app wakes up; requests are held until it serves.') : undefined;
 }
@@ -169,11 +173,11 @@ export function decideRest(input: RestInput): Rest {
   if (before === undefined && activators === 'unknown') return { status: undefined, afterMs: lookAgainMs };
   const fresh: IdleStatus = { state: 'Awake', since: formatTimestamp(now), number: 0, afterSeconds: 0 };
   const status = addActivity(before ?? fresh, input, policy);
-  return next[status.state](status, input, policy);
+  return transitions[status.state](status, input, policy);
 }
 
 /** What comes of each state. */
-const next: Readonly<Record<IdleState, (status: IdleStatus, input: RestInput, policy: RestPolicy) => Rest>> = {
+const transitions: Readonly<Record<IdleState, (status: IdleStatus, input: RestInput, policy: RestPolicy) => Rest>> = {
   Awake: decideAwake,
   Waking: (status, input) => ({ status: input.isReady ? enterState(status, 'Awake', input) : status }),
   Asleep: (status, input, policy) => ({

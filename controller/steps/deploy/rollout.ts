@@ -2,9 +2,26 @@
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { explainNoRoom } from '../../build-queue/order.ts';
 import { findCondition, findUnschedulable, type Deployment, type Pod } from '../../objects/kinds.ts';
-import { done, failed, shortenCommit, stalled, waiting, type Draft, type Outcome, type ReasonOf } from '../../reconcile/outcome.ts';
+import {
+  done,
+  failed,
+  shortenCommit,
+  stalled,
+  waiting,
+  type Outcome,
+  type ReasonOf,
+  type StatusFields,
+} from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
-import { computeStartMsLeft, diagnose, explainHoldUp, readCommitAndImage, readLastRunMs, readTemplateHash, type AppLimits } from './pods.ts';
+import {
+  computeStartMsLeft,
+  diagnose,
+  explainHoldUp,
+  readCommitAndImage,
+  readLastRunMs,
+  readTemplateHash,
+  type AppLimits,
+} from './pods.ts';
 import { computeServedMs, findRecord } from './releases.ts';
 
 /** What a rollout is to come to. */
@@ -12,7 +29,7 @@ export interface Target {
   readonly hash: string;
   readonly commit: string;
   readonly replicas: number;
-  readonly expected: AppLimits;
+  readonly limits: AppLimits;
 }
 
 const reasons: Readonly<Record<string, ReasonOf<'stalled'>>> = {
@@ -38,7 +55,7 @@ const quotaRetryMs = 30_000;
 
 /** How the rollout of `target` stands. The Deployment must be the one that carries it. */
 export function judgeRollout(deployment: Deployment, pods: readonly Pod[], target: Target, now: Date): Outcome {
-  const { commit, replicas, expected } = target;
+  const { commit, replicas, limits } = target;
   const { observedGeneration, available, updated, all } = readCounts(deployment);
   if (observedGeneration < (deployment.metadata.generation ?? 0))
     return waiting('RollingOut', `Commit ${shortenCommit(commit)} is being rolled out.`);
@@ -49,7 +66,7 @@ export function judgeRollout(deployment: Deployment, pods: readonly Pod[], targe
   if (updated >= replicas && available >= replicas && all === updated) {
     return done('Available', `${available} of ${replicas} replicas of commit ${shortenCommit(commit)} are ready.`);
   }
-  return findTrouble(deployment, own, expected, now) ?? reportProgress(own, target, now);
+  return findTrouble(deployment, own, limits, now) ?? reportProgress(own, target, now);
 }
 
 function readCounts({ status = {} }: Deployment): {
@@ -68,8 +85,8 @@ function readCounts({ status = {} }: Deployment): {
 }
 
 /** What stands in the way for good, of the pods or of the Deployment itself. */
-function findTrouble(deployment: Deployment, own: readonly Pod[], expected: AppLimits, now: Date): Outcome | undefined {
-  const rejection = own.map((pod) => diagnose(pod, expected, now)).find((found) => found !== undefined);
+function findTrouble(deployment: Deployment, own: readonly Pod[], limits: AppLimits, now: Date): Outcome | undefined {
+  const rejection = own.map((pod) => diagnose(pod, limits, now)).find((found) => found !== undefined);
   if (rejection !== undefined) return stalled(toReason(rejection.rule), rejection, lookAgainMs[rejection.rule]);
   return findRefusal(deployment) ?? findTimeout(deployment, own);
 }
@@ -99,7 +116,7 @@ function reportProgress(own: readonly Pod[], target: Target, now: Date): Outcome
   const refused = own.map(findUnschedulable).find((found) => found !== undefined);
   if (refused !== undefined) return waiting('WaitingForRoom', explainNoRoom(refused.message ?? 'unschedulable'));
   const held = own.map(explainHoldUp).find((found) => found !== undefined);
-  const times = own.flatMap((pod) => computeStartMsLeft(pod, target.expected, now) ?? []);
+  const times = own.flatMap((pod) => computeStartMsLeft(pod, target.limits, now) ?? []);
   const ready = own.filter((pod) => findCondition(pod.status?.conditions, 'Ready')?.status === 'True').length;
   const message = `${ready} of ${target.replicas} replicas of commit ${shortenCommit(target.commit)} are ready${held === undefined ? '' : `; ${held}`}.`;
   return waiting('RollingOut', message, times.length === 0 ? undefined : Math.min(...times));
@@ -114,40 +131,44 @@ type Rejection = CrashLoop['rejection'];
 const loopRules: ReadonlySet<string> = new Set(['run/crashed', 'run/out-of-memory']);
 
 /**
- * Enters and leaves the crash loop of the pods of one template, in `draft.crashLoop`. A crash after a long time of
- * service is none: it takes two within `goodAfter`.
+ * The crash loop that the pods of one template are in: entered by a crash within `goodAfter`, left after that time of
+ * service. A crash after a long time of service is none: it takes two within `goodAfter`.
  */
-export function recordCrashLoop(snapshot: Snapshot, draft: Draft, hash: string, expected: AppLimits): void {
-  const found = findLoop(snapshot, hash, expected);
-  const before = draft.crashLoop?.template === hash ? draft.crashLoop : undefined;
-  if (found !== undefined) draft.crashLoop = { template: hash, rejection: keepLog(found, before?.rejection) };
-  else if (before !== undefined && !isOver(snapshot, draft, hash)) draft.crashLoop = before;
-  else delete draft.crashLoop;
+export function findCrashLoop(
+  snapshot: Snapshot,
+  fields: StatusFields,
+  hash: string,
+  limits: AppLimits,
+): CrashLoop | undefined {
+  const found = findLoop(snapshot, hash, limits);
+  const before = fields.crashLoop?.template === hash ? fields.crashLoop : undefined;
+  if (found !== undefined) return { template: hash, rejection: keepLog(found, before?.rejection) };
+  return before === undefined || isOver(snapshot, fields, hash) ? undefined : before;
 }
 
 /** How the step stands: a release in a crash loop is neither done nor on its way. */
-export function reportCrashLoop(outcome: Outcome, { crashLoop }: Draft, hash: string): Outcome {
+export function reportCrashLoop(outcome: Outcome, crashLoop: CrashLoop | undefined, hash: string): Outcome {
   if (crashLoop?.template !== hash || (outcome.kind !== 'done' && outcome.kind !== 'waiting')) return outcome;
   const { rejection } = crashLoop;
   return stalled(toReason(rejection.rule), rejection, outcome.afterMs);
 }
 
 /** Milliseconds until a loop is over if nothing crashes before. */
-export function computeCalmMs(snapshot: Snapshot, draft: Draft, hash: string): number | undefined {
-  if (draft.crashLoop?.template !== hash) return undefined;
-  const record = findRunningRecord(snapshot, draft, hash);
+export function computeCalmMs(snapshot: Snapshot, fields: StatusFields, hash: string): number | undefined {
+  if (fields.crashLoop?.template !== hash) return undefined;
+  const record = findRunningRecord(snapshot, fields, hash);
   if (record?.servingSince === undefined) return undefined;
   return Math.max(0, snapshot.config.run.goodAfterMs - computeServedMs(record, snapshot.now));
 }
 
 /** Whether the pods of this template are up for a moment only. */
-export function isLooping({ crashLoop }: Pick<HostedAppStatus, 'crashLoop'>, template: string | undefined): boolean {
+export function isLooping(crashLoop: CrashLoop | undefined, template: string | undefined): boolean {
   return crashLoop !== undefined && crashLoop.template === template;
 }
 
-function findLoop({ pods, now, config }: Snapshot, hash: string, expected: AppLimits): Rejection | undefined {
+function findLoop({ pods, now, config }: Snapshot, hash: string, limits: AppLimits): Rejection | undefined {
   for (const pod of pods.filter((each) => readTemplateHash(each) === hash)) {
-    const rejection = diagnose(pod, expected, now);
+    const rejection = diagnose(pod, limits, now);
     const isShort = (readLastRunMs(pod) ?? 0) < config.run.goodAfterMs;
     if (rejection !== undefined && loopRules.has(rejection.rule) && isShort) return rejection;
   }
@@ -159,12 +180,12 @@ function keepLog(found: Rejection, before: Rejection | undefined): Rejection {
   return found.log === undefined && before?.log !== undefined ? { ...found, log: before.log } : found;
 }
 
-function isOver(snapshot: Snapshot, draft: Draft, hash: string): boolean {
-  const record = findRunningRecord(snapshot, draft, hash);
+function isOver(snapshot: Snapshot, fields: StatusFields, hash: string): boolean {
+  const record = findRunningRecord(snapshot, fields, hash);
   return record !== undefined && computeServedMs(record, snapshot.now) >= snapshot.config.run.goodAfterMs;
 }
 
-function findRunningRecord({ pods }: Snapshot, draft: Draft, hash: string): ReturnType<typeof findRecord> {
+function findRunningRecord({ pods }: Snapshot, fields: StatusFields, hash: string): ReturnType<typeof findRecord> {
   const pod = pods.find((each) => readTemplateHash(each) === hash);
-  return pod === undefined ? undefined : findRecord(draft, readCommitAndImage(pod));
+  return pod === undefined ? undefined : findRecord(fields, readCommitAndImage(pod));
 }

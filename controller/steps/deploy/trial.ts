@@ -4,7 +4,7 @@ import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, labels, trialComponent } from '../../../crds/names.ts';
 import { hashOf, isApplied, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import { deployments, findCondition, findUnschedulable, type Pod } from '../../objects/kinds.ts';
-import { shortenCommit, waiting, type Action, type Draft, type Outcome } from '../../reconcile/outcome.ts';
+import { shortenCommit, waiting, type Action, type Outcome, type StatusFields } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { buildDeployment, isRecreated, resolveReplicas } from './objects.ts';
 import { computeStartMsLeft, countRestarts, explainHoldUp, isReady, readTemplateHash, type AppLimits } from './pods.ts';
@@ -20,10 +20,10 @@ const graceSeconds = 1;
 export interface TrialInput {
   /** With the settings of the wanted release. */
   readonly snapshot: Snapshot;
-  readonly draft: Draft;
+  readonly fields: StatusFields;
   readonly wanted: Release;
   readonly target: { readonly hash: string; readonly template: Wire<V1PodTemplateSpec> };
-  readonly expected: AppLimits;
+  readonly limits: AppLimits;
 }
 
 /** A trial in progress: the release that serves stays until it has ended. */
@@ -35,32 +35,32 @@ export interface Trial {
 }
 
 /** The release that the Deployment of an app with a volume runs, if it has served: nothing may end it without need. */
-export function findCurrent({ app, deployment }: Snapshot, draft: Draft, wanted: Release): Release | undefined {
+export function findCurrent({ app, deployment }: Snapshot, fields: StatusFields, wanted: Release): Release | undefined {
   const current = readRelease(deployment?.metadata.annotations?.[annotations.release]);
   if (current === undefined || current.image === wanted.image || !isRecreated(app)) return undefined;
-  return findRecord(draft, current) === undefined ? undefined : current;
+  return findRecord(fields, current) === undefined ? undefined : current;
 }
 
-/**
- * The trial that the wanted release has to pass before it is rolled out; undefined: none, or it has passed. Fills in
- * `draft.tried`.
- */
-export function planTrial({ snapshot, draft, wanted, target, expected }: TrialInput): Trial | undefined {
+/** A trial, and the hash of the template that has passed one. */
+export interface TrialPlan {
+  readonly trial: Trial | undefined;
+  readonly tried: string | undefined;
+}
+
+/** The trial that the wanted release must pass before it is rolled out, unless it needs none or has passed. */
+export function planTrial({ snapshot, fields, wanted, target, limits }: TrialInput): TrialPlan {
   const { app, now } = snapshot;
-  const current = findCurrent(snapshot, draft, wanted);
-  if (current === undefined || resolveReplicas(app) === 0) return undefined;
-  const manifest = buildTrialDeployment(app, target.template);
-  if (draft.tried === target.hash) return undefined;
+  const { tried } = fields;
+  const current = findCurrent(snapshot, fields, wanted);
+  if (current === undefined || resolveReplicas(app) === 0 || tried === target.hash) return { trial: undefined, tried };
   const own = listTrialPods(snapshot, target.hash);
-  if (own.some(isReady) || hasNoRoom(snapshot, own, now)) {
-    // Remembered, since its pod goes before the Deployment is seen to have changed.
-    draft.tried = target.hash;
-    return undefined;
-  }
+  // Remembered, since its pod goes before the Deployment is seen to have changed.
+  if (own.some(isReady) || hasNoRoom(snapshot, own, now)) return { trial: undefined, tried: target.hash };
   const held = own.map(explainHoldUp).find((found) => found !== undefined);
   const message = `Commit ${shortenCommit(wanted.commit)} is started next to commit ${shortenCommit(current.commit)}, without its data, before it replaces it${held === undefined ? '' : `; ${held}`}.`;
-  const times = own.flatMap((pod) => computeStartMsLeft(pod, expected, now) ?? []);
-  return { current, manifest, outcome: waiting('Trying', message, Math.min(roomMs, ...times)) };
+  const times = own.flatMap((pod) => computeStartMsLeft(pod, limits, now) ?? []);
+  const outcome = waiting('Trying', message, Math.min(roomMs, ...times));
+  return { trial: { current, outcome, manifest: buildTrialDeployment(app, target.template) }, tried };
 }
 
 /** Pods that try this template. */
@@ -73,13 +73,13 @@ export function listTrialPods({ trial }: Snapshot, hash: string): readonly Pod[]
 /** Keeps the trial that is wanted, and removes one that is over. */
 export function planTrialActions(
   snapshot: Snapshot,
-  draft: Draft,
+  tried: string | undefined,
   trial: Trial | undefined,
   { areServicesReady, isRollingOut }: { areServicesReady: boolean; isRollingOut: boolean },
 ): Action[] {
   if (!areServicesReady) return [];
   const cached = snapshot.trial?.deployment;
-  if (trial === undefined) return endTrial(snapshot, draft, isRollingOut);
+  if (trial === undefined) return endTrial(snapshot, tried, isRollingOut);
   const { manifest } = trial;
   const isSame = cached !== undefined && isApplied(cached, manifest);
   return isSame ? [] : [{ kind: 'apply', resource: deployments, manifest, cached }];
@@ -89,10 +89,10 @@ export function planTrialActions(
  * Once its end is written down. While the tried release is rolled out, its trial stays: to end it would take CPU time
  * from the start that requests are held for.
  */
-function endTrial({ app, trial }: Snapshot, draft: Draft, isRollingOut: boolean): Action[] {
+function endTrial({ app, trial }: Snapshot, tried: string | undefined, isRollingOut: boolean): Action[] {
   const { deployment: object, pods = [] } = trial ?? {};
   if (object === undefined || object.metadata.deletionTimestamp !== undefined) return [];
-  const isKept = app.status?.tried !== draft.tried || (isRollingOut && pods.some(isReady));
+  const isKept = app.status?.tried !== tried || (isRollingOut && pods.some(isReady));
   return isKept ? [] : [{ kind: 'delete', resource: deployments, object }];
 }
 

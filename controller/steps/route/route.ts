@@ -4,14 +4,13 @@ import { activator, appHost, probeHeader } from '../../../crds/names.ts';
 import { isApplied, type Manifest } from '../../../lib/kubernetes/index.ts';
 import { findCondition, routes, type HttpRoute, type RouteCondition } from '../../objects/kinds.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
-import { done, failed, waiting, type Draft, type Outcome, type StepResult } from '../../reconcile/outcome.ts';
+import { done, failed, waiting, type Outcome, type Progress, type StepResult } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { buildChild } from '../deploy/objects.ts';
 
-export function routeStep(snapshot: Snapshot, draft: Draft): StepResult {
-  if (draft.built === undefined) return { outcomes: {} };
+export function routeStep(snapshot: Snapshot, { fields }: Progress): StepResult {
   const { app, config, route } = snapshot;
-  const manifest = buildRoute(app, config, draft.idle !== undefined || draft.activated === true);
+  const manifest = buildRoute(app, config, fields.idle !== undefined || fields.activated === true);
   const host = appHost(app.metadata.name, config.site);
   const outcome =
     route === undefined || !isApplied(route, manifest)

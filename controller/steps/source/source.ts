@@ -7,7 +7,17 @@ import { RepositoryError, type Repository } from '../../../lib/repository.ts';
 import { parseDuration } from '../../../lib/values.ts';
 import { formatTimestamp } from '../../objects/values.ts';
 import { toOneLine } from '../../pipeline/text.ts';
-import { done, shortenCommit, stalled, waiting, type Draft, type Outcome, type ReasonOf, type StepResult } from '../../reconcile/outcome.ts';
+import {
+  done,
+  shortenCommit,
+  stalled,
+  waiting,
+  type Outcome,
+  type Progress,
+  type ReasonOf,
+  type StatusFields,
+  type StepResult,
+} from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 
 const retryMs = 30_000;
@@ -25,30 +35,45 @@ export function identifySource(app: HostedApp): string {
   return asked === undefined ? source : `${source}-${hashText(asked)}`;
 }
 
-export function sourceStep(snapshot: Snapshot, draft: Draft): StepResult {
+export function sourceStep(snapshot: Snapshot, { fields }: Progress): StepResult {
   const { app, poll, repository } = snapshot;
   const identity = identifySource(app);
-  const known = draft.source;
-  if (known !== undefined && readSourceHash(known.polledFor) !== readSourceHash(identity)) delete draft.source;
-  if (repository instanceof RepositoryError)
-    return { outcomes: { SourceResolved: reportFailure(rejectRepository(repository), known !== undefined) } };
-  if (poll !== undefined) return { outcomes: { SourceResolved: takeResult(snapshot, draft, identity, poll) } };
-  const dueIn = computeDueMs(snapshot, draft.source, identity);
-  const actions = dueIn <= 0 ? [{ kind: 'poll', repository } as const] : [];
-  return { outcomes: { SourceResolved: reportBetweenPolls(snapshot, draft, dueIn) }, actions };
+  const known = fields.source;
+  const source = readSourceHash(known?.polledFor) === readSourceHash(identity) ? known : undefined;
+  if (repository instanceof RepositoryError) {
+    const outcome = reportFailure(rejectRepository(repository), known !== undefined);
+    return { outcomes: { SourceResolved: outcome }, statusPatch: { source } };
+  }
+  if (poll !== undefined) return takeResult(snapshot, source, identity, poll);
+  const dueIn = computeDueMs(snapshot, source, identity);
+  return {
+    outcomes: { SourceResolved: reportBetweenPolls(snapshot, source, dueIn) },
+    statusPatch: { source },
+    actions: dueIn <= 0 ? [{ kind: 'poll', repository }] : [],
+  };
 }
 
-function takeResult(snapshot: Snapshot, draft: Draft, identity: string, result: RevisionResult): Outcome {
+type Source = NonNullable<StatusFields['source']>;
+
+function takeResult(
+  snapshot: Snapshot,
+  known: Source | undefined,
+  identity: string,
+  result: RevisionResult,
+): StepResult {
   const polledAt = formatTimestamp(snapshot.now);
   if (result.ok) {
-    draft.source = { commit: result.commit, reference: result.reference, polledAt, polledFor: identity };
-    return reportResolved(draft.source, computeDueMs(snapshot, draft.source, identity));
+    const source = { commit: result.commit, reference: result.reference, polledAt, polledFor: identity };
+    const outcome = reportResolved(source, computeDueMs(snapshot, source, identity));
+    return { outcomes: { SourceResolved: outcome }, statusPatch: { source } };
   }
-  if (draft.source !== undefined) draft.source = { ...draft.source, polledAt, polledFor: identity };
-  const afterMs =
-    draft.source === undefined ? addJitter(snapshot.app, retryMs) : computeDueMs(snapshot, draft.source, identity);
-  if (!result.final && draft.source === undefined) return reportUnreached(snapshot, result, afterMs);
-  return reportFailure(result, draft.source !== undefined, afterMs);
+  const source = known === undefined ? undefined : { ...known, polledAt, polledFor: identity };
+  const afterMs = source === undefined ? addJitter(snapshot.app, retryMs) : computeDueMs(snapshot, source, identity);
+  const outcome =
+    !result.final && source === undefined
+      ? reportUnreached(snapshot, result, afterMs)
+      : reportFailure(result, source !== undefined, afterMs);
+  return { outcomes: { SourceResolved: outcome }, statusPatch: { source } };
 }
 
 /** No commit is known, and the git server does not answer: tried again, and rejected after an hour of that. */
@@ -85,15 +110,15 @@ function reportFailure(failure: RevisionFailure, isKnown: boolean, afterMs?: num
 }
 
 /** Between two polls: the result of the last one still holds, a failure included. */
-function reportBetweenPolls(snapshot: Snapshot, draft: Draft, dueIn: number): Outcome {
+function reportBetweenPolls(snapshot: Snapshot, source: Source | undefined, dueIn: number): Outcome {
   const afterMs = dueIn > 0 ? dueIn : undefined;
   const last = snapshot.app.status?.conditions?.find((condition) => condition.type === 'SourceResolved');
-  if (draft.source === undefined)
+  if (source === undefined)
     return last?.status === 'False'
       ? repeatOutcome(snapshot, last.reason, last.message, false, afterMs)
       : waiting('Resolving', 'Resolving the newest commit of the repository.');
   if (last?.status === 'False') return repeatOutcome(snapshot, last.reason, last.message, true, afterMs);
-  return reportResolved(draft.source, afterMs);
+  return reportResolved(source, afterMs);
 }
 
 function repeatOutcome(
@@ -116,7 +141,7 @@ function repeatOutcome(
   };
 }
 
-function reportResolved(source: NonNullable<Draft['source']>, afterMs: number | undefined): Outcome {
+function reportResolved(source: Source, afterMs: number | undefined): Outcome {
   const from = (source.reference ?? '').replace(/^refs\/(heads|tags)\//, '');
   return done(
     'Resolved',
@@ -128,7 +153,7 @@ function reportResolved(source: NonNullable<Draft['source']>, afterMs: number | 
 }
 
 /** Milliseconds until the repository is to be asked; 0 or less: now. Infinity for a commit id, which cannot move. */
-function computeDueMs(snapshot: Snapshot, source: Draft['source'], identity: string): number {
+function computeDueMs(snapshot: Snapshot, source: Source | undefined, identity: string): number {
   const { app, now } = snapshot;
   if (app.spec.suspend && source !== undefined) return Infinity;
   if (source?.polledAt === undefined || source.polledFor !== identity) return 0;

@@ -439,8 +439,8 @@ test('models are switched on by a router and a database, and reach nothing else'
     [{ kind: 'litellm', url: 'http://litellm.llm.svc.cluster.local:4000', key: 'sk-platform' }, 250_000_000_000n],
   );
   assert.equal(
-    readOperatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).installation.run
-      .models?.baseUrl,
+    readOperatorConfig({ ...environmentOf(objects, 'operator'), MOORAGE_APP_TOKEN_SECRET: 'x'.repeat(64) }).installation
+      .run.models?.baseUrl,
     'http://moorage-models.moorage-system.svc.cluster.local/v1',
   );
   const { spec } = policy.parse(

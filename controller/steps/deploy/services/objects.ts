@@ -1,5 +1,12 @@
 // What runs one backing service: Deployment, Service, NetworkPolicy, volume claim and the Secret with its password.
-import type { V1DeploymentSpec, V1EnvVar, V1NetworkPolicySpec, V1PersistentVolumeClaimSpec, V1PodTemplateSpec, V1ServiceSpec } from '@kubernetes/client-node';
+import type {
+  V1DeploymentSpec,
+  V1EnvVar,
+  V1NetworkPolicySpec,
+  V1PersistentVolumeClaimSpec,
+  V1PodTemplateSpec,
+  V1ServiceSpec,
+} from '@kubernetes/client-node';
 import type { BackingService } from '../../../../crds/backing-services.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import { annotations, labels } from '../../../../crds/names.ts';
@@ -8,7 +15,15 @@ import { chooseSmaller, divideQuantity, parseBytes } from '../../../objects/valu
 import type { InstallationConfig } from '../../../reconcile/installation-config.ts';
 import { toKeptClaim, toKeptObject } from '../data.ts';
 import { listGeneratedSecretNames } from '../secrets.ts';
-import { buildAppPodsSelector, buildPasswordReference, buildServiceSelector, derivePassword, formatServiceName, resolveLogin, toLiteral } from './connections.ts';
+import {
+  buildAppPodsSelector,
+  buildPasswordReference,
+  buildServiceSelector,
+  derivePassword,
+  formatServiceName,
+  resolveLogin,
+  toLiteral,
+} from './connections.ts';
 import { serviceKinds } from './kinds.ts';
 
 function buildChild(app: HostedApp, service: BackingService, apiVersion: string, kind: string): Manifest {

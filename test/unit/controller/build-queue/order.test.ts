@@ -1,7 +1,15 @@
 // Whose build runs next: turns by submitter, one build each, and nobody holds up the others.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { computeRetryTime, explainNoRoom, findRoomless, formatNoRoom, readNoRoom, selectNext, sortQueue } from '../../../../controller/build-queue/order.ts';
+import {
+  computeRetryTime,
+  explainNoRoom,
+  findRoomless,
+  formatNoRoom,
+  readNoRoom,
+  selectNext,
+  sortQueue,
+} from '../../../../controller/build-queue/order.ts';
 import type { Job } from '../../../../controller/objects/kinds.ts';
 import { annotations } from '../../../../crds/names.ts';
 import { at, complete, first, job, now, pipelinePod } from '../../../support/operator/scenario.ts';

@@ -3,7 +3,12 @@ import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { test } from 'vitest';
 import type { HostedAppObject, Job, Pod } from '../../../../controller/objects/kinds.ts';
-import { countApps, countBuildEnds, registerAppMetrics, type BuildMetrics } from '../../../../controller/reconcile/metrics.ts';
+import {
+  countApps,
+  countBuildEnds,
+  registerAppMetrics,
+  type BuildMetrics,
+} from '../../../../controller/reconcile/metrics.ts';
 import type { HistoryEntry } from '../../../../crds/hosted-app.ts';
 import { annotations } from '../../../../crds/names.ts';
 

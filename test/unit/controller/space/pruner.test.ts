@@ -8,7 +8,13 @@ import { Registry } from 'prom-client';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import type { Job } from '../../../../controller/objects/kinds.ts';
-import { createPruner, selectRemovable, type Pruner, type PruneSubject, type TaggedImage } from '../../../../controller/space/pruner.ts';
+import {
+  createPruner,
+  selectRemovable,
+  type Pruner,
+  type PruneSubject,
+  type TaggedImage,
+} from '../../../../controller/space/pruner.ts';
 import { createSpaceMetrics } from '../../../../controller/space/space.ts';
 import { at, first, job } from '../../../support/operator/scenario.ts';
 

@@ -7,7 +7,17 @@ import { Registry } from 'prom-client';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { Pod } from '../../../../controller/objects/kinds.ts';
-import { createDiskMetrics, createSpace, createSpaceMetrics, findShortage, parseDisks, refusalMs, type FileSystem, type NodeDisks, type Space } from '../../../../controller/space/space.ts';
+import {
+  createDiskMetrics,
+  createSpace,
+  createSpaceMetrics,
+  findShortage,
+  parseDisks,
+  refusalMs,
+  type FileSystem,
+  type NodeDisks,
+  type Space,
+} from '../../../../controller/space/space.ts';
 import { present } from '../../../../lib/values.ts';
 
 const gib = 1024 ** 3;

@@ -4,7 +4,14 @@ import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { test, vi } from 'vitest';
 import type { Pod } from '../../../../controller/objects/kinds.ts';
-import { createUsageTask, improveRequests, measureUse, parseUsage, type UsageSample, type Use } from '../../../../controller/usage/usage.ts';
+import {
+  createUsageTask,
+  improveRequests,
+  measureUse,
+  parseUsage,
+  type UsageSample,
+  type Use,
+} from '../../../../controller/usage/usage.ts';
 import { ApiError, type Client } from '../../../../lib/kubernetes/index.ts';
 
 const pod = (name: string, hostIP: string): Pod => ({

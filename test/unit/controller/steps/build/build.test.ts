@@ -8,7 +8,25 @@ import { formatJobName, hashBuildInputs } from '../../../../../controller/steps/
 import { computeFaultDelayMs } from '../../../../../controller/steps/build/records.ts';
 import type { HistoryEntry, HostedApp } from '../../../../../crds/hosted-app.ts';
 import { annotations } from '../../../../../crds/names.ts';
-import { app, asked, at, cloned, complete, config, ended, first, job, jobFailed, now, outcome, pipelinePod, polled, reviewed, second, snapshotOf } from '../../../../support/operator/scenario.ts';
+import {
+  app,
+  asked,
+  at,
+  cloned,
+  complete,
+  config,
+  ended,
+  first,
+  job,
+  jobFailed,
+  now,
+  outcome,
+  pipelinePod,
+  polled,
+  reviewed,
+  second,
+  snapshotOf,
+} from '../../../../support/operator/scenario.ts';
 
 function reasonOf(snapshot: Snapshot): string | undefined {
   return outcome(snapshot).status.pipeline?.reason;

@@ -8,7 +8,7 @@ import type { Job } from '../../../../../controller/objects/kinds.ts';
 import { readOwnership } from '../../../../../controller/pipeline/clone/clone.ts';
 import { cloneResult, terminationMessageLimit } from '../../../../../controller/pipeline/contract.ts';
 import { formatTermination } from '../../../../../controller/pipeline/message.ts';
-import type { Draft } from '../../../../../controller/reconcile/outcome.ts';
+import { applyPatch, type StatusFields } from '../../../../../controller/reconcile/outcome.ts';
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import { recordOwnership } from '../../../../../controller/steps/build/records.ts';
 import { buildPodTemplate } from '../../../../../controller/steps/deploy/template.ts';
@@ -16,7 +16,29 @@ import type { HistoryEntry, HostedApp, HostedAppStatus } from '../../../../../cr
 import { annotations } from '../../../../../crds/names.ts';
 import { publicStatus } from '../../../../../crds/public-status.ts';
 import { ownershipFile, sealContact } from '../../../../../lib/ownership-file.ts';
-import { app, asked, at, built, cloned, complete, config, deployed, digest, ended, first, job, jobFailed, outcome, pipelinePod, plan, polled, pushed, runs, second, snapshotOf } from '../../../../support/operator/scenario.ts';
+import {
+  app,
+  asked,
+  at,
+  built,
+  cloned,
+  complete,
+  config,
+  deployed,
+  digest,
+  ended,
+  first,
+  job,
+  jobFailed,
+  outcome,
+  pipelinePod,
+  plan,
+  polled,
+  pushed,
+  runs,
+  second,
+  snapshotOf,
+} from '../../../../support/operator/scenario.ts';
 
 const filed = { run: { port: 9123, env: [{ name: 'GREETING', value: 'hi' }] } };
 const reviewedWith = (said: object): ReturnType<typeof ended> =>
@@ -191,11 +213,14 @@ const { repo } = hosted.spec.source;
 const ours = sealContact('me@example.org', repo, secret);
 const since = '2025-01-01T00:00:00Z';
 
-function recorded(review: Parameters<typeof recordOwnership>[2], before?: Draft['ownership']): Draft['ownership'] {
-  const draft: Draft = before === undefined ? {} : { ownership: before };
+function recorded(
+  review: Parameters<typeof recordOwnership>[2],
+  before?: StatusFields['ownership'],
+): StatusFields['ownership'] {
   const snapshot = snapshotOf(hosted);
-  recordOwnership({ ...snapshot, config: { ...snapshot.config, ownershipSecret: secret } }, draft, review);
-  return draft.ownership;
+  const fields = before === undefined ? {} : { ownership: before };
+  return recordOwnership({ ...snapshot, config: { ...snapshot.config, ownershipSecret: secret } }, fields, review)
+    .ownership;
 }
 
 test('a token for this repository is believed, others beside it are passed over', () => {
@@ -210,21 +235,19 @@ test('attack: the commit of a branch, a tag or a pull request says nothing of wh
   const kept = { authorKeys: ['a'.repeat(64)], ownership: { since } };
   for (const revision of ['refs/pull/5/head', 'feature', 'f'.repeat(40)]) {
     const snapshot = snapshotOf({ ...hosted, spec: { ...hosted.spec, source: { ...hosted.spec.source, revision } } });
-    const draft: Draft = { ...kept };
-    recordOwnership({ ...snapshot, config: { ...snapshot.config, ownershipSecret: secret } }, draft, {
+    const patch = recordOwnership({ ...snapshot, config: { ...snapshot.config, ownershipSecret: secret } }, kept, {
       ownership: [ours],
       authorKeys: ['b'.repeat(64)],
     });
-    assert.deepEqual(draft, kept, revision);
+    assert.deepEqual(applyPatch(kept, patch), kept, revision);
   }
 });
 
 test('without the secret none is believed', () => {
-  const draft: Draft = {};
   const { config, ...snapshot } = snapshotOf(hosted);
   const { ownershipSecret: _none, ...without } = config;
-  recordOwnership({ ...snapshot, config: without }, draft, { ownership: [ours] });
-  assert.equal(draft.ownership, undefined);
+  const patch = recordOwnership({ ...snapshot, config: without }, {}, { ownership: [ours] });
+  assert.equal(patch.ownership, undefined);
 });
 
 test('that the author has spoken is kept with its first time; his contact is that of the newest commit', () => {

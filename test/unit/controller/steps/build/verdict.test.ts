@@ -4,7 +4,20 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import type { Pod } from '../../../../../controller/objects/kinds.ts';
 import { hasImageName, judgePipeline, type Verdict } from '../../../../../controller/steps/build/verdict.ts';
-import { cloned, complete, digest, ended, first, job, jobFailed, pipelinePod, pushed, reviewed, runs, second } from '../../../../support/operator/scenario.ts';
+import {
+  cloned,
+  complete,
+  digest,
+  ended,
+  first,
+  job,
+  jobFailed,
+  pipelinePod,
+  pushed,
+  reviewed,
+  runs,
+  second,
+} from '../../../../support/operator/scenario.ts';
 
 const image = 'registry.test/apps/hello.uid-1';
 const done = job(first, complete);

@@ -1,7 +1,12 @@
 // What the last lines of a crashed app are taken for.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { findCrashLine, findCrashPosition, suggestCrashFix, suggestNotFoundFix } from '../../../../../controller/steps/deploy/crash-fixes.ts';
+import {
+  findCrashLine,
+  findCrashPosition,
+  suggestCrashFix,
+  suggestNotFoundFix,
+} from '../../../../../controller/steps/deploy/crash-fixes.ts';
 
 const cases: readonly (readonly [string, RegExp])[] = [
   [

@@ -9,7 +9,20 @@ import { pipelineInput } from '../../../../../controller/pipeline/contract.ts';
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import type { Manifest } from '../../../../../lib/kubernetes/index.ts';
 import { closedCidrs } from '../../../../../lib/subnets.ts';
-import { app, appPod, built, config, deployed, first, live, outcome, polled, second, snapshotOf, toObject } from '../../../../support/operator/scenario.ts';
+import {
+  app,
+  appPod,
+  built,
+  config,
+  deployed,
+  first,
+  live,
+  outcome,
+  polled,
+  second,
+  snapshotOf,
+  toObject,
+} from '../../../../support/operator/scenario.ts';
 
 function wanted(snapshot: ReturnType<typeof snapshotOf>, kind: string): Manifest {
   const found = outcome(snapshot)

@@ -5,7 +5,19 @@ import { z } from 'zod';
 import type { ContainerStatus, Deployment } from '../../../../../controller/objects/kinds.ts';
 import type { Snapshot } from '../../../../../controller/reconcile/snapshot.ts';
 import type { HostedApp } from '../../../../../crds/hosted-app.ts';
-import { app, applied, at, built, deployed, evicted, first, live, outcome, second, snapshotOf } from '../../../../support/operator/scenario.ts';
+import {
+  app,
+  applied,
+  at,
+  built,
+  deployed,
+  evicted,
+  first,
+  live,
+  outcome,
+  second,
+  snapshotOf,
+} from '../../../../support/operator/scenario.ts';
 
 const asked = z.object({
   replicas: z.int(),

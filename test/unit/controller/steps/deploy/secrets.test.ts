@@ -3,7 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
 import { buildModelEgress } from '../../../../../controller/steps/deploy/objects.ts';
-import { buildGeneratedSecrets, buildGeneratedVariable, buildModelKeyVariables, buildModelsSecret, buildModelVariables } from '../../../../../controller/steps/deploy/secrets.ts';
+import {
+  buildGeneratedSecrets,
+  buildGeneratedVariable,
+  buildModelKeyVariables,
+  buildModelsSecret,
+  buildModelVariables,
+} from '../../../../../controller/steps/deploy/secrets.ts';
 import { isAppToken } from '../../../../../lib/app-tokens.ts';
 import { app, config } from '../../../../support/operator/scenario.ts';
 

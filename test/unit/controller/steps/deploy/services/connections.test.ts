@@ -2,7 +2,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { expandReferences, hasModelKeyReference, resolveLogin } from '../../../../../../controller/steps/deploy/services/connections.ts';
+import {
+  expandReferences,
+  hasModelKeyReference,
+  resolveLogin,
+} from '../../../../../../controller/steps/deploy/services/connections.ts';
 import { serviceKinds } from '../../../../../../controller/steps/deploy/services/kinds.ts';
 import { chooseImage } from '../../../../../../controller/steps/deploy/services/services.ts';
 import { services as schema } from '../../../../../../crds/backing-services.ts';
