@@ -280,7 +280,7 @@ export interface OperatorConfig {
   readonly kubeletPort: number;
   /** Where it is reported; undefined where it is not. */
   readonly compute: { readonly url: string; readonly token: string } | undefined;
-  /** What the API shows when it asks about a repository; absent: nobody may ask. */
+  /** The token that the API sends when it asks about a repository; absent: it may not ask. */
   readonly internalToken: string | undefined;
   readonly activityMs: number;
   /** Folder with the token and the CA of a service account, where it is not where a pod has it. */
@@ -292,7 +292,7 @@ export function readOperatorConfig(variables: NodeJS.ProcessEnv = process.env): 
   const read = readConfig(environment, variables);
   return {
     installation: toInstallationConfig(read),
-    // A restarted container has the same pod name, but must not be taken for the process that died.
+    // A restarted container has the same pod name, but must not be confused with the process that died.
     lease: {
       namespace: read.POD_NAMESPACE,
       name: read.MOORAGE_LEASE_NAME,

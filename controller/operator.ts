@@ -126,7 +126,7 @@ export async function runOperator(): Promise<void> {
   await manager.run();
 }
 
-/** Lookups for submissions at once; git holds what a server sends in memory. */
+/** Concurrent lookups for submissions; git keeps a server's answer in memory. */
 const maximumLookups = 4;
 
 /** Answers the API, which asks whether a repository can be read before it takes a name for it. */

@@ -33,7 +33,7 @@ export function createActivityTask(options: ActivityTaskOptions): (signal: Abort
       try {
         record.take(await pool.reports(signal), Date.now()).forEach(changed);
       } catch (error) {
-        log.warn({ error: messageOf(error) }, 'the activators could not be asked: no app is put to rest');
+        log.warn({ error: messageOf(error) }, 'the activators did not answer: no app is put to rest');
       }
       const activators = record.activators(Date.now());
       if (activators !== known) apps().forEach(changed);

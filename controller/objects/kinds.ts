@@ -19,7 +19,7 @@ import type { HostedAppStatus, StoredSpec } from '../../crds/hosted-app.ts';
 import { annotations, group, kind, plural, version } from '../../crds/names.ts';
 import { defineResource, type KubeObject, type KubeType, type Wire } from '../../lib/kubernetes/index.ts';
 
-/** A HostedApp as it is in the cache: `spec` is what the API server let through, not yet parsed. */
+/** A HostedApp as cached: `spec` has passed the API server, but is not parsed yet. */
 export interface HostedAppObject extends KubeObject {
   spec: StoredSpec;
   status?: HostedAppStatus;
@@ -38,7 +38,7 @@ export type ContainerStatus = Pick<
   'name' | 'ready' | 'started' | 'restartCount' | 'state' | 'lastState' | 'resources'
 >;
 
-/** Of a pod only the status is kept, without what nobody reads of it. */
+/** Of a pod, only the parts of its status that are read are kept. */
 export interface Pod extends KubeObject {
   status?: Pick<Wire<V1PodStatus>, 'phase' | 'reason' | 'message' | 'conditions' | 'hostIP'> & {
     initContainerStatuses?: ContainerStatus[];
@@ -119,7 +119,7 @@ export const routes = defineResource<HttpRoute>({
   namespaced: true,
 });
 
-/** Those of the activator alone, to find its pods. */
+/** Only of the activator, to find its pods. */
 export const endpointSlices = defineResource<EndpointSlice>({
   group: 'discovery.k8s.io',
   version: 'v1',
@@ -128,7 +128,7 @@ export const endpointSlices = defineResource<EndpointSlice>({
   namespaced: true,
 });
 
-/** True when the Job builds this very app, and not another one that has or had its name. */
+/** True when the Job builds this very app, not another one that has or had its name. */
 export function isJobOfApp(job: KubeObject, uid: string): boolean {
   return job.metadata.annotations?.[annotations.appUid] === uid;
 }
@@ -149,7 +149,7 @@ export function isConditionTrue(
   return findCondition(conditions, type)?.status === 'True';
 }
 
-/** The scheduler's word on a pod that no node takes. */
+/** The scheduler's condition on a pod that no node takes. */
 export function findUnschedulable(pod: Pod): Wire<V1PodCondition> | undefined {
   const scheduled = findCondition(pod.status?.conditions, 'PodScheduled');
   return scheduled?.status === 'False' ? scheduled : undefined;
@@ -161,7 +161,7 @@ export function explainUnscheduled(pod: Pod): string | undefined {
   return refused === undefined ? undefined : `no node can run it (${refused.message ?? 'unschedulable'})`;
 }
 
-/** Why a container has not started, if it is more than that its turn has not come. */
+/** Why a container has not started, unless it is only waiting for its turn. */
 export function explainWaiting(waiting: Waiting | undefined): string | undefined {
   const { reason, message = 'no message' } = waiting ?? {};
   const isUsual = reason === undefined || reason === 'PodInitializing' || reason === 'ContainerCreating';
@@ -173,7 +173,7 @@ export function isFinished(job: Job): boolean {
   return isConditionTrue(job.status?.conditions, 'Complete') || isConditionTrue(job.status?.conditions, 'Failed');
 }
 
-/** Evicted for its own usage; an eviction for the node's sake says that "the node was low on resource" instead. */
+/** Evicted for its own usage; an eviction for the node's sake says "the node was low on resource" instead. */
 export function isOutOfDisk(pod: Pod): boolean {
   return (
     pod.status?.reason === 'Evicted' &&

@@ -20,19 +20,19 @@ const binaries = [
 ] as const;
 const factors: ReadonlyMap<string, bigint> = new Map<string, bigint>([...decimals, ...binaries]);
 
-/** A quantity divided, in whole Mi or thousandths, never 0. @throws RangeError for anything else than a quantity. */
+/** Divides a quantity, in whole Mi or thousandths, never to 0. @throws RangeError for anything but a quantity */
 export function divideQuantity(text: string, divisor: bigint): string {
   const { milli, binary } = parse(text);
   const whole = binary ? (milli / divisor / 1000n / (1n << 20n) || 1n) * (1n << 20n) * 1000n : milli / divisor || 1n;
   return format({ milli: whole, binary });
 }
 
-/** Whole bytes of a quantity of them. @throws RangeError for anything else than a quantity. */
+/** Whole bytes of a quantity. @throws RangeError for anything but a quantity */
 export function parseBytes(text: string): bigint {
   return parse(text).milli / 1000n;
 }
 
-/** Thousandths of a quantity, such as those of a CPU. @throws RangeError for anything else than a quantity. */
+/** Thousandths of a quantity, such as of a CPU. @throws RangeError for anything but a quantity */
 export function parseMilli(text: string): number {
   return Number(parse(text).milli);
 }

@@ -1,6 +1,6 @@
-// Runs slow lookups outside the cluster beside the reconciler, so that a dead server holds up nobody else.
+// Runs slow lookups outside the cluster in the background, so that a dead server delays only its own apps.
 
-/** Lookups by app. Nothing here must survive: a lost lookup is started again. */
+/** Lookups by app. None has to survive a restart: a lost lookup is started again. */
 export interface BackgroundLookups<Query, Result> {
   /** Starts a lookup, unless the same one is in progress. */
   start(key: string, identity: string, query: Query): void;
@@ -10,7 +10,6 @@ export interface BackgroundLookups<Query, Result> {
   forget(key: string): void;
 }
 
-/** Options. */
 export interface LookupOptions<Query, Result> {
   /** Must not reject. */
   run: (query: Query) => Promise<Result>;
@@ -26,7 +25,6 @@ interface Lookup<Result> {
   result?: Result;
 }
 
-/** Makes an empty set of lookups. */
 export function createBackgroundLookups<Query, Result>(
   options: LookupOptions<Query, Result>,
 ): BackgroundLookups<Query, Result> {

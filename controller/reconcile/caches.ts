@@ -1,4 +1,4 @@
-// The caches of the operator: which objects are mirrored, and what of each is worth its memory.
+// The operator's caches: which objects are mirrored, and which parts of each are worth their memory.
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { labels } from '../../crds/names.ts';
 import {
@@ -51,12 +51,12 @@ export interface Caches {
 /** Name of the index by app. */
 export const byApp = 'app';
 
-/** Small pages: what a page takes while it is parsed is never given back wholly. */
+/** Small pages: the memory used to parse one is never fully returned. */
 const pageSize = 100;
 
 const indexers = { [byApp]: byLabel(labels.app) };
 
-/** Starts mirroring all that the reconciler reads. */
+/** Starts mirroring everything that the reconciler reads. */
 export function mirrorCluster(manager: Manager, config: InstallationConfig): Caches {
   const { appsNamespace: apps, buildsNamespace: builds } = config;
   const packed = <T extends KubeObject>(
@@ -65,7 +65,7 @@ export function mirrorCluster(manager: Manager, config: InstallationConfig): Cac
     labelSelector: string | undefined,
     keep: (object: T) => T,
   ): Unpacker<T> => {
-    // What the server sends is a T; what is kept of it is packed.
+    // The server sends a T; it is kept packed.
     const texts = createSimilarTexts();
     const transform = createPacker(labels.app, texts, (object) => keep(object as T));
     return createUnpacker(
@@ -98,7 +98,7 @@ export function mirrorCluster(manager: Manager, config: InstallationConfig): Cac
   };
 }
 
-/** All of the spec, so that a change by someone else's hand is seen and fixed. */
+/** Keeps the whole spec, so that changes by others are detected and reverted. */
 function slimChild<T extends KubeObject>(object: T): T {
   return { ...object, metadata: omitFields(object.metadata, 'managedFields') };
 }
@@ -171,11 +171,11 @@ function slimContainer(status: ContainerStatus): ContainerStatus {
   return present({ name, ready, started, restartCount, state, lastState, resources });
 }
 
-// Keeps cached objects as deflated text: a parsed object takes over ten times the memory, and most are never looked at
+// Cached objects are kept as deflated text: a parsed object takes more than ten times the memory, and most are not read
 // between resyncs.
 
 /**
- * An object of the cache. Its own metadata has what caches and watches need; all that was kept of it is in `packed`.
+ * A cached object. Its metadata has what caches and watches need; everything else that is kept is in `packed`.
  */
 export interface PackedObject extends KubeObject {
   readonly packed: string;
@@ -192,7 +192,7 @@ export interface Unpacker<T extends KubeObject> {
   readonly store: Store<PackedObject>;
 }
 
-/** Unpacks on each read. The objects are the reader's own. */
+/** Unpacks on each read, so the caller owns the objects. */
 export function createUnpacker<T extends KubeObject>(store: Store<PackedObject>, texts: SimilarTexts): Unpacker<T> {
   const unpack = ({ packed }: PackedObject): T => JSON.parse(texts.unpack(packed)) as T;
   return {
@@ -245,11 +245,10 @@ export function createPacker(
   };
 }
 
-// Keeps many texts that resemble each other in little memory: the first one seen is the dictionary by which the others
-// are deflated.
+// Similar texts take little memory: the first one is the dictionary for deflating the others.
 
 export interface SimilarTexts {
-  /** A short string of bytes, to be given to {@link unpack} of the same instance. */
+  /** Returns a short string of bytes for {@link unpack} of the same instance. */
   pack(text: string): string;
   unpack(packed: string): string;
 }
@@ -262,7 +261,7 @@ export function createSimilarTexts(): SimilarTexts {
   return {
     pack(text) {
       dictionary ??= Buffer.from(text).subarray(-maximumDictionary);
-      // A string of single bytes lies in V8's heap as it is; a Buffer would cost several times its bytes beside it.
+      // V8 keeps a string of single bytes as is; a Buffer would cost several times its bytes on top.
       return deflateRawSync(text, { dictionary }).toString('latin1');
     },
     unpack: (packed) => inflateRawSync(Buffer.from(packed, 'latin1'), { dictionary }).toString(),

@@ -1,4 +1,4 @@
-// The controller of HostedApps: what wakes it, and the lookups that it runs outside the cluster.
+// The controller of HostedApps: its watches, and the lookups that it runs outside the cluster.
 import type { Registry } from 'prom-client';
 import { labels } from '../../crds/names.ts';
 import type { CloseRequest } from '../../crds/reports.ts';
@@ -43,14 +43,13 @@ export interface HostedAppControllerOptions {
   readonly idle?: { readonly pool: ActivatorPool; readonly record: ActivityRecord } | undefined;
 }
 
-/** Lookups in progress at once: of repositories at one host, and of apps and their pages through the gateway. */
+/** Lookups in progress at the same time: of repositories at one host, and of apps and their pages through the gateway. */
 const pollsPerHost = 4;
 const maximumProbes = 16;
 const maximumLooks = 4;
-/** Agreements with the activators in progress at once. */
+/** Agreements with the activators in progress at the same time. */
 const maximumClosings = 8;
 
-/** Makes the controller. */
 export function createHostedAppController(options: HostedAppControllerOptions): Controller {
   const { client, caches, config, recorder, pruner, space, resyncMs, log, registry, idle } = options;
   const metrics = createBuildMetrics(registry);
@@ -118,7 +117,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
   return controller;
 }
 
-/** Wakes all apps in the queue when one of them leaves it: their positions have changed. */
+/** Enqueues all apps in the build queue when one leaves it: their positions have changed. */
 function queuePositions(jobs: Store<Job>, toApp: (job: Job) => readonly string[]): Watch {
   return {
     start: (enqueue) =>

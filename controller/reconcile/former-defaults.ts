@@ -1,5 +1,5 @@
-// Removes from a stored HostedApp the defaults that the CRD of earlier versions filled in: today a field that is stored
-// is one that someone set, and it wins over the author's moorage.yaml.
+// Removes from a stored HostedApp the defaults that the CRD of earlier versions filled in: today every stored field counts
+// as set by someone, and wins over the author's moorage.yaml.
 import { isDeepStrictEqual } from 'node:util';
 import { hasEveryDefault, layeredFields } from '../../crds/effective-settings.ts';
 import { spec as specSchema } from '../../crds/hosted-app.ts';
@@ -10,9 +10,9 @@ import { hostedApps, type HostedAppObject } from '../objects/kinds.ts';
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /**
- * Makes the function that removes the former defaults of an app and returns it as it is then. An app has them if it has
+ * Creates the function that removes the former defaults of an app and returns the updated app. An app has them if it has
  * every such field. A value that was applied stays: `kubectl apply` records what its user wrote. After a create or a
- * patch, a default looks the same as a value that was chosen, and such a value had no effect until now either.
+ * patch, a default looks the same as a chosen value, and such a value had no effect until now either.
  */
 export function createDefaultsRemover(
   client: Client,
@@ -31,7 +31,7 @@ export function createDefaultsRemover(
     }
     const { uid, resourceVersion } = whole.metadata;
     const spec = removed.reduce<Fields>((patch, path) => setNull(patch, path), {});
-    // The version makes it fail (409, tried again) where someone has just set one of them.
+    // The version makes it fail (409, retried) if someone has just set one of them.
     const patched = await client.patch(
       hostedApps,
       app.metadata,
@@ -45,7 +45,7 @@ export function createDefaultsRemover(
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Fields at their default that nobody applied. */
+/** Fields that have their default and were not applied. */
 export function findFormerDefaults({ spec, metadata }: HostedAppObject): (readonly string[])[] {
   const defaults = specSchema.parse({ source: spec.source });
   const applied = [

@@ -58,7 +58,7 @@ export interface InstallationConfig {
     readonly goodAfterMs: number;
     /** How apps reach models; absent: they do not. */
     readonly models?: { readonly baseUrl: string; readonly tokenSecret: string } | undefined;
-    /** Databases and stores beside apps. */
+    /** Backing services: databases and stores of apps. */
     readonly services: {
       /** Image by type, or by type and version. */
       readonly images: Readonly<Record<string, string>>;
@@ -74,7 +74,7 @@ export interface InstallationConfig {
   /** Absent: there is no activator, so no app is put to rest. */
   readonly idle?:
     { /** For apps that do not say themselves: auto or a duration. */ readonly after?: string | undefined } | undefined;
-  /** Opens the tokens by which authors prove ownership; absent: none is believed. */
+  /** Opens the tokens that prove ownership; absent: none is accepted. */
   readonly ownershipSecret?: string | undefined;
   /** A submitted app that has not gone live after this many milliseconds is deleted; absent: never. */
   readonly expireMs?: number | undefined;

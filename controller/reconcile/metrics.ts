@@ -68,7 +68,7 @@ export interface AppCounts {
   readonly reasons: ReadonlyMap<string, number>;
 }
 
-/** Counted at each scrape, once for both: it reads every app. */
+/** Counted once per scrape for both metrics, since it reads every app. */
 export function registerAppMetrics(registry: Registry, count: () => AppCounts): void {
   const registers = [registry];
   const notReady = new Gauge({
@@ -93,8 +93,6 @@ export function registerAppMetrics(registry: Registry, count: () => AppCounts): 
   registry.registerMetric(notReady);
 }
 
-// Counts apps for metrics, out of the cache.
-
 /** Apps by public status, and those that are not Ready by reason. */
 export function countApps(apps: readonly HostedAppObject[]): AppCounts {
   const statuses = { live: 0, in_pipeline: 0, rejected: 0 };
@@ -108,9 +106,9 @@ export function countApps(apps: readonly HostedAppObject[]): AppCounts {
   return { statuses, reasons };
 }
 
-// Counts the builds that a new status records: each once, since its entry in the history is new only once.
+// Builds are counted when a new status records them: each once, since its entry in the history is new only once.
 
-/** Counts what the status after a reconcile has in its history and the one before has not. */
+/** Counts the builds that are new in the history of the status after a reconcile. */
 export function countBuildEnds(
   metrics: BuildMetrics,
   snapshot: Pick<Snapshot, 'jobs' | 'pipelinePods'>,
@@ -145,7 +143,7 @@ function resultOf({ result }: HistoryEntry): BuildEnd {
   return result.toLowerCase() as BuildEnd;
 }
 
-/** undefined where one of the times is unknown; a start that is noted more finely than the end may lie after it. */
+/** Undefined if one of the times is unknown. A start recorded more precisely than the end may lie after it. */
 function computeSecondsBetween(start: string | undefined, end: string | undefined): number | undefined {
   if (start === undefined || end === undefined) return undefined;
   const seconds = (Date.parse(end) - Date.parse(start)) / 1000;

@@ -1,4 +1,4 @@
-// The outcome of a step: how it ended, and the actions that it asks for.
+// What a step returns: how it ended, what changes in the status, and the actions it requests.
 import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import type { CloseRequest } from '../../crds/reports.ts';
 import type { KubeObject, Manifest, Resource } from '../../lib/kubernetes/index.ts';
@@ -21,7 +21,7 @@ interface Report {
  * - `waiting`: nothing is wrong; something else has to happen first.
  * - `stalled`: a person has to change something; `rejection` says what.
  * - `failed`: something broke that may well work the next time; it is tried again.
- * `blocking: false` means that it is worth a condition, but the app as a whole is none the worse.
+ * `blocking: false` means that it is worth a condition, but the app as a whole is not affected.
  */
 export type Outcome =
   | (Report & { readonly kind: 'done' })
@@ -38,7 +38,7 @@ export const warnedReason = 'LiveWithErrors';
 
 const failingReasons = ['RespondsWithErrors', 'Unreachable'] as const;
 
-/** Whether a condition says by this reason that the URL of a released app fails. */
+/** Whether this reason of a condition means that the URL of a released app fails. */
 export function isFailingReason(reason: string): reason is (typeof failingReasons)[number] {
   return failingReasons.some((each) => each === reason);
 }
@@ -59,7 +59,7 @@ export function failed(reason: ReasonOf<'failed'>, message: string, afterMs?: nu
   return { kind: 'failed', reason, message, afterMs };
 }
 
-/** A change that a step asks for. Steps are pure; reconcile.ts alone carries these out. */
+/** A change that a step requests. Steps are pure; only reconcile.ts carries these out. */
 export type Action =
   | {
       readonly kind: 'apply';
@@ -72,7 +72,7 @@ export type Action =
       readonly kind: 'delete';
       readonly resource: Resource;
       readonly object: KubeObject;
-      /** The object is another app's of this name: deleted only if the server says that this app is the one there is. */
+      /** The object belongs to another app of this name: deleted only if the server confirms that this app is the current one. */
       readonly isStranger?: boolean;
     }
   /** Change annotations of a claim; null removes one. */
@@ -84,7 +84,7 @@ export type Action =
   | { readonly kind: 'poll'; readonly repository: Repository }
   /** `isLive`: the app was reached before, so that a failure is confirmed before it is reported. */
   | { readonly kind: 'probe'; readonly host: string; readonly isLive?: boolean }
-  /** Ask the activators to hold what comes for an app. */
+  /** Ask the activators to hold the requests of an app. */
   | { readonly kind: 'close'; readonly request: CloseRequest }
   /** Change what a running pod requests, in place. */
   | {
@@ -92,7 +92,7 @@ export type Action =
       readonly pod: Pod;
       readonly requests: { readonly cpu: string; readonly memory: string };
     }
-  /** `release`: what the look is about. */
+  /** `release`: the release that the page belongs to. */
   | {
       readonly kind: 'look';
       readonly host: string;
@@ -140,7 +140,8 @@ export function shortenCommit(commit: string): string {
   return commit.slice(0, 7);
 }
 
-// Every reason of a step's condition, and how the step then stands. The steps may use no other; the reference lists them.
+// Every reason of a step's condition, with the kinds of outcome that may have it. Steps cannot use others, and the
+// reference lists them.
 
 type Kind = Outcome['kind'];
 type Reasons = Readonly<Record<string, readonly Kind[]>>;
@@ -219,14 +220,14 @@ export const reasons = {
   },
 } as const satisfies Record<StepCondition, Reasons>;
 
-/** Those that every condition may have. */
+/** Reasons that every condition may have. */
 export const commonReasons = { NotReached: ['waiting'], Refused: ['failed'] } as const satisfies Reasons;
 
 type NamesIn<List extends Reasons, Of extends Kind> = {
   [Name in keyof List & string]: Of extends List[Name][number] ? Name : never;
 }[keyof List & string];
 
-/** The reasons with which a step may stand so. */
+/** The reasons that an outcome of this kind may have. */
 export type ReasonOf<Of extends Kind> =
   | NamesIn<typeof commonReasons, Of>
   | { [Condition in StepCondition]: NamesIn<(typeof reasons)[Condition], Of> }[StepCondition];

@@ -54,11 +54,11 @@ export interface ReconcilerOptions extends Lookups {
 
 type Lookup = Extract<Action, { kind: 'poll' | 'probe' | 'look' | 'close' }>;
 
-/** Refused writes are tried again after this long; what refuses them (a quota, a policy) sends no event. */
+/** Rejected writes are retried after this long; a quota or policy that rejects them sends no event. */
 const refusedRetryMs = 30_000;
 
 /**
- * Makes the reconcile function. It keeps nothing between calls but the last status it wrote, until the cache has it.
+ * Creates the reconcile function. Between calls it keeps only the last status it wrote, until the cache has it.
  */
 export function createReconciler(options: ReconcilerOptions): Reconcile {
   const { client, caches, config, recorder, metrics, polls, probes, pages, closings, pruner } = options;
@@ -66,7 +66,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   const written = new Map<string, HostedAppObject>();
   const removeDefaults = createDefaultsRemover(client);
 
-  /** The cache may be behind our own last write; judging by it would undo what was written. */
+  /** The cache can lag behind our last write. Deciding on stale data would revert it. */
   function newest(key: string): HostedAppObject | undefined {
     const cached = caches.apps.get(key);
     const own = written.get(key);
@@ -106,7 +106,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     }
   }
 
-  /** In the background; the result brings the next reconcile. */
+  /** Starts a lookup in the background; its result triggers the next reconcile. */
   function lookUp(app: Snapshot['app'], key: string, action: Lookup): void {
     switch (action.kind) {
       case 'poll':
@@ -130,8 +130,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
   }
 
   /**
-   * Carries out what was decided; what the API server refuses for good becomes the outcome of the step that asked for
-   * it.
+   * Carries out the decided actions. If the API server rejects one for good, that becomes the outcome of its step.
    */
   async function actOn(snapshot: Snapshot, decision: Decision, signal: AbortSignal): Promise<Outcomes> {
     let { outcomes } = decision;
@@ -159,11 +158,11 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     for (const note of listTransitions(app.status, status)) recorder.record(app, note);
   }
 
-  /** Exactly the version that was looked at: one that has changed is looked at again. */
+  /** Deletes exactly the version that was decided on: one that has changed is reconciled again. */
   async function expire(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
     const { resourceVersion } = app.metadata;
     await deleteObject(client, hostedApps, app, { resourceVersion, signal });
-    const message = 'The app was deleted, because it has never been live. Its repository can be submitted anew.';
+    const message = 'The app was deleted, because it has never been live. Its repository can be submitted again.';
     recorder.record(app, { type: 'Warning', reason: 'Expired', message });
     return nothingMore;
   }
@@ -172,7 +171,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     pruner?.consider({ ...app.metadata, status, deployment });
   }
 
-  /** Lets an app go that is being deleted; its data is kept. */
+  /** Releases an app that is being deleted; its data is kept. */
   async function end(app: HostedAppObject, signal: AbortSignal): Promise<ReconcileResult> {
     if (app.metadata.finalizers?.includes(finalizer) === true)
       await keepData(client, app, { keepMs: config.keepDataMs, now: now() }, signal);
@@ -202,8 +201,8 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
 }
 
 /**
- * Whether the app of this name is still the one that was decided about. A cache that is behind, as that of a leader
- * which does not know yet that it was replaced, may take the newer app's objects for those of an older one.
+ * Whether the app of this name is still the one that was decided about. A stale cache, such as that of a leader that does
+ * not know yet that it was replaced, may attribute a newer app's objects to an older one.
  */
 async function isCurrent(client: Client, { metadata }: Snapshot['app'], signal: AbortSignal): Promise<boolean> {
   return (await client.get(hostedApps, metadata, { signal }))?.metadata.uid === metadata.uid;
@@ -216,7 +215,7 @@ function computeNextReconcile(outcomes: Outcomes, expiryMs?: number): ReconcileR
   return requeueAfter(Math.max(0, Math.min(...times)));
 }
 
-/** The version makes it fail (409, tried again) where the claim has changed, as when it is about to be deleted. */
+/** The version makes it fail (409, retried) if the claim has changed, as when it is about to be deleted. */
 async function annotate(client: Client, action: Action & { kind: 'annotate' }, signal: AbortSignal): Promise<void> {
   const { uid, resourceVersion } = action.object.metadata;
   await client.patch(
@@ -227,7 +226,7 @@ async function annotate(client: Client, action: Action & { kind: 'annotate' }, s
   );
 }
 
-/** The name says all that a Job is made from, so one that is there already is the one that was asked for. */
+/** The name derives from everything that the object is made from, so one that exists already is the wanted one. */
 async function createOnce(client: Client, action: Action & { kind: 'create' }, signal: AbortSignal): Promise<void> {
   try {
     await client.create(action.resource, action.manifest, { signal, fieldManager: 'moorage' });
@@ -236,10 +235,10 @@ async function createOnce(client: Client, action: Action & { kind: 'create' }, s
   }
 }
 
-// Holds a HostedApp until its pipeline Jobs are gone, which live in another namespace, where no owner reference reaches,
-// and then its images, which are in no namespace at all.
+// The finalizer holds a HostedApp until its pipeline Jobs are gone, which are in another namespace, out of reach of owner
+// references, and then its images, which are in no namespace at all.
 
-/** Adds the finalizer if it is missing; returns the object as it is then. Must happen before the first Job is made. */
+/** Adds the finalizer if it is missing, and returns the updated object. Must happen before the first Job is created. */
 export async function addFinalizer(
   client: Client,
   app: HostedAppObject,
@@ -249,12 +248,12 @@ export async function addFinalizer(
   return finalizers.includes(finalizer) ? app : patchFinalizers(client, app, [...finalizers, finalizer], signal);
 }
 
-/** Tried again after this long while the registry cannot be asked. */
+/** Retried after this long while the registry does not answer. */
 const emptyAgainMs = 15_000;
 
 /**
- * Deletes the Jobs of an app that is being deleted, then its images by `empty` (false: not done yet), and lets it go.
- * Asks the server, not a cache.
+ * Deletes the Jobs of an app that is being deleted, then its images by `empty` (false: not done yet), then the finalizer.
+ * Lists from the server, not from a cache.
  */
 export async function releaseApp(
   client: Client,
@@ -268,7 +267,7 @@ export async function releaseApp(
   const selection = { namespace: buildsNamespace, labelSelector: `${labels.app}=${app.metadata.name}` };
   let left = 0;
   for await (const job of client.listAll(jobs, { ...selection, signal })) {
-    // A cache that is behind may still hold an app whose namesake builds by now.
+    // A stale cache may still hold an app whose namesake is being built by now.
     if (!isJobOfApp(job, app.metadata.uid)) continue;
     await deleteObject(client, jobs, job, { propagation: 'Background', signal });
     left += 1;
@@ -289,7 +288,7 @@ export async function releaseApp(
 }
 
 /**
- * The version makes the patch fail (409, tried again) rather than drop a finalizer that someone else has just added.
+ * The version makes the patch fail (409, retried) rather than drop a finalizer that someone else has just added.
  */
 function patchFinalizers(
   client: Client,

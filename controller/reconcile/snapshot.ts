@@ -1,4 +1,5 @@
-// Takes the snapshot of an app from the caches and from what lookups have found, with the secrets of the app masked.
+// The snapshot of one app: everything that a reconcile reads, taken from the caches and from finished lookups before anything is
+// decided, with the app's secrets masked.
 import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 import { annotations, appHost } from '../../crds/names.ts';
@@ -39,7 +40,7 @@ export interface Lookups {
   readonly closings?: BackgroundLookups<CloseRequest, boolean> | undefined;
 }
 
-/** Where snapshots are taken from. */
+/** The sources of snapshots. */
 export interface SnapshotSources extends Lookups {
   readonly caches: Caches;
   readonly config: InstallationConfig;
@@ -47,7 +48,7 @@ export interface SnapshotSources extends Lookups {
   readonly activity?: ActivityRecord | undefined;
 }
 
-/** Takes the snapshot of an app, of which `dataKey` is known. @throws StallingError when its spec cannot be read */
+/** Takes the snapshot of an app. @throws StallingError if its spec cannot be read */
 export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, now: Date, dataKey: string): Snapshot {
   const { caches, config, polls, probes, pages } = sources;
   const parsed = parseApp(object);
@@ -67,7 +68,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     page: app.status?.served === undefined ? undefined : pages.take(key, formatPageIdentity(app.status.served)),
     jobs,
     pipelinePods: caches.pipelinePods.byIndex(byApp, name),
-    // Sorting the whole queue is worth it only for those that are in it.
+    // Sorts the whole queue only for apps that are in it.
     shortage: sources.shortage?.(),
     queue: jobs.some(isQueued) ? sortQueue(caches.jobs.list()).map((job) => job.metadata.name) : [],
     deployment: caches.deployments.get(key),
@@ -96,22 +97,22 @@ function readIdleView({ activity, closings }: SnapshotSources, app: HostedApp, n
   };
 }
 
-/** What an agreement of the activators is about: the rest that comes next. */
+/** Identifies an agreement of the activators: by the number of the next rest. */
 export function formatClosingIdentity(number: number): string {
   return String(number);
 }
 
-/** Whether an object runs a backing service, and not the app itself. */
+/** True for objects of a backing service, not of the app itself. */
 function isBacking({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[annotations.service] !== undefined;
 }
 
-/** Whether an object only tries a new image of the app. */
+/** True for objects that only try a new image of the app. */
 function isTrial({ metadata }: KubeObject): boolean {
   return metadata.annotations?.[annotations.trial] !== undefined;
 }
 
-/** What a look at a page is about: the release that served when it began. */
+/** Identifies a look at a page: by the release that served when it began. */
 export function formatPageIdentity({ image, commit }: { readonly image: string; readonly commit: string }): string {
   return `${image} ${commit}`;
 }
@@ -129,8 +130,8 @@ function parseApp(object: HostedAppObject): HostedApp {
 }
 
 /**
- * The mask of an app. The operator makes the generated passwords, secrets and tokens, and so knows them; what the
- * installation puts into Secrets (spec.run.secrets) it may not read, so that is masked by its variables and its look.
+ * Creates the mask of an app. The operator derives the generated passwords, secrets and tokens, and so knows them. It must
+ * not read the Secrets of the installation (spec.run.secrets), so those are masked by variable names and by their look.
  */
 function createAppMask(app: HostedApp, config: InstallationConfig): SecretMask {
   const { spec } = applySettings(app, app.status?.settings?.values);
@@ -151,8 +152,8 @@ function createAppMask(app: HostedApp, config: InstallationConfig): SecretMask {
 }
 
 /**
- * Masks the last words of containers before anything is made of them: the status, its events and the annotations are
- * public, or read by more people than a secret is for. Pods of a cache are shared, so they are copied where they change.
+ * Masks termination messages before anything is derived from them: the status, its events and the annotations are public,
+ * or readable by more people than a secret is meant for. Cached pods are shared, so those that change are copied.
  */
 export function maskPods(pods: readonly Pod[], app: HostedApp, config: InstallationConfig): readonly Pod[] {
   if (!pods.some(hasLastWords)) return pods;
@@ -176,12 +177,10 @@ function findTerminations({ status }: Pod): Termination[] {
     .filter((ended) => ended !== undefined);
 }
 
-// A snapshot of one app: all that a reconcile looks at, gathered before it decides anything.
-
 /** Whether an app responded through the gateway. */
 export interface ProbeResult {
   readonly responds: boolean;
-  /** A bare 404, the gateway's own or that of an app with nothing at its root; or no response in time. */
+  /** A bare 404, from the gateway or from an app with nothing at its root; or no response in time. */
   readonly isDoubtful?: boolean;
   /** Status of the response, if there was one. */
   readonly status?: number;
@@ -197,15 +196,15 @@ export interface BackingObjects {
   readonly pods: readonly Pod[];
 }
 
-/** What the activators say of an app. */
+/** What the activators report about an app. */
 export interface IdleView {
   readonly activators: Activators;
   readonly activity: AppActivity | undefined;
-  /** Whether they agreed to hold what comes for it; undefined: they were not asked. */
+  /** Whether they agreed to hold its requests; undefined: they were not asked. */
   readonly isClosed: boolean | undefined;
 }
 
-/** What was seen of an app's page. */
+/** The result of a look at an app's page. */
 export interface PageView {
   /** Status of the page; absent: nothing came. */
   readonly status?: number;
@@ -242,11 +241,11 @@ export interface Snapshot {
   readonly route: HttpRoute | undefined;
   /** What runs its backing services. */
   readonly serviceObjects: BackingObjects;
-  /** What starts a new image while the old one serves, before it replaces it. */
+  /** The objects that start a new image before it replaces the one that serves. */
   readonly trial?: { readonly deployment: Deployment | undefined; readonly pods: readonly Pod[] };
   readonly probe: ProbeResult | undefined;
   /** Undefined where this installation has no activator. */
   readonly idle: IdleView | undefined;
-  /** How the page of the release that serves looks, if a look has ended since the last reconcile. */
+  /** The page of the serving release, if a look has ended since the last reconcile. */
   readonly page: PageView | undefined;
 }

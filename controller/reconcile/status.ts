@@ -1,4 +1,4 @@
-// Turns the outcomes of the steps into conditions, phase and the one status that is written.
+// Builds the status from the outcomes of the steps: conditions, phase, expiry, and the Events of its changes.
 import type { Condition, HostedAppStatus } from '../../crds/hosted-app.ts';
 import { labels } from '../../crds/names.ts';
 import type { EventNote } from '../../lib/kubernetes/index.ts';
@@ -28,8 +28,7 @@ interface Obstacle {
 }
 
 /**
- * Makes the status. Pure: the same observation and outcomes give the same status, and equal conditions keep their
- * times.
+ * Pure: the same snapshot and outcomes give the same status, and equal conditions keep their times.
  */
 export function buildStatus(
   snapshot: Snapshot,
@@ -61,10 +60,10 @@ function findSince(before: HostedAppStatus | undefined, phase: Phase, fields: St
   return isSame ? before.since : undefined;
 }
 
-/** Every app is looked at this often, so that an old `checkedAt` says that no operator runs. */
+/** Every app is checked this often, so an old `checkedAt` shows that no operator is running. */
 export const checkMs = 600_000;
 
-/** When the status was confirmed: moved on at most once an interval, so that reconciles in between write nothing. */
+/** When the status was confirmed: updated at most once per interval, so that reconciles in between write nothing. */
 function chooseCheckTime(before: HostedAppStatus | undefined, now: Date): string {
   const last = before?.checkedAt;
   const isRecent = last !== undefined && now.getTime() - Date.parse(last) < checkMs;
@@ -81,7 +80,7 @@ const computed: ReadonlySet<string> = new Set([
   'shortCommit',
 ]);
 
-/** Fields of the last status that a new one starts from. */
+/** The fields of the last status that a new one starts from. */
 export function pickStatusFields(status: HostedAppStatus | undefined): StatusFields {
   const kept = Object.entries(status ?? {}).filter(([name]) => !computed.has(name));
   return Object.fromEntries(kept);
@@ -92,7 +91,7 @@ function findObstacle(outcomes: Outcomes, except?: StepCondition): Obstacle | un
     const outcome = outcomes[step];
     if (outcome === undefined || outcome.kind === 'done' || step === except) continue;
     if (outcome.kind === 'failed' && outcome.blocking === false) continue;
-    // That visitors get no page says more than that the gateway has not confirmed a route.
+    // That visitors get no page is more important than an unconfirmed route.
     if (step === 'Routed' && outcomes.Published?.kind === 'failed') continue;
     return { step, outcome };
   }
@@ -174,7 +173,7 @@ function addTime({ app, now }: Snapshot, type: string, state: ConditionState): C
   };
 }
 
-/** Where the newest revision stands. A repository that is gone says nothing about a commit that is known. */
+/** The phase of the newest revision. A repository that is gone does not affect a known commit. */
 function choosePhase(snapshot: Snapshot, fields: StatusFields, outcomes: Outcomes): Phase {
   if (isPaused(snapshot)) return 'Suspended';
   const obstacle = findObstacle(outcomes, fields.source === undefined ? undefined : 'SourceResolved');
@@ -195,15 +194,15 @@ function choosePhase(snapshot: Snapshot, fields: StatusFields, outcomes: Outcome
 
 const pipelinePhases = { Queued: 'Queued', Clone: 'Cloning', Review: 'Reviewing', Build: 'Building' } as const;
 
-// Submitted apps that never went live are deleted after a while, so that they do not take up room for good.
+// Expiry: submitted apps that never went live are deleted after a while, so that they do not occupy space for good.
 
-/** How an app stands that has not gone live. */
+/** The expiry of an app that has not gone live. */
 export interface Expiry {
   /** Its time is up, and it was warned. */
   readonly isDue: boolean;
   /** When it is deleted; absent until it is warned. */
   readonly at?: Date;
-  /** Look again after this many milliseconds. */
+  /** Check again after this many milliseconds. */
   readonly afterMs: number;
 }
 
@@ -221,15 +220,15 @@ export function computeExpiry(snapshot: Snapshot, fields: StatusFields): Expiry 
   const end = Date.parse(app.metadata.creationTimestamp) + expireMs;
   if (now.getTime() < end - warningMs) return { isDue: false, afterMs: end - warningMs - now.getTime() };
   const warned = readWarningTime(app);
-  // Also an app that is long past its time, when this limit is new, gets its warning first.
+  // An app that is long past its time, because the limit is new, is still warned first.
   const at = Math.max(end, (warned ?? now.getTime()) + warningMs);
   const afterMs = Math.max(0, at - now.getTime());
   return { isDue: warned !== undefined && afterMs === 0, at: new Date(at), afterMs };
 }
 
 /**
- * Not one that has been live (its address stays in the status), is suspended, or was not submitted through the API:
- * what someone made with kubectl is theirs to delete.
+ * False for an app that has been live (its address stays in the status), is suspended, or was not submitted through the
+ * API: apps created with kubectl are deleted only by their owners.
  */
 function canExpire({ metadata, spec }: Snapshot['app'], { url }: StatusFields): boolean {
   const isPaused = spec.suspend || spec.run.replicas === 0;
@@ -241,17 +240,16 @@ function readWarningTime({ status }: Snapshot['app']): number | undefined {
   return warning === undefined ? undefined : Date.parse(warning.lastTransitionTime);
 }
 
-/** The warning, for people. */
 export function formatExpiryWarning(at: Date): string {
-  return `The app has never been live. It is deleted at ${formatTimestamp(at)} unless it goes live before; its repository can then be submitted anew.`;
+  return `The app has never been live. It is deleted at ${formatTimestamp(at)} unless it goes live before; its repository can then be submitted again.`;
 }
 
-// Chooses the Events of a status change: one a transition of a condition, with the condition's own reason.
+// Events: one per transition of a condition, with the condition's reason.
 
-/** Ready and its company repeat what the step's condition says, but for the good end, and a URL that fails. */
+/** These repeat a step's condition. Only Ready is worth an event: when it becomes true, and when the URL fails. */
 const mirrors = new Set(['Ready', 'Reconciling', 'Stalled']);
 
-/** The Events of going from one status to the next; a changed message alone is none. */
+/** Lists the Events of a status change; a new message alone is none. */
 export function listTransitions(before: HostedAppStatus | undefined, after: HostedAppStatus): EventNote[] {
   const known = new Map((before?.conditions ?? []).map((condition) => [condition.type, condition]));
   return (after.conditions ?? [])

@@ -58,7 +58,7 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
     try {
       if (await resizePod(client, pod, requests, signal)) metrics.resizes.inc();
     } catch (error) {
-      // A cluster that cannot says so each time.
+      // A cluster that cannot resize pods refuses each time.
       metrics.failures.inc();
       log.warn({ pod: pod.metadata.name, error: messageOf(error) }, 'the requests of a pod could not be changed');
     }
@@ -141,12 +141,12 @@ const least: Amounts = { cpuMilli: 2, memoryBytes: 16 * mebibyte };
 const headroom = 1.25;
 /** How far back uses count: an app that was busy a moment ago may be busy again. */
 export const rememberedMs = 5 * 60_000;
-/** Requests are lowered only after this long: what an app uses when it starts says little. */
+/** Requests are lowered only after this long: the use at startup is not typical. */
 const settledMs = 60_000;
 /** Smaller changes are not worth a write. */
 const worthwhile = { raise: 1.2, lower: 0.7 };
 
-/** The use between two samples; undefined where the container was started anew between them. */
+/** Measures the use between two samples; undefined if the container was restarted between them. */
 export function measureUse(before: UsageSample, after: UsageSample): Use | undefined {
   const seconds = (after.at - before.at) / 1000;
   const used = after.cpuSeconds - before.cpuSeconds;

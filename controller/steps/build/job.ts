@@ -1,4 +1,4 @@
-// The Job that takes one commit of an app through clone, review and build.
+// Builds the pipeline Job, which takes one commit of an app through clone, review and build.
 import type { V1Container, V1EnvVar, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, cacheRepository, imageRepository, imageTag, labels } from '../../../crds/names.ts';
@@ -13,7 +13,7 @@ import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } fro
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { shortenCommit } from '../../reconcile/outcome.ts';
 
-/** What distinguishes this pipeline from the app's others. */
+/** Distinguishes a pipeline from the app's others. */
 export interface JobIdentity {
   readonly name: string;
   readonly commit: string;
@@ -21,18 +21,18 @@ export interface JobIdentity {
   readonly number: number;
   readonly repository: Repository;
   readonly queuedAt: Date;
-  /** A fault that the author could have staged was believed for this commit before. */
+  /** A fault that the author could have staged was accepted for this commit before. */
   readonly doubted?: boolean;
   /** Why it is made, for people. */
   readonly reason: string;
 }
 
-/** Name of an app's image, without tag or digest. A pipeline may push to this name and no other. */
+/** The name of an app's image, without tag or digest. A pipeline may push to no other name. */
 export function formatImageName({ registry }: InstallationConfig, { metadata }: HostedApp): string {
   return `${registry.host}/${imageRepository(metadata)}`;
 }
 
-/** The Job, suspended: the build queue lets it go when its turn has come. */
+/** Creates the Job suspended: the build queue resumes it in turn. */
 export function buildPipelineJob(app: HostedApp, config: InstallationConfig, identity: JobIdentity): Manifest {
   const marks = {
     [labels.app]: app.metadata.name,
@@ -72,7 +72,7 @@ export function buildPipelineJob(app: HostedApp, config: InstallationConfig, ide
   };
 }
 
-/** By its network, which is harder to change than a key; an app that was not submitted through the API counts alone. */
+/** The network, which is harder to change than a key. An app that was not submitted through the API counts alone. */
 function identifySubmitter({ metadata }: HostedApp): string {
   const { [labels.network]: network, [labels.caller]: caller } = metadata.labels ?? {};
   return network ?? caller ?? `${metadata.namespace}/${metadata.name}`;
@@ -116,8 +116,8 @@ function buildPodSpec(app: HostedApp, config: InstallationConfig, identity: JobI
     enableServiceLinks: false,
     terminationGracePeriodSeconds: 10,
     ...(config.pipeline.priorityClass === undefined ? {} : { priorityClassName: config.pipeline.priorityClass }),
-    // Side by side, so that the builder is there when the review has passed: one container after another costs about a
-    // second each. Who waits for whom is for pipeline/gate.ts to see to.
+    // Containers start together, so that the builder is ready when the review has passed: starting one after another costs
+    // about a second each. pipeline/gate.ts makes each wait for the one before.
     containers: [
       addVariables(confinedStage('clone', { memory: cloneMemory, disk: limits.disk }), buildGitToken(config, identity)),
       confinedStage('review', reviewLimits),
@@ -125,12 +125,12 @@ function buildPodSpec(app: HostedApp, config: InstallationConfig, identity: JobI
         name: 'build',
         ...common,
         command: [...command, 'build'],
-        // Opens the repositories of this app at the registry proxy. What runs for the author does not see it.
+        // Opens this app's repositories at the registry proxy. Code of the author does not see it.
         env: [
           ...common.env,
           { name: 'MOORAGE_PUSH_TOKEN', value: createPushToken(app.metadata, config.registry.tokenSecret) },
         ],
-        // Counts only inside the user namespace of the pod: on the node it is an ordinary user.
+        // Root only inside the pod's user namespace: on the node it is an ordinary user.
         securityContext: {
           runAsUser: 0,
           privileged: false,
@@ -152,10 +152,10 @@ function buildPodSpec(app: HostedApp, config: InstallationConfig, identity: JobI
   };
 }
 
-/** A Job that waits in the queue for longer is a fault of the platform, and made again. */
+/** A Job that waits in the queue for longer is a platform fault, and is created again. */
 const gitTokenMs = 24 * 60 * 60_000;
 
-/** Reads the repository on the git server inside the cluster. What runs for the author does not see it. */
+/** Gives read access to the repository on the git server inside the cluster. Code of the author does not see it. */
 function buildGitToken({ gitReadSecret }: InstallationConfig, { repository, queuedAt }: JobIdentity): V1EnvVar[] {
   const expires = new Date(queuedAt.getTime() + gitTokenMs);
   const credential = createCredential(repository, gitReadSecret, expires);
@@ -166,10 +166,10 @@ function addVariables(container: Wire<V1Container>, env: readonly V1EnvVar[]): W
   return { ...container, env: [...(container.env ?? []), ...env] };
 }
 
-/** git needs most, for the objects of the largest repository that is taken; it has ended when the others work. */
+/** git needs the most, for the objects of the largest accepted repository; it has ended when the other stages work. */
 const cloneMemory = '2Gi';
 
-/** Beside what the build may have. The review writes notes only. */
+/** In addition to the build's limits. The review only writes notes. */
 const reviewLimits = { memory: '1Gi', disk: '256Mi' };
 
 const confined: Wire<V1SecurityContext> = {
@@ -238,7 +238,7 @@ function missingOf({ missingImages = [] }: InstallationConfig['registry']): Pick
   return missingImages.length === 0 ? {} : { missingImages: [...missingImages] };
 }
 
-/** The registry itself answers builds through its proxy only. */
+/** Builds reach the registry only through its proxy. */
 function resolveMirror({
   host,
   proxy,
@@ -252,12 +252,12 @@ function resolveMirror({
     : { mirror, mirrorOf: [...mirrorOf], plainHosts: insecure ? [proxy, mirror] : [proxy] };
 }
 
-// What goes into an image, hashed, and the answer to "why is it built again?".
+// The inputs of an image, hashed, and the reason for a new build.
 
-/** Hash of each setting that an image is made from, by the name of its field. */
+/** A hash of each setting that an image is made from, by field name. */
 export type InputHashes = Readonly<Record<string, string>>;
 
-/** All that decides an image besides the commit, in hashes. */
+/** Hashes of everything that determines an image besides the commit. */
 export interface BuildInputs {
   /** 16 hex digits over all of them. */
   readonly hash: string;
@@ -265,7 +265,7 @@ export interface BuildInputs {
 }
 
 /**
- * The pipeline's own image is left out: a new version of the platform must not build every app again at once.
+ * The pipeline's own image is left out: a new version of the platform must not rebuild every app at the same time.
  */
 export function hashBuildInputs(app: HostedApp): BuildInputs {
   const { source, build, review, run } = app.spec;
@@ -275,13 +275,13 @@ export function hashBuildInputs(app: HostedApp): BuildInputs {
     'spec.source.path': source.path,
     'spec.build.strategy': build.strategy,
     'spec.build.dockerfile': build.dockerfile,
-    // Only where there is one: what was built before there was such a field stays as it is.
+    // Only if set, so that apps built before this field existed keep their hash.
     ...(build.target === undefined ? {} : { 'spec.build.target': build.target }),
     'spec.build.args': build.args,
     'spec.build.env': build.env,
     'spec.build.resources': build.resources,
     'spec.build.timeout': build.timeout,
-    // An app without waivers has the hash that it had before there were any.
+    // Only if set, for the same reason.
     ...(review.waivers.length === 0 ? {} : { 'spec.review.waivers': review.waivers }),
     ...(pinned.length === 0 ? {} : { [pinnedInput]: pinned }),
     'spec.run.port': run.port ?? null,
@@ -292,19 +292,19 @@ export function hashBuildInputs(app: HostedApp): BuildInputs {
   return { hash: hashOf(each), each };
 }
 
-/** An app that pins no default has the hash that it had before there were pins. */
+/** Only if a default is pinned, so that apps from before there were pins keep their hash. */
 const pinnedInput = 'spec fields set to their default';
 const rebuildInput = `metadata.annotations.${annotations.rebuild}`;
 
 /**
- * Name of the Job of a commit and its inputs: asking twice is the same Job. At most 57 characters, as app names have
- * 40.
+ * The name derives from commit and inputs, so requesting a build twice gives the same Job. At most 57 characters, as app
+ * names have 40.
  */
 export function formatJobName(app: string, commit: string, hash: string): string {
   return `${app}-${shortenCommit(commit)}-${hash.slice(0, 8)}`;
 }
 
-/** What a change is judged by. */
+/** The build and the one before it. */
 interface Comparison {
   readonly commit: string;
   readonly inputs: InputHashes;
@@ -314,7 +314,7 @@ interface Comparison {
   readonly faultLimit: number;
 }
 
-/** Says why in a sentence, or nothing when it is not the reason. In the order in which they are reported. */
+/** Possible reasons for a build, in the order in which they are reported; undefined if one does not apply. */
 const causes: readonly ((comparison: Comparison) => string | undefined)[] = [
   ({ faults, faultLimit }) =>
     faults === 0 ? undefined : `retry after a platform fault (attempt ${faults + 1} of ${faultLimit})`,
@@ -335,13 +335,13 @@ function listChanges({ inputs, previous }: Comparison): string[] {
   return before === undefined ? [] : Object.keys(inputs).filter((name) => before[name] !== inputs[name]);
 }
 
-/** Why a Job is made: every cause that holds. */
+/** Every reason that applies. */
 export function explainBuild(comparison: Comparison): string {
   const said = causes.flatMap((cause) => cause(comparison) ?? []);
   return said.length === 0 ? 'the previous Job no longer exists' : said.join('; ');
 }
 
-/** Inputs noted on a Job; nothing when they cannot be read. */
+/** The inputs annotated on a Job; undefined if they cannot be read. */
 export function readInputs(job: Job | undefined): InputHashes | undefined {
   const text = job?.metadata.annotations?.[annotations.inputs];
   if (text === undefined) return undefined;

@@ -1,4 +1,4 @@
-// Reads from a Job and its pods how a pipeline stands. What the pods say may be hostile: it is bounded and validated.
+// Judges a pipeline by its Job and pods. The pods' output may be hostile: it is bounded and validated.
 import type { z } from 'zod';
 import { authorLimits, type ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
@@ -32,11 +32,11 @@ import type { Rejection } from '../../reconcile/outcome.ts';
 
 export type Stage = NonNullable<NonNullable<HostedAppStatus['pipeline']>['stage']>;
 
-/** What the review left, once it has passed. */
+/** The report of a review that has passed. */
 export interface ReviewReport {
   readonly findings: readonly Finding[];
   readonly plan: Plan;
-  /** What moorage.yaml says, where there is one. */
+  /** The settings in moorage.yaml, if there is one. */
   readonly settings?: ReportedSettings | undefined;
   /** Ownership tokens that the clone found, unread. */
   readonly ownership?: readonly string[] | undefined;
@@ -44,11 +44,11 @@ export interface ReviewReport {
   readonly authorKeys?: readonly string[] | undefined;
 }
 
-/** How a pipeline stands. `pod` is the newest pod. */
+/** The state of a pipeline. `pod` is the newest pod. */
 export type Verdict = { readonly pod: string | undefined; readonly review?: ReviewReport | undefined } & (
   | {
       readonly kind: 'queued';
-      /** It has its turn, but no node takes its pod: the scheduler's word. */
+      /** It has its turn, but no node takes its pod: the scheduler's message. */
       readonly noRoom?: string;
     }
   | {
@@ -80,7 +80,7 @@ export function judgePipeline(job: Job, pods: readonly Pod[], image: string): Ve
   return { ...seen, ...readProgress(job, newest) };
 }
 
-/** Why no node takes the pod, or took it back for its own sake: the Job makes another one then. */
+/** Why no node takes the pod, or evicted it for the node's own sake; the Job then creates another one. */
 function findNoRoom(pod: Pod): string | undefined {
   const refused = findUnschedulable(pod);
   if (refused !== undefined) return refused.message ?? 'unschedulable';
@@ -88,12 +88,11 @@ function findNoRoom(pod: Pod): string | undefined {
   return isTakenBack ? (pod.status?.message ?? pod.status?.reason ?? 'evicted') : undefined;
 }
 
-/** The pod of a Job that counts. */
 export function findNewest(pods: readonly Pod[]): Pod | undefined {
   return pods.toSorted(compareAge).at(-1);
 }
 
-/** What the review in a pod left; undefined until it has passed. */
+/** The review's report in a pod; undefined until it has passed. */
 export function readReview(pod: Pod | undefined): ReviewReport | undefined {
   const review = readMessage(findStatus(pod, 'review')?.state?.terminated, reviewResult);
   if (review === undefined) return undefined;
@@ -101,7 +100,7 @@ export function readReview(pod: Pod | undefined): ReviewReport | undefined {
   return { ...review, ownership: clone?.ownership, authorKeys: clone?.authorKeys };
 }
 
-/** The pod's own phase follows a second after the end of its last container, when its sandbox has been removed. */
+/** The pod's phase changes about a second after its last container ends, when its sandbox is removed. */
 function hasSucceeded(pod: Pod): boolean {
   return (
     pod.status?.phase === 'Succeeded' ||
@@ -109,13 +108,13 @@ function hasSucceeded(pod: Pod): boolean {
   );
 }
 
-/** Jobs and pods are watched apart: a Job is complete by a pod of which the end is not known here yet. */
+/** Jobs and pods are watched separately: a Job can be complete before the end of its pod is seen here. */
 function isAheadOfPods({ status }: Job, pods: readonly Pod[]): boolean {
   const isOpen = ({ status: of }: Pod): boolean => of?.phase !== 'Succeeded' && of?.phase !== 'Failed';
   return isConditionTrue(status?.conditions, 'Complete') && !pods.some(hasSucceeded) && pods.some(isOpen);
 }
 
-/** A pod that has done its work decides: of the Job itself it is said another second or two later. */
+/** A pod that has succeeded decides: the Job itself reports it a second or two later. */
 function isComplete({ status }: Job, pods: readonly Pod[]): boolean {
   return (
     isConditionTrue(status?.conditions, 'Complete') ||
@@ -240,7 +239,7 @@ function readMessage<Schema extends z.ZodType>(
   schema: Schema,
 ): z.output<Schema> | undefined {
   const text = terminated?.message;
-  // The kubelet cuts in bytes and counts 12 KiB over all containers; anything longer is none of ours.
+  // The kubelet truncates by bytes, at 12 KiB over all containers; anything longer is not from our pipeline.
   if (text === undefined || text.length > 3 * terminationMessageLimit) return undefined;
   try {
     const parsed = schema.safeParse(JSON.parse(text));
@@ -269,9 +268,9 @@ function truncate(text: string): string {
   return text.length > 900 ? `…${text.slice(-900)}` : text;
 }
 
-// Separates a build that asked for more memory or disk than it may have from a fault of the platform.
+// Limits: a build that exceeds its memory or disk is rejected, and is no fault of the platform.
 
-/** The limit that a pod ran into, if any did. */
+/** The limit that a pod exceeded, if any did. */
 export function findExceededLimit(
   pods: readonly Pod[],
 ): { stage: 'Review' | 'Build'; rejection: Rejection } | undefined {

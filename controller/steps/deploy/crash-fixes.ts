@@ -1,4 +1,4 @@
-// What an author can do about an app that crashes, guessed from its last lines.
+// Suggests what an author can do about a crash, from the last lines of the log.
 import { authorLimits } from '../../../crds/app-manifest.ts';
 
 const otherwise =
@@ -7,17 +7,17 @@ const ended =
   'The start command ran to its end without starting a server. Make it start one that listens on $PORT and keeps running: the "start" script of package.json, the web line of the Procfile, CMD of the Dockerfile or run.command in moorage.yaml.';
 const maximumRead = 4_096;
 
-/** A guess at the fix. @param log last lines that the app wrote */
+/** Guesses the fix. @param log the app's last lines */
 export function suggestCrashFix(log: string, exitCode?: number): string {
   return findCause(splitLastLines(log))?.[1] ?? (exitCode === 0 ? ended : otherwise);
 }
 
-/** How programs begin the line that says what ended them. */
+/** The beginnings of lines in which programs report why they exit. */
 const lastWords =
   /^(?:\[\w+\] )?(?:Uncaught )?(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception|Exit|Configured|Fault)\b|CRITICAL\b|FATAL\b|fatal(?: error)?:|panic:|[Ee]rror:|thread '[^'\n]{0,80}' panicked)/;
 const longestLine = 200;
 
-/** The line that says why the app ended; undefined when none does. @param log last lines that the app wrote */
+/** Finds the line that says why the app exited. @param log the app's last lines */
 export function findCrashLine(log: string): string | undefined {
   const lines = splitLastLines(log);
   const pattern = findCause(lines)?.[0];
@@ -30,7 +30,7 @@ export function findCrashLine(log: string): string | undefined {
   return line.length > longestLine ? `${line.slice(0, longestLine)}…` : line;
 }
 
-/** Where a traceback names a file and a line, by language. */
+/** File and line in a stack trace, by language. */
 const frames: readonly RegExp[] = [
   // Python
   /^\s*File "([^"\n]{1,300})", line (\d{1,7})/,
@@ -41,14 +41,14 @@ const frames: readonly RegExp[] = [
   // .NET
   /\bin (\/[^\n]{1,300}\.(?:cs|fs|vb)):line (\d{1,7})/,
 ];
-/** Code of others, which an author cannot change. */
+/** Code of others, which the author cannot change. */
 const foreign =
   /site-packages|dist-packages|node_modules|\/vendor\/|\/gems\/|^node:|^\/(?:usr\/(?!src\/app\/)|opt\/|lib\/|root\/(?!app\/)|home\/[^/]+\/\.)|^<|\/(?:rustc|go\/pkg|deps)\//;
 const appRoot = /^\/(?:usr\/src\/app|app|workspace|code|src|srv|home\/[^/]+\/app|root\/app)\//;
 
 /**
- * The file and the line of the app in which it crashed, relative to the folder of the app. Python names the innermost
- * call last, the others name it first. @param log last lines that the app wrote
+ * Finds the app's own file and line in which it crashed, relative to the app's folder. Python lists the innermost call
+ * last, the others list it first. @param log the app's last lines
  */
 export function findCrashPosition(log: string): { file: string; line: number } | undefined {
   const found = splitLastLines(log).flatMap((text) => {
@@ -72,7 +72,7 @@ function findCause(lines: readonly string[]): (typeof crashCauses)[number] | und
   return crashCauses.find(([pattern]) => lines.some((line) => pattern.test(line)));
 }
 
-/** The fix of a start command that was not found. @param log last lines that the app wrote */
+/** Suggests a fix for a start command that was not found. @param log the app's last lines */
 export function suggestNotFoundFix(log: string): string {
   const program = /\b(?:sh|bash|ash): (?:(?:line )?\d{1,5}: )?([\w.@/+-]{1,80}): (?:command )?not found/.exec(
     log.slice(-maximumRead),
@@ -82,9 +82,9 @@ export function suggestNotFoundFix(log: string): string {
     : `The start command calls ${program}, which is not in the image: add the package that brings it to your dependencies (not to the development dependencies), or correct the start script, CMD in the Dockerfile, or run.command in moorage.yaml.`;
 }
 
-// What programs print when they crash, and what an author can do about it.
+// Causes: what programs print when they crash, and how to fix it.
 
-/** The first that matches counts, so the more specific ones come first. */
+/** The first match counts, so the more specific ones come first. */
 export const crashCauses: readonly (readonly [RegExp, string])[] = [
   [
     /ModuleNotFoundError|ImportError: No module|Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND/,

@@ -1,5 +1,5 @@
-// The data of an app: its volumes and generated Secrets. They have a life of their own: no owner takes them along when a
-// HostedApp is deleted, and one of the same name and repository gets them back (controller/retention).
+// The data of an app: its volumes and generated Secrets. They outlive it: no owner reference deletes them with the HostedApp,
+// and a new one with the same name and repository gets them back (controller/retention).
 import { createHash } from 'node:crypto';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, labels } from '../../../crds/names.ts';
@@ -9,15 +9,15 @@ import type { PersistentVolumeClaim } from '../../objects/kinds.ts';
 import type { Action } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 
-/** What the identity is read from: also of an object whose spec is not parsed. */
+/** The fields that form the identity, also of an object whose spec is not parsed. */
 export interface AppIdentity {
   readonly metadata: { readonly name: string; readonly namespace?: string | undefined };
   readonly spec: { readonly source: { readonly repo: string } };
 }
 
 /**
- * Whose data it is: namespace, name and repository, which a HostedApp that is made again has in common with the one
- * before. A namesake with another repository has another identity. 128 bits, so that none can be made to match.
+ * The owner of data: namespace, name and repository, which a recreated HostedApp shares with the one before. A namesake
+ * with another repository has another identity. 128 bits, so that no collision can be constructed.
  */
 export function computeDataIdentity({ metadata, spec }: AppIdentity): string {
   const repository = repositoryHash(acceptedRepository(spec.source.repo).url);
@@ -29,19 +29,19 @@ export function computeDataIdentity({ metadata, spec }: AppIdentity): string {
 
 type KeyedApp = Pick<HostedApp, 'metadata' | 'spec' | 'status'>;
 
-/** What the names of the app's data are made from. */
+/** The key that the names of the app's data derive from. */
 export function readDataKey({ metadata, status }: KeyedApp): string {
   return status?.dataKey ?? metadata.uid;
 }
 
-/** Versions before this one made the names from the UID of the HostedApp; the data of such an app keeps its names. */
+/** Earlier versions derived the names from the UID of the HostedApp; the data of such an app keeps its names. */
 export function hasLegacyKey(app: KeyedApp): boolean {
   return readDataKey(app) !== computeDataIdentity(app);
 }
 
 /**
- * The key of an app that has none in its status yet. `kept` are claims of its identity: data of a HostedApp that was
- * deleted. An app with a status is of an earlier version, which named by UID.
+ * Chooses the key of an app. `kept` are claims of its identity: data of a deleted HostedApp. An app with a status but
+ * without a key is from an earlier version, which named by UID.
  */
 export function chooseDataKey(
   app: AppIdentity & {
@@ -65,12 +65,12 @@ export function hasDataIdentity({ metadata }: KubeObject, identity: string): boo
   return metadata.labels?.[labels.data] === identity;
 }
 
-/** Whether the app has anything that its generated Secrets may open; without that, they go with it and are derived again. */
+/** Whether the app has data that its generated Secrets may open; if not, they are deleted with it and derived again. */
 export function hasData({ spec }: Pick<HostedApp, 'spec'>): boolean {
   return spec.run.volumes.length > 0 || spec.services.length > 0;
 }
 
-/** A claim or Secret: like a child of the app, whose data it is, but without an owner. */
+/** A claim or Secret of the app's data: like a child of the app, but without an owner. */
 export function toKeptObject(app: HostedApp, manifest: Manifest): Manifest {
   const { ownerReferences: _, ...metadata } = manifest.metadata;
   return {
@@ -79,7 +79,7 @@ export function toKeptObject(app: HostedApp, manifest: Manifest): Manifest {
   };
 }
 
-/** A claim, with what has to be known of it once its HostedApp is gone. `secrets` go with it. */
+/** A claim with the annotations that are needed once its HostedApp is gone. `secrets` are deleted with it. */
 export function toKeptClaim(app: HostedApp, manifest: Manifest, secrets: readonly string[]): Manifest {
   const kept = toKeptObject(app, manifest);
   const noted = {
@@ -92,8 +92,8 @@ export function toKeptClaim(app: HostedApp, manifest: Manifest, secrets: readonl
 }
 
 /**
- * Name of the claim of a volume. A claim of an older version, which had no hash in its name, is kept if it is this
- * app's: data is not left behind.
+ * Chooses the name of a volume's claim. A claim of an older version, without a hash in its name, is kept if it belongs to
+ * this app, so that its data is not lost.
  */
 export function chooseClaimName(app: HostedApp, volume: string, claims: readonly KubeObject[]): string {
   const { name, uid } = app.metadata;
@@ -107,7 +107,7 @@ export function chooseClaimName(app: HostedApp, volume: string, claims: readonly
   return claims.some(isOwn) ? plain : `${plain}-${hashOf([name, volume]).slice(0, 8)}`;
 }
 
-/** Takes the end off claims that were kept for this app, now that it is here again. */
+/** Removes the expiry from claims that were kept for this app, now that it exists again. */
 export function adoptClaims({ app, claims }: Pick<Snapshot, 'app' | 'claims'>): Action[] {
   const identity = computeDataIdentity(app);
   return claims

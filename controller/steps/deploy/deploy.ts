@@ -48,7 +48,7 @@ export function deployStep(snapshot: Snapshot, { fields }: Progress, built: Buil
   const owned = { claims: snapshot.claims, addresses: readServiceAddresses(snapshot.serviceObjects.services) };
   const wantedView = withSettings(snapshot, built.settings);
   const wanted = toWanted(wantedView, built);
-  // A release that is put back runs by the settings of its own commit.
+  // After a rollback, a release runs with the settings of its own commit.
   const viewRelease = (release: Release): Snapshot =>
     release === wanted ? wantedView : withSettings(snapshot, release.settings);
   const buildTemplate = (release: Release): HashedTemplate =>
@@ -107,7 +107,7 @@ export function deployStep(snapshot: Snapshot, { fields }: Progress, built: Buil
   };
 }
 
-/** While nothing was built: keeps claims of an earlier app of this identity, and says what still answers. */
+/** Runs while nothing was built: adopts claims of an earlier app of this identity, and records what still answers. */
 export function keepServing(snapshot: Snapshot, { fields }: Progress): StepResult {
   return { statusPatch: { served: chooseServed(snapshot, fields) }, actions: adoptClaims(snapshot) };
 }
@@ -255,8 +255,8 @@ function planApplies(snapshot: Snapshot, deployment: Manifest, port: number): Wr
 }
 
 /**
- * Secrets are created before the first pod that names them; later pods find them there. They are asked for until a pod is
- * ready: those of an earlier version may be collected after the Deployment was made.
+ * Secrets are created before the first pod that refers to them. They are requested until a pod is ready, since those of an
+ * earlier version may be garbage-collected after the Deployment was created.
  */
 function planSecrets({ app, config, deployment: cached, pods }: Snapshot, deployment: Manifest): Write[] {
   if (cached !== undefined && isApplied(cached, deployment) && pods.some(isReady)) return [];

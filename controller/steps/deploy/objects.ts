@@ -46,13 +46,13 @@ export function buildChild(
   };
 }
 
-/** Replicas that are asked for now; with a volume at most one. */
+/** The wanted number of replicas; at most one with a volume. */
 export function resolveReplicas(app: HostedApp): number {
   if (app.spec.suspend) return 0;
   return isRecreated(app) ? Math.min(1, app.spec.run.replicas) : app.spec.run.replicas;
 }
 
-/** The Deployment of one pod template; `marks` are annotations by which the rollout is steered. */
+/** `marks` are the annotations that record decisions about the rollout. */
 export function buildDeployment(
   app: HostedApp,
   template: Wire<V1PodTemplateSpec>,
@@ -64,7 +64,7 @@ export function buildDeployment(
     spec: {
       replicas,
       revisionHistoryLimit: 3,
-      // Beyond the time to start, what is left is for scheduling and for pulling the image.
+      // The time on top of the startup time is for scheduling and pulling the image.
       progressDeadlineSeconds: Math.ceil(parseStartupMs(app) / 1000) + 600,
       selector: { matchLabels: buildSelector(app.metadata.name) },
       strategy: isRecreated(app)
@@ -75,12 +75,12 @@ export function buildDeployment(
   };
 }
 
-/** True when the old replica has to go before the new one can come: a volume can be mounted once. */
+/** True when the old replica must end before the new one starts: a volume can be mounted once. */
 export function isRecreated(app: HostedApp): boolean {
   return app.spec.run.volumes.length > 0;
 }
 
-/** The Service. It aims at the port by name, so that pods of two releases with two ports are both reached. */
+/** The Service targets the port by name, so that pods of two releases with different ports are both reached. */
 export function buildService(app: HostedApp): Manifest {
   return {
     ...buildChild(app, 'v1', 'Service', app.metadata.name),
@@ -92,7 +92,7 @@ export function buildService(app: HostedApp): Manifest {
 }
 
 /**
- * All but 25: a stranger's app that sends mail itself is a source of spam, and the address of the platform pays for it.
+ * All but 25: an app that sends mail itself is a source of spam, and the platform's address would be blocked for it.
  */
 const publicPorts = [
   { protocol: 'TCP', port: 1, endPort: 24 },
@@ -101,8 +101,8 @@ const publicPorts = [
 ];
 
 /**
- * Only the gateway, the activator, and the API, which passes calls of agents on, may come in; only DNS and public addresses may be
- * reached.
+ * Ingress only from the gateway, the activator, and the API, which forwards calls of agents; egress only to DNS and public
+ * addresses.
  */
 export function buildPolicy(app: HostedApp, config: InstallationConfig, ports: readonly number[]): Manifest {
   const closed = (six: boolean): string[] => config.run.closedCidrs.filter((cidr) => cidr.includes(':') === six);
@@ -147,7 +147,7 @@ export function buildPolicy(app: HostedApp, config: InstallationConfig, ports: r
   };
 }
 
-/** The pods of a part of the platform, as a policy names them. */
+/** Selects the pods of a platform component in a policy. */
 export function buildPlatformPeer(
   { systemNamespace }: InstallationConfig,
   component: string,
@@ -158,22 +158,22 @@ export function buildPlatformPeer(
   };
 }
 
-/** The opening in the app's NetworkPolicy towards the API; everything else inside the cluster stays closed. */
+/** Egress to the API for apps with models; everything else inside the cluster stays closed. */
 export function buildModelEgress(app: HostedApp, config: InstallationConfig): Wire<V1NetworkPolicyEgressRule>[] {
   const { models } = config.run;
   if (models === undefined || !app.spec.models.enabled) return [];
   return [
     {
       to: [buildPlatformPeer(config, 'api')],
-      // Of the API, only what answers apps.
+      // Only the API's port for apps.
       ports: [{ port: 8081, protocol: 'TCP' }],
     },
   ];
 }
 
 /**
- * The claims of the app's volumes; `claims` are those that it has. They outlive the volume's entry in the spec: data is
- * not deleted by an edit.
+ * Builds the claims of the app's volumes; `claims` are the existing ones. They outlive the volume's entry in the spec: an
+ * edit must not delete data.
  */
 export function buildClaims(app: HostedApp, config: InstallationConfig, claims: readonly KubeObject[]): Manifest[] {
   const { storageClass } = config.run;
@@ -190,5 +190,5 @@ export function buildClaims(app: HostedApp, config: InstallationConfig, claims: 
   });
 }
 
-/** Label selector of all the children of apps, with those of their backing services. */
+/** Label selector of all children of apps, including those of their backing services. */
 export const childSelector = `${labels.app},${labels.component} in (app,service,${trialComponent})`;

@@ -1,4 +1,4 @@
-// What the pods of a rollout report: which ones serve, and why one does not.
+// Reads the state of an app's pods: which ones serve, and why one does not.
 import { authorLimits } from '../../../crds/app-manifest.ts';
 import { annotations } from '../../../crds/names.ts';
 import {
@@ -15,7 +15,7 @@ import { clean } from '../../pipeline/text.ts';
 import type { Rejection } from '../../reconcile/outcome.ts';
 import { findCrashLine, findCrashPosition, suggestCrashFix, suggestNotFoundFix } from './crash-fixes.ts';
 
-/** What an app was given, for messages. */
+/** The limits of an app, for messages. */
 export interface AppLimits {
   readonly port: number;
   readonly startupMs: number;
@@ -30,12 +30,12 @@ export function isReady(pod: Pod): boolean {
   return pod.metadata.deletionTimestamp === undefined && isConditionTrue(pod.status?.conditions, 'Ready');
 }
 
-/** Hash of the template that the pod was made from. */
+/** Hash of the template that the pod was created from. */
 export function readTemplateHash(pod: Pod): string | undefined {
   return pod.metadata.annotations?.[annotations.template];
 }
 
-/** Image and commit that a pod was made from. */
+/** Image and commit that a pod was created from. */
 export function readCommitAndImage(pod: Pod): { image: string; commit: string } {
   return {
     image: pod.metadata.annotations?.[annotations.image] ?? '',
@@ -48,7 +48,7 @@ export function readReadyChange({ status, metadata }: Pod): number {
   return Date.parse(findCondition(status?.conditions, 'Ready')?.lastTransitionTime ?? metadata.creationTimestamp);
 }
 
-/** Since when a ready pod has served, in milliseconds since 1970: neither a restart nor a failed check lies between. */
+/** Since when a ready pod has served without a restart or a failed check, in milliseconds since 1970. */
 export function readServingSince(pod: Pod, now: Date): number {
   const times = [
     findCondition(pod.status?.conditions, 'Ready')?.lastTransitionTime,
@@ -57,7 +57,7 @@ export function readServingSince(pod: Pod, now: Date): number {
   return times.length === 0 ? now.getTime() : Math.max(...times.map((time) => Date.parse(time)));
 }
 
-/** When the app in the pod last ended by itself, in milliseconds since 1970; undefined: it never did. */
+/** When the app in the pod last exited by itself, in milliseconds since 1970; undefined: never. */
 export function findCrashTime(pod: Pod): number | undefined {
   if (pod.metadata.deletionTimestamp !== undefined) return undefined;
   const status = findAppStatus(pod);
@@ -65,19 +65,19 @@ export function findCrashTime(pod: Pod): number | undefined {
   return finishedAt === undefined ? undefined : Date.parse(finishedAt);
 }
 
-/** How long the app in the pod ran before it last ended, in milliseconds. */
+/** How long the app in the pod ran before it last exited, in milliseconds. */
 export function readLastRunMs(pod: Pod): number | undefined {
   const status = findAppStatus(pod);
   const ended = status === undefined ? undefined : readLastEnd(status);
   return ended === undefined ? undefined : computeLifetimeMs(ended);
 }
 
-/** How often its app was started anew. */
+/** How often its app was restarted. */
 export function countRestarts(pod: Pod): number {
   return findAppStatus(pod)?.restartCount ?? 0;
 }
 
-/** The reason why this pod does not serve, if it is one that its author can act on. */
+/** Why this pod does not serve, if the author can act on it. */
 export function diagnose(pod: Pod, limits: AppLimits, now: Date): Rejection | undefined {
   if (hasRunOutOfDisk(pod, now)) return explainOutOfDisk(pod, limits);
   const status = findAppStatus(pod);
@@ -90,13 +90,13 @@ export function diagnose(pod: Pod, limits: AppLimits, now: Date): Rejection | un
   );
 }
 
-/** What keeps the pod from starting, in a sentence, where nobody is to blame yet. */
+/** What keeps the pod from starting, as a clause, before anything has failed. */
 export function explainHoldUp(pod: Pod): string | undefined {
   const held = explainUnscheduled(pod) ?? explainWaiting(findAppStatus(pod)?.state?.waiting);
   return held === undefined ? undefined : truncate(held);
 }
 
-/** When to look at a pod again because its time to start is over, in milliseconds; nothing when it is not starting. */
+/** Milliseconds until a starting pod exceeds its startup time; undefined if it is not starting. */
 export function computeStartMsLeft(pod: Pod, limits: AppLimits, now: Date): number | undefined {
   const status = findAppStatus(pod);
   const startedAt = status?.state?.running?.startedAt;
@@ -109,7 +109,7 @@ function findAppStatus(pod: Pod): ContainerStatus | undefined {
   return pod.status?.containerStatuses?.find(({ name }) => name === 'app');
 }
 
-/** The kubelet has not read what is there yet, and tries again by itself. */
+/** The kubelet has not read the Secret yet, and retries by itself. */
 const notSynced = /failed to sync (?:secret|configmap) cache/i;
 
 function rejectConfig(said: string): Rejection | undefined {
@@ -128,7 +128,7 @@ function findMisconfiguration(status: ContainerStatus): Rejection | undefined {
     case 'CreateContainerConfigError':
       return rejectConfig(said);
     case 'CreateContainerError':
-      // Much of this kind is the node's own trouble and passes.
+      // Most errors of this kind are the node's own and pass.
       return /\b(?:users?|groups?) (?:\S+: )?(?:not )?(?:found|no matching)|unable to find (?:user|group)|no matching entries/i.test(
         said,
       )
@@ -153,7 +153,7 @@ function findMisconfiguration(status: ContainerStatus): Rejection | undefined {
 
 const recentlyMs = 10 * 60_000;
 
-/** Evicted for its own use of disk, and not so long ago that what runs now has nothing to do with it. */
+/** Evicted for its own disk usage, recently enough to concern what runs now. */
 function hasRunOutOfDisk(pod: Pod, now: Date): boolean {
   return isOutOfDisk(pod) && now.getTime() - readReadyChange(pod) < recentlyMs;
 }
@@ -220,19 +220,19 @@ function findPosition({ exitCode, message = '' }: Termination): { file?: string;
   return exitCode === 0 ? {} : (findCrashPosition(clean(message)) ?? {});
 }
 
-/** The line of its log that says why, as a quotation: the app wrote it. */
+/** Quotes the line of its log that says why. The app wrote it, so it is marked as a quotation. */
 function quoteLog({ exitCode, message = '' }: Termination): string {
   const line = exitCode === 0 ? undefined : findCrashLine(clean(message));
   return line === undefined ? '' : ` Its log says "${line}".`;
 }
 
-/** Also said of a backing service. */
+/** Also used for backing services. */
 export function formatRestarts(count: number): string {
   return count === 1 ? '1 restart' : `${count} restarts`;
 }
 
 function chooseFix(ended: Termination): string {
-  // A program whose libraries are missing ends with 127 too.
+  // A program with missing libraries exits with 127 too.
   const isLibrary = /error while loading shared libraries/.test(ended.message ?? '');
   if ((ended.exitCode === 127 && !isLibrary) || ended.reason === 'StartError')
     return suggestNotFoundFix(ended.message ?? '');
@@ -241,13 +241,13 @@ function chooseFix(ended: Termination): string {
   return suggestCrashFix(ended.message ?? '', ended.exitCode);
 }
 
-/** How it ended last. One that the kubelet lost, such as in an eviction for want of disk on the node, did not end by itself. */
+/** Its last exit. A container that the kubelet lost, such as in an eviction for lack of disk on the node, did not exit by itself. */
 function readLastEnd({ state, lastState }: ContainerStatus): Termination | undefined {
   const ends = [state?.terminated, lastState?.terminated];
   return ends.find((ended) => ended !== undefined && ended.reason !== 'ContainerStatusUnknown');
 }
 
-/** Killed by the kubelet when its time to start was over; some apps answer that signal by ending well. */
+/** Killed by the kubelet when its startup time was over; some apps handle the signal and exit with 0. */
 function isStartupKill(ended: Termination, limits: AppLimits): boolean {
   return [0, 137, 143].includes(ended.exitCode) && computeLifetimeMs(ended) >= 0.9 * limits.startupMs;
 }
@@ -259,7 +259,7 @@ function computeLifetimeMs(ended: Termination): number {
 }
 
 function readLog(status: ContainerStatus): { log?: string } {
-  // Written by the app: it is shown as the app's log, and in nobody's terminal does it do more than be read.
+  // The app wrote it: cleaned, so that it cannot control a reader's terminal.
   const text = clean(readLastEnd(status)?.message ?? '').trim();
   return text === '' ? {} : { log: text.slice(-8_000) };
 }

@@ -1,4 +1,4 @@
-// Chooses what to run: the wanted release, one to fall back on, or the one that serves while the wanted one is tried.
+// Chooses the release to run: the wanted one, a fallback, or the one that serves while the wanted one is tried.
 import { z } from 'zod';
 import { authorLimits } from '../../../crds/app-manifest.ts';
 import { status, type HostedAppStatus } from '../../../crds/hosted-app.ts';
@@ -16,7 +16,7 @@ import { findCurrent, listTrialPods, planTrial, type Trial } from './trial.ts';
 /** Pod template of a release, with a hash of itself. */
 export type HashedTemplate = ReturnType<typeof buildPodTemplate>;
 
-/** What to run, and what led to it. */
+/** The release to run, and what led to the choice. */
 export interface ReleaseChoice {
   readonly plan: RunPlan;
   /** Why the pods of the wanted release cannot serve, if they cannot. */
@@ -65,7 +65,7 @@ export function chooseRelease(
   return { plan: keepCurrent(plan, trial.current), failing, halt, trial: reportTrialFailure(trial, failing), tried };
 }
 
-/** The release that serves stays while the wanted one is tried. */
+/** The serving release stays while the wanted one is tried. */
 function keepCurrent(plan: RunPlan, current: Release): RunPlan {
   return {
     ...plan,
@@ -74,7 +74,7 @@ function keepCurrent(plan: RunPlan, current: Release): RunPlan {
   };
 }
 
-/** What fails in a trial and may pass by itself is said during the trial. */
+/** A failure that may pass by itself is reported during the trial. */
 function reportTrialFailure(trial: Trial, failing: ReleaseChoice['failing']): Trial {
   if (failing?.rejection === undefined) return trial;
   return { ...trial, outcome: stalled(toReason(failing.rejection.rule), failing.rejection) };
@@ -88,7 +88,7 @@ function findFailure(pods: readonly Pod[], hash: string, limits: AppLimits, now:
   return rejection === undefined ? undefined : stalled('RolloutTakenBack', rejection);
 }
 
-/** With the log that was seen before of the same failure of the same commit, where this one has none. */
+/** Adds the log that was seen before, if this is the same failure of the same commit and has none. */
 function addKnownLog(
   rejection: Rejection | undefined,
   before: HostedAppStatus | undefined,
@@ -99,7 +99,7 @@ function addKnownLog(
   return rule === rejection.rule && log !== undefined ? { ...rejection, log } : rejection;
 }
 
-/** What the app was given, for messages. */
+/** Reads the limits of an app, for messages. */
 export function readAppLimits(snapshot: Snapshot, port: number): AppLimits {
   const { startupTime, healthPath, resources } = snapshot.app.spec.run;
   return {
@@ -112,25 +112,24 @@ export function readAppLimits(snapshot: Snapshot, port: number): AppLimits {
   };
 }
 
-// Ends the round of an app that fills its disk, is evicted and replaced, again and again: as it is, it is not started
-// any more.
+// An app that fills its disk, is evicted and replaced, again and again, is not started any more without a change.
 
 /**
- * Evictions of one template from which on it is not started again, when they come within a day of each other: what
- * fills its disk in a week is served by a replacement.
+ * A template with this many evictions within a day is not started again. One that takes a week to fill its disk is just
+ * replaced.
  */
 const maximumEvictions = 2;
 const evictionsWithinMs = 24 * 3_600_000;
 
 /**
- * What is looked at. All of it outlives the operator: evicted pods, and annotations for when those are cleared away.
+ * All of it outlives the operator: evicted pods, and annotations for when those are cleaned up.
  */
 export interface StopEvidence {
   readonly deployment: Deployment | undefined;
   readonly pods: readonly Pod[];
 }
 
-/** What to run, and the annotations that remember why. */
+/** What to run, and the annotations that record why. */
 export interface RunPlan {
   readonly release: Release;
   readonly marks: Record<string, string>;
@@ -141,7 +140,7 @@ export interface RunPlan {
   readonly isStopped: boolean;
 }
 
-/** Passes over what fills its disk: the fallback serves instead, or nothing until the template changes. */
+/** Skips releases that fill their disk: the fallback serves instead, or nothing until the template changes. */
 export function skipOverDisk(
   wanted: Release,
   fallback: Release | undefined,
@@ -182,12 +181,12 @@ function areTooMany(evicted: readonly Pod[]): boolean {
   return times.some((time, index) => time - (times[index - maximumEvictions + 1] ?? -Infinity) <= evictionsWithinMs);
 }
 
-/** Notes what a Deployment runs, whole: its template does not show the settings of the author. */
+/** Annotates the Deployment with its whole release: its template does not show the settings of the author. */
 function noteRelease(release: Release): Record<string, string> {
   return { [annotations.release]: JSON.stringify(release) };
 }
 
-/** Says so. The same words each time, whether the evicted pods are still there or not. */
+/** The same message each time, whether the evicted pods still exist or not. */
 export function reportStoppedForDisk(commit: string, disk: string): Extract<Outcome, { kind: 'stalled' }> {
   return stalled('StoppedForDisk', {
     rule: 'run/out-of-disk',
@@ -196,8 +195,8 @@ export function reportStoppedForDisk(commit: string, disk: string): Extract<Outc
   });
 }
 
-// Ends the restarts of a release that fails again and again: a better one serves instead, and one that was never ready
-// keeps no pod that others could use.
+// A release that fails again and again is given up: a better one serves instead, and one that was never ready occupies no
+// resources that others could use.
 
 const haltSchema = z.object({
   template: z.string(),
@@ -206,22 +205,22 @@ const haltSchema = z.object({
   inTrial: z.boolean().optional(),
 });
 
-/** A template that is not started again, and what was said of it: its pods, which could say more, are gone. */
+/** A template that is not started again, with its rejection: its pods are gone, so the rejection is kept here. */
 export type Halt = z.output<typeof haltSchema>;
 
-/** Starts in vain after which an app is given up, by what ended them; what is not in it is tried for as long as it is wanted. */
+/** Failed restarts after which an app is given up, by rule. Other failures are retried for as long as the release is wanted. */
 const maximumRestarts: Readonly<Record<string, number>> = {
   'run/crashed': 3,
   'run/out-of-memory': 2,
   'run/never-listened': 0,
   'run/no-such-user': 0,
 };
-/** What the author did not cause, and is tried again by the kubelet. */
+/** Failures that the author did not cause, and that the kubelet retries. */
 const passing: ReadonlySet<string> = new Set(['run/image-pull', 'run/misconfigured']);
-/** An annotation is no place for a whole log. */
+/** An annotation cannot hold a whole log. */
 const longestLog = 8_000;
 
-/** What is looked at; all of it outlives the operator. */
+/** The starts of the wanted release; all of it outlives the operator. */
 export interface Attempts {
   readonly deployment: Deployment | undefined;
   /** Hash of the template that was last ready. */
@@ -229,7 +228,7 @@ export interface Attempts {
   readonly pods: readonly Pod[];
   /** Hash of the wanted release's template. */
   readonly hash: string;
-  /** There is another release to run. `better`: also instead of a wanted one that was ready before. */
+  /** Whether there is another release to run. `better`: even in place of a wanted one that was ready before. */
   readonly fallback: 'none' | 'any' | 'better';
   /** The old pod ends before the new one starts, so nothing serves while a release that was never ready is tried. */
   readonly isRecreated: boolean;
@@ -240,8 +239,7 @@ export interface Attempts {
 }
 
 /**
- * Whether the wanted template was given up, now or before. One that was ready before is given up for a better release
- * only.
+ * Whether the wanted template is given up, now or before. One that was ready before is given up only for a better release.
  */
 export function findHalt(attempts: Attempts): Halt | undefined {
   const { deployment, readyTemplate, hash, fallback } = attempts;
@@ -262,21 +260,20 @@ function giveUp(attempts: Attempts): Halt | undefined {
 
 function countAllowedRestarts(attempts: Attempts, { rule, log }: Rejection): number | undefined {
   const { isRecreated, inTrial, readyTemplate, hash, fallback } = attempts;
-  // Beside a release that serves there is time for what may pass by itself.
+  // While another release serves, there is time for failures that may pass by themselves.
   const isUrgent = isRecreated && !(inTrial && passing.has(rule));
   if (isUrgent && readyTemplate !== hash && fallback !== 'none') return 0;
   const enough = maximumRestarts[rule];
-  // Its last words come late at times, and are all that its author has once there is no pod.
+  // The log can arrive late, and is all that the author has once there is no pod.
   return enough !== undefined && enough > 0 && log === undefined ? enough + 2 : enough;
 }
 
-/** What is said of it. */
 export function reportHalt({ rejection }: Halt): Extract<Outcome, { kind: 'stalled' }> {
   const message = `${rejection.message} It is not started again until there is a new commit, other settings or another submission.`;
   return stalled(toReason(rejection.rule), { ...rejection, message });
 }
 
-/** Passes over a release that was given up: the fallback serves instead, or nothing until the template changes. */
+/** Skips a release that was given up: the fallback serves instead, or nothing until the template changes. */
 export function skipCrashLoop(
   plan: RunPlan,
   wanted: Release,

@@ -52,10 +52,10 @@ function observeReleases(snapshot: Snapshot, known: Releases, wanted: Release): 
 }
 
 /**
- * The release to run where the wanted one cannot: the newest good one. If none is good yet, one that has never crashed,
+ * Chooses the release to run if the wanted one cannot: the newest good one. If none is good yet, one that has never crashed,
  * then the one that served longest without a crash, then the newest.
  *
- * @param current release that serves and was not replaced; it stays unless it has crashed before it was good
+ * @param current the release that serves and was not replaced; it stays unless it crashed before it was good
  */
 export function chooseFallback(known: Releases, wanted: Release, current?: Release): ReleaseRecord | undefined {
   const own = current === undefined ? undefined : findRecord(known, current);
@@ -64,8 +64,8 @@ export function chooseFallback(known: Releases, wanted: Release, current?: Relea
 }
 
 /**
- * Whether a wanted release that was ready before is to be replaced by `fallback` when it crashes again and again. A good
- * one never is; of two that have both crashed, the wanted one stays.
+ * Whether `fallback` should replace a wanted release that was ready before and crashes again and again. A good one is never
+ * replaced; of two that have both crashed, the wanted one stays.
  */
 export function isBetter(fallback: ReleaseRecord, known: Releases, wanted: Release): boolean {
   const own = findRecord(known, wanted);
@@ -73,12 +73,11 @@ export function isBetter(fallback: ReleaseRecord, known: Releases, wanted: Relea
   return own === undefined || fallback.goodAt !== undefined || fallback.crashedAt === undefined;
 }
 
-/** What is recorded of a release. */
 export function findRecord({ releases }: Releases, wanted: Identity): ReleaseRecord | undefined {
   return releases?.find((record) => isSame(record, wanted));
 }
 
-/** A release as an annotation keeps it. */
+/** Parses a release from an annotation. */
 export function readRelease(text: string | undefined): Release | undefined {
   if (text === undefined) return undefined;
   try {
@@ -88,7 +87,7 @@ export function readRelease(text: string | undefined): Release | undefined {
   }
 }
 
-/** The release of a record, without what was seen of it. */
+/** The release of a record, without its history. */
 export function toRelease({ image, commit, port, settings, attempt }: Release): Release {
   return present({ image, commit, port, settings, attempt });
 }
@@ -103,7 +102,7 @@ function isSame(one: Identity, other: Identity): boolean {
   return releaseKey(one) === releaseKey(other);
 }
 
-/** The better one first. */
+/** Sorts the better one first. */
 function compareReleases(one: ReleaseRecord, other: ReleaseRecord): number {
   const byProof = Number(other.goodAt !== undefined) - Number(one.goodAt !== undefined);
   if (byProof !== 0) return byProof;
@@ -118,8 +117,8 @@ function readLongestSeconds({ bestSeconds, servedSeconds }: ReleaseRecord): numb
 }
 
 /**
- * Records of the status, with what the Deployment's annotations know beyond them: a status that was lost, or written
- * before there were records, must not leave an app without a release to roll back to.
+ * The records of the status, with what the Deployment's annotations add: an app whose status was lost, or written before
+ * there were records, must still have a release to roll back to.
  */
 function listKnownRecords({ app, deployment, now }: Snapshot, { releases: records = [] }: Releases): ReleaseRecord[] {
   const { served } = app.status ?? {};
@@ -136,7 +135,7 @@ function listKnownRecords({ app, deployment, now }: Snapshot, { releases: record
   return [...records, ...missing.map((seed) => ({ ...seed, servedSeconds: 0, bestSeconds: 0 }))];
 }
 
-/** What the Deployment runs, and what it would roll back to. */
+/** The release that the Deployment runs, and the one it would roll back to. */
 function readNotedReleases(deployment: Deployment | undefined): (Release | undefined)[] {
   const { [annotations.release]: current, [annotations.before]: before } = deployment?.metadata.annotations ?? {};
   return [readRelease(current), readRelease(before)];
@@ -178,7 +177,7 @@ function recordCrash(record: ReleaseRecord, pods: readonly Pod[]): ReleaseRecord
   };
 }
 
-/** It does not serve, but nothing crashed: it rests, was replaced, or is busy. */
+/** It does not serve, but has not crashed: it rests, was replaced, or is busy. */
 function endService(record: ReleaseRecord, now: Date): ReleaseRecord {
   const { servingSince, ...rest } = record;
   return servingSince === undefined

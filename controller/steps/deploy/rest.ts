@@ -1,4 +1,4 @@
-// Puts the decision about rest into a reconcile: what the status says, what is asked for, and how the step then stands.
+// Puts unused apps to rest and wakes them: decides by what the activators have seen, and applies that to the deploy step.
 import type { HostedApp, HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { keptGaps, keptWakes, type IdleState, type IdleStatus } from '../../../crds/status.ts';
@@ -58,7 +58,7 @@ function toRestInput(snapshot: Snapshot, hash: string, isKnown: boolean): RestIn
     now,
     policy: resolveRestPolicy(app, config),
     before: app.status?.idle,
-    // Not a number: of no rest.
+    // NaN matches no rest.
     wanted: Number(app.metadata.annotations?.[annotations.wake]),
     isSettled: isSettled(snapshot),
     isNew: !isKnown,
@@ -66,19 +66,19 @@ function toRestInput(snapshot: Snapshot, hash: string, isKnown: boolean): RestIn
   };
 }
 
-/** It serves and was seen to; a newer commit may be on its way, or was rejected. */
+/** It serves and was seen to work; a newer commit may be in the pipeline, or was rejected. */
 function isSettled({ app, config }: Snapshot): boolean {
   const { conditions, served, page } = app.status ?? {};
   const isSeen = config.probeUrl === undefined || (page?.seenAt !== undefined && page.image === served?.image);
   return served !== undefined && isSeen && ['Deployed', 'Routed'].every((type) => isConditionTrue(conditions, type));
 }
 
-/** True when there is no pod to serve, and that is as it should be: what served before still stands for the app. */
+/** True when there is intentionally no pod: the release that served before still counts as serving. */
 export function isResting(idle: HostedAppStatus['idle']): boolean {
   return idle?.state === 'Asleep' || idle?.state === 'Waking';
 }
 
-/** How the step stands with regard to rest. */
+/** The outcome of the step, adjusted for rest. */
 export function reportRest(outcome: Outcome, { status, isKnown, afterMs }: KeptRest): Outcome {
   const times = [outcome.afterMs, afterMs].filter((each) => each !== undefined);
   const next = times.length === 0 ? undefined : Math.min(...times);
@@ -92,7 +92,7 @@ function describeRest(outcome: Outcome, state: IdleState | undefined, isKnown: b
     case 'Asleep':
       return done('Asleep', asleepMessage);
     case 'Waking':
-      // Of a release that was never ready it is a rollout like any other.
+      // For a release that was never ready it is a normal rollout.
       return outcome.kind === 'waiting' && isKnown ? done('Waking', `The app wakes up. ${outcome.message}`) : undefined;
     case 'Napping':
       return outcome.kind === 'done' ? done('Napping', nappingMessage) : undefined;
@@ -104,32 +104,32 @@ function describeRest(outcome: Outcome, state: IdleState | undefined, isKnown: b
 const nappingMessage = 'The app is not used and requests a minimum. It answers as usual.';
 const asleepMessage = 'The app is asleep, since it was not used. The next request wakes it.';
 
-/** How an app that rests is published; undefined: by what answers. */
+/** How a resting app is published; undefined: by its answers. */
 export function reportPublishedAtRest(idle: HostedAppStatus['idle']): Outcome | undefined {
   if (idle?.state === 'Asleep') return done('Asleep', asleepMessage);
   return idle?.state === 'Waking' ? done('Waking', 'The app wakes up; requests are held until it serves.') : undefined;
 }
 
-// Decides whether an app is awake or at rest, from what the activators have seen of it. Pure.
+// The state machine of rest. Pure.
 
-/** A time without use that has ended. */
+/** A past time without use. */
 export interface Gap {
   /** When it ended, in whole seconds, as milliseconds since 1970. */
   readonly at: number;
   readonly seconds: number;
 }
 
-/** What all activators together have seen of an app. */
+/** The use of an app, as seen by all activators together. */
 export interface AppActivity {
   /** Requests and connections in progress, held ones included. */
   readonly inFlight: number;
-  /** Milliseconds since 1970; undefined: never since they look. */
+  /** Milliseconds since 1970; undefined: not since the activators started. */
   readonly lastUsedAt: number | undefined;
   readonly gaps: readonly Gap[];
   readonly wakes: readonly Wake[];
 }
 
-/** Whether there are activators: unknown until they were asked. */
+/** Whether there are activators: unknown until they were first polled. */
 export type Activators = 'unknown' | 'present' | 'absent';
 
 export interface RestInput {
@@ -138,15 +138,15 @@ export interface RestInput {
   readonly policy: RestPolicy | undefined;
   readonly before: IdleStatus | undefined;
   readonly activators: Activators;
-  /** Undefined unless every activator has answered a moment ago. */
+  /** Undefined unless every activator has answered recently. */
   readonly activity: AppActivity | undefined;
-  /** The rest that somebody wants to end; NaN: none. */
+  /** Number of the rest that should end; NaN: none. */
   readonly wanted: number;
-  /** Whether the activators agreed to hold what comes; undefined: they were not asked. */
+  /** Whether the activators agreed to hold requests; undefined: they were not asked. */
   readonly isClosed: boolean | undefined;
-  /** It serves, was seen to work, and nothing is on its way. */
+  /** It serves, was seen to work, and no rollout is in progress. */
   readonly isSettled: boolean;
-  /** Its release was never ready, so it has to be seen to work. */
+  /** Its release was never ready, so it must run until it was seen to work. */
   readonly isNew: boolean;
   /** A pod of it takes requests. */
   readonly isReady: boolean;
@@ -155,16 +155,16 @@ export interface RestInput {
 export interface Rest {
   /** Undefined: the app is reached directly. */
   readonly status: IdleStatus | undefined;
-  /** Ask the activators to hold what comes from now on, if it was unused for `idleMs`. */
+  /** Ask the activators to hold requests from now on, if the app was unused for `idleMs`. */
   readonly close?: { readonly number: number; readonly idleMs: number };
-  /** Look again after this many milliseconds. */
+  /** Check again after this many milliseconds. */
   readonly afterMs?: number;
 }
 
-/** Activators are asked about as often. */
+/** About how often the activators are polled. */
 const lookAgainMs = 5_000;
 const leastMs = 100;
-/** A use is written down no more often. */
+/** A use is written to the status no more often. */
 const writtenMs = 60_000;
 
 export function decideRest(input: RestInput): Rest {
@@ -176,7 +176,7 @@ export function decideRest(input: RestInput): Rest {
   return transitions[status.state](status, input, policy);
 }
 
-/** What comes of each state. */
+/** The transitions of each state. */
 const transitions: Readonly<Record<IdleState, (status: IdleStatus, input: RestInput, policy: RestPolicy) => Rest>> = {
   Awake: decideAwake,
   Waking: (status, input) => ({ status: input.isReady ? enterState(status, 'Awake', input) : status }),
@@ -192,7 +192,7 @@ function enterState(status: IdleStatus, state: IdleState, { now }: RestInput): I
   return { ...status, state, since: formatTimestamp(now) };
 }
 
-/** A use that began since is seen even if the word of it was lost. */
+/** A request in progress wakes the app even if the request to end the rest was lost. */
 function shouldWake(status: IdleStatus, { wanted, isNew, activity }: RestInput, policy: RestPolicy): boolean {
   const isOther = (status.state === 'Napping') !== (policy.depth === 'nap');
   return wanted === status.number || isNew || isOther || (activity !== undefined && activity.inFlight > 0);
@@ -201,13 +201,13 @@ function shouldWake(status: IdleStatus, { wanted, isNew, activity }: RestInput, 
 function decideAwake(status: IdleStatus, input: RestInput, policy: RestPolicy): Rest {
   const { activity, isClosed, now } = input;
   const number = status.number + 1;
-  // What comes is held already, so nothing else counts.
+  // Requests are held already, so nothing else counts.
   if (isClosed === true) return { status: { ...enterState(status, 'Asleep', input), number } };
   const idleMs = status.afterSeconds * 1000;
   const left = idleMs - (now.getTime() - findLastUse(status, activity));
   if (!canRest(input)) return { status, afterMs: lookAgainMs };
   if (left > 0) return { status, afterMs: Math.max(left, leastMs) };
-  // A process that stays needs no holding of what comes: it answers all the time.
+  // In a nap the process stays and answers, so no requests have to be held.
   if (policy.depth === 'nap') return { status: { ...enterState(status, 'Napping', input), number } };
   return isClosed === undefined ? { status, close: { number, idleMs } } : { status, afterMs: lookAgainMs };
 }
@@ -221,7 +221,7 @@ function findLastUse({ lastUsedAt, since }: IdleStatus, activity: AppActivity | 
   return Math.max(Date.parse(since), lastUsedAt === undefined ? 0 : Date.parse(lastUsedAt), activity?.lastUsedAt ?? 0);
 }
 
-/** With what has been seen of it since. */
+/** Adds the use since the last reconcile. */
 function addActivity(status: IdleStatus, { activity }: RestInput, policy: RestPolicy): IdleStatus {
   const used = activity === undefined ? status : addUses(status, activity);
   const { gaps = [], wakes } = used;
@@ -241,11 +241,11 @@ function addUses(status: IdleStatus, { lastUsedAt = 0, gaps, wakes }: AppActivit
   });
 }
 
-// Whether and when an app is put to rest: its own word, or that of the installation.
+// The policy: whether and when an app rests, by its settings or those of the installation.
 
 export interface RestPolicy {
   readonly depth: 'sleep' | 'nap';
-  /** Milliseconds without use, or chosen by the app's own gaps. */
+  /** Milliseconds without use; auto: chosen from the app's past gaps. */
   readonly after: number | 'auto';
 }
 
@@ -257,25 +257,25 @@ export function resolveRestPolicy(app: HostedApp, { idle }: InstallationConfig):
   return { depth, after: idleAfter === 'auto' ? 'auto' : parseDuration(idleAfter) };
 }
 
-// How long an unused app is kept awake when it is left to us: the ski rental problem. Staying awake costs a little each
-// second (rent), putting it to rest costs one wake (buy), and nobody knows when the next use comes.
+// How long an unused app stays awake with `auto`: the ski rental problem. Staying awake costs a little each second (rent),
+// resting costs one wake (buy), and the time of the next use is unknown.
 //
 // The break-even time B is the idle time that costs as much as a wake: B = worth × wake. Rest after exactly B, and no
-// sequence of gaps costs more than twice what one who knows the future pays. With enough gaps of the app itself the
-// time T is the one that would have cost least over them,
+// sequence of gaps costs more than twice the optimum with a known future. With enough gaps of the app itself, T is the time
+// that would have cost least over them,
 //
 //   cost(T) = Σ over gaps g of (g ≤ T ? g : T + B),
 //
 // among B/2 ≤ T ≤ 2B: within these bounds the worst sequence costs at most three times the best (B/2: 1.5 B against
-// 0.5 B; 2B: 3 B against B), however little the past says of the future.
+// 0.5 B; 2B: 3 B against B), however badly the past predicts the future.
 
 /** A second that a person waits for a wake is worth this many seconds of an idle pod. */
 const worth = 60;
 const leastSeconds = 60;
 const maximumSeconds = 3_600;
-/** Fewer gaps say too little. */
+/** Fewer gaps are too few to learn from. */
 const enoughGaps = 10;
-/** Without a measured wake. */
+/** Assumed as long as no wake was measured. */
 const usualMs = 5_000;
 
 /** The idle time in seconds that costs as much as a wake. @param wakeMs how long wakes of the app take */
@@ -288,14 +288,14 @@ export function chooseIdleSeconds(gaps: readonly number[], wakeMs?: number): num
   const even = computeBreakEvenSeconds(wakeMs);
   if (gaps.length < enoughGaps) return even;
   const [least, maximum] = [Math.ceil(even / 2), even * 2];
-  // Between two gaps the cost only grows, so the best is at a bound or at a gap itself.
+  // Between two gaps the cost only grows, so the optimum is at a bound or at a gap.
   const candidates = [even, least, maximum, ...gaps.filter((gap) => gap > least && gap < maximum)];
   const cost = (after: number): number => gaps.reduce((sum, gap) => sum + (gap <= after ? gap : after + even), 0);
-  // Of those that cost the same the shortest, which frees the node sooner.
+  // At equal cost the shortest, which frees the node sooner.
   return candidates.toSorted((one, other) => cost(one) - cost(other) || one - other)[0] ?? even;
 }
 
-// How long the wakes of an app took: the last ones, and what they come to.
+// Wake times: the last ones, and their percentiles.
 
 /** One wake, as an activator measured it. */
 export interface Wake {
@@ -306,7 +306,7 @@ export interface Wake {
 
 type Wakes = NonNullable<IdleStatus['wakes']>;
 
-/** With those that are new; of one that several activators measured, the longest counts. */
+/** Adds new wakes; if several activators measured the same one, the longest time counts. */
 export function addWakes(before: Wakes | undefined, measured: readonly Wake[]): Wakes | undefined {
   const known = before ?? { count: 0, number: 0, recentMs: [] };
   const longest = new Map<number, number>();
@@ -330,12 +330,12 @@ export function computePercentile(values: readonly number[], share: number): num
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
 }
 
-// A nap: the process stays and requests a minimum, by a resize of its pod in place.
+// Naps: the process stays, and an in-place resize lowers its requests to a minimum.
 
-/** What a pod that naps requests. The node may need its memory: then it is the first to go. */
+/** The requests of a napping pod. If the node needs memory, it is the first to be evicted. */
 export const napRequests = { cpu: '1m', memory: '1Mi' } as const;
 
-/** Resizes of the pods that do not request what they should. Back from a nap they request what they began with. */
+/** Resizes pods whose requests do not match. After a nap they get their initial requests again. */
 export function planNaps(app: HostedApp, pods: readonly Pod[], isNapping: boolean): Action[] {
   const { cpu = '', memory = '' } = deriveRequests(app.spec.run.resources);
   const wanted = isNapping ? napRequests : { cpu, memory };
@@ -346,7 +346,7 @@ export function planNaps(app: HostedApp, pods: readonly Pod[], isNapping: boolea
   });
 }
 
-/** Whether the pod requests as little as one that naps, so that nothing else may raise that. */
+/** Whether the pod has the requests of a nap, which fitting to use must not raise. */
 export function isNapping(pod: Pod): boolean {
   const present = readRequests(pod);
   return present !== undefined && isNap(present);
@@ -363,7 +363,7 @@ function readRequests({ metadata, status }: Pod): Requests | undefined {
   return cpu === undefined || memory === undefined ? undefined : { cpu, memory };
 }
 
-/** No pod that is awake requests as little: what apps are fitted to is at least twice that. */
+/** No pod that is awake requests as little: the minimum for fitted apps is at least twice as much. */
 function isNap({ cpu, memory }: Requests): boolean {
   return parseMilli(cpu) <= parseMilli(napRequests.cpu) && parseBytes(memory) <= parseBytes(napRequests.memory);
 }

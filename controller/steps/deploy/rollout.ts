@@ -1,4 +1,5 @@
-// Judges a Deployment and its pods: does the wanted template serve, is it on its way, or why not?
+// Judges a rollout by the Deployment and its pods: does the wanted template serve, is it starting, or is it failing or in a
+// crash loop?
 import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { explainNoRoom } from '../../build-queue/order.ts';
 import { findCondition, findUnschedulable, type Deployment, type Pod } from '../../objects/kinds.ts';
@@ -24,7 +25,7 @@ import {
 } from './pods.ts';
 import { computeServedMs, findRecord } from './releases.ts';
 
-/** What a rollout is to come to. */
+/** The target of a rollout. */
 export interface Target {
   readonly hash: string;
   readonly commit: string;
@@ -42,18 +43,18 @@ const reasons: Readonly<Record<string, ReasonOf<'stalled'>>> = {
   'run/out-of-disk': 'AppOutOfDisk',
 };
 
-/** The reason of the condition that goes with a rule. */
+/** The reason of the condition for a rule. */
 export function toReason(rule: string): ReasonOf<'stalled'> {
   return reasons[rule] ?? 'RolloutFailed';
 }
 
-/** Nothing but time shows that these are well since. */
+/** No event says when these are over, so they are checked again after this long. */
 const lookAgainMs: Readonly<Record<string, number>> = { 'run/out-of-disk': 60_000 };
 
-/** No event says that a quota has room again. */
+/** No event says when a quota has room again. */
 const quotaRetryMs = 30_000;
 
-/** How the rollout of `target` stands. The Deployment must be the one that carries it. */
+/** Judges the rollout of `target`. The Deployment must have its template already. */
 export function judgeRollout(deployment: Deployment, pods: readonly Pod[], target: Target, now: Date): Outcome {
   const { commit, replicas, limits } = target;
   const { observedGeneration, available, updated, all } = readCounts(deployment);
@@ -84,14 +85,14 @@ function readCounts({ status = {} }: Deployment): {
   return { observedGeneration, available, updated, all };
 }
 
-/** What stands in the way for good, of the pods or of the Deployment itself. */
+/** A lasting obstacle, in the pods or the Deployment itself. */
 function findTrouble(deployment: Deployment, own: readonly Pod[], limits: AppLimits, now: Date): Outcome | undefined {
   const rejection = own.map((pod) => diagnose(pod, limits, now)).find((found) => found !== undefined);
   if (rejection !== undefined) return stalled(toReason(rejection.rule), rejection, lookAgainMs[rejection.rule]);
   return findRefusal(deployment) ?? findTimeout(deployment, own);
 }
 
-/** The cluster makes no pod at all. */
+/** The cluster creates no pod at all. */
 function findRefusal({ status }: Deployment): Outcome | undefined {
   const replicaFailure = findCondition(status?.conditions, 'ReplicaFailure');
   if (replicaFailure?.status === 'True' && /exceeded quota/.test(replicaFailure.message ?? ''))
@@ -101,7 +102,7 @@ function findRefusal({ status }: Deployment): Outcome | undefined {
   return undefined;
 }
 
-/** There was time enough. */
+/** The progress deadline has passed. */
 function findTimeout({ status }: Deployment, own: readonly Pod[]): Outcome | undefined {
   const progressing = findCondition(status?.conditions, 'Progressing');
   if (progressing?.status !== 'False') return undefined;
@@ -122,8 +123,8 @@ function reportProgress(own: readonly Pod[], target: Target, now: Date): Outcome
   return waiting('RollingOut', message, times.length === 0 ? undefined : Math.min(...times));
 }
 
-// Whether the release that runs is in a crash loop. One that crashes again and again is up for a moment each time; it is
-// reported as crashing until it has served long enough without a crash.
+// Crash loops: a release that crashes again and again is up for a moment each time. It is reported as crashing until it has
+// served long enough without a crash.
 
 type CrashLoop = NonNullable<HostedAppStatus['crashLoop']>;
 type Rejection = CrashLoop['rejection'];
@@ -146,14 +147,14 @@ export function findCrashLoop(
   return before === undefined || isOver(snapshot, fields, hash) ? undefined : before;
 }
 
-/** How the step stands: a release in a crash loop is neither done nor on its way. */
+/** A release in a crash loop is neither done nor starting. */
 export function reportCrashLoop(outcome: Outcome, crashLoop: CrashLoop | undefined, hash: string): Outcome {
   if (crashLoop?.template !== hash || (outcome.kind !== 'done' && outcome.kind !== 'waiting')) return outcome;
   const { rejection } = crashLoop;
   return stalled(toReason(rejection.rule), rejection, outcome.afterMs);
 }
 
-/** Milliseconds until a loop is over if nothing crashes before. */
+/** Milliseconds until a loop is over, without another crash. */
 export function computeCalmMs(snapshot: Snapshot, fields: StatusFields, hash: string): number | undefined {
   if (fields.crashLoop?.template !== hash) return undefined;
   const record = findRunningRecord(snapshot, fields, hash);
@@ -161,7 +162,7 @@ export function computeCalmMs(snapshot: Snapshot, fields: StatusFields, hash: st
   return Math.max(0, snapshot.config.run.goodAfterMs - computeServedMs(record, snapshot.now));
 }
 
-/** Whether the pods of this template are up for a moment only. */
+/** Whether the pods of this template are in a crash loop. */
 export function isLooping(crashLoop: CrashLoop | undefined, template: string | undefined): boolean {
   return crashLoop !== undefined && crashLoop.template === template;
 }
@@ -175,7 +176,7 @@ function findLoop({ pods, now, config }: Snapshot, hash: string, limits: AppLimi
   return undefined;
 }
 
-/** Its last words come late at times. */
+/** The log can arrive late. */
 function keepLog(found: Rejection, before: Rejection | undefined): Rejection {
   return found.log === undefined && before?.log !== undefined ? { ...found, log: before.log } : found;
 }

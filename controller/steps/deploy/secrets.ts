@@ -1,5 +1,5 @@
-// Secrets that an app asks the platform to make up, such as the key that signs its sessions: a variable of run.env whose
-// value is ${{secret}}. Each is random to everybody, the same at each start, and another for each app.
+// The Secrets that the platform creates for an app. Generated values, for a variable of run.env whose value is ${{secret}},
+// such as a session key: unpredictable, the same at each start, and different for each app. And access to models.
 import { createHmac } from 'node:crypto';
 import type { V1EnvVar } from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
@@ -13,7 +13,7 @@ import { hasModelKeyReference, type ModelAccess } from './services/connections.t
 
 const key = 'value';
 
-/** A Secret for each such variable, created once and never read or changed: it outlives whatever it was made of. */
+/** A Secret for each such variable, created once and never read or changed: it outlives whatever it was derived from. */
 export function buildGeneratedSecrets(app: HostedApp, config: InstallationConfig): Manifest[] {
   return listVariables(app).map((name) => buildGeneratedSecret(app, name, config.run.services.passwordSecret));
 }
@@ -23,7 +23,7 @@ export function listGeneratedSecretNames(app: HostedApp): string[] {
   return listVariables(app).map((name) => formatSecretName(app, name));
 }
 
-/** Their values, as they are when their Secrets are made. */
+/** Their values when the Secrets are created. */
 export function deriveGeneratedValues(app: HostedApp, secret: string): string[] {
   return listVariables(app).map((name) => deriveValue(app, name, secret));
 }
@@ -47,28 +47,27 @@ function buildGeneratedSecret(app: HostedApp, variable: string, secret: string):
   return hasData(app) ? toKeptObject(app, made) : made;
 }
 
-/** 64 hexadecimal digits, which is as long as any framework asks for. */
+/** 64 hexadecimal digits, as long as any framework requires. */
 function deriveValue(app: HostedApp, variable: string, secret: string): string {
   return createHmac('sha256', secret)
     .update(`moorage generated secret 1\n${app.metadata.name}\n${readDataKey(app)}\n${variable}`)
     .digest('hex');
 }
 
-/** Of the app's identity too: a namesake that comes after it does not find the Secret of the one before. */
+/** Derived from the app's identity too, so a later namesake does not find the Secret of the one before. */
 function formatSecretName(app: HostedApp, variable: string): string {
   const hash = hashOf({ uid: readDataKey(app), variable });
   return `${app.metadata.name}-secret-${hash.slice(0, hasLegacyKey(app) ? 8 : 20)}`;
 }
 
-// What an app needs to ask models: a Secret with base URL and token of its own, its variables, and the way to the API.
+// Access to models: a Secret with the base URL and the app's token, and the variables that refer to it.
 
-/** Variables that clients of the OpenAI form read by themselves. */
+/** The variables that OpenAI clients read. */
 const keys = { OPENAI_BASE_URL: 'base-url', OPENAI_API_KEY: 'token' } as const;
 
 /**
- * The Secret, when the app may ask models and the installation makes tokens. Its name changes with what it holds, so
- * that
- * creating it once is enough: the operator neither reads nor overwrites Secrets.
+ * The Secret, if the app may use models and the installation issues tokens. Its name changes with its content, so creating
+ * it once is enough: the operator neither reads nor overwrites Secrets.
  */
 export function buildModelsSecret(app: HostedApp, config: InstallationConfig): Manifest | undefined {
   const { models } = config.run;
@@ -82,7 +81,7 @@ export function buildModelsSecret(app: HostedApp, config: InstallationConfig): M
   return buildAppSecret(app, { name: secret, component: 'models', stringData });
 }
 
-/** The app's variables from that Secret; those that the author has set stay the author's. */
+/** The app's variables from that Secret, except those that the author has set. */
 export function buildModelVariables(app: HostedApp, config: InstallationConfig): Wire<V1EnvVar>[] {
   const secret = buildModelsSecret(app, config);
   if (secret === undefined) return [];
@@ -92,25 +91,23 @@ export function buildModelVariables(app: HostedApp, config: InstallationConfig):
     .map(([name, key]) => ({ name, valueFrom: { secretKeyRef: { name: secret.metadata.name, key } } }));
 }
 
-/** For values of the author that name the token. */
+/** Refers to the token in values of the author. */
 const keyVariable = 'MOORAGE_MODELS_KEY';
 
-/** What values of the author may name; undefined where the app has no models. */
+/** What values of the author may refer to; undefined if the app has no models. */
 export function resolveModelAccess(app: HostedApp, config: InstallationConfig): ModelAccess | undefined {
   const { models } = config.run;
   return models === undefined || !app.spec.models.enabled ? undefined : { url: models.baseUrl, keyVariable };
 }
 
-/** The token under a name of ours, where a value of the author names it: it comes before that value. */
+/** The token as our own variable, if a value of the author refers to it: it must come before that value. */
 export function buildModelKeyVariables(app: HostedApp, config: InstallationConfig): Wire<V1EnvVar>[] {
   const secret = buildModelsSecret(app, config);
   if (secret === undefined || !app.spec.run.env.some(({ value }) => hasModelKeyReference(value))) return [];
   return [{ name: keyVariable, valueFrom: { secretKeyRef: { name: secret.metadata.name, key: keys.OPENAI_API_KEY } } }];
 }
 
-// A Secret that belongs to an app. Created once and never changed: the operator neither reads nor overwrites Secrets.
-
-/** Its name has to change with whatever must not stay: one that is there already is left as it is. */
+/** Created once and never changed, so the name must change with the content: the operator neither reads nor overwrites Secrets. */
 export function buildAppSecret(
   app: HostedApp,
   secret: { readonly name: string; readonly component: string; readonly stringData: Record<string, string> },

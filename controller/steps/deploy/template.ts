@@ -1,4 +1,4 @@
-// The pod of a hosted app: what it may do, what it may use, and how it is asked whether it serves.
+// Builds the pod template of a hosted app: its rights, limits, variables and probes.
 import type { V1Container, V1EnvVar, V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, appHost, appUrl, labels } from '../../../crds/names.ts';
@@ -17,40 +17,40 @@ import {
   type ServiceAddresses,
 } from './services/connections.ts';
 
-/** An image and where it came from. */
+/** An image, with the commit and settings that it was built from. */
 export interface Release {
   readonly image: string;
   readonly commit: string;
   readonly port: number;
-  /** What moorage.yaml of the commit says, JSON. */
+  /** The settings in moorage.yaml of the commit, as JSON. */
   readonly settings?: string | undefined;
-  /** The rebuild that it was made by: another one starts the pods anew, even if the image came out the same. */
+  /** The rebuild that made it: another one restarts the pods, even if the image is the same. */
   readonly attempt?: string | undefined;
 }
 
-/** What the app's pods are chosen by; must never change for an existing Deployment. */
+/** Selects the app's pods; must never change for an existing Deployment. */
 export function buildSelector(app: string): Record<string, string> {
   return { [labels.app]: app, [labels.component]: 'app' };
 }
 
-/** Labels of everything that belongs to an app. */
+/** The labels of everything that belongs to an app. */
 export function buildLabels(app: string): Record<string, string> {
   return { ...buildSelector(app), [labels.name]: app, [labels.partOf]: 'moorage', [labels.managedBy]: 'moorage' };
 }
 
-/** Milliseconds that the app may take until it serves. */
+/** Milliseconds that the app may take to start. */
 export function parseStartupMs(app: HostedApp): number {
   return parseDuration(app.spec.run.startupTime);
 }
 
-/** What an app has already. */
+/** Objects of the app that exist already. */
 export interface OwnedObjects {
   readonly claims: readonly KubeObject[];
   /** Of its backing services. */
   readonly addresses: ServiceAddresses;
 }
 
-/** The pod template, with a hash of itself by which its pods are known again. */
+/** Builds the pod template, with a hash of itself that identifies its pods. */
 export function buildPodTemplate(
   app: HostedApp,
   config: InstallationConfig,
@@ -78,7 +78,7 @@ export function buildPodTemplate(
   };
 }
 
-// What ordinary images need to start: giving up root, taking over their own files, and listening below 1024.
+// Ordinary images need these to start: to drop root, to own their files, and to listen below 1024.
 const capabilities = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID', 'KILL', 'NET_BIND_SERVICE'];
 
 function buildPodSpec(
@@ -95,8 +95,8 @@ function buildPodSpec(
     hostUsers: false,
     automountServiceAccountToken: false,
     enableServiceLinks: false,
-    // A sleep before the stop lets the gateway forget this pod while it still answers. Where requests are held instead,
-    // they wait for its end, and many programs ignore the signal to end. Two seconds are the least that a kubelet gives.
+    // A sleep before the stop lets the gateway forget this pod while it still answers. If requests are held instead, they
+    // wait for its end, and many programs ignore SIGTERM. Two seconds are the minimum that a kubelet gives.
     terminationGracePeriodSeconds: isHeldWhileReplaced(app, config) ? 2 : 35,
     securityContext: { seccompProfile: { type: 'RuntimeDefault' } },
     ...(runtimeClass === undefined ? {} : { runtimeClassName: runtimeClass }),
@@ -146,12 +146,12 @@ function buildContainer(app: HostedApp, config: InstallationConfig, release: Rel
   };
 }
 
-/** Whether requests are held while a pod replaces another: the activator forgets a pod as soon as it is to end. */
+/** Whether requests are held while a pod replaces another: the activator forgets a pod as soon as it is terminating. */
 function isHeldWhileReplaced({ spec }: HostedApp, { idle }: InstallationConfig): boolean {
   return idle !== undefined && spec.run.volumes.length > 0;
 }
 
-/** To begin with; what the app is seen to use replaces it (controller/usage). Without a word a request is the limit. */
+/** Initial requests, until measured use replaces them (controller/usage). Without requests, Kubernetes would request the limits. */
 export function deriveRequests({ cpu, memory, disk }: HostedApp['spec']['run']['resources']): Record<string, string> {
   return {
     cpu: divideQuantity(cpu, 100n),
@@ -170,7 +170,7 @@ function buildVariables(app: HostedApp, config: InstallationConfig, port: number
   };
   return [
     { name: 'PORT', value: String(port) },
-    // An empty value is not kept by the API server, so it must not be asked for.
+    // The API server drops an empty value, so it must not be applied.
     ...env.map(({ name, value }) => {
       if (generatedSecret.test(value)) return buildGeneratedVariable(app, name);
       return value === '' ? { name } : { name, value: expandReferences(value, given) };
@@ -179,7 +179,7 @@ function buildVariables(app: HostedApp, config: InstallationConfig, port: number
   ];
 }
 
-/** No liveness probe: an app that is merely busy must not be killed. One that exits is started again anyway. */
+/** No liveness probe: a busy app must not be killed. One that exits is restarted anyway. */
 function buildProbes(app: HostedApp): Pick<Wire<V1Container>, 'startupProbe' | 'readinessProbe'> {
   const { healthPath } = app.spec.run;
   const check =
@@ -188,7 +188,7 @@ function buildProbes(app: HostedApp): Pick<Wire<V1Container>, 'startupProbe' | '
       : { httpGet: { path: healthPath, port: 'http', scheme: 'HTTP' } };
   const tries = Math.max(1, Math.ceil(parseStartupMs(app) / 1000));
   return {
-    // Every second, so that an app that is quick serves quickly; killed at the end, so that its log can be shown.
+    // Every second, so that a fast app serves quickly; killed at the end, so that its log can be shown.
     startupProbe: {
       ...check,
       periodSeconds: 1,

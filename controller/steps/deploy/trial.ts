@@ -1,4 +1,5 @@
-// Starts a new image once while the old one still serves, before it replaces it: an app with a volume cannot run both on its data.
+// Tries a new image without the app's data before it replaces the one that serves: an app with a volume cannot run both on
+// its data.
 import type { V1PodTemplateSpec } from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, labels, trialComponent } from '../../../crds/names.ts';
@@ -11,12 +12,12 @@ import { computeStartMsLeft, countRestarts, explainHoldUp, isReady, readTemplate
 import { findRecord, readRelease } from './releases.ts';
 import type { Release } from './template.ts';
 
-/** A trial that finds no room for this long is left out: the release could never be rolled out otherwise. */
+/** A trial that finds no room for this long is skipped, since the release could never be rolled out otherwise. */
 const roomMs = 60_000;
-/** A process that has been tried has nothing to save. */
+/** A tried process has nothing to save. */
 const graceSeconds = 1;
 
-/** What a trial has to know of the wanted release. */
+/** The wanted release that a trial is planned for. */
 export interface TrialInput {
   /** With the settings of the wanted release. */
   readonly snapshot: Snapshot;
@@ -26,7 +27,7 @@ export interface TrialInput {
   readonly limits: AppLimits;
 }
 
-/** A trial in progress: the release that serves stays until it has ended. */
+/** A trial in progress: the serving release stays until it has ended. */
 export interface Trial {
   /** The release that serves meanwhile. */
   readonly current: Release;
@@ -34,7 +35,7 @@ export interface Trial {
   readonly manifest: Manifest;
 }
 
-/** The release that the Deployment of an app with a volume runs, if it has served: nothing may end it without need. */
+/** The release that an app with a volume runs, if it has served: it must not be ended without need. */
 export function findCurrent({ app, deployment }: Snapshot, fields: StatusFields, wanted: Release): Release | undefined {
   const current = readRelease(deployment?.metadata.annotations?.[annotations.release]);
   if (current === undefined || current.image === wanted.image || !isRecreated(app)) return undefined;
@@ -70,7 +71,7 @@ export function listTrialPods({ trial }: Snapshot, hash: string): readonly Pod[]
   );
 }
 
-/** Keeps the trial that is wanted, and removes one that is over. */
+/** Applies the wanted trial, and removes one that is over. */
 export function planTrialActions(
   snapshot: Snapshot,
   tried: string | undefined,
@@ -86,8 +87,8 @@ export function planTrialActions(
 }
 
 /**
- * Once its end is written down. While the tried release is rolled out, its trial stays: to end it would take CPU time
- * from the start that requests are held for.
+ * A trial ends once the status records it. While the tried release is rolled out, its trial stays: ending it would take CPU
+ * time from the start that requests are held for.
  */
 function endTrial({ app, trial }: Snapshot, tried: string | undefined, isRollingOut: boolean): Action[] {
   const { deployment: object, pods = [] } = trial ?? {};
@@ -101,7 +102,7 @@ export function isActivated({ app, config, idle }: Snapshot): boolean {
   return config.idle !== undefined && isRecreated(app) && idle?.activators !== 'absent';
 }
 
-/** The scheduler, or the quota of the namespace, has refused its pod for long enough. */
+/** The scheduler or the namespace's quota has refused its pod for long enough. */
 function hasNoRoom({ trial }: Snapshot, own: readonly Pod[], now: Date): boolean {
   const refused = own.flatMap((pod) => findUnschedulable(pod)?.lastTransitionTime ?? []);
   const failure = findCondition(trial?.deployment?.status?.conditions, 'ReplicaFailure');
@@ -134,7 +135,7 @@ function buildTrialDeployment(app: HostedApp, template: Wire<V1PodTemplateSpec>)
   };
 }
 
-/** The same pod with empty folders instead of the volumes. */
+/** The same pod with empty folders in place of the volumes. */
 function toTrialTemplate({ metadata, spec }: Wire<V1PodTemplateSpec>): Wire<V1PodTemplateSpec> {
   return {
     metadata: {

@@ -1,11 +1,11 @@
-// Looks at the page of an app that has just gone live: its status, its own assets, and whether what it calls is there.
+// Looks at the page of an app that has just gone live: its status, its assets, and whether the APIs it calls answer.
 import { Parser } from 'htmlparser2';
 import { toOneLine } from '../../pipeline/text.ts';
 import type { PageView } from '../../reconcile/snapshot.ts';
 import { readBody, requestThroughGateway, type GatewayAccess } from './probe.ts';
 
 const requestMs = 10_000;
-/** For all of a look: an app whose files are slow holds one of the few looks no longer. */
+/** For a whole look: an app with slow files must not occupy one of the few looks for longer. */
 const lookMs = 30_000;
 const maximumRedirects = 3;
 const pageBytes = 1024 * 1024;
@@ -13,17 +13,17 @@ const scriptBytes = 4 * 1024 * 1024;
 const maximumNamed = 3;
 const atOnce = 4;
 
-/** A page, or what took its place. */
+/** The response at the root. */
 interface Page {
   readonly url: URL;
   readonly status: number;
   readonly type: string;
-  /** It is a file that is served as it stands; a server that makes its pages gives them no time of change. */
+  /** A static file; a server that generates its pages sends no modification time. */
   readonly isFile: boolean;
   readonly text: string;
 }
 
-/** An asset as it came. */
+/** An asset and its response. */
 interface LoadedAsset extends Asset {
   /** What is wrong with it, in a few words. */
   readonly fault?: string;
@@ -37,7 +37,7 @@ interface Visit {
   readonly endsAt: number;
 }
 
-/** Never rejects: what cannot be looked at is a fault of its own. */
+/** Never rejects: a page that cannot be loaded is itself a fault. */
 export async function lookAtPage(gateway: GatewayAccess, host: string): Promise<PageView> {
   const visit = { gateway, host, endsAt: Date.now() + lookMs };
   try {
@@ -45,8 +45,8 @@ export async function lookAtPage(gateway: GatewayAccess, host: string): Promise<
     if (page.status >= 400 || !page.type.includes('html'))
       return { status: page.status, assets: 0, faults: describeRootFaults(page) };
     const assets = await runInBatches(listAssets(page.text, page.url), (asset) => loadAsset(visit, asset));
-    // What scripts name may be the beginning of a path: a page as the answer means that no server is there only where
-    // files alone are served.
+    // A path in a script may be just a prefix, so a page as its answer proves that there is no API only if the app serves
+    // nothing but files.
     const named = page.isFile ? assets.flatMap((asset) => asset.calls) : [];
     const calls = [...new Set(named)].slice(0, maximumNamed);
     const unanswered = await runInBatches(calls, async (path) => ((await isAnswered(visit, path)) ? [] : [path]));
@@ -115,7 +115,7 @@ async function loadAsset(visit: Visit, asset: Asset): Promise<LoadedAsset> {
   }
 }
 
-/** False when no API answers: a file server has a page for everything, and refuses what is no file. */
+/** False if no API answers: a file server answers with a page, whatever the path. */
 async function isAnswered(visit: Visit, path: string): Promise<boolean> {
   const { gateway, host } = visit;
   const timeoutMs = computeTimeLeft(visit);
@@ -135,7 +135,7 @@ function describeAssetFaults(assets: readonly LoadedAsset[]): string[] {
   return [`cannot load ${failed.length} of the ${assets.length} files of its page: ${named.join(', ')}`];
 }
 
-/** Only where none of them is answered: one alone may be a path that wants another method or a user. */
+/** Only if none is answered: a single one may need another method or a login. */
 function describeCallFaults(calls: readonly string[], unanswered: readonly string[]): string[] {
   if (calls.length === 0 || unanswered.length < calls.length) return [];
   return [`has no server behind its page: the page calls ${calls.map(shortenPath).join(', ')}, and a page answers`];
@@ -160,7 +160,7 @@ async function runInBatches<Item, Result>(
   return results;
 }
 
-// What a page needs from its own host: scripts, styles and images, and the calls that its scripts name.
+// Parsing: the scripts, styles and images that a page loads from its host, and the calls in its scripts.
 
 /** A file that the page loads. */
 export interface Asset {
@@ -174,14 +174,14 @@ const maximumCalls = 5;
 /** A quoted path below /api/, as bundlers leave it. */
 const call = /["'`](\/api\/[A-Za-z0-9._~/-]{1,100})["'`]/g;
 
-/** The assets of a page that its own host serves, each once, in the order in which they stand in it. */
+/** The assets of a page from its own host, each once, in document order. */
 export function listAssets(html: string, page: URL): Asset[] {
   const found = new Map<string, Asset>();
   let base = page;
   const add = (kind: Asset['kind'], address: string | undefined): void => {
     if (address === undefined || address === '' || found.size >= maximumAssets) return;
     const url = URL.parse(address, base.href);
-    // Another host's files are that host's affair; a data: address is no request.
+    // Files of other hosts are not checked; a data: address is no request.
     if (url?.host !== page.host || url.protocol !== page.protocol) return;
     const path = `${url.pathname}${url.search}`;
     if (!found.has(path)) found.set(path, { path, kind });
@@ -204,7 +204,7 @@ function readAsset(name: string, attributes: Attributes): Reference {
   return elements[name]?.(attributes);
 }
 
-/** What is loaded at once: not what waits to be scrolled to, and not what only old browsers take. */
+/** Only what loads with the page: no lazy images, and nothing for old browsers only. */
 const elements: Readonly<Record<string, (attributes: Attributes) => Reference>> = {
   script: ({ src, nomodule }) => (nomodule === undefined ? ['script', src] : undefined),
   img: ({ src, loading }) => (loading === 'lazy' ? undefined : ['image', src]),
@@ -216,7 +216,7 @@ const elements: Readonly<Record<string, (attributes: Attributes) => Reference>> 
   },
 };
 
-/** Paths below /api/ that a script names, each once. Which of them it calls at once, nobody knows without running it. */
+/** Paths below /api/ in a script, each once. Which of them it calls is unknown without running it. */
 export function listCalls(script: string): string[] {
   const paths = [...script.matchAll(call)].map(([, path = '']) => path);
   return [...new Set(paths)].slice(0, maximumCalls);

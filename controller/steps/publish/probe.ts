@@ -1,11 +1,11 @@
-// Asks an app through the gateway itself, by its own host name, whether anything answers.
+// Requests to an app through the gateway itself, by the app's host name: probes whether anything answers.
 import { request as requestHttp, type IncomingMessage } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { probeHeader } from '../../../crds/names.ts';
 import type { ProbeResult } from '../../reconcile/snapshot.ts';
 
-/** What is asked of an app: its host, and how often before a failure is reported. */
+/** A probe: the host, and how many tries before a failure is reported. */
 export interface ProbeQuery {
   readonly host: string;
   readonly attempts: number;
@@ -17,8 +17,8 @@ const pauseMs = 2_000;
 const gatewayFailures: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /**
- * Requests `https://<host>/` at the gateway's own address, up to `attempts` times while the response is a failure. Never
- * rejects. Any answer counts but those that a gateway gives when nobody is behind it.
+ * Requests `https://<host>/` at the gateway's address, up to `attempts` times while the response is a failure. Never
+ * rejects. Any answer counts except those that a gateway gives when nothing is behind it.
  */
 export async function probe(
   gateway: GatewayAccess,
@@ -47,7 +47,7 @@ async function probeOnce(gateway: GatewayAccess, host: string, timeoutMs: number
     return { responds, isDoubtful, status, detail: `the response was HTTP ${status}` };
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
-    // A gateway that knows no such host says so at once, so it is the app that takes its time.
+    // A gateway that does not know the host answers immediately, so it is the app that is slow.
     const isDoubtful = error instanceof NoResponse;
     return {
       responds: false,
@@ -58,8 +58,7 @@ async function probeOnce(gateway: GatewayAccess, host: string, timeoutMs: number
 }
 
 /**
- * What gateways written in Go answer for a host that they do not know, and apps written in Go for a path that they do
- * not.
+ * The answer of gateways written in Go for an unknown host, and of apps written in Go for an unknown path.
  */
 function isBare404(status: number, headers: NodeJS.Dict<string | string[]>): boolean {
   return (
@@ -69,8 +68,6 @@ function isBare404(status: number, headers: NodeJS.Dict<string | string[]>): boo
     headers['server'] === undefined
   );
 }
-
-// One request to an app through the gateway itself, by the app's own host name.
 
 /** Something took the request and has not responded. */
 export class NoResponse extends Error {
@@ -95,10 +92,10 @@ export interface GatewayRequest {
 }
 
 /**
- * Resolves with the response once its head is in; whoever asked reads or destroys it.
+ * Resolves with the response once its head has arrived; the caller reads or destroys it.
  *
  * @throws NoResponse after `timeoutMs`
- * @throws Error that says why else
+ * @throws Error for any other failure
  */
 export function requestThroughGateway({
   gateway,
@@ -125,7 +122,7 @@ export function requestThroughGateway({
           ...(accept === undefined ? {} : { accept }),
         },
         servername: host,
-        // What is asked is how the app answers. Who may vouch for the gateway's name is the caller's affair.
+        // Only the app's answer matters here. Trust in the gateway's certificate is checked elsewhere.
         rejectUnauthorized: false,
         agent: false,
         timeout: timeoutMs,
@@ -138,7 +135,7 @@ export function requestThroughGateway({
     });
     asked.on('timeout', () => {
       const limit = `within ${Math.ceil(timeoutMs / 100) / 10} s`;
-      // A gateway that is away is not an app that takes its time.
+      // An absent gateway is not a slow app.
       asked.destroy(isConnected ? new NoResponse(`no response ${limit}`) : new Error(`no connection ${limit}`));
     });
     asked.on('error', reject);

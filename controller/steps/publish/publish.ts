@@ -71,7 +71,7 @@ export function confirmUnrouted(snapshot: Snapshot, { fields, outcomes }: Progre
   return { outcomes: { Published: published }, statusPatch, actions: planProbe(snapshot) };
 }
 
-/** Nothing serves, so nothing that was seen is true any more. */
+/** If nothing serves, earlier findings no longer apply. */
 function forgetUnserved({ served }: StatusFields): StatusPatch {
   return served === undefined ? { warning: undefined, page: undefined } : {};
 }

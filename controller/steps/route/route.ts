@@ -1,4 +1,4 @@
-// Step Route: the app's host name leads to its Service, and the Gateway has said so.
+// Step Route: routes the app's host name to its Service or the activator, and waits until the Gateway accepts it.
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { activator, appHost, probeHeader } from '../../../crds/names.ts';
 import { isApplied, type Manifest } from '../../../lib/kubernetes/index.ts';
@@ -19,7 +19,7 @@ export function routeStep(snapshot: Snapshot, { fields }: Progress): StepResult 
   return { outcomes: { Routed: outcome }, actions: [{ kind: 'apply', resource: routes, manifest, cached: route }] };
 }
 
-/** The HTTPRoute; an app that may rest is always reached through the activator, which sees when it is used. */
+/** An app that may rest is always reached through the activator, which sees when it is used. */
 export function buildRoute(app: HostedApp, config: InstallationConfig, isActivated: boolean): Manifest {
   const { name, namespace } = config.gateway;
   return {
@@ -52,14 +52,14 @@ export function buildRoute(app: HostedApp, config: InstallationConfig, isActivat
 function buildFilters({ gateway: { hstsSeconds } }: InstallationConfig, isActivated: boolean): { filters?: object[] } {
   const https = { name: 'Strict-Transport-Security', value: `max-age=${hstsSeconds}` };
   const filters = [
-    // The activator reads it and removes it; an app never gets it, from whomever it comes.
+    // The activator reads and removes it; an app must never get it from anybody.
     ...(isActivated ? [] : [{ type: 'RequestHeaderModifier', requestHeaderModifier: { remove: [probeHeader] } }]),
     ...(hstsSeconds === 0 ? [] : [{ type: 'ResponseHeaderModifier', responseHeaderModifier: { set: [https] } }]),
   ];
   return filters.length === 0 ? {} : { filters };
 }
 
-/** A verdict counts only if it is about this generation of the route: an older one may be about another host. */
+/** A verdict counts only for this generation of the route: an older one may be about another host. */
 function judgeRoute(route: HttpRoute, config: InstallationConfig, host: string): Outcome {
   const { name } = config.gateway;
   const conditions = readVerdicts(route, config);

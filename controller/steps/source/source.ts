@@ -1,4 +1,4 @@
-// Step Source: keeps the commit that the revision resolves to, and polls the repository at its interval.
+// Step Source: resolves the revision to a commit, and polls the repository at its interval.
 import { createHash } from 'node:crypto';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
@@ -21,12 +21,13 @@ import {
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 
 const retryMs = 30_000;
-/** A repository of which no commit is known is rejected once it could not be reached for this long; it is asked less often then. */
+/** If no commit is known and the repository is unreachable for this long, it is rejected, and polled less often. */
 const unreachableMs = 3_600_000;
 const rejectedRetryMs = 300_000;
 
 /**
- * What makes two polls of a repository the same: `<source>` or `<source>-<value of the poll annotation>`, hashed.
+ * Identifies a poll of a repository: `<source>` or `<source>-<value of the poll annotation>`, hashed. Equal polls are made
+ * once.
  */
 export function identifySource(app: HostedApp): string {
   const { repo, revision } = app.spec.source;
@@ -76,7 +77,7 @@ function takeResult(
   return { outcomes: { SourceResolved: outcome }, statusPatch: { source } };
 }
 
-/** No commit is known, and the git server does not answer: tried again, and rejected after an hour of that. */
+/** No commit is known, and the git server does not answer: retried, and rejected after an hour. */
 function reportUnreached(
   snapshot: Snapshot,
   { reason, rule, message, fix }: RevisionFailure,
@@ -105,11 +106,11 @@ function reportUnreached(
 function reportFailure(failure: RevisionFailure, isKnown: boolean, afterMs?: number): Outcome {
   const { rule, message, fix } = failure;
   if (failure.final) return stalled(failure.reason, { rule, message, fix }, afterMs);
-  // A git server that is down for an hour must not make every app on it look broken.
+  // If a git server is down for an hour, its apps must not all look broken.
   return { kind: 'failed', reason: failure.reason, message: `${message} ${fix}`, afterMs, blocking: !isKnown };
 }
 
-/** Between two polls: the result of the last one still holds, a failure included. */
+/** Between two polls, the result of the last one still holds, including a failure. */
 function reportBetweenPolls(snapshot: Snapshot, source: Source | undefined, dueIn: number): Outcome {
   const afterMs = dueIn > 0 ? dueIn : undefined;
   const last = snapshot.app.status?.conditions?.find((condition) => condition.type === 'SourceResolved');
@@ -152,7 +153,7 @@ function reportResolved(source: Source, afterMs: number | undefined): Outcome {
   );
 }
 
-/** Milliseconds until the repository is to be asked; 0 or less: now. Infinity for a commit id, which cannot move. */
+/** Milliseconds until the next poll; 0 or less: now. Infinity for a commit ID, which cannot move. */
 function computeDueMs(snapshot: Snapshot, source: Source | undefined, identity: string): number {
   const { app, now } = snapshot;
   if (app.spec.suspend && source !== undefined) return Infinity;
@@ -163,8 +164,7 @@ function computeDueMs(snapshot: Snapshot, source: Source | undefined, identity: 
 }
 
 /**
- * 90 to 110 % of `ms`, the same for an app each time, so that apps made together drift apart and a restart changes
- * nothing.
+ * 90 to 110 % of `ms`, constant per app, so that apps created together drift apart and a restart changes nothing.
  */
 function addJitter(app: HostedApp, ms: number): number {
   const share = createHash('sha256').update(app.metadata.uid).digest().readUInt32BE(0) / 0xffff_ffff;
@@ -179,7 +179,7 @@ function hashText(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 12);
 }
 
-// Resolves a revision to a commit by asking the git server, without fetching anything.
+// Resolving: the git server lists its references; nothing is fetched.
 
 export interface RevisionQuery {
   readonly repository: Repository;
@@ -193,7 +193,7 @@ interface Explanation {
   readonly fix: string;
 }
 
-/** `final`: asking again will not help until a person changes something. */
+/** `final`: a retry cannot help until a person changes something. */
 export type RevisionFailure = Explanation &
   (
     | { readonly final: true; readonly reason: ReasonOf<'stalled'> }
@@ -203,7 +203,7 @@ export type RevisionFailure = Explanation &
 export type RevisionResult =
   { readonly ok: true; readonly commit: string; readonly reference: string } | RevisionFailure;
 
-/** Resolves the revision. Never rejects: whatever goes wrong is a failure with a reason and a fix. */
+/** Resolves the revision. Never rejects: every error becomes a failure with a reason and a fix. */
 export async function resolveRevision(
   { repository, revision }: RevisionQuery,
   readSecret?: string,
@@ -212,7 +212,7 @@ export async function resolveRevision(
   if (isCommitId(revision)) return { ok: true, commit: revision, reference: revision };
   const names = listCandidates(revision);
   try {
-    // A tag object stands for the commit that it was made of, which is listed under the name with ^{}.
+    // A tag object stands for its commit, which is listed under the name with ^{}.
     const references = await listReferences(
       repository,
       names.flatMap((name) => [name, `${name}^{}`]),
@@ -224,7 +224,6 @@ export async function resolveRevision(
   }
 }
 
-/** The failure of a repository whose address is refused. */
 export function rejectRepository(error: RepositoryError): RevisionFailure {
   return createFinalFailure(
     'RepositoryRefused',
@@ -234,7 +233,7 @@ export function rejectRepository(error: RepositoryError): RevisionFailure {
   );
 }
 
-/** Other references than branches and tags are those of pull and merge requests, which anybody can open. */
+/** References other than branches and tags belong to pull and merge requests, which anybody can open. */
 function isForeignReference(revision: string): boolean {
   return revision.startsWith('refs/') && !/^refs\/(heads|tags)\/./.test(revision);
 }
@@ -248,7 +247,7 @@ function rejectRevision(revision: string): RevisionFailure {
   );
 }
 
-/** Full names that a revision may have; a branch wins over a tag of the same name. */
+/** The full names that a revision may stand for; a branch wins over a tag of the same name. */
 function listCandidates(revision: string | undefined): string[] {
   if (revision === undefined) return ['HEAD'];
   return revision.startsWith('refs/') ? [revision] : [`refs/heads/${revision}`, `refs/tags/${revision}`];

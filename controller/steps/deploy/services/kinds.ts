@@ -1,22 +1,22 @@
-// What is known of each type of backing service: how it is run, and by which variables an app finds it.
+// The types of backing service: how each is run, and which variables an app gets.
 import type { ServiceType } from '../../../../crds/backing-services.ts';
 import type { Login, LoginRules } from './connections.ts';
 
 type Values = Readonly<Record<string, string>>;
 
 export interface ServiceKind {
-  /** The first is the one that variables name. */
+  /** Variables use the first one. */
   readonly ports: readonly [number, ...number[]];
   /** User and group of the process, and of its volume. */
   readonly user: number;
   /** Where its volume is mounted. */
   readonly mount: string;
-  /** Folders that it writes to and that need not last; everything else is read-only. */
+  /** Temporary folders that it writes to; everything else is read-only. */
   readonly scratch: readonly string[];
-  /** Memory limit where none is asked for. */
+  /** Default memory limit. */
   readonly memory: string;
   readonly login: LoginRules;
-  /** Environment of the service, beside what its settings give. */
+  /** Environment of the service, in addition to its settings. */
   readonly environment: (login: Login) => Values;
   /** Replaces the arguments of the image. */
   readonly args?: (login: Login, memoryBytes: bigint) => readonly string[];
@@ -40,7 +40,7 @@ const postgres: ServiceKind = {
     POSTGRES_USER: user,
     POSTGRES_PASSWORD: password,
     POSTGRES_DB: database,
-    // Below the mount, which is not empty on every file system.
+    // A folder below the mount, since the mount is not empty on every file system.
     PGDATA: '/var/lib/postgresql/data/pgdata',
   }),
   url: ({ host, credentials, database }) => `postgresql://${credentials}${host}:5432/${database}`,
@@ -71,7 +71,7 @@ const redis: ServiceKind = {
   args: ({ password }, memory) => [
     'redis-server',
     ...['--dir', '/data', '--appendonly', 'yes', '--protected-mode', 'no'],
-    // Refuses writes before the kernel ends it.
+    // Refuses writes before the kernel kills it.
     ...['--maxmemory', String((memory * 3n) / 4n), '--maxmemory-policy', 'noeviction'],
     ...(password === '' ? [] : ['--requirepass', password]),
   ],
@@ -135,7 +135,7 @@ const mysql: ServiceKind = {
       : {
           MYSQL_USER: user,
           MYSQL_PASSWORD: password,
-          // The image starts with none that is empty.
+          // The image does not start with an empty one.
           ...(hasValue(readSetting('MYSQL_ROOT_PASSWORD')) || hasValue(readSetting('MARIADB_ROOT_PASSWORD'))
             ? {}
             : { MYSQL_ROOT_PASSWORD: generated }),

@@ -1,4 +1,4 @@
-// What runs one backing service: Deployment, Service, NetworkPolicy, volume claim and the Secret with its password.
+// The objects that run one backing service: Deployment, Service, NetworkPolicy, volume claim, and the Secret with its password.
 import type {
   V1DeploymentSpec,
   V1EnvVar,
@@ -53,7 +53,7 @@ function buildLabels(app: HostedApp, service: BackingService): Record<string, st
   };
 }
 
-/** Created once and never read or changed, so that the password outlives whatever it was made of. */
+/** Created once and never read or changed, so that the password outlives whatever it was derived from. */
 export function buildServiceSecret(app: HostedApp, service: BackingService, config: InstallationConfig): Manifest {
   return toKeptObject(app, {
     ...buildChild(app, service, 'v1', 'Secret'),
@@ -63,7 +63,7 @@ export function buildServiceSecret(app: HostedApp, service: BackingService, conf
   });
 }
 
-/** Its volume. It outlives the service's entry in the spec: data is not deleted by an edit. */
+/** The volume outlives the service's entry in the spec: an edit must not delete data. */
 export function buildServiceClaim(app: HostedApp, service: BackingService, config: InstallationConfig): Manifest {
   const { storageClass, services } = config.run;
   const claim: Manifest = {
@@ -92,7 +92,7 @@ export function buildServiceAddress(app: HostedApp, service: BackingService): Ma
   };
 }
 
-/** Only the pods of this app may come in, and it reaches nothing: not even DNS. */
+/** Ingress only from this app's pods; no egress, not even DNS. */
 export function buildServicePolicy(app: HostedApp, service: BackingService): Manifest {
   return {
     ...buildChild(app, service, 'networking.k8s.io/v1', 'NetworkPolicy'),
@@ -110,7 +110,7 @@ export function buildServicePolicy(app: HostedApp, service: BackingService): Man
   };
 }
 
-/** One replica that ends before the next begins: the volume is mounted once. */
+/** One replica, which ends before the next starts: the volume can be mounted once. */
 export function buildServiceDeployment(
   app: HostedApp,
   service: BackingService,
@@ -129,7 +129,7 @@ export function buildServiceDeployment(
   };
 }
 
-/** Beside its volume, what it writes to folders that do not last. */
+/** Size of each temporary folder. */
 const scratchSize = '256Mi';
 
 function buildPodTemplate(
@@ -196,7 +196,7 @@ function buildPodTemplate(
   };
 }
 
-/** What the platform sets wins over the settings, which may say the same in other words. */
+/** Variables of the platform win over the settings, which may set the same ones in other words. */
 function buildEnvironment(app: HostedApp, service: BackingService): Wire<V1EnvVar>[] {
   const kind = serviceKinds[service.type];
   const own = kind.environment(resolveLogin(service, kind.login));
@@ -209,7 +209,7 @@ function buildEnvironment(app: HostedApp, service: BackingService): Wire<V1EnvVa
   ];
 }
 
-/** An empty value is not kept by the API server, so it must not be asked for. */
+/** The API server drops an empty value, so it must not be applied. */
 function toVariable(name: string, value: string): Wire<V1EnvVar> {
   return value === '' ? { name } : { name, value };
 }

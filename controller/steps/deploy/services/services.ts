@@ -1,4 +1,4 @@
-// Keeps the backing services of an app: what is to be made for them, how they stand, and what the app waits for.
+// Keeps the backing services of an app: plans their objects, judges their state, and reports what the app waits for.
 import type { BackingService } from '../../../../crds/backing-services.ts';
 import type { HostedApp } from '../../../../crds/hosted-app.ts';
 import { annotations } from '../../../../crds/names.ts';
@@ -33,11 +33,11 @@ import {
   buildServiceSecret,
 } from './objects.ts';
 
-/** What the services of an app come to. */
+/** The services of an app: actions, status, and what the app waits for. */
 export interface ServicesOutcome {
   readonly actions: readonly Action[];
   readonly status: readonly ServiceStatus[];
-  /** What the app waits for; undefined when all of its services take connections. */
+  /** Why the app waits; undefined when all of its services take connections. */
   readonly obstacle: Outcome | undefined;
 }
 
@@ -55,7 +55,7 @@ export function keepServices(snapshot: Snapshot, replicas: 0 | 1): ServicesOutco
   };
 }
 
-/** What this installation does not offer. */
+/** Rejects services that this installation does not offer. */
 function findRefusal(
   services: readonly BackingService[],
   offered: Snapshot['config']['run']['services'],
@@ -113,7 +113,7 @@ function keepService(snapshot: Snapshot, service: BackingService, replicas: 0 | 
         manifest: buildServiceClaim(app, service, config),
         cached: cached(claims),
       },
-      // Until it is ready: what a service of an earlier version had may be collected after this one was made.
+      // Until it is ready, since the Secret of an earlier version may be collected after this one was created.
       ...(isMade && state.isReady
         ? []
         : [{ kind: 'create', resource: secrets, manifest: buildServiceSecret(app, service, config) } as const]),
@@ -149,7 +149,7 @@ function findObstacle(each: readonly ServiceOutcome[]): Outcome | undefined {
   return waiting('ServicesStarting', `The app starts when its services are ready. ${said.join('; ')}.`);
 }
 
-/** Ends what ran services that the app no longer asks for. Their volumes stay as long as the app's data does. */
+/** Removes services that the app no longer has. Their volumes stay as long as the app's data does. */
 export function endServices({ serviceObjects }: Snapshot, app: HostedApp): Action[] {
   const kept = new Set(app.spec.services.map((service) => formatServiceName(app, service)));
   const ended = (objects: readonly KubeObject[], resource: Resource): Action[] =>
@@ -163,9 +163,9 @@ export function endServices({ serviceObjects }: Snapshot, app: HostedApp): Actio
   ];
 }
 
-// Judges a backing service by its Deployment and pods: does it take connections, and if not, why?
+// Judging a backing service by its Deployment and pods: does it take connections, and if not, why?
 
-/** How a service stands. With a rejection, only a person can change it. */
+/** The state of a service. With a rejection, only a person can change it. */
 export interface ServiceState {
   readonly isReady: boolean;
   /** Why not, in a sentence without its end. */
@@ -173,7 +173,7 @@ export interface ServiceState {
   readonly rejection?: Rejection;
 }
 
-/** `deployment` is the one that carries what is wanted; undefined while it is being made. */
+/** `deployment` has the wanted spec; undefined while it is being created. */
 export function judgeService(
   service: BackingService,
   deployment: Deployment | undefined,
@@ -189,7 +189,7 @@ export function judgeService(
   return { isReady: false, ...(found ?? { why: 'it is starting' }) };
 }
 
-/** Of what is wanted now, and not of what was before. */
+/** For the current generation, not an earlier one. */
 function isAvailable({ metadata, status = {} }: Deployment): boolean {
   const { observedGeneration = 0, availableReplicas = 0, updatedReplicas = 0 } = status;
   return observedGeneration >= (metadata.generation ?? 0) && availableReplicas > 0 && updatedReplicas > 0;
@@ -217,7 +217,7 @@ function readTermination({ state, lastState }: ContainerStatus): Termination | u
   return state?.terminated ?? lastState?.terminated;
 }
 
-/** Restarts from which on a crash is not expected to pass by itself. */
+/** From this many restarts on, a crash is not expected to pass by itself. */
 const enoughRestarts = 3;
 
 function explainCrash(
@@ -247,11 +247,11 @@ function truncate(text: string): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text;
 }
 
-// Which image a backing service runs: of the version that it asks for if the installation has it.
+// Choosing the image of a backing service: the requested version, if the installation has it.
 
 export interface ChosenImage {
   readonly image: string;
-  /** What is not as it was asked for. */
+  /** How it differs from the requested version. */
   readonly note?: string;
 }
 
