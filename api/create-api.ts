@@ -49,8 +49,8 @@ import { startPages } from './pages/index.ts';
 import {
   type Fetcher,
   ModelSpender,
-  problemCost,
-  problemCostHeaders,
+  toProblemCostFields,
+  formatProblemCostHeaders,
   startTools,
   startWorkers,
   type Tools,
@@ -197,7 +197,7 @@ export function createApi(options: ApiOptions): Api {
   const offer: Offer = {
     baseUrl,
     tools: tools.toolRegistry.tools,
-    off: (tool) => tools.toolRegistry.offBecause(tool),
+    off: (tool) => tools.toolRegistry.explainOff(tool),
     apps: () => listLiveApps(options.apps.apps.all()),
     operations: apps.operations,
     protocols: [mcp],
@@ -243,9 +243,9 @@ export function createApi(options: ApiOptions): Api {
     ending,
     problemMembers: (problem: Problem, path: string) => ({
       ...toOpenAiError(problem, path),
-      ...problemCost(problem, path),
+      ...toProblemCostFields(problem, path),
     }),
-    problemHeaders: problemCostHeaders,
+    problemHeaders: formatProblemCostHeaders,
   };
   return {
     models,

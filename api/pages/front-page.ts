@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import type { Offer } from '../apps/index.ts';
 import type { FrontPage } from '../protocols/index.ts';
-import { exampleUrl } from '../tools/index.ts';
+import { buildExampleUrl } from '../tools/index.ts';
 import { type ProjectEntry, projectList } from '../catalog/index.ts';
 import { type Calls, createPageResponse, type Page, readCursor } from './page.ts';
 import { readField, type PageSite, createVisit, type Visit } from './visit.ts';
@@ -36,7 +36,7 @@ export function createFrontPage(
     const content = {
       apps: found === undefined ? undefined : { wanted, found },
       tools: tools.map((tool) => ({ name: tool.name, title: tool.title, isOff: off(tool) !== undefined })),
-      example: example === undefined ? undefined : exampleUrl(example, baseUrl),
+      example: example === undefined ? undefined : buildExampleUrl(example, baseUrl),
     };
     return createPageResponse(frontPage(content, visit), visit, context.headers, headers);
   };

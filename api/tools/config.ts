@@ -9,10 +9,10 @@ export interface ToolSettings {
   readonly offCauses: OffCauses;
   /** Model that the speech server transcribes with. */
   readonly speechModel: string;
-  /** Calls in progress at once: in this process, and per caller. */
+  /** Maximum calls in progress, in this process and per caller. */
   readonly maxConcurrent: number;
   readonly maxConcurrentPerCaller: number;
-  /** Where workers' pods take tasks; without it, this process starts the workers. */
+  /** URL of the workers' pods; without it, this process starts the workers. */
   readonly workersUrl: string | undefined;
 }
 
@@ -29,11 +29,11 @@ const addresses = z.object(
     ]),
   ),
 );
-const causeVariable = (name: ServiceName): string => backingServices[name].variable.replace(/_URL$/, '_OFF_BECAUSE');
+const toCauseVariable = (name: ServiceName): string => backingServices[name].variable.replace(/_URL$/, '_OFF_BECAUSE');
 const causes = z.object(
   Object.fromEntries(
     names.map((name) => [
-      causeVariable(name),
+      toCauseVariable(name),
       z
         .string()
         .max(300)
@@ -52,7 +52,7 @@ const workers = z.object({
     .optional()
     .describe('URL of the pods that work on hostile input. Without it, the process starts workers as its own user.'),
 });
-/** As speaches names it: small enough for a CPU, and able to transcribe all of Whisper's languages. */
+/** The default is small enough for a CPU and transcribes all of Whisper's languages. Named as in speaches. */
 const models = z.object({
   MOORAGE_SPEECH_MODEL: z
     .string()
@@ -61,7 +61,7 @@ const models = z.object({
     .default('Systran/faster-whisper-small')
     .describe('Model that the speech server transcribes with.'),
 });
-/** Every variable of tools. */
+/** Every environment variable of the tools. */
 export const environment = z.intersection(
   addresses,
   z.intersection(causes, z.intersection(concurrency, z.intersection(workers, models))),
@@ -80,7 +80,7 @@ export function readToolSettings(variables: NodeJS.ProcessEnv = process.env): To
     );
   return {
     urls: byService((name) => backingServices[name].variable),
-    offCauses: byService(causeVariable),
+    offCauses: byService(toCauseVariable),
     speechModel: read.MOORAGE_SPEECH_MODEL,
     maxConcurrent: read.MOORAGE_TOOL_CALLS,
     maxConcurrentPerCaller: read.MOORAGE_TOOL_CALLS_PER_CALLER,

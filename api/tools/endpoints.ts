@@ -1,4 +1,4 @@
-// GET and POST /t/<tool> for every tool, GET /t, and the answer to an unknown tool name.
+// Endpoints of tools: GET and POST /t/<tool> for every tool, GET /t, and a 404 for unknown names.
 import Negotiator from 'negotiator';
 import { z } from 'zod';
 import type { ProblemType } from '../../lib/problem.ts';
@@ -37,21 +37,27 @@ import {
   type PayerFor,
   routerUnavailable,
 } from '../models/index.ts';
-import type { Delivery, ToolResult } from './engine/tool-call.ts';
-import type { ToolService } from './engine/tool-service.ts';
-import type { ArtifactStore } from './engine/artifacts/artifact-store.ts';
-import { unknownFile } from './engine/artifacts/problems.ts';
-import { envelopeOf, envelopeSchema, storedResponse, type StoredResponse } from './engine/envelope.ts';
-import { fetchProblems } from './fetch/problems.ts';
-import { jobProblems } from './engine/jobs/problems.ts';
-import { listEndpoint } from './list.ts';
+import type { Delivery, ToolResult, ToolService } from './engine/tool-service.ts';
+import type { ArtifactStore } from './engine/artifacts.ts';
 import * as problems from './problems.ts';
-import { serviceOff } from './services/backing-services.ts';
-import { costHeaderFields, costHeaders, jobCost } from './engine/cost.ts';
-import { rawResponse, readStoredFile, refuseRaw } from './engine/raw.ts';
+import { unknownFile, fetchProblems, jobProblems } from './problems.ts';
+import {
+  toEnvelope,
+  createEnvelopeSchema,
+  storedResponse,
+  type StoredResponse,
+  costHeaderFields,
+  formatCostHeaders,
+  toJobCost,
+  createRawResponse,
+  readStoredFile,
+  refuseRaw,
+  formatWarningsHeader,
+  readWarnings,
+} from './engine/response.ts';
+import { defineListEndpoint } from './list.ts';
 import { refuseForeignChange, ToolReader, type Reading } from './engine/reading.ts';
-import { warningsHeader, warningsIn } from './engine/warnings.ts';
-import { limitOf } from './engine/runner.ts';
+import { getTimeLimitMs } from './engine/runner.ts';
 import type { Tool } from './tool.ts';
 import type { ToolRegistry } from './engine/tool-registry.ts';
 
@@ -66,30 +72,30 @@ export interface ToolEndpointsOptions {
 
 const json = 'application/json';
 
-export function toolEndpoints(options: ToolEndpointsOptions): Endpoint[] {
+export function createToolEndpoints(options: ToolEndpointsOptions): Endpoint[] {
   const { toolRegistry, baseUrl } = options;
   return [
-    listEndpoint(toolRegistry, baseUrl),
-    ...toolRegistry.tools.flatMap((tool) => endpointsOf(tool, options)),
-    ...unknownEndpoints(toolRegistry),
+    defineListEndpoint(toolRegistry, baseUrl),
+    ...toolRegistry.tools.flatMap((tool) => defineCallEndpoints(tool, options)),
+    ...defineUnknownToolEndpoints(toolRegistry),
   ];
 }
 
-function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endpoint] {
+function defineCallEndpoints(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endpoint] {
   const reader = new ToolReader(tool);
-  const name = pascal(tool.name);
+  const name = toPascalCase(tool.name);
   const common = {
     path: `/t/${tool.name}`,
     tag: 'tools',
     summary: tool.title,
-    description: `${describe(tool)} Send an Idempotency-Key header to make retries safe: the same call sent again within 24 hours returns the stored response and is charged once.`,
-    output: envelopeSchema(tool),
+    description: `${describeTool(tool)} Send an Idempotency-Key header to make retries safe: the same call sent again within 24 hours returns the stored response and is charged once.`,
+    output: createEnvelopeSchema(tool),
     outputDescription:
       tool.artifacts === undefined
         ? 'The result and its cost.'
         : 'The result and its cost; with raw=1, the bytes of the file, and what was left out as a JSON list in the header x-warnings.',
     produces: [json, ...(tool.artifacts ?? [])],
-    // What a tool keeps, it keeps for a caller.
+    // A tool that stores data stores it per caller.
     ...(tool.writes === true ? { readsOwnData: true } : {}),
     responseHeaders: {
       ...costHeaderFields,
@@ -101,7 +107,7 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
             'Content-Security-Policy': 'With raw=1: keeps a file from running anything in a browser.',
           }),
     },
-    problems: problemsOf(tool),
+    problems: listProblems(tool),
     problemHeaders: costHeaderFields,
   };
   return [
@@ -112,8 +118,8 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
       query: reader.shown,
       description: `${common.description} Query parameters that are not known are ignored, and listed in warnings and in the header x-warnings.`,
       read: ({ query }) => reader.readLink(query),
-      handler: (reading, context) => answer(tool, reading, context, options),
-      head: (reading, context) => foretell(tool, reading, context, options),
+      handler: (reading, context) => answerCall(tool, reading, context, options),
+      head: (reading, context) => answerHead(tool, reading, context, options),
     }),
     defineEndpoint({
       ...common,
@@ -125,23 +131,23 @@ function endpointsOf(tool: Tool, options: ToolEndpointsOptions): [Endpoint, Endp
       read: ({ query, body }) => reader.readBoth(query, body),
       handler(reading, context) {
         refuseForeignChange(tool, reading, context.headers);
-        return answer(tool, reading, context, options);
+        return answerCall(tool, reading, context, options);
       },
     }),
   ];
 }
 
-async function answer(
+async function answerCall(
   tool: Tool,
   reading: Reading,
   context: RequestContext,
   { toolService, payerFor, replays, artifacts }: ToolEndpointsOptions,
 ): Promise<Response> {
-  // A caller that does not accept JSON wants the file.
+  // A caller that does not accept JSON gets the file.
   const fileWanted = reading.options.raw ?? !acceptsJson(context);
   const payer = await payerFor(context);
   const { options, input } = reading;
-  // To ask for a job again costs nothing and shows how it stands now.
+  // Polling a job is free and must return its current status, so it is never replayed.
   const once = idempotencyKey(context.headers) !== undefined && options.job === undefined;
   const ask = (given: Reading, signal: () => AbortSignal): Promise<ToolResult> =>
     toolService.call({
@@ -152,7 +158,7 @@ async function answer(
       id: context.id,
       signal,
       log: context.log,
-      delivery: deliveryOf(fileWanted, once),
+      delivery: selectDelivery(fileWanted, once),
       waitMs: 0,
     });
   if (!once) return respond(await ask(reading, () => context.signal), payer, fileWanted);
@@ -173,23 +179,23 @@ async function answer(
       headers,
     );
   return fileWanted
-    ? rawResponse(await readStoredFile(artifacts, value.file), headers)
+    ? createRawResponse(await readStoredFile(artifacts, value.file), headers)
     : createJsonResponse(value.envelope, { headers });
 }
 
-function deliveryOf(fileWanted: boolean, once: boolean): Delivery {
+function selectDelivery(fileWanted: boolean, once: boolean): Delivery {
   if (!fileWanted) return 'json';
   return once ? 'link' : 'file';
 }
 
-function headersOf({ run, job, quota, meta }: ToolResult, payer: Payer): Record<string, string> {
+function formatHeaders({ run, job, quota, meta }: ToolResult, payer: Payer): Record<string, string> {
   return {
     'cache-control': 'no-store',
-    ...warningsHeader([...(meta.warnings ?? []), ...warningsIn(run?.result)]),
+    ...formatWarningsHeader([...(meta.warnings ?? []), ...readWarnings(run?.result)]),
     ...rateLimitHeaders(quota, payer, Date.now()),
     ...lowQuotaHeaders(quota),
-    ...(run === undefined ? {} : costHeaders(run.cost)),
-    ...(run === undefined && job !== undefined ? costHeaders(jobCost(job)) : {}),
+    ...(run === undefined ? {} : formatCostHeaders(run.cost)),
+    ...(run === undefined && job !== undefined ? formatCostHeaders(toJobCost(job)) : {}),
   };
 }
 
@@ -199,11 +205,11 @@ function respond(
   fileWanted: boolean,
   more: Readonly<Record<string, string>> = {},
 ): Response {
-  const headers = { ...headersOf(answered, payer), ...more };
+  const headers = { ...formatHeaders(answered, payer), ...more };
   const artifact = answered.run?.artifact;
   return fileWanted && artifact !== undefined
-    ? rawResponse(artifact, headers)
-    : createJsonResponse(envelopeOf(answered, true), { headers });
+    ? createRawResponse(artifact, headers)
+    : createJsonResponse(toEnvelope(answered, true), { headers });
 }
 
 function toStored(answered: ToolResult, payer: Payer): StoredResponse {
@@ -212,25 +218,25 @@ function toStored(answered: ToolResult, payer: Payer): StoredResponse {
     meta: { fileId },
   } = answered;
   return {
-    envelope: envelopeOf(answered, true),
-    headers: headersOf(answered, payer),
+    envelope: toEnvelope(answered, true),
+    headers: formatHeaders(answered, payer),
     ...(job === undefined ? {} : { job: job.id }),
     ...(fileId === undefined ? {} : { file: fileId }),
   };
 }
 
 /**
- * HEAD: whether GET would be accepted, without running the tool and without charge. A 405 would make link checkers and
+ * Answers HEAD: whether GET would be accepted, without running the tool and without charge. A 405 would make link checkers and
  * previews try GET instead. Headers known only after the tool has run, such as the length, are left out, as RFC 9110
  * (9.3.2) allows.
  */
-async function foretell(
+async function answerHead(
   tool: Tool,
   { options: { raw } }: Reading,
   context: RequestContext,
   { toolRegistry, payerFor }: ToolEndpointsOptions,
 ): Promise<Response> {
-  toolRegistry.refuseOff(tool);
+  toolRegistry.assertServiceOn(tool);
   await payerFor(context);
   const fileWanted = raw ?? !acceptsJson(context);
   if (fileWanted) refuseRaw(tool);
@@ -246,8 +252,8 @@ function acceptsJson({ mediaType, headers }: RequestContext): boolean {
   );
 }
 
-/** Answers any other name with the tools whose names are most similar. */
-function unknownEndpoints(toolRegistry: ToolRegistry): Endpoint[] {
+/** Rejects any other name, and suggests the tools with the most similar names. */
+function defineUnknownToolEndpoints(toolRegistry: ToolRegistry): Endpoint[] {
   return (['GET', 'POST'] as const).map((method) =>
     defineEndpoint({
       method,
@@ -264,12 +270,12 @@ function unknownEndpoints(toolRegistry: ToolRegistry): Endpoint[] {
       problems: [problems.unknownTool],
       problemHeaders: costHeaderFields,
       ...(method === 'GET' ? { head: 'as GET' as const } : {}),
-      handler: ({ params }) => Promise.reject(refusal(() => toolRegistry.get(params.tool))),
+      handler: ({ params }) => Promise.reject(catchError(() => toolRegistry.get(params.tool))),
     }),
   );
 }
 
-function refusal(attempt: () => unknown): Error {
+function catchError(attempt: () => unknown): Error {
   try {
     attempt();
   } catch (error) {
@@ -278,23 +284,22 @@ function refusal(attempt: () => unknown): Error {
   return new Error('The tool with this name has no endpoint.');
 }
 
-/** A tool's description in the documents: its own text, its price, its time limit and its aliases. */
-export function describe(tool: Tool): string {
+/** A tool's description in the documentation: its own text, price, time limit and aliases. */
+export function describeTool(tool: Tool): string {
   const aliases = Object.entries(tool.aliases).map(([alias, field]) => `\`${alias}\` for \`${field}\``);
   return [
     tool.description,
-    termsOf(tool),
+    describeTerms(tool),
     ...(aliases.length === 0 ? [] : [`Accepted aliases: ${aliases.join(', ')}.`]),
   ].join(' ');
 }
 
-/** What a call costs, and how long it may take. */
-function termsOf(tool: Tool): string {
+function describeTerms(tool: Tool): string {
   const price = parseMoney(tool.price);
-  return `Price: ${price === 0n ? 'free' : `${formatMoney(price)} USD per call`}${tool.asksModels === true ? ', plus the billed cost of its model calls' : ''}. A failed call is not charged${tool.asksModels === true ? ', apart from model calls already made' : ''}. Time limit: ${limitOf(tool) / 1000} s.`;
+  return `Price: ${price === 0n ? 'free' : `${formatMoney(price)} USD per call`}${tool.asksModels === true ? ', plus the billed cost of its model calls' : ''}. A failed call is not charged${tool.asksModels === true ? ', apart from model calls already made' : ''}. Time limit: ${getTimeLimitMs(tool) / 1000} s.`;
 }
 
-function problemsOf(tool: Tool): ProblemType[] {
+function listProblems(tool: Tool): ProblemType[] {
   return [
     quotaExhausted,
     keyRefused,
@@ -314,14 +319,14 @@ function problemsOf(tool: Tool): ProblemType[] {
     idempotencyMismatch,
     unknownFile,
     ...(tool.writes === true ? [methodNotAllowed, problems.foreignWrite] : []),
-    ...(tool.needs === undefined ? [] : [serviceOff]),
+    ...(tool.needs === undefined ? [] : [problems.serviceOff]),
     ...(tool.openWorld ? fetchProblems : []),
     ...(tool.long === true ? jobProblems : []),
     ...(tool.asksModels === true ? [keyRequired, keyOutOfCredit, modelFailed, modelTimeout, modelRefused] : []),
   ];
 }
 
-function pascal(name: string): string {
+function toPascalCase(name: string): string {
   return name
     .split('_')
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))

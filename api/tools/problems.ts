@@ -1,9 +1,5 @@
-// The problem types of tools, besides those of every endpoint and of model calls.
+// The problem types of tools. Worker processes load this file too, so it imports no library.
 import type { ProblemType } from '../../lib/problem.ts';
-import { serviceOff } from './services/backing-services.ts';
-import { unknownFile } from './engine/artifacts/problems.ts';
-import { fetchProblems } from './fetch/problems.ts';
-import { jobProblems } from './engine/jobs/problems.ts';
 
 export const unknownTool: ProblemType = {
   slug: 'unknown-tool',
@@ -18,6 +14,14 @@ export const foreignWrite: ProblemType = {
   title: 'The call comes from another site',
   description:
     'A page of another site had the browser make a call that changes what is kept for the visitor. Without a key such calls are taken only from programs and from pages of this site. Send an API key, or make the call from a program.',
+};
+
+export const serviceOff: ProblemType = {
+  slug: 'service-off',
+  status: 503,
+  title: 'Backing service disabled',
+  description:
+    'The tool needs a backing service that is not enabled on this installation. `detail` names the Helm value, or the environment variable, that enables it.',
 };
 
 export const toolFailed: ProblemType = {
@@ -74,6 +78,74 @@ export const tooManyCalls: ProblemType = {
   title: 'Too many concurrent calls',
   description:
     'You have reached the limit of concurrent calls per caller. Wait for one of your calls to finish, or try again after the number of seconds in Retry-After.',
+};
+
+export const urlRefused: ProblemType = {
+  slug: 'url-refused',
+  status: 422,
+  title: 'Address not allowed',
+  description:
+    'Tools fetch only public URLs: http or https, on port 80, 443, 8080 or 8443 unless the operator changes the list, without a user name or password, and never inside a private network. The same applies to every redirect. `detail` gives the reason; `errors` names the field where it is known.',
+};
+
+export const fetchFailed: ProblemType = {
+  slug: 'fetch-failed',
+  status: 502,
+  title: 'Fetch failed',
+  description:
+    'The remote server could not be reached, took too long, or returned something unusable. `detail` says which; `target_status` is its HTTP status if there was one. The call was not charged.',
+};
+
+export const fetchTooLarge: ProblemType = {
+  slug: 'fetch-too-large',
+  status: 422,
+  title: 'Remote file too large',
+  description:
+    'The remote file is larger than this tool accepts, counted after decompression. `limit_bytes` is the limit. The call was not charged.',
+};
+
+export const fetchProblems: readonly ProblemType[] = [urlRefused, fetchFailed, fetchTooLarge];
+
+export const unknownJob: ProblemType = {
+  slug: 'unknown-job',
+  status: 404,
+  title: 'Job not found',
+  description:
+    'No job of this tool has this id, the job belongs to another caller, or it has expired: results and files are stored for 24 hours. A job that was started with a key is read with the same key; one without a key, by anyone who has its id.',
+};
+
+export const tooManyJobs: ProblemType = {
+  slug: 'too-many-jobs',
+  status: 429,
+  title: 'Too many jobs in progress',
+  description:
+    'The number of jobs in progress is limited per caller and for all callers together. Wait for a job to finish, or try again after the number of seconds in Retry-After.',
+};
+
+export const jobLost: ProblemType = {
+  slug: 'job-lost',
+  status: 503,
+  title: 'The job was lost',
+  description:
+    'The process that ran the job ended. A job without a key is taken over by another process, a limited number of times. A job paid for with your own key is not, because the key is never stored. Model calls made until then are charged. Send the call again.',
+};
+
+export const jobCanceled: ProblemType = {
+  slug: 'job-canceled',
+  status: 409,
+  title: 'The job was canceled',
+  description:
+    'Its caller canceled the job, as CancelTask of A2A does. Model calls made until then are charged. Send the call again to start a new job.',
+};
+
+export const jobProblems: readonly ProblemType[] = [unknownJob, tooManyJobs, jobLost, jobCanceled];
+
+export const unknownFile: ProblemType = {
+  slug: 'unknown-file',
+  status: 404,
+  title: 'File not found',
+  description:
+    'The file of a call is stored for one hour, the file of a job for 24 hours; when one caller creates many files, the oldest are removed earlier. Call the tool again to create the file again; that call is charged as usual.',
 };
 
 export const toolProblems: readonly ProblemType[] = [

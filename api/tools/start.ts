@@ -1,26 +1,24 @@
-// Creates the tools, their engine and their endpoints.
+// Creates the tools, their engine, their jobs and their endpoints.
 import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { Endpoint } from '../http/index.ts';
 import { readLimits, type Models, type ModelSettings, type PayerFor } from '../models/index.ts';
 import { createAnonymousPayer, formatMoney, type PriceList, Replays, toolPrice } from '../billing/index.ts';
 import type { ToolSettings } from './config.ts';
-import { ArtifactStore } from './engine/artifacts/artifact-store.ts';
-import { artifactEndpoint } from './engine/artifacts/endpoint.ts';
+import { ArtifactStore, defineArtifactEndpoint } from './engine/artifacts.ts';
 import { ToolService } from './engine/tool-service.ts';
-import { toolEndpoints } from './endpoints.ts';
+import { createToolEndpoints } from './endpoints.ts';
 import type { Fetcher } from './fetch/fetcher.ts';
-import { withArtifacts } from './inputs/artifact-links.ts';
-import { Slots } from './engine/slots.ts';
-import { toolMetrics } from './engine/metrics.ts';
-import { ModelSpender } from './engine/model-spender.ts';
+import { createArtifactFetcher } from './inputs/file-reader.ts';
+import { Slots, createToolMetrics, getTimeLimitMs, Runner } from './engine/runner.ts';
+import { ModelSpender } from './engine/spender.ts';
 import { Jobs, type JobsOptions } from './engine/jobs/jobs.ts';
 import { createBuiltinTools } from './builtin/all.ts';
-import { limitOf, Runner } from './engine/runner.ts';
-import type { HostedAppSummary, ToolDependencies } from './engine/tool-dependencies.ts';
-import type { Tool } from './tool.ts';
+import type { HostedAppSummary, ToolDependencies, Tool } from './tool.ts';
 import { ToolRegistry } from './engine/tool-registry.ts';
 import type { Workers } from './engine/workers/workers.ts';
+import { createWorkers } from './engine/workers/pool.ts';
+import { createRemoteWorkers } from './engine/workers/remote/remote-workers.ts';
 
 export interface ToolsOptions {
   readonly settings: ToolSettings;
@@ -35,12 +33,12 @@ export interface ToolsOptions {
   readonly apps: () => readonly HostedAppSummary[];
   /** Creates the tools; default: all built-in tools. */
   readonly make?: (services: ToolDependencies) => readonly Tool[];
-  /** For tests: times of jobs, which are long. */
+  /** For tests: shorter times of jobs. */
   readonly jobTimes?: Pick<JobsOptions, 'leaseMs' | 'pollMs'>;
 }
 
 export interface Tools {
-  /** As they are defined, at their own prices. */
+  /** The tools as defined, at their own prices. */
   readonly defined: readonly Tool[];
   readonly toolRegistry: ToolRegistry;
   readonly toolService: ToolService;
@@ -62,22 +60,22 @@ export function startTools(options: ToolsOptions): Tools {
     maxTokens,
     urls: settings.urls,
     speechModel: settings.speechModel,
-    fetcher: withArtifacts(options.fetcher, { baseUrl, artifacts }),
+    fetcher: createArtifactFetcher(options.fetcher, { baseUrl, artifacts }),
     artifacts,
     workers: options.workers,
     apps: options.apps,
     database: () => ledger.get().database,
   });
   const toolRegistry = new ToolRegistry({
-    tools: made.map((tool) => atListPrice(tool, modelSettings.prices)),
+    tools: made.map((tool) => applyListPrice(tool, modelSettings.prices)),
     urls: settings.urls,
     offCauses: settings.offCauses,
-    modelsMissing: missingSetting(modelSettings),
+    modelsMissing: findMissingSetting(modelSettings),
   });
   const slots = new Slots(settings);
   const runner = new Runner({
     slots,
-    metrics: toolMetrics(registry, () => slots.taken),
+    metrics: createToolMetrics(registry, () => slots.taken),
     wallet: () => ledger.get().wallet,
     prices: modelSettings.prices,
     spenderFor: (payer, call) => new ModelSpender({ services, maxTokens, catalog, payer, ...call }),
@@ -98,7 +96,7 @@ export function startTools(options: ToolsOptions): Tools {
   const replays = new Replays({
     name: 'tools',
     database: () => ledger.get().database,
-    leaseMs: Math.max(60_000, ...toolRegistry.tools.map(limitOf)) + 60_000,
+    leaseMs: Math.max(60_000, ...toolRegistry.tools.map(getTimeLimitMs)) + 60_000,
   });
   return {
     defined: made,
@@ -108,14 +106,14 @@ export function startTools(options: ToolsOptions): Tools {
     jobs,
     stop: () => jobs.stop(),
     endpoints: [
-      ...toolEndpoints({ toolRegistry, toolService, payerFor, replays, artifacts, baseUrl }),
-      artifactEndpoint(artifacts),
+      ...createToolEndpoints({ toolRegistry, toolService, payerFor, replays, artifacts, baseUrl }),
+      defineArtifactEndpoint(artifacts),
     ],
   };
 }
 
-/** The tool, at its price in the version of the price list that is in effect. */
-function atListPrice(tool: Tool, prices: PriceList): Tool {
+/** Gives a tool its price from the version of the price list in effect. */
+function applyListPrice(tool: Tool, prices: PriceList): Tool {
   const { name, price: own } = tool;
   return {
     ...tool,
@@ -139,7 +137,7 @@ interface JobParts {
   readonly anonymous: JobsOptions['anonymous'];
 }
 
-/** Works on jobs as soon as the ledger's database, which stores them too, is open. */
+/** Runs jobs as soon as the ledger's database, which also stores them, is open. */
 function startJobs(
   { models: { ledger }, log, jobTimes }: ToolsOptions,
   { runner, toolRegistry, anonymous }: JobParts,
@@ -173,10 +171,15 @@ function startJobs(
   return jobs;
 }
 
-function missingSetting({ router, databaseUrl }: ModelSettings): string | undefined {
+function findMissingSetting({ router, databaseUrl }: ModelSettings): string | undefined {
   if (router === undefined)
     return 'This tool calls language models. The operator of this installation connects a model router with MOORAGE_ROUTER_URL and MOORAGE_ROUTER_KEY.';
   return databaseUrl === undefined
     ? 'This tool calls language models, which requires a ledger. The operator of this installation sets DATABASE_URL to a PostgreSQL server.'
     : undefined;
+}
+
+/** Creates the API's workers: in separate pods if there are any, otherwise processes that the API starts. */
+export function startWorkers({ workersUrl }: { readonly workersUrl: string | undefined }): Workers {
+  return workersUrl === undefined ? createWorkers() : createRemoteWorkers(workersUrl);
 }

@@ -1,9 +1,13 @@
-// defineTool(): one definition of a tool gives its route, its MCP tool, its OpenAPI path and its entries in the
-// discovery documents.
+// defineTool() and its types: from one definition derive a tool's route, MCP tool, OpenAPI path and discovery entries.
 import type { z } from 'zod';
 import type { Logger } from '../../lib/telemetry.ts';
-import type { ServiceName } from './services/backing-services.ts';
+import type { ServiceName, ServiceUrls } from './services/backing-services.ts';
 import type { Spender } from './engine/spender.ts';
+import type { Database } from '../billing/index.ts';
+import type { Catalog, ModelServices } from '../models/index.ts';
+import type { Fetcher } from './fetch/fetcher.ts';
+import type { ArtifactStore } from './engine/artifacts.ts';
+import type { Workers } from './engine/workers/workers.ts';
 
 /** A file that a tool created. `raw=1` returns its bytes alone. */
 export interface Artifact {
@@ -14,7 +18,7 @@ export interface Artifact {
   readonly fileName: string;
 }
 
-/** What a tool knows of a call besides its validated input. */
+/** What a tool receives with a call, besides its validated input. */
 export interface ToolContext {
   /** Id of the request, in the log and in problems. */
   readonly id: string;
@@ -23,16 +27,16 @@ export interface ToolContext {
    * kept.
    */
   readonly session: string | undefined;
-  /** Whose calls these are: a salted hash of the key or of the address. */
+  /** The caller: a salted hash of the key or of the network address. */
   readonly owner: string;
   /** Whether the caller sent a key that the router accepts. */
   readonly keyed: boolean;
-  /** Aborted when the caller goes away, when the call takes too long, or when the process ends. */
+  /** Aborted when the caller disconnects, the time limit is reached or the process ends. */
   readonly signal: AbortSignal;
   readonly log: Logger;
-  /** Stops the clock of the call until this is over: for waits in a queue, which are not the work of the call. */
+  /** Pauses the call's time limit while `wait` is pending: time in a queue does not count as work. */
   readonly waiting: <Value>(wait: Promise<Value>) => Promise<Value>;
-  /** Calls models, and charges each call to this caller through the ledger. */
+  /** Calls models. The ledger charges each call to this caller. */
   readonly models: Spender;
   /** Reports the progress of a long call. Shown in a job's status and as MCP progress. */
   readonly report: (progress: Progress) => void;
@@ -50,7 +54,7 @@ export interface ToolAnswer<Result> {
   readonly artifact?: Artifact;
 }
 
-/** A tool as its author writes it. Refuses by throwing a Problem. */
+/** A tool as its author writes it. `run` rejects a call by throwing a Problem. */
 export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodObject> {
   /** In snake_case; the last part of `/t/<name>`. */
   readonly name: string;
@@ -58,14 +62,14 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
   /** For agents and people: what it does, when to use it, what it returns, and its limits. */
   readonly description: string;
   /**
-   * Strict object with flat fields; each described. Text from a query is turned into numbers, booleans and lists as the
-   * fields say.
+   * Strict object with flat fields, each with a description. The fields' types decide how the text of a query becomes
+   * numbers, booleans and lists.
    */
   readonly input: Input;
-  /** Other names of fields, as others call them: alias to field. */
+  /** Alternative names of fields: alias to field. */
   readonly aliases?: Readonly<Record<string, keyof z.input<Input> & string>>;
   readonly output: Output;
-  /** A call that works, for documents and tests. */
+  /** A working call, for the documentation and tests. */
   readonly example: z.input<Input>;
   /** USD per call, without the cost of its model calls; '0' where a call costs next to nothing. */
   readonly price: string;
@@ -73,18 +77,18 @@ export interface ToolDefinition<Input extends z.ZodObject, Output extends z.ZodO
   readonly artifacts?: readonly string[];
   /** The backing service without which it cannot work. */
   readonly needs?: ServiceName;
-  /** Whether it asks models, and so needs a model router. */
+  /** Whether it calls models, and so needs a model router. */
   readonly asksModels?: boolean;
-  /** Whether it reaches out to the internet. */
+  /** Whether it accesses the internet. */
   readonly openWorld: boolean;
   /** Whether it changes anything that a later call sees; default false. */
   readonly writes?: boolean;
   /**
-   * Whether a call with this input changes what is kept. A page of any site can make a browser send a GET, so such a call
-   * is a POST; default: no call does.
+   * Whether a call with this input changes stored data. Any web page can make a browser send a GET, so such a call must
+   * be a POST. Default: no call changes anything.
    */
   readonly changes?: (input: z.output<Input>) => boolean;
-  /** Runs as a job: answered with a handle at once, or with the result within `wait` seconds; default false. */
+  /** Runs as a job: the response is a handle, or the result if it is ready within `wait` seconds. Default false. */
   readonly long?: boolean;
   /** Time limit of a call in ms; default 30 000, or 600 000 for a long tool. */
   readonly limitMs?: number;
@@ -108,4 +112,38 @@ export function defineTool<Input extends z.ZodObject, Output extends z.ZodObject
     changes: (input) => definition.changes?.(input as z.output<Input>) ?? false,
     run: async (input, context) => definition.run(input as z.output<Input>, context),
   };
+}
+
+/** What built-in tools depend on. Each tool receives it once, at start. */
+export interface ToolDependencies {
+  /** Public URL of this API, such as https://moorage.localhost. */
+  readonly baseUrl: string;
+  /** Base URLs of the backing services that are enabled. */
+  readonly urls: ServiceUrls;
+  /** Model that the speech server transcribes with. */
+  readonly speechModel: string;
+  /** Fetches public URLs that callers name, and nothing inside the network. */
+  readonly fetcher: Fetcher;
+  /** Files that tools created, as input of later calls. */
+  readonly artifacts: Pick<ArtifactStore, 'get'>;
+  /** Processes hostile input in separate processes with limits. */
+  readonly workers: Workers;
+  /** The models that can be called. */
+  readonly catalog: Catalog;
+  /** Tokens of an answer: the default and the maximum. */
+  readonly maxTokens: ModelServices['maxTokens'];
+  /** Hosted apps that are live now. */
+  readonly apps: () => readonly HostedAppSummary[];
+  /** @throws Problem (ledger-unavailable, models-unconfigured) while there is none */
+  readonly database: () => Database;
+}
+
+export interface HostedAppSummary {
+  readonly slug: string;
+  readonly title: string;
+  readonly description: string;
+  readonly category: string | undefined;
+  readonly url: string;
+  /** Address of its source repository. */
+  readonly repo: string;
 }

@@ -1,7 +1,7 @@
 // Pages of what the API answers: endpoints, tools, problems, metrics.
 import { buildOpenApi } from '../../api/protocols/discovery/openapi.ts';
 import { serviceVersion } from '../../api/http/index.ts';
-import { exampleUrl } from '../../api/tools/example-url.ts';
+import { buildExampleUrl } from '../../api/tools/list.ts';
 import { backingServices } from '../../api/tools/services/backing-services.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { z } from 'zod';
@@ -150,7 +150,7 @@ function toolText(tool: Tool): string {
     `## ${tool.name}`,
     `**${tool.title}.** ${tool.description}`,
     list(factsOf(tool)),
-    ['```sh', `curl '${exampleUrl(tool, baseUrl)}'`, '```'].join('\n'),
+    ['```sh', `curl '${buildExampleUrl(tool, baseUrl)}'`, '```'].join('\n'),
     tableOr(
       'No input.',
       ['input', 'type', 'limits', 'meaning'],

@@ -11,8 +11,8 @@ import { environment as receipts } from '../../api/accounting/receipts/config.ts
 import { environment as database } from '../../api/billing/database/prepare.ts';
 import { environment as models } from '../../api/models/config.ts';
 import { environment as tools } from '../../api/tools/config.ts';
-import { environment as fetching } from '../../api/tools/fetch/config.ts';
-import { environment as workers } from '../../api/tools/engine/workers/remote/config.ts';
+import { fetchEnvironment as fetching } from '../../api/tools/fetch/guard.ts';
+import { environment as workers } from '../../api/tools/engine/workers/remote/worker-server.ts';
 import { environment as operator } from '../../controller/config.ts';
 import { environment as activator } from '../../activator/config.ts';
 import { environment as registryProxy } from '../../controller/registry-proxy/config.ts';
@@ -72,8 +72,8 @@ export const configuration: Page = {
     'api/models/config.ts',
     'api/billing/database/prepare.ts',
     'api/tools/config.ts',
-    'api/tools/fetch/config.ts',
-    'api/tools/engine/workers/remote/config.ts',
+    'api/tools/fetch/guard.ts',
+    'api/tools/engine/workers/remote/worker-server.ts',
     'api/apps/config.ts',
   ],
   body: () =>

@@ -24,8 +24,8 @@ import {
   createSubmitWithoutCluster,
 } from '../../api/apps/submit/endpoints.ts';
 import { readToolSettings } from '../../api/tools/config.ts';
-import { workerMetrics } from '../../api/tools/engine/workers/remote/metrics.ts';
-import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
+import { registerWorkerMetrics } from '../../api/tools/engine/workers/remote/worker-server.ts';
+import { GuardedFetcher } from '../../api/tools/fetch/fetcher.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { registerQueueMetrics } from '../../controller/build-queue/build-queue.ts';
 import { createSpaceMetrics, createDiskMetrics } from '../../controller/space/space.ts';
@@ -121,7 +121,7 @@ function activatorRegistry(): Registry {
 
 function workersRegistry(): Registry {
   const registry = new Registry();
-  workerMetrics(registry, () => ({ waiting: 0, running: 0 }));
+  registerWorkerMetrics(registry, () => ({ waiting: 0, running: 0 }));
   return registry;
 }
 

@@ -14,7 +14,7 @@ import { createApi } from '../../api/create-api.ts';
 import { readAppSettings } from '../../api/apps/config.ts';
 import { readModelSettings } from '../../api/models/config.ts';
 import { readToolSettings } from '../../api/tools/config.ts';
-import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
+import { GuardedFetcher } from '../../api/tools/fetch/fetcher.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { createStore } from '../../lib/kubernetes/index.ts';
 import { createBlockList } from '../../lib/subnets.ts';

@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { createBuiltinTools } from '../../api/tools/builtin/all.ts';
-import { memoryBudgetMb } from '../../api/tools/engine/workers/shared-resources.ts';
+import { computeMemoryBudgetMb } from '../../api/tools/engine/workers/worker-process.ts';
 import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
 import { sampleToolApp } from '../support/tools/sample.ts';
 
@@ -151,7 +151,7 @@ async function measure(name: string, kinds: readonly (readonly [string, Record<s
 
 const [start] = resident();
 process.stdout.write(
-  `${width} calls at once; before any, ${start.toFixed(0)} MB, the embedded database included; workers share ${memoryBudgetMb()} MB\n`,
+  `${width} calls at once; before any, ${start.toFixed(0)} MB, the embedded database included; workers share ${computeMemoryBudgetMb()} MB\n`,
 );
 const chosen = Object.entries(calls).filter(([name]) => name.includes(only));
 for (const [name, call] of chosen) await measure(name, [call]);

@@ -1,7 +1,7 @@
 // A sheet of pictures with their names, to be looked at.
 import { join } from 'node:path';
 import sharp from 'sharp';
-import { pngOf } from '../../api/tools/svg/png.ts';
+import { drawPng } from '../../api/tools/svg/draw.ts';
 
 export interface Shown {
   readonly name: string;
@@ -30,7 +30,7 @@ async function sheet(file: string, pictures: readonly Shown[]): Promise<void> {
         .resize({ width: tile.width - 20, height: tile.height - 40, fit: 'inside', withoutEnlargement: true })
         .toBuffer();
       const text = name.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
-      const { bytes: label } = pngOf(
+      const { bytes: label } = drawPng(
         `<svg xmlns="http://www.w3.org/2000/svg" width="${tile.width}" height="24"><text x="8" y="17" font-family="sans-serif" font-size="14" fill="#b00">${text}</text></svg>`,
         1,
       );

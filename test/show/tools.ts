@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { readCatalog } from '../../api/models/catalog.ts';
-import { GuardedFetcher } from '../../api/tools/fetch/guarded-fetcher.ts';
+import { GuardedFetcher } from '../../api/tools/fetch/fetcher.ts';
 import { createLookupCitationTool } from '../../api/tools/builtin/lookup-citation/lookup-citation.ts';
 import { createBuiltinTools } from '../../api/tools/builtin/all.ts';
 import { readCommandLine } from '../../lib/command-line.ts';

@@ -21,7 +21,7 @@ import {
   type Wallet,
   zero,
 } from '../../billing/index.ts';
-import { type Cost, costFields, reportedCost, type Slots, toolBusy } from '../../tools/index.ts';
+import { type Cost, costFields, toCostFields, type Slots, toolBusy } from '../../tools/index.ts';
 import type { AppClient, AppRequestContent, AppResponse } from './app-client.ts';
 import type { Target } from '../directory.ts';
 
@@ -199,7 +199,7 @@ type ReceiptView = z.output<z.ZodObject<typeof receiptFields>>;
 
 export function viewReceipt({ cost, latencyMs, quota }: CallReceipt, requestId: string): ReceiptView {
   return {
-    ...reportedCost(cost),
+    ...toCostFields(cost),
     latency_ms: latencyMs,
     ...viewLowQuota(quota),
     request_id: requestId,

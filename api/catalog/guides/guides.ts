@@ -127,7 +127,7 @@ class Shelf {
   #tool({ name, arguments_example }: SourceGuide['tool']): GuideRecord['tool'] {
     const { baseUrl, toolRegistry } = this.#options;
     const tool = toolRegistry.get(name);
-    const off = toolRegistry.offBecause(tool);
+    const off = toolRegistry.explainOff(tool);
     return {
       name,
       description: `${tool.description}${off === undefined ? '' : ` Not available here. ${off}`}`,

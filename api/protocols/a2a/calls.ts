@@ -8,7 +8,7 @@ import {
   type ToolRegistry,
   type ToolService,
   type Jobs,
-  envelopeOf,
+  toEnvelope,
   isEmbeddable,
   type JobReport,
   type ToolResult,
@@ -156,7 +156,7 @@ export function createToolCalls({ toolRegistry, toolService, payerFor }: ToolCal
       waitMs: 0,
       context: contextId,
     } as const;
-    const job = await toolService.jobOf(call);
+    const job = await toolService.resolveJob(call);
     if (job === undefined) return answerOf(await toolService.call(call), fileWanted);
     const report = await toolService.follow(job, {
       requestId: context.id,
@@ -238,7 +238,7 @@ async function listEntries(
 
 /** The envelope of /t, and the file beside it. */
 export function answerOf(result: ToolResult, fileWanted: boolean): AgentAnswer {
-  const answer = envelopeOf(result, false);
+  const answer = toEnvelope(result, false);
   const artifact = result.run?.artifact;
   if (artifact === undefined) return { answer };
   const inside = fileWanted || isEmbeddable(artifact, result.meta);

@@ -6,7 +6,7 @@ import { type CallContext, callAppPath, internalFault, notFound } from '../../ht
 import { appPrefix } from './agent-card.ts';
 import type { AgentCall, AgentJob, AgentOptions, InterpretationCost, Interpretation } from './calls.ts';
 import { dataPart, partsOf, textPart } from './task.ts';
-import { type Tool, askJson, costOf, type CountingSpender, reportedCost, toolFailed } from '../../tools/index.ts';
+import { type Tool, askJson, sumCost, type CountingSpender, toCostFields, toolFailed } from '../../tools/index.ts';
 import type { Offer } from '../../apps/index.ts';
 import { type Payer, zero } from '../../billing/index.ts';
 import type { PayerFor } from '../../models/index.ts';
@@ -219,7 +219,7 @@ export function createInterpreter({
     const spender = spenderFor(await payerFor(context), context.signal);
     const cost = (model?: string): InterpretationCost => ({
       ...(model === undefined ? {} : { model }),
-      ...reportedCost(costOf(zero, spender.spending)),
+      ...toCostFields(sumCost(zero, spender.spending)),
     });
     try {
       const { value, model } = await askJson((prompt) => spender.ask(prompt), {

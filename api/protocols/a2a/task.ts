@@ -15,7 +15,7 @@ import {
 import { RequestMalformedError } from '@a2a-js/sdk/errors';
 import { z } from 'zod';
 import { type Problem, problemBody } from '../../../lib/problem.ts';
-import { jobCanceled, jobProblemType } from '../../tools/index.ts';
+import { jobCanceled, findProblemType } from '../../tools/index.ts';
 import { a2aPath } from './agent-card.ts';
 import type { AgentTask, AgentTasks, TaskFilter, AgentAnswer } from './calls.ts';
 import type { CallContext } from '../../http/index.ts';
@@ -169,7 +169,7 @@ function filterOf({ contextId, status, statusTimestampAfter, pageToken }: ListTa
     contextId: contextId === '' ? undefined : contextId,
     states: ({ state, problem }) =>
       status === TaskState.TASK_STATE_UNSPECIFIED ||
-      stateOf(state, problem === undefined ? undefined : jobProblemType(problem)) === status,
+      stateOf(state, problem === undefined ? undefined : findProblemType(problem)) === status,
     after: after.data === undefined ? undefined : new Date(after.data),
     token: pageToken === '' ? undefined : pageToken,
   };

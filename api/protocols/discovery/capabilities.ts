@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { isOffered, formatCallUrl, type Site } from '../../apps/index.ts';
 import { serviceAuthentication, serviceDescription, serviceName, serviceVersion } from '../../http/index.ts';
-import { exampleUrl } from '../../tools/index.ts';
+import { buildExampleUrl } from '../../tools/index.ts';
 
 const url = z.string();
 
@@ -111,7 +111,7 @@ export function describeCapabilities(site: Site): z.input<typeof capabilities> {
         long: tool.long ?? false,
         available: off === undefined,
         unavailable_because: off,
-        example: exampleUrl(tool, baseUrl),
+        example: buildExampleUrl(tool, baseUrl),
       };
     }),
     apps: site.apps().map(({ slug, title, description: about, category, url: address, repo }) => {

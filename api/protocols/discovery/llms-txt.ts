@@ -7,7 +7,7 @@ import {
   serviceName,
   collectProblemTypes,
 } from '../../http/index.ts';
-import { exampleUrl, type HostedAppSummary, type Tool, describe } from '../../tools/index.ts';
+import { buildExampleUrl, type HostedAppSummary, type Tool, describeTool } from '../../tools/index.ts';
 import { formatMoney, parseMoney, zero } from '../../billing/index.ts';
 import { isOffered, formatCallUrl, type Site } from '../../apps/index.ts';
 import { activatorProblems } from '../../../crds/reports.ts';
@@ -69,7 +69,7 @@ function toolLine(tool: Tool, site: Site): string {
   );
   const taken = fields.length === 0 ? '' : ` Parameters: ${fields.join(', ')}.`;
   const off = site.off(tool);
-  return `- [${tool.name}](${exampleUrl(tool, site.baseUrl)}): ${toOneLine(tool.description)}${taken} Price: ${priceText(tool)}.${off === undefined ? '' : ` Not available here. ${toOneLine(off)}`}`;
+  return `- [${tool.name}](${buildExampleUrl(tool, site.baseUrl)}): ${toOneLine(tool.description)}${taken} Price: ${priceText(tool)}.${off === undefined ? '' : ` Not available here. ${toOneLine(off)}`}`;
 }
 
 function priceText({ price, asksModels }: Tool): string {
@@ -173,9 +173,9 @@ function toolText(tool: Tool, site: Site): string {
   return [
     `### ${tool.name}`,
     ...(off === undefined ? [] : [`**Not available here.** ${toOneLine(off)}`]),
-    toOneLine(describe(tool)),
+    toOneLine(describeTool(tool)),
     lines('Fields:', describeFields(tool.input, 'input')),
-    `Example: GET ${exampleUrl(tool, site.baseUrl)}`,
+    `Example: GET ${buildExampleUrl(tool, site.baseUrl)}`,
     `The same: POST ${site.baseUrl}/t/${tool.name} ${JSON.stringify(tool.example)}`,
     lines('Fields of `result`:', describeFields(tool.output, 'output')),
     ...(tool.artifacts === undefined ? [] : [`Creates a file: ${tool.artifacts.join(', ')}.`]),

@@ -11,11 +11,11 @@ import {
 import { problemBody, Problem } from '../../../lib/problem.ts';
 import {
   type Artifact,
-  envelopeOf,
+  toEnvelope,
   isEmbeddable,
   type ToolResult,
   type ArtifactStore,
-  artifactUrl,
+  buildArtifactUrl,
 } from '../../tools/index.ts';
 import type { Guides } from '../../catalog/index.ts';
 
@@ -25,7 +25,7 @@ const texts = /^(text\/|image\/svg\+xml|application\/(json|[a-z0-9.-]+\+(json|xm
 
 /** Converts a result: structured, the same as text, its file as a link and, if small or if `raw` asks for it, embedded. */
 export function resultOf(result: ToolResult, raw: boolean): CallToolResult {
-  const structuredContent = envelopeOf(result, false);
+  const structuredContent = toEnvelope(result, false);
   const { meta, run } = result;
   const artifact = run?.artifact;
   return {
@@ -98,7 +98,7 @@ export function offerResources({ server }: McpServer, { baseUrl, artifacts, guid
   server.setRequestHandler('resources/templates/list', () => ({
     resourceTemplates: [
       {
-        uriTemplate: artifactUrl(baseUrl, '{id}'),
+        uriTemplate: buildArtifactUrl(baseUrl, '{id}'),
         name: 'file',
         title: 'File created by a tool',
         description:
@@ -113,7 +113,7 @@ async function read(uri: string, { baseUrl, artifacts, guides }: ResourcesOption
   const link = guides.links.find(({ machine_readable }) => machine_readable === uri);
   const guide = link === undefined ? undefined : await guides.guide(link.slug);
   if (guide !== undefined) return { contents: [{ uri, mimeType: json, text: JSON.stringify(guide) }] };
-  const start = artifactUrl(baseUrl, '');
+  const start = buildArtifactUrl(baseUrl, '');
   const file = uri.startsWith(start) ? await artifacts.get(uri.slice(start.length)).catch(absent) : undefined;
   if (file === undefined)
     throw new ResourceNotFoundError(

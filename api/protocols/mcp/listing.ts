@@ -4,7 +4,7 @@
 import type { Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { formatMoney, parseMoney } from '../../billing/index.ts';
-import { limitOf, type Tool, ToolReader, type ToolRegistry, usualLimitMs } from '../../tools/index.ts';
+import { getTimeLimitMs, type Tool, ToolReader, type ToolRegistry, defaultLimitMs } from '../../tools/index.ts';
 
 /** Tools that can be called here, and those that cannot. */
 export interface ToolListing {
@@ -19,7 +19,7 @@ export const resultText =
 
 export function listTools(toolRegistry: ToolRegistry): ToolListing {
   const { on = [], off = [] } = Object.groupBy(toolRegistry.tools, (tool) =>
-    toolRegistry.offBecause(tool) === undefined ? 'on' : 'off',
+    toolRegistry.explainOff(tool) === undefined ? 'on' : 'off',
   );
   return {
     on: on.map((tool) => {
@@ -29,7 +29,7 @@ export function listTools(toolRegistry: ToolRegistry): ToolListing {
     }),
     off: off.map((tool) => {
       const { description, ...rest } = listed(tool);
-      return { ...rest, description: `${description} Not available here. ${toolRegistry.offBecause(tool) ?? ''}` };
+      return { ...rest, description: `${description} Not available here. ${toolRegistry.explainOff(tool) ?? ''}` };
     }),
   };
 }
@@ -53,8 +53,8 @@ function listed(tool: Tool): ListedTool & { readonly description: string } {
 function describeTerms(tool: Tool): string {
   const price = parseMoney(tool.price);
   const models = tool.asksModels === true ? ' plus the billed cost of its model calls' : '';
-  const limitMs = limitOf(tool);
-  return `Price: ${price === 0n ? 'free' : `${formatMoney(price)} USD`}${models}.${limitMs > usualLimitMs ? ` Time limit: ${limitMs / 1000} s.` : ''}`;
+  const limitMs = getTimeLimitMs(tool);
+  return `Price: ${price === 0n ? 'free' : `${formatMoney(price)} USD`}${models}.${limitMs > defaultLimitMs ? ` Time limit: ${limitMs / 1000} s.` : ''}`;
 }
 
 /** What the options of every tool do over MCP, in short: the instructions say more. */

@@ -1,12 +1,13 @@
-// A page of its own for one drawing: another context than any other, all of its requests answered from given files or
-// refused, and remembered.
+// A browser page for one drawing, in a separate browser context. Its requests are answered from given files or blocked.
 import { z } from 'zod';
 import type { Chromium } from './chromium.ts';
+import type { Picture, BrowserTask } from '../svg/picture.ts';
+import { limitZoom } from '../svg/draw.ts';
 
-/** The page's own address: a name that no resolver knows. */
+/** Origin of the page: a name that never resolves. */
 export const pageOrigin = 'http://page.invalid';
 
-/** What a page may load: by path, such as `/index.html`; `/` is the page itself. */
+/** Files that a page may load, by path, such as `/index.html`; `/` is the page itself. */
 export type PageFiles = Readonly<Record<string, { readonly type: string; readonly body: Uint8Array }>>;
 
 const policy = `default-src 'none'; script-src ${pageOrigin}; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; form-action 'none'`;
@@ -27,7 +28,7 @@ export interface Clip {
 }
 
 export class Page {
-  /** Addresses that it asked for and did not get. */
+  /** URLs of blocked requests. */
   readonly refused: string[] = [];
   readonly #chromium: Chromium;
   readonly #contextId: string;
@@ -49,7 +50,7 @@ export class Page {
     });
   }
 
-  /** Opens `/` of these files, and waits until it has loaded. */
+  /** Opens `/` and waits until it has loaded. */
   static async open(chromium: Chromium, files: PageFiles): Promise<Page> {
     const { protocol } = chromium;
     const { browserContextId } = z
@@ -64,7 +65,7 @@ export class Page {
     return page;
   }
 
-  /** The value of an expression in the page, or of what it promises. @throws Error when it throws */
+  /** Evaluates an expression in the page and awaits its value. @throws Error if it throws */
   async evaluate<Schema extends z.ZodType>(expression: string, schema: Schema): Promise<z.output<Schema>> {
     const { result, exceptionDetails } = evaluated.parse(
       await this.#send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true }),
@@ -74,7 +75,7 @@ export class Page {
     return schema.parse(result.value);
   }
 
-  /** Its upper left corner as PNG. */
+  /** Captures the upper left corner as PNG. */
   async screenshot({ width, height, scale }: Clip): Promise<Uint8Array> {
     await this.#send('Emulation.setDeviceMetricsOverride', {
       width: Math.ceil(width),
@@ -104,7 +105,7 @@ export class Page {
     stop();
   }
 
-  /** @throws PageCrashed, or Error when Chromium has ended */
+  /** @throws PageCrashed, or Error if Chromium has exited */
   async #send(method: string, params: object = {}): Promise<unknown> {
     return Promise.race([this.#chromium.protocol.send(method, params, this.#sessionId), this.#crashed.promise]);
   }
@@ -128,7 +129,37 @@ export class Page {
   }
 }
 
-/** The process of a page ended. */
+/** Thrown if a page's process has ended. */
 export class PageCrashed extends Error {
   override readonly name = 'PageCrashed';
+}
+
+const size = z.object({ width: z.number().positive(), height: z.number().positive() });
+
+/** Draws a clean SVG as PNG, with system fonts, color emoji and HTML inside the SVG. */
+export async function drawSvg(
+  page: Page,
+  { svg, scale }: Extract<BrowserTask, { readonly kind: 'svg' }>,
+): Promise<Picture> {
+  const text = toScriptLiteral(new TextDecoder().decode(svg));
+  const box = await page.evaluate(`showSvg(${text})`, size);
+  return takeScreenshot(page, box, scale);
+}
+
+/** JSON as a JavaScript literal. */
+export function toScriptLiteral(value: unknown): string {
+  return JSON.stringify(value).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029');
+}
+
+/** Captures the page as a picture of this size. */
+export async function takeScreenshot(page: Page, box: z.output<typeof size>, scale: number): Promise<Picture> {
+  const zoom = limitZoom(box, scale);
+  const bytes = await page.screenshot({ ...box, scale: zoom });
+  return {
+    format: 'png',
+    bytes,
+    width: Math.round(box.width * zoom),
+    height: Math.round(box.height * zoom),
+    warnings: [],
+  };
 }

@@ -1,31 +1,27 @@
-// Draws what needs a browser: Mermaid diagrams, and SVG with text or HTML that resvg does not draw. Runs in a worker
-// process, which keeps the browser and has the next page ready: a call begins with everything loaded, and shares its page
-// with no other call.
+// Draws in a browser: Mermaid diagrams, and SVG with text or HTML that resvg cannot draw. Runs in a worker process that
+// keeps the browser and prepares the next page, so that a call starts with everything loaded and never shares its page.
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { Problem } from '../../../lib/problem.ts';
 import { drawMermaid } from '../builtin/render-diagram/mermaid/mermaid.ts';
-import { toolFailed, toolLimit } from '../problems.ts';
-import { serviceOff } from '../services/backing-services.ts';
-import type { Picture } from '../svg/picture.ts';
+import { serviceOff, toolFailed, toolLimit } from '../problems.ts';
+import type { Picture, BrowserTask } from '../svg/picture.ts';
 import { NoChromium, startChromium, type Chromium } from './chromium.ts';
-import { Page, PageCrashed, type PageFiles } from './page.ts';
-import { drawSvg } from './svg.ts';
-import type { BrowserTask } from './task.ts';
+import { Page, PageCrashed, type PageFiles, drawSvg } from './page.ts';
 
-/** After so many drawings the browser is started anew: what leaks in it ends then. */
+/** The browser restarts after this many drawings, to free what it leaks. */
 const drawingsPerBrowser = 200;
 
 const script = 'text/javascript; charset=utf-8';
-const near = (path: string): Buffer => readFileSync(new URL(path, import.meta.url));
+const readNear = (path: string): Buffer => readFileSync(new URL(path, import.meta.url));
 const files: PageFiles = {
-  '/': { type: 'text/html; charset=utf-8', body: near('page.html') },
+  '/': { type: 'text/html; charset=utf-8', body: readNear('page.html') },
   '/mermaid.js': {
     type: script,
     body: readFileSync(fileURLToPath(import.meta.resolve('mermaid/dist/mermaid.min.js'))),
   },
-  '/flatten.js': { type: script, body: near('../builtin/render-diagram/mermaid/flatten.js') },
-  '/in-page.js': { type: script, body: near('../builtin/render-diagram/mermaid/in-page.js') },
+  '/flatten.js': { type: script, body: readNear('../builtin/render-diagram/mermaid/flatten.js') },
+  '/in-page.js': { type: script, body: readNear('../builtin/render-diagram/mermaid/in-page.js') },
 };
 
 let browser: Promise<Chromium> | undefined;
@@ -45,16 +41,16 @@ async function openPage(): Promise<Page> {
   return Page.open(await browser, files);
 }
 
-function prepare(): void {
+function preparePage(): void {
   next = openPage();
-  // Whoever takes it hears of it.
+  // The next call reports the error.
   next.catch(() => {
     browser = undefined;
   });
 }
 
-prepare();
-// The process says that it is ready when it is: the time limit of a call is for drawing alone.
+preparePage();
+// The process reports ready only now, so that a call's time limit covers drawing alone.
 await next?.catch(() => undefined);
 
 export default async function draw(task: BrowserTask): Promise<Picture> {
@@ -66,13 +62,13 @@ export default async function draw(task: BrowserTask): Promise<Picture> {
       void page.close().catch(() => undefined);
     }
   } catch (error) {
-    throw problemOf(error);
+    throw toProblem(error);
   } finally {
-    prepare();
+    preparePage();
   }
 }
 
-function problemOf(error: unknown): unknown {
+function toProblem(error: unknown): unknown {
   if (error instanceof NoChromium)
     return new Problem(
       serviceOff,

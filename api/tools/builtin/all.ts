@@ -16,7 +16,7 @@ import { createOcrImageTool } from './ocr-image/ocr-image.ts';
 import { createRenderDiagramTool } from './render-diagram/render-diagram.ts';
 import { createRunCodeTool } from './run-code/run-code.ts';
 import { createScreenshotTool } from './screenshot/screenshot.ts';
-import type { ToolDependencies } from '../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../tool.ts';
 import type { Tool } from '../tool.ts';
 import { createTranscribeAudioTool } from './transcribe-audio/transcribe-audio.ts';
 import { createTranslatePdfTool } from './translate-pdf/translate-pdf.ts';

@@ -1,5 +1,5 @@
-// Reads the arguments of a tool call: aliases, query text turned into types, common options, every invalid field
-// reported at once.
+// Reads the arguments of a tool call: resolves aliases, converts query text, separates the common options and reports
+// every invalid field in one problem.
 import { z } from 'zod';
 import { type FieldError, Problem } from '../../../lib/problem.ts';
 import {
@@ -10,8 +10,7 @@ import {
   readPart,
 } from '../../http/index.ts';
 import { foreignWrite } from '../problems.ts';
-import { coerceQuery } from './coerce.ts';
-import { unknownParameters } from './warnings.ts';
+import { describeUnknownParameters } from './response.ts';
 import type { Tool } from '../tool.ts';
 
 const commonFields = {
@@ -54,20 +53,20 @@ export interface CallOptions {
   readonly job?: string | undefined;
 }
 
-/** A call with this input or, with `job` among the options, a question for the status of a job. */
+/** The arguments of a call. With the option `job`, a request for a job's status. */
 export interface Reading {
-  /** Where the fields stand, for problems that a tool finds later. */
+  /** The part of the request with the fields, for problems that the tool finds later. */
   readonly part: InputPart;
   readonly options: CallOptions;
   readonly input: Record<string, unknown>;
-  /** What was ignored, in words for the caller. */
+  /** What was ignored, as text for the caller. */
   readonly warnings?: readonly string[];
 }
 
 export class ToolReader {
   readonly tool: Tool;
   readonly #fields: z.ZodObject;
-  /** The fields of a call, options included, as documents show them. */
+  /** The fields of a call including options, as the documentation shows them. */
   readonly shown: z.ZodObject;
   /** The options alone. */
   readonly options: z.ZodObject;
@@ -81,11 +80,11 @@ export class ToolReader {
     if (clash !== undefined) throw new TypeError(`${tool.name}: ${clash} is reserved as an option of every tool`);
     this.options = z.strictObject(own);
     this.#fields = z.strictObject({ ...tool.input.shape, ...own }).describe(`Arguments of ${tool.name}.`);
-    this.shown = tool.long === true ? z.strictObject({ ...optionally(tool.input.shape), ...own }) : this.#fields;
+    this.shown = tool.long === true ? z.strictObject({ ...toOptionalFields(tool.input.shape), ...own }) : this.#fields;
   }
 
   /**
-   * The query of a GET: links are passed on with parameters that others add, so one that is not known is a warning.
+   * Reads the query of a GET. Other services add parameters to links that are passed on, so an unknown one is a warning.
    * @throws Problem (invalid-request, method-not-allowed)
    */
   readLink(query: Readonly<Record<string, string | string[]>>): Reading {
@@ -94,23 +93,22 @@ export class ToolReader {
     const left = Object.fromEntries(Object.entries(query).filter(([name]) => known.includes(name)));
     const reading = this.read('query', left);
     refuseChange(this.tool, reading);
-    return unknown.length === 0 ? reading : { ...reading, warnings: unknownParameters(unknown, known) };
+    return unknown.length === 0 ? reading : { ...reading, warnings: describeUnknownParameters(unknown, known) };
   }
 
-  /** @throws Problem (invalid-request) that names every field that is wrong */
+  /** @throws Problem (invalid-request) that names every invalid field */
   read(part: InputPart, given: unknown): Reading {
     if (!isFields(given)) return readPart(part, this.#fields, given) as never;
     const renamed = this.#renamed(part, given);
     const typed = part === 'query' ? coerceQuery(this.#fields, renamed as Record<string, string | string[]>) : renamed;
     const schema = this.tool.long === true && typed['job'] !== undefined ? this.options : this.#fields;
     const read = readPart(part, schema, typed);
-    const { left: input, taken } = split(read);
+    const { left: input, taken } = splitOptions(read);
     return { part, options: taken, input: schema === this.#fields ? this.#refined(part, typed, input) : {} };
   }
 
   /**
-   * A body, and options that may stand in the query beside it; those in the body come first. @throws Problem
-   * (invalid-request)
+   * Reads a body, and options from the query; those in the body take precedence. @throws Problem (invalid-request)
    */
   readBoth(query: Readonly<Record<string, string | string[]>>, body: unknown): Reading {
     const beside = readPart('query', this.options, coerceQuery(this.options, query));
@@ -123,11 +121,11 @@ export class ToolReader {
     return { part, options: { ...beside, ...options }, input };
   }
 
-  /** Fields of a tool may depend on each other; the rules for that are on its schema as a whole. */
+  /** Rules about fields that depend on each other are on the tool's schema as a whole. */
   #refined(part: InputPart, typed: Record<string, unknown>, input: Record<string, unknown>): Record<string, unknown> {
     const { input: schema } = this.tool;
     if ((schema._zod.def.checks ?? []).length === 0) return input;
-    return readPart(part, schema, split(typed).left);
+    return readPart(part, schema, splitOptions(typed).left);
   }
 
   #renamed(part: InputPart, given: Record<string, unknown>): Record<string, unknown> {
@@ -152,7 +150,10 @@ export class ToolReader {
   }
 }
 
-function split(fields: Record<string, unknown>): { left: Record<string, unknown>; taken: Record<string, unknown> } {
+function splitOptions(fields: Record<string, unknown>): {
+  left: Record<string, unknown>;
+  taken: Record<string, unknown>;
+} {
   const entries = Object.entries(fields);
   return {
     left: Object.fromEntries(entries.filter(([name]) => !optionNames.has(name))),
@@ -160,7 +161,7 @@ function split(fields: Record<string, unknown>): { left: Record<string, unknown>
   };
 }
 
-function optionally(shape: z.ZodObject['shape']): Record<string, z.ZodType> {
+function toOptionalFields(shape: z.ZodObject['shape']): Record<string, z.ZodType> {
   return Object.fromEntries(Object.entries(shape).map(([name, field]) => [name, (field as z.ZodType).optional()]));
 }
 
@@ -168,7 +169,7 @@ function isFields(given: unknown): given is Record<string, unknown> {
   return typeof given === 'object' && given !== null && !Array.isArray(given);
 }
 
-/** @throws Problem (method-not-allowed) where GET would change what is kept */
+/** @throws Problem (method-not-allowed) if a GET would change stored data */
 function refuseChange(tool: Tool, { input }: Reading): void {
   if (!tool.changes(input)) return;
   const body = JSON.stringify(input);
@@ -180,7 +181,7 @@ function refuseChange(tool: Tool, { input }: Reading): void {
   );
 }
 
-/** @throws Problem (foreign-write) where a page of another site makes a browser without a key change what is kept */
+/** @throws Problem (foreign-write) if a page of another site makes a browser without a key change stored data */
 export function refuseForeignChange(tool: Tool, { input }: Reading, headers: Headers): void {
   const read = (name: string): string | undefined => headers.get(name) ?? undefined;
   if (!tool.changes(input) || read('authorization') !== undefined) return;
@@ -189,4 +190,125 @@ export function refuseForeignChange(tool: Tool, { input }: Reading, headers: Hea
       foreignWrite,
       `A page of another site sent this call, which changes what is kept. Send an API key, or call POST /t/${tool.name} from a program.`,
     );
+}
+
+type Text = string | readonly string[];
+
+/**
+ * Converts query text to the numbers, booleans, lists and JSON of a tool's fields. Text that cannot be converted and
+ * unknown fields stay unchanged, so that validation names them.
+ */
+export function coerceQuery(schema: z.ZodObject, query: Readonly<Record<string, Text>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(query).map(([name, given]) => {
+      const field = Object.hasOwn(schema.shape, name) ? (schema.shape[name] as z.ZodType) : undefined;
+      return [name, field === undefined ? given : coerce(unwrap(field), given)];
+    }),
+  );
+}
+
+function coerce(field: z.ZodType, given: Text): unknown {
+  if (field instanceof z.ZodArray)
+    return toList(given).map((item) => parseScalar(unwrap(field.element as z.ZodType), item));
+  if (typeof given !== 'string') return given;
+  const decode = findDecoder(field);
+  return decode === undefined ? parseScalar(field, given) : decode(given);
+}
+
+/** Splits a single parameter at commas; a repeated parameter keeps them. */
+function toList(given: Text): readonly string[] {
+  return typeof given === 'string'
+    ? given
+        .split(',')
+        .map((item) => item.trim())
+        .filter((item) => item !== '')
+    : given;
+}
+
+const words: Readonly<Record<string, boolean>> = {
+  true: true,
+  1: true,
+  yes: true,
+  on: true,
+  false: false,
+  0: false,
+  no: false,
+  off: false,
+};
+const decimal = /^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?$/i;
+
+function parseScalar(field: z.ZodType, text: string): unknown {
+  if (field instanceof z.ZodNumber) return decimal.test(text.trim()) ? Number(text) : text;
+  if (field instanceof z.ZodBoolean) {
+    const word = text.trim().toLowerCase();
+    return Object.hasOwn(words, word) ? words[word] : text;
+  }
+  return text;
+}
+
+/** Removes a field's wrappers: optional, default, nullable and pipe. */
+function unwrap(field: z.ZodType): z.ZodType {
+  if (
+    field instanceof z.ZodOptional ||
+    field instanceof z.ZodDefault ||
+    field instanceof z.ZodNullable ||
+    field instanceof z.ZodPrefault
+  )
+    return unwrap(field.unwrap() as z.ZodType);
+  if (field instanceof z.ZodPipe && !(field.in instanceof z.ZodTransform)) return unwrap(field.in as z.ZodType);
+  return field;
+}
+
+type Decode = (text: string) => unknown;
+
+/**
+ * Decoders of fields that hold more than text, by the first half of the field's pipe. In a body their value is already
+ * JSON and stays unchanged; in a query it is text that is decoded once. Otherwise a string that looks like JSON, such as
+ * "12", could not be sent at all.
+ */
+const decoders = new WeakMap<z.ZodType, Decode>();
+
+/** Query text of a JSON field that is not valid JSON. */
+class Malformed {
+  readonly message: string;
+
+  constructor(error: unknown) {
+    this.message = `is not valid JSON: ${error instanceof Error ? error.message.slice(0, 200) : 'malformed'}`;
+  }
+}
+
+/** Accepts what `schema` accepts; in a query, as JSON text. The schema and the request limit the length. */
+export function jsonField<Schema extends z.ZodType>(schema: Schema): z.ZodPipe<z.ZodTransform, Schema> {
+  return decodedField(schema, (text) => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch (error) {
+      return new Malformed(error);
+    }
+  });
+}
+
+/** Accepts what `schema` accepts; in a query, as JSON text or a comma-separated list. */
+export function listField<Schema extends z.ZodType>(schema: Schema): z.ZodPipe<z.ZodTransform, Schema> {
+  return decodedField(schema, (text) => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      return text.split(',').map((item) => item.trim());
+    }
+  });
+}
+
+function decodedField<Schema extends z.ZodType>(schema: Schema, decode: Decode): z.ZodPipe<z.ZodTransform, Schema> {
+  const field = z.preprocess((given, context) => {
+    if (!(given instanceof Malformed)) return given;
+    context.addIssue({ code: 'custom', message: given.message });
+    return z.NEVER;
+  }, schema) as z.ZodPipe<z.ZodTransform, Schema>;
+  decoders.set(field.in, decode);
+  return field;
+}
+
+export function findDecoder(field: z.ZodType): Decode | undefined {
+  return field instanceof z.ZodPipe ? decoders.get(field.in as z.ZodType) : undefined;
 }

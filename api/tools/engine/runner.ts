@@ -1,6 +1,7 @@
-// Runs a tool call: takes a slot, reserves the money, enforces the time limit, validates the result, settles. Every
-// protocol uses it.
+// Runs a tool call for every protocol: takes a slot, reserves the price, enforces the time limit, validates the result
+// and settles.
 import { randomUUID } from 'node:crypto';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Logger } from '../../../lib/telemetry.ts';
 import { Problem } from '../../../lib/problem.ts';
 import {
@@ -19,15 +20,12 @@ import {
   type Wallet,
   zero,
 } from '../../billing/index.ts';
-import { costOf, withCost, type Cost, type Spending } from './cost.ts';
-import type { Slots } from './slots.ts';
-import type { ToolMetrics, Via } from './metrics.ts';
-import { noArtifact, toolBusy, toolLimit } from '../problems.ts';
+import { sumCost, addCost, type Cost, type Spending } from './response.ts';
+import { noArtifact, toolBusy, toolLimit, tooManyCalls } from '../problems.ts';
 import type { Spender } from './spender.ts';
-import { TimeLimit } from './time-limit.ts';
 import type { Artifact, Progress, Tool, ToolAnswer, ToolContext } from '../tool.ts';
 
-/** A spender that keeps account. */
+/** A spender that sums what it has spent. */
 export interface CountingSpender extends Spender {
   readonly spending: Spending & { readonly quota: Quota | undefined };
 }
@@ -50,34 +48,33 @@ export interface RunnerOptions {
 
 export interface RunRequest {
   readonly tool: Tool;
-  /** As the tool's input schema gave it. */
+  /** Validated by the tool's input schema. */
   readonly input: Record<string, unknown>;
   readonly payer: Payer;
   readonly session: string | undefined;
   readonly via: Via;
-  /** Id of the request, signal that ends with the caller, and log. */
+  /** Id of the request; the signal aborts when the caller disconnects. */
   readonly id: string;
   readonly signal: () => AbortSignal;
   readonly log: Logger;
-  /** Refuse an answer without a file, before it is charged for. */
+  /** Reject a result without a file, before it is charged. */
   readonly fileWanted?: boolean;
   readonly report?: (progress: Progress) => void;
-  /** Hears the id of each hold before it is made: of the tariff, and of model calls. */
+  /** Receives the id of each hold before it is created: for the tool's price and for model calls. */
   readonly announce?: (hold: string) => Promise<void>;
 }
 
-/** What came of a call. */
 export interface ToolRun {
   readonly result: Record<string, unknown>;
   readonly artifact: Artifact | undefined;
   readonly cost: Cost;
   readonly latencyMs: number;
-  /** The caller's quota afterwards, where there is one. */
+  /** The caller's quota after the call, if any. */
   readonly quota: Quota | undefined;
 }
 
 /** Time limit of a call of a tool that sets none. */
-export const usualLimitMs = 30_000;
+export const defaultLimitMs = 30_000;
 const longMs = 600_000;
 const noSpending: Spending & { readonly quota: undefined } = {
   cost: zero,
@@ -87,9 +84,8 @@ const noSpending: Spending & { readonly quota: undefined } = {
   quota: undefined,
 };
 
-/** How long a call of this tool may take. */
-export function limitOf({ limitMs, long }: Tool): number {
-  return limitMs ?? (long === true ? longMs : usualLimitMs);
+export function getTimeLimitMs({ limitMs, long }: Tool): number {
+  return limitMs ?? (long === true ? longMs : defaultLimitMs);
 }
 
 export class Runner {
@@ -100,19 +96,19 @@ export class Runner {
   }
 
   /**
-   * @throws Problem: of the tool, or too-many-calls, tool-busy, tool-limit, quota-exhausted, ledger-unconfigured ... A
-   * call that fails is not charged for.
+   * @throws Problem: the tool's own, or too-many-calls, tool-busy, tool-limit, quota-exhausted, ledger-unconfigured … A
+   * failed call is not charged.
    */
   async run(call: RunRequest): Promise<ToolRun> {
     const { tool, via } = call;
     const since = performance.now();
     const ended = (outcome: string): void => {
-      this.#options.metrics.called(tool.name, via, outcome, (performance.now() - since) / 1000);
+      this.#options.metrics.recordCall(tool.name, via, outcome, (performance.now() - since) / 1000);
     };
     try {
-      const ran = await this.#booked(call, since);
+      const ran = await this.#runAndSettle(call, since);
       ended('answered');
-      this.#options.metrics.cost(tool.name, moneyToNumber(ran.cost.known));
+      this.#options.metrics.recordCost(tool.name, moneyToNumber(ran.cost.known));
       return ran;
     } catch (error) {
       ended(error instanceof Problem ? error.type.slug : 'fault');
@@ -120,7 +116,7 @@ export class Runner {
     }
   }
 
-  async #booked(call: RunRequest, since: number): Promise<ToolRun> {
+  async #runAndSettle(call: RunRequest, since: number): Promise<ToolRun> {
     const { tool, payer } = call;
     const version = this.#options.prices.at();
     const tariff = parseMoney(tool.price);
@@ -129,9 +125,9 @@ export class Runner {
       leave();
       throw error;
     });
-    const work = new Work(call, this.#options.spenderFor);
+    const work = new RunningCall(call, this.#options.spenderFor);
     try {
-      const { result, artifact } = await work.done(leave);
+      const { result, artifact } = await work.finish(leave);
       const checked = tool.output.parse(result);
       if (call.fileWanted === true && artifact === undefined)
         throw new Problem(
@@ -144,12 +140,12 @@ export class Runner {
         result: checked,
         artifact,
         latencyMs,
-        cost: costOf(tariff, work.spending, chargedOf(tariff, payer, version, tool.name)),
+        cost: sumCost(tariff, work.spending, chargedOf(tariff, payer, version, tool.name)),
         quota: quota ?? work.spending.quota,
       };
     } catch (error) {
       await spend?.release();
-      throw error instanceof Problem ? withCost(error, work.spending) : error;
+      throw error instanceof Problem ? addCost(error, work.spending) : error;
     }
   }
 
@@ -166,7 +162,7 @@ export class Runner {
       id,
       payer,
       amount: tariff,
-      ttlMs: limitOf(tool) + 60_000,
+      ttlMs: getTimeLimitMs(tool) + 60_000,
       ...selectPriceAccounts(payer, toolAccount(tool.name), isFree(version, tool.name) ? tool.name : undefined),
     });
   }
@@ -191,8 +187,8 @@ export class Runner {
   }
 }
 
-/** A tool at work, with its limit of time. */
-class Work {
+/** One call in progress, with its time limit. */
+class RunningCall {
   readonly #call: RunRequest;
   readonly #spenderFor: RunnerOptions['spenderFor'];
   readonly #over = new AbortController();
@@ -208,10 +204,10 @@ class Work {
     return this.#spender?.spending ?? noSpending;
   }
 
-  /** `leave` is called when the tool has really ended, which may be after the limit. */
-  async done(leave: () => void): Promise<ToolAnswer<Record<string, unknown>>> {
+  /** Calls `leave` when the tool has really ended, which may be after the time limit. */
+  async finish(leave: () => void): Promise<ToolAnswer<Record<string, unknown>>> {
     const { tool, input } = this.#call;
-    const limit = limitOf(tool);
+    const limit = getTimeLimitMs(tool);
     const late = Promise.withResolvers<never>();
     const clock = new TimeLimit(limit, () => {
       const problem = new Problem(
@@ -239,7 +235,7 @@ class Work {
     }
   }
 
-  /** Signal and spender are made when they are asked for: most tools need neither. */
+  /** Creates signal and spender on first access: most tools need neither. */
   #context(clock: TimeLimit): ToolContext {
     const { tool, id, session, payer, log, report } = this.#call;
     const signal = (): AbortSignal => (this.#signal ??= AbortSignal.any([this.#call.signal(), this.#over.signal]));
@@ -266,4 +262,145 @@ class Work {
       waiting: (wait) => clock.waiting(wait),
     };
   }
+}
+
+export interface SlotsOptions {
+  readonly maxConcurrent: number;
+  readonly maxConcurrentPerCaller: number;
+}
+
+/** Limits the calls in progress, per process and per caller. */
+export class Slots {
+  readonly #options: SlotsOptions;
+  /** Calls in progress by caller; callers without any are removed. */
+  readonly #callers = new Map<string, number>();
+  #taken = 0;
+
+  constructor(options: SlotsOptions) {
+    this.#options = options;
+  }
+
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Takes a slot. @returns a function that releases it, once. @throws Problem (too-many-calls, tool-busy) */
+  take(caller: string): () => void {
+    const { maxConcurrent, maxConcurrentPerCaller } = this.#options;
+    const own = this.#callers.get(caller) ?? 0;
+    if (own >= maxConcurrentPerCaller)
+      throw new Problem(
+        tooManyCalls,
+        `You have ${own} calls in progress, which is the limit per caller. Try again in 2 seconds. Calls without a key are counted by network address, those with your own API key for the model router (Authorization: Bearer sk-…) by key.`,
+        { headers: { 'retry-after': '2' } },
+      );
+    if (this.#taken >= maxConcurrent)
+      throw new Problem(toolBusy, 'This replica has reached its limit of concurrent calls. Try again in 2 seconds.', {
+        headers: { 'retry-after': '2' },
+      });
+    this.#taken += 1;
+    this.#callers.set(caller, own + 1);
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#taken -= 1;
+      const left = (this.#callers.get(caller) ?? 1) - 1;
+      if (left === 0) this.#callers.delete(caller);
+      else this.#callers.set(caller, left);
+    };
+  }
+}
+
+/** A call's time limit: a clock that pauses while the call waits in a queue. */
+export class TimeLimit {
+  readonly #late: () => void;
+  #leftMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #since = 0;
+  #waits = 0;
+
+  /** Starts the clock and calls `late` once when it runs out. */
+  constructor(ms: number, late: () => void) {
+    this.#leftMs = ms;
+    this.#late = late;
+    this.#go();
+  }
+
+  /** Pauses the clock until `wait` settles. The code that waits must limit the wait. */
+  async waiting<Value>(wait: Promise<Value>): Promise<Value> {
+    this.#waits += 1;
+    if (this.#waits === 1) this.#stop();
+    try {
+      return await wait;
+    } finally {
+      this.#waits -= 1;
+      if (this.#waits === 0) this.#go();
+    }
+  }
+
+  end(): void {
+    this.#waits = Number.POSITIVE_INFINITY;
+    this.#stop();
+  }
+
+  #go(): void {
+    this.#since = performance.now();
+    this.#timer = setTimeout(this.#late, Math.max(0, this.#leftMs));
+  }
+
+  #stop(): void {
+    clearTimeout(this.#timer);
+    this.#leftMs -= performance.now() - this.#since;
+  }
+}
+
+/** How a call arrived. */
+export type Via = 'http' | 'mcp' | 'a2a' | 'job';
+
+/** Labels are tool names, protocols and problem slugs: sets that cannot grow. */
+export interface ToolMetrics {
+  /** `outcome`: answered, the slug of the problem, or fault. */
+  recordCall(tool: string, via: Via, outcome: string, seconds: number): void;
+  recordCost(tool: string, usd: number): void;
+}
+
+export function createToolMetrics(registry: Registry, running: () => number): ToolMetrics {
+  const registers = [registry];
+  const calls = new Counter({
+    name: 'moorage_tool_calls_total',
+    help: 'Tool calls by outcome.',
+    labelNames: ['tool', 'via', 'outcome'],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: 'moorage_tool_call_duration_seconds',
+    help: 'Duration of tool calls in seconds.',
+    labelNames: ['tool'],
+    buckets: [0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600],
+    registers,
+  });
+  const cost = new Counter({
+    name: 'moorage_tool_cost_usd_total',
+    help: 'Cost of tool calls in USD, model calls included. The ledger has the exact amounts.',
+    labelNames: ['tool'],
+    registers,
+  });
+  new Gauge({
+    name: 'moorage_tools_running',
+    help: 'Tool calls in progress.',
+    registers,
+    collect() {
+      this.set(running());
+    },
+  });
+  return {
+    recordCall(tool, via, outcome, took) {
+      calls.inc({ tool, via, outcome });
+      seconds.observe({ tool }, took);
+    },
+    recordCost(tool, usd) {
+      cost.inc({ tool }, usd);
+    },
+  };
 }

@@ -1,38 +1,28 @@
-// Takes a tool call and returns its result: at once, or as a job for a long tool. Used by /t, MCP and A2A.
+// Runs a tool call for /t, MCP and A2A: returns its result, or starts a job if the tool is long-running.
 import { Problem, type ProblemType } from '../../../lib/problem.ts';
 import { httpProblems, createValidationProblem, invalidRequest, type InputPart } from '../../http/index.ts';
 import { billingProblems, type Payer, type Quota } from '../../billing/index.ts';
 import { modelProblems } from '../../models/index.ts';
-import type { ArtifactStore } from './artifacts/artifact-store.ts';
-import { artifactUrl } from './artifacts/endpoint.ts';
-import { fieldErrors } from './field-errors.ts';
-import { jobCost } from './cost.ts';
-import type {
-  FollowOptions,
-  JobName,
-  JobReport,
-  JobStatus,
-  LongCalls,
-  ResultMeta,
-  ToolCall,
-  ToolResult,
-} from './tool-call.ts';
-import { unknownJob } from './jobs/problems.ts';
-import { noArtifact, toolFailed, toolProblems } from '../problems.ts';
-import { refuseRaw } from './raw.ts';
-import type { ToolRun, Runner } from './runner.ts';
-import type { Artifact, Tool } from '../tool.ts';
+import { type ArtifactStore, buildArtifactUrl } from './artifacts.ts';
+import { fieldErrors } from './workers/worker-process.ts';
+import { toJobCost, refuseRaw } from './response.ts';
+import { unknownJob, noArtifact, toolFailed, toolProblems } from '../problems.ts';
+import type { ToolRun, Runner, Via } from './runner.ts';
+import type { Artifact, Tool, Progress } from '../tool.ts';
 import type { ToolRegistry } from './tool-registry.ts';
+import type { JobName, Jobs, JobView } from './jobs/jobs.ts';
+import type { Logger } from '../../../lib/telemetry.ts';
+import type { Reading } from './reading.ts';
 
 export interface ToolServiceOptions {
   readonly toolRegistry: ToolRegistry;
   readonly runner: Runner;
   readonly baseUrl: string;
-  /** Without it, callers of long tools wait for them. */
+  /** Without it, long tools run within their request. */
   readonly jobs: LongCalls | undefined;
-  /** A job is paid for where it runs: what is left of its caller's quota is read. */
+  /** Reads the quota left: a job reserves and settles money in the process that runs it. */
   readonly quotaOf: (payer: Payer) => Promise<Quota | undefined>;
-  /** Stores files for callers that want a link. */
+  /** Stores files that callers receive as a link. */
   readonly artifacts: Pick<ArtifactStore, 'keep'>;
 }
 
@@ -48,23 +38,23 @@ export class ToolService {
     try {
       return await this.#result(call);
     } catch (error) {
-      throw located(error, call.reading.part);
+      throw locateErrors(error, call.reading.part);
     }
   }
 
   /**
-   * The job of a call that runs as one: the job that it names, or a new one. Undefined for a call that is answered at
-   * once. @throws Problem
+   * Returns the job that the call names, or starts one for a long tool. Undefined for a call that runs within its
+   * request. @throws Problem
    */
-  async jobOf(call: ToolCall): Promise<JobName | undefined> {
+  async resolveJob(call: ToolCall): Promise<JobName | undefined> {
     try {
       return await this.#begun(call);
     } catch (error) {
-      throw located(error, call.reading.part);
+      throw locateErrors(error, call.reading.part);
     }
   }
 
-  /** How a job stands, after waiting for its end. @throws Problem (unknown-job, unknown-tool) */
+  /** Waits for a job to end, up to `waitMs`, and reports its status. @throws Problem (unknown-job, unknown-tool) */
   async follow(
     { id, owner, tool: toolName }: JobName,
     { requestId, waitMs, signal, report, payer }: FollowOptions,
@@ -74,11 +64,11 @@ export class ToolService {
     const tool = toolRegistry.get(toolName);
     const name = { id, owner, tool: toolName };
     const job = await jobs.wait(name, { ms: waitMs, signal, ...(report === undefined ? {} : { report }) });
-    if (job.state === 'failed') return { job, result: undefined, problem: failed(job) };
+    if (job.state === 'failed') return { job, result: undefined, problem: toProblem(job) };
     const pollUrl = `${baseUrl}/t/${toolName}?job=${id}`;
-    const meta: ResultMeta = { tool, requestId, pollUrl, ...linkOf(job, baseUrl, pollUrl) };
+    const meta: ResultMeta = { tool, requestId, pollUrl, ...buildLink(job, baseUrl, pollUrl) };
     const quota = payer === undefined ? undefined : await quotaOf(payer);
-    const run = job.state === 'done' ? await runOf(jobs, name, job, quota) : undefined;
+    const run = job.state === 'done' ? await toToolRun(jobs, name, job, quota) : undefined;
     return { job, result: { job, meta, quota, run }, problem: undefined };
   }
 
@@ -117,10 +107,10 @@ export class ToolService {
       ...(report === undefined ? {} : { report }),
     });
     const link = await this.#link(call, run.artifact);
-    return { run, job: undefined, quota: run.quota, meta: { tool, requestId: id, ...warningsOf(call), ...link } };
+    return { run, job: undefined, quota: run.quota, meta: { tool, requestId: id, ...selectWarnings(call), ...link } };
   }
 
-  /** The call has run and is paid for: when its file cannot be stored, the response embeds it instead. */
+  /** The call has run and is paid for, so a file that cannot be stored is embedded in the response instead. */
   async #link(
     { payer, delivery, log }: ToolCall,
     artifact: Artifact | undefined,
@@ -130,15 +120,14 @@ export class ToolService {
       const kept = await this.#options.artifacts.keep(payer.owner, artifact);
       return kept === undefined
         ? { fileUrl: undefined }
-        : { fileId: kept.id, fileUrl: artifactUrl(this.#options.baseUrl, kept.id), fileExpiresAt: kept.expiresAt };
+        : { fileId: kept.id, fileUrl: buildArtifactUrl(this.#options.baseUrl, kept.id), fileExpiresAt: kept.expiresAt };
     } catch (error) {
       // Without a database, nothing is stored at all.
-      if (!(error instanceof Problem)) log.error({ err: error }, 'a file cannot be stored');
+      if (!(error instanceof Problem)) log.error({ err: error }, 'cannot store the file of a tool call');
       return { fileUrl: undefined };
     }
   }
 
-  /** The job that the call names, or begins; undefined where it is none. */
   async #begun(call: ToolCall & { readonly added?: () => void }): Promise<JobName | undefined> {
     const { tool, reading, delivery, payer, context } = call;
     const { input, options } = reading;
@@ -146,7 +135,7 @@ export class ToolService {
     const { jobs, toolRegistry } = this.#options;
     const { name } = tool;
     if (jobs !== undefined && options.job !== undefined) return { id: options.job, tool: name, owner: payer.owner };
-    toolRegistry.refuseOff(tool);
+    toolRegistry.assertServiceOn(tool);
     if (jobs === undefined || tool.long !== true) return undefined;
     const { added } = call;
     const id = await jobs.begin({
@@ -161,8 +150,8 @@ export class ToolService {
   }
 
   /**
-   * Ends the job that a call began when its caller has gone before it got the handle: nobody else knows of it, and it
-   * would continue to ask models.
+   * Cancels a new job if its caller disconnected before receiving the handle: no one else has the id, and the job would
+   * go on calling models.
    */
   async #endUnknown(name: JobName, { isCanceled }: ToolCall, isNew: boolean): Promise<void> {
     if (isNew && isCanceled?.() === true) await this.#options.jobs?.cancel(name);
@@ -179,22 +168,22 @@ export class ToolService {
       report,
     });
     // A job that is polled got its fields from an earlier call.
-    if (result === undefined) throw located(problem, options.job === undefined ? part : 'argument');
+    if (result === undefined) throw locateErrors(problem, options.job === undefined ? part : 'argument');
     // A call that starts a job always gets its handle.
-    if (delivery !== 'json' && options.job !== undefined) refuseMissing(job, tool);
-    return { ...result, meta: { ...result.meta, ...warningsOf(call) } };
+    if (delivery !== 'json' && options.job !== undefined) assertHasFile(job, tool);
+    return { ...result, meta: { ...result.meta, ...selectWarnings(call) } };
   }
 }
 
-function warningsOf({ reading: { warnings } }: ToolCall): Pick<ResultMeta, 'warnings'> {
+function selectWarnings({ reading: { warnings } }: ToolCall): Pick<ResultMeta, 'warnings'> {
   return warnings === undefined ? {} : { warnings };
 }
 
-/** Where the errors that a tool finds say that its fields stand. */
+/** The part that a tool names in the errors that it finds itself. */
 const unlocated: InputPart = 'query';
 
-/** A tool does not know where its fields stand, so the errors that it finds are moved to where the caller sent them. */
-function located(error: unknown, part: InputPart): unknown {
+/** A tool cannot know whether its fields came in the query or the body, so its errors are moved to the actual part. */
+function locateErrors(error: unknown, part: InputPart): unknown {
   if (!(error instanceof Problem) || error.errors.every((one) => one.in !== unlocated)) return error;
   const { type, headers, members } = error;
   const errors = error.errors.map((one) => ({ ...one, in: one.in === unlocated ? part : one.in }));
@@ -202,25 +191,25 @@ function located(error: unknown, part: InputPart): unknown {
   return new Problem(type, detail, { errors, headers, members, cause: error });
 }
 
-function linkOf(
-  { artifact, expiresAt }: JobStatus,
+function buildLink(
+  { artifact, expiresAt }: JobView,
   baseUrl: string,
   pollUrl: string,
 ): Pick<ResultMeta, 'fileUrl' | 'fileExpiresAt'> {
   if (artifact === undefined) return { fileUrl: undefined };
   return {
-    fileUrl: artifact.id === undefined ? `${pollUrl}&raw=1` : artifactUrl(baseUrl, artifact.id),
+    fileUrl: artifact.id === undefined ? `${pollUrl}&raw=1` : buildArtifactUrl(baseUrl, artifact.id),
     fileExpiresAt: expiresAt,
   };
 }
 
-async function runOf(jobs: LongCalls, name: JobName, job: JobStatus, quota: Quota | undefined): Promise<ToolRun> {
+async function toToolRun(jobs: LongCalls, name: JobName, job: JobView, quota: Quota | undefined): Promise<ToolRun> {
   const artifact = job.artifact === undefined ? undefined : await jobs.artifact(name);
   const latencyMs = job.endedAt === undefined ? 0 : job.endedAt.getTime() - job.createdAt.getTime();
-  return { result: job.result ?? {}, artifact, latencyMs, cost: jobCost(job), quota };
+  return { result: job.result ?? {}, artifact, latencyMs, cost: toJobCost(job), quota };
 }
 
-function refuseMissing(job: JobStatus, { name }: Tool): void {
+function assertHasFile(job: JobView, { name }: Tool): void {
   if (job.state !== 'done')
     throw new Problem(noArtifact, `The job is ${job.state} and has no file yet. Ask again with wait=60.`, {
       headers: { 'retry-after': '5' },
@@ -229,18 +218,89 @@ function refuseMissing(job: JobStatus, { name }: Tool): void {
     throw new Problem(noArtifact, `${name} created no file in this job. Remove raw to get the JSON response.`);
 }
 
-/** The type of the problem that ended a job. */
-export function jobProblemType(slug: string | undefined): ProblemType {
+export function findProblemType(slug: string | undefined): ProblemType {
   const types = [...httpProblems, ...billingProblems, ...modelProblems, ...toolProblems];
   return types.find((type) => type.slug === slug) ?? toolFailed;
 }
 
-/** The problem that ended a job, as it would have ended a call. */
-function failed({ id, problem }: JobStatus): Problem {
-  const type = jobProblemType(problem?.slug);
+/** Rebuilds the problem that ended a job. */
+function toProblem({ id, problem }: JobView): Problem {
+  const type = findProblemType(problem?.slug);
   const { errors, ...members } = problem?.members ?? {};
   return new Problem(type, problem?.detail ?? 'The job failed.', {
     errors: fieldErrors.safeParse(errors).data ?? [],
     members: { ...members, job: id },
   });
+}
+
+/** The part of Jobs that a tool service uses. */
+export type LongCalls = Pick<Jobs, 'begin' | 'cancel' | 'wait' | 'artifact'>;
+
+/**
+ * How the caller receives the result. `json`: as JSON with a link to the file, if any. `file`: as the file's bytes.
+ * `link`: as the file's bytes, and stored under a link. A call that creates no file fails with `file` and `link`.
+ */
+export type Delivery = 'json' | 'file' | 'link';
+
+/** A call with validated arguments. */
+export interface ToolCall {
+  readonly tool: Tool;
+  readonly reading: Reading;
+  readonly payer: Payer;
+  readonly via: Via;
+  readonly id: string;
+  readonly signal: () => AbortSignal;
+  readonly log: Logger;
+  readonly delivery: Delivery;
+  /** How long to wait for a job if the caller does not set `wait`. */
+  readonly waitMs: number;
+  readonly report?: (progress: Progress) => void;
+  /**
+   * Whether the caller has canceled the call or disconnected, so that no one will poll its new job. Without this
+   * function, a job continues after its caller has disconnected.
+   */
+  readonly isCanceled?: () => boolean;
+  /** The agent's id of the conversation that a new job belongs to. */
+  readonly context?: string;
+}
+
+export interface FollowOptions {
+  readonly requestId: string;
+  readonly waitMs: number;
+  readonly signal: AbortSignal;
+  readonly report?: ((progress: Progress) => void) | undefined;
+  /** Whose quota the result reports; without it, none. */
+  readonly payer?: Payer | undefined;
+}
+
+export interface JobReport {
+  readonly job: JobView;
+  /** The finished run, or the progress until then; undefined if the job failed. */
+  readonly result: ToolResult | undefined;
+  /** Why the job failed. */
+  readonly problem: Problem | undefined;
+}
+
+/** The result of a call: a finished run, or a job in progress. */
+export interface ToolResult {
+  readonly run: ToolRun | undefined;
+  readonly job: JobView | undefined;
+  /** The caller's quota, if any: after the run, or the current one while a job is in progress. */
+  readonly quota: Quota | undefined;
+  readonly meta: ResultMeta;
+}
+
+/** What a response reports besides the run itself. */
+export interface ResultMeta {
+  readonly tool: Tool;
+  readonly requestId: string;
+  /** URL of the file's bytes and its expiry; undefined without a stored file. */
+  readonly fileUrl: string | undefined;
+  readonly fileExpiresAt?: Date | undefined;
+  /** Id of the stored file. */
+  readonly fileId?: string | undefined;
+  /** Arguments that were ignored. */
+  readonly warnings?: readonly string[];
+  /** URL that returns the job's status. */
+  readonly pollUrl?: string;
 }

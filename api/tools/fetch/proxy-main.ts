@@ -1,9 +1,8 @@
-// Runs the guarded proxy as a process of its own, beside a Chromium that may reach nothing else.
+// The main program of the guarded proxy, which runs next to a Chromium that cannot reach anything else.
 import { z } from 'zod';
 import { count, readConfig } from '../../../lib/config.ts';
 import { createLog } from '../../../lib/telemetry.ts';
-import { readFetchConfig } from './config.ts';
-import { Guard } from './guard.ts';
+import { readFetchConfig, Guard } from './guard.ts';
 import { startGuardProxy } from './proxy.ts';
 
 const settings = readConfig(
@@ -18,12 +17,12 @@ const proxy = await startGuardProxy({
   host: settings.MOORAGE_PROXY_HOST,
   port: settings.MOORAGE_PROXY_PORT,
 });
-log.info({ url: proxy.url }, 'the guarded proxy listens');
+log.info({ url: proxy.url }, 'the guarded proxy is listening');
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.once(signal, () => {
     void proxy.close().then(() => {
-      log.info('the guarded proxy has ended');
+      log.info('the guarded proxy has stopped');
     });
   });
 }

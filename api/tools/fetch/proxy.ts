@@ -1,7 +1,6 @@
-// A forward proxy behind the guard, for programs that fetch by themselves, like Chromium: each connection is checked as
-// a fetch is.
-// A Chromium sends loopback addresses around its proxy unless it is started with `--proxy-bypass-list=<-loopback>`, and WebRTC
-// knows no proxy at all.
+// A forward proxy for programs that open URLs themselves, such as Chromium: the guard checks each connection as it checks
+// a fetch. Chromium bypasses its proxy for loopback addresses unless it runs with `--proxy-bypass-list=<-loopback>`, and
+// WebRTC ignores the proxy entirely.
 import { createServer, request as send, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
@@ -12,13 +11,13 @@ export interface ProxyOptions {
   readonly guard: Guard;
   readonly host: string;
   readonly port: number;
-  /** Connections at once; default 256. */
+  /** Concurrent connections; default 256. */
   readonly maxConnections?: number;
-  /** Silence that ends a connection; default 30 000 ms. */
+  /** Idle time after which a connection is closed; default 30 000 ms. */
   readonly idleMs?: number;
-  /** Longest life of a connection; default 120 000 ms. */
+  /** Maximum lifetime of a connection; default 120 000 ms. */
   readonly lifeMs?: number;
-  /** Most bytes that come back over one connection; default 64 MiB. */
+  /** Maximum bytes received over one connection; default 64 MiB. */
   readonly maxBytes?: number;
 }
 
@@ -27,7 +26,7 @@ export interface GuardProxy {
   close(): Promise<void>;
 }
 
-/** Headers between neighbours (RFC 9110, 7.6.1). */
+/** Hop-by-hop headers (RFC 9110, 7.6.1). */
 const hopHeaders: ReadonlySet<string> = new Set([
   'connection',
   'proxy-connection',
@@ -39,13 +38,12 @@ const hopHeaders: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
-/** Starts it. */
 export async function startGuardProxy(options: ProxyOptions): Promise<GuardProxy> {
   const server = createServer({ maxHeaderSize: 32_768, requestTimeout: 60_000 });
   server.maxConnections = options.maxConnections ?? 256;
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
-    bound(socket, options);
+    limitSocket(socket, options);
     sockets.add(socket);
     socket.once('close', () => {
       sockets.delete(socket);
@@ -65,10 +63,10 @@ export async function startGuardProxy(options: ProxyOptions): Promise<GuardProxy
   });
   server.listen(options.port, options.host);
   await once(server, 'listening');
-  return { url: urlOf(server), close: async () => close(server, sockets) };
+  return { url: formatUrl(server), close: async () => close(server, sockets) };
 }
 
-/** Joins a CONNECT with its target. */
+/** Connects a CONNECT request to its target. */
 function tunnel(request: IncomingMessage, socket: Duplex, head: Buffer, options: ProxyOptions): void {
   const refuse = (status: string): void => {
     socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\n\r\n`);
@@ -76,13 +74,13 @@ function tunnel(request: IncomingMessage, socket: Duplex, head: Buffer, options:
   socket.on('error', () => {
     socket.destroy();
   });
-  const target = targetOf(`https://${request.url ?? ''}`, options.guard);
+  const target = findTarget(`https://${request.url ?? ''}`, options.guard);
   if (target === undefined) {
     refuse('403 Forbidden');
     return;
   }
   const outside = connect({ host: target.host, port: target.port, lookup: options.guard.lookup(target) });
-  bound(outside, options);
+  limitSocket(outside, options);
   let joined = false;
   outside.once('connect', () => {
     joined = true;
@@ -103,13 +101,13 @@ function tunnel(request: IncomingMessage, socket: Duplex, head: Buffer, options:
   });
 }
 
-/** Sends a plain http request on. */
+/** Forwards a plain http request. */
 function forward(request: IncomingMessage, response: ServerResponse, options: ProxyOptions): void {
   const fail = (status: number): void => {
     if (!response.headersSent) response.writeHead(status, { connection: 'close' });
     response.end();
   };
-  const target = targetOf(request.url ?? '', options.guard);
+  const target = findTarget(request.url ?? '', options.guard);
   if (target?.url.protocol !== 'http:') {
     fail(403);
     return;
@@ -121,14 +119,14 @@ function forward(request: IncomingMessage, response: ServerResponse, options: Pr
     method: request.method,
     agent: false,
     lookup: options.guard.lookup(target),
-    headers: { ...passed(request), host: target.url.host },
+    headers: { ...filterHeaders(request), host: target.url.host },
     maxHeaderSize: 32_768,
   });
   outside.once('socket', (socket) => {
-    bound(socket, options);
+    limitSocket(socket, options);
   });
   outside.once('response', (answer) => {
-    response.writeHead(answer.statusCode ?? 502, passed(answer));
+    response.writeHead(answer.statusCode ?? 502, filterHeaders(answer));
     pipeline(answer, response, () => {
       outside.destroy();
     });
@@ -142,14 +140,14 @@ function forward(request: IncomingMessage, response: ServerResponse, options: Pr
   request.pipe(outside);
 }
 
-function passed({ headers }: IncomingMessage): Record<string, string | string[]> {
+function filterHeaders({ headers }: IncomingMessage): Record<string, string | string[]> {
   const kept = Object.entries(headers).filter(
     (entry): entry is [string, string | string[]] => entry[1] !== undefined && !hopHeaders.has(entry[0]),
   );
   return Object.fromEntries(kept);
 }
 
-function targetOf(address: string, guard: Guard): Target | undefined {
+function findTarget(address: string, guard: Guard): Target | undefined {
   try {
     return guard.target(address);
   } catch (error) {
@@ -158,13 +156,13 @@ function targetOf(address: string, guard: Guard): Target | undefined {
   }
 }
 
-/** Ends a connection that is silent, old or too much. */
-function bound(socket: Socket, options: ProxyOptions): void {
+/** Closes a connection that is idle, too old or over its byte limit. */
+function limitSocket(socket: Socket, options: ProxyOptions): void {
   const { idleMs = 30_000, lifeMs = 120_000, maxBytes = 67_108_864 } = options;
   const end = (): void => {
     socket.destroy();
   };
-  // Both directions of a tunnel listen, each at both ends.
+  // Both directions of a tunnel add listeners at both ends.
   socket.setMaxListeners(20);
   socket.setTimeout(idleMs, end);
   const life = setTimeout(end, lifeMs);
@@ -184,7 +182,7 @@ async function close(server: Server, sockets: ReadonlySet<Socket>): Promise<void
   await closed;
 }
 
-function urlOf(server: Server): string {
+function formatUrl(server: Server): string {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the proxy does not listen');
   return `http://${address.family === 'IPv6' ? `[${address.address}]` : address.address}:${address.port}`;

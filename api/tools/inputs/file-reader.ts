@@ -1,15 +1,11 @@
-// Reads the file that a caller names by URL, sends as data, or has from an earlier call, within one limit of bytes.
+// Reads a caller's file, within a size limit: from a URL, from inline data, or from an earlier call's artifact.
 import { Problem } from '../../../lib/problem.ts';
 import { createValidationProblem } from '../../http/index.ts';
-import type { ArtifactStore } from '../engine/artifacts/artifact-store.ts';
-import { artifactIdOf, artifactUrl } from '../engine/artifacts/endpoint.ts';
-import { unknownFile } from '../engine/artifacts/problems.ts';
-import type { Fetcher } from '../fetch/fetcher.ts';
-import { toolLimit } from '../problems.ts';
+import { type ArtifactStore, parseArtifactId, buildArtifactUrl } from '../engine/artifacts.ts';
+import { unknownFile, toolLimit, fetchTooLarge } from '../problems.ts';
+import type { Fetcher, FetchRequest, FetchResult } from '../fetch/fetcher.ts';
 import type { Artifact } from '../tool.ts';
-import { dataBytes } from './data-bytes.ts';
-import { requireOne } from './field-rules.ts';
-import { fileFieldNames, type GivenFile } from './file-fields.ts';
+import { parseData, requireOne, fileFieldNames, type GivenFile } from './fields.ts';
 
 export interface FileSources {
   readonly baseUrl: string;
@@ -19,7 +15,7 @@ export interface FileSources {
 
 export interface FileLimits {
   readonly maxBytes: number;
-  /** Accept header, where the file is fetched. */
+  /** Accept header, if the file is fetched. */
   readonly accept?: string;
   readonly timeoutMs?: number;
   readonly signal: AbortSignal;
@@ -27,42 +23,42 @@ export interface FileLimits {
 
 export interface InputFile {
   readonly bytes: Uint8Array;
-  /** Without parameters, in lower case; application/octet-stream where nothing says it. */
+  /** In lower case without parameters; application/octet-stream if unknown. */
   readonly mediaType: string;
-  /** The same with parameters, as it was sent. */
+  /** The original content type with parameters. */
   readonly contentType: string;
-  /** Where it came from, after redirects; undefined for data. */
+  /** Final URL after redirects; undefined for data. */
   readonly url: string | undefined;
-  /** Last part of its path or the name of the artifact; undefined for data. */
+  /** Last segment of the path, or the artifact's name; undefined for data. */
   readonly fileName: string | undefined;
-  /** Whether the bytes came without the network, so that nobody else can open them by a URL. */
+  /** Whether the bytes did not come over the network, so that other programs cannot open them by URL. */
   readonly local: boolean;
 }
 
 /**
- * A URL of an artifact of this installation is read from where artifacts are stored: the guard would refuse the address
- * of a local installation, and to others it would be a detour. @throws Problem: invalid-request, unknown-file,
+ * Reads exactly one of the three. The URL of an artifact of this installation is read from the store: the guard would reject
+ * a local installation's address, and for others it would be a detour. @throws Problem: invalid-request, unknown-file,
  * tool-limit, url-refused, fetch-failed, fetch-too-large
  */
 export async function readFile(sources: FileSources, given: GivenFile, limits: FileLimits): Promise<InputFile> {
   requireOne(fileFieldNames, { ...given });
   const { url, data, artifact } = given;
-  if (data !== undefined) return fromData(data, limits);
+  if (data !== undefined) return readFromData(data, limits);
   const field = artifact === undefined ? 'url' : 'artifact';
-  const id = artifactIdOf(sources.baseUrl, artifact ?? url ?? '', field);
-  if (id !== undefined) return fromStore(sources, { id, field }, limits);
-  if (url !== undefined) return fromWeb(sources, url, limits);
+  const id = parseArtifactId(sources.baseUrl, artifact ?? url ?? '', field);
+  if (id !== undefined) return readFromStore(sources, { id, field }, limits);
+  if (url !== undefined) return readFromWeb(sources, url, limits);
   throw createValidationProblem([
     {
       in: 'query',
       field,
       message: 'is neither the id nor the URL of a file that this installation created',
-      fix: `Send the URL of an artifact, such as ${artifactUrl(sources.baseUrl, '<id>')}, or its id alone. For another address, use url.`,
+      fix: `Send the URL of an artifact, such as ${buildArtifactUrl(sources.baseUrl, '<id>')}, or its id alone. For another address, use url.`,
     },
   ]);
 }
 
-async function fromWeb({ fetcher }: FileSources, url: string, limits: FileLimits): Promise<InputFile> {
+async function readFromWeb({ fetcher }: FileSources, url: string, limits: FileLimits): Promise<InputFile> {
   const { maxBytes, accept, timeoutMs, signal } = limits;
   const file = await fetcher.get({
     url,
@@ -81,14 +77,14 @@ async function fromWeb({ fetcher }: FileSources, url: string, limits: FileLimits
   };
 }
 
-function fromData(data: string, { maxBytes }: FileLimits): InputFile {
-  const { bytes, contentType } = dataBytes(data);
+function readFromData(data: string, { maxBytes }: FileLimits): InputFile {
+  const { bytes, contentType } = parseData(data);
   refuseLarge(bytes, 'data', maxBytes);
-  return { ...typesOf(contentType), bytes, url: undefined, fileName: undefined, local: true };
+  return { ...parseContentType(contentType), bytes, url: undefined, fileName: undefined, local: true };
 }
 
-/** Whoever has the id may read the file, as by GET of the artifact. */
-async function fromStore(
+/** The id is the permission to read the file, as for GET of the artifact. */
+async function readFromStore(
   { artifacts, baseUrl }: FileSources,
   { id, field }: { readonly id: string; readonly field: string },
   { maxBytes }: FileLimits,
@@ -107,10 +103,10 @@ async function fromStore(
     });
   refuseLarge(file.bytes, field, maxBytes);
   const { bytes, mediaType, fileName } = file;
-  return { ...typesOf(mediaType), bytes, url: artifactUrl(baseUrl, id), fileName, local: true };
+  return { ...parseContentType(mediaType), bytes, url: buildArtifactUrl(baseUrl, id), fileName, local: true };
 }
 
-function typesOf(contentType: string): Pick<InputFile, 'mediaType' | 'contentType'> {
+function parseContentType(contentType: string): Pick<InputFile, 'mediaType' | 'contentType'> {
   const mediaType = (contentType.split(';')[0] ?? '').trim().toLowerCase();
   return { contentType, mediaType: mediaType === '' ? 'application/octet-stream' : mediaType };
 }
@@ -121,5 +117,77 @@ function refuseLarge({ length }: Uint8Array, field: string, maxBytes: number): v
   throw new Problem(toolLimit, `The file in ${field} ${message}.`, {
     errors: [{ in: 'query', field, message, fix: `Send a file of at most ${maxBytes} bytes.` }],
     members: { limit_bytes: maxBytes },
+  });
+}
+
+type Sources = Pick<FileSources, 'artifacts' | 'baseUrl'>;
+
+/** Maximum bytes of all files that one page embeds. */
+const maxEmbeddedBytes = 20_000_000;
+
+/** Wraps a fetcher so that URLs of this installation's artifacts are read from the store. No other URL of it is reachable. */
+export function createArtifactFetcher(fetcher: Fetcher, sources: Sources): Fetcher {
+  const answer = async (request: FetchRequest): Promise<FetchResult | undefined> => {
+    const id = parseArtifactId(sources.baseUrl, request.url, 'url');
+    if (id === undefined) return undefined;
+    const { bytes, mediaType } = await readArtifact(sources, id, request.field ?? 'url');
+    if (bytes.length > request.maxBytes)
+      throw new Problem(fetchTooLarge, `The file has ${bytes.length} bytes; the limit is ${request.maxBytes} bytes.`, {
+        members: { limit_bytes: request.maxBytes },
+      });
+    const type = mediaType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+    const headers = new Headers({ 'content-type': mediaType });
+    return { url: buildArtifactUrl(sources.baseUrl, id), status: 200, headers, mediaType: type, bytes };
+  };
+  return {
+    fetch: async (request) => (await answer(request)) ?? fetcher.fetch(request),
+    get: async (request) => (await answer(request)) ?? fetcher.get(request),
+    check: (request) => fetcher.check(request),
+  };
+}
+
+/** URLs that HTML and CSS load; a URL in text or in a link stays unchanged. */
+const loads =
+  /(<(?:img|input|source|audio|video|embed)\b[^>]*?\ssrc\s*=\s*["']?|<video\b[^>]*?\sposter\s*=\s*["']?|<image\b[^>]*?\shref\s*=\s*["']?|\burl\(\s*["']?)(https?:\/\/[^"'\s)>]+)/gi;
+
+/**
+ * Embeds the artifacts that a page shows, because a browser that prints the page may not reach this installation. `field`:
+ * the input field with the page. @throws Problem (unknown-file) if one is not stored: the page would show a gap
+ */
+export async function embedArtifacts(html: string, sources: Sources, field: string): Promise<string> {
+  const ids = new Set(
+    [...html.matchAll(loads)].flatMap(([, , url = '']) => parseArtifactId(sources.baseUrl, url, 'url') ?? []),
+  );
+  if (ids.size === 0) return html;
+  const embedded = new Map<string, string>();
+  let bytes = 0;
+  for (const id of ids) {
+    const file = await readArtifact(sources, id, field);
+    bytes += file.bytes.length;
+    if (bytes > maxEmbeddedBytes)
+      throw new Problem(toolLimit, `The files in ${field} have more than ${maxEmbeddedBytes / 1e6} MB together.`);
+    embedded.set(
+      id,
+      `data:${file.mediaType.replaceAll(/[\s"']/g, '')};base64,${Buffer.from(file.bytes).toString('base64')}`,
+    );
+  }
+  return html.replaceAll(loads, (all, before: string, url: string) => {
+    const data = embedded.get(parseArtifactId(sources.baseUrl, url, 'url') ?? '');
+    return data === undefined ? all : `${before}${data}`;
+  });
+}
+
+async function readArtifact({ artifacts, baseUrl }: Sources, id: string, field: string): Promise<Artifact> {
+  const file = await artifacts.get(id);
+  if (file !== undefined) return file;
+  throw new Problem(unknownFile, `The file in ${field} is not stored here; it may have expired.`, {
+    errors: [
+      {
+        in: 'query',
+        field,
+        message: `names ${buildArtifactUrl(baseUrl, id)}, which is not stored here; it may have expired`,
+        fix: 'Call the tool that created it again, and use the URL of the new artifact.',
+      },
+    ],
   });
 }

@@ -1,11 +1,11 @@
-// Has every pattern that is made at run time in this process matched by RE2. To be imported first by the program of a
-// worker whose library makes patterns out of what strangers send; never by the API itself.
+// Replaces RegExp, so that RE2 matches every pattern created at run time in this process. Import this first in a worker
+// whose library builds patterns from untrusted input; never import it in the API.
 import type { Problem } from '../../../lib/problem.ts';
 import { BoundedPattern } from './bounded-pattern.ts';
 
 let refused: unknown;
 
-function made(args: readonly unknown[]): RegExp {
+function createPattern(args: readonly unknown[]): RegExp {
   const [pattern, flags] = args as [string | RegExp | undefined, string | undefined];
   try {
     return new BoundedPattern(pattern ?? '', flags);
@@ -16,13 +16,13 @@ function made(args: readonly unknown[]): RegExp {
 }
 
 globalThis.RegExp = new Proxy(RegExp, {
-  construct: (_, args) => made(args),
-  /** RegExp(pattern) without `new` hands on a pattern as it is. */
+  construct: (_, args) => createPattern(args),
+  /** RegExp(pattern) without `new` returns a pattern unchanged. */
   apply: (_, __, args: readonly unknown[]) =>
-    args[0] instanceof RegExp && args[1] === undefined ? args[0] : made(args),
+    args[0] instanceof RegExp && args[1] === undefined ? args[0] : createPattern(args),
 });
 
-/** The newest refusal, once: libraries catch what is thrown, and go on without the pattern. */
+/** Returns and clears the last refusal: libraries catch the error and continue without the pattern. */
 export function takeRefusal(): Problem | undefined {
   const last = refused;
   refused = undefined;

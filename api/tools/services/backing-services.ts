@@ -1,7 +1,10 @@
-// The backing services of tools: what each is, which setting enables it, and the problem of a disabled one.
-import { type ProblemType, Problem } from '../../../lib/problem.ts';
+// The backing services of tools: what each is, which setting enables it, and the client that calls them.
+import { request as send, type Dispatcher } from 'undici';
+import { Problem } from '../../../lib/problem.ts';
+import { serviceOff, serviceTimeout, toolFailed } from '../problems.ts';
+import { readBody, TooLarge } from '../fetch/fetcher.ts';
 
-/** Services that run beside the API and can be disabled. */
+/** Services that run next to the API and can be disabled. */
 export const backingServices = {
   searxng: { title: 'SearXNG, a meta-search engine', variable: 'MOORAGE_SEARXNG_URL', value: 'tools.searxng.enabled' },
   gotenberg: {
@@ -28,30 +31,85 @@ export const backingServices = {
 
 export type ServiceName = keyof typeof backingServices;
 
-/** Why services are off, as the operator says it. */
+/** Why services are off, as set by the operator. */
 export type OffCauses = Readonly<Partial<Record<ServiceName, string>>>;
 
-/** Base URLs of those that are enabled, without a trailing slash. */
+/** Base URLs of enabled services, without a trailing slash. */
 export type ServiceUrls = Readonly<Partial<Record<ServiceName, string>>>;
 
-export const serviceOff: ProblemType = {
-  slug: 'service-off',
-  status: 503,
-  title: 'Backing service disabled',
-  description:
-    'The tool needs a backing service that is not enabled on this installation. `detail` names the Helm value, or the environment variable, that enables it.',
-};
-
-/** Base URL of a service. @throws Problem (service-off) */
-export function serviceUrl(urls: ServiceUrls, name: ServiceName): string {
+/** Returns the base URL of a service. @throws Problem (service-off) */
+export function requireServiceUrl(urls: ServiceUrls, name: ServiceName): string {
   const url = urls[name];
-  if (url === undefined) throw new Problem(serviceOff, offBecause(name), { members: { service: name } });
+  if (url === undefined) throw new Problem(serviceOff, explainServiceOff(name), { members: { service: name } });
   return url;
 }
 
-/** How the operator enables a service; `cause` is why it is off, where that is known. */
-export function offBecause(name: ServiceName, cause?: string): string {
+/** Explains how the operator enables a service. `cause`: why it is off, if known. */
+export function explainServiceOff(name: ServiceName, cause?: string): string {
   const { title, variable, value } = backingServices[name];
   const needed = `This tool needs ${title}${cause === undefined ? '' : `, which is off: ${cause.replace(/\.$/, '')}`}.`;
   return `${needed} The operator of this installation enables it with the Helm value ${value}, or, outside a cluster, with ${variable}.`;
+}
+
+export interface ServiceRequest {
+  /** Path and query relative to the service's base URL, with a leading slash. */
+  readonly path: string;
+  readonly method?: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Dispatcher.DispatchOptions['body'];
+  readonly maxBytes: number;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+export interface ServiceAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * Calls a service within a time and a size limit, and returns the response whatever its status. The services belong to this
+ * installation, so their failures are its own.
+ * @throws Problem (service-off, tool-failed, service-timeout)
+ */
+export async function callService(
+  urls: ServiceUrls,
+  name: ServiceName,
+  request: ServiceRequest,
+): Promise<ServiceAnswer> {
+  const clock = AbortSignal.timeout(request.timeoutMs);
+  const { title } = backingServices[name];
+  try {
+    const response = await send(`${requireServiceUrl(urls, name)}${request.path}`, {
+      method: request.method ?? 'GET',
+      headers: { ...request.headers },
+      body: request.body ?? null,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      signal: AbortSignal.any([request.signal, clock]),
+    });
+    return {
+      status: response.statusCode,
+      headers: response.headers,
+      bytes: await readBody(response.body, '', request.maxBytes),
+    };
+  } catch (error) {
+    if (error instanceof Problem || request.signal.aborted) throw error;
+    if (clock.aborted)
+      throw new Problem(
+        serviceTimeout,
+        `The backing service did not answer within ${request.timeoutMs / 1_000} seconds: ${title}.`,
+        {
+          cause: error,
+        },
+      );
+    throw new Problem(
+      toolFailed,
+      error instanceof TooLarge
+        ? `The backing service returned more than ${request.maxBytes} bytes: ${title}.`
+        : `The backing service cannot be reached: ${title}.`,
+      { cause: error },
+    );
+  }
 }

@@ -1,12 +1,10 @@
-// The Gotenberg client: renders a document or a page, and turns its failures into problems.
+// The Gotenberg client: renders a document or a page, and converts failures to problems.
 import { Problem } from '../../../lib/problem.ts';
-import { askService, type ServiceAnswer } from './service-client.ts';
-import type { ServiceUrls } from './backing-services.ts';
-import { fetchFailed, urlRefused } from '../fetch/problems.ts';
-import { toolBusy, toolFailed, toolLimit, unprocessable } from '../problems.ts';
+import { callService, type ServiceAnswer, type ServiceUrls } from './backing-services.ts';
+import { fetchFailed, urlRefused, toolBusy, toolFailed, toolLimit, unprocessable } from '../problems.ts';
 
 export interface GotenbergRequest {
-  /** Below /forms, like /chromium/convert/html. */
+  /** Path below /forms, such as /chromium/convert/html. */
   readonly form: string;
   readonly fields: Readonly<Record<string, string | number | boolean | undefined>>;
   readonly file?: { readonly name: string; readonly bytes: Uint8Array };
@@ -15,18 +13,17 @@ export interface GotenbergRequest {
 }
 
 /**
- * Longer than Gotenberg itself gives one request (charts/moorage/files/gotenberg-flags), so that its own words are
- * heard.
+ * Longer than Gotenberg's own request timeout (charts/moorage/files/gotenberg-flags), so that its error message arrives.
  */
 const timeoutMs = 55_000;
 
 /** @throws Problem (service-off, tool-failed, service-timeout, tool-limit, tool-busy, fetch-failed, url-refused, unprocessable) */
-export async function askGotenberg(
+export async function callGotenberg(
   urls: ServiceUrls,
   { form, fields, file, maxBytes, signal }: GotenbergRequest,
 ): Promise<Uint8Array> {
-  const { body, contentType } = await multipart(fields, file);
-  const answer = await askService(urls, 'gotenberg', {
+  const { body, contentType } = await encodeForm(fields, file);
+  const answer = await callService(urls, 'gotenberg', {
     path: `/forms${form}`,
     method: 'POST',
     headers: { 'content-type': contentType },
@@ -35,24 +32,24 @@ export async function askGotenberg(
     timeoutMs,
     signal,
   });
-  if (answer.status !== 200) throw failure(answer, answer.status === 503 && (await isCrowded(urls, form, signal)));
+  if (answer.status !== 200) throw toProblem(answer, answer.status === 503 && (await isCrowded(urls, form, signal)));
   if (answer.bytes.length === 0) throw new Problem(toolFailed, 'Gotenberg returned an empty file.');
   return answer.bytes;
 }
 
-async function multipart(
+async function encodeForm(
   fields: GotenbergRequest['fields'],
   file: GotenbergRequest['file'],
 ): Promise<{ body: Uint8Array; contentType: string }> {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) if (value !== undefined) form.append(name, String(value));
   if (file !== undefined) form.append('files', new Blob([new Uint8Array(file.bytes)]), file.name);
-  // A form is written out by what would send it.
+  // Response encodes the form as multipart.
   const written = new Response(form);
   return { body: await written.bytes(), contentType: written.headers.get('content-type') ?? '' };
 }
 
-/** What Gotenberg says, by the beginning of its words where one status has several meanings. */
+/** Gotenberg's error messages, where one status has several meanings. */
 const badRequests: readonly [pattern: RegExp, problem: (said: RegExpExecArray) => Problem][] = [
   [
     /net::ERR_TUNNEL_CONNECTION_FAILED/,
@@ -79,16 +76,16 @@ const badRequests: readonly [pattern: RegExp, problem: (said: RegExpExecArray) =
   [/failed to print/, () => new Problem(unprocessable, 'The page is too large to print.')],
 ];
 
-/** Requests at which an engine has none free for another; those in progress are counted with those that wait. */
+/** Queue size (in progress and waiting) at which an engine has no capacity for another request. */
 const crowds: Readonly<Record<string, number>> = { chromium: 6, libreoffice: 2 };
 
 /**
- * Whether others keep the engine of this form busy. Gotenberg answers 503 when the time of a request is over, whether it was
- * worked on or only waited.
+ * Whether the engine of this form is busy with other requests. Gotenberg answers 503 when a request times out, whether it was
+ * running or waiting.
  */
 async function isCrowded(urls: ServiceUrls, form: string, signal: AbortSignal): Promise<boolean> {
   const [, engine = ''] = form.split('/');
-  const metrics = await askService(urls, 'gotenberg', {
+  const metrics = await callService(urls, 'gotenberg', {
     path: '/prometheus/metrics',
     method: 'GET',
     maxBytes: 1_000_000,
@@ -100,9 +97,9 @@ async function isCrowded(urls: ServiceUrls, form: string, signal: AbortSignal): 
   return Number(size ?? 0) >= (crowds[engine] ?? Number.POSITIVE_INFINITY);
 }
 
-function failure({ status, bytes }: ServiceAnswer, isOverloaded: boolean): Problem {
+function toProblem({ status, bytes }: ServiceAnswer, isOverloaded: boolean): Problem {
   const words = new TextDecoder().decode(bytes.subarray(0, 2_000));
-  if (status === 400 || /^LibreOffice failed/.test(words)) return badRequest(words);
+  if (status === 400 || /^LibreOffice failed/.test(words)) return toBadRequestProblem(words);
   const problem = {
     403: () => new Problem(urlRefused, 'The address is not public.'),
     409: () => new Problem(fetchFailed, `The page returned status ${/\b\d{3}\b/.exec(words)?.[0] ?? '4xx or 5xx'}.`),
@@ -124,7 +121,7 @@ function failure({ status, bytes }: ServiceAnswer, isOverloaded: boolean): Probl
   return problem?.() ?? new Problem(toolFailed, `Gotenberg returned status ${status}.`);
 }
 
-function badRequest(words: string): Problem {
+function toBadRequestProblem(words: string): Problem {
   for (const [pattern, problem] of badRequests) {
     const said = pattern.exec(words);
     if (said !== null) return problem(said);

@@ -1,5 +1,5 @@
-// Cleans SVG of what could run or reach out: it is rebuilt from known elements and attributes, so that nothing passes
-// unseen.
+// Removes from SVG everything that could run or load something: rebuilds it from known elements and attributes, so that
+// nothing unknown passes.
 import { XMLParser } from 'fast-xml-parser';
 
 const drawing =
@@ -28,56 +28,57 @@ const parser = new XMLParser({
   maxNestedTags: 1_000,
 });
 
-/** What was taken out of an SVG, in words. */
+/** What was removed from an SVG, as text. */
 export interface Removed {
-  /** Addresses of images that would have to be loaded. */
+  /** URLs of external images. */
   readonly images: Set<string>;
   /** Everything else, such as `<script>` or `link javascript:…`. */
   readonly others: Set<string>;
 }
 
-export function nothingRemoved(): Removed {
+export function createRemoved(): Removed {
   return { images: new Set(), others: new Set() };
 }
 
 /**
- * The SVG without scripts, handlers, outside links that are not plain, images and fonts from elsewhere, document types
- * and comments. What is taken out is added to `removed`.
+ * Removes scripts, event handlers, links other than http, https and mailto, external images and fonts, document types and
+ * comments. Adds what it removed to `removed`.
  */
-export function cleanSvg(svg: string, removed: Removed = nothingRemoved()): string {
-  return written(parser.parse(svg.replace(/<!DOCTYPE[^>[]*>/i, '')) as Node[], removed).trim();
+export function cleanSvg(svg: string, removed: Removed = createRemoved()): string {
+  return formatNodes(parser.parse(svg.replace(/<!DOCTYPE[^>[]*>/i, '')) as Node[], removed).trim();
 }
 
-function written(nodes: readonly Node[], removed: Removed): string {
+function formatNodes(nodes: readonly Node[], removed: Removed): string {
   return nodes
     .map((node) => {
       const name = Object.keys(node).find((key) => key !== ':@') ?? '';
-      // Entities were left as they stood, and no others than those of XML are known without a document type.
+      // The parser leaves entities unchanged, and without a document type only those of XML are defined.
       if (name === '#text') return String(node[name]).replace(/</g, '&lt;');
-      if (name === '#cdata') return encoded(textOf([node]));
+      if (name === '#cdata') return encodeEntities(readText([node]));
       const given = (node[':@'] ?? {}) as Attributes;
       if (!elements.has(name)) {
-        note(name, given, removed);
+        recordRemoval(name, given, removed);
         return '';
       }
       const inner = node[name] as Node[];
-      const content = name === 'style' ? encoded(cleanCss(textOf(inner), removed)) : written(inner, removed);
-      const start = `<${name}${attributes(name, given, removed)}`;
+      const content =
+        name === 'style' ? encodeEntities(cleanCss(readText(inner), removed)) : formatNodes(inner, removed);
+      const start = `<${name}${formatAttributes(name, given, removed)}`;
       return content === '' ? `${start}/>` : `${start}>${content}</${name}>`;
     })
     .join('');
 }
 
-/** An element that is taken out; those that show nothing are not worth a word. */
-function note(name: string, given: Attributes, removed: Removed): void {
+/** Records a removed element, unless it is invisible. */
+function recordRemoval(name: string, given: Attributes, removed: Removed): void {
   if (name === 'img') removed.images.add(given['src'] ?? '');
   else if (name !== 'metadata' && !name.includes(':')) removed.others.add(`<${name}>`);
 }
 
-function textOf(nodes: readonly Node[]): string {
+function readText(nodes: readonly Node[]): string {
   return nodes
     .map((node) => {
-      if ('#text' in node) return decoded(String(node['#text']));
+      if ('#text' in node) return decodeEntities(String(node['#text']));
       return Array.isArray(node['#cdata'])
         ? (node['#cdata'] as Node[]).map((part) => String(part['#text'])).join('')
         : '';
@@ -85,10 +86,10 @@ function textOf(nodes: readonly Node[]): string {
     .join('');
 }
 
-function attributes(element: string, given: Attributes, removed: Removed): string {
+function formatAttributes(element: string, given: Attributes, removed: Removed): string {
   return Object.entries(given)
     .map(([name, value]) => {
-      const kept = attribute(element, name, value, removed);
+      const kept = cleanAttribute(element, name, value, removed);
       return kept === undefined || !/^[\w:.-]+$/.test(name)
         ? ''
         : ` ${name}="${kept.replace(/"/g, '&quot;').replace(/</g, '&lt;')}"`;
@@ -96,33 +97,33 @@ function attributes(element: string, given: Attributes, removed: Removed): strin
     .join('');
 }
 
-function attribute(element: string, name: string, value: string, removed: Removed): string | undefined {
+function cleanAttribute(element: string, name: string, value: string, removed: Removed): string | undefined {
   if (/^(on|src|formaction|action|ping|xml:base)/i.test(name)) {
     removed.others.add(`the attribute ${name}`);
     return undefined;
   }
-  const text = decoded(value);
-  if (/^(xlink:)?href$/i.test(name)) return link(element, text.trim(), removed) ? value : undefined;
+  const text = decodeEntities(value);
+  if (/^(xlink:)?href$/i.test(name)) return checkLink(element, text.trim(), removed) ? value : undefined;
   if (/^xmlns/i.test(name)) return value;
-  if (/url\s*\(|[\\@]/i.test(text) && /url|import|\\/i.test(text)) return encoded(cleanCss(text, removed));
+  if (/url\s*\(|[\\@]/i.test(text) && /url|import|\\/i.test(text)) return encodeEntities(cleanCss(text, removed));
   return value;
 }
 
-/** Whether a link may stay. */
-function link(element: string, address: string, removed: Removed): boolean {
-  if (allowedLink(element, address)) return true;
+/** Returns whether a link may stay, and records it otherwise. */
+function checkLink(element: string, address: string, removed: Removed): boolean {
+  if (isAllowedLink(element, address)) return true;
   if (element === 'image') removed.images.add(address);
   else removed.others.add(`the link ${address}`);
   return false;
 }
 
-function allowedLink(element: string, link: string): boolean {
+function isAllowedLink(element: string, link: string): boolean {
   if (link.startsWith('#')) return true;
   if (element === 'a') return /^(https?:\/\/|mailto:)/i.test(link);
   return element === 'image' && imageUrl.test(link);
 }
 
-/** CSS without imports, and without addresses other than parts of the document and fonts inside it. */
+/** Removes imports and URLs from CSS, except references within the document and embedded fonts. */
 function cleanCss(css: string, removed: Removed): string {
   return css
     .replace(/\\/g, '')
@@ -141,7 +142,7 @@ function cleanCss(css: string, removed: Removed): string {
 
 const named: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
-export function decoded(text: string): string {
+export function decodeEntities(text: string): string {
   return text.replace(
     /&(?:#x([0-9a-f]{1,6})|#(\d{1,7})|(amp|lt|gt|quot|apos));/gi,
     (_, hex: string | undefined, decimal: string | undefined, name: string | undefined) => {
@@ -152,6 +153,6 @@ export function decoded(text: string): string {
   );
 }
 
-function encoded(text: string): string {
+function encodeEntities(text: string): string {
   return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/"/g, '&quot;');
 }

@@ -1,11 +1,11 @@
 // Judges what make_slides makes of an outline of the corpus: right, refused where it must be, or wrong.
 import JSZip from 'jszip';
 import { readCatalog } from '../../../api/models/catalog.ts';
-import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/tool.ts';
 import { createMakeSlidesTool } from '../../../api/tools/builtin/make-slides/make-slides.ts';
 import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
-import { fetchFailed } from '../../../api/tools/fetch/problems.ts';
-import { pngOf } from '../../../api/tools/svg/png.ts';
+import { fetchFailed } from '../../../api/tools/problems.ts';
+import { drawPng } from '../../../api/tools/svg/draw.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { call, servicesWith } from '../../support/tools/call.ts';
@@ -37,7 +37,7 @@ function webOfOnePicture(): Fetcher {
 function ship(): Uint8Array {
   const svg =
     '<svg xmlns="http://www.w3.org/2000/svg" width="900" height="500"><rect width="900" height="500" fill="#cfe8f3"/><rect y="380" width="900" height="120" fill="#2b6f97"/><path d="M120 380h660l-60-90H180z" fill="#8a2f2f"/><g fill="#d98c2b"><rect x="220" y="200" width="120" height="90"/><rect x="350" y="230" width="120" height="60"/><rect x="480" y="200" width="120" height="90"/></g><rect x="620" y="170" width="70" height="120" fill="#fff"/></svg>';
-  return pngOf(svg, 1).bytes;
+  return drawPng(svg, 1).bytes;
 }
 
 export interface JudgedDeck {

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { readApiConfig } from '../../../api/config.ts';
 import { readModelSettings } from '../../../api/models/config.ts';
 import { readReceiptSettings } from '../../../api/accounting/receipts/index.ts';
-import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
+import { readFetchConfig } from '../../../api/tools/fetch/guard.ts';
 import { images } from '../../../localnode/images/catalog.ts';
 import { closedCidrs, closeAlso } from '../../../lib/subnets.ts';
 import { readOperatorConfig } from '../../../controller/config.ts';
@@ -389,7 +389,7 @@ test('the operator reads every setting that the chart gives it', () => {
 test('no setting that the chart gives is one that nobody reads', () => {
   for (const [component, files] of [
     ['operator', ['controller/config.ts', 'controller/space/config.ts']],
-    ['workers', ['api/tools/engine/workers/remote/config.ts']],
+    ['workers', ['api/tools/engine/workers/remote/worker-server.ts']],
     [
       'api',
       [
@@ -400,7 +400,7 @@ test('no setting that the chart gives is one that nobody reads', () => {
         'api/models/config.ts',
         'api/apps/config.ts',
         'api/tools/config.ts',
-        'api/tools/fetch/config.ts',
+        'api/tools/fetch/guard.ts',
       ],
     ],
   ] as const) {

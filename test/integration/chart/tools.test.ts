@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { backingServices, offBecause, type ServiceName } from '../../../api/tools/services/backing-services.ts';
+import { backingServices, explainServiceOff, type ServiceName } from '../../../api/tools/services/backing-services.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
-import { readFetchConfig } from '../../../api/tools/fetch/config.ts';
+import { readFetchConfig } from '../../../api/tools/fetch/guard.ts';
 import {
   environmentOf,
   helm,
@@ -251,7 +251,7 @@ test('the API learns why a service is off, and nothing of one that runs', async 
   const { offCauses, urls } = readToolSettings(environmentOf(some, 'api'));
   assert.deepEqual([offCauses, Object.keys(urls)], [{ searxng: cause }, ['gotenberg']]);
   assert.match(
-    offBecause('searxng', offCauses.searxng),
+    explainServiceOff('searxng', offCauses.searxng),
     /which is off: this machine has no internet, so there is nothing to search\. The operator .* tools\.searxng\.enabled/,
   );
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { readToolSettings } from '../../../api/tools/config.ts';
-import { environment } from '../../../api/tools/engine/workers/remote/config.ts';
+import { environment } from '../../../api/tools/engine/workers/remote/worker-server.ts';
 import { readConfig } from '../../../lib/config.ts';
 import { environmentOf, named, ofKind, podSpecOf, render, required, type Rendered } from '../../support/chart.ts';
 

@@ -4,7 +4,7 @@ import { deflateSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { createExtractPdfTool } from '../../../api/tools/builtin/extract-pdf/extract-pdf.ts';
-import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/tool.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { runTool } from '../../support/tools/context.ts';

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { z } from 'zod';
 import { createFetchPageTool, pageOutput } from '../../../api/tools/builtin/fetch-page/fetch-page.ts';
-import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/tool.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { runTool } from '../../support/tools/context.ts';

@@ -6,7 +6,7 @@ import sharp from 'sharp';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { createOcrImageTool } from '../../../api/tools/builtin/ocr-image/ocr-image.ts';
-import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/tool.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { runTool } from '../../support/tools/context.ts';

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { browserTask } from '../../../api/tools/browser/task.ts';
+import { createBrowserTask } from '../../../api/tools/svg/picture.ts';
 import { createRenderDiagramTool } from '../../../api/tools/builtin/render-diagram/render-diagram.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 import { corpusOf, judge, kinds } from '../../corpus/diagrams/judge.ts';
@@ -108,7 +108,7 @@ test('a page that does not end is ended with its browser, and the next call has 
   const own = createWorkers();
   const edges = Array.from({ length: 1_900 }, (_, n) => ` n${n % 700} --> n${(n * 31) % 700}`);
   const source = `flowchart TD\n${edges.join('\n')}`;
-  const task = browserTask({ kind: 'mermaid', source, layout: undefined, format: 'svg', scale: 1 });
+  const task = createBrowserTask({ kind: 'mermaid', source, layout: undefined, format: 'svg', scale: 1 });
   await assert.rejects(
     own.run({ ...task, timeoutMs: 700 }, { owner: 'somebody' }),
     isProblem('tool-limit', /longer than 0\.7 s/),
@@ -118,7 +118,7 @@ test('a page that does not end is ended with its browser, and the next call has 
     browsers().every((pid) => others.browsers.includes(pid)) &&
     folders().every((name) => others.folders.includes(name));
   await until(onlyOthers);
-  const small = browserTask({
+  const small = createBrowserTask({
     kind: 'mermaid',
     source: 'flowchart LR\n A',
     layout: undefined,

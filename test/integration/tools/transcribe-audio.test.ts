@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
-import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/tool.ts';
 import { createTranscribeAudioTool } from '../../../api/tools/builtin/transcribe-audio/transcribe-audio.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { isProblem } from '../../support/tools/call.ts';

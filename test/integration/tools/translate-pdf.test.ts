@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { moneyToNumber } from '../../../api/billing/ledger/money.ts';
-import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../api/tools/tool.ts';
 import { createTranslatePdfTool } from '../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { isProblem } from '../../support/tools/call.ts';

@@ -14,7 +14,7 @@ import { afterEach, describe, test } from 'vitest';
 import { z } from 'zod';
 import { createRunCodeTool } from '../../../api/tools/builtin/run-code/run-code.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
-import { remoteWorkers } from '../../../api/tools/engine/workers/remote/remote-workers.ts';
+import { createRemoteWorkers } from '../../../api/tools/engine/workers/remote/remote-workers.ts';
 import { startWorkerServer, type WorkerServer } from '../../../api/tools/engine/workers/remote/worker-server.ts';
 import { programFolder } from '../../../api/tools/engine/workers/worker-process.ts';
 import type { WorkerCall, Workers } from '../../../api/tools/engine/workers/workers.ts';
@@ -48,7 +48,7 @@ async function startPod(port: number): Promise<ChildProcess> {
 }
 
 function client(port: number, options = {}): Workers {
-  const workers = remoteWorkers(`http://127.0.0.1:${port}`, options);
+  const workers = createRemoteWorkers(`http://127.0.0.1:${port}`, options);
   ending.push(() => workers.close());
   return workers;
 }

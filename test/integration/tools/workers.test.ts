@@ -5,8 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { memoryBudgetMb } from '../../../api/tools/engine/workers/shared-resources.ts';
-import { programFolder } from '../../../api/tools/engine/workers/worker-process.ts';
+import { computeMemoryBudgetMb, programFolder } from '../../../api/tools/engine/workers/worker-process.ts';
 import type { Workers } from '../../../api/tools/engine/workers/workers.ts';
 import { transports } from '../../support/tools/worker-transports.ts';
 
@@ -238,7 +237,7 @@ describe.each(transports)('workers %s', (_name, create) => {
 
 test('the budget is what the limit of the container leaves', () => {
   const mb = 1_048_576;
-  const budgets = [0, 2 ** 63, 1_536 * mb, 512 * mb].map((constrained) => memoryBudgetMb({ constrained }));
+  const budgets = [0, 2 ** 63, 1_536 * mb, 512 * mb].map((constrained) => computeMemoryBudgetMb({ constrained }));
   assert.deepEqual(budgets, [1_024, 1_024, 1_024, 256]);
-  assert.equal(memoryBudgetMb({ constrained: 1_216 * mb, ownMb: 192 }), 1_024);
+  assert.equal(computeMemoryBudgetMb({ constrained: 1_216 * mb, ownMb: 192 }), 1_024);
 });

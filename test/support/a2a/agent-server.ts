@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { startServer } from '../../../api/http/server.ts';
-import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
+import { GuardedFetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { silent } from '../api/sample.ts';
 import { freePort } from '../free-port.ts';
 import { sampleToolApp } from '../tools/sample.ts';

@@ -9,7 +9,7 @@ import { readModelSettings } from '../../../api/models/config.ts';
 import { startDemoRouter } from '../../../api/models/router/demo-router.ts';
 import { createSubmitWithoutCluster } from '../../../api/apps/submit/endpoints.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
-import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
+import { GuardedFetcher } from '../../../api/tools/fetch/fetcher.ts';
 import { createBlockList } from '../../../lib/subnets.ts';
 import { sampleApp, sampleApps, silent, site } from '../api/sample.ts';
 import { liveAt } from '../discovery/sample.ts';

@@ -11,7 +11,7 @@ import { readReceiptSettings } from '../../../api/accounting/receipts/index.ts';
 import { clusterUnavailable } from '../../../api/http/problems.ts';
 import { createSubmitEndpoints } from '../../../api/apps/submit/endpoints.ts';
 import { readToolSettings } from '../../../api/tools/config.ts';
-import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
+import { GuardedFetcher } from '../../../api/tools/fetch/fetcher.ts';
 import type { Tool } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { createBlockList } from '../../../lib/subnets.ts';

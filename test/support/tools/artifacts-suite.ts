@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { ArtifactStore, type ArtifactStoreOptions } from '../../../api/tools/engine/artifacts/artifact-store.ts';
+import { ArtifactStore, type ArtifactStoreOptions } from '../../../api/tools/engine/artifacts.ts';
 
 const png = (...bytes: number[]): { bytes: Uint8Array; mediaType: string; fileName: string } => ({
   bytes: Uint8Array.from(bytes),

@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readPart } from '../../../api/http/index.ts';
-import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
-import type { Artifact, Tool, ToolContext } from '../../../api/tools/tool.ts';
+import type { ToolDependencies, Artifact, Tool, ToolContext } from '../../../api/tools/tool.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { silent } from '../api/sample.ts';
 

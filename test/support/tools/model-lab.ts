@@ -13,7 +13,7 @@ import { CallerKeys } from '../../../api/models/caller-keys.ts';
 import { MeteredRouter, createModelMetrics } from '../../../api/models/metered-router.ts';
 import { createAnonymousPayer, createKeyPayer, type Payer } from '../../../api/billing/payer.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
-import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/engine/model-spender.ts';
+import { ModelSpender, type ModelSpenderOptions } from '../../../api/tools/engine/spender.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import {
   startScriptedRouter,

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
-import { jsonField } from '../../../api/tools/engine/json-field.ts';
+import { jsonField } from '../../../api/tools/engine/reading.ts';
 import { toolFailed, unprocessable } from '../../../api/tools/problems.ts';
 import { defineTool, type Tool } from '../../../api/tools/tool.ts';
 

@@ -3,9 +3,8 @@
 import { fileURLToPath } from 'node:url';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import type { ServiceUrls } from '../../../api/tools/services/backing-services.ts';
-import type { Fetcher } from '../../../api/tools/fetch/fetcher.ts';
-import { GuardedFetcher } from '../../../api/tools/fetch/guarded-fetcher.ts';
-import type { ToolDependencies } from '../../../api/tools/engine/tool-dependencies.ts';
+import { type Fetcher, GuardedFetcher } from '../../../api/tools/fetch/fetcher.ts';
+import type { ToolDependencies } from '../../../api/tools/tool.ts';
 import { createWorkers } from '../../../api/tools/engine/workers/pool.ts';
 
 export function urlServices(

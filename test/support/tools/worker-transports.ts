@@ -2,7 +2,7 @@
 // promises holds for both.
 import { pathToFileURL } from 'node:url';
 import { createWorkers, type PoolOptions } from '../../../api/tools/engine/workers/pool.ts';
-import { remoteWorkers } from '../../../api/tools/engine/workers/remote/remote-workers.ts';
+import { createRemoteWorkers } from '../../../api/tools/engine/workers/remote/remote-workers.ts';
 import { startWorkerServer } from '../../../api/tools/engine/workers/remote/worker-server.ts';
 import { programFolder } from '../../../api/tools/engine/workers/worker-process.ts';
 import type { Workers } from '../../../api/tools/engine/workers/workers.ts';
@@ -19,7 +19,7 @@ async function overHttp(options?: PoolOptions): Promise<Workers> {
     port: 0,
     host: '127.0.0.1',
   });
-  const client = remoteWorkers(`http://127.0.0.1:${server.port}`);
+  const client = createRemoteWorkers(`http://127.0.0.1:${server.port}`);
   return {
     run: (task, call) => client.run(task, call),
     async close() {

@@ -66,7 +66,7 @@ const rules: readonly Rule[] = [
     not: /\b(?:desk|toolbox|courier)\b|\bbacking\b(?![ -]services?\b)/gi,
     except: {
       ...glossary,
-      'api/tools/svg/png.ts': 'the font Courier',
+      'api/tools/svg/draw.ts': 'the font Courier',
       'api/catalog/guides/source.ts': 'the interface names a guide so',
       'manifests/guides/toolbox-for-your-agent-zero-install.yaml': 'the interface names a guide so',
       'test/unit/api/catalog/guides/': 'the interface names a guide so',

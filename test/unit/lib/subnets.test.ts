@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { isIP } from 'node:net';
 import { describe, test } from 'vitest';
-import { publicOnly } from '../../../api/tools/fetch/addresses.ts';
+import { createAddressCheck } from '../../../api/tools/fetch/guard.ts';
 import { readOperatorConfig } from '../../../controller/config.ts';
 import { closedCidrs, closeAlso, createSubnetMatcher } from '../../../lib/subnets.ts';
 import special from '../../../lib/special-addresses.json' with { type: 'json' };
 
-const isPublic = publicOnly([]);
+const isPublic = createAddressCheck([]);
 const inPolicies = createSubnetMatcher(closedCidrs);
 
 describe('attack: addresses of clouds and reserved ranges', () => {
@@ -96,7 +96,7 @@ test('contains no block that Kubernetes rejects or that lies within another', ()
 
 test('an installation can only add to the closed blocks', () => {
   assert.deepEqual(closeAlso(['51.1.0.0/16', '10.0.0.0/8']), [...closedCidrs, '51.1.0.0/16']);
-  assert.equal(publicOnly(['51.1.0.0/16'])('51.1.2.3'), false);
+  assert.equal(createAddressCheck(['51.1.0.0/16'])('51.1.2.3'), false);
   const { installation } = readOperatorConfig({
     MOORAGE_IMAGE: 'moorage:1',
     MOORAGE_BASE_DOMAIN: 'apps.example.org',

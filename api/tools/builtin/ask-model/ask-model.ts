@@ -1,8 +1,7 @@
 // The tool ask_model: sends one prompt to one language model.
 import { z } from 'zod';
 import { modelField, promptField, systemField, temperatureField, topPField } from '../../../models/index.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { defineTool, type Tool } from '../../tool.ts';
+import { type ToolDependencies, defineTool, type Tool } from '../../tool.ts';
 
 export function createAskModelTool({ catalog, maxTokens }: ToolDependencies): Tool {
   return defineTool({

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable, toolFailed } from '../../problems.ts';
 import { judgeMatches, applyCorrections, match, maxMatches, matches, maxSuggestions, type Match } from './judge.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
-import { askService } from '../../services/service-client.ts';
+import { callService } from '../../services/backing-services.ts';
 import type { ServiceUrls } from '../../services/backing-services.ts';
 
 const harperModule = new URL('harper.ts', import.meta.url);
@@ -138,7 +138,7 @@ export async function askLanguageTool(
   urls: ServiceUrls,
   { text, language, signal }: LanguageToolQuery,
 ): Promise<{ language: string; matches: Match[] }> {
-  const { status, bytes } = await askService(urls, 'languagetool', {
+  const { status, bytes } = await callService(urls, 'languagetool', {
     path: '/v2/check',
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },

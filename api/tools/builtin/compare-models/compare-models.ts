@@ -10,8 +10,7 @@ import {
   temperatureField,
   topPField,
 } from '../../../models/index.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { defineTool, type Tool } from '../../tool.ts';
+import { type ToolDependencies, defineTool, type Tool } from '../../tool.ts';
 
 export function createCompareModelsTool({ catalog, maxTokens }: ToolDependencies): Tool {
   return defineTool({

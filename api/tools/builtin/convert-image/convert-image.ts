@@ -1,10 +1,10 @@
 // The tool convert_image: converts an image to another format, size or quality.
 import { z } from 'zod';
-import { requireOneRule } from '../../inputs/field-rules.ts';
-import { fileAliases, fileFieldNames, fileFields, maxDataMegabytes } from '../../inputs/file-fields.ts';
+import { requireOneRule } from '../../inputs/fields.ts';
+import { fileAliases, fileFieldNames, fileFields, maxDataMegabytes } from '../../inputs/fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
-import { pictureFormat } from '../../inputs/picture-format.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import { pictureFormat } from '../../inputs/fields.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const maxBytes = 20_000_000;

@@ -10,13 +10,13 @@ import {
 } from './documents.ts';
 import { readPdf } from '../extract-pdf/extract-pdf.ts';
 import { decodeText } from '../fetch-page/fetch-page.ts';
-import { requireOneRule } from '../../inputs/field-rules.ts';
-import { embedArtifacts } from '../../inputs/artifact-links.ts';
-import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
+import { requireOneRule } from '../../inputs/fields.ts';
+import { embedArtifacts } from '../../inputs/file-reader.ts';
+import { fileAliases, fileFieldNames, fileFields } from '../../inputs/fields.ts';
 import { readFile, type InputFile } from '../../inputs/file-reader.ts';
-import { askGotenberg, type GotenbergRequest } from '../../services/gotenberg.ts';
+import { callGotenberg, type GotenbergRequest } from '../../services/gotenberg.ts';
 import { unprocessable } from '../../problems.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const maxBytes = 25_000_000;
@@ -129,7 +129,7 @@ export function createConvertToPdfTool(services: ToolDependencies): Tool {
     run: async (options, context) => {
       const { signal } = context;
       const { made, request } = await planConversion(services, options, signal);
-      const bytes = await askGotenberg(services.urls, { ...request, maxBytes, signal });
+      const bytes = await callGotenberg(services.urls, { ...request, maxBytes, signal });
       const { total_pages } = await readPdf(services.workers, { bytes, from: 1, to: 1 }, context);
       return {
         result: { ...made, pages: total_pages, bytes: bytes.length },

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { readPart } from '../../../http/index.ts';
 import { parseMoney } from '../../../billing/index.ts';
 import { modelField } from '../../../models/index.ts';
-import { serviceUrl } from '../../services/backing-services.ts';
+import { requireServiceUrl } from '../../services/backing-services.ts';
 import { Research, type ResearchDepth, type ResearchWeb } from './research.ts';
 import { createFetchPageTool } from '../fetch-page/fetch-page.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
 import { webSearchTool } from '../web-search/web-search.ts';
 
@@ -70,7 +70,7 @@ export function createDeepResearchTool(services: ToolDependencies): Tool {
     long: true,
     async run({ question, depth, max_usd, model = catalog.preferred.id }, context) {
       // Check for the service before any money is spent.
-      serviceUrl(services.urls, 'searxng');
+      requireServiceUrl(services.urls, 'searxng');
       const research = new Research({
         question,
         model,

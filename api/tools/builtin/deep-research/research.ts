@@ -4,9 +4,8 @@ import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../../lib/problem.ts';
 import { type Money, picoDollars, zero } from '../../../billing/index.ts';
 import { modelFailed, modelRefused, modelTimeout, routerUnavailable } from '../../../models/index.ts';
-import { askJson } from '../../engine/ask-json.ts';
+import { askJson, type Prompt, type Reply, type Spender } from '../../engine/spender.ts';
 import { toolFailed } from '../../problems.ts';
-import type { Prompt, Reply, Spender } from '../../engine/spender.ts';
 import type { Progress } from '../../tool.ts';
 import {
   type CitedAnswer,

@@ -2,10 +2,10 @@
 // `readPdf`.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { requireOneRule } from '../../inputs/field-rules.ts';
-import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
+import { requireOneRule } from '../../inputs/fields.ts';
+import { fileAliases, fileFieldNames, fileFields } from '../../inputs/fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { unprocessable } from '../../problems.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import type { WorkerCall, Workers } from '../../engine/workers/workers.ts';

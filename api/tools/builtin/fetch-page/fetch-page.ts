@@ -1,8 +1,8 @@
 // The tool fetch_page: fetches a web page, detects its format, and returns it as Markdown with its title and links.
 import { TextDecoder } from 'node:util';
 import { z } from 'zod';
-import { urlField } from '../../fetch/url-field.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import { urlField } from '../../inputs/fields.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import { readPdf, isPdf } from '../extract-pdf/extract-pdf.ts';

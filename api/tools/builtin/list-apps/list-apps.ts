@@ -1,8 +1,7 @@
 // The tool list_apps: lists the hosted apps that are live.
 import { z } from 'zod';
 import { callAppPath } from '../../../http/index.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { defineTool, type Tool } from '../../tool.ts';
+import { type ToolDependencies, defineTool, type Tool } from '../../tool.ts';
 
 const app = z.object({
   slug: z.string().describe('Name of the app: the first label of its host name.'),

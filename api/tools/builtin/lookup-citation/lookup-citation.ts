@@ -4,10 +4,10 @@ import { plugins, type CSL, type CSLType } from '@citation-js/core';
 import '@citation-js/plugin-bibtex';
 import { Problem } from '../../../../lib/problem.ts';
 import { createValidationProblem } from '../../../http/index.ts';
-import { requireOne } from '../../inputs/field-rules.ts';
+import { requireOne } from '../../inputs/fields.ts';
 import { fetchArxivWorks, fetchCrossrefWorks, work, type CitationSource, type Work, omitEmpty } from './works.ts';
 import { unprocessable } from '../../problems.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const input = z.strictObject({

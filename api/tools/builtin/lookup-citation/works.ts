@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { XMLParser } from 'fast-xml-parser';
 import type { Fetcher } from '../../fetch/fetcher.ts';
 import { Problem } from '../../../../lib/problem.ts';
-import { fetchFailed } from '../../fetch/problems.ts';
+import { fetchFailed } from '../../problems.ts';
 
 export const work = z.object({
   source: z.enum(['crossref', 'arxiv']).describe('Source of the record.'),

@@ -1,16 +1,16 @@
 // The tool make_chart: draws a chart from a Vega-Lite or Vega specification, or from the plain form (type, labels and
 // values, or several series), which becomes a Vega-Lite specification.
 import { z } from 'zod';
-import { jsonField, listField } from '../../engine/json-field.ts';
-import { requireOne } from '../../inputs/field-rules.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { artifactOf, pictureFields, scaleField, type Picture } from '../../svg/picture.ts';
+import { jsonField, listField } from '../../engine/reading.ts';
+import { requireOne } from '../../inputs/fields.ts';
+import type { ToolDependencies } from '../../tool.ts';
+import { toArtifact, pictureFields, scaleField, type Picture } from '../../svg/picture.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import type { Workers, WorkerCall } from '../../engine/workers/workers.ts';
 import type { PictureOptions } from '../../svg/draw.ts';
-import { makePicture } from '../../svg/make-picture.ts';
+import { makePicture } from '../../svg/picture.ts';
 import { readPart } from '../../../http/index.ts';
-import { wrapped } from '../../svg/wrapped-text.ts';
+import { wrapText } from '../../svg/text-width.ts';
 import {
   buildCategorySpec,
   buildHistogramSpec,
@@ -89,7 +89,7 @@ export function createMakeChartTool({ workers }: ToolDependencies): Tool {
       requireOne(['spec', isPlain ? (Object.keys(given)[0] ?? 'values') : 'values'], { spec, ...given });
       const { made, language } = await drawChart(workers, { spec: spec ?? given, isPlain }, { format, scale }, context);
       const { width, height, warnings } = made;
-      return { result: { format, width, height, warnings, language }, artifact: artifactOf(made, 'chart') };
+      return { result: { format, width, height, warnings, language }, artifact: toArtifact(made, 'chart') };
     },
   });
 }
@@ -215,7 +215,7 @@ export function toVegaLite(given: Readonly<Record<string, unknown>>): Record<str
   const title =
     chart.title === undefined
       ? {}
-      : { title: { text: wrapped(chart.title, 560, 15), fontSize: 15, anchor: 'start', offset: 12 } };
+      : { title: { text: wrapText(chart.title, 560, 15), fontSize: 15, anchor: 'start', offset: 12 } };
   const config = {
     view: { stroke: null },
     axis: { titleFontSize: 12, labelFontSize: 11 },

@@ -2,8 +2,8 @@
 // and donut.
 import type { FieldError } from '../../../../lib/problem.ts';
 import { createValidationProblem } from '../../../http/index.ts';
-import { textWidth } from '../../svg/text-width.ts';
-import { wrapped } from '../../svg/wrapped-text.ts';
+import { measureTextWidth } from '../../svg/text-width.ts';
+import { wrapText } from '../../svg/text-width.ts';
 
 /** A number, or a point of a scatter. */
 export type PlainValue = number | null | { readonly x: number | null; readonly y: number | null };
@@ -32,7 +32,7 @@ export function createFieldProblem(
 type CategoryChart = 'bar' | 'horizontal_bar' | 'stacked_bar' | 'line' | 'area';
 type SpecFields = Record<string, unknown>;
 
-/** Width in pixels beyond which a name on the left is wrapped. */
+/** Width in pixels beyond which a name on the left is wrapText. */
 const maxLabelWidth = 260;
 const isoDate = /^\d{4}-\d{2}(-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})?)?)?$/;
 
@@ -79,7 +79,7 @@ function planCategories(
 ): CategoryPlan {
   assertDistinct(labels);
   const isBar = kind.endsWith('bar');
-  const widths = (labels ?? []).map((each) => textWidth(each, 11));
+  const widths = (labels ?? []).map((each) => measureTextWidth(each, 11));
   const longest = Math.max(0, ...widths);
   const isFlat = kind === 'horizontal_bar' || (isBar && shouldLieFlat(longest, widths.length));
   return {
@@ -88,7 +88,7 @@ function planCategories(
     isFlat,
     isTime: !isBar && isDates(labels),
     longest,
-    labels: isFlat ? labels?.map((each) => [wrapped(each, maxLabelWidth, 11)].flat().join('\n')) : labels,
+    labels: isFlat ? labels?.map((each) => [wrapText(each, maxLabelWidth, 11)].flat().join('\n')) : labels,
     series,
     barsPerName: isBar && kind !== 'stacked_bar' ? series.length : 1,
   };
@@ -149,7 +149,7 @@ function buildColor(series: readonly PlainSeries[]): Record<string, unknown> {
 type ChartTitle = string | string[] | null;
 
 function toTitle(text: string | undefined): ChartTitle {
-  return text === undefined ? null : wrapped(text, 280, 12);
+  return text === undefined ? null : wrapText(text, 280, 12);
 }
 
 function buildLabelAxis(labels: readonly string[], longest: number, isFlat: boolean): Record<string, unknown> {

@@ -1,5 +1,5 @@
 // Draws a specification with Vega. Runs in a worker process. Interprets expressions and never compiles them, matches
-// their patterns with RE2, and loads nothing. Rejects what Vega would silently draw otherwise, and gives labels enough
+// their patterns with RE2, and loads nothing. Rejects what Vega would silently drawPicture otherwise, and gives labels enough
 // room. First: it replaces RegExp before Vega is loaded.
 import { takeRefusal } from '../../patterns/all-patterns.ts';
 import * as vega from 'vega';
@@ -7,9 +7,9 @@ import { expressionInterpreter } from 'vega-interpreter';
 import { compile, type TopLevelSpec } from 'vega-lite';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
-import { draw, type PictureOptions } from '../../svg/draw.ts';
+import { drawPicture, type PictureOptions } from '../../svg/draw.ts';
 import type { Picture } from '../../svg/picture.ts';
-import { textWidth } from '../../svg/text-width.ts';
+import { measureTextWidth } from '../../svg/text-width.ts';
 import { findFieldFault } from './fields.ts';
 import { SchemaCheck } from './schema-check.ts';
 
@@ -36,7 +36,7 @@ interface TextMetrics {
 // Vega would estimate each letter as 0.8 of its height. Its types omit textMetrics.
 const { textMetrics } = vega as unknown as { readonly textMetrics: TextMetrics };
 textMetrics.width = ({ fontSize = 11, fontWeight, limit = 0 }, text) => {
-  const width = textWidth(
+  const width = measureTextWidth(
     typeof text === 'string' ? text : JSON.stringify(text ?? ''),
     fontSize,
     fontWeight === 'bold' || Number(fontWeight) >= 600,
@@ -57,7 +57,7 @@ export default async function renderChart({ spec, language, ...wanted }: ChartTa
       if (made.drawn.crowded.length === 0) break;
     }
     if (layout.warning !== undefined) warnings.push(layout.warning);
-    return draw(made.svg, wanted, [...warnings, ...made.warnings]);
+    return drawPicture(made.svg, wanted, [...warnings, ...made.warnings]);
   } catch (error) {
     if (error instanceof Problem) throw error;
     assertPatternsAccepted();
@@ -67,7 +67,7 @@ export default async function renderChart({ spec, language, ...wanted }: ChartTa
   }
 }
 
-/** Rejects what Vega would silently draw otherwise or not at all. @throws Problem (unprocessable) */
+/** Rejects what Vega would silently drawPicture otherwise or not at all. @throws Problem (unprocessable) */
 function assertDrawable(spec: ChartTask['spec'], language: ChartTask['language'], warnings: string[]): void {
   const addresses = findDataUrl(spec, 'spec');
   if (addresses !== undefined) throw createRefusal(addresses);
@@ -84,7 +84,7 @@ function findMissingData(spec: ChartTask['spec'], language: ChartTask['language'
   return 'it has no data. Put the rows into spec.data.values, as a list of objects';
 }
 
-/** Finds the first URL of data in a specification; Vega would draw without that data. */
+/** Finds the first URL of data in a specification; Vega would drawPicture without that data. */
 function findDataUrl(node: unknown, path: string): string | undefined {
   if (typeof node !== 'object' || node === null) return undefined;
   for (const [name, inner] of Object.entries(node)) {
@@ -336,7 +336,7 @@ function measureExtent(item: SceneItem, axis: 'x' | 'y'): number {
   const lines = readLines(item);
   const angle = ((Number(item['angle'] ?? 0) * Math.PI) / 180) * (axis === 'x' ? 1 : -1);
   const across = axis === 'x' ? Math.abs(Math.cos(angle)) : Math.abs(Math.sin(angle));
-  const length = Math.max(...lines.map((line) => textWidth(line, size))) * across;
+  const length = Math.max(...lines.map((line) => measureTextWidth(line, size))) * across;
   // Slanted labels lie next to each other, one line apart.
   const slanted =
     (size * lines.length) / Math.max(0.2, axis === 'x' ? Math.abs(Math.sin(angle)) : Math.abs(Math.cos(angle)));
@@ -377,7 +377,7 @@ interface DrawingNotes {
   readonly refusals: string[];
 }
 
-/** Collects what Vega and Vega-Lite log while they draw. */
+/** Collects what Vega and Vega-Lite log while they drawPicture. */
 function createNotes(): DrawingNotes {
   const warnings: string[] = [];
   const refusals: string[] = [];

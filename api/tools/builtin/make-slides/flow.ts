@@ -2,7 +2,7 @@
 // from the amount of text, whose inline Markdown becomes styled runs.
 import { marked, type Token, type Tokens } from 'marked';
 import { isOneText, type Block, type Column, type ContentSlide, type Line } from './deck.ts';
-import { textWidth } from '../../svg/text-width.ts';
+import { measureTextWidth } from '../../svg/text-width.ts';
 
 /** A block with its position in inches from the top of its column, and its font size in points. */
 export interface PlacedBlock {
@@ -286,8 +286,8 @@ export function countLines(text: string, room: number, size: number): number {
   let count = 1;
   let used = 0;
   for (const word of text.split(/(?<=\s)|(?<=[\u2E80-\u9FFF\u3040-\u30FF\uAC00-\uD7A3\u0E00-\u0E7F])/u)) {
-    const width = textWidth(word, size) * breadthFactor;
-    if (used > 0 && used + textWidth(word.trimEnd(), size) * breadthFactor > room) {
+    const width = measureTextWidth(word, size) * breadthFactor;
+    if (used > 0 && used + measureTextWidth(word.trimEnd(), size) * breadthFactor > room) {
       count += 1;
       used = 0;
     }

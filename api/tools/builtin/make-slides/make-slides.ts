@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { modelField } from '../../../models/index.ts';
 import { createValidationProblem } from '../../../http/index.ts';
-import { askJson } from '../../engine/ask-json.ts';
+import { askJson } from '../../engine/spender.ts';
 import {
   deck,
   maxSlides,
@@ -20,12 +20,12 @@ import { outlineForm, readOutline } from './outline.ts';
 import { createPresentation } from './presentation.ts';
 import { themes } from './draw-blocks.ts';
 import { toPlainText } from './flow.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import { readFile } from '../../inputs/file-reader.ts';
-import { unknownFile } from '../../engine/artifacts/problems.ts';
-import { fetchProblems } from '../../fetch/problems.ts';
+import { unknownFile } from '../../problems.ts';
+import { fetchProblems } from '../../problems.ts';
 import { toolLimit, unprocessable } from '../../problems.ts';
 import type { Picture } from '../../svg/picture.ts';
 import { drawChart } from '../make-chart/make-chart.ts';

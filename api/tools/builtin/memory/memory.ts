@@ -5,8 +5,7 @@ import { type FieldError, Problem } from '../../../../lib/problem.ts';
 import { isUnguessable, type Database, type Statement } from '../../../billing/index.ts';
 import { createValidationProblem } from '../../../http/index.ts';
 import { toolLimit } from '../../problems.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
+import { type ToolDependencies, defineTool, type Tool, type ToolContext } from '../../tool.ts';
 
 const keyedLimits: MemoryLimits = { entries: 1_000, bytes: 4 * 1024 * 1024, ttlMs: null };
 const anonymousLimits: MemoryLimits = {

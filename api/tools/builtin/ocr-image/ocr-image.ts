@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { createValidationProblem } from '../../../http/index.ts';
-import { requireOneRule } from '../../inputs/field-rules.ts';
-import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
+import { requireOneRule } from '../../inputs/fields.ts';
+import { fileAliases, fileFieldNames, fileFields } from '../../inputs/fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
 import { isPdf } from '../extract-pdf/extract-pdf.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { unprocessable } from '../../problems.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 

@@ -5,7 +5,7 @@ import { D2, type CompileOptions, type Diagram } from '@terrastruct/d2';
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { unprocessable } from '../../problems.ts';
-import { draw } from '../../svg/draw.ts';
+import { drawPicture } from '../../svg/draw.ts';
 import type { Picture } from '../../svg/picture.ts';
 import { createSyntaxFault, parseLayout, type DiagramTask } from './language.ts';
 
@@ -26,7 +26,7 @@ const fonts = {
 export default async function render({ source, layout, ...wanted }: DiagramTask): Promise<Picture> {
   const options = { ...fonts, layout: parseLayout('D2', layout, ['dagre', 'elk']), pad: 20, scale: 1 };
   const svg = await drawSvg(source, options);
-  return draw(svg, wanted, [], replaceFonts);
+  return drawPicture(svg, wanted, [], replaceFonts);
 }
 
 /** Further boards would be further pictures. */

@@ -1,7 +1,7 @@
-// Draws DOT with Graphviz (WebAssembly). Runs in a worker process. Makes Graphviz measure text as viewers draw it, and
+// Draws DOT with Graphviz (WebAssembly). Runs in a worker process. Makes Graphviz measure text as viewers drawPicture it, and
 // finds in the source what Graphviz would silently leave out.
 import { Graphviz } from '@hpcc-js/wasm-graphviz';
-import { draw } from '../../svg/draw.ts';
+import { drawPicture } from '../../svg/draw.ts';
 import type { Picture } from '../../svg/picture.ts';
 import { createSyntaxFault, parseLayout, type DiagramTask } from './language.ts';
 import { Problem } from '../../../../lib/problem.ts';
@@ -33,7 +33,7 @@ export default function render({ source, layout, ...wanted }: DiagramTask): Pict
   const notes = collectDotNotes(source);
   const svg = drawSvg(source, engine);
   if (lastMessage !== '') throw createSyntaxFault('Graphviz', removePads(lastMessage));
-  return draw(svg, wanted, notes);
+  return drawPicture(svg, wanted, notes);
 }
 
 function drawSvg(

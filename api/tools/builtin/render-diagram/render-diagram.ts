@@ -1,13 +1,13 @@
 // The tool render_diagram: draws a diagram from its source text.
 import { z } from 'zod';
 import { detectDiagram, type DiagramLanguage } from './language.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { artifactOf, formatField, pictureFields, scaleField, type Picture } from '../../svg/picture.ts';
+import type { ToolDependencies } from '../../tool.ts';
+import { toArtifact, formatField, pictureFields, scaleField, type Picture } from '../../svg/picture.ts';
 import { defineTool, type Tool } from '../../tool.ts';
-import { browserTask } from '../../browser/task.ts';
+import { createBrowserTask } from '../../svg/picture.ts';
 import type { WorkerCall, Workers } from '../../engine/workers/workers.ts';
 import type { PictureOptions } from '../../svg/draw.ts';
-import { makePicture } from '../../svg/make-picture.ts';
+import { makePicture } from '../../svg/picture.ts';
 
 const layouts = ['dot', 'neato', 'fdp', 'sfdp', 'circo', 'twopi', 'osage', 'patchwork', 'dagre', 'elk'] as const;
 
@@ -61,7 +61,7 @@ export function createRenderDiagramTool(services: ToolDependencies): Tool {
       const { width, height, warnings } = made;
       return {
         result: { kind, format, width, height, warnings: [...notes, ...warnings] },
-        artifact: artifactOf(made, 'diagram'),
+        artifact: toArtifact(made, 'diagram'),
       };
     },
   });
@@ -91,7 +91,7 @@ export function drawDiagram(
 ): Promise<Picture> {
   const task =
     kind === 'mermaid'
-      ? browserTask({ kind, source, layout, format, scale })
+      ? createBrowserTask({ kind, source, layout, format, scale })
       : { ...engines[kind], input: { source, layout, format, scale }, timeoutMs: 15_000 };
   return makePicture(workers, task, call, { format, scale });
 }

@@ -1,8 +1,8 @@
 // The tool run_code: runs JavaScript or Python in a sandbox that provides only the language.
 import { z } from 'zod';
 import { createValidationProblem } from '../../../http/index.ts';
-import { jsonField } from '../../engine/json-field.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import { jsonField } from '../../engine/reading.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { processMb } from './outcome.ts';
 

@@ -1,14 +1,14 @@
 // The tool screenshot: takes a picture of a web page as Chromium renders it.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { urlField } from '../../fetch/url-field.ts';
-import { pictureFormat } from '../../inputs/picture-format.ts';
-import { artifactIdOf } from '../../engine/artifacts/endpoint.ts';
+import { urlField } from '../../inputs/fields.ts';
+import { pictureFormat } from '../../inputs/fields.ts';
+import { parseArtifactId } from '../../engine/artifacts.ts';
 import type { FetchResult } from '../../fetch/fetcher.ts';
 import { unprocessable } from '../../problems.ts';
 import { renderImagePage } from '../convert-to-pdf/documents.ts';
-import { askGotenberg } from '../../services/gotenberg.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import { callGotenberg } from '../../services/gotenberg.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 
 const formats = ['png', 'jpeg', 'webp'] as const;
@@ -73,7 +73,7 @@ export function createScreenshotTool(services: ToolDependencies): Tool {
         signal,
       });
       // Chromium cannot reach this installation, so an artifact is sent as a page.
-      const file = artifactIdOf(services.baseUrl, page.url, 'url') === undefined ? undefined : toPage(page);
+      const file = parseArtifactId(services.baseUrl, page.url, 'url') === undefined ? undefined : toPage(page);
       const fields = {
         url: file === undefined ? page.url : undefined,
         width,
@@ -82,7 +82,7 @@ export function createScreenshotTool(services: ToolDependencies): Tool {
         format,
         waitDelay: wait_ms === 0 ? undefined : `${wait_ms}ms`,
       };
-      const bytes = await askGotenberg(services.urls, {
+      const bytes = await callGotenberg(services.urls, {
         form: file === undefined ? '/chromium/screenshot/url' : '/chromium/screenshot/html',
         fields,
         ...(file === undefined ? {} : { file }),

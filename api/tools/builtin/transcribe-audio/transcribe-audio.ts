@@ -3,14 +3,14 @@
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { createValidationProblem } from '../../../http/index.ts';
-import { fetchTooLarge } from '../../fetch/problems.ts';
-import { readableRule, requireOneRule } from '../../inputs/field-rules.ts';
-import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
+import { fetchTooLarge } from '../../problems.ts';
+import { readableRule, requireOneRule } from '../../inputs/fields.ts';
+import { fileAliases, fileFieldNames, fileFields } from '../../inputs/fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
 import { serviceTimeout, toolLimit, unprocessable, toolFailed } from '../../problems.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
-import { askService } from '../../services/service-client.ts';
+import { callService } from '../../services/backing-services.ts';
 import type { ServiceUrls } from '../../services/backing-services.ts';
 import { findLanguage } from '../languages.ts';
 
@@ -194,7 +194,7 @@ async function askSpeechServer(
   form.set('model', model);
   form.set('response_format', 'verbose_json');
   if (language !== undefined) form.set('language', language);
-  const { status, bytes: body } = await askService(urls, 'speech', {
+  const { status, bytes: body } = await callService(urls, 'speech', {
     path: '/v1/audio/transcriptions',
     method: 'POST',
     ...(await encodeForm(form)),

@@ -5,12 +5,12 @@ import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/index.ts';
 import { createValidationProblem } from '../../../http/index.ts';
 import { readPdf, type PdfContent } from '../extract-pdf/extract-pdf.ts';
-import { readableRule, requireOneRule } from '../../inputs/field-rules.ts';
-import { fileAliases, fileFieldNames, fileFields } from '../../inputs/file-fields.ts';
+import { readableRule, requireOneRule } from '../../inputs/fields.ts';
+import { fileAliases, fileFieldNames, fileFields } from '../../inputs/fields.ts';
 import { readFile, type InputFile } from '../../inputs/file-reader.ts';
 import { parseLanguage, type Language } from '../languages.ts';
 import { unprocessable } from '../../problems.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { PassageTranslator, translatePdf } from './translator.ts';
 

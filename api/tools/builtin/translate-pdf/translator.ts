@@ -6,7 +6,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { request } from 'undici';
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { serviceUrl, type ServiceUrls } from '../../services/backing-services.ts';
+import { requireServiceUrl, type ServiceUrls } from '../../services/backing-services.ts';
 import { isPdf } from '../extract-pdf/extract-pdf.ts';
 import type { Language } from '../languages.ts';
 import { toolBusy, toolFailed, unprocessable } from '../../problems.ts';
@@ -53,7 +53,7 @@ const maxAnswerBytes = 100_000_000;
 
 /** @throws Problem (service-off, tool-busy, tool-failed, unprocessable), or what a passage's model call throws */
 export async function translatePdf(urls: ServiceUrls, translation: PdfTranslation): Promise<Uint8Array> {
-  const url = serviceUrl(urls, 'pdftranslator');
+  const url = requireServiceUrl(urls, 'pdftranslator');
   const ending = new AbortController();
   const conversation = new Conversation(translation, ending);
   try {

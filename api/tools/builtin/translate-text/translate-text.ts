@@ -4,7 +4,7 @@ import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/index.ts';
 import { parseLanguage, type Language } from '../languages.ts';
 import { toolFailed } from '../../problems.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import type { Spender } from '../../engine/spender.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 

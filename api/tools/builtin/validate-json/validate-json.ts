@@ -1,8 +1,7 @@
 // The tool validate_json: checks data against a JSON Schema.
 import { z } from 'zod';
-import { jsonField } from '../../engine/json-field.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
-import { defineTool, type Tool } from '../../tool.ts';
+import { jsonField } from '../../engine/reading.ts';
+import { type ToolDependencies, defineTool, type Tool } from '../../tool.ts';
 
 const module = new URL('worker.ts', import.meta.url);
 

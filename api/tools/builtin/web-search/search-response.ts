@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { Parser } from 'htmlparser2';
 import { Problem } from '../../../../lib/problem.ts';
-import type { ServiceAnswer } from '../../services/service-client.ts';
+import type { ServiceAnswer } from '../../services/backing-services.ts';
 import { toolFailed, unprocessable } from '../../problems.ts';
 
 export const searchResult = z.object({

@@ -2,9 +2,9 @@
 // with a redirect are rejected, and languages are written as SearXNG writes them.
 import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
-import { askService } from '../../services/service-client.ts';
+import { callService } from '../../services/backing-services.ts';
 import { toolFailed } from '../../problems.ts';
-import type { ToolDependencies } from '../../engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool } from '../../tool.ts';
 import { parseSearchResponse, searchResult } from './search-response.ts';
 import { findLanguage } from '../languages.ts';
@@ -102,7 +102,7 @@ export function webSearchTool(services: ToolDependencies): Tool {
         safesearch: '1',
         ...(time_range === undefined ? {} : { time_range }),
       });
-      const answer = await askService(services.urls, 'searxng', {
+      const answer = await callService(services.urls, 'searxng', {
         path: `/search?${parameters.toString()}`,
         headers: { accept: 'application/json' },
         maxBytes: 4_194_304,

@@ -1,31 +1,41 @@
-// A small pool of worker processes: limited in number and memory, with a bounded queue in which callers take turns; idle
-// ones are kept for the next task of their module.
+// A pool of worker processes, limited in number and memory, with a bounded queue in which callers take turns. Idle
+// processes are kept for the next task of their module.
 import { Problem } from '../../../../lib/problem.ts';
 import { toolLimit } from '../../problems.ts';
-import { busy } from './busy.ts';
-import { memoryBudgetMb, ownMemoryMb } from './shared-resources.ts';
-import { keyOf, WorkerProcess, type ProcessOptions } from './worker-process.ts';
-import { Turns, type Turn } from './turns.ts';
-import { usualMb, usualMs, type WorkerCall, type WorkerTask, type Workers } from './workers.ts';
+import {
+  createBusyProblem,
+  defaultMemoryMb,
+  defaultTimeoutMs,
+  type WorkerCall,
+  type WorkerTask,
+  type Workers,
+} from './workers.ts';
+import {
+  computeMemoryBudgetMb,
+  measureMemoryMb,
+  toProcessKey,
+  WorkerProcess,
+  type ProcessOptions,
+} from './worker-process.ts';
 
 export interface PoolOptions {
-  /** Tasks that run at once; default 2. */
+  /** Concurrent tasks; default 2. */
   readonly size?: number;
-  /** Tasks of one caller that run at once; default one less than run in all, so that no caller has every worker. */
+  /** Concurrent tasks per caller; default one less than `size`, so that no caller occupies every worker. */
   readonly perCaller?: number;
-  /** Tasks that may wait; default 64. When there are more, the newest of the caller who has most is refused. */
+  /** Tasks that may wait; default 64. Beyond that, the newest task of the caller with the most waiting tasks is rejected. */
   readonly waiting?: number;
   /** How long a task may wait; default 30 000. */
   readonly maxWaitMs?: number;
-  /** Processes that are kept without work, beside those that are slow to start; default 3. */
+  /** Idle processes that are kept, in addition to those that are slow to start; default 3. */
   readonly idle?: number;
   /** How long they are kept; default 60 000. */
   readonly idleMs?: number;
-  /** Memory of all processes together, in MB; default what the container's limit leaves beside this process. */
+  /** Memory of all processes together, in MB; default: what the container's limit leaves. */
   readonly budgetMb?: number;
 }
 
-/** Between two looks at the memory of processes, while some work. */
+/** Interval at which the memory of processes is checked while tasks run. */
 const lookMs = 100;
 
 export function createWorkers(options: PoolOptions = {}): Workers {
@@ -41,12 +51,12 @@ class WorkerPool implements Workers {
   readonly #turns: Turns;
   readonly #idle: WorkerProcess[] = [];
   readonly #busy = new Set<WorkerProcess>();
-  /** Those that have not ended yet, killed ones included. */
+  /** All processes that have not ended yet, including killed ones. */
   readonly #all = new Set<WorkerProcess>();
   readonly #sweep: NodeJS.Timeout;
   readonly #budgetMb: number;
   #running = 0;
-  /** What the tasks that run may take, by their own word. */
+  /** Sum of the memory limits of running tasks. */
   #promisedMb = 0;
   #look: NodeJS.Timeout | undefined;
   #closed = false;
@@ -58,7 +68,7 @@ class WorkerPool implements Workers {
     maxWaitMs = 30_000,
     idle = 3,
     idleMs = 60_000,
-    budgetMb = memoryBudgetMb(),
+    budgetMb = computeMemoryBudgetMb(),
   }: PoolOptions) {
     this.#turns = new Turns({ perCaller, maxWaiting: waiting });
     this.#budgetMb = budgetMb;
@@ -77,19 +87,19 @@ class WorkerPool implements Workers {
       module,
       input,
       load,
-      timeoutMs = usualMs,
-      memoryMb = usualMb,
+      timeoutMs = defaultTimeoutMs,
+      memoryMb = defaultMemoryMb,
       quickStart = false,
       startsProgram = false,
       warm = false,
     }: WorkerTask,
     call: WorkerCall,
   ): Promise<unknown> {
-    await pausing(call, this.#slot(memoryMb, call));
+    await pauseClock(call, this.#slot(memoryMb, call));
     const worker = this.#take({ module, memoryMb, quickStart, startsProgram, warm });
     this.#busy.add(worker);
     try {
-      await pausing(call, worker.started(call.signal));
+      await pauseClock(call, worker.waitForStart(call.signal));
       return await worker.run(load === undefined ? input : await load(), timeoutMs, call.signal);
     } finally {
       this.#busy.delete(worker);
@@ -102,15 +112,15 @@ class WorkerPool implements Workers {
     this.#closed = true;
     clearInterval(this.#sweep);
     clearInterval(this.#look);
-    for (const turn of this.#turns.clear()) turn.refuse(busy('This replica is shutting down. Try again.'));
-    // Also those that were killed just before.
+    for (const turn of this.#turns.clear()) turn.refuse(createBusyProblem('This replica is shutting down. Try again.'));
+    // This includes processes that were killed just before.
     await Promise.all([...this.#all].map((worker) => worker.end()));
   }
 
   /** Waits for a slot. */
   async #slot(memoryMb: number, { owner, signal }: WorkerCall): Promise<void> {
     signal?.throwIfAborted();
-    if (this.#closed) throw busy('This replica is shutting down. Try again.');
+    if (this.#closed) throw createBusyProblem('This replica is shutting down. Try again.');
     const { promise, resolve, reject } = Promise.withResolvers<undefined>();
     const turn: Turn = {
       owner,
@@ -130,7 +140,7 @@ class WorkerPool implements Workers {
       leave(signal?.reason);
     };
     const timer = setTimeout(() => {
-      leave(busy(`No worker became free within ${this.#maxWaitMs / 1000} s. Try again in 5 seconds.`));
+      leave(createBusyProblem(`No worker became free within ${this.#maxWaitMs / 1000} s. Try again in 5 seconds.`));
     }, this.#maxWaitMs);
     signal?.addEventListener('abort', gone, { once: true });
     this.#turns.add(turn);
@@ -138,7 +148,9 @@ class WorkerPool implements Workers {
     this.#turns
       .overflow()
       ?.refuse(
-        busy(`${this.#running} calls are in progress and ${this.#maxWaiting} are waiting. Try again in 5 seconds.`),
+        createBusyProblem(
+          `${this.#running} calls are in progress and ${this.#maxWaiting} are waiting. Try again in 5 seconds.`,
+        ),
       );
     await promise.finally(() => {
       clearTimeout(timer);
@@ -146,7 +158,7 @@ class WorkerPool implements Workers {
     });
   }
 
-  /** A task that may take more than there is in all runs alone. */
+  /** A task with a limit above the whole budget runs alone. */
   #fits(memoryMb: number): boolean {
     return this.#running < this.#size && (this.#running === 0 || this.#promisedMb + memoryMb <= this.#budgetMb);
   }
@@ -161,7 +173,7 @@ class WorkerPool implements Workers {
 
   /** Releases the slot, and starts waiting tasks. */
   #leave(memoryMb: number, owner: string): void {
-    this.#turns.ended(owner);
+    this.#turns.finish(owner);
     this.#running -= 1;
     this.#promisedMb -= memoryMb;
     this.#startNext();
@@ -175,11 +187,11 @@ class WorkerPool implements Workers {
   }
 
   /**
-   * What a task says that it may take does not bound native memory well: when all is too much, idle processes go, then
-   * the one that has most.
+   * A task's limit does not bound native memory well. If all processes exceed the budget, idle ones are ended first, then
+   * the largest.
    */
   #watch(): void {
-    const having = [...this.#idle, ...this.#busy].map((worker) => ({ worker, has: ownMemoryMb(worker.pid) }));
+    const having = [...this.#idle, ...this.#busy].map((worker) => ({ worker, has: measureMemoryMb(worker.pid) }));
     let total = having.reduce((sum, { has }) => sum + has, 0);
     for (const { worker, has } of having) {
       if (total <= this.#budgetMb || this.#busy.has(worker)) continue;
@@ -188,11 +200,11 @@ class WorkerPool implements Workers {
     }
     if (total <= this.#budgetMb) return;
     const largest = having.filter(({ worker }) => this.#busy.has(worker)).sort((a, b) => b.has - a.has)[0];
-    largest?.worker.kill(tooMuch(largest.worker, largest.has));
+    largest?.worker.kill(createMemoryProblem(largest.worker, largest.has));
   }
 
   #take(options: ProcessOptions): WorkerProcess {
-    const key = keyOf(options);
+    const key = toProcessKey(options);
     const at = this.#idle.findLastIndex((worker) => worker.key === key && worker.usable);
     const [found] = at < 0 ? [] : this.#idle.splice(at, 1);
     if (found !== undefined) return found;
@@ -213,7 +225,7 @@ class WorkerPool implements Workers {
     if (others.length > this.#maxIdle && others[0] !== undefined) this.#end(others[0]);
   }
 
-  /** One of each module that is slow to start waits for the next call, however long that takes. */
+  /** One idle process of each module that is slow to start is kept indefinitely. */
   #isKept(worker: WorkerProcess): boolean {
     return worker.warm && worker.usable && this.#idle.findLast(({ key }) => key === worker.key) === worker;
   }
@@ -231,19 +243,103 @@ class WorkerPool implements Workers {
 }
 
 /**
- * Stops the clock of the call meanwhile: neither the queue nor the start of a process is its work, however busy the machine
+ * Pauses the call's time limit: neither the queue nor the start of a process counts as its work, however busy the machine
  * is.
  */
-async function pausing(call: WorkerCall, wait: Promise<void>): Promise<void> {
+async function pauseClock(call: WorkerCall, wait: Promise<void>): Promise<void> {
   await (call.waiting?.(wait) ?? wait);
 }
 
-function tooMuch({ memoryMb }: WorkerProcess, has: number): Problem {
+function createMemoryProblem({ memoryMb }: WorkerProcess, has: number): Problem {
   if (has <= memoryMb)
-    return busy(
+    return createBusyProblem(
       'The calls in progress need more memory than this replica has, so this call was stopped. Try again in 5 seconds.',
     );
   return new Problem(toolLimit, `The call needed more than ${memoryMb} MB of memory and was stopped.`, {
     members: { limit: 'memory', limit_mb: memoryMb },
   });
+}
+
+/** A task that waits for a worker. */
+export interface Turn {
+  /** The caller of the task. */
+  readonly owner: string;
+  readonly memoryMb: number;
+  readonly start: () => void;
+  readonly refuse: (reason: unknown) => void;
+}
+
+export interface TurnsOptions {
+  /** Concurrent tasks per caller. */
+  readonly perCaller: number;
+  /** Tasks that may wait. */
+  readonly maxWaiting: number;
+}
+
+/** The queue: callers take turns within a limit per caller, so that a caller with many tasks delays only their own. */
+export class Turns {
+  readonly #options: TurnsOptions;
+  /** Waiting tasks by caller, in the order of turns. Callers without any are removed. */
+  readonly #waiting = new Map<string, Turn[]>();
+  /** Running tasks by caller. Callers without any are removed. */
+  readonly #running = new Map<string, number>();
+
+  constructor(options: TurnsOptions) {
+    this.#options = options;
+  }
+
+  add(turn: Turn): void {
+    const own = this.#waiting.get(turn.owner);
+    if (own === undefined) this.#waiting.set(turn.owner, [turn]);
+    else own.push(turn);
+  }
+
+  remove(turn: Turn): void {
+    const own = this.#waiting.get(turn.owner) ?? [];
+    const at = own.indexOf(turn);
+    if (at >= 0) own.splice(at, 1);
+    if (own.length === 0) this.#waiting.delete(turn.owner);
+  }
+
+  /** Starts waiting tasks, one of each caller in turn, while the next one fits. */
+  startNext(fits: (turn: Turn) => boolean): void {
+    for (let next = this.#next(); next !== undefined && fits(next); next = this.#next()) {
+      const own = this.#waiting.get(next.owner) ?? [];
+      this.remove(next);
+      // This caller goes to the end of the order.
+      if (this.#waiting.delete(next.owner)) this.#waiting.set(next.owner, own);
+      this.#running.set(next.owner, (this.#running.get(next.owner) ?? 0) + 1);
+      next.start();
+    }
+  }
+
+  /** Records that a task of this caller has ended. */
+  finish(owner: string): void {
+    const left = (this.#running.get(owner) ?? 1) - 1;
+    if (left === 0) this.#running.delete(owner);
+    else this.#running.set(owner, left);
+  }
+
+  /** If too many tasks wait, removes and returns the newest task of the caller with the most. */
+  overflow(): Turn | undefined {
+    const queues = [...this.#waiting.values()];
+    if (queues.reduce((sum, { length }) => sum + length, 0) <= this.#options.maxWaiting) return undefined;
+    // If two callers have as many, the later one.
+    const newest = queues.reduce((most, own) => (own.length >= most.length ? own : most)).at(-1);
+    if (newest !== undefined) this.remove(newest);
+    return newest;
+  }
+
+  /** Removes and returns all waiting tasks. */
+  clear(): Turn[] {
+    const all = [...this.#waiting.values()].flat();
+    this.#waiting.clear();
+    return all;
+  }
+
+  #next(): Turn | undefined {
+    for (const [owner, own] of this.#waiting)
+      if ((this.#running.get(owner) ?? 0) < this.#options.perCaller) return own[0];
+    return undefined;
+  }
 }

@@ -1,42 +1,40 @@
-// One worker process: started with limits, given one task at a time, killed when a task does not end well.
+// One worker process: starts with limits, runs one task at a time, and is killed if a task does not end well.
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { setPriority, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Problem } from '../../../../lib/problem.ts';
-import { toolFailed, toolLimit, unprocessable } from '../../problems.ts';
-import { busy } from './busy.ts';
-import { cpuWaitMs } from './shared-resources.ts';
-import { outputOf, reply, type Reply } from './messages.ts';
+import { z } from 'zod';
+import { Problem, type ProblemType, type FieldError } from '../../../../lib/problem.ts';
+import { toolFailed, toolLimit, unprocessable, toolBusy } from '../../problems.ts';
+import { createBusyProblem } from './workers.ts';
 import { timeLimit } from '../../../../lib/values.ts';
 
-/** The program's own folder. */
+/** Root folder of this program. */
 export const programFolder = join(import.meta.dirname, '..', '..', '..', '..');
-/** What a worker may read of it: code, but not what `npm start` and `npm run up` keep there. */
+/** Workers may read the code, but not the data that `npm start` and `npm run up` store in the root folder. */
 const readable = ['api', 'lib', 'node_modules', 'package.json'].map((name) => join(programFolder, name));
 const main = join(import.meta.dirname, 'worker-main.ts');
 
 /**
- * Limits of the system that Node has no options for: memory of any kind, processor time (for one whose parent was
- * killed), no core dumps; a stack of 8 MB, of which V8
- * may take half, since parsers of what is deeply nested recurse; and when a machine runs out of memory, this process
- * goes first.
+ * System limits that Node has no options for: total memory, CPU time (in case the parent is killed), no core dumps, and a
+ * stack of 8 MB, of which V8 may use half, because parsers recurse on deeply nested input. If the machine runs out of
+ * memory, the kernel kills this process first.
  */
 const limited =
   'ulimit -c 0; ulimit -s 8192 2>/dev/null; ulimit -t 300; ulimit -d "$0" 2>/dev/null; (echo 1000 > /proc/self/oom_score_adj) 2>/dev/null; exec "$@"';
-/** What Node itself reserves before any work, mostly stacks that are never touched. */
+/** Address space that Node reserves before any work, mostly stacks that are never used. */
 const reservedMb = 640;
-/** Loading a module takes well under a second; more on a busy machine, which is no fault of the call. */
+/** Loading a module takes well under a second, but longer on a busy machine, which is not the call's fault. */
 const startMs = 15_000;
 /**
- * A task that had less than 40 % of a processor for its time ran out of it because of the machine, not because of its input.
- * Three endless tasks on two processors have 67 % each.
+ * A task that got less than 40 % of a CPU timed out because of the machine, not because of its input. (Three endless
+ * tasks on two CPUs get 67 % each.)
  */
 const starvedShare = 0.6;
-/** Below this a wait says nothing of the machine: any process may wait for a second. */
+/** Shorter waits do not show that the machine is busy: any process may wait for a second. */
 const leastStarvedMs = 3_000;
 const outOfMemory =
   /out of memory|allocation failed|invalid (\w+ )?(size|length)|bad_alloc|memory allocation of|(failed to|cannot) allocate|unable to grow/i;
@@ -51,16 +49,16 @@ export interface ProcessOptions {
 
 export class WorkerProcess {
   readonly key: string;
-  /** When it last became free, for whoever chooses which to end. */
+  /** When it last became free: the pool ends the longest idle process first. */
   freeSince = 0;
-  /** Fulfilled once it has ended, or could not be started. */
+  /** Resolves when the process has ended or could not be started. */
   readonly gone: Promise<void>;
   readonly warm: boolean;
   readonly #child: ChildProcess;
-  /** Of one that starts a program: where that writes, removed with it. */
+  /** If it starts a program: the folder where the program writes, removed at the end. */
   readonly #folder: string | undefined;
   readonly #memoryMb: number;
-  /** Its first message says that it has loaded its module: from then on, the time of a task counts. */
+  /** The first message reports that the module is loaded. A task's time counts from then on. */
   readonly #ready: Promise<unknown>;
   #stderr = '';
   #usable = true;
@@ -69,7 +67,7 @@ export class WorkerProcess {
 
   constructor(options: ProcessOptions) {
     const { module, memoryMb, quickStart, startsProgram, warm } = options;
-    this.key = keyOf(options);
+    this.key = toProcessKey(options);
     this.warm = warm;
     this.#memoryMb = memoryMb;
     this.#folder = startsProgram ? mkdtempSync(join(tmpdir(), 'moorage-worker-')) : undefined;
@@ -99,7 +97,7 @@ export class WorkerProcess {
         serialization: 'advanced',
         env: this.#folder === undefined ? {} : { HOME: this.#folder, TMPDIR: this.#folder },
         cwd: programFolder,
-        // A group of its own, so that what it starts ends with it.
+        // A separate process group, so that the programs it starts end with it.
         detached: startsProgram,
       },
     );
@@ -115,7 +113,7 @@ export class WorkerProcess {
         this.#endGroup();
         void this.#removeFolder().then(resolve);
       });
-    // Work of strangers waits for the work of the API.
+    // Hostile input must not slow down the API.
     if (this.#child.pid !== undefined) setPriority(this.#child.pid, 5);
     this.#rest();
   }
@@ -133,30 +131,32 @@ export class WorkerProcess {
     return this.#usable && this.#child.connected;
   }
 
-  /** Waits until it has loaded its module. @throws Problem (tool-busy) when that takes too long */
-  async started(signal: AbortSignal | undefined): Promise<void> {
-    await this.#attended(() => this.#within(startMs, signal, () => this.#ready, notStarted));
+  /** Waits until the module is loaded. @throws Problem (tool-busy) if that takes too long */
+  async waitForStart(signal: AbortSignal | undefined): Promise<void> {
+    await this.#attended(() => this.#within(startMs, signal, () => this.#ready, createNotStartedProblem));
   }
 
-  /** Runs one task. Not to be called again before it is done. @throws what `Workers.run` says */
+  /** Runs one task. Do not call this again before the task ends. @throws as `Workers.run` */
   async run(input: unknown, timeoutMs: number, signal: AbortSignal | undefined): Promise<unknown> {
     return this.#attended(async () => {
-      await this.#within(startMs, signal, () => this.#ready, notStarted);
-      const waitedMs = cpuWaitMs(this.pid);
+      await this.#within(startMs, signal, () => this.#ready, createNotStartedProblem);
+      const waitedMs = measureCpuWaitMs(this.pid);
       const late = (): Problem =>
-        cpuWaitMs(this.pid) - waitedMs > Math.max(timeoutMs * starvedShare, leastStarvedMs)
-          ? busy('This replica has too little processor time for the call at the moment. Try again in 5 seconds.')
+        measureCpuWaitMs(this.pid) - waitedMs > Math.max(timeoutMs * starvedShare, leastStarvedMs)
+          ? createBusyProblem(
+              'This replica has too little processor time for the call at the moment. Try again in 5 seconds.',
+            )
           : new Problem(toolLimit, `The call took longer than ${timeoutMs / 1000} s and was stopped.`, {
               members: { limit: 'time', limit_ms: timeoutMs },
             });
       const answer = await this.#within(timeoutMs, signal, (stop) => this.#answer(input, stop), late);
       if (answer.spent) this.kill();
       if (answer.kind === 'failed' && outOfMemory.test(answer.message)) throw this.#tooMuch();
-      return outputOf(answer);
+      return readOutput(answer);
     });
   }
 
-  /** Waits for the process, which keeps this one alive meanwhile. */
+  /** Waits for the process and keeps this one alive until then. */
   async #attended<Value>(wait: () => Promise<Value>): Promise<Value> {
     const { exitCode, signalCode } = this.#child;
     if (exitCode !== null || signalCode !== null) throw this.#death(exitCode, signalCode);
@@ -171,14 +171,14 @@ export class WorkerProcess {
 
   async #answer(input: unknown, signal: AbortSignal): Promise<Reply> {
     const answered = once(this.#child, 'message', { signal });
-    // When it cannot be sent, nobody waits for the answer.
+    // If the input cannot be sent, nothing awaits this promise.
     answered.catch(() => undefined);
     this.#send(input);
     const [message] = (await answered) as unknown[];
     return reply.parse(message);
   }
 
-  /** Waits for an event of the process, as long as it lives and there is time; then it is killed. */
+  /** Waits for an event of the process. Kills the process if the time runs out or the signal aborts. */
   async #within<Value>(
     ms: number,
     signal: AbortSignal | undefined,
@@ -211,7 +211,7 @@ export class WorkerProcess {
     }
   }
 
-  /** `why`: reported to the caller that waits for its work. */
+  /** `why`: reported to the caller of the current task. */
   kill(why?: Problem): void {
     this.#usable = false;
     this.#endedFor ??= why;
@@ -220,31 +220,31 @@ export class WorkerProcess {
     this.#child.kill('SIGKILL');
   }
 
-  /** What it has started. */
+  /** Kills the programs that the process has started. */
   #endGroup(): void {
     if (this.#folder === undefined || this.#child.pid === undefined) return;
     try {
       process.kill(-this.#child.pid, 'SIGKILL');
     } catch {
-      // Nothing of the group is left.
+      // The group has no processes left.
     }
   }
 
   async #removeFolder(): Promise<undefined> {
     if (this.#folder === undefined) return;
-    // A process that is ending may still write.
+    // Processes that are ending may still write.
     const options = { recursive: true, force: true, maxRetries: 5, retryDelay: 100 };
     await rm(this.#folder, options).catch(() => undefined);
   }
 
-  /** Ends it and waits until it is gone. */
+  /** Kills the process and waits until it has ended. */
   async end(): Promise<void> {
     this.#child.ref();
     this.kill();
     await this.gone;
   }
 
-  /** A worker without work keeps no process alive. */
+  /** An idle worker must not keep this process alive. */
   #rest(): void {
     this.#child.unref();
     this.#child.channel?.unref();
@@ -260,7 +260,7 @@ export class WorkerProcess {
 
   #death(code: number | null, by: string | null): Problem {
     if (this.#endedFor !== undefined) return this.#endedFor;
-    if (this.#killed) return busy('This replica is shutting down. Try again.');
+    if (this.#killed) return createBusyProblem('This replica is shutting down. Try again.');
     if (by === 'SIGKILL' || outOfMemory.test(this.#stderr)) return this.#tooMuch();
     return new Problem(toolFailed, 'The engine of this tool crashed.', {
       cause: new Error(`worker ended by ${by ?? `code ${code ?? '?'}`}: ${this.#stderr}`),
@@ -268,11 +268,117 @@ export class WorkerProcess {
   }
 }
 
-function notStarted(): Problem {
-  return busy(`A worker did not start within ${startMs / 1000} s. Try again in 5 seconds.`);
+function createNotStartedProblem(): Problem {
+  return createBusyProblem(`A worker did not start within ${startMs / 1000} s. Try again in 5 seconds.`);
 }
 
-/** Processes with the same key can stand in for one another. */
-export function keyOf({ module, memoryMb, quickStart, startsProgram }: ProcessOptions): string {
+/** Processes with the same key are interchangeable. */
+export function toProcessKey({ module, memoryMb, quickStart, startsProgram }: ProcessOptions): string {
   return `${memoryMb} ${quickStart ? 'quick' : 'usual'} ${startsProgram ? 'program' : 'alone'} ${module.href}`;
+}
+
+/** Field errors as they arrive from a worker process or a stored job. */
+export const fieldErrors: z.ZodType<FieldError[]> = z.array(
+  z.object({
+    in: z.enum(['body', 'path', 'query', 'header', 'argument']),
+    field: z.string(),
+    message: z.string(),
+    fix: z.string(),
+  }),
+);
+
+const problem = z.object({
+  type: z.object({ slug: z.string(), status: z.int().min(400).max(599), title: z.string(), description: z.string() }),
+  detail: z.string(),
+  members: z.record(z.string(), z.unknown()),
+  errors: fieldErrors,
+});
+
+const common = {
+  /** It has used so many resources that a new process should take the next task. */
+  spent: z.boolean(),
+};
+
+export const reply = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('done'), output: z.unknown(), ...common }),
+  z.object({ kind: z.literal('refused'), problem, ...common }),
+  z.object({ kind: z.literal('failed'), message: z.string(), stack: z.string(), ...common }),
+]);
+export type Reply = z.output<typeof reply>;
+
+/** Returns a reply's output. @throws what the module threw */
+export function readOutput(message: Reply): unknown {
+  if (message.kind === 'done') return message.output;
+  if (message.kind === 'refused') {
+    const { type, detail, members, errors } = message.problem;
+    // A worker must not choose response headers.
+    if (type.slug === toolBusy.slug) throw createBusyProblem(detail);
+    throw new Problem(type satisfies ProblemType, detail, { members, errors });
+  }
+  const error = new Error(message.message);
+  error.stack = message.stack;
+  throw error;
+}
+
+const mb = 1_048_576;
+/** Reserved for the API's process, if it starts the workers itself. */
+const apiMb = 512;
+const leastMb = 256;
+/** If nothing limits this process. */
+const usualMb = 1_024;
+
+export interface MemoryBudgetOptions {
+  /** Reserved for the process that starts the workers; default: what the API needs. */
+  readonly ownMb?: number;
+  /** Limit of the container, in bytes. */
+  readonly constrained?: number;
+}
+
+/** What the container's memory limit leaves for workers, in MB. If a container exceeds it, all its processes end. */
+export function computeMemoryBudgetMb({
+  ownMb = apiMb,
+  constrained = process.constrainedMemory(),
+}: MemoryBudgetOptions = {}): number {
+  // Without a limit, the system reports an impossibly large number.
+  if (constrained === 0 || constrained > 2 ** 50) return usualMb;
+  return Math.max(leastMb, Math.floor(constrained / mb) - ownMb);
+}
+
+/**
+ * Private memory of a process and its children in MB, without the program's shared pages. 0 for an ended process and on
+ * systems other than Linux.
+ */
+export function measureMemoryMb(pid: number | undefined): number {
+  try {
+    const status = readFileSync(`/proc/${pid ?? 0}/status`, 'utf8');
+    const own = Number(/^RssAnon:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1_024;
+    return own + listChildren(pid ?? 0).reduce((sum, child) => sum + measureMemoryMb(child), 0);
+  } catch {
+    return 0;
+  }
+}
+
+/**
+ * How long the main thread of a process has waited for a CPU since it started, in ms. 0 for an ended process and on
+ * systems other than Linux.
+ */
+export function measureCpuWaitMs(pid: number | undefined): number {
+  try {
+    const [, waited = '0'] = readFileSync(`/proc/${pid ?? 0}/schedstat`, 'utf8').split(' ');
+    return Number(waited) / 1e6;
+  } catch {
+    return 0;
+  }
+}
+
+/** Linux lists child processes per thread. */
+function listChildren(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+      .flatMap((thread) => readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' '))
+      .filter(Boolean)
+      .map(Number);
+  } catch {
+    return [];
+  }
 }

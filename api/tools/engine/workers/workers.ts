@@ -1,58 +1,88 @@
-// Runs a function of a module in a process of its own, with a limit of time and of memory, so that hostile input can at
-// most lose its own call.
+// The interface of workers: they run a module's function in a separate process with a time and a memory limit, so that
+// hostile input can only break its own call.
 //
-// Processes and not threads: a thread that runs out of memory ends its process as well where V8 or native code has no
-// way back (an array that doubles past the limit is enough), and native code cannot be stopped within a thread.
+// Processes, not threads: if a thread runs out of memory where V8 or native code cannot recover (an array that doubles
+// past the limit is enough), the whole process ends, and native code in a thread cannot be stopped.
+//
+// This file does not import zod: a worker process loads it, and starts in half the time without.
+import { Problem } from '../../../../lib/problem.ts';
+import { toolBusy } from '../../problems.ts';
+import type { Reply } from './worker-process.ts';
 
-/** Limits of a task that names none. */
-export const usualMs = 20_000;
-export const usualMb = 256;
+/** Default limits of a task. */
+export const defaultTimeoutMs = 20_000;
+export const defaultMemoryMb = 256;
 
 export interface WorkerTask {
   /**
    * Module whose default export is `(input) => output`, awaited; input and output are structured-cloned.
-   * A Problem that it throws arrives as that Problem. It sees no environment, and reads no files but the program's own.
+   * A Problem that it throws arrives as that Problem. It has no environment variables and can read only the program's
+   * own files.
    */
   readonly module: URL;
   readonly input?: unknown;
-  /** Gives the input once a worker is free, in place of `input`: until then it takes no memory here. */
+  /** Loads the input when a worker is free, instead of `input`: a waiting task then needs no memory here. */
   readonly load?: () => Promise<unknown>;
-  /** From when a worker is ready for it; default `usualMs`. */
+  /** Counted from when a worker is ready for the task; default `usualMs`. */
   readonly timeoutMs?: number;
   /**
-   * JavaScript heap, and likewise one memory of WebAssembly; all memory together is at most twice that. Default
+   * Limit of the JavaScript heap, and of each WebAssembly memory; all memory together may be twice that. Default
    * `usualMb`.
    */
   readonly memoryMb?: number;
   /**
-   * WebAssembly is compiled fast and never optimised: for a large module of which each call runs little. Default false.
+   * Compiles WebAssembly fast without optimizing it: for a large module of which each call runs little. Default false.
    */
   readonly quickStart?: boolean;
   /**
-   * Its module starts a program, which counts to its memory and ends with it, and has a folder to write to. Default
+   * The module starts a program, which counts to its memory limit, ends with it and has a folder to write to. Default
    * false.
    */
   readonly startsProgram?: boolean;
-  /** Its process is slow to start: it is kept while nobody calls, as long as there is room. Default false. */
+  /** The process is slow to start, so it is kept while idle, as long as there is room. Default false. */
   readonly warm?: boolean;
 }
 
-/** The call that a task is part of; the context of a tool is one. */
+/** The call that a task is part of. A ToolContext is one. */
 export interface WorkerCall {
-  /** Whose call it is: callers take turns. */
+  /** The caller: callers take turns. */
   readonly owner: string;
   readonly signal?: AbortSignal;
-  /** Stops the clock of the call while its task waits for a worker. */
+  /** Pauses the call's time limit while its task waits for a worker. */
   readonly waiting?: <Value>(wait: Promise<Value>) => Promise<Value>;
 }
 
 export interface Workers {
   /**
-   * @throws Problem (tool-limit) when time or memory ran out, Problem (tool-busy) when too many wait or it waits too long,
-   * Problem (tool-failed) when the process crashed, the signal's reason when aborted; what the module throws otherwise.
+   * @throws Problem (tool-limit) if the task exceeds its time or memory limit, Problem (tool-busy) if too many tasks wait or
+   * this one waits too long, Problem (tool-failed) if the process crashes, the signal's reason if aborted; otherwise what
+   * the module throws.
    * The caller parses the output with zod.
    */
   run(task: WorkerTask, call: WorkerCall): Promise<unknown>;
-  /** Ends all processes; what runs or waits fails. */
+  /** Ends all processes; running and waiting tasks fail. */
   close(): Promise<void>;
+}
+
+/** The problem of a task for which no worker is available now. */
+export function createBusyProblem(why: string, options: { readonly cause?: unknown } = {}): Problem {
+  return new Problem(toolBusy, why, { headers: { 'retry-after': '5' }, ...options });
+}
+
+/** Converts an error to a message, because structured clone would lose the type of a problem. */
+export function toErrorReply(error: unknown, spent: boolean): Reply {
+  if (error instanceof Problem) {
+    return {
+      kind: 'refused',
+      problem: {
+        type: { ...error.type },
+        detail: error.message,
+        members: { ...error.members },
+        errors: [...error.errors],
+      },
+      spent,
+    };
+  }
+  const { message, stack = '' } = error instanceof Error ? error : new Error(String(error));
+  return { kind: 'failed', message: message.slice(0, 2_000), stack: stack.slice(0, 8_000), spent };
 }

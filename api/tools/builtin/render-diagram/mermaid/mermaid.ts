@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { Problem } from '../../../../../lib/problem.ts';
 import type { Page } from '../../../browser/page.ts';
-import { literal, screenshotOf } from '../../../browser/svg.ts';
-import type { BrowserTask } from '../../../browser/task.ts';
+import { toScriptLiteral, takeScreenshot } from '../../../browser/page.ts';
+import type { BrowserTask } from '../../../svg/picture.ts';
 import { unprocessable } from '../../../problems.ts';
-import { draw } from '../../../svg/draw.ts';
+import { drawPicture } from '../../../svg/draw.ts';
 import type { Picture } from '../../../svg/picture.ts';
 import { parseLayout, createSyntaxFault } from '../language.ts';
 
@@ -42,7 +42,7 @@ export async function drawMermaid(
   { source, layout: requested, ...wanted }: Extract<BrowserTask, { readonly kind: 'mermaid' }>,
 ): Promise<Picture> {
   const layout = requested === undefined ? undefined : parseLayout('Mermaid', requested, ['elk', 'dagre']);
-  const task = literal({ source, layout, icons: collectIcons(source) });
+  const task = toScriptLiteral({ source, layout, icons: collectIcons(source) });
   const made = await page.evaluate(`drawDiagram(${task})`, pageOutcome);
   assertNothingOutside([...(made.outside ?? []), ...page.refused]);
   if ('fault' in made) throw toMermaidProblem(source, made.fault);
@@ -58,9 +58,9 @@ function toSvgPicture(made: Drawing, warnings: readonly string[]): Picture {
   if (made.formulas)
     throw new Problem(
       unprocessable,
-      'Formulas ($$…$$) cannot be written as SVG that viewers other than browsers draw. Use format=png.',
+      'Formulas ($$…$$) cannot be written as SVG that viewers other than browsers drawPicture. Use format=png.',
     );
-  return draw(made.svg, { format: 'svg', scale: 1 }, warnings);
+  return drawPicture(made.svg, { format: 'svg', scale: 1 }, warnings);
 }
 
 /** Uses the browser's own picture: it has the fonts that mermaid measured with, and colour emoji. */
@@ -70,8 +70,8 @@ async function toPngPicture(
   { scale, warnings }: { scale: number; warnings: readonly string[] },
 ): Promise<Picture> {
   // Check as SVG, so that both formats reject and remove the same.
-  const checked = draw(svg, { format: 'svg', scale: 1 }, warnings);
-  return { ...(await screenshotOf(page, { width, height }, scale)), warnings: checked.warnings };
+  const checked = drawPicture(svg, { format: 'svg', scale: 1 }, warnings);
+  return { ...(await takeScreenshot(page, { width, height }, scale)), warnings: checked.warnings };
 }
 
 function assertNothingOutside(addresses: readonly string[]): void {
@@ -133,7 +133,10 @@ function findLineWith(source: string, message: string, text: string | undefined)
 
 export function toMermaidProblem(source: string, { name, message, line: given, text: clue }: PageFault): Problem {
   if (name === 'Empty')
-    return createSyntaxFault('Mermaid', 'it has a heading but nothing to draw. Add what the diagram is to show.');
+    return createSyntaxFault(
+      'Mermaid',
+      'it has a heading but nothing to drawPicture. Add what the diagram is to show.',
+    );
   if (name === 'UnknownDiagramError' || message.startsWith('No diagram type detected'))
     return createSyntaxFault('Mermaid', `no diagram type is known by its beginning: ${findBeginning(source)}`, 1);
   const parsedLine = given ?? Number(/(?:on|at|in) line:? (\d+)/i.exec(message)?.[1] ?? 0);

@@ -1,16 +1,17 @@
-// A workers' pod: takes tasks from the API over HTTP and runs them in its pool. It knows no secret, and trusts nobody
-// but whoever the NetworkPolicy lets in.
+// The server of a workers' pod: receives tasks from the API over HTTP and runs them in its pool. It has no secrets, and
+// relies on the NetworkPolicy for access control.
 import { existsSync } from 'node:fs';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { z } from 'zod';
+import { Gauge, type Registry } from 'prom-client';
 import type { Logger } from '../../../../../lib/telemetry.ts';
 import { Problem } from '../../../../../lib/problem.ts';
-import { busy } from '../busy.ts';
-import { errorReply } from '../error-reply.ts';
-import type { Reply } from '../messages.ts';
-import type { Workers } from '../workers.ts';
-import { bytesOf, headIn, moduleIn, valueIn, type TaskHead } from './protocol.ts';
+import { createBusyProblem, toErrorReply, type Workers } from '../workers.ts';
+import type { Reply } from '../worker-process.ts';
+import { serializeMessage, parseTaskPath, resolveModule, readMessage, type TaskHead } from './protocol.ts';
+import { count } from '../../../../../lib/config.ts';
 
 export interface WorkerServerOptions {
   readonly workers: Workers;
@@ -24,13 +25,13 @@ export interface WorkerServerOptions {
 
 export interface WorkerServer {
   readonly port: number;
-  /** Tasks that wait for a worker, and tasks that have one. */
+  /** Counts tasks that wait for a worker, and tasks that have one. */
   tasks(): { readonly waiting: number; readonly running: number };
-  /** Takes no more tasks, sends those away that wait, and resolves when those that run are answered. */
+  /** Accepts no more tasks, drops waiting ones, and resolves when running ones are answered. */
   drain(): Promise<void>;
 }
 
-/** A task that its caller does not send loses its worker. */
+/** If the API does not send the input in this time, the task loses its worker. */
 const inputMs = 15_000;
 
 /** Starts to listen. @throws Error when the port is taken */
@@ -44,10 +45,10 @@ export async function startWorkerServer(options: WorkerServerOptions): Promise<W
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   options.log.info({ port }, 'listening');
-  return { port, tasks: () => tasks.counts(), drain: () => drained(server, tasks) };
+  return { port, tasks: () => tasks.counts(), drain: () => drainServer(server, tasks) };
 }
 
-async function drained(server: Server, tasks: Tasks): Promise<void> {
+async function drainServer(server: Server, tasks: Tasks): Promise<void> {
   const closed = once(server, 'close');
   server.close();
   tasks.sendAway();
@@ -67,7 +68,7 @@ class Tasks {
     return { waiting: this.#waiting.size, running: this.#running.size };
   }
 
-  /** Those that wait: the API offers them to another pod. */
+  /** Drops waiting tasks; the API offers them to another pod. */
   sendAway(): void {
     for (const response of this.#waiting) response.destroy();
   }
@@ -75,12 +76,14 @@ class Tasks {
   async run(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController();
     response.once('close', () => {
-      gone.abort(new Error('the API waits no more'));
+      gone.abort(new Error('the API closed the connection'));
     });
     request.on('error', () => undefined);
-    const head = headIn(request.url ?? '');
+    const head = parseTaskPath(request.url ?? '');
     const body =
-      head === undefined ? undefined : written(await this.#reply(head, { request, response, signal: gone.signal }));
+      head === undefined
+        ? undefined
+        : serializeReply(await this.#reply(head, { request, response, signal: gone.signal }));
     this.#waiting.delete(response);
     this.#running.delete(response);
     if (gone.signal.aborted) return;
@@ -90,17 +93,17 @@ class Tasks {
   async #reply(head: TaskHead, { request, response, signal }: Exchange): Promise<Reply> {
     const { workers, modules, log } = this.#options;
     try {
-      const module = moduleIn(modules, head);
-      // While another version of Moorage is rolled out, an API may meet pods of the other one.
+      const module = resolveModule(modules, head);
+      // During a rollout, an API may reach pods of another version.
       if (module === undefined || !existsSync(module))
-        throw busy('The workers are being updated. Try again in 5 seconds.');
+        throw createBusyProblem('The workers are being updated. Try again in 5 seconds.');
       const { owner, module: _path, ...limits } = head;
       const load = async (): Promise<unknown> => {
         this.#waiting.delete(response);
         this.#running.add(response);
         response.writeContinue();
         const late = setTimeout(() => request.destroy(), inputMs);
-        return valueIn(request, 'input').finally(() => {
+        return readMessage(request, 'input').finally(() => {
           clearTimeout(late);
         });
       };
@@ -108,10 +111,10 @@ class Tasks {
       const output = await workers.run({ ...limits, module, load }, { owner, signal });
       return { kind: 'done', output, spent: false };
     } catch (error) {
-      // The API hears what to answer; what the process said is known only here.
+      // The API receives only the problem; its cause is known only here.
       if (error instanceof Problem && error.cause !== undefined)
         log.warn({ err: error.cause, module: head.module }, error.message);
-      return errorReply(error, false);
+      return toErrorReply(error, false);
     }
   }
 }
@@ -122,10 +125,39 @@ interface Exchange {
   readonly signal: AbortSignal;
 }
 
-function written(reply: Reply): Buffer {
+function serializeReply(reply: Reply): Buffer {
   try {
-    return bytesOf(reply, 'result');
+    return serializeMessage(reply, 'result');
   } catch (error) {
-    return bytesOf(errorReply(error, false), 'result');
+    return serializeMessage(toErrorReply(error, false), 'result');
   }
+}
+
+const port = count.max(65_535, 'must be a port, 1 to 65535');
+
+/** Every environment variable of a workers' pod. None is secret. */
+export const environment = z.object({
+  MOORAGE_PORT: port.describe('Port on which the API hands over tasks.'),
+  MOORAGE_INTERNAL_PORT: port.default(9090).describe('Port of /healthz, /readyz and /metrics.'),
+  MOORAGE_DRAIN_SECONDS: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .default(5)
+    .describe('How long tasks are still taken after SIGTERM, while the API learns of it.'),
+});
+
+export function registerWorkerMetrics(
+  registry: Registry,
+  tasks: () => { readonly waiting: number; readonly running: number },
+): void {
+  new Gauge({
+    name: 'moorage_worker_tasks',
+    help: 'Tasks of tools in this pod: those that wait for a worker, and those that have one.',
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      for (const [state, count] of Object.entries(tasks())) this.set({ state }, count);
+    },
+  });
 }

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import type { Database } from '../../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
 import { type StarCount, StarCounts, StarRefresh, startStars } from '../../../../../api/catalog/projects/stars.ts';
-import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
+import { GuardedFetcher } from '../../../../../api/tools/fetch/fetcher.ts';
 import { silent } from '../../../../support/api/sample.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 

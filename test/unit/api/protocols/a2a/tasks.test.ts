@@ -5,7 +5,7 @@ import type { Client } from '@a2a-js/sdk/client';
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest';
 import { z } from 'zod';
 import { startServer, type PublicServer } from '../../../../../api/http/server.ts';
-import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
+import { GuardedFetcher } from '../../../../../api/tools/fetch/fetcher.ts';
 import { asTask, clientOf, collect, lineOf, request, stateOf, versions } from '../../../../support/a2a/clients.ts';
 import { digTool, Gate } from '../../../../support/a2a/tools.ts';
 import { echoTool } from '../../../../support/discovery/sample.ts';

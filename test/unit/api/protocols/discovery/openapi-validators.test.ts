@@ -12,7 +12,7 @@ import { buildOpenApi } from '../../../../../api/protocols/discovery/openapi.ts'
 import { readModelSettings } from '../../../../../api/models/config.ts';
 import { createSubmitEndpoints } from '../../../../../api/apps/submit/endpoints.ts';
 import { listSlugCandidates } from '../../../../../api/apps/submit/submit-app.ts';
-import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
+import { GuardedFetcher } from '../../../../../api/tools/fetch/fetcher.ts';
 import { readToolSettings } from '../../../../../api/tools/config.ts';
 import { catalogSlugs } from '../../../../../crds/names.ts';
 import { acceptedRepository } from '../../../../../lib/repository.ts';

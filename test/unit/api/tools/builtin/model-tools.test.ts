@@ -6,7 +6,7 @@ import { comparisonAnswer } from '../../../../../api/models/compare/endpoint.ts'
 import { createAskModelTool } from '../../../../../api/tools/builtin/ask-model/ask-model.ts';
 import { createCompareModelsTool } from '../../../../../api/tools/builtin/compare-models/compare-models.ts';
 import { findLanguage } from '../../../../../api/tools/builtin/languages.ts';
-import type { ToolDependencies } from '../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../api/tools/tool.ts';
 import type { Tool } from '../../../../../api/tools/tool.ts';
 import {
   createTranslateTextTool,

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
-import type { FetchRequest } from '../../../../../api/tools/fetch/fetcher.ts';
+import { GuardedFetcher, type FetchRequest } from '../../../../../api/tools/fetch/fetcher.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { page, startWeb, type Web } from '../../../../support/tools/fetch/web.ts';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
+import { GuardedFetcher } from '../../../../../api/tools/fetch/fetcher.ts';
 import { Guard, Refusal } from '../../../../../api/tools/fetch/guard.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { innerNames, innerUrls } from '../../../../support/tools/fetch/inner-urls.ts';

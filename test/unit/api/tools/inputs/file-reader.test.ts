@@ -1,17 +1,22 @@
 // A file by URL, as data or from an earlier call: exactly one of them, within one limit, each read from where it is.
 import assert from 'node:assert/strict';
-import { afterAll, beforeAll, describe, it } from 'vitest';
-import { artifactUrl } from '../../../../../api/tools/engine/artifacts/endpoint.ts';
-import { artifactId } from '../../../../../api/tools/engine/artifacts/artifact-store.ts';
-import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
-import type { GivenFile } from '../../../../../api/tools/inputs/file-fields.ts';
-import { type FileSources, type InputFile, readFile } from '../../../../../api/tools/inputs/file-reader.ts';
+import { afterAll, beforeAll, describe, it, test } from 'vitest';
+import { buildArtifactUrl, createArtifactId } from '../../../../../api/tools/engine/artifacts.ts';
+import { GuardedFetcher } from '../../../../../api/tools/fetch/fetcher.ts';
+import type { GivenFile } from '../../../../../api/tools/inputs/fields.ts';
+import {
+  type FileSources,
+  type InputFile,
+  readFile,
+  embedArtifacts,
+  createArtifactFetcher,
+} from '../../../../../api/tools/inputs/file-reader.ts';
 import type { Artifact } from '../../../../../api/tools/tool.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { page, startWeb, type Web } from '../../../../support/tools/fetch/web.ts';
 
 const baseUrl = 'https://moorage.localhost:8443';
-const id = artifactId();
+const id = createArtifactId();
 const stored: Artifact = { bytes: Buffer.from('deck'), mediaType: 'application/x-deck', fileName: 'slides.pptx' };
 
 describe('readFile', () => {
@@ -64,9 +69,9 @@ describe('readFile', () => {
     const addresses: GivenFile[] = [
       { artifact: id },
       { artifact: `/t/artifacts/${id}` },
-      { artifact: artifactUrl(baseUrl, id) },
+      { artifact: buildArtifactUrl(baseUrl, id) },
       { artifact: `HTTPS://MOORAGE.localhost:8443/t/artifacts/${id}?x=1#y` },
-      { url: artifactUrl(baseUrl, id) },
+      { url: buildArtifactUrl(baseUrl, id) },
     ];
     for (const given of addresses) {
       const { bytes, ...rest } = await read(given);
@@ -74,7 +79,7 @@ describe('readFile', () => {
       assert.deepEqual(rest, {
         mediaType: 'application/x-deck',
         contentType: 'application/x-deck',
-        url: artifactUrl(baseUrl, id),
+        url: buildArtifactUrl(baseUrl, id),
         fileName: 'slides.pptx',
         local: true,
       });
@@ -111,10 +116,10 @@ describe('readFile', () => {
   });
 
   it('says that a file is gone', async () => {
-    const gone = artifactId();
+    const gone = createArtifactId();
     const said = { slug: 'unknown-file', words: /expired/, fix: /Call the tool/ };
     await refuses({ artifact: gone }, { ...said, field: 'artifact' });
-    await refuses({ url: artifactUrl(baseUrl, gone) }, { ...said, field: 'url' });
+    await refuses({ url: buildArtifactUrl(baseUrl, gone) }, { ...said, field: 'url' });
   });
 
   it('limits the bytes of all of them', async () => {
@@ -143,4 +148,59 @@ describe('readFile', () => {
       { ...said, field: 'artifact', words: /cannot be combined with data/ },
     );
   });
+});
+
+// Artifacts of this installation are read wherever a tool takes a URL or HTML, and nothing else of it is.
+
+const localUrl = 'http://localhost:8080';
+const fileId = 'AAAAAAAAAAAAAAAAAAAAAA';
+const url = `${localUrl}/t/artifacts/${fileId}`;
+const gone = `${localUrl}/t/artifacts/BBBBBBBBBBBBBBBBBBBBBB`;
+const file: Artifact = { bytes: Buffer.from('PNG'), mediaType: 'image/png', fileName: 'chart.png' };
+const sources = {
+  baseUrl: localUrl,
+  artifacts: { get: (one: string) => Promise.resolve(one === fileId ? file : undefined) },
+};
+const data = 'data:image/png;base64,UE5H';
+const isProblem =
+  (slug: string, field?: string) =>
+  (error: unknown): boolean =>
+    error instanceof Problem && error.type.slug === slug && (field === undefined || error.errors[0]?.field === field);
+
+test('pictures of a page are embedded; links and text that name them stay', async () => {
+  const page = `<p>${url}</p><a href="${url}">x</a><img alt="" src="${url}"><img src='${url}'><IMG width=1 SRC=${url}>
+<style>p { background: url("${url}") }</style><svg><image href="${url}"/></svg><img src="https://example.org/a.png">`;
+  assert.equal(
+    await embedArtifacts(page, sources, 'html'),
+    `<p>${url}</p><a href="${url}">x</a><img alt="" src="${data}"><img src='${data}'><IMG width=1 SRC=${data}>
+<style>p { background: url("${data}") }</style><svg><image href="${data}"/></svg><img src="https://example.org/a.png">`,
+  );
+});
+
+test('a page with an artifact that has expired is refused, and names the field', async () => {
+  await assert.rejects(
+    embedArtifacts(`<img src="${gone}">`, sources, 'markdown'),
+    isProblem('unknown-file', 'markdown'),
+  );
+});
+
+test('a fetcher answers for artifacts itself, within the limit', async () => {
+  const fetcher = createArtifactFetcher(new GuardedFetcher(), sources);
+  const { signal } = new AbortController();
+  const got = await fetcher.get({ url, maxBytes: 10, signal });
+  assert.deepEqual([got.status, got.mediaType, Buffer.from(got.bytes).toString()], [200, 'image/png', 'PNG']);
+  await assert.rejects(fetcher.get({ url, maxBytes: 2, signal }), isProblem('fetch-too-large'));
+  await assert.rejects(fetcher.get({ url: gone, maxBytes: 10, signal }), isProblem('unknown-file', 'url'));
+});
+
+test('nothing else at the address of this installation is reached', async () => {
+  const fetcher = createArtifactFetcher(new GuardedFetcher(), sources);
+  const { signal } = new AbortController();
+  for (const address of [
+    `${localUrl}/t/artifacts`,
+    `${localUrl}/api/usage`,
+    `${url}/x`,
+    `http://localhost:8081/t/artifacts/${fileId}`,
+  ])
+    await assert.rejects(fetcher.get({ url: address, maxBytes: 10, signal }), isProblem('url-refused'));
 });

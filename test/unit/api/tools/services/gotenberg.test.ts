@@ -2,7 +2,7 @@
 // worked on too long is at fault.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { askGotenberg } from '../../../../../api/tools/services/gotenberg.ts';
+import { callGotenberg } from '../../../../../api/tools/services/gotenberg.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { startWeb, type Web } from '../../../../support/tools/fetch/web.ts';
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(() => web.close());
 
 const ask = (form: string): Promise<Uint8Array> =>
-  askGotenberg({ gotenberg: web.url }, { form, fields: {}, maxBytes: 1_000, signal: new AbortController().signal });
+  callGotenberg({ gotenberg: web.url }, { form, fields: {}, maxBytes: 1_000, signal: new AbortController().signal });
 const isProblem =
   (slug: string, code: number, retryAfter: string | undefined) =>
   (error: unknown): boolean =>

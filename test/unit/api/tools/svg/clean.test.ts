@@ -1,7 +1,7 @@
 // SVG is cleaned of what could run or reach out, and keeps what it shows.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { cleanSvg, nothingRemoved } from '../../../../../api/tools/svg/clean.ts';
+import { cleanSvg, createRemoved } from '../../../../../api/tools/svg/clean.ts';
 
 const svg = (inner: string): string =>
   `<?xml version="1.0"?><!DOCTYPE svg PUBLIC "a" "b"><svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 1 1">${inner}</svg>`;
@@ -77,7 +77,7 @@ test('entities of a document type do not grow', () => {
 });
 
 test('what is taken out is said', () => {
-  const removed = nothingRemoved();
+  const removed = createRemoved();
   cleanSvg(
     svg(
       '<script>x</script><rect onclick="x"/><a href="javascript:x"><text>t</text></a><image href="https://evil.test/x.png"/><style>@import url(x.css); a { fill: url(https://evil.test/y) }</style><metadata/>',
@@ -89,7 +89,7 @@ test('what is taken out is said', () => {
     [...removed.others],
     ['<script>', 'the attribute onclick', 'the link javascript:x', '@import url(x.css);', 'url(https://evil.test/y)'],
   );
-  const nothing = nothingRemoved();
+  const nothing = createRemoved();
   cleanSvg(svg('<g><a href="https://good.test/"><text>t</text></a></g>'), nothing);
-  assert.deepEqual(nothing, nothingRemoved());
+  assert.deepEqual(nothing, createRemoved());
 });

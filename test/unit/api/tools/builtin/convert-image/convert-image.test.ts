@@ -5,7 +5,7 @@ import sharp from 'sharp';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { z } from 'zod';
 import { createConvertImageTool } from '../../../../../../api/tools/builtin/convert-image/convert-image.ts';
-import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/tool.ts';
 import type { Artifact, Tool } from '../../../../../../api/tools/tool.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { runTool } from '../../../../../support/tools/context.ts';

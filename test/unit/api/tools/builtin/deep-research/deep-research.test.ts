@@ -14,9 +14,9 @@ import {
 } from '../../../../../../api/tools/builtin/deep-research/research.ts';
 import { createDeepResearchTool } from '../../../../../../api/tools/builtin/deep-research/deep-research.ts';
 import type { Fetcher } from '../../../../../../api/tools/fetch/fetcher.ts';
-import { GuardedFetcher } from '../../../../../../api/tools/fetch/guarded-fetcher.ts';
-import { fetchFailed } from '../../../../../../api/tools/fetch/problems.ts';
-import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import { GuardedFetcher } from '../../../../../../api/tools/fetch/fetcher.ts';
+import { fetchFailed } from '../../../../../../api/tools/problems.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/tool.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { reports, runTool, toolContext } from '../../../../../support/tools/context.ts';
 import { maxTokens, says, startModelLab, type ModelLab } from '../../../../../support/tools/model-lab.ts';

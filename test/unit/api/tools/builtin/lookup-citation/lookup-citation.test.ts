@@ -8,7 +8,7 @@ import {
   parseDoi,
 } from '../../../../../../api/tools/builtin/lookup-citation/lookup-citation.ts';
 import { work } from '../../../../../../api/tools/builtin/lookup-citation/works.ts';
-import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/tool.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { runTool } from '../../../../../support/tools/context.ts';
 import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';

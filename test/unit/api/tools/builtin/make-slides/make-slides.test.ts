@@ -6,13 +6,13 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { fitSize, paginateLines, parseRuns } from '../../../../../../api/tools/builtin/make-slides/flow.ts';
 import { createMakeSlidesTool, addPictures } from '../../../../../../api/tools/builtin/make-slides/make-slides.ts';
-import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/tool.ts';
 import type { Tool } from '../../../../../../api/tools/tool.ts';
 import { Problem, type ProblemType } from '../../../../../../lib/problem.ts';
 import { runTool, toolContext } from '../../../../../support/tools/context.ts';
 import { maxTokens, promptIn, says, startModelLab, type ModelLab } from '../../../../../support/tools/model-lab.ts';
 import { readOutline } from '../../../../../../api/tools/builtin/make-slides/outline.ts';
-import { fetchFailed, urlRefused } from '../../../../../../api/tools/fetch/problems.ts';
+import { fetchFailed, urlRefused } from '../../../../../../api/tools/problems.ts';
 import { toolBusy } from '../../../../../../api/tools/problems.ts';
 import { contextWith, servicesWith } from '../../../../../support/tools/call.ts';
 

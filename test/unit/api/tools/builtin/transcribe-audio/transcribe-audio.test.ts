@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
-import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/tool.ts';
 import {
   createTranscribeAudioTool,
   detectAudioFormat,

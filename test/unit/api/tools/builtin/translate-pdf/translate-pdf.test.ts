@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, it } from 'vitest';
 import type { ServiceUrls } from '../../../../../../api/tools/services/backing-services.ts';
-import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/tool.ts';
 import type { Prompt, Spender } from '../../../../../../api/tools/engine/spender.ts';
 import { createTranslatePdfTool } from '../../../../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
 import { Problem } from '../../../../../../lib/problem.ts';

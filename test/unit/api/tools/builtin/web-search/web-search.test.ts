@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it, test } from 'vitest';
 import { webSearchTool, toSearchLanguage } from '../../../../../../api/tools/builtin/web-search/web-search.ts';
-import type { ToolDependencies } from '../../../../../../api/tools/engine/tool-dependencies.ts';
+import type { ToolDependencies } from '../../../../../../api/tools/tool.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { runTool } from '../../../../../support/tools/context.ts';
 import { page, startWeb, type Web } from '../../../../../support/tools/fetch/web.ts';

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { test } from 'vitest';
-import { TimeLimit } from '../../../../../../api/tools/engine/time-limit.ts';
+import { TimeLimit } from '../../../../../../api/tools/engine/runner.ts';
 import { createWorkers } from '../../../../../../api/tools/engine/workers/pool.ts';
-import { cpuWaitMs } from '../../../../../../api/tools/engine/workers/shared-resources.ts';
+import { measureCpuWaitMs } from '../../../../../../api/tools/engine/workers/worker-process.ts';
 
 const module = new URL('../../../../../support/tools/worker-module.ts', import.meta.url);
 
@@ -27,11 +27,11 @@ test('the clock of a call stands still until its worker has started', async () =
 
 test('the time that a process waits for a processor is known', async () => {
   const spin = 'const end = Date.now() + 1500; while (Date.now() < end);';
-  const before = cpuWaitMs(process.pid);
+  const before = measureCpuWaitMs(process.pid);
   const busy = Array.from({ length: 3 * availableParallelism() }, () => new Worker(spin, { eval: true }));
   const end = Date.now() + 1_000;
   while (Date.now() < end);
-  const waited = cpuWaitMs(process.pid) - before;
+  const waited = measureCpuWaitMs(process.pid) - before;
   await Promise.all(busy.map((worker) => worker.terminate()));
   assert.ok(waited > 50, `${waited} ms`);
 });

@@ -4,22 +4,22 @@ import { Readable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { test } from 'vitest';
 import {
-  bytesOf,
-  headIn,
-  headOf,
-  moduleIn,
-  pathOf,
-  valueIn,
+  serializeMessage,
+  parseTaskPath,
+  toTaskHead,
+  resolveModule,
+  formatTaskPath,
+  readMessage,
 } from '../../../../../../../api/tools/engine/workers/remote/protocol.ts';
 import { programFolder } from '../../../../../../../api/tools/engine/workers/worker-process.ts';
 
 const program = pathToFileURL(`${programFolder}/`);
 const folder = new URL('api/', program);
 const module = new URL('tools/builtin/run-code/worker.ts', folder);
-const head = headOf({ module, timeoutMs: 1_000 }, 'somebody & co = 1');
+const head = toTaskHead({ module, timeoutMs: 1_000 }, 'somebody & co = 1');
 
 test('a task is read as it was written, with the usual limits', () => {
-  assert.deepEqual(headIn(pathOf(head)), head);
+  assert.deepEqual(parseTaskPath(formatTaskPath(head)), head);
   assert.deepEqual(head, {
     module: 'api/tools/builtin/run-code/worker.ts',
     owner: 'somebody & co = 1',
@@ -29,24 +29,24 @@ test('a task is read as it was written, with the usual limits', () => {
     startsProgram: false,
     warm: false,
   });
-  assert.equal(moduleIn(folder, head)?.href, module.href);
+  assert.equal(resolveModule(folder, head)?.href, module.href);
 });
 
 test('what is no task is none', () => {
-  const other = (change: object): string => pathOf({ ...head, ...change });
+  const other = (change: object): string => formatTaskPath({ ...head, ...change });
   for (const path of [
     '/',
     '/run',
     '/run?task=',
     '/run?task={}',
     '/run?task=%7B',
-    pathOf(head).replace('/run', '/x'),
+    formatTaskPath(head).replace('/run', '/x'),
     other({ timeoutMs: 1e9 }),
     other({ timeoutMs: -1 }),
     other({ memoryMb: 1e6 }),
     other({ module: 1 }),
   ])
-    assert.equal(headIn(path), undefined, path);
+    assert.equal(parseTaskPath(path), undefined, path);
 });
 
 test('no module outside of the folder is run', () => {
@@ -62,12 +62,15 @@ test('no module outside of the folder is run', () => {
     'data:text/javascript,1.ts',
     'api/tools/builtin/run-code/prelude.js',
   ])
-    assert.equal(moduleIn(folder, { ...head, module: path }), undefined, path);
+    assert.equal(resolveModule(folder, { ...head, module: path }), undefined, path);
 });
 
 test('values cross as structured clones', async () => {
   const value = { bytes: new Uint8Array([1, 2]), map: new Map([['a', undefined]]), text: '\u{1F600}' };
-  assert.deepEqual(await valueIn(Readable.from([bytesOf(value, 'input')]), 'input'), value);
-  await assert.rejects(valueIn(Readable.from([bytesOf(value, 'input').subarray(0, 9)]), 'input'));
-  assert.throws(() => bytesOf(new Uint8Array(65 * 1_048_576), 'result'), /The result of the call is larger than 64 MB/);
+  assert.deepEqual(await readMessage(Readable.from([serializeMessage(value, 'input')]), 'input'), value);
+  await assert.rejects(readMessage(Readable.from([serializeMessage(value, 'input').subarray(0, 9)]), 'input'));
+  assert.throws(
+    () => serializeMessage(new Uint8Array(65 * 1_048_576), 'result'),
+    /The result of the call is larger than 64 MB/,
+  );
 });

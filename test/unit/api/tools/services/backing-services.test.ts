@@ -1,7 +1,7 @@
 // The client of backing services: what it makes of one that hangs, and of one that answers in drops.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { askService, type ServiceRequest } from '../../../../../api/tools/services/service-client.ts';
+import { callService, type ServiceRequest } from '../../../../../api/tools/services/backing-services.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { startWeb, type Web } from '../../../../support/tools/fetch/web.ts';
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => web.close());
 
 const ask = async (path: string, more: Partial<ServiceRequest> = {}): Promise<unknown> =>
-  askService({ searxng: web.url }, 'searxng', {
+  callService({ searxng: web.url }, 'searxng', {
     path,
     maxBytes: 100,
     timeoutMs: 100,

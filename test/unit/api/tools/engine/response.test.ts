@@ -1,24 +1,24 @@
 // Where there is no envelope, what a tool left out stands in a header: a JSON list in ASCII, of a length that proxies take.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { warningsHeader, warningsIn } from '../../../../../api/tools/engine/warnings.ts';
+import { formatWarningsHeader, readWarnings } from '../../../../../api/tools/engine/response.ts';
 
 const listIn = (headers: Record<string, string>): unknown => JSON.parse(headers['x-warnings'] ?? 'null');
 
 test('no header without warnings', () => {
   for (const result of [undefined, {}, { warnings: [] }, { warnings: 'x' }, { warnings: [1] }])
-    assert.deepEqual(warningsHeader(warningsIn(result)), {});
+    assert.deepEqual(formatWarningsHeader(readWarnings(result)), {});
 });
 
 test('a list that any client reads, whatever the words are', () => {
   const warnings = ['What a click on 甲 does is left out', 'line\nbreak "quoted" 🚀'];
-  const headers = warningsHeader(warnings);
+  const headers = formatWarningsHeader(warnings);
   assert.match(headers['x-warnings'] ?? '', /^[ -~]+$/);
   assert.deepEqual(listIn(headers), warnings);
 });
 
 test('what would be too long is counted', () => {
-  const headers = warningsHeader(Array.from({ length: 50 }, (_, n) => `${n} ${'x'.repeat(200)}`));
+  const headers = formatWarningsHeader(Array.from({ length: 50 }, (_, n) => `${n} ${'x'.repeat(200)}`));
   assert.ok((headers['x-warnings'] ?? '').length < 3_200);
   const list = listIn(headers) as string[];
   assert.match(list.at(-1) ?? '', new RegExp(`^${50 - (list.length - 1)} more`));

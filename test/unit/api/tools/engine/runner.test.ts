@@ -1,7 +1,7 @@
 // The clock of a call counts its work, and not what others make it wait for.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test, vi } from 'vitest';
-import { TimeLimit } from '../../../../../api/tools/engine/time-limit.ts';
+import { TimeLimit } from '../../../../../api/tools/engine/runner.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,15 +1,13 @@
-// The job worker: claims due jobs while it has free slots, renews their leases, and stores their outcome.
+// Claims due jobs while this process has free slots, runs them, renews their leases and stores their outcome.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../../lib/telemetry.ts';
 import { Problem } from '../../../../lib/problem.ts';
 import { internalFault } from '../../../http/index.ts';
 import type { Database, Payer, QuotaNetworks } from '../../../billing/index.ts';
-import { artifactId } from '../artifacts/artifact-store.ts';
-import { toolBusy, toolLimit, tooManyCalls } from '../../problems.ts';
-import type { Artifact } from '../../tool.ts';
-import { Attempt } from './attempt.ts';
-import type { JobProblem, JobWork } from './job.ts';
-import { jobLost } from './problems.ts';
+import { createArtifactId } from '../artifacts.ts';
+import { toolBusy, toolLimit, tooManyCalls, jobLost } from '../../problems.ts';
+import type { Artifact, Progress } from '../../tool.ts';
+import type { JobProblem, JobWork } from './jobs.ts';
 import * as statements from './statements.ts';
 
 export interface WorkerOptions {
@@ -19,9 +17,9 @@ export interface WorkerOptions {
   /** Id of this process. */
   readonly runner: string;
   readonly work: JobWork;
-  /** Tools that can be worked on here. */
+  /** Tools that this process can run. */
   readonly tools: readonly string[];
-  /** Who pays, when it is nobody's own key. */
+  /** Returns the payer of a job without a key. */
   readonly anonymous: (owner: string, networks: QuotaNetworks | undefined) => Payer;
   /** Jobs at once in this process. */
   readonly maxConcurrent: number;
@@ -30,14 +28,14 @@ export interface WorkerOptions {
   readonly keepMs: number;
   readonly pollMs: number;
   readonly maxArtifactBytes: number;
-  /** Called for each job that has ended here. */
+  /** Called for each job that ends in this process. */
   readonly ended: (id: string) => void;
 }
 
 export class JobWorker {
   readonly #options: WorkerOptions;
   readonly #running = new Map<string, Attempt>();
-  /** Callers' own keys, by job: here and nowhere else. */
+  /** Callers' own keys by job. They are stored nowhere else. */
   readonly #payers = new Map<string, Payer>();
   readonly #ending = new AbortController();
   #wake = Promise.withResolvers<undefined>();
@@ -51,7 +49,7 @@ export class JobWorker {
     this.#loops ??= Promise.all([this.#claiming(), this.#renewing()]);
   }
 
-  /** Looks for jobs at once. */
+  /** Looks for due jobs immediately. */
   wake(): void {
     this.#wake.resolve(undefined);
   }
@@ -65,7 +63,7 @@ export class JobWorker {
     this.#payers.delete(id);
   }
 
-  /** Ends the work on a job that was canceled, if it is worked on here. */
+  /** Stops the work on a canceled job, if it runs in this process. */
   cancel(id: string): void {
     this.#running.get(id)?.abort('lost');
     this.#end(id, this.#options.ended);
@@ -92,7 +90,7 @@ export class JobWorker {
     while (!this.#stopping()) {
       this.#wake = Promise.withResolvers();
       const took = await this.#claim().catch((error: unknown) => {
-        if (!(error instanceof Problem)) log.error({ err: error }, 'jobs cannot be claimed, trying again');
+        if (!(error instanceof Problem)) log.error({ err: error }, 'cannot claim jobs; trying again');
         return 0;
       });
       if (took > 0 || this.#stopping()) continue;
@@ -111,14 +109,14 @@ export class JobWorker {
     const { database, runner, leaseMs, maxConcurrent, tools, attempts, keepMs, ended, anonymous } = this.#options;
     const lost = await database().replay(statements.lose, [
       attempts,
-      JSON.stringify(lostProblem('key')),
-      JSON.stringify(lostProblem('attempts')),
+      JSON.stringify(createLostProblem('key')),
+      JSON.stringify(createLostProblem('attempts')),
       keepMs,
     ]);
     for (const { id } of lost) this.#end(id, ended);
     const room = maxConcurrent - this.#running.size;
     if (room <= 0) return 0;
-    // A job whose lease ran out while its work continues here is left to other processes.
+    // If a job's lease expired while its work continues here, leave the job to other processes.
     const jobs = await database().query(statements.claim, [runner, leaseMs, room, tools, [...this.#running.keys()]]);
     for (const job of jobs) this.#begin(job, this.#payers.get(job.id) ?? anonymous(job.owner, toNetworks(job)));
     return jobs.length;
@@ -128,13 +126,13 @@ export class JobWorker {
     const { database, runner, log, work } = this.#options;
     const attempt = new Attempt({ database, runner, job, payer, log });
     this.#running.set(job.id, attempt);
-    // Claimed while the process was stopping: it goes straight back.
+    // Claimed while the process was stopping: return it to the queue.
     if (this.#stopping()) attempt.abort('ending');
     void attempt
       .begin(work, (outcome) => this.#finish(attempt, outcome))
       .catch((error: unknown) => {
-        // Its lease runs out, and it is taken up again.
-        log.error({ err: error, job: job.id }, 'the outcome of a job cannot be stored');
+        // Its lease expires, and then a process claims it again.
+        log.error({ err: error, job: job.id }, 'cannot store the outcome of a job');
       })
       .finally(() => {
         this.#running.delete(job.id);
@@ -150,8 +148,8 @@ export class JobWorker {
     const { database, ended, maxArtifactBytes } = this.#options;
     const { own, job } = attempt;
     if (attempt.lost) return;
-    const error = 'error' in outcome ? outcome.error : tooLarge(outcome.artifact, maxArtifactBytes);
-    if (error !== undefined && this.#comesBack(attempt, error)) {
+    const error = 'error' in outcome ? outcome.error : findSizeProblem(outcome.artifact, maxArtifactBytes);
+    if (error !== undefined && this.#shouldRequeue(attempt, error)) {
       await database().replay(statements.putBack, own);
       await sleep(1_000, undefined, { ref: false, signal: this.#ending.signal }).catch(() => undefined);
       return;
@@ -161,8 +159,8 @@ export class JobWorker {
     this.#end(job.id, ended);
   }
 
-  /** Whether another process, or this one later, may do better. */
-  #comesBack({ job, ending }: Attempt, error: unknown): boolean {
+  /** Whether to return the job to the queue, for another process or a later attempt. */
+  #shouldRequeue({ job, ending }: Attempt, error: unknown): boolean {
     if (ending) return job.payer === 'anonymous';
     return error instanceof Problem && (error.type === toolBusy || error.type === tooManyCalls);
   }
@@ -179,7 +177,7 @@ export class JobWorker {
       artifact?.mediaType ?? null,
       artifact?.fileName ?? null,
       keepMs,
-      artifact === undefined ? null : artifactId(),
+      artifact === undefined ? null : createArtifactId(),
     ]);
   }
 
@@ -188,7 +186,7 @@ export class JobWorker {
     if (!(error instanceof Problem) && !ending) log.error({ err: error, job: job.id, tool: job.tool }, 'job failed');
     await database().replay(statements.fail, [
       ...own,
-      JSON.stringify(ending ? lostProblem('key') : problemOf(error, job.id)),
+      JSON.stringify(ending ? createLostProblem('key') : toJobProblem(error, job.id)),
       keepMs,
     ]);
   }
@@ -198,7 +196,7 @@ export class JobWorker {
     ended(id);
   }
 
-  /** Three times in the time of a lease; jobs that were taken from us meanwhile are ended. */
+  /** Renews leases three times per lease duration, and stops jobs that another process has taken over. */
   async #renewing(): Promise<void> {
     const { leaseMs, log } = this.#options;
     while (!this.#stopping()) {
@@ -206,7 +204,7 @@ export class JobWorker {
       const ids = [...new Set([...this.#running.keys(), ...this.#payers.keys()])];
       if (ids.length === 0 || this.#stopping()) continue;
       await this.#renew(ids).catch((error: unknown) => {
-        log.error({ err: error }, 'leases of jobs cannot be renewed');
+        log.error({ err: error }, 'cannot renew the leases of jobs');
       });
     }
   }
@@ -223,12 +221,12 @@ function toNetworks({ networks }: statements.ClaimedJob): QuotaNetworks | undefi
   return subnet === undefined || site === undefined ? undefined : { subnet, site };
 }
 
-function tooLarge(artifact: Artifact | undefined, maximum: number): Problem | undefined {
+function findSizeProblem(artifact: Artifact | undefined, maximum: number): Problem | undefined {
   if (artifact === undefined || artifact.bytes.length <= maximum) return undefined;
   return new Problem(toolLimit, `The created file has ${artifact.bytes.length} bytes; the maximum is ${maximum}.`);
 }
 
-function problemOf(error: unknown, job: string): JobProblem {
+function toJobProblem(error: unknown, job: string): JobProblem {
   if (!(error instanceof Problem))
     return {
       slug: internalFault.slug,
@@ -239,10 +237,131 @@ function problemOf(error: unknown, job: string): JobProblem {
   return { slug: type.slug, detail: message, members: { ...members, ...(errors.length === 0 ? {} : { errors }) } };
 }
 
-function lostProblem(why: 'key' | 'attempts'): JobProblem {
+function createLostProblem(why: 'key' | 'attempts'): JobProblem {
   const detail =
     why === 'key'
       ? 'The process that held your key ended, and the key is stored nowhere else. Send the call again.'
       : 'Every process that ran the job ended before it was done. Send the call again.';
   return { slug: jobLost.slug, detail, members: {} };
+}
+
+export interface AttemptOptions {
+  readonly database: () => Database;
+  readonly runner: string;
+  readonly job: statements.ClaimedJob;
+  readonly payer: Payer;
+  readonly log: Logger;
+}
+
+export type Outcome =
+  { readonly result: Record<string, unknown>; readonly artifact?: Artifact | undefined } | { readonly error: unknown };
+
+/** Minimum time between two writes of progress. */
+const progressMs = 300;
+const longestMessage = 300;
+
+/** One attempt at a job: runs its work, writes its progress and records whether this process still owns the job. */
+export class Attempt {
+  readonly #options: AttemptOptions;
+  readonly #abort = new AbortController();
+  readonly #over = Promise.withResolvers<undefined>();
+  #why: 'lost' | 'ending' | undefined;
+  #latest: Progress | undefined;
+  #writing: Promise<void> | undefined;
+
+  constructor(options: AttemptOptions) {
+    this.#options = options;
+  }
+
+  get job(): statements.ClaimedJob {
+    return this.#options.job;
+  }
+
+  /** Statements write a job only if these values still match: then this process owns it. */
+  get own(): readonly [string, string, number] {
+    const { job, runner } = this.#options;
+    return [job.id, runner, job.attempt];
+  }
+
+  /** Whether another process has taken over the job or its caller canceled it. Do not write to it any more. */
+  get lost(): boolean {
+    return this.#why === 'lost';
+  }
+
+  /** Whether the attempt ends because the process does. */
+  get ending(): boolean {
+    return this.#why === 'ending';
+  }
+
+  get over(): Promise<unknown> {
+    return this.#over.promise;
+  }
+
+  abort(why: 'lost' | 'ending'): void {
+    this.#why ??= why;
+    this.#abort.abort(
+      new Error(why === 'lost' ? 'another process has taken the job over, or it was canceled' : 'the process ends'),
+    );
+  }
+
+  async begin(work: JobWork, finish: (outcome: Outcome) => Promise<void>): Promise<void> {
+    try {
+      const outcome = await this.#run(work).catch((error: unknown) => ({ error }));
+      this.#latest = undefined;
+      await this.#writing;
+      await finish(outcome);
+    } finally {
+      this.#over.resolve(undefined);
+    }
+  }
+
+  async #run(work: JobWork): Promise<Outcome> {
+    this.#abort.signal.throwIfAborted();
+    const {
+      job: { id, tool, input, session, attempt },
+      payer,
+    } = this.#options;
+    return work({
+      id,
+      tool,
+      input,
+      payer,
+      attempt,
+      session: session ?? undefined,
+      signal: this.#abort.signal,
+      report: (progress) => {
+        this.#report(progress);
+      },
+      announce: (hold) => this.#announce(hold),
+    });
+  }
+
+  async #announce(hold: string): Promise<void> {
+    const [kept] = await this.#options.database().query(statements.announce, [...this.own, hold]);
+    if (kept !== undefined) return;
+    this.abort('lost');
+    throw new Error('another process has taken the job over, or it was canceled');
+  }
+
+  /** Writes the newest progress and skips those in between. */
+  #report(progress: Progress): void {
+    this.#latest = progress;
+    this.#writing ??= this.#write().finally(() => {
+      this.#writing = undefined;
+    });
+  }
+
+  async #write(): Promise<void> {
+    while (this.#latest !== undefined && !this.#abort.signal.aborted) {
+      const { done, message } = this.#latest;
+      this.#latest = undefined;
+      await this.#options
+        .database()
+        .query(statements.progress, [...this.own, Math.min(1, Math.max(0, done)), message.slice(0, longestMessage)])
+        .catch((error: unknown) => {
+          this.#options.log.warn({ err: error, job: this.job.id }, 'cannot write the progress of a job');
+        });
+      await sleep(progressMs, undefined, { ref: false, signal: this.#abort.signal }).catch(() => undefined);
+    }
+  }
 }

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { migratedDatabase } from '../../../../../support/ledger/snapshot.ts';
-import { toolAccount } from '../../../../../../api/billing/ledger/accounts.ts';
-import { openLedgerDatabase } from '../../../../../../api/billing/database/open.ts';
-import { json } from '../../../../../support/models/sample.ts';
-import { sampleToolApp, type ToolSample } from '../../../../../support/tools/sample.ts';
-import { artifactSuite } from '../../../../../support/tools/artifacts-suite.ts';
+import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
+import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
+import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
+import { json } from '../../../../support/models/sample.ts';
+import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
+import { artifactSuite } from '../../../../support/tools/artifacts-suite.ts';
 
 artifactSuite('PGlite', () => openLedgerDatabase(migratedDatabase));
 

@@ -1,9 +1,8 @@
 // Settings of the guarded fetch: hosts of a trial are let through, and in production refused at the start.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { readFetchConfig } from '../../../../../api/tools/fetch/config.ts';
-import { Guard } from '../../../../../api/tools/fetch/guard.ts';
-import { GuardedFetcher } from '../../../../../api/tools/fetch/guarded-fetcher.ts';
+import { readFetchConfig, Guard } from '../../../../../api/tools/fetch/guard.ts';
+import { GuardedFetcher } from '../../../../../api/tools/fetch/fetcher.ts';
 import { isProblem } from '../../../../support/tools/call.ts';
 import { page, startWeb, type Web } from '../../../../support/tools/fetch/web.ts';
 
