@@ -21,7 +21,7 @@ for (const [tool, output, expected] of [
   [tools.kind, 'kind v0.33.0 go1.26.8 linux/amd64', true],
   [tools.kind, 'kind v0.20.0 go1.20.4 linux/amd64', false],
 ] as const) {
-  test(`${tool.name} that prints "${output}" ${expected ? 'hasFittingVersion' : 'does not fit'}`, () => {
+  test(`${tool.name} that prints "${output}" ${expected ? 'fits' : 'does not fit'}`, () => {
     assert.equal(hasFittingVersion(tool, output), expected);
   });
 }
