@@ -388,7 +388,7 @@ test('the operator reads every setting that the chart gives it', () => {
 
 test('no setting that the chart gives is one that nobody reads', () => {
   for (const [component, files] of [
-    ['operator', ['controller/config.ts', 'controller/space/config.ts']],
+    ['operator', ['controller/config.ts']],
     ['workers', ['api/tools/engine/workers/remote/worker-server.ts']],
     [
       'api',
