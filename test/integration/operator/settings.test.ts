@@ -111,7 +111,8 @@ test('kubectl pins a default against moorage.yaml, and without the pin the file 
   await world.submit('pinned');
   await build('pinned', { run: { resources: { memory: '1Gi' } }, agents: { enabled: true } });
   await waitForMemory('pinned', '1Gi');
-  assert.equal((await readResolved('pinned')).agents.enabled, true);
+  // The Deployment is applied before the status is written.
+  await until('the status of pinned', async () => (await readResolved('pinned')).agents.enabled);
 
   await patch('pinned', { run: { resources: { memory: '512Mi' } }, agents: { enabled: false } });
   await waitForMemory('pinned', '512Mi');
