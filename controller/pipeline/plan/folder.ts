@@ -4,7 +4,7 @@ import type { Finding } from '../../../crds/hosted-app.ts';
 import { Rejected } from '../contract.ts';
 import { parseJson, readField } from '../manifest.ts';
 import type { Tree } from '../tree.ts';
-import { isMarker, markersOf } from './markers.ts';
+import { isMarker, findMarkers } from './markers.ts';
 import { makePlan } from './plan.ts';
 import type { PlanInput, Recipe } from './recipe.ts';
 
@@ -33,67 +33,74 @@ interface Candidate {
  * Folder to plan: source.path where it is set, or the top where it has an app; else the only folder below in which an
  * app is found. Where there are several, or half of one, the author has to say which.
  */
-export function appFolder(tree: Tree, input: PlanInput): AppFolder {
+export function findAppFolder(tree: Tree, input: PlanInput): AppFolder {
   const { strategy, dockerfile } = input.build;
   const top = { path: input.path, warnings: [] };
   if (input.path !== '.' || dockerfile !== 'Dockerfile' || strategy === 'dockerfile') return top;
-  const recipe = attempt(tree, input);
-  if (typeof recipe !== 'string') return strategy === 'auto' ? besideTop(tree, input, recipe) : top;
-  return mayBeBelow(tree, input, recipe) ? belowTop(tree, input) : top;
+  const recipe = tryPlan(tree, input);
+  if (typeof recipe !== 'string') return strategy === 'auto' ? searchBesideTop(tree, input, recipe) : top;
+  return mayBeBelow(tree, input, recipe) ? searchBelowTop(tree, input) : top;
 }
 
 /** What is wrong at the top is to be put right there; only where nothing is, the app may be below. */
 function mayBeBelow(tree: Tree, { build }: PlanInput, rule: string): boolean {
-  const isForeign = build.strategy === 'auto' && markersOf(tree).length > 0;
+  const isForeign = build.strategy === 'auto' && findMarkers(tree).length > 0;
   return ['plan/unknown', 'plan/no-start'].includes(rule) && !isForeign && !isWorkspace(tree);
 }
 
-function belowTop(tree: Tree, input: PlanInput): AppFolder {
+function searchBelowTop(tree: Tree, input: PlanInput): AppFolder {
   const top = { path: '.', warnings: [] };
-  const found = candidates(tree, input);
+  const found = listCandidates(tree, input);
   const [only, ...more] = found;
   if (only === undefined) return top;
-  if (more.length > 0) return { ...top, problem: several(found) };
+  if (more.length > 0) return { ...top, problem: createSeveralAppsFinding(found) };
   // A planned language says itself what is missing there.
   return only.kind === 'unplanned' && only.isPlanned !== true
-    ? { ...top, problem: unplanned(only) }
+    ? { ...top, problem: createUnplannedFinding(only) }
     : { ...top, path: only.folder };
 }
 
 /** What the plan of the top leaves out: a server below pages, or pages below a server. */
-function besideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolder {
+function searchBesideTop(tree: Tree, input: PlanInput, recipe: Recipe): AppFolder {
   const top = { path: '.', warnings: [] };
   if (recipe.plan.strategy === 'dockerfile') return top;
   // Packages of a workspace are part of what is planned at its top.
   const isPart = ({ strategy }: Candidate): boolean => strategy === 'node' && isWorkspace(tree);
   const isBuilt = ({ folder }: Candidate): boolean => recipe.builds?.includes(folder) === true;
-  const found = candidates(tree, input).filter((each) => !isPart(each) && !isBuilt(each));
+  const found = listCandidates(tree, input).filter((each) => !isPart(each) && !isBuilt(each));
   // Pages of a folder such as docs are those of the app only where there is no other.
-  if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0) return belowTop(tree, input);
+  if (recipe.plan.strategy === 'static' && !tree.has('index.html') && found.length > 0)
+    return searchBelowTop(tree, input);
   if (recipe.filesOnly !== true) {
     const pages = found.filter((each) => each.kind === 'files');
     return recipe.callsOnly === true && pages.length > 0
-      ? { ...top, problem: several([{ folder: '.', what: describe(recipe), kind: 'server' }, ...pages]) }
-      : { ...top, warnings: pages.map(unbuilt) };
+      ? {
+          ...top,
+          problem: createSeveralAppsFinding([{ folder: '.', what: describe(recipe), kind: 'server' }, ...pages]),
+        }
+      : { ...top, warnings: pages.map(createUnbuiltFinding) };
   }
   const servers = found.filter((each) => each.kind !== 'files');
   if (servers.length === 0) return top;
-  return { ...top, problem: several([{ folder: '.', what: describe(recipe), kind: 'files' }, ...servers]) };
+  return {
+    ...top,
+    problem: createSeveralAppsFinding([{ folder: '.', what: describe(recipe), kind: 'files' }, ...servers]),
+  };
 }
 
-function candidates(tree: Tree, input: PlanInput): Candidate[] {
-  return appFolders(tree)
+function listCandidates(tree: Tree, input: PlanInput): Candidate[] {
+  return listAppFolders(tree)
     .slice(0, maximumTried)
     .flatMap((folder): Candidate[] => {
       const below = tree.below(folder);
-      const recipe = attempt(below, { ...input, path: folder });
+      const recipe = tryPlan(below, { ...input, path: folder });
       if (typeof recipe !== 'string') {
         const kind = recipe.filesOnly === true ? 'files' : 'server';
         return recipe.plan.strategy === 'static'
           ? []
           : [{ folder, what: describe(recipe), kind, strategy: recipe.plan.strategy }];
       }
-      const marker = input.build.strategy === 'auto' ? markersOf(below)[0] : undefined;
+      const marker = input.build.strategy === 'auto' ? findMarkers(below)[0] : undefined;
       return marker === undefined
         ? []
         : [
@@ -126,7 +133,7 @@ function describe({ plan }: Recipe): string {
   return [names[plan.strategy] ?? plan.strategy, plan.framework].filter((each) => each !== undefined).join(', ');
 }
 
-function several(found: readonly Candidate[]): Finding {
+function createSeveralAppsFinding(found: readonly Candidate[]): Finding {
   const named = found
     .slice(0, maximumNamed)
     .map(({ folder, what }) => `${folder === '.' ? 'the top' : folder} (${what})`);
@@ -140,7 +147,7 @@ function several(found: readonly Candidate[]): Finding {
   };
 }
 
-function unplanned({ folder, what }: Candidate): Finding {
+function createUnplannedFinding({ folder, what }: Candidate): Finding {
   return {
     rule: 'plan/unknown',
     severity: 'error',
@@ -149,7 +156,7 @@ function unplanned({ folder, what }: Candidate): Finding {
   };
 }
 
-function unbuilt({ folder, what }: Candidate): Finding {
+function createUnbuiltFinding({ folder, what }: Candidate): Finding {
   return {
     rule: 'plan/unbuilt',
     severity: 'warning',
@@ -160,7 +167,7 @@ function unbuilt({ folder, what }: Candidate): Finding {
 }
 
 /** The plan, or the rule by which there is none. */
-function attempt(tree: Tree, input: PlanInput): Recipe | string {
+function tryPlan(tree: Tree, input: PlanInput): Recipe | string {
   try {
     return makePlan(tree, input);
   } catch (error) {
@@ -181,7 +188,7 @@ const aside =
   /(?:^|\/)(?:tests?|e2e|docs?|documentation|website|examples?|samples?|templates?|fixtures?|playgrounds?|scripts?|tools|benchmarks?|infra|(?:cloud-)?deploy(?:ment)?s?|db|database|postgres(?:ql)?|mysql|mongo(?:db)?|redis|nginx|traefik|caddy|docker|dockerfiles?|containers?|packaging|k8s|kubernetes|helm|storybook|landing(?:-page)?|(?:chrome-|browser-|vscode-)?extensions?|mobile|android|ios|desktop|electron|src-tauri|sdks?|cli|node_modules|vendor|third[_-]party|\.[^/]+)(?:\/|$)/i;
 
 /** Folders with a manifest of their own, at most two levels down; none within another. */
-export function appFolders(tree: Tree): string[] {
+export function listAppFolders(tree: Tree): string[] {
   const found = tree.entries.flatMap((each) => {
     const folder = posix.dirname(each.path);
     const name = posix.basename(each.path);

@@ -39,7 +39,7 @@ export const markers: readonly Marker[] = [
 ];
 
 /** The markers at the top of a tree, one a language. */
-export function markersOf(tree: Tree): FoundMarker[] {
+export function findMarkers(tree: Tree): FoundMarker[] {
   const top = tree.entries.filter((each) => each.kind === 'file' && !each.path.includes('/'));
   return markers.flatMap(({ language, file, planned, unless }) => {
     const found = top.find((each) => file.test(each.path))?.path;

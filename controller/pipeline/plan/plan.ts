@@ -4,13 +4,13 @@ import { Rejected } from '../contract.ts';
 import { keepHead, toOneLine } from '../text.ts';
 import type { Tree } from '../tree.ts';
 import { isAuthoredDockerfile } from './dockerfile/text.ts';
-import { appFolders } from './folder.ts';
+import { listAppFolders } from './folder.ts';
 import { deno } from './deno/deno.ts';
 import { dotnet } from './dotnet/dotnet.ts';
 import { elixir } from './elixir/elixir.ts';
 import { go } from './go/go.ts';
 import { java } from './java/java.ts';
-import { markersOf, type FoundMarker } from './markers.ts';
+import { findMarkers, type FoundMarker } from './markers.ts';
 import { node } from './node/node.ts';
 import { php } from './php/php.ts';
 import { python } from './python/python.ts';
@@ -47,7 +47,7 @@ function toAuthoredRecipe({ build: { strategy, dockerfile }, port }: PlanInput):
 function planLanguage(tree: Tree, input: PlanInput): Recipe {
   const isAuto = input.build.strategy === 'auto';
   const { recipes, problems } = collectAnswers(tree, input);
-  const markers = isAuto ? markersOf(tree) : [];
+  const markers = isAuto ? findMarkers(tree) : [];
   // Files beside a server that cannot be planned are half of an app.
   const isHalf =
     isAuto &&
@@ -130,7 +130,7 @@ function rejectUnknown(tree: Tree, input: PlanInput): Finding {
 }
 
 function suggestFolders(tree: Tree): string {
-  const folders = appFolders(tree);
+  const folders = listAppFolders(tree);
   return folders.length === 0
     ? ''
     : ` There is something to build in ${folders.slice(0, 5).join(', ')}${folders.length > 5 ? ', …' : ''}: put source.path with that folder in moorage.yaml.`;

@@ -10,7 +10,7 @@ import { mergeManifest } from '../manifest/merge.ts';
 import { keepHead } from '../text.ts';
 import { readDiskTree, type Tree } from '../tree.ts';
 import { findDockerfile, type FoundDockerfile } from './dockerfile/find.ts';
-import { appFolder } from './folder.ts';
+import { findAppFolder } from './folder.ts';
 import { makePlan } from './plan.ts';
 import type { Recipe } from './recipe.ts';
 
@@ -31,10 +31,10 @@ interface LocatedApp {
 /** Finds the app in the tree of a repository. */
 export function locateApp(asked: PipelineInput, tree: Tree): LocatedApp {
   const { input, settings, findings: platform } = mergeManifest(asked, tree);
-  const own = withDockerfile(tree, input, 'certain');
+  const own = findAuthoredBuild(tree, input, 'certain');
   if (own !== undefined) return { ...own, settings, platform, warnings: [] };
-  const { path, problem, warnings } = appFolder(tree, input);
-  const last = problem === undefined && path === input.path ? uncertain(tree, input) : undefined;
+  const { path, problem, warnings } = findAppFolder(tree, input);
+  const last = problem === undefined && path === input.path ? findUncertainBuild(tree, input) : undefined;
   if (last !== undefined) return { ...last, settings, platform, warnings };
   return {
     input: { ...input, path },
@@ -57,15 +57,15 @@ export function planApp(tree: Tree, { input, note, problem, warnings }: LocatedA
 type AuthoredBuild = Pick<LocatedApp, 'input' | 'note'>;
 
 /** The author's Dockerfile where it does not stand at the top of source.path. */
-function withDockerfile(tree: Tree, input: PipelineInput, wanted: 'certain' | 'any'): AuthoredBuild | undefined {
+function findAuthoredBuild(tree: Tree, input: PipelineInput, wanted: 'certain' | 'any'): AuthoredBuild | undefined {
   const { strategy, dockerfile } = input.build;
   const below = tree.below(input.path);
   if (dockerfile !== 'Dockerfile' || (strategy !== 'auto' && strategy !== 'dockerfile')) return undefined;
   const found = below.entry(dockerfile) === undefined ? findDockerfile(below) : undefined;
-  return found === undefined || (wanted === 'certain' && !found.certain) ? undefined : named(input, found);
+  return found === undefined || (wanted === 'certain' && !found.certain) ? undefined : toAuthoredBuild(input, found);
 }
 
-function named(input: PipelineInput, { path, others }: FoundDockerfile): AuthoredBuild {
+function toAuthoredBuild(input: PipelineInput, { path, others }: FoundDockerfile): AuthoredBuild {
   const note =
     others.length === 0 ? undefined : `Of ${[path, ...others].slice(0, 4).join(', ')} the first names the app best.`;
   return {
@@ -75,13 +75,13 @@ function named(input: PipelineInput, { path, others }: FoundDockerfile): Authore
 }
 
 /** A Dockerfile of an unusual name counts only where nothing else can be planned. */
-function uncertain(tree: Tree, input: PipelineInput): AuthoredBuild | undefined {
+function findUncertainBuild(tree: Tree, input: PipelineInput): AuthoredBuild | undefined {
   try {
     makePlan(tree.below(input.path), input);
     return undefined;
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
-    return withDockerfile(tree, input, 'any');
+    return findAuthoredBuild(tree, input, 'any');
   }
 }
 

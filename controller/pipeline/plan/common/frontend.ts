@@ -1,8 +1,8 @@
 // Plans the stage that builds the pages of an app whose server is written in another language.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { type PlanInput, type Problem, shellWord, step } from '../recipe.ts';
-import { installCommand, managerEnvironment, managerPackage } from '../node/manager.ts';
+import { type PlanInput, type Problem, quoteShellWord, renderStep } from '../recipe.ts';
+import { installCommand, getManagerEnvironment, getManagerPackage } from '../node/manager.ts';
 import { type NodeProject, readProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';
 
@@ -25,7 +25,7 @@ export function findFrontend(tree: Tree, target: string): Frontend | undefined {
     .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,3}package\.json$/.test(each.path))
     .map((each) => posix.dirname(each.path))
     .slice(0, 20);
-  const found = folders.flatMap((folder) => outputsOf(tree, folder));
+  const found = folders.flatMap((folder) => listFrontends(tree, folder));
   return (
     found.find((each) => each.output === target || target.startsWith(`${each.output}/`)) ??
     usual.flatMap((name) => found.find((each) => each.folder === name) ?? [])[0]
@@ -33,7 +33,7 @@ export function findFrontend(tree: Tree, target: string): Frontend | undefined {
 }
 
 /** What each script that builds would fill. */
-function outputsOf(tree: Tree, folder: string): Frontend[] {
+function listFrontends(tree: Tree, folder: string): Frontend[] {
   const project = readProject(tree.below(folder));
   if (project === undefined) return [];
   const config = configs.map((name) => tree.text(posix.join(folder, name))).find((text) => text !== undefined) ?? '';
@@ -55,7 +55,7 @@ interface FrontendStage {
 }
 
 /** Lines of a stage named `frontend`, in /app as the repository has it, on the Node that the pages ask for. */
-export function frontendStage(
+export function renderFrontendStage(
   tree: Tree,
   { folder, script, output }: Frontend,
   { target, missingImages, otherwise }: FrontendStage,
@@ -64,7 +64,7 @@ export function frontendStage(
   const project = readProject(own);
   if (project === undefined) return [];
   const file = posix.join(folder, 'package.json');
-  const environment = managerEnvironment(project.manager);
+  const environment = getManagerEnvironment(project.manager);
   return [
     `FROM ${chooseNode(own, project.ranges, missingImages).image} AS frontend`,
     'ENV CI=true npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
@@ -72,34 +72,34 @@ export function frontendStage(
     'WORKDIR /app',
     'COPY . .',
     `WORKDIR ${JSON.stringify(posix.join('/app', folder))}`,
-    ...step(
+    ...renderStep(
       file,
       'installing the packages of the pages',
       `RUN --mount=type=cache,target=/root/.npm ${install(project)}`,
     ),
-    ...step(
+    ...renderStep(
       file,
       'building the pages',
-      `RUN npm run ${shellWord(script)}${moved(output, target)}${otherwise === undefined ? '' : ` || ${otherwise}`}`,
+      `RUN npm run ${quoteShellWord(script)}${renderMove(output, target)}${otherwise === undefined ? '' : ` || ${otherwise}`}`,
     ),
   ];
 }
 
 /** A build that fills the folder itself leaves nothing to move. */
-function moved(output: string, target: string): string {
+function renderMove(output: string, target: string): string {
   if (output === target || target.startsWith(`${output}/`)) return '';
-  const [from, to] = [shellWord(posix.join('/app', output)), shellWord(posix.join('/app', target))];
+  const [from, to] = [quoteShellWord(posix.join('/app', output)), quoteShellWord(posix.join('/app', target))];
   return ` && if [ -d ${from} ]; then mkdir -p ${to} && cp -r ${from}/. ${to}/; fi`;
 }
 
 /** The package manager of the project's own version, then all packages. */
 function install(project: NodeProject): string {
-  const manager = managerPackage(project);
+  const manager = getManagerPackage(project);
   const command = installCommand(project.manager, project.locked ? project.file : undefined);
   return manager === undefined ? command : `npm install --global --force ${manager} && ${command}`;
 }
 
-export function missingImage(
+export function findMissingImage(
   { missingImages = [] }: PlanInput,
   needed: readonly string[],
   language: string,
@@ -121,7 +121,7 @@ export function missingImage(
 const dockerfile = /(?:^|\/)(?:[\w.-]{1,60}\.)?(?:Dockerfile|Containerfile)(?:\.[\w-]{1,40})?$/i;
 
 /** The only port that the Dockerfiles of the tree expose; undefined when there is none or they differ. */
-export function exposedPort(tree: Tree): number | undefined {
+export function findExposedPort(tree: Tree): number | undefined {
   const ports = tree.entries
     .filter((each) => each.kind === 'file' && dockerfile.test(each.path) && each.path.split('/').length <= 3)
     .slice(0, 10)

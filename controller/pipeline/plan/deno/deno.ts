@@ -1,19 +1,19 @@
 // Plans Deno apps: the dependencies are cached in the image, and a task or the main file starts it.
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/frontend.ts';
+import { findMissingImage } from '../common/frontend.ts';
 import {
   copy,
-  declaredArguments,
+  renderArguments,
   defaultPort,
-  dockerfileText,
+  renderDockerfile,
   images,
   type Language,
   type PlanInput,
   type Problem,
   type Recipe,
-  shellCommand,
-  shellWord,
-  step,
+  renderShellCommand,
+  quoteShellWord,
+  renderStep,
 } from '../recipe.ts';
 import { type DenoStart, findStart, mains, parseJsonc } from './start.ts';
 
@@ -24,28 +24,28 @@ export const deno: Language = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const file = ['deno.json', 'deno.jsonc'].find((each) => tree.has(each));
     if (file === undefined)
-      return imported(tree) === undefined ? undefined : withStart(tree, input, 'main.ts', undefined);
-    return withStart(tree, input, file, parseJsonc(tree.text(file)));
+      return findImportingMain(tree) === undefined ? undefined : planStart(tree, input, 'main.ts', undefined);
+    return planStart(tree, input, file, parseJsonc(tree.text(file)));
   },
 };
 
 /** A main file that imports by address is one of Deno, also without a configuration. */
-function imported(tree: Tree): string | undefined {
+function findImportingMain(tree: Tree): string | undefined {
   if (tree.has('package.json')) return undefined;
   return mains.find((each) =>
     /from\s{1,9}["'](?:https:\/\/deno\.land|jsr:|npm:)|\bDeno\.serve\(/.test(tree.text(each) ?? ''),
   );
 }
 
-function withStart(tree: Tree, input: PlanInput, file: string, config: unknown): Recipe | Problem | undefined {
+function planStart(tree: Tree, input: PlanInput, file: string, config: unknown): Recipe | Problem | undefined {
   const start = findStart(tree, config);
   // Node's projects have the file too, for its formatter.
   if (tree.has('package.json') && start?.byTask !== true) return undefined;
-  if (start === undefined && !input.hasCommand) return noStart(file);
-  return missingImage(input, [images.deno], 'Deno', file) ?? recipe(tree, input, file, start);
+  if (start === undefined && !input.hasCommand) return createNoStartProblem(file);
+  return findMissingImage(input, [images.deno], 'Deno', file) ?? createRecipe(tree, input, file, start);
 }
 
-function noStart(file: string): Problem {
+function createNoStartProblem(file: string): Problem {
   return {
     problem: {
       rule: 'plan/no-start',
@@ -57,42 +57,42 @@ function noStart(file: string): Problem {
   };
 }
 
-function recipe(tree: Tree, input: PlanInput, file: string, start: DenoStart | undefined): Recipe {
+function createRecipe(tree: Tree, input: PlanInput, file: string, start: DenoStart | undefined): Recipe {
   const port = input.port ?? start?.port ?? defaultPort;
-  const reason = reasonOf(file, start);
+  const reason = explainPlan(file, start);
   return {
     plan: { strategy: 'deno', reason, port, ...(start?.framework === undefined ? {} : { framework: start.framework }) },
-    dockerfile: dockerfileText(reason, [
+    dockerfile: renderDockerfile(reason, [
       `FROM ${images.deno}`,
       'ENV DENO_DIR=/deno-dir DENO_NO_UPDATE_CHECK=1 DENO_NO_PROMPT=1',
       'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app /deno-dir',
       'USER 1000:1000',
       'WORKDIR /app',
-      ...declaredArguments(input),
+      ...renderArguments(input),
       copy(['.'], './', '--chown=1000:1000'),
-      ...fetched(tree, file, start),
+      ...renderFetchSteps(tree, file, start),
       `ENV PORT=${port} HOST=0.0.0.0`,
       `EXPOSE ${port}`,
-      ...(start === undefined ? [] : [shellCommand(start.command)]),
+      ...(start === undefined ? [] : [renderShellCommand(start.command)]),
     ]),
     ignore,
     findings: [],
   };
 }
 
-function reasonOf(file: string, start: DenoStart | undefined): string {
+function explainPlan(file: string, start: DenoStart | undefined): string {
   const literal = start?.port === undefined ? '' : ` Its code listens on port ${start.port}.`;
   return `${file} makes this a Deno app. ${start?.because ?? 'run.command says how it starts.'}${literal}`;
 }
 
 /** All that a start would have to fetch is in the image. */
-function fetched(tree: Tree, file: string, start: DenoStart | undefined): string[] {
+function renderFetchSteps(tree: Tree, file: string, start: DenoStart | undefined): string[] {
   const modules = tree.has('package.json') || (tree.text(file) ?? '').includes('"nodeModulesDir"');
   return [
-    ...(modules ? step(file, 'installing the packages', 'RUN deno install --allow-scripts') : []),
-    ...(start?.build === true ? step(file, 'running the build task', 'RUN deno task build') : []),
+    ...(modules ? renderStep(file, 'installing the packages', 'RUN deno install --allow-scripts') : []),
+    ...(start?.build === true ? renderStep(file, 'running the build task', 'RUN deno task build') : []),
     ...(start?.entry === undefined
       ? []
-      : step(start.entry, 'fetching the modules', `RUN deno cache ${shellWord(start.entry)}`)),
+      : renderStep(start.entry, 'fetching the modules', `RUN deno cache ${quoteShellWord(start.entry)}`)),
   ];
 }

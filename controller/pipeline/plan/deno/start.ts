@@ -1,7 +1,7 @@
 // Finds how a Deno app is started: by a task, or by its main file.
 import { parseJson, readField, readKeys, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { shellWord } from '../recipe.ts';
+import { quoteShellWord } from '../recipe.ts';
 import { findPortInCommand, findPortInFile } from '../port-literal.ts';
 
 export interface DenoStart {
@@ -29,7 +29,7 @@ export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
   const task = findTask(config);
   const entry = findEntry(tree, task?.line ?? '');
   const code = entry === undefined ? '' : (tree.text(entry) ?? '');
-  const start = task === undefined ? ofFile(entry, code) : ofTask(task, code);
+  const start = task === undefined ? toFileStart(entry, code) : toTaskStart(task, code);
   if (start === undefined) return undefined;
   const build = readKeys(config, 'tasks').includes('build');
   return {
@@ -43,14 +43,14 @@ export function findStart(tree: Tree, config: unknown): DenoStart | undefined {
 
 type StartCommand = Pick<DenoStart, 'command' | 'because' | 'port'>;
 
-function ofTask({ name, line }: Task, code: string): StartCommand {
+function toTaskStart({ name, line }: Task, code: string): StartCommand {
   const port = findPortInCommand(line) ?? findPort(code);
   return { command: `exec deno task ${name}`, because: `Its task ${name} starts it.`, port };
 }
 
-function ofFile(entry: string | undefined, code: string): StartCommand | undefined {
+function toFileStart(entry: string | undefined, code: string): StartCommand | undefined {
   if (entry === undefined) return undefined;
-  const word = shellWord(entry);
+  const word = quoteShellWord(entry);
   const because = `${entry} is its main file.`;
   return /export default\s{0,9}\{[^}]{0,200}\bfetch\b/.test(code)
     ? { command: `exec deno serve --allow-all --host 0.0.0.0 --port $PORT ${word}`, because, port: undefined }

@@ -34,16 +34,16 @@ const maximumLooked = 40;
 
 /** The most app-like Dockerfile below the top; undefined when there is none, or none is more so than another. */
 export function findDockerfile(tree: Tree): FoundDockerfile | undefined {
-  const usable = candidates(tree).filter((path) => isApp(tree, path));
-  const certain = usable.filter((path) => wordsOf(path).every((word) => likely.test(word)));
-  const [best, next] = certain.toSorted((one, two) => weight(one) - weight(two) || (one < two ? -1 : 1));
-  if (best !== undefined && (next === undefined || weight(best) < weight(next)))
+  const usable = listCandidates(tree).filter((path) => isApp(tree, path));
+  const certain = usable.filter((path) => splitIntoWords(path).every((word) => likely.test(word)));
+  const [best, next] = certain.toSorted((one, two) => computeWeight(one) - computeWeight(two) || (one < two ? -1 : 1));
+  if (best !== undefined && (next === undefined || computeWeight(best) < computeWeight(next)))
     return { path: best, others: usable.filter((each) => each !== best), certain: true };
   const only = usable.length === 1 ? usable[0] : undefined;
   return only === undefined ? undefined : { path: only, others: [], certain: false };
 }
 
-function candidates(tree: Tree): string[] {
+function listCandidates(tree: Tree): string[] {
   return tree.entries
     .filter((each) => each.kind === 'file' && each.bytes <= maximumBytes && isCandidate(each.path))
     .slice(0, maximumLooked)
@@ -56,18 +56,18 @@ function isCandidate(path: string): boolean {
   // Packages of a distribution are made beside images.
   if (first === 'packaging' && !/docker|container/i.test(posix.dirname(path))) return false;
   if (path === 'Dockerfile' || depth > 3 || (depth > 0 && !folders.test(first))) return false;
-  return name.test(posix.basename(path)) && !wordsOf(path).some((word) => other.test(word));
+  return name.test(posix.basename(path)) && !splitIntoWords(path).some((word) => other.test(word));
 }
 
 /** The words of a path that say what it is for: "docker/web/Dockerfile.prod" has web and prod. */
-function wordsOf(path: string): string[] {
+function splitIntoWords(path: string): string[] {
   const base = posix.basename(path).replace(/(?:docker|container)file/i, '');
   const between = path.split('/').slice(1, -1);
   return [...between, ...base.split(/[._-]+/)].map((word) => word.toLowerCase());
 }
 
-function weight(path: string): number {
-  const words = wordsOf(path).filter((word) => word !== '' && !folders.test(word));
+function computeWeight(path: string): number {
+  const words = splitIntoWords(path).filter((word) => word !== '' && !folders.test(word));
   const ranks = (words.length === 0 ? [''] : words).map((word) => {
     const index = preference.indexOf(word);
     return index < 0 ? preference.length : index;

@@ -17,7 +17,7 @@ const maximumInstructions = 2_000;
 /** The stages, first to last; none when the text is no Dockerfile. */
 export function readStages(text: string): Stage[] {
   const stages: Draft[] = [];
-  for (const [word, rest] of instructions(text)) {
+  for (const [word, rest] of parseInstructions(text)) {
     if (word === 'FROM') stages.push(begin(rest));
     else extend(stages.at(-1), word, rest);
   }
@@ -32,14 +32,14 @@ interface Draft {
 }
 
 function begin(rest: string): Draft {
-  const [from = '', as, name] = words(rest);
+  const [from = '', as, name] = splitWords(rest);
   return { from, name: as?.toUpperCase() === 'AS' ? name?.toLowerCase() : undefined, starts: false, copies: [] };
 }
 
 function extend(stage: Draft | undefined, word: string, rest: string): void {
   if (stage === undefined) return;
   if (word === 'CMD' || word === 'ENTRYPOINT') stage.starts = true;
-  else if (word === 'COPY' || word === 'ADD') stage.copies.push(...copied(rest));
+  else if (word === 'COPY' || word === 'ADD') stage.copies.push(...listCopiedSources(rest));
 }
 
 /** Does the last stage start something, by itself or by an earlier stage that it is made from? */
@@ -54,7 +54,7 @@ export function startsApp(stages: readonly Stage[]): boolean {
 }
 
 /** Instructions with their words: continued lines joined, comments and the bodies of here-documents left out. */
-function instructions(text: string): (readonly [string, string])[] {
+function parseInstructions(text: string): (readonly [string, string])[] {
   const joined = text
     .replace(/^\ufeff/, '')
     .replace(/\r/g, '')
@@ -66,15 +66,16 @@ function instructions(text: string): (readonly [string, string])[] {
     .flatMap((match) => (match === null ? [] : [[(match[1] ?? '').toUpperCase(), match[2] ?? ''] as const]));
 }
 
-function words(text: string): string[] {
+function splitWords(text: string): string[] {
   return text.split(/\s+/).filter((word) => word !== '' && !word.startsWith('--'));
 }
 
 /** Sources of COPY and ADD that stand in the build context. */
-function copied(rest: string): string[] {
+function listCopiedSources(rest: string): string[] {
   if (/(?:^|\s)--from=/.test(rest) || rest.includes('<<')) return [];
   const list = /\[(.*)\]/.exec(rest)?.[1];
-  const all = list === undefined ? words(rest) : [...list.matchAll(/"([^"]{0,300})"/g)].map((match) => match[1] ?? '');
+  const all =
+    list === undefined ? splitWords(rest) : [...list.matchAll(/"([^"]{0,300})"/g)].map((match) => match[1] ?? '');
   return all.slice(0, -1).filter((each) => !/^(?:https?|git):|\$/.test(each));
 }
 

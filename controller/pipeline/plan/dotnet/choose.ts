@@ -18,18 +18,18 @@ const aside =
 const page = /\.(?:cshtml|razor|vbhtml)$|(?:^|\/)wwwroot\/index\.html$/i;
 
 export function chooseProject(tree: Tree, all: readonly DotnetProject[]): ChosenProject | Problem {
-  const webs = roots(among(all, 'web'), all);
-  const candidates = webs.length > 0 ? webs : roots(among(all, 'wasm'), all);
+  const webs = selectRoots(selectKind(all, 'web'), all);
+  const candidates = webs.length > 0 ? webs : selectRoots(selectKind(all, 'wasm'), all);
   const [only, ...more] = candidates;
-  if (only === undefined || isOfLibrary(candidates, all)) return noServer(all);
-  if (more.length === 0) return chosen(tree, only, [], all);
-  const orchestrated = orchestratedBy(all, candidates);
-  if (orchestrated !== undefined) return several(candidates, orchestrated);
+  if (only === undefined || isOfLibrary(candidates, all)) return createNoServerProblem(all);
+  if (more.length === 0) return toChosenProject(tree, only, [], all);
+  const orchestrated = findOrchestrator(all, candidates);
+  if (orchestrated !== undefined) return createSeveralAppsProblem(candidates, orchestrated);
   const withPages = candidates.filter((each) => hasPages(tree, each, all));
-  const best = withPages.length === 1 ? withPages[0] : named(tree, candidates);
+  const best = withPages.length === 1 ? withPages[0] : findNamedProject(tree, candidates);
   return best === undefined
-    ? several(candidates)
-    : chosen(
+    ? createSeveralAppsProblem(candidates)
+    : toChosenProject(
         tree,
         best,
         candidates.filter((each) => each !== best),
@@ -45,7 +45,7 @@ function isOfLibrary(candidates: readonly DotnetProject[], all: readonly DotnetP
   );
 }
 
-function chosen(
+function toChosenProject(
   tree: Tree,
   project: DotnetProject,
   others: readonly DotnetProject[],
@@ -55,14 +55,14 @@ function chosen(
 }
 
 /** Those of a kind that are the app; what only shows or builds something counts where there is nothing else. */
-function among(all: readonly DotnetProject[], kind: ProjectKind): readonly DotnetProject[] {
+function selectKind(all: readonly DotnetProject[], kind: ProjectKind): readonly DotnetProject[] {
   const found = all.filter((each) => each.kind === kind);
   const main = found.filter(({ path }) => !aside.test(path));
   return main.length > 0 ? main : found;
 }
 
 /** A project that another program refers to is part of that. */
-function roots(found: readonly DotnetProject[], all: readonly DotnetProject[]): DotnetProject[] {
+function selectRoots(found: readonly DotnetProject[], all: readonly DotnetProject[]): DotnetProject[] {
   const programs = all.filter(({ kind }) => kind === 'web' || kind === 'wasm');
   const free = found.filter(
     ({ path }) => !programs.some((each) => each.path !== path && each.references.includes(path)),
@@ -82,7 +82,7 @@ function hasPages(tree: Tree, project: DotnetProject, all: readonly DotnetProjec
 }
 
 /** The host of Aspire that starts several of them together. */
-function orchestratedBy(
+function findOrchestrator(
   all: readonly DotnetProject[],
   candidates: readonly DotnetProject[],
 ): DotnetProject | undefined {
@@ -92,7 +92,7 @@ function orchestratedBy(
 }
 
 /** The one that the README starts, or that is called like the solution. */
-function named(tree: Tree, candidates: readonly DotnetProject[]): DotnetProject | undefined {
+function findNamedProject(tree: Tree, candidates: readonly DotnetProject[]): DotnetProject | undefined {
   const readme =
     tree.text(['README.md', 'readme.md', 'README.MD', 'Readme.md'].find((each) => tree.has(each)) ?? '', 128 * 1024) ??
     '';
@@ -108,7 +108,7 @@ function named(tree: Tree, candidates: readonly DotnetProject[]): DotnetProject 
   return alike.length === 1 ? alike[0] : undefined;
 }
 
-function several(candidates: readonly DotnetProject[], host?: DotnetProject): Problem {
+function createSeveralAppsProblem(candidates: readonly DotnetProject[], host?: DotnetProject): Problem {
   const paths = candidates.slice(0, 6).map(({ folder, path }) => (folder === '.' ? path : folder));
   const more = candidates.length > 6 ? `, and ${candidates.length - 6} more` : '';
   const why = host === undefined ? 'and nothing says which of them to host' : `which ${host.path} starts together`;
@@ -136,9 +136,9 @@ const whats: Readonly<Record<ProjectKind, string>> = {
 };
 const order: readonly ProjectKind[] = ['function', 'desktop', 'console', 'framework', 'host', 'library', 'test'];
 
-function noServer(all: readonly DotnetProject[]): Problem {
-  const kind = order.find((each) => among(all, each).length > 0) ?? 'library';
-  const file = among(all, kind)[0]?.path;
+function createNoServerProblem(all: readonly DotnetProject[]): Problem {
+  const kind = order.find((each) => selectKind(all, each).length > 0) ?? 'library';
+  const file = selectKind(all, kind)[0]?.path;
   return {
     problem: {
       rule: kind === 'desktop' ? 'plan/desktop-app' : 'plan/no-server',

@@ -15,14 +15,14 @@ const databases: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** In words; of several the first, for they are what it could use. */
-export function databaseOf(project: DotnetProject, projects: readonly DotnetProject[]): string | undefined {
-  const packages = packagesOf(project, projects);
+export function findDatabaseName(project: DotnetProject, projects: readonly DotnetProject[]): string | undefined {
+  const packages = listPackages(project, projects);
   const found = databases.filter(([pattern]) => packages.some((each) => pattern.test(each))).map(([, name]) => name);
   return found.length === 0 ? undefined : found.join(' or ');
 }
 
 /** Of the project, and of those that it refers to. */
-function packagesOf(project: DotnetProject, all: readonly DotnetProject[]): string[] {
+function listPackages(project: DotnetProject, all: readonly DotnetProject[]): string[] {
   const parts = new Set([project]);
   for (const part of parts) for (const each of all) if (part.references.includes(each.path)) parts.add(each);
   return [...parts].flatMap(({ packages }) => [...packages]);
@@ -34,9 +34,9 @@ interface Connection {
   readonly value: string;
 }
 
-function connectionsOf(tree: Tree, { folder }: DotnetProject): Connection[] {
+function readConnections(tree: Tree, { folder }: DotnetProject): Connection[] {
   const settings = ['appsettings.json', 'appsettings.Production.json'].map((name) =>
-    parseJson(withoutComments(tree.text(posix.join(folder, name), 64 * 1024))),
+    parseJson(removeComments(tree.text(posix.join(folder, name), 64 * 1024))),
   );
   const names = new Set(settings.flatMap((each) => readKeys(each, 'ConnectionStrings')));
   return [...names].flatMap((name) => {
@@ -48,7 +48,7 @@ function connectionsOf(tree: Tree, { folder }: DotnetProject): Connection[] {
 }
 
 /** Settings of .NET may have comments on lines of their own. */
-function withoutComments(settings: string | undefined): string | undefined {
+function removeComments(settings: string | undefined): string | undefined {
   return settings?.replace(/^\s{0,40}\/\/.*$/gm, '');
 }
 
@@ -63,14 +63,14 @@ const sqlite =
   /^\s{0,9}(?:Data ?Source|Filename)\s{0,9}=\s{0,9}([^;=]{1,200}\.(?:db3?|sqlite3?))\s{0,9}(;[^\n]{0,200})?$/i;
 
 /** A database for connection strings of Npgsql, and a volume for those of SQLite whose file the app makes itself. */
-export function dotnetDatabase(tree: Tree): Declaration | undefined {
+export function declareDotnetDatabase(tree: Tree): Declaration | undefined {
   const projects = isDotnet(tree) ? readProjects(tree) : [];
   const chosen = projects.length === 0 ? undefined : chooseProject(tree, projects);
   if (chosen === undefined || 'problem' in chosen) return undefined;
   const { project } = chosen;
   const file = posix.join(project.folder, 'appsettings.json');
-  const connections = connectionsOf(tree, project);
-  const packages = packagesOf(project, projects);
+  const connections = readConnections(tree, project);
+  const packages = listPackages(project, projects);
   const usesPostgres = packages.some((each) => /^Npgsql|^Marten\b/i.test(each));
   const postgres = connections.filter(
     ({ value }) =>

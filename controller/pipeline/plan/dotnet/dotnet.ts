@@ -2,22 +2,22 @@
 import { posix } from 'node:path';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/frontend.ts';
+import { findMissingImage } from '../common/frontend.ts';
 import {
   defaultPort,
-  dockerfileText,
+  renderDockerfile,
   images,
   type Language,
   type PlanInput,
   type Problem,
   type Recipe,
-  shellCommand,
-  shellWord,
+  renderShellCommand,
+  quoteShellWord,
 } from '../recipe.ts';
 import { serveFiles } from '../static/server.ts';
 import { chooseProject, type ChosenProject } from './choose.ts';
-import { databaseOf } from './database.ts';
-import { otherHalf, publishStage } from './publish.ts';
+import { findDatabaseName } from './database.ts';
+import { detectOtherHalf, publishStage } from './publish.ts';
 import { isDotnet, isMarked, readProjects, type DotnetProject } from './project.ts';
 import { chooseDotnet, type DotnetChoice } from './version.ts';
 
@@ -27,14 +27,14 @@ export const dotnet: Language = {
   name: 'dotnet',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const projects = isDotnet(tree) ? readProjects(tree) : [];
-    if (projects.length === 0) return emptySolution(tree);
+    if (projects.length === 0) return detectEmptySolution(tree);
     const chosen = chooseProject(tree, projects);
     // Projects below the top may be tools beside something else.
     if ('problem' in chosen) return isMarked(tree) || hasWeb(projects) ? chosen : undefined;
     const choice = chooseDotnet(tree, chosen.project, input);
-    if ('asked' in choice) return noDotnet(chosen.project, choice.asked);
+    if ('asked' in choice) return createVersionProblem(chosen.project, choice.asked);
     const parts = { tree, input, projects, chosen, choice };
-    return chosen.project.kind === 'wasm' ? sitePlan(parts) : serverPlan(parts);
+    return chosen.project.kind === 'wasm' ? planSite(parts) : planServer(parts);
   },
 };
 
@@ -43,7 +43,7 @@ function hasWeb(projects: readonly DotnetProject[]): boolean {
 }
 
 /** A solution whose projects are not in the repository. */
-function emptySolution(tree: Tree): Problem | undefined {
+function detectEmptySolution(tree: Tree): Problem | undefined {
   const file = tree.entries.find(({ path }) => /^[^/]{1,100}\.slnx?$/.test(path))?.path;
   if (file === undefined) return undefined;
   return {
@@ -57,7 +57,7 @@ function emptySolution(tree: Tree): Problem | undefined {
   };
 }
 
-function noDotnet({ path }: DotnetProject, asked: string): Problem {
+function createVersionProblem({ path }: DotnetProject, asked: string): Problem {
   return {
     problem: {
       rule: 'plan/dotnet-version',
@@ -77,37 +77,37 @@ interface Parts {
   readonly choice: DotnetChoice;
 }
 
-function sitePlan({ tree, input, projects, chosen, choice }: Parts): Recipe | Problem {
-  const missing = missingImage(input, [choice.sdk.build], '.NET', chosen.project.path);
+function planSite({ tree, input, projects, chosen, choice }: Parts): Recipe | Problem {
+  const missing = findMissingImage(input, [choice.sdk.build], '.NET', chosen.project.path);
   if (missing !== undefined) return missing;
   const port = input.port ?? defaultPort;
   const reason = `${chosen.project.path} makes this an app of Blazor WebAssembly, whose files are published by .NET ${choice.sdk.version} and served.`;
   return {
     plan: { strategy: 'dotnet', framework: 'Blazor WebAssembly', reason, port },
-    dockerfile: dockerfileText(reason, [
+    dockerfile: renderDockerfile(reason, [
       ...publishStage(tree, input, chosen.project, choice),
       '',
       ...serveFiles({ port, from: '/out/wwwroot', stage: 'build', fallback: true }),
     ]),
     ignore,
     filesOnly: true,
-    builds: foldersOf(projects),
+    builds: listFolders(projects),
     findings: [],
   };
 }
 
-function serverPlan({ tree, input, projects, chosen, choice }: Parts): Recipe | Problem {
+function planServer({ tree, input, projects, chosen, choice }: Parts): Recipe | Problem {
   const { project, hasPages } = chosen;
-  const half = hasPages ? undefined : otherHalf(tree, project);
-  const lack = half ?? missingImage(input, [choice.sdk.build, choice.image.run], '.NET', project.path);
+  const half = hasPages ? undefined : detectOtherHalf(tree, project);
+  const lack = half ?? findMissingImage(input, [choice.sdk.build, choice.image.run], '.NET', project.path);
   if (lack !== undefined) return lack;
-  const literal = portIn(tree, project);
+  const literal = findPort(tree, project);
   const port = input.port ?? literal ?? defaultPort;
-  const database = databaseOf(project, projects);
-  const reason = reasonOf({ chosen, choice, literal, database });
+  const database = findDatabaseName(project, projects);
+  const reason = explainPlan({ chosen, choice, literal, database });
   return {
     plan: { strategy: 'dotnet', framework: 'ASP.NET Core', reason, port },
-    dockerfile: dockerfileText(reason, [
+    dockerfile: renderDockerfile(reason, [
       ...publishStage(tree, input, project, choice),
       '',
       `FROM ${choice.image.run}`,
@@ -117,23 +117,23 @@ function serverPlan({ tree, input, projects, chosen, choice }: Parts): Recipe | 
       `ENV PORT=${port} ASPNETCORE_FORWARDEDHEADERS_ENABLED=true DOTNET_CLI_TELEMETRY_OPTOUT=1${choice.isRolledForward ? ' DOTNET_ROLL_FORWARD=Major' : ''}`,
       'USER 1001:1001',
       `EXPOSE ${port}`,
-      shellCommand(`export ASPNETCORE_URLS=http://0.0.0.0:$PORT; exec dotnet ${assemblyWord(project)}`),
+      renderShellCommand(`export ASPNETCORE_URLS=http://0.0.0.0:$PORT; exec dotnet ${formatAssemblyWord(project)}`),
     ]),
     ignore,
     ...(hasPages ? {} : { callsOnly: true }),
-    builds: foldersOf(projects),
-    findings: findingsOf(project, choice, database),
+    builds: listFolders(projects),
+    findings: listFindings(project, choice, database),
   };
 }
 
 /** The file that names the runtime stands beside the assembly that is started. */
-function assemblyWord({ assembly }: DotnetProject): string {
+function formatAssemblyWord({ assembly }: DotnetProject): string {
   return assembly === undefined
     ? '"$(ls *.runtimeconfig.json | head -n 1 | sed "s/[.]runtimeconfig[.]json$/.dll/")"'
-    : shellWord(`${assembly}.dll`);
+    : quoteShellWord(`${assembly}.dll`);
 }
 
-function foldersOf(projects: readonly DotnetProject[]): string[] {
+function listFolders(projects: readonly DotnetProject[]): string[] {
   return projects.map(({ folder }) => folder);
 }
 
@@ -142,7 +142,7 @@ interface Reasons extends Pick<Parts, 'chosen' | 'choice'> {
   readonly database: string | undefined;
 }
 
-function reasonOf({ chosen: { project, others }, choice, literal, database }: Reasons): string {
+function explainPlan({ chosen: { project, others }, choice, literal, database }: Reasons): string {
   return [
     `${project.path} is the web app of this .NET repository, on .NET ${choice.image.version}.`,
     others.length === 0
@@ -159,7 +159,7 @@ function reasonOf({ chosen: { project, others }, choice, literal, database }: Re
 }
 
 /** What its code or its settings say outdoes ASPNETCORE_URLS. */
-function portIn(tree: Tree, { folder }: DotnetProject): number | undefined {
+function findPort(tree: Tree, { folder }: DotnetProject): number | undefined {
   const settings = tree.text(posix.join(folder, 'appsettings.json'), 64 * 1024) ?? '';
   const endpoint = /"Kestrel"\s{0,9}:[\s\S]{0,400}?"Url"\s{0,9}:\s{0,9}"http:\/\/[^":]{1,100}:(\d{4,5})\b/.exec(
     settings,
@@ -179,7 +179,7 @@ function portIn(tree: Tree, { folder }: DotnetProject): number | undefined {
   return listened === undefined ? undefined : Number(listened[1] ?? listened[2]);
 }
 
-function findingsOf(project: DotnetProject, choice: DotnetChoice, database: string | undefined): Finding[] {
+function listFindings(project: DotnetProject, choice: DotnetChoice, database: string | undefined): Finding[] {
   const rolled: Finding = {
     rule: 'plan/dotnet-version',
     severity: 'warning',
@@ -187,10 +187,13 @@ function findingsOf(project: DotnetProject, choice: DotnetChoice, database: stri
     message: `The app targets ${project.targets.join(', ')}; it runs on .NET ${choice.image.version}.`,
     fix: `Target net${choice.image.version}.0 once the app is tested on it; otherwise, add a Dockerfile with the version that it needs.`,
   };
-  return [...(choice.isRolledForward ? [rolled] : []), ...(database === 'SQL Server' ? [noSqlServer(project)] : [])];
+  return [
+    ...(choice.isRolledForward ? [rolled] : []),
+    ...(database === 'SQL Server' ? [createSqlServerFinding(project)] : []),
+  ];
 }
 
-function noSqlServer({ path }: DotnetProject): Finding {
+function createSqlServerFinding({ path }: DotnetProject): Finding {
   return {
     rule: 'plan/database',
     severity: 'warning',

@@ -49,9 +49,9 @@ export function readProjects(tree: Tree): DotnetProject[] {
 }
 
 function readProject(tree: Tree, path: string): DotnetProject {
-  const text = withoutComments(tree.text(path, projectBytes) ?? '');
+  const text = removeComments(tree.text(path, projectBytes) ?? '');
   const folder = posix.dirname(path);
-  const texts = [text, ...sharedTexts(tree, folder)];
+  const texts = [text, ...readSharedTexts(tree, folder)];
   const name = posix.basename(path).replace(projectFile, '');
   const packages = new Set(
     [...text.matchAll(/<PackageReference\s[^>]{0,200}?\bInclude\s?=\s?"([^"]{1,200})"/g)].map(
@@ -66,42 +66,42 @@ function readProject(tree: Tree, path: string): DotnetProject {
     folder,
     name,
     text,
-    kind: kindOf({ text, path, name, packages }),
-    targets: targetsOf(texts),
-    assembly: assemblyOf(texts, name),
+    kind: classifyProject({ text, path, name, packages }),
+    targets: listTargets(texts),
+    assembly: resolveAssembly(texts, name),
     packages,
     references,
   };
 }
 
 /** Properties that are given to every project below them, the nearest first. */
-function sharedTexts(tree: Tree, folder: string): string[] {
+function readSharedTexts(tree: Tree, folder: string): string[] {
   const folders =
     folder === '.'
       ? ['.']
       : [...folder.split('/').map((_, index, all) => all.slice(0, all.length - index).join('/')), '.'];
   return shared.flatMap((name) => {
     const found = folders.map((each) => posix.join(each, name)).find((each) => tree.has(each));
-    return found === undefined ? [] : [withoutComments(tree.text(found, projectBytes) ?? '')];
+    return found === undefined ? [] : [removeComments(tree.text(found, projectBytes) ?? '')];
   });
 }
 
 /** The value of a property, with those that it names put in where they are known. */
-function property(texts: readonly string[], name: string, depth = 0): string | undefined {
+function readProperty(texts: readonly string[], name: string, depth = 0): string | undefined {
   const pattern = new RegExp(`<${name}(?:\\s[^>]{0,300})?>\\s{0,20}([^<]{1,300}?)\\s{0,20}</${name}>`);
   const found = texts
     .map((text) => pattern.exec(text)?.[1])
     .find((value) => value !== undefined && !value.includes(`$(${name})`));
   return depth > 2
     ? found
-    : found?.replace(/\$\((\w{1,80})\)/g, (whole, inner: string) => property(texts, inner, depth + 1) ?? whole);
+    : found?.replace(/\$\((\w{1,80})\)/g, (whole, inner: string) => readProperty(texts, inner, depth + 1) ?? whole);
 }
 
-function targetsOf(texts: readonly string[]): string[] {
+function listTargets(texts: readonly string[]): string[] {
   const found =
-    property(texts, 'TargetFrameworks') ??
-    property(texts, 'TargetFramework') ??
-    property(texts, 'TargetFrameworkVersion') ??
+    readProperty(texts, 'TargetFrameworks') ??
+    readProperty(texts, 'TargetFramework') ??
+    readProperty(texts, 'TargetFrameworkVersion') ??
     '';
   return found
     .split(';')
@@ -109,8 +109,8 @@ function targetsOf(texts: readonly string[]): string[] {
     .filter((each) => each !== '');
 }
 
-function assemblyOf(texts: readonly string[], name: string): string | undefined {
-  const found = (property(texts, 'AssemblyName') ?? name).replaceAll('$(MSBuildProjectName)', name);
+function resolveAssembly(texts: readonly string[], name: string): string | undefined {
+  const found = (readProperty(texts, 'AssemblyName') ?? name).replaceAll('$(MSBuildProjectName)', name);
   return /^[\w.+-]{1,200}$/.test(found) ? found : undefined;
 }
 
@@ -146,7 +146,7 @@ const kinds: readonly (readonly [ProjectKind, (project: Read) => boolean])[] = [
   ['console', ({ text }) => isProgram(text) || hasSdk(text, 'Microsoft.NET.Sdk.Worker')],
 ];
 
-function kindOf(project: Read): ProjectKind {
+function classifyProject(project: Read): ProjectKind {
   return kinds.find(([, is]) => is(project))?.[0] ?? 'library';
 }
 
@@ -171,6 +171,6 @@ function isProgram(text: string): boolean {
   return /<OutputType>\s*(?:Exe|WinExe)/i.test(text);
 }
 
-function withoutComments(text: string): string {
+function removeComments(text: string): string {
   return text.replace(/<!--[\s\S]{0,20000}?-->/g, '');
 }

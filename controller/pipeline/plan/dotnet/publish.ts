@@ -2,17 +2,17 @@
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { declaredArguments, defaultNode, type PlanInput, type Problem, shellWord, step } from '../recipe.ts';
+import { renderArguments, defaultNode, type PlanInput, type Problem, quoteShellWord, renderStep } from '../recipe.ts';
 import { readProject } from '../node/project.ts';
 import type { DotnetProject } from './project.ts';
-import { type DotnetChoice, unpinned } from './version.ts';
+import { type DotnetChoice, removePin } from './version.ts';
 
 const cache = '--mount=type=cache,target=/root/.nuget/packages';
 /** Properties by which a publication is no set of assemblies that `dotnet` starts. */
 const unfit = ['PublishAot', 'PublishSingleFile', 'SelfContained', 'PublishTrimmed', 'PublishReadyToRun'];
 
 export function publishStage(tree: Tree, input: PlanInput, project: DotnetProject, choice: DotnetChoice): string[] {
-  const json = unpinned(tree);
+  const json = removePin(tree);
   const { path, kind } = project;
   const options = [
     // Warnings of a newer SDK, and of packages that have aged, are no errors of the author's.
@@ -27,20 +27,24 @@ export function publishStage(tree: Tree, input: PlanInput, project: DotnetProjec
     `FROM ${choice.sdk.build} AS build`,
     'ENV DOTNET_CLI_TELEMETRY_OPTOUT=1 DOTNET_NOLOGO=1 DOTNET_SKIP_FIRST_TIME_EXPERIENCE=1 NUGET_XMLDOC_MODE=skip',
     'WORKDIR /app',
-    ...declaredArguments(input),
-    ...nodeLines(project),
+    ...renderArguments(input),
+    ...renderNodeLines(project),
     'COPY . .',
     ...(json === undefined
       ? []
-      : step('global.json', 'allowing any SDK of the image', `RUN printf '%s' ${shellWord(json)} > global.json`)),
+      : renderStep(
+          'global.json',
+          'allowing any SDK of the image',
+          `RUN printf '%s' ${quoteShellWord(json)} > global.json`,
+        )),
     ...(callsTools(tree, project)
-      ? step('.config/dotnet-tools.json', 'installing the tools', `RUN ${cache} dotnet tool restore`)
+      ? renderStep('.config/dotnet-tools.json', 'installing the tools', `RUN ${cache} dotnet tool restore`)
       : []),
     ...lockLines(tree, project, options),
-    ...step(
+    ...renderStep(
       path,
       'publishing the app',
-      `RUN ${cache} dotnet publish ${shellWord(path)} -c Release -o /out ${options} -p:RestoreLockedMode=false`,
+      `RUN ${cache} dotnet publish ${quoteShellWord(path)} -c Release -o /out ${options} -p:RestoreLockedMode=false`,
     ),
   ];
 }
@@ -56,7 +60,7 @@ function callsTools(tree: Tree, { text }: DotnetProject): boolean {
 }
 
 /** Templates with pages of React, Angular or Vue build them by npm while they are published. */
-function nodeLines({ text }: DotnetProject): string[] {
+function renderNodeLines({ text }: DotnetProject): string[] {
   const calls = /<SpaRoot>|\.esproj"|Command\s?=\s?"[^"]{0,300}\b(?:npm|npx|yarn|pnpm|node)\b/.test(text);
   return calls
     ? [
@@ -71,8 +75,8 @@ function nodeLines({ text }: DotnetProject): string[] {
 function lockLines(tree: Tree, { path, folder }: DotnetProject, options: string): string[] {
   const file = posix.join(folder, 'packages.lock.json');
   if (!tree.has(file)) return [];
-  const restore = `dotnet restore ${shellWord(path)} -p:Configuration=Release ${options}`;
-  return step(
+  const restore = `dotnet restore ${quoteShellWord(path)} -p:Configuration=Release ${options}`;
+  return renderStep(
     file,
     'installing the packages',
     `RUN ${cache} ${restore} --locked-mode || { ${formatReport('nuget-lock', 'packages.lock.json')}; ${restore} --force-evaluate; }`,
@@ -84,7 +88,7 @@ const manifest = /^(?:[^/]+\/){1,3}package\.json$/;
 const aside = /(?:^|\/)(?:tests?|e2e|docs?|website|examples?|samples?|node_modules|\.[^/]+)\//i;
 
 /** Half of an app is not served in silence. */
-export function otherHalf(tree: Tree, server: DotnetProject): Problem | undefined {
+export function detectOtherHalf(tree: Tree, server: DotnetProject): Problem | undefined {
   const folder = tree.entries
     .filter(({ kind, path }) => kind === 'file' && manifest.test(path) && !aside.test(path))
     .slice(0, 20)

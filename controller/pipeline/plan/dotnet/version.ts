@@ -28,10 +28,10 @@ export function chooseDotnet(
   { targets }: DotnetProject,
   input: PlanInput,
 ): DotnetChoice | { readonly asked: string } {
-  const best = bestOf(targets);
+  const best = selectNewestTarget(targets);
   if (best === undefined && targets.length > 0) return { asked: targets.join(', ') };
-  const image = firstOf(best?.version ?? newest, input, (each) => [each.build, each.run]) ?? newestImage;
-  const sdk = firstOf(Math.max(image.version, pinnedMajor(tree)), input, (each) => [each.build]) ?? image;
+  const image = selectOldestImage(best?.version ?? newest, input, (each) => [each.build, each.run]) ?? newestImage;
+  const sdk = selectOldestImage(Math.max(image.version, readPinnedMajor(tree)), input, (each) => [each.build]) ?? image;
   return {
     image,
     sdk,
@@ -41,15 +41,15 @@ export function chooseDotnet(
 }
 
 /** The newest of the targets that can be run here. */
-function bestOf(targets: readonly string[]): { target: string; version: number } | undefined {
+function selectNewestTarget(targets: readonly string[]): { target: string; version: number } | undefined {
   return targets
-    .map((target) => ({ target, version: versionOf(target) }))
+    .map((target) => ({ target, version: parseTargetVersion(target) }))
     .filter(({ version }) => version >= oldest && version <= newest)
     .toSorted((one, other) => other.version - one.version)[0];
 }
 
 /** The oldest .NET from that version on whose images are there; the oldest at all where none is. */
-function firstOf(
+function selectOldestImage(
   version: number,
   { missingImages = [] }: PlanInput,
   needed: (image: DotnetImage) => readonly string[],
@@ -59,17 +59,17 @@ function firstOf(
 }
 
 /** 8 of net8.0 and net8.0-windows, 3 of netcoreapp3.1; 0 of what is none of .NET (Core). */
-function versionOf(target: string): number {
+function parseTargetVersion(target: string): number {
   return Number(/^(?:net(?=\d{1,2}\.)|netcoreapp)(\d{1,2})\.\d/.exec(target)?.[1] ?? 0);
 }
 
-function pinnedMajor(tree: Tree): number {
+function readPinnedMajor(tree: Tree): number {
   const version = readText(parseJson(tree.text('global.json')), 'sdk', 'version') ?? '';
   return Number(/^\d{1,2}/.exec(version)?.[0] ?? 0);
 }
 
 /** global.json without the exact version that it pins, which images of a later patch do not have; undefined where it pins none. */
-export function unpinned(tree: Tree): string | undefined {
+export function removePin(tree: Tree): string | undefined {
   const parsed = parseJson(tree.text('global.json'));
   const sdk = readField(parsed, 'sdk');
   if (typeof parsed !== 'object' || parsed === null || sdk === undefined) return undefined;

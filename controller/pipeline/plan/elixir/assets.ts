@@ -1,40 +1,40 @@
 // Builds the styles and scripts of the pages of an Elixir app: by the aliases of mix.exs, by npm, then the digests of Phoenix.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { defaultNode, shellWord, step } from '../recipe.ts';
-import { installCommand, managerPackage } from '../node/manager.ts';
+import { defaultNode, quoteShellWord, renderStep } from '../recipe.ts';
+import { installCommand, getManagerPackage } from '../node/manager.ts';
 import { readProject } from '../node/project.ts';
 import type { ElixirProject } from './project.ts';
 
 /** Lines after the dependencies, with the repository in place. */
-export function assetLines(tree: Tree, project: ElixirProject): string[] {
-  const folders = packageFolders(tree, project);
+export function renderAssetLines(tree: Tree, project: ElixirProject): string[] {
+  const folders = listPackageFolders(tree, project);
   const aliases = ['assets.setup', 'assets.deploy'].filter((name) => hasAlias(project, name));
   // One that only builds counts where none deploys.
   const builds = !aliases.includes('assets.deploy') && hasAlias(project, 'assets.build') ? ['assets.build'] : [];
-  const digests = project.packages.has('phoenix') && !/"phx\.digest"/.test(aliasOf(project, 'assets.deploy'));
+  const digests = project.packages.has('phoenix') && !/"phx\.digest"/.test(findAlias(project, 'assets.deploy'));
   return [
     ...(folders.length === 0
       ? []
       : [
           `COPY --from=${defaultNode} /usr/local/bin/ /usr/local/bin/`,
           `COPY --from=${defaultNode} /usr/local/lib/node_modules/ /usr/local/lib/node_modules/`,
-          ...folders.flatMap((folder) => packageLines(tree, folder)),
+          ...folders.flatMap((folder) => renderPackageLines(tree, folder)),
         ]),
-    ...step('mix.exs', 'compiling the app', 'RUN mix compile'),
+    ...renderStep('mix.exs', 'compiling the app', 'RUN mix compile'),
     ...[...aliases, ...builds].flatMap((name) =>
-      step('mix.exs', `building the pages (mix ${name})`, `RUN mix ${name}`),
+      renderStep('mix.exs', `building the pages (mix ${name})`, `RUN mix ${name}`),
     ),
-    ...(digests ? step('mix.exs', 'naming the files of the pages by their content', 'RUN mix phx.digest') : []),
+    ...(digests ? renderStep('mix.exs', 'naming the files of the pages by their content', 'RUN mix phx.digest') : []),
   ];
 }
 
 function hasAlias(project: ElixirProject, name: string): boolean {
-  return aliasOf(project, name) !== '';
+  return findAlias(project, name) !== '';
 }
 
 /** The alias as it is written: `"assets.deploy": ["esbuild default --minify", "phx.digest"]`. */
-function aliasOf({ mix }: ElixirProject, name: string): string {
+function findAlias({ mix }: ElixirProject, name: string): string {
   return (
     new RegExp(String.raw`"${name.replace('.', String.raw`\.`)}":\s{0,9}(?:\[[^\]]{0,2000}\]|"[^"]{0,300}"|&\w)`).exec(
       mix,
@@ -42,29 +42,29 @@ function aliasOf({ mix }: ElixirProject, name: string): string {
   );
 }
 
-function packageFolders(tree: Tree, { apps }: ElixirProject): string[] {
+function listPackageFolders(tree: Tree, { apps }: ElixirProject): string[] {
   return apps
     .flatMap(({ folder }) => [posix.join(folder, 'assets'), folder])
     .filter((folder) => tree.has(posix.join(folder, 'package.json')));
 }
 
 /** Packages of npm, and the script that brings what they make to priv/static. */
-function packageLines(tree: Tree, folder: string): string[] {
+function renderPackageLines(tree: Tree, folder: string): string[] {
   const project = readProject(tree.below(folder));
   if (project === undefined) return [];
   const file = posix.join(folder, 'package.json');
-  const manager = managerPackage(project);
+  const manager = getManagerPackage(project);
   const install = installCommand(project.manager, project.locked ? project.file : undefined);
   const script = ['deploy', 'build'].find((name) => name in project.scripts);
-  const enter = folder === '.' ? '' : `cd ${shellWord(folder)} && `;
+  const enter = folder === '.' ? '' : `cd ${quoteShellWord(folder)} && `;
   // Node has its own list of authorities; the image's has those of the installation's mirror too.
   const trust = 'export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ';
   return [
-    ...step(
+    ...renderStep(
       file,
       'installing the packages of the pages',
       `RUN --mount=type=cache,target=/root/.npm ${trust}${enter}${manager === undefined ? '' : `npm install --global --force ${manager} && `}{ ${install}; }`,
     ),
-    ...(script === undefined ? [] : step(file, 'building the pages', `RUN ${trust}${enter}npm run ${script}`)),
+    ...(script === undefined ? [] : renderStep(file, 'building the pages', `RUN ${trust}${enter}npm run ${script}`)),
   ];
 }

@@ -1,23 +1,23 @@
 // Plans Elixir apps: Phoenix, Plug and others, compiled by Mix for production and started by it.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/frontend.ts';
+import { findMissingImage } from '../common/frontend.ts';
 import {
   copy,
-  declaredArguments,
+  renderArguments,
   defaultPort,
-  dockerfileText,
+  renderDockerfile,
   images,
   type Language,
   type PlanInput,
   type Problem,
   type Recipe,
-  shellCommand,
-  step,
+  renderShellCommand,
+  renderStep,
 } from '../recipe.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
-import { assetLines } from './assets.ts';
-import { configLines, portOf, startCommand } from './start.ts';
+import { renderAssetLines } from './assets.ts';
+import { renderConfigLines, findAppPort, startCommand } from './start.ts';
 import { readElixir, type ElixirApp, type ElixirProject } from './project.ts';
 import { chooseElixir, type AskedElixir, type ElixirChoice } from './version.ts';
 
@@ -32,57 +32,57 @@ export const elixir: Language = {
   name: 'elixir',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const project = readElixir(tree);
-    if (project === undefined) return tree.has('mix.exs') ? malformed() : undefined;
-    const server = serverOf(tree, project);
+    if (project === undefined) return tree.has('mix.exs') ? createMalformedProblem() : undefined;
+    const server = selectServer(tree, project);
     if ('problem' in server) return server;
     const choice = chooseElixir(tree, input, project.mix);
-    if ('asked' in choice) return noElixir(choice);
+    if ('asked' in choice) return createVersionProblem(choice);
     return (
-      missingImage(input, [choice.image.build, choice.image.run], 'Elixir', 'mix.exs') ??
-      recipe(tree, input, { project, server, choice })
+      findMissingImage(input, [choice.image.build, choice.image.run], 'Elixir', 'mix.exs') ??
+      createRecipe(tree, input, { project, server, choice })
     );
   },
 };
 
 /** The app that answers HTTP; of an umbrella with several, the one that the Procfile enters. */
-function serverOf(tree: Tree, { apps, isUmbrella, mix }: ElixirProject): ElixirApp | Problem {
+function selectServer(tree: Tree, { apps, isUmbrella, mix }: ElixirProject): ElixirApp | Problem {
   const servers = apps.filter((app) => app.isServer);
   const [only, ...more] = servers;
-  if (only === undefined) return noServer(apps, mix);
+  if (only === undefined) return createNoServerProblem(apps, mix);
   if (!isUmbrella || more.length === 0) return only;
   const command = findDeclaredStart(tree)?.command ?? '';
   const named = servers.find(({ folder }) => command.includes(folder));
-  return named ?? severalServers(servers);
+  return named ?? createSeveralServersProblem(servers);
 }
 
-function problem(rule: string, message: string, fix: string): Problem {
+function createProblem(rule: string, message: string, fix: string): Problem {
   return { problem: { rule, severity: 'error', file: 'mix.exs', message, fix } };
 }
 
-function malformed(): Problem {
-  return problem(
+function createMalformedProblem(): Problem {
+  return createProblem(
     'plan/manifest',
     'This file is not a project of Mix.',
     'Correct it; "mix compile" shows where the error is.',
   );
 }
 
-function noServer(apps: readonly ElixirApp[], mix: string): Problem {
+function createNoServerProblem(apps: readonly ElixirApp[], mix: string): Problem {
   const escript = /\bescript:\s/.test(mix) && apps.every(({ isStarted }) => !isStarted);
   const what = escript
     ? 'a program of the command line (escript)'
     : apps.some(({ isStarted }) => isStarted)
       ? 'an Elixir app that starts no server of HTTP'
       : 'an Elixir library';
-  return problem(
+  return createProblem(
     'plan/no-server',
     `This is ${what}, so there is nothing that people could visit.`,
     'Start a server (Phoenix, Bandit, Plug.Cowboy) on 0.0.0.0 and $PORT in the supervision tree of the app, or add a Dockerfile.',
   );
 }
 
-function severalServers(servers: readonly ElixirApp[]): Problem {
-  return problem(
+function createSeveralServersProblem(servers: readonly ElixirApp[]): Problem {
+  return createProblem(
     'plan/several-apps',
     `The umbrella has several apps that answer HTTP, and nothing says which of them to reach: ${servers
       .slice(0, 6)
@@ -92,7 +92,7 @@ function severalServers(servers: readonly ElixirApp[]): Problem {
   );
 }
 
-function noElixir({ file, asked }: AskedElixir): Problem {
+function createVersionProblem({ file, asked }: AskedElixir): Problem {
   return {
     problem: {
       rule: 'plan/elixir-version',
@@ -104,7 +104,7 @@ function noElixir({ file, asked }: AskedElixir): Problem {
   };
 }
 
-function versionWarning({ image, instead }: ElixirChoice): Finding[] {
+function listVersionWarnings({ image, instead }: ElixirChoice): Finding[] {
   if (instead === undefined) return [];
   return [
     {
@@ -123,15 +123,15 @@ interface Parts {
   readonly choice: ElixirChoice;
 }
 
-function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
+function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   const { project, server, choice } = parts;
-  const literal = portOf(tree, server);
+  const literal = findAppPort(tree, server);
   const port = input.port ?? literal ?? defaultPort;
   const isPhoenix = project.packages.has('phoenix') && server.endpoints.length > 0;
-  const reason = reasonOf(parts, literal, findDeclaredStart(tree)?.because);
+  const reason = explainPlan(parts, literal, findDeclaredStart(tree)?.because);
   return {
     plan: { strategy: 'elixir', reason, port, ...(isPhoenix ? { framework: 'Phoenix' } : {}) },
-    dockerfile: dockerfileText(reason, [
+    dockerfile: renderDockerfile(reason, [
       ...buildStage(tree, input, parts),
       '',
       `FROM ${choice.image.run}`,
@@ -142,15 +142,15 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
       `ENV ${environment} PORT=${port} PHX_SERVER=true LIVEBOOK_IP=0.0.0.0 HOME=/home/app`,
       'USER 1000:1000',
       `EXPOSE ${port}`,
-      shellCommand(startCommand(tree, project, server)),
+      renderShellCommand(startCommand(tree, project, server)),
     ]),
     ignore,
     builds: [...project.apps.map(({ folder }) => folder), 'assets'],
-    findings: versionWarning(choice),
+    findings: listVersionWarnings(choice),
   };
 }
 
-function reasonOf(
+function explainPlan(
   { project, server, choice }: Parts,
   literal: number | undefined,
   because: string | undefined,
@@ -180,16 +180,16 @@ function buildStage(tree: Tree, input: PlanInput, { project, choice }: Parts): s
     `ENV ${environment} ${placeholders}`,
     'WORKDIR /app',
     'RUN mkdir -p /opt/mix /opt/hex',
-    ...declaredArguments(input),
+    ...renderArguments(input),
     // They are downloaded, which a project without packages does not need.
     ...(project.isFetching
-      ? step('mix.exs', 'installing Hex and rebar3', 'RUN mix local.hex --force && mix local.rebar --force')
+      ? renderStep('mix.exs', 'installing Hex and rebar3', 'RUN mix local.hex --force && mix local.rebar --force')
       : []),
     'COPY . .',
-    ...configLines(tree, project),
+    ...renderConfigLines(tree, project),
     ...(project.packages.size > 0
-      ? step(file, 'fetching and compiling the packages', 'RUN mix deps.get --only prod && mix deps.compile')
+      ? renderStep(file, 'fetching and compiling the packages', 'RUN mix deps.get --only prod && mix deps.compile')
       : []),
-    ...assetLines(tree, project),
+    ...renderAssetLines(tree, project),
   ];
 }

@@ -36,11 +36,11 @@ const endpoint = /^\s{0,9}use Phoenix\.Endpoint\b/m;
 
 /** Undefined where there is no mix.exs, or it is none of Mix. */
 export function readElixir(tree: Tree): ElixirProject | undefined {
-  const mix = withoutComments(tree.text('mix.exs') ?? '');
+  const mix = removeComments(tree.text('mix.exs') ?? '');
   if (!/\buse Mix\.Project\b/.test(mix)) return undefined;
   const umbrella = /\bapps_path:\s{0,9}"([\w./-]{1,100})"/.exec(mix)?.[1];
-  const folders = umbrella === undefined ? ['.'] : appsIn(tree, posix.normalize(umbrella));
-  const packages = [mix, ...folders.map((folder) => manifestIn(tree, folder))].flatMap(packagesOf);
+  const folders = umbrella === undefined ? ['.'] : listAppFolders(tree, posix.normalize(umbrella));
+  const packages = [mix, ...folders.map((folder) => readManifest(tree, folder))].flatMap(parsePackages);
   return {
     mix,
     apps: folders.map((folder) => readApp(tree, folder)),
@@ -50,27 +50,27 @@ export function readElixir(tree: Tree): ElixirProject | undefined {
   };
 }
 
-function appsIn(tree: Tree, folder: string): string[] {
+function listAppFolders(tree: Tree, folder: string): string[] {
   return tree.entries
     .filter(({ kind, path }) => kind === 'file' && path.startsWith(`${folder}/`) && path.endsWith('/mix.exs'))
     .map(({ path }) => posix.dirname(path))
     .filter((each) => posix.dirname(each) === folder);
 }
 
-function manifestIn(tree: Tree, folder: string): string {
-  return withoutComments(tree.text(posix.join(folder, 'mix.exs')) ?? '');
+function readManifest(tree: Tree, folder: string): string {
+  return removeComments(tree.text(posix.join(folder, 'mix.exs')) ?? '');
 }
 
 /** `{:phoenix, "~> 1.8"}` and `{:shared, path: "…"}`; not those that are only for development or tests. */
-function packagesOf(mix: string): { name: string; isLocal: boolean }[] {
+function parsePackages(mix: string): { name: string; isLocal: boolean }[] {
   return [...mix.matchAll(/\{\s{0,9}:([a-z]\w{0,80}),([^{}]{0,300})\}/g)]
     .filter(([, , rest = '']) => !development.test(rest))
     .map(([, name = '', rest = '']) => ({ name, isLocal: /\b(?:path|in_umbrella):/.test(rest) }));
 }
 
 function readApp(tree: Tree, folder: string): ElixirApp {
-  const mix = manifestIn(tree, folder);
-  const sources = sourcesIn(tree, folder);
+  const mix = readManifest(tree, folder);
+  const sources = readSources(tree, folder);
   const endpoints = sources.flatMap((text) =>
     endpoint.test(text) ? [/^\s{0,9}defmodule ([A-Z][\w.]{0,120}) do\b/m.exec(text)?.[1] ?? ''] : [],
   );
@@ -85,16 +85,16 @@ function readApp(tree: Tree, folder: string): ElixirApp {
   };
 }
 
-function sourcesIn(tree: Tree, folder: string): string[] {
+function readSources(tree: Tree, folder: string): string[] {
   const below = folder === '.' ? 'lib/' : `${folder}/lib/`;
   return tree.entries
     .filter(({ kind, path }) => kind === 'file' && path.startsWith(below) && path.endsWith('.ex'))
     .slice(0, maximumSources)
-    .map(({ path }) => withoutComments(tree.text(path, sourceBytes) ?? ''));
+    .map(({ path }) => removeComments(tree.text(path, sourceBytes) ?? ''));
 }
 
 /** Comments and documentation show code that is not run. */
-export function withoutComments(text: string): string {
+export function removeComments(text: string): string {
   return text
     .replaceAll('\r', '')
     .replace(/@(?:module|type)?doc\s{1,9}(?:~[sS])?"""[\s\S]{0,40000}?\n\s{0,20}"""/g, '')

@@ -1,7 +1,7 @@
 // Starts an Elixir app, and adds the settings and database that Phoenix needs.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { shellWord, step } from '../recipe.ts';
+import { quoteShellWord, renderStep } from '../recipe.ts';
 import type { Declaration } from '../platforms/declaration.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
 import { findPortInFile } from '../port-literal.ts';
@@ -29,14 +29,14 @@ function migrate(tree: Tree, { packages, apps }: ElixirProject): string {
 }
 
 /** The port that is written in the code or in the settings for production, where neither asks for PORT. */
-export function portOf(tree: Tree, { folder, endpoints }: ElixirApp): number | undefined {
-  const config = configText(tree);
+export function findAppPort(tree: Tree, { folder, endpoints }: ElixirApp): number | undefined {
+  const config = readConfigText(tree);
   if (/"PORT"/.test(config)) return undefined;
-  if (endpoints.length > 0) return usable(/\bport:\s{0,9}(\d{4,5})\b/.exec(config)?.[1]);
-  return sources(tree, folder);
+  if (endpoints.length > 0) return parseUsablePort(/\bport:\s{0,9}(\d{4,5})\b/.exec(config)?.[1]);
+  return findPortInSources(tree, folder);
 }
 
-function sources(tree: Tree, folder: string): number | undefined {
+function findPortInSources(tree: Tree, folder: string): number | undefined {
   const texts = tree.entries
     .filter(({ kind, path }) => kind === 'file' && path.startsWith(posix.join(folder, 'lib/')) && path.endsWith('.ex'))
     .slice(0, 100)
@@ -45,11 +45,11 @@ function sources(tree: Tree, folder: string): number | undefined {
   return texts.map((text) => findPortInFile(text)).find((port) => port !== undefined);
 }
 
-function configText(tree: Tree): string {
+function readConfigText(tree: Tree): string {
   return configs.map((file) => (tree.text(file, 64 * 1024) ?? '').replace(/^[ \t]{0,80}#.*$/gm, '')).join('\n');
 }
 
-function usable(text: string | undefined): number | undefined {
+function parseUsablePort(text: string | undefined): number | undefined {
   const port = Number(text);
   return port >= 1024 && port <= 65_535 ? port : undefined;
 }
@@ -63,16 +63,16 @@ const settings = ['config/config.exs', 'config/prod.exs', runtime, ofReleases];
  * Allows sockets from the app's own pages; nothing where the author's settings decide. Phoenix would compare the origin with
  * the host name in the author's settings and refuse every socket: the app's real name is not known while its image is built.
  */
-export function configLines(tree: Tree, project: ElixirProject): string[] {
+export function renderConfigLines(tree: Tree, project: ElixirProject): string[] {
   const copied = !tree.has(runtime) && tree.has(ofReleases);
-  const text = isSaid(tree) ? undefined : origins(project, !tree.has(runtime) && !copied);
+  const text = isSaid(tree) ? undefined : formatOrigins(project, !tree.has(runtime) && !copied);
   const commands = [
     ...(copied ? [`cp ${ofReleases} ${runtime}`] : []),
-    ...(text === undefined ? [] : [`mkdir -p config && printf '%b' ${shellWord(text)} >> ${runtime}`]),
+    ...(text === undefined ? [] : [`mkdir -p config && printf '%b' ${quoteShellWord(text)} >> ${runtime}`]),
   ];
   return commands.length === 0
     ? []
-    : step(runtime, 'adding the settings of this platform', `RUN ${commands.join(' && ')}`);
+    : renderStep(runtime, 'adding the settings of this platform', `RUN ${commands.join(' && ')}`);
 }
 
 function isSaid(tree: Tree): boolean {
@@ -80,7 +80,7 @@ function isSaid(tree: Tree): boolean {
 }
 
 /** With line breaks as printf writes them. */
-function origins({ apps }: ElixirProject, isNew: boolean): string | undefined {
+function formatOrigins({ apps }: ElixirProject, isNew: boolean): string | undefined {
   const lines = apps.flatMap(({ name, endpoints }) =>
     endpoints.map(
       (module) => String.raw`  config :${name}, ${module}, check_origin: ["//" <> System.get_env("PHX_HOST")]\n`,
@@ -97,7 +97,7 @@ const databases = [
 ] as const;
 
 /** The settings that Phoenix generates read PHX_HOST, and DATABASE_URL, which the service gives, or DATABASE_PATH. */
-export function elixirDeclaration(tree: Tree): Declaration | undefined {
+export function declareElixirSettings(tree: Tree): Declaration | undefined {
   const packages = readElixir(tree)?.packages;
   if (packages === undefined) return undefined;
   const service = databases.find(([name]) => packages.has(name))?.[1];

@@ -25,19 +25,19 @@ const files: readonly (readonly [file: string, pattern: RegExp])[] = [
 
 /** The newest that the requirement allows; the one that a file names where it is there. */
 export function chooseElixir(tree: Tree, { missingImages = [] }: PlanInput, mix: string): ElixirChoice | AskedElixir {
-  const { source, allows } = requirementOf(mix);
-  const fitting = images.elixir.filter(({ version }) => allows(minorOf(version)));
+  const { source, allows } = parseRequirement(mix);
+  const fitting = images.elixir.filter(({ version }) => allows(parseMinor(version)));
   if (fitting.length === 0) return { file: 'mix.exs', asked: source };
   const there = fitting.filter(({ build }) => !missingImages.includes(build));
   const usable = there.length === 0 ? fitting : there;
-  const named = namedIn(tree);
+  const named = findNamedVersion(tree);
   const same = usable.find(({ version }) => version === named?.asked);
-  const older = named !== undefined && minorOf(named.asked) < minorOf(images.elixir[0].version);
+  const older = named !== undefined && parseMinor(named.asked) < parseMinor(images.elixir[0].version);
   const image = same ?? (older ? usable[0] : usable.at(-1)) ?? images.elixir[0];
   return named === undefined || same !== undefined ? { image } : { image, instead: named };
 }
 
-function namedIn(tree: Tree): AskedElixir | undefined {
+function findNamedVersion(tree: Tree): AskedElixir | undefined {
   for (const [file, pattern] of files) {
     const asked = pattern.exec(tree.text(file, 8192) ?? '')?.[1];
     if (asked !== undefined) return { file, asked };
@@ -52,7 +52,7 @@ interface Requirement {
 }
 
 /** `elixir: "~> 1.14"`, also by an attribute of the module. */
-function requirementOf(mix: string): Requirement {
+function parseRequirement(mix: string): Requirement {
   const [, literal, attribute] = /\belixir:\s{0,9}(?:"([^"]{1,100})"|@(\w{1,60}))/.exec(mix) ?? [];
   const source =
     literal ??
@@ -80,6 +80,6 @@ function isAllowed(condition: string, minor: number): boolean {
   return rules[operator] ?? minor === asked;
 }
 
-function minorOf(version: string): number {
+function parseMinor(version: string): number {
   return Number(version.split('.')[1] ?? '0');
 }

@@ -2,21 +2,21 @@
 import type { Tree } from '../../tree.ts';
 import {
   copy,
-  declaredArguments,
+  renderArguments,
   defaultPort,
-  dockerfileText,
+  renderDockerfile,
   images,
   type Language,
   type PlanInput,
   type Problem,
   type Recipe,
-  shellCommand,
-  shellWord,
-  step,
+  renderShellCommand,
+  quoteShellWord,
+  renderStep,
 } from '../recipe.ts';
-import { findFrontend, type Frontend, frontendStage, missingImage } from '../common/frontend.ts';
+import { findFrontend, type Frontend, renderFrontendStage, findMissingImage } from '../common/frontend.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
-import { findMain, findServing, type MainPackage, missingEmbeds, type Serving } from './main-package.ts';
+import { findMain, findServing, type MainPackage, listMissingEmbeds, type Serving } from './main-package.ts';
 
 const ignore = ['.git', '**/node_modules', '**/.DS_Store'];
 const program = '/usr/local/bin/server';
@@ -31,10 +31,10 @@ export const go: Language = {
     const goMod = tree.text('go.mod');
     if (goMod === undefined) return undefined;
     const main = findMain(tree, /^module\s{1,9}"?(\S{1,300}?)"?\s*$/m.exec(goMod)?.[1] ?? '');
-    if (main === undefined) return noMain();
+    if (main === undefined) return createNoMainProblem();
     return (
-      missingImage(input, [images.golang], 'Go', 'go.mod') ??
-      recipe(tree, input, { goMod, main, serving: findServing(tree, goMod), pages: pagesOf(tree) })
+      findMissingImage(input, [images.golang], 'Go', 'go.mod') ??
+      createRecipe(tree, input, { goMod, main, serving: findServing(tree, goMod), pages: findPages(tree) })
     );
   },
 };
@@ -52,14 +52,14 @@ interface Parts {
   readonly pages: Pages | undefined;
 }
 
-function pagesOf(tree: Tree): Pages | undefined {
-  return missingEmbeds(tree).flatMap((embedded) => {
+function findPages(tree: Tree): Pages | undefined {
+  return listMissingEmbeds(tree).flatMap((embedded) => {
     const frontend = findFrontend(tree, embedded);
     return frontend === undefined ? [] : [{ frontend, embedded }];
   })[0];
 }
 
-function noMain(): Problem {
+function createNoMainProblem(): Problem {
   return {
     problem: {
       rule: 'plan/no-start',
@@ -71,21 +71,27 @@ function noMain(): Problem {
   };
 }
 
-function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
+function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   const { serving, pages } = parts;
   const web = findDeclaredStart(tree)?.command;
   const literal = web === undefined ? serving.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
-  const reason = reasonOf(parts, literal);
+  const reason = explainPlan(parts, literal);
   return {
     plan: { strategy: 'go', reason, port },
-    dockerfile: dockerfileText(reason, [
+    dockerfile: renderDockerfile(reason, [
       ...(pages === undefined
         ? []
-        : [...frontendStage(tree, pages.frontend, { target: pages.embedded, missingImages: input.missingImages }), '']),
+        : [
+            ...renderFrontendStage(tree, pages.frontend, {
+              target: pages.embedded,
+              missingImages: input.missingImages,
+            }),
+            '',
+          ]),
       ...buildStage(tree, input, parts),
       '',
-      ...runStage(port, web === undefined ? `exec ${program}${serving.arguments}` : ofProcfile(web)),
+      ...runStage(port, web === undefined ? `exec ${program}${serving.arguments}` : replaceProgramPath(web)),
     ]),
     ignore,
     ...(pages === undefined ? {} : { builds: [pages.frontend.folder] }),
@@ -93,7 +99,7 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   };
 }
 
-function reasonOf({ main, pages }: Parts, literal: number | undefined): string {
+function explainPlan({ main, pages }: Parts, literal: number | undefined): string {
   return [
     `go.mod makes this a Go app. ${main.folder === '.' ? 'Its package main is at the top.' : `${main.folder} is its package main.`}`,
     main.others.length === 0
@@ -109,7 +115,7 @@ function reasonOf({ main, pages }: Parts, literal: number | undefined): string {
 }
 
 /** A Procfile calls the program by the name that it has elsewhere. */
-function ofProcfile(web: string): string {
+function replaceProgramPath(web: string): string {
   return web.replace(/^exec (?:go run \S{1,100}|(?:\.\/)?(?:bin\/)?[\w.-]{1,80})(?= |$)/, `exec ${program}`);
 }
 
@@ -122,16 +128,16 @@ function buildStage(tree: Tree, input: PlanInput, { goMod, main, pages }: Parts)
     // A go.mod may ask for a newer Go than the image has.
     `ENV CGO_ENABLED=${cgo.test(goMod) ? 1 : 0} GOTOOLCHAIN=auto GOFLAGS=-buildvcs=false`,
     'WORKDIR /app',
-    ...declaredArguments(input),
+    ...renderArguments(input),
     ...(whole
       ? []
-      : [copy(manifests, './'), ...step('go.mod', 'downloading the modules', `RUN ${cache} go mod download`)]),
+      : [copy(manifests, './'), ...renderStep('go.mod', 'downloading the modules', `RUN ${cache} go mod download`)]),
     'COPY . .',
     ...(pages === undefined ? [] : [copy([`/app/${pages.embedded}/`], `./${pages.embedded}/`, '--from=frontend')]),
-    ...step(
+    ...renderStep(
       'go.mod',
       'compiling the program',
-      `RUN ${cache} go build -trimpath -tags timetzdata -ldflags "-s -w" -o /out/server ${shellWord(`./${main.folder === '.' ? '' : main.folder}`)}`,
+      `RUN ${cache} go build -trimpath -tags timetzdata -ldflags "-s -w" -o /out/server ${quoteShellWord(`./${main.folder === '.' ? '' : main.folder}`)}`,
     ),
   ];
 }
@@ -148,6 +154,6 @@ function runStage(port: number, command: string): string[] {
     `ENV PORT=${port} HOST=0.0.0.0 GIN_MODE=release`,
     'USER 1000:1000',
     `EXPOSE ${port}`,
-    shellCommand(command),
+    renderShellCommand(command),
   ];
 }

@@ -1,7 +1,7 @@
 // Finds the main package of a Go module, how it serves, and what it embeds.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { exposedPort } from '../common/frontend.ts';
+import { findExposedPort } from '../common/frontend.ts';
 
 export interface MainPackage {
   /** Folder, "." for the top. */
@@ -19,7 +19,7 @@ const likeServer = /^(?:server|web|api|app|main|httpd?|service|backend)$/;
 export function findMain(tree: Tree, module: string): MainPackage | undefined {
   const folders = [
     ...new Set(
-      goFiles(tree)
+      listGoFiles(tree)
         .filter((path) => isMain(tree.text(path, 64 * 1024) ?? ''))
         .map((path) => posix.dirname(path)),
     ),
@@ -35,7 +35,7 @@ export function findMain(tree: Tree, module: string): MainPackage | undefined {
 }
 
 /** Go files of the app itself, the shallowest first. */
-function goFiles(tree: Tree): string[] {
+function listGoFiles(tree: Tree): string[] {
   return tree.entries
     .filter(
       (each) =>
@@ -72,9 +72,9 @@ export interface Serving {
 export function findServing(tree: Tree, goMod: string): Serving {
   if (goMod.includes('github.com/pocketbase/pocketbase '))
     return { arguments: ' serve --http=0.0.0.0:$PORT', port: undefined };
-  const files = goFiles(tree).map((path) => tree.text(path, 64 * 1024) ?? '');
+  const files = listGoFiles(tree).map((path) => tree.text(path, 64 * 1024) ?? '');
   return {
-    arguments: subcommand(files),
+    arguments: findSubcommand(files),
     port: files.some((text) => asks.test(text)) ? undefined : findPort(tree, files),
   };
 }
@@ -82,14 +82,14 @@ export function findServing(tree: Tree, goMod: string): Serving {
 function findPort(tree: Tree, files: readonly string[]): number | undefined {
   for (const pattern of literals)
     for (const text of files) {
-      const ports = [...withoutComments(text).matchAll(new RegExp(pattern, `${pattern.flags}g`))];
+      const ports = [...removeComments(text).matchAll(new RegExp(pattern, `${pattern.flags}g`))];
       const port = ports.map((match) => Number(match[1])).find(isOwn);
       if (port !== undefined) return port;
     }
-  return exposedPort(tree);
+  return findExposedPort(tree);
 }
 
-function withoutComments(text: string): string {
+function removeComments(text: string): string {
   return text.replace(/^[ \t]*\/\/.*$/gm, '');
 }
 
@@ -103,7 +103,7 @@ const elsewhere: ReadonlySet<number> = new Set([
 ]);
 
 /** A program of several commands serves by one of them, where it does nothing by itself. */
-function subcommand(files: readonly string[]): string {
+function findSubcommand(files: readonly string[]): string {
   const commands = files.flatMap((text) =>
     [...text.matchAll(/&cobra\.Command\{([^}]{0,600})/g)].map((match) => match[1] ?? ''),
   );
@@ -121,18 +121,18 @@ function subcommand(files: readonly string[]): string {
 const placeholder = /^(?:\.git(?:keep|ignore)|\.keep|\.placeholder|README\.md|dist\.txt|empty.{0,20})$/i;
 
 /** Folders below the top, such as web/dist, from `//go:embed` lines whose files are not there. */
-export function missingEmbeds(tree: Tree): string[] {
-  const found = goFiles(tree).flatMap((path) =>
+export function listMissingEmbeds(tree: Tree): string[] {
+  const found = listGoFiles(tree).flatMap((path) =>
     [...(tree.text(path, 64 * 1024) ?? '').matchAll(/^[ \t]{0,9}\/\/go:embed[ \t]{1,9}([^\n]{1,300})$/gm)]
       .flatMap((match) => (match[1] ?? '').split(/\s+/))
       .map((pattern) => toEmbeddedFolder(posix.dirname(path), pattern)),
   );
   const folders = [...new Set(found)].filter((folder) => folder !== undefined);
-  return [...folders.filter((folder) => isMissing(tree, folder)), ...ignoredBelow(tree, folders)];
+  return [...folders.filter((folder) => isMissing(tree, folder)), ...listIgnoredBelow(tree, folders)];
 }
 
 /** Folders within an embedded one that .gitignore keeps out of the repository. */
-function ignoredBelow(tree: Tree, folders: readonly string[]): string[] {
+function listIgnoredBelow(tree: Tree, folders: readonly string[]): string[] {
   return (tree.text('.gitignore', 64 * 1024) ?? '')
     .split('\n')
     .map((line) => line.trim().replace(/^\/|\/\*{0,2}$/g, ''))
@@ -154,11 +154,11 @@ function toEmbeddedFolder(at: string, pattern: string): string | undefined {
 function isMissing(tree: Tree, folder: string): boolean {
   const inside = tree.below(folder).entries.filter((each) => each.kind === 'file');
   const built = /(?:^|\/)(?:dist|build|out|public|static)$/.test(folder);
-  return inside.every((each) => placeholder.test(posix.basename(each.path))) || (built && onlyStandIn(tree, folder));
+  return inside.every((each) => placeholder.test(posix.basename(each.path))) || (built && hasOnlyStandIn(tree, folder));
 }
 
 /** A page of a few bytes, so that the program compiles without the real one. */
-function onlyStandIn(tree: Tree, folder: string): boolean {
+function hasOnlyStandIn(tree: Tree, folder: string): boolean {
   const inside = tree.below(folder).entries.filter((each) => each.kind === 'file' && !placeholder.test(each.path));
   const [only] = inside;
   return (

@@ -1,17 +1,17 @@
 // Plans Java apps of Maven and Gradle: the jar that the build makes, on a runtime without the build tools.
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/frontend.ts';
+import { findMissingImage } from '../common/frontend.ts';
 import {
-  declaredArguments,
+  renderArguments,
   defaultPort,
-  dockerfileText,
+  renderDockerfile,
   images,
   type Language,
   type PlanInput,
   type Problem,
   type Recipe,
-  shellCommand,
-  step,
+  renderShellCommand,
+  renderStep,
 } from '../recipe.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
 
@@ -29,12 +29,14 @@ export const java: Language = {
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const build = findBuild(tree);
     if (build === undefined) return undefined;
-    if (build.tool === 'Maven' && !build.text.includes('<project')) return malformed();
-    if (build.tool === 'Gradle' && !tree.has('gradlew')) return noWrapper(build.file);
-    const version = javaVersion(tree, build.text);
+    if (build.tool === 'Maven' && !build.text.includes('<project')) return createMalformedProblem();
+    if (build.tool === 'Gradle' && !tree.has('gradlew')) return createNoWrapperProblem(build.file);
+    const version = resolveJavaVersion(tree, build.text);
     const image = images.java.find((each) => each.version >= version);
-    if (image === undefined) return noJava(build.file, version);
-    return missingImage(input, [image.build, image.run], 'Java', build.file) ?? recipe(tree, input, build, image);
+    if (image === undefined) return createVersionProblem(build.file, version);
+    return (
+      findMissingImage(input, [image.build, image.run], 'Java', build.file) ?? createRecipe(tree, input, build, image)
+    );
   },
 };
 
@@ -46,7 +48,7 @@ function findBuild(tree: Tree): Build | undefined {
     : { tool: 'Gradle', file, text: gradleFiles.map((each) => tree.text(each) ?? '').join('\n') };
 }
 
-function malformed(): Problem {
+function createMalformedProblem(): Problem {
   return {
     problem: {
       rule: 'plan/manifest',
@@ -58,7 +60,7 @@ function malformed(): Problem {
   };
 }
 
-function noWrapper(file: string): Problem {
+function createNoWrapperProblem(file: string): Problem {
   return {
     problem: {
       rule: 'plan/no-wrapper',
@@ -70,7 +72,7 @@ function noWrapper(file: string): Problem {
   };
 }
 
-function noJava(file: string, version: number): Problem {
+function createVersionProblem(file: string, version: number): Problem {
   return {
     problem: {
       rule: 'plan/java-version',
@@ -82,14 +84,14 @@ function noJava(file: string, version: number): Problem {
   };
 }
 
-function recipe(tree: Tree, input: PlanInput, build: Build, image: (typeof images.java)[number]): Recipe {
-  const framework = frameworkOf(build.text);
+function createRecipe(tree: Tree, input: PlanInput, build: Build, image: (typeof images.java)[number]): Recipe {
+  const framework = detectFramework(build.text);
   const port = input.port ?? defaultPort;
   const web = ownCommand(tree);
-  const reason = `${build.file} makes this a Java app, built by ${build.tool}${tree.has(wrapperOf(build)) ? ' of the version that its wrapper names' : ''} on Java ${image.version}.${web === undefined ? ' The jar that the build makes is started.' : ' The Procfile defines how it starts.'}`;
+  const reason = `${build.file} makes this a Java app, built by ${build.tool}${tree.has(getWrapper(build)) ? ' of the version that its wrapper names' : ''} on Java ${image.version}.${web === undefined ? ' The jar that the build makes is started.' : ' The Procfile defines how it starts.'}`;
   return {
     plan: { strategy: 'java', reason, port, ...(framework === undefined ? {} : { framework }) },
-    dockerfile: dockerfileText(reason, [
+    dockerfile: renderDockerfile(reason, [
       ...buildStage(tree, input, build, image.build),
       '',
       `FROM ${image.run}`,
@@ -100,7 +102,7 @@ function recipe(tree: Tree, input: PlanInput, build: Build, image: (typeof image
       `ENV PORT=${port} SERVER_PORT=${port} SERVER_ADDRESS=0.0.0.0 SERVER_FORWARD_HEADERS_STRATEGY=framework QUARKUS_HTTP_PORT=${port} QUARKUS_HTTP_HOST=0.0.0.0 MICRONAUT_SERVER_PORT=${port} JAVA_TOOL_OPTIONS=-XX:MaxRAMPercentage=60`,
       'USER 1001:1001',
       `EXPOSE ${port}`,
-      shellCommand(web ?? 'exec java $JAVA_OPTS -jar app.jar'),
+      renderShellCommand(web ?? 'exec java $JAVA_OPTS -jar app.jar'),
     ]),
     ignore,
     findings: [],
@@ -115,14 +117,14 @@ function ownCommand(tree: Tree): string | undefined {
     : undefined;
 }
 
-function frameworkOf(text: string): string | undefined {
+function detectFramework(text: string): string | undefined {
   if (/org\.springframework\.boot|spring-boot/.test(text)) return 'Spring Boot';
   if (/io\.quarkus/.test(text)) return 'Quarkus';
   if (/io\.micronaut/.test(text)) return 'Micronaut';
   return undefined;
 }
 
-function wrapperOf({ tool }: Build): string {
+function getWrapper({ tool }: Build): string {
   return tool === 'Maven' ? 'mvnw' : 'gradlew';
 }
 
@@ -134,7 +136,7 @@ const collect =
 const quiet = '-Dorg.slf4j.simpleLogger.log.org.apache.maven.cli.transfer.Slf4jMavenTransferListener=warn';
 
 function buildStage(tree: Tree, input: PlanInput, build: Build, image: string): string[] {
-  const wrapper = tree.has(wrapperOf(build));
+  const wrapper = tree.has(getWrapper(build));
   const cache = `--mount=type=cache,target=/root/.m2 --mount=type=cache,target=/root/.gradle`;
   // The image has a variable that a wrapper takes for arguments.
   const maven = `${wrapper ? 'env -u MAVEN_CONFIG sh ./mvnw' : 'mvn'} --batch-mode ${quiet} -DskipTests package`;
@@ -142,12 +144,12 @@ function buildStage(tree: Tree, input: PlanInput, build: Build, image: string): 
   return [
     `FROM ${image} AS build`,
     'WORKDIR /app',
-    ...declaredArguments(input),
+    ...renderArguments(input),
     'COPY . .',
-    ...step(
+    ...renderStep(
       build.file,
       `building with ${build.tool}`,
-      `RUN ${cache} ${wrapper ? `sed -i 's/\\r$//' ${wrapperOf(build)} && ` : ''}${build.tool === 'Maven' ? maven : gradle} && ${collect}`,
+      `RUN ${cache} ${wrapper ? `sed -i 's/\\r$//' ${getWrapper(build)} && ` : ''}${build.tool === 'Maven' ? maven : gradle} && ${collect}`,
     ),
   ];
 }
@@ -167,7 +169,7 @@ const files: readonly (readonly [file: string, pattern: RegExp])[] = [
 ];
 
 /** The version that the files name, 17 where they name none or an older one: newer Java compiles for older. */
-function javaVersion(tree: Tree, build: string): number {
+function resolveJavaVersion(tree: Tree, build: string): number {
   const named = [
     ...asked.map((pattern) => pattern.exec(build)),
     ...files.map(([file, pattern]) => pattern.exec(tree.text(file, 4096) ?? '')),

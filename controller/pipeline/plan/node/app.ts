@@ -38,19 +38,19 @@ export function startScript(tree: Tree, text: string, name = 'start'): Pick<Node
   // The image holds what the build script left; to build at every start would only take time and memory.
   const script = text.replace(buildsFirst, '');
   const file = /^node (?:-\S+ )*(?:\.\/)?([\w./-]+)/.exec(script)?.[1];
-  const port = findPortInCommand(script) ?? portOfStarted(tree, file);
+  const port = findPortInCommand(script) ?? findPortOfStartedFile(tree, file);
   if (/^node (?:[\w./=@:-]+ ?)+$/.test(script)) return { command: `exec ${script}`, prune: true, port };
   return { command: name === 'start' ? 'exec npm start' : `exec npm run ${name}`, prune: false, port };
 }
 
 /** The port that a file started by node listens on by its own code. */
-export function portOfStarted(tree: Tree, file: string | undefined): number | undefined {
-  const path = sourcesOf(file?.replace(/^\.\//, '') ?? '').find((each) => tree.has(each));
+export function findPortOfStartedFile(tree: Tree, file: string | undefined): number | undefined {
+  const path = listSourcePaths(file?.replace(/^\.\//, '') ?? '').find((each) => tree.has(each));
   return path === undefined ? undefined : findPortInFile(tree.text(path));
 }
 
 /** Node takes "x" for x.js and x/index.js too, and what a build leaves in dist comes from src as a rule. */
-function sourcesOf(name: string): string[] {
+function listSourcePaths(name: string): string[] {
   const built = /^(?:dist|build|out|lib)\/(?:src\/)?([\w./-]{1,100}?)(?:\.[cm]?js)?$/.exec(name)?.[1];
   const sources = built === undefined ? [] : [`src/${built}.ts`, `src/${built}.js`, `${built}.ts`];
   return name === '' ? [] : [name, `${name}.js`, `${name}/index.js`, ...sources];
@@ -61,7 +61,7 @@ const inFolder = /(?:--cwd|--prefix|-w|--workspace|--filter|-C|^cd)[ =](?:\.\/)?
 const installsFirst = /^(?:yarn(?: install)?|npm (?:i|ci|install)|pnpm (?:i|install)|bun (?:i|install)) && /;
 
 /** The command that a start script comes to; undefined when there is no start script. */
-export function finalStart(tree: Tree, scripts: Readonly<Record<string, string>>): string | undefined {
+export function resolveFinalStart(tree: Tree, scripts: Readonly<Record<string, string>>): string | undefined {
   const start = scripts['start'];
   if (start === undefined || !calls.test(start)) return start;
   const folder = inFolder.exec(start)?.[1];
@@ -80,13 +80,13 @@ function isOther(name: string, folder: string | undefined): boolean {
 const servers = ['express', 'fastify', 'koa', 'hono', '@nestjs/core', '@hapi/hapi', 'polka'];
 
 /** The library of a server that is among these packages. */
-export function serverLibrary(names: ReadonlySet<string>): string | undefined {
+export function findServerLibrary(names: ReadonlySet<string>): string | undefined {
   return servers.find((each) => names.has(each));
 }
 
 /** What says that there is a server, in words; undefined when nothing does. */
-export function unstartedServer(tree: Tree, { runtime, scripts }: NodeProject): string | undefined {
-  const library = serverLibrary(runtime);
+export function describeUnstartedServer(tree: Tree, { runtime, scripts }: NodeProject): string | undefined {
+  const library = findServerLibrary(runtime);
   if (library !== undefined) return `${library} is among its packages`;
   const script = Object.keys(scripts).find((name) => /(?:^|:)(?:server|api|backend)$/.test(name));
   if (script !== undefined) return `the script "${script}" starts one for its developer`;

@@ -6,15 +6,17 @@ import type { NodeProject } from './project.ts';
 
 /** What a framework makes of the project; undefined when there is none, or it builds plain files. */
 export function findFramework(tree: Tree, project: NodeProject): NodeApp | undefined {
-  return next(tree, project) ?? nuxt(project) ?? svelteKit(tree, project) ?? astro(tree, project);
+  return (
+    detectNext(tree, project) ?? detectNuxt(project) ?? detectSvelteKit(tree, project) ?? detectAstro(tree, project)
+  );
 }
 
 /**
  * An adapter that builds for a platform which is not this one; undefined when there is none, or a start script goes its
  * own way.
  */
-export function foreignAdapter(tree: Tree, { dependencies, scripts }: NodeProject): Finding | undefined {
-  const adapter = adapterOf(tree, dependencies);
+export function detectForeignAdapter(tree: Tree, { dependencies, scripts }: NodeProject): Finding | undefined {
+  const adapter = detectAdapter(tree, dependencies);
   if (adapter?.target !== 'foreign' || ownServer(scripts['start'])) return undefined;
   const fix = adapter.package.startsWith('@sveltejs')
     ? 'Use @sveltejs/adapter-auto, @sveltejs/adapter-node or @sveltejs/adapter-static there, and commit the lock file.'
@@ -33,9 +35,9 @@ export function hasPages(tree: Tree): boolean {
   return ['app', 'pages', 'src/app', 'src/pages'].some((folder) => tree.entry(folder)?.kind === 'directory');
 }
 
-function adapterOf(tree: Tree, dependencies: ReadonlySet<string>): Adapter | undefined {
-  if (dependencies.has('@sveltejs/kit')) return svelteAdapter(tree, dependencies);
-  return dependencies.has('astro') ? astroAdapter(tree) : undefined;
+function detectAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter | undefined {
+  if (dependencies.has('@sveltejs/kit')) return detectSvelteAdapter(tree, dependencies);
+  return dependencies.has('astro') ? detectAstroAdapter(tree) : undefined;
 }
 
 /** A start script that is no more than the development server or a preview of the framework. */
@@ -45,7 +47,7 @@ function ownServer(script: string | undefined): boolean {
   return script !== undefined && !previews.test(script);
 }
 
-function next(tree: Tree, { dependencies, runtime, scripts }: NodeProject): NodeApp | undefined {
+function detectNext(tree: Tree, { dependencies, runtime, scripts }: NodeProject): NodeApp | undefined {
   if (!dependencies.has('next') || !hasPages(tree)) return undefined;
   const { output, imports } = readNextConfig(tree);
   const because = `next is among its packages${output === undefined ? '' : `, and its configuration has output ${output}`}.`;
@@ -64,7 +66,7 @@ function next(tree: Tree, { dependencies, runtime, scripts }: NodeProject): Node
   };
 }
 
-function nuxt({ dependencies, ranges }: NodeProject): NodeApp | undefined {
+function detectNuxt({ dependencies, ranges }: NodeProject): NodeApp | undefined {
   if (!dependencies.has('nuxt')) return undefined;
   if (/^\D{0,3}[12]\./.test(ranges['nuxt'] ?? ''))
     return {
@@ -83,9 +85,9 @@ function nuxt({ dependencies, ranges }: NodeProject): NodeApp | undefined {
   };
 }
 
-function svelteKit(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
+function detectSvelteKit(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
   if (!dependencies.has('@sveltejs/kit') || ownServer(scripts['start'])) return undefined;
-  const { target } = svelteAdapter(tree, dependencies);
+  const { target } = detectSvelteAdapter(tree, dependencies);
   if (target === 'files')
     return {
       kind: 'files',
@@ -105,8 +107,8 @@ function svelteKit(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp 
   };
 }
 
-function astro(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
-  if (!dependencies.has('astro') || ownServer(scripts['start']) || astroAdapter(tree).target !== 'node')
+function detectAstro(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
+  if (!dependencies.has('astro') || ownServer(scripts['start']) || detectAstroAdapter(tree).target !== 'node')
     return undefined;
   return {
     kind: 'server',
@@ -133,23 +135,23 @@ const foreign =
   /["'](@sveltejs\/adapter-(?:vercel|netlify|cloudflare)[\w-]{0,20}|@astrojs\/(?:vercel|netlify|cloudflare))(?:\/[\w/-]{1,40})?["']/;
 
 /** What a SvelteKit project is built for. */
-function svelteAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter {
+function detectSvelteAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter {
   const { file, text } = read(tree, 'svelte');
   const uses = (name: string): boolean => (file === undefined ? dependencies.has(name) : text.includes(name));
   if (uses('@sveltejs/adapter-node')) return { target: 'node' };
   if (uses('@sveltejs/adapter-static')) return { target: 'files' };
-  return elsewhere(file, text) ?? { target: 'auto' };
+  return findForeignAdapter(file, text) ?? { target: 'auto' };
 }
 
 /** What an Astro project is built for: files, unless its configuration names an adapter. */
-function astroAdapter(tree: Tree): Adapter {
+function detectAstroAdapter(tree: Tree): Adapter {
   const { file, text } = read(tree, 'astro');
   if (text.includes('@astrojs/node')) return { target: 'node' };
   // Since Astro 5 a page is drawn by a server only where it says so; with an adapter for a platform some do.
-  return elsewhere(file, text) ?? { target: 'files' };
+  return findForeignAdapter(file, text) ?? { target: 'files' };
 }
 
-function elsewhere(file: string | undefined, text: string): Adapter | undefined {
+function findForeignAdapter(file: string | undefined, text: string): Adapter | undefined {
   const found = foreign.exec(text)?.[1];
   return found === undefined || file === undefined ? undefined : { target: 'foreign', package: found, file };
 }

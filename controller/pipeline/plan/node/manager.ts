@@ -2,7 +2,7 @@
 import { parseJson, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { step } from '../recipe.ts';
+import { renderStep } from '../recipe.ts';
 
 export type Manager = 'npm' | 'pnpm' | 'yarn' | 'berry' | 'bun';
 
@@ -54,28 +54,36 @@ export function chooseManager(
   scripts: Readonly<Record<string, string>>,
 ): ChosenManager {
   const named = /^(npm|pnpm|yarn|bun)@(\d+\.\d+\.\d+)/.exec(declared ?? '');
-  if (named !== null) return ofField(tree, named, lock?.manager);
-  return ofLock(tree, lock?.manager ?? (callsBun(scripts['start'] ?? '') ? 'bun' : 'npm'));
+  if (named !== null) return chooseByField(tree, named, lock?.manager);
+  return chooseByLock(tree, lock?.manager ?? (callsBun(scripts['start'] ?? '') ? 'bun' : 'npm'));
 }
 
-function ofField(tree: Tree, [, name, version = '']: readonly string[], lock: Manager | undefined): ChosenManager {
-  if (name === 'yarn') return namedYarn(tree, version, lock);
-  if (name === 'pnpm' && lock === 'pnpm' && Number.parseInt(version, 10) < writerOf(pnpmLockVersion(tree)))
-    return ofLock(tree, lock);
+function chooseByField(
+  tree: Tree,
+  [, name, version = '']: readonly string[],
+  lock: Manager | undefined,
+): ChosenManager {
+  if (name === 'yarn') return chooseYarn(tree, version, lock);
+  if (
+    name === 'pnpm' &&
+    lock === 'pnpm' &&
+    Number.parseInt(version, 10) < resolveLockWriter(parsePnpmLockVersion(tree))
+  )
+    return chooseByLock(tree, lock);
   return { manager: name === 'pnpm' || name === 'bun' ? name : 'npm', version };
 }
 
 /** The version that wrote the lock file, as far as it shows. */
-function ofLock(tree: Tree, manager: Manager): ChosenManager {
-  if (manager === 'berry') return { manager, version: berryVersion(tree) };
-  return { manager, version: manager === 'pnpm' ? pnpmVersion(tree) : versions[manager] };
+function chooseByLock(tree: Tree, manager: Manager): ChosenManager {
+  if (manager === 'berry') return { manager, version: resolveBerryVersion(tree) };
+  return { manager, version: manager === 'pnpm' ? resolvePnpmVersion(tree) : versions[manager] };
 }
 
 /** A lock of another Yarn than the field names was written by that one. */
-function namedYarn(tree: Tree, version: string, lock: Manager | undefined): ChosenManager {
+function chooseYarn(tree: Tree, version: string, lock: Manager | undefined): ChosenManager {
   const manager = version.startsWith('1.') ? 'yarn' : 'berry';
   const isOther = (lock === 'yarn' || lock === 'berry') && lock !== manager;
-  return isOther ? ofLock(tree, lock) : { manager, version };
+  return isOther ? chooseByLock(tree, lock) : { manager, version };
 }
 
 function isBerryLock(tree: Tree): boolean {
@@ -83,7 +91,7 @@ function isBerryLock(tree: Tree): boolean {
 }
 
 /** Each major of Yarn writes another version into its lock, and refuses to read others as they are. */
-function berryVersion(tree: Tree): string {
+function resolveBerryVersion(tree: Tree): string {
   const released = /^yarnPath:\s{0,9}["']?\.yarn\/releases\/yarn-(\d+\.\d+\.\d+)\.c?js/m.exec(
     tree.text('.yarnrc.yml', 64 * 1024) ?? '',
   )?.[1];
@@ -94,19 +102,19 @@ function berryVersion(tree: Tree): string {
 }
 
 /** Version of the format, such as 6.1. */
-function pnpmLockVersion(tree: Tree): number {
+function parsePnpmLockVersion(tree: Tree): number {
   return Number(/^lockfileVersion:\s*'?(\d+(?:\.\d+)?)/m.exec(tree.text('pnpm-lock.yaml', 4096) ?? '')?.[1] ?? '9');
 }
 
 /** The first major of pnpm that wrote this format; older ones read it and fail. */
-function writerOf(format: number): number {
+function resolveLockWriter(format: number): number {
   if (format >= 9) return 9;
   return format > 6 ? 8 : 0;
 }
 
 /** Older lock files need the pnpm of their time; those of 9 and 10 look alike, and only 10 asks which packages may build. */
-function pnpmVersion(tree: Tree): string {
-  const format = Math.floor(pnpmLockVersion(tree));
+function resolvePnpmVersion(tree: Tree): string {
+  const format = Math.floor(parsePnpmLockVersion(tree));
   if (format <= 5) return '7.33.7';
   if (format === 6) return '8.15.9';
   const workspace = tree.text('pnpm-workspace.yaml', 64 * 1024);
@@ -117,13 +125,13 @@ function pnpmVersion(tree: Tree): string {
 }
 
 /** The package that brings the manager, with its version; undefined for npm, which is there. */
-export function managerPackage({ manager, version }: ChosenManager): string | undefined {
+export function getManagerPackage({ manager, version }: ChosenManager): string | undefined {
   if (manager === 'npm') return undefined;
   return manager === 'berry' ? `@yarnpkg/cli-dist@${version}` : `${manager}@${version}`;
 }
 
 /** Variables that the manager is called with. */
-export function managerEnvironment(manager: Manager): readonly string[] {
+export function getManagerEnvironment(manager: Manager): readonly string[] {
   // A folder node_modules is all that the other programs of a build know.
   return manager === 'berry'
     ? [
@@ -138,14 +146,14 @@ export function managerEnvironment(manager: Manager): readonly string[] {
 /** Installs by the lock file, and where that fails without it: the app may well work, and its author gets a warning. */
 export function installCommand(manager: Manager, lock: string | undefined): string {
   const [exact, free] = installs[manager];
-  const without = manager === 'npm' ? orLegacyPeers(free) : free;
+  const without = manager === 'npm' ? addLegacyPeersRetry(free) : free;
   if (lock === undefined) return without;
   // pnpm reads a lock file that lacks some of its own entries only when it is asked to fix it.
   const corrected = manager === 'pnpm' ? `${without} || pnpm install --fix-lockfile` : without;
   return `${exact} || { ${formatReport('lockfile', lock)}; ${corrected}; }`;
 }
 
-function orLegacyPeers(install: string): string {
+function addLegacyPeersRetry(install: string): string {
   return `${install} || { ${formatReport('peer-dependencies', 'package.json')}; ${install} --legacy-peer-deps; }`;
 }
 
@@ -203,6 +211,10 @@ export function rewriteCommand(file: string): string {
 }
 
 /** Lines that run it in the image. */
-export function withoutMirrors(file: string): string[] {
-  return step(file, 'reading packages from the npm registry, not from its mirrors', `RUN ${rewriteCommand(file)}`);
+export function renderMirrorRemoval(file: string): string[] {
+  return renderStep(
+    file,
+    'reading packages from the npm registry, not from its mirrors',
+    `RUN ${rewriteCommand(file)}`,
+  );
 }

@@ -1,13 +1,13 @@
 // Plans Node apps: install by the lock file, build, then a small image with what serves it.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { defaultPort, dockerfileText, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
-import { type NodeApp, unstartedServer } from './app.ts';
-import { foreignAdapter } from './framework.ts';
+import { defaultPort, renderDockerfile, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { type NodeApp, describeUnstartedServer } from './app.ts';
+import { detectForeignAdapter } from './framework.ts';
 import { readProject, type NodeProject } from './project.ts';
 import { buildStage, type NodeImage, ownBuild, runStage } from './stages.ts';
 import { findApp } from './start.ts';
-import { systemPackages } from './system-packages.ts';
+import { selectSystemPackages } from './system-packages.ts';
 import { chooseNode, type NodeChoice } from './version.ts';
 import { findWorkspaceApp } from './workspace.ts';
 import { loadsAsIs } from '../static/static.ts';
@@ -18,35 +18,40 @@ export const node: Language = {
   name: 'node',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const project = readProject(tree);
-    if (project === undefined) return tree.has('package.json') ? malformed() : undefined;
-    const misfit = input.hasCommand ? undefined : foreignAdapter(tree, project);
+    if (project === undefined) return tree.has('package.json') ? createMalformedProblem() : undefined;
+    const misfit = input.hasCommand ? undefined : detectForeignAdapter(tree, project);
     if (misfit !== undefined) return { problem: misfit };
-    const app = findApp(tree, project) ?? commanded(input);
-    if (app !== undefined) return single(tree, input, project, app);
+    const app = findApp(tree, project) ?? toCommandedApp(input);
+    if (app !== undefined) return planSinglePackage(tree, input, project, app);
     const found = findWorkspaceApp(tree, project);
-    if (found === undefined) return withoutStart(tree, project);
+    if (found === undefined) return explainMissingStart(tree, project);
     if ('problem' in found) return found;
     const image = { project, folder: found.folder, tree: found.tree, own: found.project, app: found.app };
-    return recipe(tree, input, { ...image, builds: found.builds }, found.because);
+    return createRecipe(tree, input, { ...image, builds: found.builds }, found.because);
   },
 };
 
 /** Where the author says how it starts, nothing has to be found. */
-function commanded({ hasCommand }: PlanInput): NodeApp | undefined {
+function toCommandedApp({ hasCommand }: PlanInput): NodeApp | undefined {
   return hasCommand
     ? { kind: 'server', command: '', because: 'run.command says how it starts.', prune: false }
     : undefined;
 }
 
-function single(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe {
+function planSinglePackage(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe {
   const builds = ownBuild(project, app.framework);
-  return recipe(tree, input, { project, folder: '.', tree, own: project, app, builds });
+  return createRecipe(tree, input, { project, folder: '.', tree, own: project, app, builds });
 }
 
-function recipe(tree: Tree, input: PlanInput, found: Omit<NodeImage, 'image' | 'system'>, where?: string): Recipe {
+function createRecipe(
+  tree: Tree,
+  input: PlanInput,
+  found: Omit<NodeImage, 'image' | 'system'>,
+  where?: string,
+): Recipe {
   const { project, own, app } = found;
-  const choice = chosenNode(tree, input, found);
-  const image = { ...found, image: choice.image, system: systemPackages(allNames(project, own)) };
+  const choice = chooseNodeVersion(tree, input, found);
+  const image = { ...found, image: choice.image, system: selectSystemPackages(collectDependencyNames(project, own)) };
   const literal = app.kind === 'server' ? app.port : undefined;
   const port = input.port ?? literal ?? defaultPort;
   const reason = [
@@ -60,7 +65,7 @@ function recipe(tree: Tree, input: PlanInput, found: Omit<NodeImage, 'image' | '
     .join(' ');
   return {
     plan: { strategy: 'node', reason, port, ...(app.framework === undefined ? {} : { framework: app.framework }) },
-    dockerfile: dockerfileText(reason, [...buildStage(input, image), '', ...runStage(image, port)]),
+    dockerfile: renderDockerfile(reason, [...buildStage(input, image), '', ...runStage(image, port)]),
     ignore,
     ...(app.kind === 'files' ? { filesOnly: true } : {}),
     findings: choice.findings,
@@ -68,7 +73,7 @@ function recipe(tree: Tree, input: PlanInput, found: Omit<NodeImage, 'image' | '
 }
 
 /** The version that the top asks for, else the one of the package. */
-function chosenNode(
+function chooseNodeVersion(
   tree: Tree,
   { missingImages }: PlanInput,
   { project, own, tree: ownTree, folder }: Omit<NodeImage, 'image' | 'system'>,
@@ -78,25 +83,25 @@ function chosenNode(
   return says || folder === '.' ? choice : chooseNode(ownTree, own.ranges, missingImages);
 }
 
-function allNames(project: NodeProject, own: NodeProject): ReadonlySet<string> {
+function collectDependencyNames(project: NodeProject, own: NodeProject): ReadonlySet<string> {
   return own === project ? project.dependencies : new Set([...project.dependencies, ...own.dependencies]);
 }
 
 /** A package.json beside finished pages is for tools alone; pages that have to be built are not finished. */
-function withoutStart(tree: Tree, project: NodeProject): Problem | undefined {
+function explainMissingStart(tree: Tree, project: NodeProject): Problem | undefined {
   const { scripts } = project;
-  const server = unstartedServer(tree, project);
-  if (server !== undefined) return unstarted(server);
-  if (!tree.has('index.html')) return noStart(scripts);
-  return scripts['build'] === undefined || loadsAsIs(tree) ? undefined : unknownOutput(scripts['build']);
+  const server = describeUnstartedServer(tree, project);
+  if (server !== undefined) return createUnstartedProblem(server);
+  if (!tree.has('index.html')) return createNoStartProblem(scripts);
+  return scripts['build'] === undefined || loadsAsIs(tree) ? undefined : createUnknownOutputProblem(scripts['build']);
 }
 
-function problem(finding: Omit<Finding, 'severity'>): Problem {
+function createProblem(finding: Omit<Finding, 'severity'>): Problem {
   return { problem: { severity: 'error', ...finding } };
 }
 
-function malformed(): Problem {
-  return problem({
+function createMalformedProblem(): Problem {
+  return createProblem({
     rule: 'plan/manifest',
     file: 'package.json',
     message: 'This file is not valid JSON.',
@@ -104,9 +109,9 @@ function malformed(): Problem {
   });
 }
 
-function noStart(scripts: Readonly<Record<string, string>>): Problem {
+function createNoStartProblem(scripts: Readonly<Record<string, string>>): Problem {
   const isDesktop = /\belectron\b|\btauri\b|electron-forge/.test(scripts['start'] ?? '');
-  return problem({
+  return createProblem({
     rule: 'plan/no-start',
     file: 'package.json',
     message: isDesktop
@@ -116,8 +121,8 @@ function noStart(scripts: Readonly<Record<string, string>>): Problem {
   });
 }
 
-function unstarted(because: string): Problem {
-  return problem({
+function createUnstartedProblem(because: string): Problem {
+  return createProblem({
     rule: 'plan/half-app',
     file: 'package.json',
     message: `This is a Node app with a server (${because}), but no start script starts it.`,
@@ -125,8 +130,8 @@ function unstarted(because: string): Problem {
   });
 }
 
-function unknownOutput(script: string): Problem {
-  return problem({
+function createUnknownOutputProblem(script: string): Problem {
+  return createProblem({
     rule: 'plan/no-start',
     file: 'package.json',
     message: `The build script (${script.slice(0, 100)}) makes pages of these files, but nothing says where it leaves them.`,

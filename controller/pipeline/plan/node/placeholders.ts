@@ -35,7 +35,7 @@ const maximumKeys = 40;
  * Names of the keys: of the clients among the packages, of the repository's sample of an environment, and of what its
  * code reads.
  */
-export function keysToStandInFor(
+export function listPlaceholderKeys(
   tree: Tree,
   dependencies: ReadonlySet<string>,
   variables: readonly string[] = [],

@@ -51,12 +51,12 @@ const installScripts = ['preinstall', 'install', 'postinstall', 'prepare'];
 export function readProject(tree: Tree): NodeProject | undefined {
   const manifest = parseJson(tree.text('package.json'));
   if (typeof manifest !== 'object' || manifest === null) return undefined;
-  const scripts = textsOf(manifest, 'scripts');
+  const scripts = readTextFields(manifest, 'scripts');
   const lock = findLock(tree, scripts);
   const chosen = chooseManager(tree, readText(manifest, 'packageManager'), lock, scripts);
   const own = lock?.manager === chosen.manager ? lock.file : undefined;
   const locked = own === undefined ? undefined : tree.text(own, lockBytes);
-  const ranges = { ...textsOf(manifest, 'devDependencies'), ...textsOf(manifest, 'dependencies') };
+  const ranges = { ...readTextFields(manifest, 'devDependencies'), ...readTextFields(manifest, 'dependencies') };
   const dependencies = new Set([...readKeys(manifest, 'dependencies'), ...readKeys(manifest, 'devDependencies')]);
   return {
     ...chosen,
@@ -67,7 +67,7 @@ export function readProject(tree: Tree): NodeProject | undefined {
     locked: own !== undefined,
     file: own ?? 'package.json',
     name: readText(manifest, 'name'),
-    main: mainOf(manifest, chosen.manager),
+    main: readMain(manifest, chosen.manager),
     needsTree: needsTree(tree, manifest, scripts),
     compiles: compiles(locked, dependencies),
     fetchesByGit: [...Object.values(ranges), locked ?? ''].some((each) => byGit.test(each) || lockedByGit.test(each)),
@@ -77,11 +77,11 @@ export function readProject(tree: Tree): NodeProject | undefined {
 }
 
 /** What Bun makes of a new project names its file only as a module. */
-function mainOf(manifest: unknown, manager: Manager): string | undefined {
+function readMain(manifest: unknown, manager: Manager): string | undefined {
   return readText(manifest, 'main') ?? (manager === 'bun' ? readText(manifest, 'module') : undefined);
 }
 
-function textsOf(manifest: unknown, section: string): Record<string, string> {
+function readTextFields(manifest: unknown, section: string): Record<string, string> {
   return Object.fromEntries(
     readKeys(manifest, section).flatMap((name) => {
       const value = readText(manifest, section, name);

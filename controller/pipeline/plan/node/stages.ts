@@ -2,18 +2,18 @@
 import semver from 'semver';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { copy, declaredArguments, type PlanInput, shellCommand, shellWord, step } from '../recipe.ts';
+import { copy, renderArguments, type PlanInput, renderShellCommand, quoteShellWord, renderStep } from '../recipe.ts';
 import { serveFiles } from '../static/server.ts';
 import type { NodeApp } from './app.ts';
 import {
   installCommand,
-  managerEnvironment,
-  managerPackage,
+  getManagerEnvironment,
+  getManagerPackage,
   pruneCommand,
   runScript,
-  withoutMirrors,
+  renderMirrorRemoval,
 } from './manager.ts';
-import { keysToStandInFor, placeholder } from './placeholders.ts';
+import { listPlaceholderKeys, placeholder } from './placeholders.ts';
 import type { NodeProject } from './project.ts';
 import type { SystemPackages } from './system-packages.ts';
 
@@ -36,7 +36,7 @@ function wantsSharp({ ranges, dependencies }: NodeProject, image: string): boole
 /** The app runs without it too, so that a failure is a warning; the folder is there for the next stage in any case. */
 function installSharp(cache: string): string[] {
   const install = `npm install --prefix ${folder} sharp@${version}`;
-  return step(
+  return renderStep(
     'package.json',
     'installing sharp, by which Next.js scales pictures',
     `RUN ${cache} ${install} || { rm -rf ${folder} && mkdir ${folder} && ${formatReport('sharp', 'package.json')}; }`,
@@ -69,56 +69,58 @@ const cache = '--mount=type=cache,target=/root/.cache --mount=type=cache,target=
 
 export function buildStage(input: PlanInput, image: NodeImage): string[] {
   const { project, app, system } = image;
-  const environment = [...managerEnvironment(project.manager), ...system.environment];
+  const environment = [...getManagerEnvironment(project.manager), ...system.environment];
   return [
     `FROM ${image.image} AS build`,
     'ENV CI=true HUSKY=0 ELECTRON_SKIP_BINARY_DOWNLOAD=1 CYPRESS_INSTALL_BINARY=0 NEXT_TELEMETRY_DISABLED=1 ASTRO_TELEMETRY_DISABLED=1 npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
     ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
-    ...tools(image),
-    ...manager(project),
+    ...renderBuildTools(image),
+    ...renderManagerInstall(project),
     'WORKDIR /app',
-    ...declaredArguments(input, app.kind === 'server' ? app.environment : {}),
-    ...installing(project),
-    ...building(input, image),
-    ...pruning(image),
+    ...renderArguments(input, app.kind === 'server' ? app.environment : {}),
+    ...renderInstall(project),
+    ...renderBuild(input, image),
+    ...renderPrune(image),
     ...(usesSharp(image) ? installSharp(cache) : []),
   ];
 }
 
-function installing({ manager: name, file, locked, needsTree, compiles, mirrored }: NodeProject): string[] {
+function renderInstall({ manager: name, file, locked, needsTree, compiles, mirrored }: NodeProject): string[] {
   const manifests = ['package.json', ...(locked ? [file] : [])];
   const install = installCommand(name, locked ? file : undefined);
   return [
     ...(needsTree ? ['COPY . .'] : [copy(manifests, './'), 'COPY .npmr[c] .yarnrc.ym[l] bunfig.tom[l] ./']),
-    ...(mirrored ? withoutMirrors(file) : []),
-    ...step(file, 'installing the packages', `RUN ${cache} ${compiles ? headers : ''}${install}`),
+    ...(mirrored ? renderMirrorRemoval(file) : []),
+    ...renderStep(file, 'installing the packages', `RUN ${cache} ${compiles ? headers : ''}${install}`),
     ...(needsTree ? [] : ['COPY . .']),
   ];
 }
 
-function building(input: PlanInput, image: NodeImage): string[] {
+function renderBuild(input: PlanInput, image: NodeImage): string[] {
   const steps = image.builds.flatMap((build) =>
-    step('package.json', 'running the build script', `RUN ${cache} ${build}`),
+    renderStep('package.json', 'running the build script', `RUN ${cache} ${build}`),
   );
-  return steps.length === 0 ? [] : [...standIns(input, image), ...steps];
+  return steps.length === 0 ? [] : [...renderPlaceholders(input, image), ...steps];
 }
 
 /** Only where the whole of a project is one package: no manager prunes workspaces well. */
-function pruning({ app, folder, project }: NodeImage): string[] {
+function renderPrune({ app, folder, project }: NodeImage): string[] {
   const prune = app.kind === 'server' && app.prune && folder === '.' ? pruneCommand(project.manager) : undefined;
-  return prune === undefined ? [] : step('package.json', 'removing development packages', `RUN ${cache} ${prune}`);
+  return prune === undefined
+    ? []
+    : renderStep('package.json', 'removing development packages', `RUN ${cache} ${prune}`);
 }
 
 /** Many apps make their clients of models where a build already runs the code, and stop for want of a key. */
-function standIns(input: PlanInput, { tree, own }: NodeImage): string[] {
+function renderPlaceholders(input: PlanInput, { tree, own }: NodeImage): string[] {
   const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
-  return keysToStandInFor(tree, own.dependencies)
+  return listPlaceholderKeys(tree, own.dependencies)
     .filter((name) => !given.has(name))
     .map((name) => `ARG ${name}=${placeholder}`);
 }
 
 /** Debian packages that the install needs: a compiler, git, libraries. */
-function tools({ project, system }: NodeImage): string[] {
+function renderBuildTools({ project, system }: NodeImage): string[] {
   const compiler = project.compiles ? ['python3', 'make', 'g++'] : [];
   const git = project.fetchesByGit ? ['git', 'ca-certificates'] : [];
   const names = [...new Set([...compiler, ...git, ...system.build])];
@@ -127,7 +129,7 @@ function tools({ project, system }: NodeImage): string[] {
     ? 'installing a compiler for native packages'
     : 'installing what packages need to be built';
   return [
-    ...step(project.file, what, apt(names)),
+    ...renderStep(project.file, what, renderAptInstall(names)),
     // Packages on GitHub are public as a rule; nobody has a key for ssh here.
     ...(project.fetchesByGit
       ? [
@@ -137,15 +139,15 @@ function tools({ project, system }: NodeImage): string[] {
   ];
 }
 
-function apt(names: readonly string[]): string {
+function renderAptInstall(names: readonly string[]): string {
   return `RUN apt-get update -qq && apt-get install -qq --yes --no-install-recommends ${names.join(' ')} >/dev/null && rm -rf /var/lib/apt/lists/*`;
 }
 
-function manager(project: NodeProject): string[] {
-  const packaged = managerPackage(project);
+function renderManagerInstall(project: NodeProject): string[] {
+  const packaged = getManagerPackage(project);
   return packaged === undefined
     ? []
-    : step('plan', `installing ${packaged}`, `RUN ${cache} npm install --global --force ${packaged}`);
+    : renderStep('plan', `installing ${packaged}`, `RUN ${cache} npm install --global --force ${packaged}`);
 }
 
 export function runStage(image: NodeImage, port: number): string[] {
@@ -164,19 +166,19 @@ export function runStage(image: NodeImage, port: number): string[] {
     `FROM ${image.image}`,
     ...(system.run.length === 0
       ? []
-      : step('package.json', `installing what ${system.because.join(', ')} needs`, apt(system.run))),
-    ...runtimeManager(image),
+      : renderStep('package.json', `installing what ${system.because.join(', ')} needs`, renderAptInstall(system.run))),
+    ...renderRuntimeManager(image),
     'RUN getent passwd 1000 || useradd --create-home --uid 1000 node; install -d -o 1000 -g 1000 /app',
     `ENV ${['NODE_ENV=production NEXT_TELEMETRY_DISABLED=1 HOST=0.0.0.0', `PORT=${port}`, 'npm_config_update_notifier=false', ...system.environment].join(' ')}`,
     'WORKDIR /app',
     ...(app.kind === 'standalone'
-      ? standalone(image.tree)
+      ? renderStandaloneCopy(image.tree)
       : [copy(['/app/'], './', '--from=build', '--chown=1000:1000')]),
     ...(folder === '.' ? [] : [`WORKDIR ${root}`]),
     ...(usesSharp(image) ? copySharp() : []),
     'USER 1000:1000',
     `EXPOSE ${port}`,
-    ...(start === '' ? [] : [shellCommand(start)]),
+    ...(start === '' ? [] : [renderShellCommand(start)]),
   ];
 }
 
@@ -185,13 +187,13 @@ function usesSharp({ app, own, image }: NodeImage): boolean {
 }
 
 /** A start script that calls pnpm, yarn or bun needs it where the app runs. */
-function runtimeManager({ project, own, app }: NodeImage): string[] {
+function renderRuntimeManager({ project, own, app }: NodeImage): string[] {
   if (app.kind !== 'server') return [];
   const command = app.command === 'exec npm start' ? startScripts(own) : app.command;
   if (!/\b(?:pnpm|yarn|bunx?)\b/.test(command)) return [];
   // pnpm would install again at the start where it finds packages for development in production.
   const asBuilt = project.manager === 'pnpm' ? ['ENV pnpm_config_verify_deps_before_run=false'] : [];
-  return [...manager(project), ...asBuilt];
+  return [...renderManagerInstall(project), ...asBuilt];
 }
 
 /** The start script, and the scripts that it may call in turn. */
@@ -202,7 +204,7 @@ function startScripts({ scripts }: NodeProject): string {
 }
 
 /** Next.js leaves a server with only the packages that it needs; its static files have to be laid beside it. */
-function standalone(tree: Tree): string[] {
+function renderStandaloneCopy(tree: Tree): string[] {
   const from = ['--from=build', '--chown=1000:1000'];
   return [
     copy(['/app/.next/standalone/'], './', ...from),
@@ -214,7 +216,7 @@ function standalone(tree: Tree): string[] {
 /** Builds the project in the folder of the context; none when nothing has to be built. */
 export function ownBuild({ manager: name, scripts }: NodeProject, framework: string | undefined): string[] {
   const script = buildScript(scripts);
-  const found = script === undefined ? partsOf(scripts) : [script];
+  const found = script === undefined ? listBuildParts(scripts) : [script];
   if (found.length > 0) return found.map((each) => runScript(name, each));
   return framework === 'Next.js' ? ['node_modules/.bin/next build'] : [];
 }
@@ -229,12 +231,12 @@ function buildScript(scripts: NodeProject['scripts']): string | undefined {
 }
 
 /** All of build:server, build:styles and the like, where what is started is a file that they leave. */
-function partsOf(scripts: NodeProject['scripts']): string[] {
+function listBuildParts(scripts: NodeProject['scripts']): string[] {
   const startsBuilt = /\b(?:build|dist|out)\/[\w./-]{1,100}/.test(scripts['start'] ?? '');
   return startsBuilt ? Object.keys(scripts).filter((name) => /^build:[\w-]{1,40}$/.test(name)) : [];
 }
 
 /** Builds a package of a workspace in its own folder. */
 export function buildIn(folder: string, build: string): string {
-  return `cd ${shellWord(folder)} && ${build}`;
+  return `cd ${quoteShellWord(folder)} && ${build}`;
 }

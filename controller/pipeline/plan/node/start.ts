@@ -1,8 +1,15 @@
 // Finds what a Node project is: a site that is built to files, or a server and how it starts.
 import type { Tree } from '../../tree.ts';
 import { readField, readKeys, parseJson, readText } from '../../manifest.ts';
-import { shellWord } from '../recipe.ts';
-import { finalStart, type NodeApp, portOfStarted, serverLibrary, startScript, unstartedServer } from './app.ts';
+import { quoteShellWord } from '../recipe.ts';
+import {
+  resolveFinalStart,
+  type NodeApp,
+  findPortOfStartedFile,
+  findServerLibrary,
+  startScript,
+  describeUnstartedServer,
+} from './app.ts';
 import { findFramework, hasPages } from './framework.ts';
 import type { NodeProject } from './project.ts';
 import { findDeclaredSite, findDeclaredStart } from '../platforms/start.ts';
@@ -42,14 +49,15 @@ export function findApp(tree: Tree, project: NodeProject): NodeApp | undefined {
     return { kind: 'server', command: declared.command, because: declared.because, prune: false, port: declared.port };
   const framework = findFramework(tree, project);
   if (framework !== undefined || (project.dependencies.has('next') && !hasPages(tree))) return framework;
-  return bundled(tree, project) ?? server(tree, project);
+  return detectBundledApp(tree, project) ?? detectServer(tree, project);
 }
 
-function bundled(tree: Tree, project: NodeProject): NodeApp | undefined {
+function detectBundledApp(tree: Tree, project: NodeProject): NodeApp | undefined {
   const bundler = bundlers.find((each) => project.dependencies.has(each.package));
   if (bundler === undefined || !isSite(tree, project, bundler.package)) return undefined;
   const site = findDeclaredSite(tree);
-  const built = bundler.package === '@angular/cli' ? angularFolder(tree) : (outputFolder(tree) ?? bundler.folder);
+  const built =
+    bundler.package === '@angular/cli' ? findAngularFolder(tree) : (findOutputFolder(tree) ?? bundler.folder);
   const folder = site?.folder ?? built;
   return {
     kind: 'files',
@@ -62,10 +70,10 @@ function bundled(tree: Tree, project: NodeProject): NodeApp | undefined {
 
 /** Built to files that nothing of the project serves itself. */
 function isSite(tree: Tree, project: NodeProject, bundler: string): boolean {
-  const start = finalStart(tree, project.scripts);
+  const start = resolveFinalStart(tree, project.scripts);
   if (project.scripts['build'] === undefined || (start !== undefined && !previews.test(start))) return false;
   // A server that no script starts is the other half of the app.
-  if (unstartedServer(tree, project) !== undefined) return false;
+  if (describeUnstartedServer(tree, project) !== undefined) return false;
   return bundler !== 'vite' || hasPage(tree, project.isWorkspace);
 }
 
@@ -83,7 +91,7 @@ function hasPage(tree: Tree, isWorkspace: boolean): boolean {
 }
 
 /** Where angular.json has the pages; since version 17 they are in a folder of their own. */
-function angularFolder(tree: Tree): string {
+function findAngularFolder(tree: Tree): string {
   const projects = readField(parseJson(tree.text('angular.json')), 'projects');
   const [name = 'app'] = readKeys({ projects }, 'projects');
   const build = readField(projects, name, 'architect', 'build');
@@ -93,7 +101,7 @@ function angularFolder(tree: Tree): string {
   return /:application$/.test(readText(build, 'builder') ?? '') ? `${plain}/browser` : plain;
 }
 
-function outputFolder(tree: Tree): string | undefined {
+function findOutputFolder(tree: Tree): string | undefined {
   const file = ['vite.config.ts', 'vite.config.js', 'vite.config.mjs', 'vite.config.mts'].find((each) =>
     tree.has(each),
   );
@@ -107,17 +115,17 @@ function outputFolder(tree: Tree): string | undefined {
 const compilesFirst = /^(?:nest start|nodemon|ts-node-dev|tsx watch)\b/;
 
 /** Name of the start script, or of the one for production where it compiles first. */
-function servingScript(scripts: NodeProject['scripts']): 'start' | 'start:prod' {
+function chooseServingScript(scripts: NodeProject['scripts']): 'start' | 'start:prod' {
   const isSlow = compilesFirst.test(scripts['start'] ?? '');
   return isSlow && scripts['start:prod'] !== undefined ? 'start:prod' : 'start';
 }
 
-function server(tree: Tree, { dependencies, scripts, main, manager }: NodeProject): NodeApp | undefined {
-  const library = serverLibrary(dependencies);
+function detectServer(tree: Tree, { dependencies, scripts, main, manager }: NodeProject): NodeApp | undefined {
+  const library = findServerLibrary(dependencies);
   const framework = library === undefined ? {} : { framework: names[library] ?? library };
-  const name = servingScript(scripts);
+  const name = chooseServingScript(scripts);
   const start = scripts[name];
-  if (showsOnly(finalStart(tree, scripts), start)) return undefined;
+  if (showsOnly(resolveFinalStart(tree, scripts), start)) return undefined;
   if (start !== undefined)
     return {
       kind: 'server',
@@ -141,10 +149,10 @@ function server(tree: Tree, { dependencies, scripts, main, manager }: NodeProjec
   return {
     kind: 'server',
     ...framework,
-    command: `exec ${manager === 'bun' ? 'bun' : 'node'} ${shellWord(file)}`,
+    command: `exec ${manager === 'bun' ? 'bun' : 'node'} ${quoteShellWord(file)}`,
     because: `It has no start script, so ${file} is run.`,
     prune: true,
-    port: portOfStarted(tree, file),
+    port: findPortOfStartedFile(tree, file),
   };
 }
 

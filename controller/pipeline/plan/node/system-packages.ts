@@ -56,7 +56,7 @@ export interface SystemPackages {
 }
 
 /** What the packages of a project need. */
-export function systemPackages(names: ReadonlySet<string>): SystemPackages {
+export function selectSystemPackages(names: ReadonlySet<string>): SystemPackages {
   const because = Object.keys(table).filter((name) => names.has(name));
   const all = (part: keyof Needs): string[] => [...new Set(because.flatMap((name) => table[name]?.[part] ?? []))];
   return { build: all('build'), run: all('run'), environment: all('environment'), because };

@@ -31,7 +31,11 @@ export function chooseNode(
   missingImages: readonly string[] = [],
 ): NodeChoice {
   const there = images.node.filter(({ image }) => !missingImages.includes(image));
-  const asked = versionFile(tree) ?? ofManifest(tree) ?? ofScripts(tree) ?? ofAge(dependencies);
+  const asked =
+    readVersionFile(tree) ??
+    readManifestVersion(tree) ??
+    inferVersionFromScripts(tree) ??
+    inferVersionFromAge(dependencies);
   if (asked === undefined) return { image: defaultNode, findings: [] };
   const fitting = there.filter(({ major }) => asked.fits(major));
   const found = fitting.find(({ major }) => major === asked.major) ?? fitting.at(-1);
@@ -39,19 +43,19 @@ export function chooseNode(
     const because = found.image === defaultNode ? {} : { because: `${asked.file} asks for Node ${asked.words}.` };
     return { image: found.image, ...because, findings: [] };
   }
-  const nearest = nearestTo(asked, there);
-  return { image: nearest.image, findings: [unavailable(asked, nearest.major, there)] };
+  const nearest = selectNearest(asked, there);
+  return { image: nearest.image, findings: [createUnavailableFinding(asked, nearest.major, there)] };
 }
 
 type NodeImage = (typeof images.node)[number];
 
-function nearestTo({ major, words }: VersionRequest, there: readonly NodeImage[]): NodeImage {
+function selectNearest({ major, words }: VersionRequest, there: readonly NodeImage[]): NodeImage {
   const wanted = major ?? semver.minVersion(words)?.major ?? newest;
   const last = there.at(-1) ?? images.node[images.node.length - 1] ?? images.node[0];
   return there.find((each) => each.major >= wanted) ?? last;
 }
 
-function unavailable({ file, words }: VersionRequest, used: number, there: readonly NodeImage[]): Finding {
+function createUnavailableFinding({ file, words }: VersionRequest, used: number, there: readonly NodeImage[]): Finding {
   return {
     rule: 'plan/node-version',
     severity: 'warning',
@@ -62,18 +66,18 @@ function unavailable({ file, words }: VersionRequest, used: number, there: reado
 }
 
 /** A single version: .nvmrc, .node-version, .tool-versions. */
-function versionFile(tree: Tree): VersionRequest | undefined {
+function readVersionFile(tree: Tree): VersionRequest | undefined {
   for (const file of ['.nvmrc', '.node-version']) {
-    const asked = single(file, tree.text(file, 1000) ?? '');
+    const asked = parseSingleVersion(file, tree.text(file, 1000) ?? '');
     if (asked !== undefined) return asked;
   }
   const tool = /^[ \t]{0,9}node(?:js)?[ \t]{1,9}([^\s#]{1,40})/m.exec(
     tree.text('.tool-versions', 16 * 1024) ?? '',
   )?.[1];
-  return tool === undefined ? undefined : single('.tool-versions', tool);
+  return tool === undefined ? undefined : parseSingleVersion('.tool-versions', tool);
 }
 
-function single(file: string, version: string): VersionRequest | undefined {
+function parseSingleVersion(file: string, version: string): VersionRequest | undefined {
   const words = version.trim().split(/\s/, 1)[0] ?? '';
   const code = /^lts[/-](\w{1,20})$/i.exec(words)?.[1]?.toLowerCase();
   const major = code === undefined ? Number(/^v?(\d{1,3})\b/.exec(words)?.[1]) : names[code];
@@ -83,9 +87,9 @@ function single(file: string, version: string): VersionRequest | undefined {
 }
 
 /** `volta.node`, then the range of `engines.node`. */
-function ofManifest(tree: Tree): VersionRequest | undefined {
+function readManifestVersion(tree: Tree): VersionRequest | undefined {
   const manifest = parseJson(tree.text('package.json'));
-  const pinned = single('package.json', readText(manifest, 'volta', 'node') ?? '');
+  const pinned = parseSingleVersion('package.json', readText(manifest, 'volta', 'node') ?? '');
   const range = readText(manifest, 'engines', 'node');
   if (pinned !== undefined || range === undefined) return pinned;
   if (range.length > 200 || semver.validRange(range) === null) return undefined;
@@ -95,7 +99,7 @@ function ofManifest(tree: Tree): VersionRequest | undefined {
 const legacyOption = '--openssl-legacy-provider';
 
 /** Scripts that bring back an algorithm for an old bundler: before Node 17 there is no such option, and no need. */
-function ofScripts(tree: Tree): VersionRequest | undefined {
+function inferVersionFromScripts(tree: Tree): VersionRequest | undefined {
   const manifest = parseJson(tree.text('package.json'));
   const asks = readKeys(manifest, 'scripts').some((name) =>
     readText(manifest, 'scripts', name)?.includes(legacyOption),
@@ -114,9 +118,9 @@ const aged: Readonly<Record<string, number>> = {
   nuxt: 3,
 };
 
-function ofAge(dependencies: Readonly<Record<string, string>>): VersionRequest | undefined {
+function inferVersionFromAge(dependencies: Readonly<Record<string, string>>): VersionRequest | undefined {
   const old = Object.entries(aged).find(([name, since]) => {
-    const lowest = lowestMajor(dependencies[name]);
+    const lowest = computeLowestMajor(dependencies[name]);
     return lowest !== undefined && lowest < since;
   });
   return old === undefined
@@ -129,7 +133,7 @@ function ofAge(dependencies: Readonly<Record<string, string>>): VersionRequest |
       };
 }
 
-function lowestMajor(range: string | undefined): number | undefined {
+function computeLowestMajor(range: string | undefined): number | undefined {
   if (range === undefined || range.length > 100 || semver.validRange(range) === null || range === '*') return undefined;
   return semver.minVersion(range)?.major;
 }

@@ -38,20 +38,20 @@ const watches = /(?:--watch|\s-w\b|\b(?:nodemon|tsup|microbundle|storybook|jest|
 /** The one app of a workspace; undefined when its packages have none. */
 export function findWorkspaceApp(tree: Tree, top: NodeProject): WorkspaceApp | Problem | undefined {
   if (!top.isWorkspace) return undefined;
-  const packages = packagesOf(tree);
+  const packages = listPackages(tree);
   const apps = packages.flatMap((each): AppPackage[] => {
-    const app = aside.test(each.folder) ? undefined : appOf(each);
+    const app = aside.test(each.folder) ? undefined : detectApp(each);
     return app === undefined ? [] : [{ ...each, app }];
   });
   const servers = apps.filter(({ app }) => app.kind !== 'files');
-  const only = servers.length === 1 && servers[0] !== undefined ? withPages(servers[0], apps) : undefined;
+  const only = servers.length === 1 && servers[0] !== undefined ? selectServerWithPages(servers[0], apps) : undefined;
   const chosen = only ?? (servers.length === 0 && apps.length === 1 ? apps[0] : undefined);
-  if (chosen !== undefined) return withBuilds(chosen, packages, top);
-  return apps.length === 0 ? undefined : { problem: several(apps) };
+  if (chosen !== undefined) return addBuilds(chosen, packages, top);
+  return apps.length === 0 ? undefined : { problem: createSeveralAppsFinding(apps) };
 }
 
 /** A server beside pages is the app only where the pages are packages of its own. */
-function withPages(server: AppPackage, apps: readonly AppPackage[]): AppPackage | undefined {
+function selectServerWithPages(server: AppPackage, apps: readonly AppPackage[]): AppPackage | undefined {
   const others = apps.filter((each) => each !== server);
   return others.every(({ project: { name } }) => name !== undefined && server.project.dependencies.has(name))
     ? server
@@ -59,7 +59,7 @@ function withPages(server: AppPackage, apps: readonly AppPackage[]): AppPackage 
 }
 
 /** What a package is, when it says so itself: a main file alone makes a library. */
-function appOf({ tree, project }: Package): NodeApp | undefined {
+function detectApp({ tree, project }: Package): NodeApp | undefined {
   // A bundler is often installed at the top alone.
   const usesVite = ['ts', 'js', 'mts', 'mjs'].some((each) => tree.has(`vite.config.${each}`));
   const dependencies = usesVite ? new Set([...project.dependencies, 'vite']) : project.dependencies;
@@ -67,11 +67,11 @@ function appOf({ tree, project }: Package): NodeApp | undefined {
   if (app === undefined) return undefined;
   if (app.kind === 'files') return app.framework === 'Vite' && !tree.has('index.html') ? undefined : app;
   // Where the server of output standalone comes to lie depends on the root that Next.js takes; next start serves the same.
-  if (app.kind === 'standalone' || app.command.includes('.bin/next ')) return nextStart('Next.js', app.because);
+  if (app.kind === 'standalone' || app.command.includes('.bin/next ')) return createNextApp('Next.js', app.because);
   return isServer(app, project.scripts['start']) ? app : undefined;
 }
 
-function nextStart(framework: string, because: string): NodeApp {
+function createNextApp(framework: string, because: string): NodeApp {
   const command = `${findsPrograms}; exec next start --hostname 0.0.0.0 --port $PORT`;
   return { kind: 'server', framework, command, because, prune: false };
 }
@@ -84,10 +84,10 @@ function isPageServer(framework: string): boolean {
   return ['Next.js', 'Nuxt', 'SvelteKit', 'Astro'].includes(framework);
 }
 
-function withBuilds(chosen: AppPackage, packages: readonly Package[], top: NodeProject): WorkspaceApp {
+function addBuilds(chosen: AppPackage, packages: readonly Package[], top: NodeProject): WorkspaceApp {
   const name = chosen.project.name ?? chosen.folder;
   const own = ownBuild({ ...chosen.project, manager: top.manager }, chosen.app.framework);
-  const needed = dependenciesOf(chosen, packages).filter(({ project }) => project.scripts['build'] !== undefined);
+  const needed = listDependencies(chosen, packages).filter(({ project }) => project.scripts['build'] !== undefined);
   const builds =
     top.dependencies.has('turbo') && chosen.project.name !== undefined && own.length > 0
       ? [
@@ -95,7 +95,7 @@ function withBuilds(chosen: AppPackage, packages: readonly Package[], top: NodeP
         ]
       : [
           ...needed.map(({ folder }) => buildIn(folder, runScript(top.manager, 'build'))),
-          ...own.map((build) => buildIn(chosen.folder, withPrograms(build))),
+          ...own.map((build) => buildIn(chosen.folder, addProgramPath(build))),
         ];
   const kind = chosen.app.kind === 'files' ? 'web app' : 'server';
   return {
@@ -106,14 +106,14 @@ function withBuilds(chosen: AppPackage, packages: readonly Package[], top: NodeP
 }
 
 /** `npm run` finds programs by itself; what is called without it does not. */
-function withPrograms(build: string): string {
+function addProgramPath(build: string): string {
   return build.startsWith('node_modules/.bin/')
     ? `${findsPrograms} && ${build.slice('node_modules/.bin/'.length)}`
     : build;
 }
 
 /** Packages of the workspace that a package needs, each after those that it needs itself. */
-function dependenciesOf(chosen: Package, packages: readonly Package[]): Package[] {
+function listDependencies(chosen: Package, packages: readonly Package[]): Package[] {
   const byName = new Map(packages.map((each) => [each.project.name, each]));
   const ordered: Package[] = [];
   const seen = new Set<Package>([chosen]);
@@ -130,7 +130,7 @@ function dependenciesOf(chosen: Package, packages: readonly Package[]): Package[
   return ordered;
 }
 
-function several(apps: readonly AppPackage[]): Finding {
+function createSeveralAppsFinding(apps: readonly AppPackage[]): Finding {
   const named = apps
     .slice(0, 6)
     .map(({ folder, app }) => `${folder} (${app.framework ?? (app.kind === 'files' ? 'a web app' : 'a server')})`);
@@ -143,10 +143,10 @@ function several(apps: readonly AppPackage[]): Finding {
   };
 }
 
-function packagesOf(tree: Tree): Package[] {
-  const patterns = patternsOf(tree);
-  const wanted = patterns.filter((each) => !each.startsWith('!')).map(matcher);
-  const unwanted = patterns.filter((each) => each.startsWith('!')).map((each) => matcher(each.slice(1)));
+function listPackages(tree: Tree): Package[] {
+  const patterns = readPatterns(tree);
+  const wanted = patterns.filter((each) => !each.startsWith('!')).map(toFolderPattern);
+  const unwanted = patterns.filter((each) => each.startsWith('!')).map((each) => toFolderPattern(each.slice(1)));
   return tree.entries
     .filter((each) => each.kind === 'file' && posix.basename(each.path) === 'package.json' && each.path.includes('/'))
     .map((each) => posix.dirname(each.path))
@@ -160,14 +160,14 @@ function packagesOf(tree: Tree): Package[] {
     });
 }
 
-function patternsOf(tree: Tree): string[] {
+function readPatterns(tree: Tree): string[] {
   const manifest = parseJson(tree.text('package.json'));
   const own = [...readTexts(manifest, 'workspaces'), ...readTexts(manifest, 'workspaces', 'packages')];
-  const listed = own.length > 0 ? own : readTexts(yaml(tree.text('pnpm-workspace.yaml', 64 * 1024)), 'packages');
+  const listed = own.length > 0 ? own : readTexts(parseYaml(tree.text('pnpm-workspace.yaml', 64 * 1024)), 'packages');
   return listed.slice(0, 50).filter((each) => each.length <= 200);
 }
 
-function yaml(text: string | undefined): unknown {
+function parseYaml(text: string | undefined): unknown {
   try {
     const read: unknown = text === undefined ? undefined : parse(text, { maxAliasCount: 0 });
     return readField({ read }, 'read');
@@ -177,7 +177,7 @@ function yaml(text: string | undefined): unknown {
 }
 
 /** A pattern of folders: * within a name, ** across folders. */
-function matcher(pattern: string): RegExp {
+function toFolderPattern(pattern: string): RegExp {
   const parts = posix
     .normalize(pattern)
     .replace(/^\.\/|\/$/g, '')

@@ -2,20 +2,20 @@
 import { readKeys, parseJson } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { findFrontend, type Frontend, frontendStage, missingImage } from '../common/frontend.ts';
+import { findFrontend, type Frontend, renderFrontendStage, findMissingImage } from '../common/frontend.ts';
 import {
   copy,
-  declaredArguments,
+  renderArguments,
   defaultPort,
-  dockerfileText,
+  renderDockerfile,
   images,
   type Language,
   type PlanInput,
   type Problem,
   type Recipe,
-  shellCommand,
-  shellWord,
-  step,
+  renderShellCommand,
+  quoteShellWord,
+  renderStep,
 } from '../recipe.ts';
 
 const ignore = ['.git', '**/node_modules', 'vendor', '.env', '**/.DS_Store'];
@@ -26,20 +26,20 @@ const extensions = /^ext-(?:gd|intl|zip|bcmath|mysqli|pdo_mysql|pdo_pgsql|pgsql|
 export const php: Language = {
   name: 'php',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
-    const root = documentRoot(tree);
+    const root = findDocumentRoot(tree);
     const composer = tree.has('composer.json');
-    if (root === undefined) return composer && !tree.has('package.json') ? noStart() : undefined;
+    if (root === undefined) return composer && !tree.has('package.json') ? createNoStartProblem() : undefined;
     const file = composer ? 'composer.json' : root === '.' ? 'index.php' : `${root}/index.php`;
-    return missingImage(input, [images.php], 'PHP', file) ?? recipe(tree, input, root, file);
+    return findMissingImage(input, [images.php], 'PHP', file) ?? createRecipe(tree, input, root, file);
   },
 };
 
 /** The folder with index.php: the public one, where there is one. */
-function documentRoot(tree: Tree): string | undefined {
+function findDocumentRoot(tree: Tree): string | undefined {
   return roots.find((each) => tree.has(`${each}/index.php`)) ?? (tree.has('index.php') ? '.' : undefined);
 }
 
-function noStart(): Problem {
+function createNoStartProblem(): Problem {
   return {
     problem: {
       rule: 'plan/no-start',
@@ -51,21 +51,21 @@ function noStart(): Problem {
   };
 }
 
-function recipe(tree: Tree, input: PlanInput, root: string, file: string): Recipe {
+function createRecipe(tree: Tree, input: PlanInput, root: string, file: string): Recipe {
   const port = input.port ?? defaultPort;
   const laravel = tree.has('artisan');
-  const pages = pagesOf(tree);
+  const pages = findPages(tree);
   const reason = `${file} makes this a PHP app, served from ${root === '.' ? 'its top' : root}.${pages === undefined ? '' : ` The script ${pages.script} builds its pages first.`}`;
   return {
     plan: { strategy: 'php', reason, port, ...(laravel ? { framework: 'Laravel' } : {}) },
-    dockerfile: dockerfileText(reason, [
+    dockerfile: renderDockerfile(reason, [
       ...(pages === undefined
         ? []
-        : [...frontendStage(tree, pages, { target: pages.output, missingImages: input.missingImages }), '']),
-      ...image(tree, input, pages !== undefined),
+        : [...renderFrontendStage(tree, pages, { target: pages.output, missingImages: input.missingImages }), '']),
+      ...renderImage(tree, input, pages !== undefined),
       `ENV PORT=${port} PHP_CLI_SERVER_WORKERS=4${laravel ? ' LOG_CHANNEL=stderr SESSION_DRIVER=file CACHE_STORE=file' : ''}`,
       `EXPOSE ${port}`,
-      shellCommand(command(root, laravel)),
+      renderShellCommand(formatCommand(root, laravel)),
     ]),
     ignore,
     findings: [],
@@ -73,17 +73,17 @@ function recipe(tree: Tree, input: PlanInput, root: string, file: string): Recip
 }
 
 /** Vite fills public/build of a project of Composer. */
-function pagesOf(tree: Tree): Frontend | undefined {
+function findPages(tree: Tree): Frontend | undefined {
   return tree.has('composer.json') && tree.has('package.json') ? findFrontend(tree, 'public/build') : undefined;
 }
 
-function image(tree: Tree, input: PlanInput, built: boolean): string[] {
+function renderImage(tree: Tree, input: PlanInput, built: boolean): string[] {
   return [
     `FROM ${images.php}`,
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
-    ...missingExtensions(tree),
+    ...listMissingExtensions(tree),
     'WORKDIR /app',
-    ...declaredArguments(input),
+    ...renderArguments(input),
     copy(['.'], './', '--chown=1000:1000'),
     ...(built ? [copy(['/app/public/'], './public/', '--from=frontend', '--chown=1000:1000')] : []),
     'USER 1000:1000',
@@ -92,8 +92,8 @@ function image(tree: Tree, input: PlanInput, built: boolean): string[] {
 }
 
 /** Laravel wants a key and a database file of its own, which a first start makes. */
-function command(root: string, laravel: boolean): string {
-  if (!laravel) return `exec php -S 0.0.0.0:$PORT -t ${shellWord(root)}`;
+function formatCommand(root: string, laravel: boolean): string {
+  if (!laravel) return `exec php -S 0.0.0.0:$PORT -t ${quoteShellWord(root)}`;
   return '[ -f .env ] || cp .env.example .env 2>/dev/null || touch .env; grep -q "^APP_KEY=base64" .env || [ -n "$APP_KEY" ] || php artisan key:generate --force; [ -n "$DB_CONNECTION" ] || { mkdir -p database; touch database/database.sqlite; }; php artisan migrate --force || true; exec php artisan serve --host=0.0.0.0 --port=$PORT';
 }
 
@@ -102,7 +102,7 @@ const composerInstall =
 
 function install(tree: Tree): string[] {
   const file = tree.has('composer.lock') ? 'composer.lock' : 'composer.json';
-  return step(
+  return renderStep(
     file,
     'installing the packages',
     `RUN ${composerInstall} || { ${formatReport('platform', file)}; ${composerInstall} --ignore-platform-req=php; }`,
@@ -110,14 +110,14 @@ function install(tree: Tree): string[] {
 }
 
 /** Composer itself, and extensions, where the image has none of its own: Docker Hub's has not. */
-function missingExtensions(tree: Tree): string[] {
+function listMissingExtensions(tree: Tree): string[] {
   const manifest = parseJson(tree.text('composer.json'));
   const wanted = readKeys(manifest, 'require')
     .filter((name) => extensions.test(name))
     .map((name) => name.slice(4));
   const modules = [...new Set([...wanted, ...(tree.has('artisan') ? ['pdo_mysql', 'zip'] : [])])];
   const composer = tree.has('composer.json')
-    ? step(
+    ? renderStep(
         'composer.json',
         'installing Composer',
         'RUN command -v composer || (apt-get update && apt-get install --yes --no-install-recommends composer unzip git && rm -rf /var/lib/apt/lists/*)',
@@ -127,7 +127,7 @@ function missingExtensions(tree: Tree): string[] {
   const loop = modules.map((name) => `php -m | grep -qi "^${name}$" || docker-php-ext-install ${name}`).join('; ');
   return [
     ...composer,
-    ...step(
+    ...renderStep(
       'composer.json',
       'adding the extensions that it requires',
       `RUN if command -v docker-php-ext-install; then apt-get update && apt-get install --yes --no-install-recommends libpng-dev libicu-dev libzip-dev libpq-dev libonig-dev; ${loop}; fi`,

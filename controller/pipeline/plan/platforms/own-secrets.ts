@@ -2,7 +2,7 @@
 // variables, in samples of an environment and in settings of frameworks. The platform makes up such a one.
 import { askedSecret } from '../../../../crds/values.ts';
 import type { Tree } from '../../tree.ts';
-import { settingsFiles } from '../python/settings.ts';
+import { listSettingsFiles } from '../python/settings.ts';
 import { parseEnv } from './compose/interpolate.ts';
 import type { Declaration } from './declaration.ts';
 
@@ -51,7 +51,7 @@ function findInSamples(tree: Tree): OwnSecret[] {
 const ofSettings = /^\s*SECRET_KEY\b[^\n]{0,80}(?:[Ee]nv|config|[Ss]ecret)[^\n]{0,40}["']([A-Z][A-Z0-9_]{0,60})["']/m;
 
 function findInDjango(tree: Tree): OwnSecret[] {
-  return settingsFiles(tree).flatMap((file) => {
+  return listSettingsFiles(tree).flatMap((file) => {
     const name = ofSettings.exec(tree.text(file) ?? '')?.[1];
     return name !== undefined && /SECRET|KEY/.test(name) ? [{ file, name }] : [];
   });

@@ -7,8 +7,8 @@ import { type PipelineInput, toConfigured } from '../../contract.ts';
 import { parseJson, readField } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { findDockerfile } from '../dockerfile/find.ts';
-import { dotnetDatabase } from '../dotnet/database.ts';
-import { elixirDeclaration } from '../elixir/start.ts';
+import { declareDotnetDatabase } from '../dotnet/database.ts';
+import { declareElixirSettings } from '../elixir/start.ts';
 import { declareCompose } from './compose/compose.ts';
 import { isDataFolder, toVolumeName } from './compose/volumes.ts';
 import type { Declaration, DeclaredBuild, DeclaredVariable, DeclaredVolume } from './declaration.ts';
@@ -123,7 +123,7 @@ function readDeclarations(tree: Tree, options: { path: string | undefined; repos
       readGemfile,
     ].map((read) => read(tree)),
     // What its packages say counts where no file says more.
-    ...[dotnetDatabase, elixirDeclaration].map((read) => read(tree.below(options.path ?? '.'))),
+    ...[declareDotnetDatabase, declareElixirSettings].map((read) => read(tree.below(options.path ?? '.'))),
   ].filter((each) => each !== undefined);
 }
 

@@ -1,6 +1,6 @@
 // How an app starts by what files for other platforms say. An explicit word beats what is found in the code.
 import type { Tree } from '../../tree.ts';
-import { shellWord } from '../recipe.ts';
+import { quoteShellWord } from '../recipe.ts';
 import { findPortInCommand } from '../port-literal.ts';
 import type { Declaration } from './declaration.ts';
 import { readFly } from './fly.ts';
@@ -55,14 +55,14 @@ function toSpaceStart(file: string, { sdk, file: script, version }: NonNullable<
   const needs = [version === undefined ? sdk : `${sdk}==${version}`];
   return sdk === 'gradio'
     ? {
-        command: `export GRADIO_SERVER_PORT=$PORT; exec python ${shellWord(script)}`,
+        command: `export GRADIO_SERVER_PORT=$PORT; exec python ${quoteShellWord(script)}`,
         framework: 'Gradio',
         because,
         needs,
         environment: { GRADIO_SERVER_NAME: '0.0.0.0', GRADIO_ANALYTICS_ENABLED: 'False' },
       }
     : {
-        command: `exec streamlit run ${shellWord(script)} --server.port $PORT --server.address 0.0.0.0 --server.headless true --browser.gatherUsageStats false`,
+        command: `exec streamlit run ${quoteShellWord(script)} --server.port $PORT --server.address 0.0.0.0 --server.headless true --browser.gatherUsageStats false`,
         framework: 'Streamlit',
         because,
         needs,

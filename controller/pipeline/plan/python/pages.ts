@@ -2,12 +2,12 @@
 // Node.
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { frontendStage } from '../common/frontend.ts';
-import { copy, type PlanInput, step } from '../recipe.ts';
+import { renderFrontendStage } from '../common/frontend.ts';
+import { copy, type PlanInput, renderStep } from '../recipe.ts';
 import { findFramework } from '../node/framework.ts';
 import { readProject } from '../node/project.ts';
-import { serverLibrary } from '../node/app.ts';
-import { pythonSources } from './start/sources.ts';
+import { findServerLibrary } from '../node/app.ts';
+import { listPythonSources } from './start/sources.ts';
 
 const frameworksOfCalls: ReadonlySet<string> = new Set(['FastAPI', 'Flask', 'Starlette', 'Quart', 'Litestar', 'Sanic']);
 /** What the code of a server has that sends pages, of its own or built elsewhere. */
@@ -17,13 +17,13 @@ const sendsPages =
 /** True when its framework answers calls, and nothing in its code sends a page. */
 export function answersCallsOnly(tree: Tree, framework: string | undefined): boolean {
   if (framework === undefined || !frameworksOfCalls.has(framework)) return false;
-  return !pythonSources(tree).some(({ text }) => sendsPages.test(text));
+  return !listPythonSources(tree).some(({ text }) => sendsPages.test(text));
 }
 
 /** True when a build script at the top makes files for the app; a server of Node is another app. */
 export function buildsPages(tree: Tree): boolean {
   const project = readProject(tree);
-  if (project?.scripts['build'] === undefined || serverLibrary(project.runtime) !== undefined) return false;
+  if (project?.scripts['build'] === undefined || findServerLibrary(project.runtime) !== undefined) return false;
   const framework = findFramework(tree, project);
   return framework === undefined || framework.kind === 'files';
 }
@@ -32,11 +32,15 @@ export function buildsPages(tree: Tree): boolean {
  * Lines of the stage `frontend`, which leaves the repository with what was built in /app. An app whose pages cannot be
  * built may still serve: that is a warning.
  */
-export function pagesStage(tree: Tree, { missingImages }: Pick<PlanInput, 'missingImages'>): string[] {
+export function renderPagesStage(tree: Tree, { missingImages }: Pick<PlanInput, 'missingImages'>): string[] {
   const frontend = { folder: '.', script: 'build', output: '.' };
   return [
-    ...frontendStage(tree, frontend, { target: '.', missingImages, otherwise: formatReport('pages', 'package.json') }),
-    ...step('package.json', 'removing the packages of the pages', 'RUN rm -rf node_modules'),
+    ...renderFrontendStage(tree, frontend, {
+      target: '.',
+      missingImages,
+      otherwise: formatReport('pages', 'package.json'),
+    }),
+    ...renderStep('package.json', 'removing the packages of the pages', 'RUN rm -rf node_modules'),
     '',
   ];
 }

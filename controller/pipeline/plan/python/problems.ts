@@ -4,13 +4,13 @@ import type { PythonPackages } from './packages/find.ts';
 import type { PythonStart } from './start/find.ts';
 
 /** Why nothing can be started unless the author says how; undefined when it can. */
-export function misfitOf(packages: PythonPackages | undefined, start: PythonStart | undefined): Problem | undefined {
-  if (start === undefined) return noStart(packages?.file);
-  if (start.other !== undefined) return severalPrograms(start, start.other);
-  return start.bot !== undefined && start.port === undefined ? noServer(start.bot) : undefined;
+export function findMisfit(packages: PythonPackages | undefined, start: PythonStart | undefined): Problem | undefined {
+  if (start === undefined) return createNoStartProblem(packages?.file);
+  if (start.other !== undefined) return createSeveralProgramsProblem(start, start.other);
+  return start.bot !== undefined && start.port === undefined ? createNoServerProblem(start.bot) : undefined;
 }
 
-export function noPackages(framework: string): Problem {
+export function createNoPackagesProblem(framework: string): Problem {
   return {
     problem: {
       rule: 'plan/no-packages',
@@ -21,7 +21,7 @@ export function noPackages(framework: string): Problem {
   };
 }
 
-function severalPrograms(one: PythonStart, other: PythonStart): Problem {
+function createSeveralProgramsProblem(one: PythonStart, other: PythonStart): Problem {
   return {
     problem: {
       rule: 'plan/several-programs',
@@ -32,7 +32,7 @@ function severalPrograms(one: PythonStart, other: PythonStart): Problem {
   };
 }
 
-function noServer(bot: string): Problem {
+function createNoServerProblem(bot: string): Problem {
   return {
     problem: {
       rule: 'plan/no-server',
@@ -43,7 +43,7 @@ function noServer(bot: string): Problem {
   };
 }
 
-function noStart(file = 'requirements.txt'): Problem {
+function createNoStartProblem(file = 'requirements.txt'): Problem {
   return {
     problem: {
       rule: 'plan/no-start',

@@ -4,29 +4,29 @@ import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import {
   copy,
-  declaredArguments,
+  renderArguments,
   defaultPort,
-  dockerfileText,
+  renderDockerfile,
   images,
   type Language,
   type PlanInput,
   type Problem,
   type Recipe,
-  shellCommand,
-  shellWord,
-  step,
+  renderShellCommand,
+  quoteShellWord,
+  renderStep,
 } from '../recipe.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import { findPackages, type PythonPackages } from './packages/find.ts';
-import { cache, extras, installer, uv } from './packages/install.ts';
-import { answersCallsOnly, buildsPages, copyBuilt, pagesStage } from './pages.ts';
-import { bringsTorch } from './packages/names.ts';
-import { djangoFolder } from './start/django.ts';
+import { cache, renderExtras, renderInstaller, uv } from './packages/install.ts';
+import { answersCallsOnly, buildsPages, copyBuilt, renderPagesStage } from './pages.ts';
+import { findTorchSource } from './packages/names.ts';
+import { findDjangoFolder } from './start/django.ts';
 import { findStart, type PythonStart } from './start/find.ts';
-import { misfitOf, noPackages } from './problems.ts';
-import { compilePages, isReflex, nodeStage, reflexProblem } from './reflex.ts';
-import { allowedHosts, settingsFiles } from './settings.ts';
-import { systemPackages } from './system-packages.ts';
+import { findMisfit, createNoPackagesProblem } from './problems.ts';
+import { compilePages, isReflex, renderNodeStage, findReflexProblem } from './reflex.ts';
+import { buildAllowedHosts, listSettingsFiles } from './settings.ts';
+import { renderSystemPackages } from './system-packages.ts';
 import { type AskedPython, choosePython, type PythonChoice } from './version.ts';
 
 const uvVersion = '0.13.8';
@@ -49,21 +49,21 @@ export const python: Language = {
     const start = findStart(tree, packages?.names ?? new Set());
     if (packages === undefined && (start === undefined || !looksLikePython(tree))) return undefined;
     return (
-      missing(input, packages, start) ??
-      reflexProblem(tree, input, packages, start) ??
-      withImage(tree, input, packages, start)
+      findMissingPart(input, packages, start) ??
+      findReflexProblem(tree, input, packages, start) ??
+      planImage(tree, input, packages, start)
     );
   },
 };
 
-function missing(
+function findMissingPart(
   { hasCommand }: PlanInput,
   packages: PythonPackages | undefined,
   start: PythonStart | undefined,
 ): Problem | undefined {
-  const misfit = hasCommand ? undefined : misfitOf(packages, start);
+  const misfit = hasCommand ? undefined : findMisfit(packages, start);
   if (start === undefined || misfit !== undefined) return misfit;
-  return packages === undefined && start.framework !== undefined ? noPackages(start.framework) : undefined;
+  return packages === undefined && start.framework !== undefined ? createNoPackagesProblem(start.framework) : undefined;
 }
 
 interface Parts {
@@ -74,7 +74,7 @@ interface Parts {
   readonly hasPages: boolean;
 }
 
-function withImage(
+function planImage(
   tree: Tree,
   input: PlanInput,
   packages: PythonPackages | undefined,
@@ -82,8 +82,8 @@ function withImage(
 ): Recipe | Problem {
   const choice = choosePython(tree, input);
   return 'asked' in choice
-    ? noImage(choice, input)
-    : recipe(tree, input, { packages, start, choice, hasPages: buildsPages(tree) });
+    ? createNoImageProblem(choice, input)
+    : createRecipe(tree, input, { packages, start, choice, hasPages: buildsPages(tree) });
 }
 
 function looksLikePython(tree: Tree): boolean {
@@ -92,7 +92,7 @@ function looksLikePython(tree: Tree): boolean {
   );
 }
 
-function noImage({ file, asked }: AskedPython, { missingImages = [] }: PlanInput): Problem {
+function createNoImageProblem({ file, asked }: AskedPython, { missingImages = [] }: PlanInput): Problem {
   const there = images.python.filter((each) => !missingImages.includes(each.image)).map((each) => each.version);
   return {
     problem: {
@@ -105,7 +105,7 @@ function noImage({ file, asked }: AskedPython, { missingImages = [] }: PlanInput
   };
 }
 
-function versionWarning({ version, instead }: PythonChoice): Finding[] {
+function listVersionWarnings({ version, instead }: PythonChoice): Finding[] {
   if (instead === undefined) return [];
   return [
     {
@@ -118,10 +118,10 @@ function versionWarning({ version, instead }: PythonChoice): Finding[] {
   ];
 }
 
-function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
+function createRecipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
   const { start, choice, hasPages } = parts;
   const port = input.port ?? start?.port ?? defaultPort;
-  const reason = reasonOf(parts);
+  const reason = explainPlan(parts);
   return {
     plan: {
       strategy: 'python',
@@ -129,46 +129,46 @@ function recipe(tree: Tree, input: PlanInput, parts: Parts): Recipe {
       port,
       ...(start?.framework === undefined ? {} : { framework: start.framework }),
     },
-    ...pagesOf(tree, input, parts),
-    dockerfile: dockerfileText(reason, [
-      ...(hasPages ? pagesStage(tree, input) : []),
-      ...nodeStage(start),
+    ...describePages(tree, input, parts),
+    dockerfile: renderDockerfile(reason, [
+      ...(hasPages ? renderPagesStage(tree, input) : []),
+      ...renderNodeStage(start),
       ...buildStage(tree, input, parts),
       '',
       ...runStage(tree, port, parts),
     ]),
     ignore: isReflex(start) ? [...ignore, '.web'] : ignore,
-    findings: versionWarning(choice),
+    findings: listVersionWarnings(choice),
   };
 }
 
-function pagesOf(tree: Tree, input: PlanInput, { start, hasPages }: Parts): Pick<Recipe, 'builds' | 'callsOnly'> {
+function describePages(tree: Tree, input: PlanInput, { start, hasPages }: Parts): Pick<Recipe, 'builds' | 'callsOnly'> {
   return {
     ...(hasPages ? { builds: ['.'] } : {}),
     ...(!input.hasCommand && answersCallsOnly(tree, start?.framework) ? { callsOnly: true } : {}),
   };
 }
 
-function reasonOf({ packages, start, choice }: Parts): string {
+function explainPlan({ packages, start, choice }: Parts): string {
   return [
-    sourceOf(packages),
+    explainPackages(packages),
     start?.because ?? 'run.command says how it starts.',
     start?.port === undefined ? undefined : `Its code listens on port ${start.port}.`,
     choice.because,
-    torchOf(packages),
+    explainTorch(packages),
   ]
     .filter((part) => part !== undefined)
     .join(' ');
 }
 
-function sourceOf(packages: PythonPackages | undefined): string {
+function explainPackages(packages: PythonPackages | undefined): string {
   if (packages === undefined) return 'The repository has Python files without a list of dependencies.';
   const conda = /^(?:environment|conda)\.ya?ml$/.test(packages.file);
   return `${packages.file} makes this a Python app.${conda ? ' Its packages come from PyPI; what only conda has is left out.' : ''}`;
 }
 
-function torchOf(packages: PythonPackages | undefined): string | undefined {
-  const torch = bringsTorch(packages?.names ?? []);
+function explainTorch(packages: PythonPackages | undefined): string | undefined {
+  const torch = findTorchSource(packages?.names ?? []);
   return torch === undefined ? undefined : `${torch} brings torch: its CPU wheels are taken.`;
 }
 
@@ -177,27 +177,27 @@ function buildStage(tree: Tree, input: PlanInput, { packages, start, choice, has
     `FROM ${choice.image} AS build`,
     // As a variable: the pip of older Pythons does not know the option.
     'ENV PIP_ROOT_USER_ACTION=ignore UV_LINK_MODE=copy UV_PYTHON_DOWNLOADS=never UV_SYSTEM_CERTS=true UV_COMPILE_BYTECODE=1 UV_NO_PROGRESS=1',
-    ...step(
+    ...renderStep(
       'plan',
       `installing uv ${uvVersion}`,
-      `RUN --mount=type=cache,target=/root/.cache python3 -m pip install --quiet --no-compile --disable-pip-version-check --target /opt/uv uv==${uvVersion} && /opt/uv/bin/uv venv --quiet --python "$(command -v python3)" /opt/venv${setuptools(choice)}`,
+      `RUN --mount=type=cache,target=/root/.cache python3 -m pip install --quiet --no-compile --disable-pip-version-check --target /opt/uv uv==${uvVersion} && /opt/uv/bin/uv venv --quiet --python "$(command -v python3)" /opt/venv${renderSetuptools(choice)}`,
     ),
-    ...systemPackages(tree, packages?.names ?? new Set(), 'build'),
-    ...installer(),
+    ...renderSystemPackages(tree, packages?.names ?? new Set(), 'build'),
+    ...renderInstaller(),
     'WORKDIR /app',
-    ...declaredArguments(
+    ...renderArguments(
       input,
       input.build.env.some((each) => each.name === 'UV_TORCH_BACKEND') ? {} : { UV_TORCH_BACKEND: 'cpu' },
     ),
-    ...(packages?.install(start?.needs ?? []) ?? extras(start?.needs ?? [])),
+    ...(packages?.install(start?.needs ?? []) ?? renderExtras(start?.needs ?? [])),
     ...ownProject(tree, packages, start),
-    ...staticFiles(tree, hasPages),
-    ...compilePages(tree, input, { packages, start, repository: wholeTree(hasPages) }),
+    ...renderStaticFiles(tree, hasPages),
+    ...compilePages(tree, input, { packages, start, repository: renderTreeCopy(hasPages) }),
   ];
 }
 
 /** Environments of Python before 3.12 have setuptools, and packages of that time import its pkg_resources. */
-function setuptools({ version }: PythonChoice): string {
+function renderSetuptools({ version }: PythonChoice): string {
   const isOld = Number(version.split('.')[1]) < 12;
   return isOld ? ` && ${uv} pip install --quiet --python /opt/venv/bin/python 'setuptools<81'` : '';
 }
@@ -215,7 +215,7 @@ function ownProject(tree: Tree, packages: PythonPackages | undefined, start: Pyt
   const otherwise = start?.ofProject === true ? '' : ` || ${formatReport('own-project', 'pyproject.toml')}`;
   return [
     'COPY . .',
-    ...step('pyproject.toml', 'installing the project itself', `RUN ${cache} ${install}${otherwise}`),
+    ...renderStep('pyproject.toml', 'installing the project itself', `RUN ${cache} ${install}${otherwise}`),
   ];
 }
 
@@ -227,19 +227,19 @@ function copyApp(isChanged: boolean, hasPages: boolean): string {
 }
 
 /** The whole repository in the build stage. */
-function wholeTree(hasPages: boolean): string {
+function renderTreeCopy(hasPages: boolean): string {
   return hasPages ? copyBuilt() : 'COPY . .';
 }
 
 function runStage(tree: Tree, port: number, { packages, start, choice, hasPages }: Parts): string[] {
   const sourceFolder = tree.entry('src')?.kind === 'directory' ? ':/app/src' : '';
-  const hosts = djangoFolder(tree) === undefined ? {} : allowedHosts(tree);
+  const hosts = findDjangoFolder(tree) === undefined ? {} : buildAllowedHosts(tree);
   const environment = Object.entries({ ...hosts, ...start?.environment })
     .map(([name, value]) => ` ${name}=${value}`)
     .join('');
   return [
     `FROM ${choice.image}`,
-    ...systemPackages(tree, packages?.names ?? new Set(), 'run'),
+    ...renderSystemPackages(tree, packages?.names ?? new Set(), 'run'),
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
     // Only the gateway reaches the app, so what it says of the visitor's address and of HTTPS is believed.
     `ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/app${sourceFolder} FORWARDED_ALLOW_IPS=* PORT=${port}${environment}`,
@@ -248,7 +248,7 @@ function runStage(tree: Tree, port: number, { packages, start, choice, hasPages 
     copyApp(collectsStatic(tree) || isReflex(start), hasPages),
     'USER 1000:1000',
     `EXPOSE ${port}`,
-    ...(start === undefined ? [] : [shellCommand(start.command)]),
+    ...(start === undefined ? [] : [renderShellCommand(start.command)]),
   ];
 }
 
@@ -256,13 +256,13 @@ function runStage(tree: Tree, port: number, { packages, start, choice, hasPages 
  * Django serves its static files from the folder that this fills. Settings that want a key to be read get one that is
  * worth nothing.
  */
-function staticFiles(tree: Tree, hasPages: boolean): string[] {
+function renderStaticFiles(tree: Tree, hasPages: boolean): string[] {
   if (!collectsStatic(tree)) return [];
-  const folder = djangoFolder(tree) ?? '.';
-  const enter = folder === '.' ? '' : `cd ${shellWord(folder)} && `;
+  const folder = findDjangoFolder(tree) ?? '.';
+  const enter = folder === '.' ? '' : `cd ${quoteShellWord(folder)} && `;
   return [
-    wholeTree(hasPages),
-    ...step(
+    renderTreeCopy(hasPages),
+    ...renderStep(
       posix.join(folder, 'manage.py'),
       'collecting static files',
       `RUN ${enter}SECRET_KEY=none DJANGO_SECRET_KEY=none /opt/venv/bin/python manage.py collectstatic --noinput || ${formatReport('static-files', 'manage.py')}`,
@@ -272,7 +272,7 @@ function staticFiles(tree: Tree, hasPages: boolean): string[] {
 
 function collectsStatic(tree: Tree): boolean {
   return (
-    djangoFolder(tree) !== undefined &&
-    settingsFiles(tree).some((path) => /^\s*STATIC_ROOT\b/m.test(tree.text(path) ?? ''))
+    findDjangoFolder(tree) !== undefined &&
+    listSettingsFiles(tree).some((path) => /^\s*STATIC_ROOT\b/m.test(tree.text(path) ?? ''))
   );
 }

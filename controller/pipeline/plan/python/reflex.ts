@@ -1,13 +1,13 @@
 // The pages of a Reflex app: compiled when the image is built, by Node beside Python. What runs them needs no Node.
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/frontend.ts';
-import { defaultNode, type PlanInput, type Problem, step } from '../recipe.ts';
-import { keysToStandInFor, placeholder } from '../node/placeholders.ts';
-import { askedVersions, isBelow } from './packages/asked.ts';
+import { findMissingImage } from '../common/frontend.ts';
+import { defaultNode, type PlanInput, type Problem, renderStep } from '../recipe.ts';
+import { listPlaceholderKeys, placeholder } from '../node/placeholders.ts';
+import { readRequestedRange, isBelow } from './packages/asked.ts';
 import type { PythonPackages } from './packages/find.ts';
 import { configFile, firstReflex } from './start/reflex.ts';
 import type { PythonStart } from './start/find.ts';
-import { pythonSources } from './start/sources.ts';
+import { listPythonSources } from './start/sources.ts';
 
 const name = 'reflex';
 
@@ -16,19 +16,19 @@ export function isReflex(start: PythonStart | undefined): boolean {
 }
 
 /** Why its pages cannot be compiled here; undefined when they can. */
-export function reflexProblem(
+export function findReflexProblem(
   tree: Tree,
   input: PlanInput,
   packages: PythonPackages | undefined,
   start: PythonStart | undefined,
 ): Problem | undefined {
   if (!isReflex(start) || packages === undefined) return undefined;
-  const asked = askedVersions(tree, packages.file, name);
-  if (asked !== undefined && isBelow(asked, firstReflex)) return tooOld(packages.file, asked);
-  return missingImage(input, [defaultNode], 'Reflex', configFile);
+  const asked = readRequestedRange(tree, packages.file, name);
+  if (asked !== undefined && isBelow(asked, firstReflex)) return createTooOldProblem(packages.file, asked);
+  return findMissingImage(input, [defaultNode], 'Reflex', configFile);
 }
 
-function tooOld(file: string, asked: string): Problem {
+function createTooOldProblem(file: string, asked: string): Problem {
   return {
     problem: {
       rule: 'plan/reflex-version',
@@ -41,7 +41,7 @@ function tooOld(file: string, asked: string): Problem {
 }
 
 /** The stage that Node is taken from; none for another app. */
-export function nodeStage(start: PythonStart | undefined): string[] {
+export function renderNodeStage(start: PythonStart | undefined): string[] {
   return isReflex(start) ? [`FROM ${defaultNode} AS node`, ''] : [];
 }
 
@@ -60,8 +60,8 @@ export function compilePages(tree: Tree, input: PlanInput, { packages, start, re
     'COPY --from=node /usr/local/lib/node_modules/npm /usr/local/lib/node_modules/npm',
     'RUN ln -s ../lib/node_modules/npm/bin/npm-cli.js /usr/local/bin/npm',
     repository,
-    ...defaults(tree, input, packages?.names ?? new Set()),
-    ...step(
+    ...buildDefaultArguments(tree, input, packages?.names ?? new Set()),
+    ...renderStep(
       configFile,
       'compiling the pages',
       `RUN --mount=type=cache,target=/root/.npm /opt/venv/bin/reflex export --frontend-only --no-zip && rm -rf .web/node_modules`,
@@ -82,17 +82,17 @@ const settings: Readonly<Record<string, string>> = {
 };
 
 /** Arguments of the build, unless the author gives them: settings, and something in place of each key. */
-function defaults(tree: Tree, input: PlanInput, names: ReadonlySet<string>): string[] {
+function buildDefaultArguments(tree: Tree, input: PlanInput, names: ReadonlySet<string>): string[] {
   const given = new Set([...input.build.args, ...input.build.env].map((each) => each.name));
-  const keys = keysToStandInFor(tree, names, variablesOf(tree)).map((each) => [each, placeholder] as const);
+  const keys = listPlaceholderKeys(tree, names, listReadVariables(tree)).map((each) => [each, placeholder] as const);
   return [...Object.entries(settings), ...keys]
     .filter(([each]) => !given.has(each))
     .map(([each, value]) => `ARG ${each}=${value}`);
 }
 
 /** Variables that the code reads: to compile a page is to run the code. */
-function variablesOf(tree: Tree): string[] {
-  return pythonSources(tree).flatMap(({ text }) =>
+function listReadVariables(tree: Tree): string[] {
+  return listPythonSources(tree).flatMap(({ text }) =>
     [...text.matchAll(/\bos\.(?:getenv|environ(?:\.get)?)[([]\s{0,9}["']([A-Z][A-Z0-9_]{0,60})["']/g)].map(
       (match) => match[1] ?? '',
     ),

@@ -4,7 +4,7 @@ import type { Tree } from '../../tree.ts';
 const maximumFiles = 20;
 
 /** Paths of settings.py, config/settings/base.py and the like. */
-export function settingsFiles(tree: Tree): string[] {
+export function listSettingsFiles(tree: Tree): string[] {
   return tree.entries
     .filter((each) => each.kind === 'file' && /^(?:[^/]+\/){0,3}settings(?:\/[^/]+|[^/]*)\.py$/.test(each.path))
     .slice(0, maximumFiles)
@@ -21,8 +21,8 @@ const reads: readonly RegExp[] = [
  * Variables of the image; none where the settings read none. Any host name is allowed where nothing else is said: only the
  * gateway reaches an app, and only with that app's names.
  */
-export function allowedHosts(tree: Tree): Readonly<Record<string, string>> {
-  for (const path of settingsFiles(tree)) {
+export function buildAllowedHosts(tree: Tree): Readonly<Record<string, string>> {
+  for (const path of listSettingsFiles(tree)) {
     const text = tree.text(path) ?? '';
     const name = reads.map((each) => each.exec(text)?.[1]).find((each) => each !== undefined);
     if (name !== undefined) return { [name]: '*' };

@@ -1,6 +1,6 @@
 // Knows which Debian packages a Python package needs beside its wheel: to be compiled, and to run.
 import type { Tree } from '../../tree.ts';
-import { step } from '../recipe.ts';
+import { renderStep } from '../recipe.ts';
 import { readConda } from './packages/conda.ts';
 
 interface Needs {
@@ -79,13 +79,13 @@ const needs: Readonly<Record<string, Needs>> = {
 const maximumPackages = 100;
 
 /** The steps that install Debian packages: for the image that builds, or the one that runs. */
-export function systemPackages(tree: Tree, names: ReadonlySet<string>, stage: 'build' | 'run'): string[] {
+export function renderSystemPackages(tree: Tree, names: ReadonlySet<string>, stage: 'build' | 'run'): string[] {
   const wanted = [...names].flatMap((name) => (Object.hasOwn(needs, name) ? (needs[name]?.[stage] ?? []) : []));
   const because = [...names].filter((name) => Object.hasOwn(needs, name) && needs[name]?.[stage] !== undefined);
   const git = stage === 'build' && fetchesByGit(tree) ? ['git'] : [];
   const conda = tree.has('requirements.txt') || tree.has('pyproject.toml') ? [] : (readConda(tree)?.debian ?? []);
   return [
-    ...install('packages.txt', 'installing Debian packages', listed(tree)),
+    ...install('packages.txt', 'installing Debian packages', readListedPackages(tree)),
     ...install(
       because.length === 0 ? 'plan' : because.slice(0, 5).join(', '),
       'installing the Debian packages that Python packages need',
@@ -95,7 +95,7 @@ export function systemPackages(tree: Tree, names: ReadonlySet<string>, stage: 'b
 }
 
 /** packages.txt lists Debian packages, one a line, as Streamlit and Hugging Face have it. */
-function listed(tree: Tree): string[] {
+function readListedPackages(tree: Tree): string[] {
   return (tree.text('packages.txt', 16 * 1024) ?? '')
     .split('\n')
     .map((line) => line.trim())
@@ -118,7 +118,7 @@ function fetchesByGit(tree: Tree): boolean {
 
 function install(file: string, what: string, names: readonly string[]): string[] {
   if (names.length === 0) return [];
-  return step(
+  return renderStep(
     file,
     what,
     `RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ${names.slice(0, maximumPackages).join(' ')} && rm -rf /var/lib/apt/lists/*`,

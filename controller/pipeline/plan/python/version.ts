@@ -28,31 +28,31 @@ export function choosePython(
   tree: Tree,
   { missingImages = [] }: Pick<PlanInput, 'missingImages'> = {},
 ): PythonChoice | AskedPython {
-  const range = askedRange(tree);
+  const range = findRequestedRange(tree);
   const there = images.python.filter((each) => !missingImages.includes(each.image));
   const fitting = there.filter((each) => range === undefined || satisfies(parse(each.version), range.asked));
   if (range !== undefined && fitting.length === 0) return range;
-  const exact = askedVersion(tree);
-  if (exact !== undefined) return nearest(exact, fitting);
+  const exact = findRequestedVersion(tree);
+  if (exact !== undefined) return selectNearest(exact, fitting);
   const [choice = images.python[0]] = fitting;
-  const tested = range === undefined ? newerThan(choice, tree) : undefined;
+  const tested = range === undefined ? findNewerTested(choice, tree) : undefined;
   if (tested !== undefined) {
-    const { version, image } = nearest(tested, fitting);
+    const { version, image } = selectNearest(tested, fitting);
     return { version, image, because: `${tested.file} tests with Python ${tested.asked} and no older one.` };
   }
   return range === undefined ? choice : { ...choice, because: `${range.file} asks for Python ${range.asked}.` };
 }
 
 /** The lowest Python that the project is tested with, where each of its workflows leaves the usual one behind. */
-function newerThan(usual: PythonChoice, tree: Tree): AskedPython | undefined {
-  const tested = testedPythons(tree).toSorted((one, other) => compare(parse(one.lowest), parse(other.lowest)));
+function findNewerTested(usual: PythonChoice, tree: Tree): AskedPython | undefined {
+  const tested = listTestedPythons(tree).toSorted((one, other) => compare(parse(one.lowest), parse(other.lowest)));
   const [first] = tested;
   if (first === undefined || compare(parse(first.lowest), parse(usual.version)) <= 0) return undefined;
   return { file: first.file, asked: first.lowest };
 }
 
 /** That version, else the next one above it, else the newest. */
-function nearest(asked: AskedPython, fitting: readonly PythonChoice[]): PythonChoice {
+function selectNearest(asked: AskedPython, fitting: readonly PythonChoice[]): PythonChoice {
   const wanted = parse(asked.asked);
   const sorted = fitting.toSorted((one, other) => compare(parse(one.version), parse(other.version)));
   const [first = images.python[0]] = sorted;
@@ -66,12 +66,12 @@ function nearest(asked: AskedPython, fitting: readonly PythonChoice[]): PythonCh
 }
 
 /** A single version, by the files that name one; the first of them counts. */
-function askedVersion(tree: Tree): AskedPython | undefined {
+function findRequestedVersion(tree: Tree): AskedPython | undefined {
   const pipfile = parseToml(tree.text('Pipfile'));
   const conda = readConda(tree);
   const candidates: readonly (readonly [file: string, version: string | undefined])[] = [
-    ['.python-version', plainVersion(tree, '.python-version')],
-    ['runtime.txt', plainVersion(tree, 'runtime.txt')],
+    ['.python-version', readPlainVersion(tree, '.python-version')],
+    ['runtime.txt', readPlainVersion(tree, 'runtime.txt')],
     ['.tool-versions', /^python[ \t]{1,9}(\d\S{0,20})/m.exec(tree.text('.tool-versions', 4096) ?? '')?.[1]],
     [
       'Pipfile',
@@ -85,11 +85,11 @@ function askedVersion(tree: Tree): AskedPython | undefined {
   })[0];
 }
 
-function plainVersion(tree: Tree, file: string): string | undefined {
+function readPlainVersion(tree: Tree, file: string): string | undefined {
   return /^\s{0,20}(?:c?python-)?(3\.\d{1,3})/m.exec(tree.text(file, 1000) ?? '')?.[1];
 }
 
-function askedRange(tree: Tree): AskedPython | undefined {
+function findRequestedRange(tree: Tree): AskedPython | undefined {
   const project = parseToml(tree.text('pyproject.toml'));
   const asked =
     readText(project, 'project', 'requires-python') ??
@@ -116,10 +116,10 @@ function compare(one: Version, other: Version): number {
 export function satisfies(version: Version, range: string): boolean {
   return range
     .split('||')
-    .some((alternative) => alternative.split(',').every((clause) => holds(version, clause.trim())));
+    .some((alternative) => alternative.split(',').every((clause) => satisfiesClause(version, clause.trim())));
 }
 
-function holds(version: Version, clause: string): boolean {
+function satisfiesClause(version: Version, clause: string): boolean {
   const match = /^(===?|!=|<=|>=|<|>|~=|~|\^)?\s*v?(\d+)(?:\.(\d+))?(?:\.(\d+))?/.exec(clause);
   if (match === null) return true;
   const [, operator = '==', major, minor, patch] = match;
@@ -131,7 +131,7 @@ function holds(version: Version, clause: string): boolean {
     minorGiven: minor !== undefined,
     wild: clause.includes('*'),
   };
-  return (judges[operator] ?? same)(difference, detail);
+  return (judges[operator] ?? isSame)(difference, detail);
 }
 
 interface Detail {
@@ -143,7 +143,7 @@ interface Detail {
 
 type Judge = (difference: number, detail: Detail) => boolean;
 
-const same: Judge = (difference) => difference === 0;
+const isSame: Judge = (difference) => difference === 0;
 
 /**
  * What an operator makes of the difference to the version that it names. A patch level named leaves the minor version
@@ -165,17 +165,17 @@ const maximumFiles = 10;
 const fileBytes = 64 * 1024;
 
 /** The lowest of each workflow that names any, such as "3.12"; matrices are lists in one line or one item a line. */
-function testedPythons(tree: Tree): readonly { readonly file: string; readonly lowest: string }[] {
+function listTestedPythons(tree: Tree): readonly { readonly file: string; readonly lowest: string }[] {
   return tree.entries
     .filter(({ kind, path }) => kind === 'file' && workflow.test(path))
     .slice(0, maximumFiles)
     .flatMap(({ path }) => {
-      const minors = named(tree.text(path, fileBytes) ?? '');
+      const minors = parseNamedMinors(tree.text(path, fileBytes) ?? '');
       return minors.length === 0 ? [] : [{ file: path, lowest: `3.${Math.min(...minors)}` }];
     });
 }
 
-function named(text: string): number[] {
+function parseNamedMinors(text: string): number[] {
   const values = text.matchAll(
     /^[ \t-]{0,60}python(?:-version|_version)?:[ \t]{0,9}([^\n]{0,300}(?:\n[ \t]{1,60}- [^\n:]{1,40})*)/gm,
   );

@@ -1,7 +1,7 @@
 // Reads the gems that an app asks for, and installs them.
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { step } from '../recipe.ts';
+import { renderStep } from '../recipe.ts';
 import { sampleSettings } from './database.ts';
 
 export interface Bundle {
@@ -39,10 +39,10 @@ const opens =
   /\bdo\b(?:\s{0,9}\|[^|\n]{0,60}\|)?\s{0,9}$|^\s{0,40}(?:if|unless|case|def|begin)\b|=\s{0,9}(?:if|case|begin)\b/;
 
 export function readBundle(tree: Tree): Bundle {
-  const gemfile = lines(tree, 'Gemfile');
-  const lock = lines(tree, 'Gemfile.lock');
+  const gemfile = readLines(tree, 'Gemfile');
+  const lock = readLines(tree, 'Gemfile.lock');
   const locked = new Map([...lock.matchAll(spec)].map(([, name = '', version = '']) => [name, version]));
-  const gems = gemsOf(gemfile);
+  const gems = parseGems(gemfile);
   const declared = new Set(gems.filter((each) => !each.isAside).map(({ name }) => name));
   const aside = new Set(gems.filter(({ name }) => !declared.has(name)).map(({ name }) => name));
   const version = (gem: string): string | undefined =>
@@ -59,7 +59,7 @@ export function readBundle(tree: Tree): Bundle {
   };
 }
 
-function lines(tree: Tree, file: string): string {
+function readLines(tree: Tree, file: string): string {
   return (tree.text(file) ?? '').replaceAll('\r', '');
 }
 
@@ -69,20 +69,20 @@ function isForLinux(lock: string): boolean {
 }
 
 /** Follows the blocks of the Gemfile: what a group of development or test encloses is left out of the app. */
-function gemsOf(gemfile: string): Gem[] {
+function parseGems(gemfile: string): Gem[] {
   const blocks: boolean[] = [];
   return gemfile.split('\n').flatMap((line): Gem[] => {
     const code = line.replace(/(?:^|\s)#.*$/, '');
     if (/^\s{0,40}end\b/.test(code)) blocks.pop();
     else if (opens.test(code)) blocks.push(isAside(/^\s{0,40}group\b([^\n]{1,300}?)\bdo\b/.exec(code)?.[1]));
-    return gemIn(code, blocks.includes(true));
+    return parseGem(code, blocks.includes(true));
   });
 }
 
 const groupsOption = /(?:\bgroups?:|:groups?\s{0,9}=>)\s{0,9}(\[[^\]\n]{0,200}\]|%i\[[^\]\n]{0,200}\]|[:"']\w{1,60})/;
 const exactly = /^,\s{0,9}["'](?:~>|=)?\s{0,9}(\d{1,3}(?:\.\d{1,5}){0,3})["']/;
 
-function gemIn(code: string, isInside: boolean): Gem[] {
+function parseGem(code: string, isInside: boolean): Gem[] {
   const [, name, options = ''] = declaration.exec(code) ?? [];
   if (name === undefined) return [];
   const groups = groupsOption.exec(options)?.[1];
@@ -105,16 +105,16 @@ export function installGems(tree: Tree, bundle: Bundle, adds: readonly string[])
   const sample = sampleSettings(tree);
   return [
     ...(sample === undefined ? [] : [`RUN cp ${sample} config/database.yml`]),
-    ...anyRuby(bundle),
+    ...renderRubyRelaxation(bundle),
     ...(adds.length === 0
       ? []
-      : step(
+      : renderStep(
           'Gemfile',
           `adding ${adds.join(' and ')}`,
           `RUN ${adds.map((gem) => `echo 'gem "${gem}"' >> Gemfile`).join(' && ')}`,
         )),
-    ...bundler(bundle),
-    ...step(
+    ...renderBundlerInstall(bundle),
+    ...renderStep(
       bundle.isLocked ? 'Gemfile.lock' : 'Gemfile',
       'installing the gems',
       `RUN ${cache} ${installCommand(tree, bundle, adds)}`,
@@ -126,16 +126,16 @@ export function installGems(tree: Tree, bundle: Bundle, adds: readonly string[])
  * Bundler refuses any other patch level of Ruby than the one that the Gemfile names, and takes a lock that names one
  * for stale then.
  */
-function anyRuby({ gemfile, isLocked }: Bundle): string[] {
+function renderRubyRelaxation({ gemfile, isLocked }: Bundle): string[] {
   if (!/^\s{0,40}ruby[\s(]/m.test(gemfile)) return [];
   const lock = isLocked ? " && sed -i '/^RUBY VERSION/,/^[[:space:]]*$/d' Gemfile.lock" : '';
   return [String.raw`RUN sed -i -E 's/^([[:space:]]*)ruby([[:space:](])/\1# ruby\2/' Gemfile` + lock];
 }
 
 /** The Bundler that wrote the lock, as far as this Ruby runs it. Bundler 1 does not, and 2 reads what it wrote. */
-function bundler({ bundler: version }: Bundle): string[] {
+function renderBundlerInstall({ bundler: version }: Bundle): string[] {
   if (version === undefined || version.startsWith('1.')) return [];
-  return step(
+  return renderStep(
     'Gemfile.lock',
     `installing Bundler ${version}, which wrote the lock`,
     `RUN bundle --version | grep -qF ' ${version}' || gem install --no-document bundler:${version} 2>/dev/null || echo "The image's own $(bundle --version) is used."`,

@@ -46,7 +46,7 @@ export function sampleSettings(tree: Tree): string | undefined {
 export function findDatabase(tree: Tree, bundle: Bundle): Database | undefined {
   const file = tree.has(settings) ? settings : sampleSettings(tree);
   const yaml = (file === undefined ? '' : (tree.text(file, 64 * 1024) ?? '')).replace(/^\s{0,40}#.*$/gm, '');
-  const production = productionOf(yaml);
+  const production = extractProduction(yaml);
   const named = adapters.find(([, pattern]) => pattern.test(production))?.[0];
   const adapter = named ?? gems.find(([, names]) => bundle.has(...names))?.[0];
   if (adapter === undefined) return undefined;
@@ -54,13 +54,13 @@ export function findDatabase(tree: Tree, bundle: Bundle): Database | undefined {
     adapter,
     file: named === undefined ? 'Gemfile' : (file ?? settings),
     isInStorage: /^\s{0,40}database:\s{0,9}["']?storage\//m.test(production),
-    variables: variablesOf(production),
-    others: othersOf(yaml),
+    variables: listVariables(production),
+    others: listOtherDatabases(yaml),
   };
 }
 
 /** What holds in production: its section, and those that it refers to. */
-function productionOf(yaml: string): string {
+function extractProduction(yaml: string): string {
   const sections = yaml.split(/^(?=[A-Za-z])/m);
   const production = sections.find((each) => each.startsWith('production:')) ?? '';
   const aliases = [...production.matchAll(/\*(\w{1,60})/g)].map(([, name = '']) => name);
@@ -68,7 +68,7 @@ function productionOf(yaml: string): string {
   return [production, ...shared].join('\n');
 }
 
-function variablesOf(production: string): Database['variables'] {
+function listVariables(production: string): Database['variables'] {
   const found = [...production.matchAll(given)].map(([, key = '', name = '']) => ({
     name,
     field: (key === 'username' ? 'user' : key) as DatabaseField,
@@ -77,7 +77,7 @@ function variablesOf(production: string): Database['variables'] {
 }
 
 /** Rails reads CACHE_DATABASE_URL for a database that is called cache. */
-function othersOf(yaml: string): string[] {
+function listOtherDatabases(yaml: string): string[] {
   const plain = yaml.replace(/<%=[^\n]{0,300}?%>/g, 'erb').replace(/^[ \t]{0,40}<%.{0,300}$/gm, '');
   const parsed = parseYaml(plain);
   const names = readKeys(parsed, 'production');

@@ -1,7 +1,7 @@
 // Plans the JavaScript part of a Ruby app: Node and the packages of package.json, for what its assets are made with.
 import type { Tree } from '../../tree.ts';
-import { copy, defaultNode, type PlanInput, step } from '../recipe.ts';
-import { installCommand, managerEnvironment, managerPackage, runScript } from '../node/manager.ts';
+import { copy, defaultNode, type PlanInput, renderStep } from '../recipe.ts';
+import { installCommand, getManagerEnvironment, getManagerPackage, runScript } from '../node/manager.ts';
 import { readProject, type NodeProject } from '../node/project.ts';
 import { chooseNode } from '../node/version.ts';
 import type { Bundle } from './bundle.ts';
@@ -40,35 +40,39 @@ const cache = '--mount=type=cache,target=/root/.npm --mount=type=cache,target=/r
 const authorities = 'export NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt; ';
 
 /** Lines that go before the assets are made, with the repository in place. */
-export function pagesTools({ image, project, isBuiltFirst }: RubyPages): string[] {
+export function renderPagesTools({ image, project, isBuiltFirst }: RubyPages): string[] {
   const node = [
     `COPY --from=${image} /usr/local/bin/ /usr/local/bin/`,
     `COPY --from=${image} /usr/local/lib/node_modules/ /usr/local/lib/node_modules/`,
   ];
   if (project === undefined) return node;
-  const manager = managerPackage(project);
+  const manager = getManagerPackage(project);
   // yarn is what webpacker and Vite of Ruby call where nothing else is said.
   const programs = [manager, project.manager === 'npm' ? 'yarn@1.22.22' : undefined].filter(
     (each) => each !== undefined,
   );
   const install = installCommand(project.manager, project.locked ? project.file : undefined);
-  const environment = managerEnvironment(project.manager);
+  const environment = getManagerEnvironment(project.manager);
   return [
     ...node,
     'ENV CI=true npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false',
     ...(environment.length === 0 ? [] : [`ENV ${environment.join(' ')}`]),
-    ...step(
+    ...renderStep(
       project.file,
       'installing the packages of the pages',
       `RUN ${cache} ${authorities}${programs.length === 0 ? '' : `npm install --global --force ${programs.join(' ')} && `}{ ${install}; }`,
     ),
     ...(isBuiltFirst
-      ? step('package.json', 'building the pages', `RUN ${cache} ${authorities}${runScript(project.manager, 'build')}`)
+      ? renderStep(
+          'package.json',
+          'building the pages',
+          `RUN ${cache} ${authorities}${runScript(project.manager, 'build')}`,
+        )
       : []),
   ];
 }
 
 /** The program itself, for the image that runs. */
-export function pagesRuntime(pages: RubyPages | undefined): string[] {
+export function renderPagesRuntime(pages: RubyPages | undefined): string[] {
   return pages?.isRunNeeded === true ? [copy(['/usr/local/bin/node'], '/usr/local/bin/', `--from=${pages.image}`)] : [];
 }

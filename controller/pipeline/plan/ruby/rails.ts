@@ -1,6 +1,6 @@
 // Finds what a Rails app needs besides its gems: variables, assets, secrets, and its database before it starts.
 import type { Tree } from '../../tree.ts';
-import { shellWord, step } from '../recipe.ts';
+import { quoteShellWord, renderStep } from '../recipe.ts';
 import type { Bundle } from './bundle.ts';
 import type { Database } from './database.ts';
 
@@ -21,7 +21,7 @@ const pipelines = [
 ];
 
 /** Variables of the image, which run.env overrides. */
-export function railsEnvironment(tree: Tree, bundle: Bundle, database: Database | undefined): string {
+export function buildRailsEnvironment(tree: Tree, bundle: Bundle, database: Database | undefined): string {
   const puma = tree.text('config/puma.rb') ?? '';
   return [
     'RAILS_ENV=production RAILS_LOG_TO_STDOUT=true RAILS_SERVE_STATIC_FILES=true PIDFILE=/tmp/server.pid',
@@ -34,7 +34,7 @@ export function railsEnvironment(tree: Tree, bundle: Bundle, database: Database 
 }
 
 /** The step that compiles the assets; nothing for an app that only answers calls. */
-export function railsAssets(
+export function renderRailsAssets(
   tree: Tree,
   bundle: Bundle,
   database: Database | undefined,
@@ -43,11 +43,11 @@ export function railsAssets(
   const hasPipeline =
     bundle.has(...pipelines) || (!bundle.isLocked && tree.entries.some((each) => each.path.startsWith('app/assets/')));
   if (!hasPipeline) return [];
-  const variables = { ...standIns(tree), ...dummies(database) };
+  const variables = { ...buildPlaceholders(tree), ...buildDummyValues(database) };
   const assigned = Object.entries(variables)
     .filter(([name]) => !given.has(name))
-    .map(([name, value]) => `${name}=${shellWord(value)}`);
-  return step(
+    .map(([name, value]) => `${name}=${quoteShellWord(value)}`);
+  return renderStep(
     'Gemfile',
     'compiling the assets',
     // Packages of Node are there already.
@@ -56,7 +56,7 @@ export function railsAssets(
 }
 
 /** A key that is worth nothing, and a database that nobody asks. Older Rails does not know the first. */
-function dummies(database: Database | undefined): Record<string, string> {
+function buildDummyValues(database: Database | undefined): Record<string, string> {
   const address =
     database === undefined || database.adapter === 'sqlite3'
       ? {}
@@ -69,7 +69,7 @@ const own = new Set(['PORT', 'RAILS_ENV', 'RACK_ENV', 'PIDFILE', 'DATABASE_URL',
 const maximumFiles = 100;
 
 /** The configuration is read for the assets too: variables without which it stops get a value that is none. */
-function standIns(tree: Tree): Record<string, string> {
+function buildPlaceholders(tree: Tree): Record<string, string> {
   const files = tree.entries
     .filter(
       (each) => each.kind === 'file' && /^config\/(?:[\w-]{1,60}\/){0,2}[\w.-]{1,60}\.(?:rb|yml)$/.test(each.path),
@@ -83,11 +83,11 @@ function standIns(tree: Tree): Record<string, string> {
     [...new Set(names)]
       .filter((name) => !own.has(name))
       .slice(0, 40)
-      .map((name) => [name, standIn(name)]),
+      .map((name) => [name, choosePlaceholder(name)]),
   );
 }
 
-function standIn(name: string): string {
+function choosePlaceholder(name: string): string {
   if (/REDIS/.test(name)) return 'redis://127.0.0.1:6379';
   if (/UR[LI]/.test(name)) return 'http://127.0.0.1';
   return /PORT|SIZE|COUNT|THREADS|TIMEOUT/.test(name) ? '1' : 'none';

@@ -1,15 +1,15 @@
 // Plans Ruby apps: Rails, what a config.ru describes, a file that serves by itself, and sites that a gem builds.
 import type { Finding } from '../../../../crds/hosted-app.ts';
 import type { Tree } from '../../tree.ts';
-import { missingImage } from '../common/frontend.ts';
-import { defaultPort, dockerfileText, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { findMissingImage } from '../common/frontend.ts';
+import { defaultPort, renderDockerfile, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { type Bundle, readBundle } from './bundle.ts';
 import { findDatabase } from './database.ts';
 import { findPages } from './pages.ts';
-import { findSite, siteRecipe } from './sites.ts';
+import { findSite, createSiteRecipe } from './sites.ts';
 import { buildStage, runStage, type RubyApp } from './stages.ts';
 import { findStart, type RubyStart } from './start.ts';
-import { before, chooseRuby, type RubyChoice } from './version.ts';
+import { isBefore, chooseRuby, type RubyChoice } from './version.ts';
 
 const ignore = ['.git', '**/node_modules', 'vendor/bundle', 'log/*', 'tmp/*', '**/.DS_Store'];
 /** Gems whose jobs a process of its own runs, beside the one that answers, and the command of that. */
@@ -28,10 +28,10 @@ export const ruby: Language = {
     if (site === undefined && !['Gemfile', 'config.ru'].some((file) => tree.has(file))) return undefined;
     const choice = chooseRuby(tree, bundle, input);
     const file = site?.file ?? (tree.has('Gemfile') ? 'Gemfile' : 'config.ru');
-    const lacking = missingImage(input, [choice.image.build, choice.image.run], 'Ruby', file);
+    const lacking = findMissingImage(input, [choice.image.build, choice.image.run], 'Ruby', file);
     return site === undefined
-      ? server(tree, input, { bundle, choice, lacking })
-      : (lacking ?? siteRecipe(tree, input, bundle, site, choice));
+      ? planServer(tree, input, { bundle, choice, lacking })
+      : (lacking ?? createSiteRecipe(tree, input, bundle, site, choice));
   },
 };
 
@@ -41,13 +41,13 @@ interface Parts {
   readonly lacking: Problem | undefined;
 }
 
-function server(tree: Tree, input: PlanInput, parts: Parts): Recipe | Problem {
+function planServer(tree: Tree, input: PlanInput, parts: Parts): Recipe | Problem {
   const start = findStart(tree, parts.bundle);
-  if (start === undefined) return noStart(tree);
-  return oldRails(parts.bundle) ?? parts.lacking ?? recipe(tree, input, parts, start);
+  if (start === undefined) return createNoStartProblem(tree);
+  return detectOldRails(parts.bundle) ?? parts.lacking ?? createRecipe(tree, input, parts, start);
 }
 
-function noStart(tree: Tree): Problem {
+function createNoStartProblem(tree: Tree): Problem {
   const gemspec = tree.entries.find((each) => each.kind === 'file' && /^[\w.-]{1,80}\.gemspec$/.test(each.path))?.path;
   const message =
     gemspec === undefined
@@ -65,9 +65,9 @@ function noStart(tree: Tree): Problem {
 }
 
 /** Rails before 6 stops on any Ruby that there is here. */
-function oldRails(bundle: Bundle): Problem | undefined {
+function detectOldRails(bundle: Bundle): Problem | undefined {
   const version = bundle.version('rails') ?? '';
-  if (!before(version, [6, 0])) return undefined;
+  if (!isBefore(version, [6, 0])) return undefined;
   return {
     problem: {
       rule: 'plan/ruby-version',
@@ -79,7 +79,7 @@ function oldRails(bundle: Bundle): Problem | undefined {
   };
 }
 
-function recipe(tree: Tree, input: PlanInput, { bundle, choice }: Parts, start: RubyStart): Recipe {
+function createRecipe(tree: Tree, input: PlanInput, { bundle, choice }: Parts, start: RubyStart): Recipe {
   const port = input.port ?? start.port ?? defaultPort;
   const app: RubyApp = {
     bundle,
@@ -88,17 +88,17 @@ function recipe(tree: Tree, input: PlanInput, { bundle, choice }: Parts, start: 
     database: findDatabase(tree, bundle),
     pages: findPages(tree, bundle, input),
   };
-  const reason = reasonOf(app, choice);
+  const reason = explainPlan(app, choice);
   return {
     plan: { strategy: 'ruby', reason, port, ...(start.framework === undefined ? {} : { framework: start.framework }) },
-    dockerfile: dockerfileText(reason, [...buildStage(tree, input, app), '', ...runStage(tree, port, app)]),
+    dockerfile: renderDockerfile(reason, [...buildStage(tree, input, app), '', ...runStage(tree, port, app)]),
     ignore,
     ...(app.pages?.project === undefined ? {} : { builds: ['.'] }),
-    findings: [...choice.findings, ...lockFindings(bundle), ...workerFindings(tree, bundle)],
+    findings: [...choice.findings, ...lockFindings(bundle), ...listWorkerFindings(tree, bundle)],
   };
 }
 
-function reasonOf({ bundle, start, pages }: RubyApp, { because }: RubyChoice): string {
+function explainPlan({ bundle, start, pages }: RubyApp, { because }: RubyChoice): string {
   return [
     `${bundle.gemfile === '' ? 'config.ru' : 'Gemfile'} makes this a Ruby app. ${start.because}`,
     bundle.isLocked ? '' : 'Without a Gemfile.lock the newest gems are installed.',
@@ -125,7 +125,7 @@ function lockFindings({ isForLinux }: Bundle): Finding[] {
 }
 
 /** Without a Procfile nobody says that jobs need a process of their own. */
-function workerFindings(tree: Tree, bundle: Bundle): Finding[] {
+function listWorkerFindings(tree: Tree, bundle: Bundle): Finding[] {
   const [worker, command] = workers.find(([gem]) => bundle.has(gem)) ?? [];
   const isInside = worker === 'solid_queue' && (tree.text('config/puma.rb') ?? '').includes('SOLID_QUEUE_IN_PUMA');
   if (worker === undefined || command === undefined || isInside || tree.has('Procfile')) return [];

@@ -2,18 +2,18 @@
 import { readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import {
-  declaredArguments,
+  renderArguments,
   defaultPort,
-  dockerfileText,
+  renderDockerfile,
   type PlanInput,
   type Recipe,
-  shellWord,
-  step,
+  quoteShellWord,
+  renderStep,
 } from '../recipe.ts';
 import { parseYaml } from '../platforms/declaration.ts';
 import { serveFiles } from '../static/server.ts';
 import { type Bundle, bundleEnvironment, installGems } from './bundle.ts';
-import { systemPackages } from './system-packages.ts';
+import { renderSystemPackages } from './system-packages.ts';
 import type { RubyChoice } from './version.ts';
 
 export interface RubySite {
@@ -27,7 +27,7 @@ export interface RubySite {
 }
 
 export function findSite(tree: Tree, bundle: Bundle): RubySite | undefined {
-  const jekyll = jekyllSite(tree, bundle);
+  const jekyll = detectJekyllSite(tree, bundle);
   if (jekyll !== undefined) return jekyll;
   if (bundle.has('middleman') && tree.has('config.rb'))
     return { framework: 'Middleman', file: 'config.rb', command: 'middleman build', output: 'build', isBare: false };
@@ -37,7 +37,7 @@ export function findSite(tree: Tree, bundle: Bundle): RubySite | undefined {
 }
 
 /** Also one without a Gemfile, as GitHub Pages takes it. */
-function jekyllSite(tree: Tree, bundle: Bundle): RubySite | undefined {
+function detectJekyllSite(tree: Tree, bundle: Bundle): RubySite | undefined {
   const file = ['_config.yml', '_config.yaml'].find((name) => tree.has(name));
   const isBare = !tree.has('Gemfile');
   const isJekyll = isBare
@@ -51,13 +51,13 @@ function jekyllSite(tree: Tree, bundle: Bundle): RubySite | undefined {
   return {
     framework: 'Jekyll',
     file,
-    command: `jekyll build --destination ${shellWord(output)} --baseurl ""`,
+    command: `jekyll build --destination ${quoteShellWord(output)} --baseurl ""`,
     output,
     isBare,
   };
 }
 
-export function siteRecipe(
+export function createSiteRecipe(
   tree: Tree,
   input: PlanInput,
   bundle: Bundle,
@@ -74,12 +74,12 @@ export function siteRecipe(
     .trim();
   return {
     plan: { strategy: 'ruby', framework: site.framework, reason, port },
-    dockerfile: dockerfileText(reason, [
+    dockerfile: renderDockerfile(reason, [
       `FROM ${image.build} AS build`,
       `ENV ${bundleEnvironment} JEKYLL_ENV=production NO_CONTRACTS=true`,
-      ...systemPackages(tree, bundle, 'build'),
+      ...renderSystemPackages(tree, bundle, 'build'),
       'WORKDIR /app',
-      ...declaredArguments(input),
+      ...renderArguments(input),
       'COPY . .',
       ...(site.isBare
         ? [
@@ -87,7 +87,7 @@ export function siteRecipe(
           ]
         : []),
       ...installGems(tree, bundle, []),
-      ...step(site.file, 'building the pages', `RUN bundle exec ${site.command}`),
+      ...renderStep(site.file, 'building the pages', `RUN bundle exec ${site.command}`),
       '',
       ...serveFiles({ port, from: `/app/${site.output}`, stage: 'build', fallback: false, notFoundPage: true }),
     ]),

@@ -1,6 +1,6 @@
 // Finds what starts a Ruby app: the word of a Procfile, Rails, Hanami, config.ru, or a file that serves by itself.
 import type { Tree } from '../../tree.ts';
-import { shellWord } from '../recipe.ts';
+import { quoteShellWord } from '../recipe.ts';
 import { findDeclaredStart } from '../platforms/start.ts';
 import { findPortInFile } from '../port-literal.ts';
 import type { Bundle } from './bundle.ts';
@@ -40,7 +40,7 @@ export function findStart(tree: Tree, bundle: Bundle): RubyStart | undefined {
   const isRails = usesRails(tree, bundle);
   const declared = findDeclaredStart(tree);
   const word = declared !== undefined && ofRuby.test(declared.command) ? declared : undefined;
-  const found = word === undefined ? ofFiles(tree, bundle, isRails) : { ...word, adds: [] };
+  const found = word === undefined ? findStartByFiles(tree, bundle, isRails) : { ...word, adds: [] };
   if (found === undefined) return undefined;
   const framework = isRails ? 'Rails' : frameworks.find(([gem]) => bundle.has(gem))?.[1];
   return {
@@ -61,13 +61,13 @@ function usesRails(tree: Tree, bundle: Bundle): boolean {
   );
 }
 
-function ofFiles(tree: Tree, bundle: Bundle, isRails: boolean): StartCommand | undefined {
-  if (isRails && tree.has('bin/rails')) return rails(bundle);
-  if (tree.has('config.ru')) return rack(bundle);
-  return script(tree, bundle);
+function findStartByFiles(tree: Tree, bundle: Bundle, isRails: boolean): StartCommand | undefined {
+  if (isRails && tree.has('bin/rails')) return createRailsStart(bundle);
+  if (tree.has('config.ru')) return createRackStart(bundle);
+  return findScriptStart(tree, bundle);
 }
 
-function rails(bundle: Bundle): StartCommand {
+function createRailsStart(bundle: Bundle): StartCommand {
   return {
     command: 'exec bundle exec rails server -b 0.0.0.0 -p $PORT',
     because: 'config/application.rb makes it a Rails app.',
@@ -75,7 +75,7 @@ function rails(bundle: Bundle): StartCommand {
   };
 }
 
-function rack(bundle: Bundle): StartCommand {
+function createRackStart(bundle: Bundle): StartCommand {
   const because = 'config.ru is what a Rack server runs.';
   const server = servers.find((each) => bundle.has(each)) ?? 'puma';
   const adds = bundle.has(server) ? [] : [server];
@@ -86,18 +86,18 @@ function rack(bundle: Bundle): StartCommand {
   return {
     command: 'exec bundle exec rackup config.ru -o 0.0.0.0 -p $PORT',
     because,
-    adds: [...adds, ...rackup(bundle)],
+    adds: [...adds, ...listRackupGems(bundle)],
   };
 }
 
 /** Rack 3 has left its command rackup to a gem of its own. */
-function rackup(bundle: Bundle): string[] {
+function listRackupGems(bundle: Bundle): string[] {
   const rack = bundle.version('rack') ?? '';
   return bundle.has('rackup') || /^[12]\./.test(rack) ? [] : ['rackup'];
 }
 
 /** The file at the top that serves by itself: of a usual name, or the only one. */
-function servingFile(tree: Tree): string | undefined {
+function findServingFile(tree: Tree): string | undefined {
   const able = tree.entries
     .filter((each) => each.kind === 'file' && /^[\w-]{1,80}\.rb$/.test(each.path))
     .map(({ path }) => path)
@@ -105,8 +105,8 @@ function servingFile(tree: Tree): string | undefined {
   return mains.find((each) => able.includes(each)) ?? (able.length === 1 ? able[0] : undefined);
 }
 
-function script(tree: Tree, bundle: Bundle): StartCommand | undefined {
-  const file = servingFile(tree);
+function findScriptStart(tree: Tree, bundle: Bundle): StartCommand | undefined {
+  const file = findServingFile(tree);
   if (file === undefined) return undefined;
   const text = tree.text(file) ?? '';
   // One that requires all of Sinatra reads its arguments.
@@ -114,9 +114,9 @@ function script(tree: Tree, bundle: Bundle): StartCommand | undefined {
   const port = isClassic ? undefined : findPortInFile(text.replace(/:Port\s?=>/g, 'port:'));
   const isBare = bundle.has('sinatra') && !bundle.has(...servers);
   return {
-    command: `exec bundle exec ruby ${shellWord(file)}${isClassic ? ' -o 0.0.0.0 -p $PORT' : ''}`,
+    command: `exec bundle exec ruby ${quoteShellWord(file)}${isClassic ? ' -o 0.0.0.0 -p $PORT' : ''}`,
     because: `${file} is what serves.`,
-    adds: isBare ? ['puma', ...rackup(bundle)] : [],
+    adds: isBare ? ['puma', ...listRackupGems(bundle)] : [],
     ...(port === undefined ? {} : { port }),
   };
 }

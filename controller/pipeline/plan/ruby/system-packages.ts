@@ -1,8 +1,8 @@
 // Knows which Debian packages gems need: to be compiled, and to run.
 import type { Tree } from '../../tree.ts';
-import { step } from '../recipe.ts';
+import { renderStep } from '../recipe.ts';
 import type { Bundle } from './bundle.ts';
-import { before } from './version.ts';
+import { isBefore } from './version.ts';
 
 interface Needs {
   readonly build?: readonly string[];
@@ -48,7 +48,7 @@ const needs: Readonly<Record<string, Needs>> = {
 };
 
 /** The step that installs them: for the image that builds, or the one that runs. */
-export function systemPackages(tree: Tree, bundle: Bundle, stage: 'build' | 'run'): string[] {
+export function renderSystemPackages(tree: Tree, bundle: Bundle, stage: 'build' | 'run'): string[] {
   const because = [...bundle.names].filter((name) => needs[name]?.[stage] !== undefined && Object.hasOwn(needs, name));
   const names = [
     ...because.flatMap((name) => needs[name]?.[stage] ?? []),
@@ -58,7 +58,7 @@ export function systemPackages(tree: Tree, bundle: Bundle, stage: 'build' | 'run
     ...(stage === 'run' && bundle.has('rails') ? ['tzdata'] : []),
   ];
   if (names.length === 0) return [];
-  return step(
+  return renderStep(
     because.length === 0 ? 'Gemfile' : because.slice(0, 5).join(', '),
     'installing the Debian packages that gems need',
     `RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ${[...new Set(names)].join(' ')} && rm -rf /var/lib/apt/lists/*`,
@@ -69,7 +69,7 @@ export function systemPackages(tree: Tree, bundle: Bundle, stage: 'build' | 'run
 function scalesByMagick(bundle: Bundle): boolean {
   return (
     bundle.declared.has('mini_magick') ||
-    (bundle.has('image_processing', 'mini_magick') && before(bundle.version('rails'), [7, 0]))
+    (bundle.has('image_processing', 'mini_magick') && isBefore(bundle.version('rails'), [7, 0]))
   );
 }
 

@@ -27,30 +27,30 @@ export function chooseRuby(tree: Tree, bundle: Bundle, { missingImages = [] }: P
   const isThere = ({ build, run }: RubyImage): boolean =>
     !missingImages.includes(build) && !missingImages.includes(run);
   const there = images.ruby.some(isThere) ? images.ruby.filter(isThere) : images.ruby;
-  const range = requirement(bundle.gemfile);
-  if (range === undefined) return byVersion(there, bundle, single(tree) ?? locked(tree));
+  const range = readRequirement(bundle.gemfile);
+  if (range === undefined) return chooseByVersion(there, bundle, readSingleVersion(tree) ?? readLockedVersion(tree));
   const fitting = there.filter((each) => satisfies(parse(each.version), range.version));
-  if (fitting.length === 0) return byVersion(there, bundle, range);
-  const named = single(tree);
-  if (named !== undefined) return byVersion(fitting, bundle, named);
-  const writer = locked(tree);
-  const image = writer === undefined ? usual(fitting, bundle) : nearest(fitting, writer);
+  if (fitting.length === 0) return chooseByVersion(there, bundle, range);
+  const named = readSingleVersion(tree);
+  if (named !== undefined) return chooseByVersion(fitting, bundle, named);
+  const writer = readLockedVersion(tree);
+  const image = writer === undefined ? selectUsualImage(fitting, bundle) : selectNearest(fitting, writer);
   return { image, because: `${range.file} asks for Ruby ${range.version}.`, findings: [] };
 }
 
-function byVersion(there: readonly RubyImage[], bundle: Bundle, asked: RubyRequest | undefined): RubyChoice {
-  if (asked === undefined) return { image: usual(there, bundle), findings: [] };
-  const image = nearest(there, asked);
-  const isSame = compare(parse(image.version), versionIn(asked)) === 0;
+function chooseByVersion(there: readonly RubyImage[], bundle: Bundle, asked: RubyRequest | undefined): RubyChoice {
+  if (asked === undefined) return { image: selectUsualImage(there, bundle), findings: [] };
+  const image = selectNearest(there, asked);
+  const isSame = compare(parse(image.version), parseRequestedVersion(asked)) === 0;
   return {
     image,
     because: `${asked.file} asks for Ruby ${asked.version}${isSame ? '' : `, and ${image.version} is the nearest there is`}.`,
-    findings: isSame ? [] : [unavailable(asked, image)],
+    findings: isSame ? [] : [createUnavailableFinding(asked, image)],
   };
 }
 
 /** A single version, by the files that name one; the first of them counts. */
-function single(tree: Tree): RubyRequest | undefined {
+function readSingleVersion(tree: Tree): RubyRequest | undefined {
   const candidates: readonly (readonly [file: string, version: string | undefined])[] = [
     [
       '.ruby-version',
@@ -62,7 +62,7 @@ function single(tree: Tree): RubyRequest | undefined {
 }
 
 /** The version that the lock was written by. */
-function locked(tree: Tree): RubyRequest | undefined {
+function readLockedVersion(tree: Tree): RubyRequest | undefined {
   const version = /^RUBY VERSION\n\s{1,9}ruby (\d{1,2}(?:\.\d{1,3}){1,2})/m.exec(
     (tree.text('Gemfile.lock') ?? '').replaceAll('\r', ''),
   )?.[1];
@@ -70,7 +70,7 @@ function locked(tree: Tree): RubyRequest | undefined {
 }
 
 /** `ruby "~> 3.2"`, `ruby ">= 3.2", "< 4"`; one that is read from a file is that file's. */
-function requirement(gemfile: string): RubyRequest | undefined {
+function readRequirement(gemfile: string): RubyRequest | undefined {
   const given = /^\s{0,40}ruby[\s(]\s{0,9}((?:["'][^"'\n]{1,40}["'],?\s{0,9}){1,4})/m.exec(gemfile)?.[1];
   const clauses = (given?.match(/["'][^"'\n]{1,40}["']/g) ?? []).map((each) => each.slice(1, -1).trim());
   return clauses.length === 0 || !clauses.some((each) => number.test(each))
@@ -79,15 +79,15 @@ function requirement(gemfile: string): RubyRequest | undefined {
 }
 
 /** Where nothing is asked for: the newest, or the oldest for what newer ones have left behind. */
-function usual(there: readonly RubyImage[], bundle: Bundle): RubyImage {
+function selectUsualImage(there: readonly RubyImage[], bundle: Bundle): RubyImage {
   const isOld =
-    before(bundle.version('rails') ?? bundle.version('activerecord'), [7, 0]) ||
-    before(bundle.version('liquid'), [4, 0, 4]);
+    isBefore(bundle.version('rails') ?? bundle.version('activerecord'), [7, 0]) ||
+    isBefore(bundle.version('liquid'), [4, 0, 4]);
   return (isOld ? there[0] : there.at(-1)) ?? images.ruby[0];
 }
 
 /** Is a version of a lock, "6.1.7", below another? Never where no lock says it. */
-export function before(version: string | undefined, limit: readonly number[]): boolean {
+export function isBefore(version: string | undefined, limit: readonly number[]): boolean {
   if (version === undefined || version === '') return false;
   const parts = version.split('.').map((part) => Number.parseInt(part, 10));
   const index = limit.findIndex((each, at) => each !== (parts[at] ?? 0));
@@ -95,16 +95,16 @@ export function before(version: string | undefined, limit: readonly number[]): b
 }
 
 /** That version, else the next one above it, else the newest. */
-function nearest(there: readonly RubyImage[], asked: RubyRequest): RubyImage {
-  const found = there.find((each) => compare(parse(each.version), versionIn(asked)) >= 0);
+function selectNearest(there: readonly RubyImage[], asked: RubyRequest): RubyImage {
+  const found = there.find((each) => compare(parse(each.version), parseRequestedVersion(asked)) >= 0);
   return found ?? there.at(-1) ?? images.ruby[0];
 }
 
-function versionIn(asked: RubyRequest): Version {
+function parseRequestedVersion(asked: RubyRequest): Version {
   return parse(number.exec(asked.version)?.[0] ?? '');
 }
 
-function unavailable({ file, version }: RubyRequest, image: RubyImage): Finding {
+function createUnavailableFinding({ file, version }: RubyRequest, image: RubyImage): Finding {
   return {
     rule: 'plan/ruby-version',
     severity: 'warning',

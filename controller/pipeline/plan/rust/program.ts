@@ -2,9 +2,9 @@
 import { posix } from 'node:path';
 import { parseToml, readField, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
-import { exposedPort } from '../common/frontend.ts';
-import { defaultNode, type Problem, step } from '../recipe.ts';
-import { installCommand, managerPackage } from '../node/manager.ts';
+import { findExposedPort } from '../common/frontend.ts';
+import { defaultNode, type Problem, renderStep } from '../recipe.ts';
+import { installCommand, getManagerPackage } from '../node/manager.ts';
 import { readProject } from '../node/project.ts';
 
 export interface Program {
@@ -20,8 +20,8 @@ const plainName = /^[A-Za-z0-9_-]{1,80}$/;
 export function findProgram(tree: Tree): Program | undefined {
   const manifest = parseToml(tree.text('Cargo.toml'));
   const found = [
-    ...programsOf(tree, '.', manifest),
-    ...members(tree, manifest).flatMap((folder) => programsOf(tree, folder)),
+    ...listPrograms(tree, '.', manifest),
+    ...listMembers(tree, manifest).flatMap((folder) => listPrograms(tree, folder)),
   ];
   const names = [...new Set(found)].filter((name) => plainName.test(name));
   const wanted = readText(manifest, 'package', 'default-run');
@@ -31,10 +31,10 @@ export function findProgram(tree: Tree): Program | undefined {
     names.find((each) => /(?:^|[-_])(?:server|web|api|app|backend)$/.test(each)) ??
     names[0];
   if (name === undefined) return undefined;
-  return { name, others: names.filter((each) => each !== name), features: databaseFeature(manifest) };
+  return { name, others: names.filter((each) => each !== name), features: selectDatabaseFeature(manifest) };
 }
 
-function programsOf(
+function listPrograms(
   tree: Tree,
   folder: string,
   manifest: unknown = parseToml(tree.text(posix.join(folder, 'Cargo.toml'))),
@@ -55,7 +55,7 @@ function programsOf(
 }
 
 /** Folders of the members of a workspace; the last part may be "*". */
-function members(tree: Tree, manifest: unknown): string[] {
+function listMembers(tree: Tree, manifest: unknown): string[] {
   return readTexts(manifest, 'workspace', 'members')
     .slice(0, 50)
     .flatMap((member) =>
@@ -68,7 +68,7 @@ function members(tree: Tree, manifest: unknown): string[] {
 }
 
 /** A program of several databases is built for the one that needs no server. */
-function databaseFeature(manifest: unknown): string {
+function selectDatabaseFeature(manifest: unknown): string {
   const features = readField(manifest, 'features');
   const has = (name: string): boolean => readField(features, name) !== undefined;
   const standard = readTexts(features, 'default');
@@ -103,13 +103,13 @@ export function findRustPort(tree: Tree): number | undefined {
       const port = Number(pattern.exec(text)?.[1]);
       if (port >= 1024 && port <= 65_535 && ![3306, 5432, 6379, 6333, 11_434, 27_017].includes(port)) return port;
     }
-  return exposedPort(tree);
+  return findExposedPort(tree);
 }
 
 const calls = /Command::new\(\s{0,20}"(bunx?|npm|npx|node|yarn|pnpm)"/;
 
 /** The program of Node or Bun that build.rs calls first; undefined when it calls none. */
-export function calledByBuildScript(tree: Tree): string | undefined {
+export function findBuildScriptTool(tree: Tree): string | undefined {
   return calls.exec(tree.text('build.rs') ?? '')?.[1];
 }
 
@@ -118,7 +118,7 @@ export function buildScriptTools(tree: Tree, called: string): string[] {
   const project = readProject(tree);
   // Bun also runs where the lock is another's.
   const managers = [
-    project === undefined ? undefined : managerPackage(project),
+    project === undefined ? undefined : getManagerPackage(project),
     called.startsWith('bun') && project?.manager !== 'bun' ? 'bun@1' : undefined,
   ].filter((each) => each !== undefined);
   const commands = [
@@ -132,7 +132,7 @@ export function buildScriptTools(tree: Tree, called: string): string[] {
     `COPY --from=${defaultNode} /usr/local/lib/node_modules/ /usr/local/lib/node_modules/`,
     ...(commands.length === 0
       ? []
-      : step(
+      : renderStep(
           'build.rs',
           `installing what it calls (${called})`,
           // Node has its own list of authorities; the image's has those of the installation's mirror too.
@@ -146,7 +146,7 @@ const servers =
   /^\s{0,9}"?(?:actix-web|axum|rocket|warp|hyper|tide|poem|salvo|gotham|ntex|tonic)"?(?:\.workspace)?\s{0,9}=/m;
 
 /** A refusal by name; undefined when it serves, or opens no window. */
-export function desktopApp(tree: Tree): Problem | undefined {
+export function detectDesktopApp(tree: Tree): Problem | undefined {
   const file = tree.entries.find((each) => each.kind === 'file' && config.test(each.path))?.path;
   if (file === undefined) return undefined;
   const manifests = tree.entries.filter(

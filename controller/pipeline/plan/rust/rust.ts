@@ -1,25 +1,25 @@
 // Plans Rust apps: one program of the package or workspace, with the files that it reads beside it.
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
-import { missingImage } from '../common/frontend.ts';
+import { findMissingImage } from '../common/frontend.ts';
 import {
   copy,
-  declaredArguments,
+  renderArguments,
   defaultPort,
-  dockerfileText,
+  renderDockerfile,
   images,
   type Language,
   type PlanInput,
   type Problem,
   type Recipe,
-  shellCommand,
-  shellWord,
-  step,
+  renderShellCommand,
+  quoteShellWord,
+  renderStep,
 } from '../recipe.ts';
 import {
   buildScriptTools,
-  calledByBuildScript,
-  desktopApp,
+  findBuildScriptTool,
+  detectDesktopApp,
   findProgram,
   findRustPort,
   type Program,
@@ -42,15 +42,15 @@ export const rust: Language = {
   name: 'rust',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     if (!tree.has('Cargo.toml')) return undefined;
-    const window = desktopApp(tree);
+    const window = detectDesktopApp(tree);
     if (window !== undefined) return window;
     const program = findProgram(tree);
-    if (program === undefined) return noProgram();
-    return missingImage(input, [images.rust], 'Rust', 'Cargo.toml') ?? recipe(tree, input, program);
+    if (program === undefined) return createNoProgramProblem();
+    return findMissingImage(input, [images.rust], 'Rust', 'Cargo.toml') ?? createRecipe(tree, input, program);
   },
 };
 
-function noProgram(): Problem {
+function createNoProgramProblem(): Problem {
   return {
     problem: {
       rule: 'plan/no-start',
@@ -62,14 +62,14 @@ function noProgram(): Problem {
   };
 }
 
-function recipe(tree: Tree, input: PlanInput, program: Program): Recipe {
+function createRecipe(tree: Tree, input: PlanInput, program: Program): Recipe {
   const web = findDeclaredStart(tree)?.command;
   const literal = web === undefined ? findRustPort(tree) : undefined;
   const port = input.port ?? literal ?? defaultPort;
   const reason = `Cargo.toml makes this a Rust app. ${program.name} is its program.${program.others.length === 0 ? '' : ` There are others, which are not started: ${program.others.slice(0, 4).join(', ')}.`}${literal === undefined ? '' : ` Its code listens on port ${literal}.`}`;
   return {
     plan: { strategy: 'rust', reason, port },
-    dockerfile: dockerfileText(reason, [
+    dockerfile: renderDockerfile(reason, [
       ...buildStage(tree, input, program),
       '',
       ...runStage(
@@ -84,13 +84,13 @@ function recipe(tree: Tree, input: PlanInput, program: Program): Recipe {
   };
 }
 
-function debian(tree: Tree, stage: 'build' | 'run'): string[] {
+function listDebianPackages(tree: Tree, stage: 'build' | 'run'): string[] {
   const lock = tree.text('Cargo.lock', 4 * 1024 * 1024) ?? tree.text('Cargo.toml') ?? '';
   const names = Object.entries(libraries).flatMap(([crate, needs]) =>
     new RegExp(String.raw`^(?:name = "${crate}"|${crate}\b)`, 'm').test(lock) ? needs[stage] : [],
   );
   if (names.length === 0) return [];
-  return step(
+  return renderStep(
     'Cargo.lock',
     'installing the Debian packages that crates need',
     `RUN apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends ${[...new Set(names)].join(' ')} && rm -rf /var/lib/apt/lists/*`,
@@ -99,21 +99,21 @@ function debian(tree: Tree, stage: 'build' | 'run'): string[] {
 
 function buildStage(tree: Tree, input: PlanInput, { name, features }: Program): string[] {
   const locked = tree.has('Cargo.lock') ? ' --locked' : '';
-  const called = calledByBuildScript(tree);
+  const called = findBuildScriptTool(tree);
   const clean = called === undefined ? '' : ' && rm -rf target node_modules';
   return [
     `FROM ${images.rust} AS build`,
-    ...debian(tree, 'build'),
+    ...listDebianPackages(tree, 'build'),
     'WORKDIR /app',
     // A file that pins a channel asks for rustup, which is not needed for the one that is there.
     'ENV RUSTUP_TOOLCHAIN=stable SQLX_OFFLINE=true CARGO_NET_GIT_FETCH_WITH_CLI=true',
-    ...declaredArguments(input),
+    ...renderArguments(input),
     'COPY . .',
     ...(called === undefined ? [] : buildScriptTools(tree, called)),
-    ...step(
+    ...renderStep(
       'Cargo.toml',
       'compiling the program',
-      `RUN ${cache} ${compile(`${features} --bin ${shellWord(name)}`, locked)} && install -D target/release/${shellWord(name)} /out/server${clean}`,
+      `RUN ${cache} ${compile(`${features} --bin ${quoteShellWord(name)}`, locked)} && install -D target/release/${quoteShellWord(name)} /out/server${clean}`,
     ),
   ];
 }
@@ -122,24 +122,24 @@ function buildStage(tree: Tree, input: PlanInput, { name, features }: Program): 
 function compile(what: string, locked: string): string {
   const build = `cargo build --release${locked}${what}`;
   if (locked === '') return build;
-  return `{ bash -o pipefail -c ${shellWord(`${build} 2>&1 | tee /tmp/cargo.log`)} || { grep -q 'could not compile .time.' /tmp/cargo.log && ${formatReport('lockfile', 'Cargo.lock')} && cargo update --package time --recursive && cargo build --release${what}; }; }`;
+  return `{ bash -o pipefail -c ${quoteShellWord(`${build} 2>&1 | tee /tmp/cargo.log`)} || { grep -q 'could not compile .time.' /tmp/cargo.log && ${formatReport('lockfile', 'Cargo.lock')} && cargo update --package time --recursive && cargo build --release${what}; }; }`;
 }
 
 function runStage(tree: Tree, port: number, command: string): string[] {
   return [
     `FROM ${images.debian}`,
-    ...debian(tree, 'run'),
+    ...listDebianPackages(tree, 'run'),
     'RUN useradd --create-home --uid 1000 app && install -d -o 1000 -g 1000 /app',
     'COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt',
     'COPY --from=build /out/server /usr/local/bin/server',
     'WORKDIR /app',
     // Pages, templates and migrations that it reads from its folder, with what a build script has made there.
-    calledByBuildScript(tree) === undefined
+    findBuildScriptTool(tree) === undefined
       ? copy(['.'], './', '--chown=1000:1000')
       : copy(['/app/'], './', '--from=build', '--chown=1000:1000'),
     `ENV PORT=${port} HOST=0.0.0.0 ROCKET_ADDRESS=0.0.0.0 ROCKET_PORT=${port} LEPTOS_SITE_ADDR=0.0.0.0:${port}`,
     'USER 1000:1000',
     `EXPOSE ${port}`,
-    shellCommand(command),
+    renderShellCommand(command),
   ];
 }

@@ -19,7 +19,7 @@ export function serveFiles(site: Site): string[] {
   return [
     `FROM ${images.nginx}`,
     "COPY <<'EOF' /etc/moorage/nginx.conf",
-    ...configuration(site),
+    ...renderConfiguration(site),
     'EOF',
     copy([site.from === '.' ? './' : `${site.from}/`], '/srv/site/', ...flags),
     'USER 1000:1000',
@@ -31,7 +31,7 @@ export function serveFiles(site: Site): string[] {
   ];
 }
 
-function configuration(site: Site): string[] {
+function renderConfiguration(site: Site): string[] {
   // With a fallback a folder is no page; without one its index is, and relative links in it need the redirect to
   // "folder/".
   const order = site.fallback ? '$uri $uri.html $uri/index.html /index.html' : '$uri $uri/ $uri.html =404';

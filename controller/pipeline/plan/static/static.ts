@@ -1,7 +1,7 @@
 // Plans a site of plain files, and checks whether a browser can load it as it is.
 import { posix } from 'node:path';
 import type { Tree } from '../../tree.ts';
-import { defaultPort, dockerfileText, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
+import { defaultPort, renderDockerfile, type Language, type PlanInput, type Problem, type Recipe } from '../recipe.ts';
 import { serveFiles } from './server.ts';
 
 const folders = ['.', 'public', 'dist', 'site', '_site', 'docs', 'www', 'html', 'build'] as const;
@@ -11,17 +11,18 @@ export const staticSite: Language = {
   name: 'static',
   plan(tree: Tree, input: PlanInput): Recipe | Problem | undefined {
     const isAsked = input.build.strategy === 'static';
-    const found = folders.filter((each) => tree.has(index(each)));
-    const folder = found.find((each) => isAsked || missingAsset(tree.below(each)) === undefined);
-    if (folder === undefined) return found.includes('.') ? unbuilt(index('.'), missingAsset(tree) ?? '') : undefined;
+    const found = folders.filter((each) => tree.has(getIndexPath(each)));
+    const folder = found.find((each) => isAsked || findMissingAsset(tree.below(each)) === undefined);
+    if (folder === undefined)
+      return found.includes('.') ? createUnbuiltProblem(getIndexPath('.'), findMissingAsset(tree) ?? '') : undefined;
     const port = input.port ?? defaultPort;
     const site = tree.below(folder);
     const pages = site.entries.filter((each) => each.kind === 'file' && /\.html?$/i.test(each.path)).length;
-    const reason = `${index(folder)} makes this a static site; ${folder === '.' ? 'its files are' : `the folder ${folder} is`} served as ${folder === '.' ? 'they are' : 'it is'}.`;
+    const reason = `${getIndexPath(folder)} makes this a static site; ${folder === '.' ? 'its files are' : `the folder ${folder} is`} served as ${folder === '.' ? 'they are' : 'it is'}.`;
     return {
       plan: { strategy: 'static', reason, port },
       // A single page draws all its views itself, so any path must lead to it.
-      dockerfile: dockerfileText(
+      dockerfile: renderDockerfile(
         reason,
         serveFiles({ port, from: folder, fallback: pages === 1, notFoundPage: site.has('404.html') }),
       ),
@@ -33,7 +34,7 @@ export const staticSite: Language = {
 };
 
 /** A page that loads what is not there would be served, and stay empty. */
-function unbuilt(file: string, missing: string): Problem {
+function createUnbuiltProblem(file: string, missing: string): Problem {
   return {
     problem: {
       rule: 'plan/unbuilt',
@@ -45,7 +46,7 @@ function unbuilt(file: string, missing: string): Problem {
   };
 }
 
-function index(folder: string): string {
+function getIndexPath(folder: string): string {
   return folder === '.' ? 'index.html' : `${folder}/index.html`;
 }
 
@@ -57,11 +58,11 @@ const wanted = /\.(?:m?js|css|tsx?|jsx|vue|svelte|scss|sass|less|styl|coffee|elm
 
 /** All scripts and styles that index.html loads from here are here, and are what a browser reads. */
 export function loadsAsIs(tree: Tree, page = 'index.html'): boolean {
-  return missingAsset(tree, page) === undefined;
+  return findMissingAsset(tree, page) === undefined;
 }
 
 /** A script or style of a page that is not there, or that has to be built first; undefined when there is none. */
-export function missingAsset(tree: Tree, page = 'index.html'): string | undefined {
+export function findMissingAsset(tree: Tree, page = 'index.html'): string | undefined {
   const text = tree.text(page, pageBytes) ?? '';
   const importMap = /type\s{0,3}=\s{0,3}["']importmap["']/i.test(text);
   return [...text.matchAll(tags)]

@@ -6,7 +6,7 @@ import type { Tree } from '../../../tree.ts';
 import { parseYaml } from '../declaration.ts';
 
 const scalar = z.union([z.string(), z.number(), z.boolean()]).transform(String);
-const optional = <Schema extends z.ZodType>(schema: Schema) => schema.optional().catch(undefined);
+const toOptional = <Schema extends z.ZodType>(schema: Schema) => schema.optional().catch(undefined);
 const list = z.union([scalar.transform((each) => [each]), z.array(scalar).max(200)]);
 const variables = z.union([
   z.record(z.string(), z.union([scalar, z.null()])).transform((map) => Object.entries(map)),
@@ -30,28 +30,28 @@ const mount = z.union([
 const envFile = z.union([z.string(), z.looseObject({ path: z.string() }).transform(({ path }) => path)]);
 
 const service = z.looseObject({
-  image: optional(z.string().max(500)),
-  build: optional(
+  image: toOptional(z.string().max(500)),
+  build: toOptional(
     z.union([
       z.string().transform((context) => ({ context, dockerfile: undefined, target: undefined, args: undefined })),
       z.looseObject({
         context: z.string().default('.'),
-        dockerfile: optional(z.string()),
-        target: optional(z.string()),
-        args: optional(variables),
+        dockerfile: toOptional(z.string()),
+        target: toOptional(z.string()),
+        args: toOptional(variables),
       }),
     ]),
   ),
-  container_name: optional(z.string()),
-  ports: optional(z.array(port).max(100)),
-  expose: optional(z.array(scalar).max(100)),
-  command: optional(z.union([z.string(), z.array(scalar).max(64)])),
-  entrypoint: optional(z.union([z.string(), z.array(scalar).max(64)])),
-  environment: optional(variables),
-  env_file: optional(z.union([envFile.transform((each) => [each]), z.array(envFile).max(20)])),
-  volumes: optional(z.array(mount.catch({ source: '', target: '' })).max(100)),
-  profiles: optional(list),
-  restart: optional(scalar),
+  container_name: toOptional(z.string()),
+  ports: toOptional(z.array(port).max(100)),
+  expose: toOptional(z.array(scalar).max(100)),
+  command: toOptional(z.union([z.string(), z.array(scalar).max(64)])),
+  entrypoint: toOptional(z.union([z.string(), z.array(scalar).max(64)])),
+  environment: toOptional(variables),
+  env_file: toOptional(z.union([envFile.transform((each) => [each]), z.array(envFile).max(20)])),
+  volumes: toOptional(z.array(mount.catch({ source: '', target: '' })).max(100)),
+  profiles: toOptional(list),
+  restart: toOptional(scalar),
 });
 export type ComposeService = z.infer<typeof service> & { readonly name: string };
 
@@ -74,13 +74,15 @@ export function readCompose(tree: Tree): ComposeFile | undefined {
     .slice(0, 60)
     .flatMap(([name, value]) => {
       const read = service.safeParse(value);
-      return read.success && (read.data.profiles ?? []).length === 0 ? [asImage(tree, { ...read.data, name })] : [];
+      return read.success && (read.data.profiles ?? []).length === 0
+        ? [toImageService(tree, { ...read.data, name })]
+        : [];
     });
   return { file, services };
 }
 
 /** A database that is built from a database is one: its own Dockerfile only adds settings. */
-function asImage(tree: Tree, given: ComposeService): ComposeService {
+function toImageService(tree: Tree, given: ComposeService): ComposeService {
   const { context = '', dockerfile = 'Dockerfile' } = given.build ?? {};
   const text = given.build === undefined ? undefined : tree.text(posix.join(context, dockerfile), 64 * 1024);
   const base = [...(text ?? '').matchAll(/^[ \t]{0,20}FROM[ \t]{1,20}(?:--\S{1,100}[ \t]{1,20})?(\S{1,300})/gim)].at(

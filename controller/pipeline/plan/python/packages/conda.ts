@@ -2,10 +2,10 @@
 import { parse } from 'yaml';
 import { readField } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
-import { copy, step } from '../../recipe.ts';
+import { copy, renderStep } from '../../recipe.ts';
 import type { PythonPackages } from './find.ts';
-import { extras, pipInstall, writtenList } from './install.ts';
-import { normalise, requirementName } from './names.ts';
+import { renderExtras, renderPipInstall, renderListFile } from './install.ts';
+import { normalise, parseRequirementName } from './names.ts';
 import { isLine } from './pipfile.ts';
 
 const list = '/opt/requirements.txt';
@@ -54,9 +54,9 @@ export interface CondaEnvironment {
 /** The environment that the tree describes; undefined when there is none that can be read. */
 export function readConda(tree: Tree): CondaEnvironment | undefined {
   const file = files.find((each) => tree.has(each));
-  const dependencies = file === undefined ? undefined : dependenciesOf(tree.text(file, 256 * 1024));
+  const dependencies = file === undefined ? undefined : parseDependencies(tree.text(file, 256 * 1024));
   if (file === undefined || !Array.isArray(dependencies)) return undefined;
-  const named = dependencies.filter((each): each is string => typeof each === 'string').map(condaSpec);
+  const named = dependencies.filter((each): each is string => typeof each === 'string').map(parseCondaSpec);
   const pip = dependencies.flatMap((each) => {
     const listed = readField(each, 'pip');
     return Array.isArray(listed) ? listed.filter((line): line is string => typeof line === 'string') : [];
@@ -64,29 +64,29 @@ export function readConda(tree: Tree): CondaEnvironment | undefined {
   const python = named.find(({ name }) => name === 'python')?.version;
   return {
     file,
-    requirements: [...named.flatMap(onPypi), ...pip.map((line) => line.trim())].filter(isLine),
+    requirements: [...named.flatMap(toPypiRequirement), ...pip.map((line) => line.trim())].filter(isLine),
     debian: named.flatMap(({ name }) => (Object.hasOwn(programs, name) ? (programs[name] ?? []) : [])),
     ...(python === undefined ? {} : { python }),
   };
 }
 
-export function conda(tree: Tree): PythonPackages | undefined {
+export function findCondaPackages(tree: Tree): PythonPackages | undefined {
   const environment = readConda(tree);
   if (environment === undefined) return undefined;
   const { file, requirements } = environment;
   return {
     file,
-    names: new Set(requirements.flatMap(requirementName)),
+    names: new Set(requirements.flatMap(parseRequirementName)),
     install: (extra) => [
-      ...writtenList(list, requirements),
+      ...renderListFile(list, requirements),
       copy([file], './'),
-      ...step(file, 'installing the packages, from PyPI and not by conda', pipInstall(file, '-r', list)),
-      ...extras(extra),
+      ...renderStep(file, 'installing the packages, from PyPI and not by conda', renderPipInstall(file, '-r', list)),
+      ...renderExtras(extra),
     ],
   };
 }
 
-function dependenciesOf(text: string | undefined): unknown {
+function parseDependencies(text: string | undefined): unknown {
   try {
     return readField(parse(text ?? '', { maxAliasCount: 10 }), 'dependencies');
   } catch {
@@ -95,7 +95,7 @@ function dependenciesOf(text: string | undefined): unknown {
 }
 
 /** `channel::name=1.2=build`, `name>=1.2`, `name 1.2.*`. */
-function condaSpec(spec: string): { name: string; version: string | undefined } {
+function parseCondaSpec(spec: string): { name: string; version: string | undefined } {
   const match =
     /^(?:[\w.-]{1,60}::)?([A-Za-z0-9_][\w.-]{0,80})(?:\[[^\]]{0,80}\])?\s{0,5}([^=<>!~\s].{0,60}|[=<>!~].{0,80})?$/.exec(
       spec.trim(),
@@ -105,13 +105,13 @@ function condaSpec(spec: string): { name: string; version: string | undefined } 
   return { name, version };
 }
 
-function onPypi({ name, version }: { name: string; version: string | undefined }): string[] {
+function toPypiRequirement({ name, version }: { name: string; version: string | undefined }): string[] {
   if (name === '' || needless.test(name) || Object.hasOwn(programs, name)) return [];
-  return [`${Object.hasOwn(renamed, name) ? (renamed[name] ?? name) : normalise(name)}${pypiVersion(version)}`];
+  return [`${Object.hasOwn(renamed, name) ? (renamed[name] ?? name) : normalise(name)}${toPypiVersion(version)}`];
 }
 
 /** `=1.2` of conda is 1.2 and its patches; a build after it means nothing to PyPI. */
-function pypiVersion(version: string | undefined): string {
+function toPypiVersion(version: string | undefined): string {
   if (version === undefined) return '';
   const exact = /^={1,2}\s?([0-9][\w.]{0,30})(\.\*)?(?:=.{0,60})?$/.exec(version);
   if (exact !== null) return `==${exact[1] ?? ''}${version.startsWith('==') && exact[2] === undefined ? '' : '.*'}`;

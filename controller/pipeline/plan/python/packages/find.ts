@@ -2,11 +2,11 @@
 import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
 import { formatReport } from '../../build-warnings.ts';
-import { copy, step } from '../../recipe.ts';
-import { conda } from './conda.ts';
-import { cache, exportedInstall, extras, pipInstall, uv } from './install.ts';
-import { bringsTorch, lockedNames, normalise, projectNames, requirementName } from './names.ts';
-import { pipfile } from './pipfile.ts';
+import { copy, renderStep } from '../../recipe.ts';
+import { findCondaPackages } from './conda.ts';
+import { cache, renderExportedInstall, renderExtras, renderPipInstall, uv } from './install.ts';
+import { findTorchSource, listLockedNames, normalise, listProjectNames, parseRequirementName } from './names.ts';
+import { findPipfilePackages } from './pipfile.ts';
 
 export interface PythonPackages {
   /** File that names the packages. */
@@ -20,27 +20,27 @@ export interface PythonPackages {
 /** How this tree names its packages; undefined when it does not. */
 export function findPackages(tree: Tree): PythonPackages | undefined {
   const found =
-    locked(tree) ??
-    poetry(tree) ??
-    (tree.has('Pipfile.lock') ? pipfile(tree) : undefined) ??
-    requirements(tree) ??
-    project(tree) ??
-    pipfile(tree) ??
-    conda(tree) ??
+    findUvPackages(tree) ??
+    findPoetryPackages(tree) ??
+    (tree.has('Pipfile.lock') ? findPipfilePackages(tree) : undefined) ??
+    findRequirements(tree) ??
+    findProjectPackages(tree) ??
+    findPipfilePackages(tree) ??
+    findCondaPackages(tree) ??
     setup(tree);
-  return found === undefined ? undefined : { ...found, names: withoutItself(tree, found.names) };
+  return found === undefined ? undefined : { ...found, names: removeOwnName(tree, found.names) };
 }
 
 /** A project may name itself, for its own extras. */
-function withoutItself(tree: Tree, names: ReadonlySet<string>): ReadonlySet<string> {
+function removeOwnName(tree: Tree, names: ReadonlySet<string>): ReadonlySet<string> {
   const own = readText(parseToml(tree.text('pyproject.toml')), 'project', 'name');
   return own === undefined ? names : new Set([...names].filter((name) => name !== normalise(own)));
 }
 
-function locked(tree: Tree): PythonPackages | undefined {
+function findUvPackages(tree: Tree): PythonPackages | undefined {
   if (!tree.has('uv.lock') || !tree.has('pyproject.toml')) return undefined;
   const whole = /^\[tool\.uv\.(?:workspace|sources)/m.test(tree.text('pyproject.toml') ?? '');
-  const names = new Set([...projectNames(tree), ...lockedNames(tree, 'uv.lock')]);
+  const names = new Set([...listProjectNames(tree), ...listLockedNames(tree, 'uv.lock')]);
   const install = `RUN ${cache} UV_PROJECT_ENVIRONMENT=/opt/venv ${uv} sync --frozen --no-dev --no-install-project --python /opt/venv/bin/python`;
   const exported = `${uv} export --quiet --frozen --no-dev --no-emit-project --no-hashes --no-annotate --no-header`;
   return {
@@ -48,19 +48,19 @@ function locked(tree: Tree): PythonPackages | undefined {
     names,
     install: (extra) => [
       ...(whole ? ['COPY . .'] : [copy(['pyproject.toml', 'uv.lock'], './')]),
-      ...step(
+      ...renderStep(
         'uv.lock',
         'installing the locked packages',
-        bringsTorch(names) === undefined ? install : exportedInstall(exported, 'uv.lock', true),
+        findTorchSource(names) === undefined ? install : renderExportedInstall(exported, 'uv.lock', true),
       ),
-      ...extras(extra),
+      ...renderExtras(extra),
     ],
   };
 }
 
-function poetry(tree: Tree): PythonPackages | undefined {
+function findPoetryPackages(tree: Tree): PythonPackages | undefined {
   if (!tree.has('poetry.lock') || !tree.has('pyproject.toml')) return undefined;
-  const names = new Set([...projectNames(tree), ...lockedNames(tree, 'poetry.lock')]);
+  const names = new Set([...listProjectNames(tree), ...listLockedNames(tree, 'poetry.lock')]);
   const program = '/root/.local/bin/poetry';
   const exported = `${program} export --only main --without-hashes --format requirements.txt`;
   // A lock that does not fit its manifest any more is made anew. Older ones know only authorities of their own.
@@ -69,14 +69,18 @@ function poetry(tree: Tree): PythonPackages | undefined {
     file: 'poetry.lock',
     names,
     install: (extra) => [
-      ...step('plan', 'installing poetry', `RUN ${cache} ${uv} tool install poetry --with poetry-plugin-export`),
+      ...renderStep('plan', 'installing poetry', `RUN ${cache} ${uv} tool install poetry --with poetry-plugin-export`),
       copy(['pyproject.toml', 'poetry.lock'], './'),
-      ...step(
+      ...renderStep(
         'poetry.lock',
         'installing the locked packages',
-        exportedInstall(`{ ${exported} || { ${renewed}; }; }`, 'poetry.lock', bringsTorch(names) !== undefined),
+        renderExportedInstall(
+          `{ ${exported} || { ${renewed}; }; }`,
+          'poetry.lock',
+          findTorchSource(names) !== undefined,
+        ),
       ),
-      ...extras(extra),
+      ...renderExtras(extra),
     ],
   };
 }
@@ -92,8 +96,8 @@ const lists = [
   'requirments.txt',
 ];
 
-function requirements(tree: Tree): PythonPackages | undefined {
-  const file = lists.find((each) => tree.has(each)) ?? onlyList(tree);
+function findRequirements(tree: Tree): PythonPackages | undefined {
+  const file = lists.find((each) => tree.has(each)) ?? findOnlyList(tree);
   if (file === undefined) return undefined;
   const content = tree.text(file) ?? '';
   const lines = content.split('\n').map((line) => line.trim());
@@ -105,17 +109,17 @@ function requirements(tree: Tree): PythonPackages | undefined {
     );
   return {
     file,
-    names: new Set(lines.flatMap(requirementName)),
+    names: new Set(lines.flatMap(parseRequirementName)),
     install: (extra) => [
       ...(whole ? ['COPY . .'] : [copy([file], './')]),
-      ...(/\+cu\d/.test(content) ? cpuPins(file) : []),
-      ...step(file, 'installing the packages', pipInstall(file, '-r', file, ...extra)),
+      ...(/\+cu\d/.test(content) ? renderCpuPins(file) : []),
+      ...renderStep(file, 'installing the packages', renderPipInstall(file, '-r', file, ...extra)),
     ],
   };
 }
 
 /** The only list of the repository, in a folder that no other manifest claims. */
-function onlyList(tree: Tree): string | undefined {
+function findOnlyList(tree: Tree): string | undefined {
   if (['pyproject.toml', 'Pipfile', 'setup.py', 'setup.cfg'].some((each) => tree.has(each))) return undefined;
   const found = tree.entries.filter(
     ({ kind, path }) =>
@@ -126,18 +130,18 @@ function onlyList(tree: Tree): string | undefined {
 }
 
 /** Versions such as 2.1.0+cu118 are on an index of CUDA wheels alone. */
-function cpuPins(file: string): string[] {
-  return step(
+function renderCpuPins(file: string): string[] {
+  return renderStep(
     file,
     'taking the CPU wheels of torch',
     `RUN day=$(date -r ${file} +%s) && sed -i -E -e 's/\\+cu[0-9]+//' -e '/download\\.pytorch\\.org/d' ${file} && touch -d "@$day" ${file}`,
   );
 }
 
-function project(tree: Tree): PythonPackages | undefined {
+function findProjectPackages(tree: Tree): PythonPackages | undefined {
   const parsed = parseToml(tree.text('pyproject.toml'));
   if (readKeys(parsed, 'project').length === 0 && readKeys(parsed, 'tool', 'poetry').length === 0) return undefined;
-  const names = new Set(projectNames(tree));
+  const names = new Set(listProjectNames(tree));
   if (readKeys(parsed, 'project').length > 0) {
     // Only the dependencies: an app seldom is a well-formed package itself.
     return {
@@ -145,10 +149,10 @@ function project(tree: Tree): PythonPackages | undefined {
       names,
       install: (extra) => [
         copy(['pyproject.toml'], './'),
-        ...step(
+        ...renderStep(
           'pyproject.toml',
           'installing the packages',
-          pipInstall('pyproject.toml', '-r', 'pyproject.toml', ...extra),
+          renderPipInstall('pyproject.toml', '-r', 'pyproject.toml', ...extra),
         ),
       ],
     };
@@ -158,7 +162,7 @@ function project(tree: Tree): PythonPackages | undefined {
     names,
     install: (extra) => [
       'COPY . .',
-      ...step('pyproject.toml', 'installing the project', pipInstall('pyproject.toml', '.', ...extra)),
+      ...renderStep('pyproject.toml', 'installing the project', renderPipInstall('pyproject.toml', '.', ...extra)),
     ],
   };
 }
@@ -173,14 +177,14 @@ function setup(tree: Tree): PythonPackages | undefined {
     file,
     names: new Set([
       ...quoted.map((each) => normalise(each.slice(1))),
-      ...listed.flatMap((line) => requirementName(line.trim())),
+      ...listed.flatMap((line) => parseRequirementName(line.trim())),
     ]),
     install: (extra) => [
       'COPY . .',
       ...(tree.has('setup.py') || tree.has('pyproject.toml')
         ? []
         : ['RUN echo "from setuptools import setup; setup()" > setup.py']),
-      ...step(file, 'installing the project', pipInstall(file, '.', ...extra)),
+      ...renderStep(file, 'installing the project', renderPipInstall(file, '.', ...extra)),
     ],
   };
 }

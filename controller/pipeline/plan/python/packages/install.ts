@@ -1,6 +1,6 @@
 // Writes the steps that install packages into /opt/venv, and what is tried when the first try fails.
 import { formatReport } from '../../build-warnings.ts';
-import { step } from '../../recipe.ts';
+import { renderStep } from '../../recipe.ts';
 
 export const cache = '--mount=type=cache,target=/root/.cache';
 export const uv = '/opt/uv/bin/uv';
@@ -35,20 +35,20 @@ ${formatReport('packages-of-the-day', '${list##*/}')}
 `;
 
 /** Lines that put the script into the build stage. */
-export function installer(): string[] {
-  return writtenList(helper, script.trimEnd().split('\n'));
+export function renderInstaller(): string[] {
+  return renderListFile(helper, script.trimEnd().split('\n'));
 }
 
 /** Installs by a list that bears no versions, or not all of them. */
-export function pipInstall(file: string, ...what: readonly string[]): string {
+export function renderPipInstall(file: string, ...what: readonly string[]): string {
   return `RUN ${cache} bash ${helper} ${file} ${what.join(' ')}`;
 }
 
 /** Installs packages beyond the author's. */
-export function extras(extra: readonly string[]): string[] {
+export function renderExtras(extra: readonly string[]): string[] {
   return extra.length === 0
     ? []
-    : step(
+    : renderStep(
         'plan',
         `installing ${extra.join(', ')}`,
         `RUN ${cache} ${uv} pip install --python /opt/venv/bin/python ${extra.join(' ')}`,
@@ -56,7 +56,7 @@ export function extras(extra: readonly string[]): string[] {
 }
 
 /** A file of the planner's own, for lists that no installer reads as they are. Each line is checked by its caller. */
-export function writtenList(path: string, lines: readonly string[]): string[] {
+export function renderListFile(path: string, lines: readonly string[]): string[] {
   return [`COPY <<'${endOfList}' ${path}`, ...lines, endOfList];
 }
 
@@ -64,7 +64,7 @@ export function writtenList(path: string, lines: readonly string[]): string[] {
  * Installs locked packages by the list that a command writes, and no others. Without CUDA what only a GPU needs is left
  * out, and torch comes from the index of CPU wheels.
  */
-export function exportedInstall(exported: string, lock: string, withoutCuda: boolean): string {
+export function renderExportedInstall(exported: string, lock: string, withoutCuda: boolean): string {
   const list = '/tmp/locked.txt';
   const edited = withoutCuda
     ? ` && sed -i -E -e '/^(nvidia-|triton\\b|-e )/d' -e 's/\\+cu[0-9]+//' -e '/download\\.pytorch\\.org/d' ${list}`

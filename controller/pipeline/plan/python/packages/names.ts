@@ -10,22 +10,22 @@ export function normalise(name: string): string {
 }
 
 /** The name at the beginning of a requirement; none for an option. */
-export function requirementName(requirement: string): string[] {
+export function parseRequirementName(requirement: string): string[] {
   const name = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,100}[A-Za-z0-9])?/.exec(requirement)?.[0];
   return name === undefined || requirement.startsWith('-') ? [] : [normalise(name)];
 }
 
 /** What pyproject.toml names. */
-export function projectNames(tree: Tree): string[] {
+export function listProjectNames(tree: Tree): string[] {
   const parsed = parseToml(tree.text('pyproject.toml'));
   return [
-    ...readTexts(parsed, 'project', 'dependencies').flatMap(requirementName),
+    ...readTexts(parsed, 'project', 'dependencies').flatMap(parseRequirementName),
     ...readKeys(parsed, 'tool', 'poetry', 'dependencies').map(normalise),
   ];
 }
 
 /** Every package of uv.lock or poetry.lock, also those that another one brings. */
-export function lockedNames(tree: Tree, file: string): string[] {
+export function listLockedNames(tree: Tree, file: string): string[] {
   return [...(tree.text(file, lockBytes) ?? '').matchAll(/^name = "([A-Za-z0-9._-]{1,100})"$/gm)].map((match) =>
     normalise(match[1] ?? ''),
   );
@@ -50,6 +50,6 @@ const bringing: ReadonlySet<string> = new Set([
 ]);
 
 /** The package that brings torch; undefined when none is known to. */
-export function bringsTorch(names: Iterable<string>): string | undefined {
+export function findTorchSource(names: Iterable<string>): string | undefined {
   return [...names].find((name) => bringing.has(name));
 }

@@ -1,53 +1,53 @@
 // Reads the packages of Pipenv: Pipfile.lock where there is one, else Pipfile.
 import { readField, readKeys, parseJson, parseToml, readText, readTexts } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
-import { copy, step } from '../../recipe.ts';
+import { copy, renderStep } from '../../recipe.ts';
 import type { PythonPackages } from './find.ts';
-import { endOfList, extras, pipInstall, writtenList } from './install.ts';
+import { endOfList, renderExtras, renderPipInstall, renderListFile } from './install.ts';
 import { normalise } from './names.ts';
 
 const lockBytes = 8 * 1024 * 1024;
 const list = '/opt/requirements.txt';
 
-export function pipfile(tree: Tree): PythonPackages | undefined {
+export function findPipfilePackages(tree: Tree): PythonPackages | undefined {
   const locked = readField(parseJson(tree.text('Pipfile.lock', lockBytes)), 'default');
   const parsed = parseToml(tree.text('Pipfile'));
   const file = locked === undefined ? 'Pipfile' : 'Pipfile.lock';
   const packages = locked ?? readField(parsed, 'packages');
   if (packages === undefined) return undefined;
   const names = readKeys(packages);
-  const lines = names.flatMap((name) => requirement(name, readField(packages, name)));
+  const lines = names.flatMap((name) => formatRequirement(name, readField(packages, name)));
   return {
     file,
     names: new Set(names.map(normalise)),
     install: (extra) => [
-      ...writtenList(list, lines),
+      ...renderListFile(list, lines),
       copy([file], './'),
-      ...step(
+      ...renderStep(
         file,
         'installing the packages',
-        pipInstall(file, ...(locked === undefined ? [] : ['--no-deps']), '-r', list),
+        renderPipInstall(file, ...(locked === undefined ? [] : ['--no-deps']), '-r', list),
       ),
-      ...extras(extra),
+      ...renderExtras(extra),
     ],
   };
 }
 
 /** One package as a line of requirements; none for what names files of the author. */
-function requirement(name: string, value: unknown): string[] {
+function formatRequirement(name: string, value: unknown): string[] {
   if (readField(value, 'path') !== undefined || readField(value, 'file') !== undefined) return [];
   const extra = readTexts(value, 'extras').join(',');
   const whole = `${name}${extra === '' ? '' : `[${extra}]`}`;
-  const line = `${whole}${repositoryOf(value) ?? versionOf(value)}`;
+  const line = `${whole}${formatRepository(value) ?? formatVersion(value)}`;
   return isLine(line) ? [line] : [];
 }
 
-function repositoryOf(value: unknown): string | undefined {
+function formatRepository(value: unknown): string | undefined {
   const [git, ref] = [readText(value, 'git'), readText(value, 'ref')];
   return git === undefined ? undefined : ` @ git+${git}${ref === undefined ? '' : `@${ref}`}`;
 }
 
-function versionOf(value: unknown): string {
+function formatVersion(value: unknown): string {
   const version = typeof value === 'string' ? value : (readText(value, 'version') ?? '*');
   const marker = readText(value, 'markers');
   return `${version === '*' ? '' : version}${marker === undefined ? '' : ` ; ${marker}`}`;

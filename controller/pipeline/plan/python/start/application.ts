@@ -1,8 +1,8 @@
 // Web frameworks of which a variable of a module holds the application: FastAPI, Starlette, Litestar, Quart, Sanic, Flask.
 import { posix } from 'node:path';
-import { shellWord } from '../../recipe.ts';
+import { quoteShellWord } from '../../recipe.ts';
 import type { PythonStart } from './find.ts';
-import { isScript, likeliest, type Source } from './sources.ts';
+import { isScript, selectLikeliest, type Source } from './sources.ts';
 
 const frameworks = [
   ['FastAPI', 'uvicorn'],
@@ -20,10 +20,10 @@ interface Target {
   readonly factory: boolean;
 }
 
-export function application(sources: readonly Source[], names: ReadonlySet<string>): PythonStart | undefined {
+export function findApplication(sources: readonly Source[], names: ReadonlySet<string>): PythonStart | undefined {
   for (const [framework, server] of frameworks) {
-    const makers = makersOf(sources, framework);
-    const best = likeliest(sources, ({ text }) => {
+    const makers = listMakers(sources, framework);
+    const best = selectLikeliest(sources, ({ text }) => {
       const target = findTarget(text, framework, makers);
       if (target === undefined) return undefined;
       // A sub-application, or a file that only tries something, has less of this.
@@ -36,7 +36,7 @@ export function application(sources: readonly Source[], names: ReadonlySet<strin
 }
 
 /** Names of the functions that make an application of the framework. */
-function makersOf(sources: readonly Source[], framework: string): ReadonlySet<string> {
+function listMakers(sources: readonly Source[], framework: string): ReadonlySet<string> {
   return new Set(
     sources
       .filter(({ text }) => text.includes(`${framework}(`))
@@ -47,9 +47,11 @@ function makersOf(sources: readonly Source[], framework: string): ReadonlySet<st
 
 /** The variable that holds the application, or the function that makes it; what the module made itself comes first. */
 function findTarget(text: string, framework: string, makers: ReadonlySet<string>): Target | undefined {
-  const own = assigned(text, String.raw`(?:[a-z]{1,20}\.)?${framework}`);
+  const own = findAssignedName(text, String.raw`(?:[a-z]{1,20}\.)?${framework}`);
   if (own !== undefined && text.includes(framework)) return { target: own, factory: false };
-  const made = [...makers].map((maker) => assigned(text, String.raw`(?:[a-z_]{1,30}\.)?${maker}`)).find(Boolean);
+  const made = [...makers]
+    .map((maker) => findAssignedName(text, String.raw`(?:[a-z_]{1,30}\.)?${maker}`))
+    .find(Boolean);
   if (made !== undefined) return { target: made, factory: false };
   if (!text.includes(`${framework}(`)) return undefined;
   const maker = /^def (create_app|make_app|build_app|get_app|create_application|init_app)\(/m.exec(text)?.[1];
@@ -57,7 +59,7 @@ function findTarget(text: string, framework: string, makers: ReadonlySet<string>
 }
 
 /** Name of the variable of the module that gets the result of this call. */
-function assigned(text: string, call: string): string | undefined {
+function findAssignedName(text: string, call: string): string | undefined {
   return new RegExp(String.raw`^([A-Za-z_]\w{0,60})[ \t]{0,9}(?::[^=\n]{0,80})?=[ \t]{0,9}${call}\(`, 'm').exec(
     text,
   )?.[1];
@@ -72,7 +74,7 @@ interface Served extends Target {
 }
 
 function serve({ framework, server, source, sources, target, factory, names }: Served): PythonStart {
-  const place = moduleOf(source, sources);
+  const place = locateModule(source, sources);
   const because = `${source.path} ${factory ? `makes a ${framework} application in ${target}()` : `holds the ${framework} application "${target}"`}.`;
   const needs = names.has(server) ? [] : [server];
   // Without a library for them uvicorn refuses the websockets that many of these apps open.
@@ -96,18 +98,18 @@ interface Place {
 
 const commands: Readonly<Record<Server, (place: Place & Target) => string>> = {
   uvicorn: ({ folder, module, target, factory }) =>
-    `exec uvicorn --host 0.0.0.0 --port $PORT${folder === '.' ? '' : ` --app-dir ${shellWord(folder)}`}${factory ? ' --factory' : ''} ${shellWord(`${module}:${target}`)}`,
+    `exec uvicorn --host 0.0.0.0 --port $PORT${folder === '.' ? '' : ` --app-dir ${quoteShellWord(folder)}`}${factory ? ' --factory' : ''} ${quoteShellWord(`${module}:${target}`)}`,
   gunicorn: ({ folder, module, target, factory }) =>
-    `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${folder === '.' ? '' : ` --chdir ${shellWord(folder)}`} ${shellWord(`${module}:${target}${factory ? '()' : ''}`)}`,
+    `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${folder === '.' ? '' : ` --chdir ${quoteShellWord(folder)}`} ${quoteShellWord(`${module}:${target}${factory ? '()' : ''}`)}`,
   sanic: ({ folder, module, target, factory }) =>
-    `${folder === '.' ? '' : `cd ${shellWord(folder)} && `}exec sanic ${shellWord(`${module}:${target}`)}${factory ? ' --factory' : ''} --host=0.0.0.0 --port=$PORT --single-process`,
+    `${folder === '.' ? '' : `cd ${quoteShellWord(folder)} && `}exec sanic ${quoteShellWord(`${module}:${target}`)}${factory ? ' --factory' : ''} --host=0.0.0.0 --port=$PORT --single-process`,
 };
 
 /**
  * Module name of a file, and the folder that it is imported from: its own when it imports its neighbours by plain
  * names.
  */
-export function moduleOf(source: Source, sources: readonly Source[]): Place {
+export function locateModule(source: Source, sources: readonly Source[]): Place {
   const folder = posix.dirname(source.path);
   const isPackage = posix.basename(source.path) === '__init__.py';
   const name = posix.basename(source.path, '.py');
@@ -115,9 +117,9 @@ export function moduleOf(source: Source, sources: readonly Source[]): Place {
   const imported = new Set(
     [...source.text.matchAll(/^(?:from|import)[ \t]+([A-Za-z_]\w{0,60})/gm)].map((match) => match[1]),
   );
-  if (!isPackage && neighboursOf(source, sources).some((each) => imported.has(each))) return { folder, module: name };
+  if (!isPackage && listNeighbours(source, sources).some((each) => imported.has(each))) return { folder, module: name };
   const segments = folder.split('/');
-  const root = rootSegments(segments, imported);
+  const root = countRootSegments(segments, imported);
   return {
     folder: segments.slice(0, root).join('/') || '.',
     module: [...segments.slice(root), ...(isPackage ? [] : [name])].join('.'),
@@ -125,14 +127,14 @@ export function moduleOf(source: Source, sources: readonly Source[]): Place {
 }
 
 /** How many folders of the path stand above the package that its own modules import: `backend/shop` imports `shop`. */
-function rootSegments(segments: readonly string[], imported: ReadonlySet<string | undefined>): number {
+function countRootSegments(segments: readonly string[], imported: ReadonlySet<string | undefined>): number {
   const own = segments.findIndex((segment, index) => index > 0 && imported.has(segment));
   if (own !== -1 && !imported.has(segments[0])) return own;
   return segments[0] === 'src' && !imported.has('src') ? 1 : 0;
 }
 
 /** Modules and packages beside the file. */
-function neighboursOf(source: Source, sources: readonly Source[]): string[] {
+function listNeighbours(source: Source, sources: readonly Source[]): string[] {
   const folder = posix.dirname(source.path);
   return sources
     .filter((each) => each.path !== source.path && each.path.startsWith(`${folder}/`))

@@ -1,21 +1,21 @@
 // Starts Django by its WSGI or ASGI module, with its database brought up to date before.
 import { posix } from 'node:path';
 import type { Tree } from '../../../tree.ts';
-import { shellWord } from '../../recipe.ts';
+import { quoteShellWord } from '../../recipe.ts';
 import type { PythonStart } from './find.ts';
 
 /** The folder that holds manage.py: the top, or one below it; undefined when there is none. */
-export function djangoFolder(tree: Tree): string | undefined {
+export function findDjangoFolder(tree: Tree): string | undefined {
   const found = tree.entries.find((each) => each.kind === 'file' && /^(?:[\w-]{1,60}\/)?manage\.py$/.test(each.path));
   if (tree.has('manage.py')) return '.';
   return found === undefined || !/django/i.test(tree.text(found.path) ?? '') ? undefined : posix.dirname(found.path);
 }
 
-export function django(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
-  const folder = djangoFolder(tree);
+export function findDjangoStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+  const folder = findDjangoFolder(tree);
   if (folder === undefined) return undefined;
   const below = tree.below(folder);
-  const project = settingsFolder(below);
+  const project = findSettingsFolder(below);
   const asgi = ['channels', 'daphne'].some((name) => names.has(name));
   const kinds = asgi ? (['asgi', 'wsgi'] as const) : (['wsgi', 'asgi'] as const);
   for (const kind of kinds) {
@@ -31,7 +31,7 @@ export function django(tree: Tree, names: ReadonlySet<string>): PythonStart | un
 }
 
 /** Folder of the settings that manage.py names: shop for shop.settings, config for config.settings.local. */
-function settingsFolder(tree: Tree): string | undefined {
+function findSettingsFolder(tree: Tree): string | undefined {
   const named = /DJANGO_SETTINGS_MODULE["'],\s{0,9}["']([\w.]{1,100})["']/.exec(tree.text('manage.py') ?? '')?.[1];
   return named === undefined ? undefined : named.replace(/\.settings\b.*$/, '').replaceAll('.', '/');
 }
@@ -48,7 +48,7 @@ function start(
     project !== undefined && path.endsWith(`/${project}/${kind}.py`) ? posix.dirname(posix.dirname(path)) : '.';
   const module = `${posix.relative(root, path).slice(0, -3).replaceAll('/', '.')}:application`;
   const onPath = root === '.' ? '' : `export PYTHONPATH=$PWD/${root}:$PYTHONPATH; `;
-  const enter = `${folder === '.' ? '' : `cd ${shellWord(folder)} && `}${onPath}`;
+  const enter = `${folder === '.' ? '' : `cd ${quoteShellWord(folder)} && `}${onPath}`;
   const serve =
     kind === 'asgi'
       ? `uvicorn --host 0.0.0.0 --port $PORT ${module}`

@@ -1,14 +1,14 @@
 // Finds how a Python app is started: by its Procfile, its framework, its own command, or its main file.
 import { readKeys, parseToml, readText } from '../../../manifest.ts';
 import type { Tree } from '../../../tree.ts';
-import { shellWord } from '../../recipe.ts';
+import { quoteShellWord } from '../../recipe.ts';
 import { findPortInFile } from '../../port-literal.ts';
 import { findDeclaredStart } from '../../platforms/start.ts';
-import { application } from './application.ts';
-import { django } from './django.ts';
-import { reflex } from './reflex.ts';
-import { screen } from './screens.ts';
-import { imports, isScript, likeliest, pythonCommand, pythonSources, type Source } from './sources.ts';
+import { findApplication } from './application.ts';
+import { findDjangoStart } from './django.ts';
+import { findReflexStart } from './reflex.ts';
+import { findScreen } from './screens.ts';
+import { imports, isScript, selectLikeliest, toPythonArguments, listPythonSources, type Source } from './sources.ts';
 
 export interface PythonStart {
   /** Shell command, $PORT not yet expanded. */
@@ -38,23 +38,24 @@ export interface PythonStart {
 
 /** How the app starts; undefined when nothing says so. Names are those of the wanted packages. */
 export function findStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
-  return declaredOrCompiled(tree, names) ?? foundStart(tree, names);
+  return adaptDeclaredStart(tree, names) ?? detectStart(tree, names);
 }
 
 /** Reflex's own command compiles the pages anew at each start; here the image has them. */
-function declaredOrCompiled(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+function adaptDeclaredStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const declared = findDeclaredStart(tree);
-  const compiled = declared === undefined || /\breflex run\b/.test(declared.command) ? reflex(tree, names) : undefined;
+  const compiled =
+    declared === undefined || /\breflex run\b/.test(declared.command) ? findReflexStart(tree, names) : undefined;
   return compiled ?? declared;
 }
 
-function foundStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
-  const sources = pythonSources(tree);
-  const served = django(tree, names) ?? application(sources, names);
-  const drawn = screen(tree, sources, names);
-  if (served === undefined) return drawn ?? plain(tree, sources) ?? projectScript(tree, sources);
+function detectStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+  const sources = listPythonSources(tree);
+  const served = findDjangoStart(tree, names) ?? findApplication(sources, names);
+  const drawn = findScreen(tree, sources, names);
+  if (served === undefined) return drawn ?? findPlainStart(tree, sources) ?? findProjectScript(tree, sources);
   if (drawn === undefined) return mainBefore(tree, sources, served) ?? served;
-  return isBefore(drawn, served) ? drawn : beside(served, drawn);
+  return isBefore(drawn, served) ? drawn : combineStarts(served, drawn);
 }
 
 /** What only a file has that the README starts, or that lies far higher. */
@@ -70,7 +71,7 @@ function isBefore(drawn: PythonStart, served: PythonStart): boolean {
 /** A file at the top that goes on until it is stopped, before an application that lies deep or only tries something. */
 function mainBefore(tree: Tree, sources: readonly Source[], served: PythonStart): PythonStart | undefined {
   if (served.framework === 'Django' || (served.weight ?? 0) > 0) return undefined;
-  const main = plain(tree, sources);
+  const main = findPlainStart(tree, sources);
   return main?.serves === true && (main.weight ?? 0) > 0 ? main : undefined;
 }
 
@@ -78,7 +79,7 @@ function mainBefore(tree: Tree, sources: readonly Source[], served: PythonStart)
 const mounted: ReadonlySet<string> = new Set(['Gradio', 'NiceGUI', 'Dash', 'Voilà', 'Panel', 'Bokeh']);
 
 /** Of two programs one would be started here: half of the app. */
-function beside(served: PythonStart, drawn: PythonStart): PythonStart {
+function combineStarts(served: PythonStart, drawn: PythonStart): PythonStart {
   if (mounted.has(drawn.framework ?? '')) return served;
   return { ...served, other: drawn };
 }
@@ -103,8 +104,8 @@ const bots = [
 ];
 
 /** A file that python starts: one that serves, else one that is called as such files are. */
-function plain(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
-  const best = likeliest(sources, (source) => {
+function findPlainStart(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
+  const best = selectLikeliest(sources, (source) => {
     const top = !source.path.includes('/');
     const serves = serving.test(source.text);
     const script = isScript(source.text);
@@ -112,9 +113,9 @@ function plain(tree: Tree, sources: readonly Source[]): PythonStart | undefined 
     return { score: (serves ? 25 : 0) + (script ? 5 : 0), found: true };
   });
   if (best === undefined) return undefined;
-  const words = pythonCommand(tree, best.source);
+  const words = toPythonArguments(tree, best.source);
   return {
-    command: `exec python ${words.map(shellWord).join(' ')}`,
+    command: `exec python ${words.map(quoteShellWord).join(' ')}`,
     because: `${best.source.path} is started by python.`,
     needs: [],
     port: findPortInFile(best.source.text),
@@ -125,25 +126,28 @@ function plain(tree: Tree, sources: readonly Source[]): PythonStart | undefined 
 }
 
 /** A command of [project.scripts]. */
-function projectScript(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
+function findProjectScript(tree: Tree, sources: readonly Source[]): PythonStart | undefined {
   const parsed = parseToml(tree.text('pyproject.toml'));
   const table =
     readKeys(parsed, 'project', 'scripts').length > 0 ? ['project', 'scripts'] : ['tool', 'poetry', 'scripts'];
   const scripts = readKeys(parsed, ...table).filter((each) => /^[\w.-]{1,80}$/.test(each));
-  const name = likeServer(scripts, readText(parsed, 'project', 'name') ?? readText(parsed, 'tool', 'poetry', 'name'));
+  const name = chooseServerScript(
+    scripts,
+    readText(parsed, 'project', 'name') ?? readText(parsed, 'tool', 'poetry', 'name'),
+  );
   if (name === undefined) return undefined;
   return {
     command: `exec ${name}`,
     because: `pyproject.toml has the command ${name} of the project itself.`,
     needs: [],
     environment: { HOST: '0.0.0.0' },
-    port: findPortInFile(moduleText(sources, readText(parsed, ...table, name) ?? '')),
+    port: findPortInFile(readModuleText(sources, readText(parsed, ...table, name) ?? '')),
     ofProject: true,
   };
 }
 
 /** The command that is called like a server, or like the project, or the only one. */
-function likeServer(scripts: readonly string[], project: string | undefined): string | undefined {
+function chooseServerScript(scripts: readonly string[], project: string | undefined): string | undefined {
   return (
     scripts.find((each) => /(?:^|[-_])(?:server?|serve|web|webui|api|app|ui|gui|start)$/.test(each)) ??
     scripts.find((each) => each === project) ??
@@ -152,7 +156,7 @@ function likeServer(scripts: readonly string[], project: string | undefined): st
 }
 
 /** Text of the module of `module.name:function`. */
-function moduleText(sources: readonly Source[], entry: string): string | undefined {
+function readModuleText(sources: readonly Source[], entry: string): string | undefined {
   const path = (entry.split(':')[0] ?? '').replaceAll('.', '/');
   const files = [`${path}.py`, `src/${path}.py`, `${path}/__init__.py`];
   return sources.find((each) => files.includes(each.path))?.text;

@@ -9,12 +9,12 @@ export const firstReflex = '0.8.14';
 const locks = ['uv.lock', 'poetry.lock', 'Pipfile.lock'];
 
 /** The app that rxconfig.py names; undefined where there is none. */
-export function reflex(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+export function findReflexStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   const config = tree.text(configFile, 64 * 1024) ?? '';
   const name = /\bapp_name\s{0,9}=\s{0,9}["']([A-Za-z_]\w{0,60})["']/.exec(config)?.[1];
   if (name === undefined || !(names.has('reflex') || imports(config, 'reflex'))) return undefined;
   return {
-    command: commandOf(tree, moduleOf(config) ?? `${name}.${name}`),
+    command: formatCommand(tree, readModuleName(config) ?? `${name}.${name}`),
     framework: 'Reflex',
     because: `${configFile} makes it the Reflex app ${name}.`,
     // A list without versions may otherwise get those of its own day, which cannot be served so.
@@ -30,11 +30,11 @@ export function reflex(tree: Tree, names: ReadonlySet<string>): PythonStart | un
 }
 
 /** The module that rxconfig.py names in place of the usual one. */
-function moduleOf(config: string): string | undefined {
+function readModuleName(config: string): string | undefined {
   return /\bapp_module_import\s{0,9}=\s{0,9}["']([A-Za-z_][\w.]{0,200})["']/.exec(config)?.[1];
 }
 
-function commandOf(tree: Tree, module: string): string {
+function formatCommand(tree: Tree, module: string): string {
   const migrate = tree.entry('alembic')?.kind === 'directory' ? '( reflex db migrate ) && ' : '';
   return `${migrate}exec granian --interface asgi --factory --host 0.0.0.0 --port $PORT ${module}:app`;
 }

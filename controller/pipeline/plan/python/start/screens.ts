@@ -1,11 +1,11 @@
 // Starts Python frameworks that draw their own pages, on $PORT behind a gateway that terminates HTTPS.
 import { posix } from 'node:path';
 import type { Tree } from '../../../tree.ts';
-import { shellWord } from '../../recipe.ts';
+import { quoteShellWord } from '../../recipe.ts';
 import { findPortInFile } from '../../port-literal.ts';
-import { moduleOf } from './application.ts';
+import { locateModule } from './application.ts';
 import type { PythonStart } from './find.ts';
-import { imports, isScript, likeliest, pythonCommand, type Source } from './sources.ts';
+import { imports, isScript, selectLikeliest, toPythonArguments, type Source } from './sources.ts';
 
 interface Screen {
   readonly framework: string;
@@ -28,8 +28,8 @@ interface Place {
   readonly path: string;
 }
 
-const asScript = ({ tree, source }: Place): string =>
-  `exec python ${pythonCommand(tree, source).map(shellWord).join(' ')}`;
+const formatScriptCommand = ({ tree, source }: Place): string =>
+  `exec python ${toPythonArguments(tree, source).map(quoteShellWord).join(' ')}`;
 
 const screens: readonly Screen[] = [
   {
@@ -52,14 +52,14 @@ const screens: readonly Screen[] = [
     starts: /\bui\.run\(/,
     required: true,
     // Its own default, whatever $PORT says.
-    start: (found) => ({ command: asScript(found), port: findPortInFile(found.source.text) ?? 8080 }),
+    start: (found) => ({ command: formatScriptCommand(found), port: findPortInFile(found.source.text) ?? 8080 }),
   },
   {
     framework: 'Dash',
     library: 'dash',
     starts: /=\s{0,9}(?:dash\.)?Dash\(/,
     required: true,
-    start: dash,
+    start: createDashStart,
   },
   {
     framework: 'Mesop',
@@ -68,11 +68,12 @@ const screens: readonly Screen[] = [
     start: (at) => {
       const { source, sources } = at;
       // One that is mounted into an application which the file itself serves.
-      if (/\buvicorn\.run\(/.test(source.text)) return { command: asScript(at), port: findPortInFile(source.text) };
-      const { folder, module } = moduleOf(source, sources);
+      if (/\buvicorn\.run\(/.test(source.text))
+        return { command: formatScriptCommand(at), port: findPortInFile(source.text) };
+      const { folder, module } = locateModule(source, sources);
       const name = /^[ \t]{0,9}import mesop as (\w{1,40})/m.exec(source.text)?.[1] ?? 'mesop';
       return {
-        command: `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${folder === '.' ? '' : ` --chdir ${shellWord(folder)}`} ${shellWord(`${module}:${name}`)}`,
+        command: `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${folder === '.' ? '' : ` --chdir ${quoteShellWord(folder)}`} ${quoteShellWord(`${module}:${name}`)}`,
         needs: ['gunicorn'],
       };
     },
@@ -123,14 +124,14 @@ const screens: readonly Screen[] = [
     library: 'fasthtml',
     starts: /\bserve\(/,
     required: true,
-    start: (found) => ({ command: asScript(found), port: findPortInFile(found.source.text) }),
+    start: (found) => ({ command: formatScriptCommand(found), port: findPortInFile(found.source.text) }),
   },
   {
     framework: 'Gradio',
     library: 'gradio',
     starts: /\.launch\(/,
     start: (found) => ({
-      command: `export GRADIO_SERVER_PORT=$PORT; ${asScript(found)}`,
+      command: `export GRADIO_SERVER_PORT=$PORT; ${formatScriptCommand(found)}`,
       environment: { GRADIO_SERVER_NAME: '0.0.0.0', GRADIO_ANALYTICS_ENABLED: 'False' },
       port: findPortInFile(found.source.text),
     }),
@@ -138,41 +139,45 @@ const screens: readonly Screen[] = [
 ];
 
 /** The server object where the module has one; else the module's application runs by itself, on the port that it is given. */
-function dash({ source, sources }: Place): ReturnType<Screen['start']> {
-  const { folder, module } = moduleOf(source, sources);
-  const at = folder === '.' ? '' : ` --chdir ${shellWord(folder)}`;
+function createDashStart({ source, sources }: Place): ReturnType<Screen['start']> {
+  const { folder, module } = locateModule(source, sources);
+  const at = folder === '.' ? '' : ` --chdir ${quoteShellWord(folder)}`;
   const server =
     /^(\w{1,40})\s{0,9}=\s{0,9}\w{1,40}\.server\b/m.exec(source.text)?.[1] ??
     /^from [\w.]{1,100} import [^\n]{0,200}\b(server)\b/m.exec(source.text)?.[1];
   if (server !== undefined)
     return {
-      command: `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${at} ${shellWord(`${module}:${server}`)}`,
+      command: `exec gunicorn --bind 0.0.0.0:$PORT --threads 8${at} ${quoteShellWord(`${module}:${server}`)}`,
       needs: ['gunicorn'],
     };
   const app = /^(\w{1,40})\s{0,9}=\s{0,9}(?:dash\.)?Dash\(/m.exec(source.text)?.[1] ?? 'app';
   const code = `import os, sys; sys.path.insert(0, '${folder}'); from ${module} import ${app} as it; it.run(host='0.0.0.0', port=int(os.environ['PORT']))`;
   // The last word is for whoever reads the list of processes.
-  return { command: `exec python -c ${shellWord(code)} ${shellWord(source.path)}` };
+  return { command: `exec python -c ${quoteShellWord(code)} ${quoteShellWord(source.path)}` };
 }
 
 /** The first framework whose library a likely file imports; a file that starts it counts more than one that helps. */
-export function screen(tree: Tree, sources: readonly Source[], names: ReadonlySet<string>): PythonStart | undefined {
+export function findScreen(
+  tree: Tree,
+  sources: readonly Source[],
+  names: ReadonlySet<string>,
+): PythonStart | undefined {
   for (const each of screens) {
-    const best = likeliest(sources, (source) => {
+    const best = selectLikeliest(sources, (source) => {
       const starts = each.starts.test(source.text);
-      if (!isOf(each, source, starts, names)) return undefined;
+      if (!usesFramework(each, source, starts, names)) return undefined;
       return { score: (starts ? 25 : 0) + (isScript(source.text) ? 10 : 0), found: starts };
     });
-    if (best !== undefined) return found(each, placeOf(tree, sources, findLeader(best.source, sources)), names);
+    if (best !== undefined) return toPythonStart(each, toPlace(tree, sources, findLeader(best.source, sources)), names);
   }
-  return voila(tree, names);
+  return findVoilaStart(tree, names);
 }
 
-function placeOf(tree: Tree, sources: readonly Source[], source: Source): Place {
-  return { tree, source, sources, path: shellWord(source.path) };
+function toPlace(tree: Tree, sources: readonly Source[], source: Source): Place {
+  return { tree, source, sources, path: quoteShellWord(source.path) };
 }
 
-function isOf(
+function usesFramework(
   { library, required }: Screen,
   { path, text, weight }: Source,
   starts: boolean,
@@ -184,7 +189,7 @@ function isOf(
   return launches || imports(text, library);
 }
 
-function found({ framework, library, start }: Screen, at: Place, names: ReadonlySet<string>): PythonStart {
+function toPythonStart({ framework, library, start }: Screen, at: Place, names: ReadonlySet<string>): PythonStart {
   const { needs = [], ...how } = start(at);
   const own = library === 'fasthtml' ? 'python-fasthtml' : library;
   return {
@@ -198,7 +203,7 @@ function found({ framework, library, start }: Screen, at: Place, names: Readonly
 }
 
 /** Voilà serves notebooks, and has no file of Python. */
-function voila(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
+function findVoilaStart(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined {
   if (!names.has('voila')) return undefined;
   const notebooks = tree.entries.filter(
     (each) => each.kind === 'file' && /^(?:notebooks\/)?[^/]+\.ipynb$/.test(each.path),
@@ -207,7 +212,7 @@ function voila(tree: Tree, names: ReadonlySet<string>): PythonStart | undefined 
   if (first === undefined) return undefined;
   const what = notebooks.length === 1 ? first.path : posix.dirname(first.path);
   return {
-    command: `exec voila --no-browser --Voila.ip=0.0.0.0 --port=$PORT ${shellWord(what)}`,
+    command: `exec voila --no-browser --Voila.ip=0.0.0.0 --port=$PORT ${quoteShellWord(what)}`,
     framework: 'Voilà',
     because: `voila is among its packages, and ${what === '.' ? 'its notebooks are' : `${what} is`} served.`,
     needs: [],
@@ -232,7 +237,7 @@ function findLeader(source: Source, sources: readonly Source[]): Source {
   let leader = source;
   const passed = new Set([source.path]);
   for (let step = 0; step < maximumSteps; step += 1) {
-    const next = sources.find((each) => !passed.has(each.path) && leads(each, leader));
+    const next = sources.find((each) => !passed.has(each.path) && precedes(each, leader));
     if (next === undefined) return leader;
     passed.add(next.path);
     leader = next;
@@ -240,7 +245,7 @@ function findLeader(source: Source, sources: readonly Source[]): Source {
   return leader;
 }
 
-function leads(one: Source, other: Source): boolean {
+function precedes(one: Source, other: Source): boolean {
   const isAbove = one.path.split('/').length <= other.path.split('/').length;
   return (
     isAbove &&

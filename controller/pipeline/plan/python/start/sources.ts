@@ -34,8 +34,8 @@ const starting =
   /(?:\bpython3?|\b(?:streamlit|chainlit|marimo|shiny|solara|uv)\s{1,3}run|\b(?:gradio|mesop|voila)|\b(?:panel|bokeh)\s{1,3}serve)\s{1,3}(?:python3?\s{1,3})?(?:\.\/)?([\w./-]{1,100}\.py)\b/g;
 
 /** Files at most two folders down, the likeliest first. */
-export function pythonSources(tree: Tree): Source[] {
-  const named = readmeStarts(tree);
+export function listPythonSources(tree: Tree): Source[] {
+  const named = listReadmeStarts(tree);
   return tree.entries
     .filter(
       (each) =>
@@ -57,14 +57,14 @@ function weigh(path: string): number {
   return (index < 0 ? 0 : 20 - index) - 15 * depth - (index < 0 && trial.test(name) ? 12 : 0);
 }
 
-function readmeStarts(tree: Tree): ReadonlySet<string> {
+function listReadmeStarts(tree: Tree): ReadonlySet<string> {
   const readme = ['README.md', 'README.rst', 'README.txt', 'readme.md', 'README'].find((each) => tree.has(each));
   const content = readme === undefined ? '' : (tree.text(readme, 128 * 1024) ?? '');
   return new Set([...content.matchAll(starting)].map((match) => match[1] ?? ''));
 }
 
 /** The likeliest by weight and by what is found in its text; the first of equals. */
-export function likeliest<T>(
+export function selectLikeliest<T>(
   sources: readonly Source[],
   look: (source: Source) => { readonly score: number; readonly found: T } | undefined,
 ): { readonly source: Source; readonly found: T } | undefined {
@@ -89,7 +89,7 @@ export function imports(text: string, library: string): boolean {
 }
 
 /** How python starts the file: as a module of its package where it imports its neighbours so. */
-export function pythonCommand(tree: Tree, source: Pick<Source, 'path' | 'text'>): string[] {
+export function toPythonArguments(tree: Tree, source: Pick<Source, 'path' | 'text'>): string[] {
   const folder = posix.dirname(source.path);
   const inPackage = folder !== '.' && tree.has(`${folder}/__init__.py`);
   const top = folder.split('/')[0] ?? '';

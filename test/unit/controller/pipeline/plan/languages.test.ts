@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { Rejected } from '../../../../../controller/pipeline/contract.ts';
-import { appFolder } from '../../../../../controller/pipeline/plan/folder.ts';
+import { findAppFolder } from '../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../controller/pipeline/plan/plan.ts';
 import { createMemoryTree } from '../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../support/pipeline/sample.ts';
@@ -329,7 +329,7 @@ const refusals: readonly { name: string; files: Files; changes?: Changes; rule: 
 test('pages that the program embeds are not reported as left out', () => {
   const [pages] = cases.filter(({ name }) => name.startsWith('Go whose pages have'));
   const tree = createMemoryTree(pages?.files ?? {});
-  assert.deepEqual(appFolder(tree, sampleInput()).warnings, []);
+  assert.deepEqual(findAppFolder(tree, sampleInput()).warnings, []);
 });
 
 for (const { name, files, changes, rule, message } of refusals) {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { plan as planSchema } from '../../../../../crds/hosted-app.ts';
 import { Rejected } from '../../../../../controller/pipeline/contract.ts';
-import { appFolder } from '../../../../../controller/pipeline/plan/folder.ts';
+import { findAppFolder } from '../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../controller/pipeline/plan/plan.ts';
 import { findPortInCommand, findPortInFile } from '../../../../../controller/pipeline/plan/port-literal.ts';
 import { locateApp, planApp } from '../../../../../controller/pipeline/plan/repository.ts';
@@ -66,7 +66,7 @@ test('the app is looked for below a top that has none, and taken where it is the
   const below = (folder: string): Files =>
     Object.fromEntries(Object.entries(app).map(([path, text]) => [`${folder}/${path}`, text]));
   const folder = (files: Files, changes: Changes = {}): string =>
-    appFolder(createMemoryTree(files), sampleInput(changes)).path;
+    findAppFolder(createMemoryTree(files), sampleInput(changes)).path;
   assert.equal(folder({ 'README.md': '', ...below('project') }), 'project');
   assert.equal(
     folder({ ...below('services/web'), ...below('examples/one'), 'lib/package.json': '{}', 'pages/index.html': '' }),

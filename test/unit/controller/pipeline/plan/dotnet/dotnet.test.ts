@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
-import { appFolder } from '../../../../../../controller/pipeline/plan/folder.ts';
+import { findAppFolder } from '../../../../../../controller/pipeline/plan/folder.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
 import { mergePlatforms } from '../../../../../../controller/pipeline/plan/platforms/settings.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
@@ -319,11 +319,11 @@ test('a worker of .NET beside apps of other languages is one of several, and pro
     'vote/app.py': 'from flask import Flask\napp = Flask(__name__)\n',
   });
   assert.match(
-    appFolder(mixed, sampleInput()).problem?.message ?? '',
+    findAppFolder(mixed, sampleInput()).problem?.message ?? '',
     /vote \(Python, Flask\), worker \(\.NET, by Worker\.csproj\)/,
   );
   const one = createMemoryTree(cases.find(({ name }) => name === 'Blazor WebAssembly alone')?.files ?? {});
-  assert.deepEqual(appFolder(one, sampleInput()), { path: '.', warnings: [] });
+  assert.deepEqual(findAppFolder(one, sampleInput()), { path: '.', warnings: [] });
 });
 
 test('tools of .NET below a site or a program of Python change nothing', () => {

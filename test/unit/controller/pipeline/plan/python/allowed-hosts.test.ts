@@ -1,7 +1,7 @@
 // Which variable Django settings read their host names from.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { allowedHosts } from '../../../../../../controller/pipeline/plan/python/settings.ts';
+import { buildAllowedHosts } from '../../../../../../controller/pipeline/plan/python/settings.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 
 const cases: readonly (readonly [string, string | undefined])[] = [
@@ -18,9 +18,9 @@ const cases: readonly (readonly [string, string | undefined])[] = [
 test('only settings that read their host names from a variable get it', () => {
   for (const [line, name] of cases)
     assert.deepEqual(
-      allowedHosts(createMemoryTree({ 'config/settings/base.py': `DEBUG = False\n${line}\n` })),
+      buildAllowedHosts(createMemoryTree({ 'config/settings/base.py': `DEBUG = False\n${line}\n` })),
       name === undefined ? {} : { [name]: '*' },
       line,
     );
-  assert.deepEqual(allowedHosts(createMemoryTree({ 'app.py': 'ALLOWED_HOSTS = env("ALLOWED_HOSTS")' })), {});
+  assert.deepEqual(buildAllowedHosts(createMemoryTree({ 'app.py': 'ALLOWED_HOSTS = env("ALLOWED_HOSTS")' })), {});
 });

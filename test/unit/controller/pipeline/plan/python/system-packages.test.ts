@@ -1,14 +1,14 @@
 // Which Debian packages Python packages bring.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { systemPackages } from '../../../../../../controller/pipeline/plan/python/system-packages.ts';
+import { renderSystemPackages } from '../../../../../../controller/pipeline/plan/python/system-packages.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 
 const text = (
   files: Parameters<typeof createMemoryTree>[0],
   names: readonly string[],
   stage: 'build' | 'run',
-): string => systemPackages(createMemoryTree(files), new Set(names), stage).join('\n');
+): string => renderSystemPackages(createMemoryTree(files), new Set(names), stage).join('\n');
 
 test('a package that is compiled gets its headers to build, and its library to run', () => {
   assert.match(

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { readBundle } from '../../../../../../controller/pipeline/plan/ruby/bundle.ts';
-import { before, chooseRuby } from '../../../../../../controller/pipeline/plan/ruby/version.ts';
+import { isBefore, chooseRuby } from '../../../../../../controller/pipeline/plan/ruby/version.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import type { Files } from '../plan.cases.ts';
 
@@ -59,7 +59,7 @@ test('an image that is not on the installation is not chosen where there is anot
 });
 
 test('versions of locks are compared by number, and one that nobody says is never before another', () => {
-  assert.ok(before('6.1.10', [7, 0]) && before('4.0.3', [4, 0, 4]) && before('5.2', [6, 0]));
-  assert.ok(!before('7.0.0', [7, 0]) && !before('4.0.4', [4, 0, 4]) && !before('10.0', [6, 0]));
-  assert.ok(!before('', [7, 0]) && !before(undefined, [7, 0]));
+  assert.ok(isBefore('6.1.10', [7, 0]) && isBefore('4.0.3', [4, 0, 4]) && isBefore('5.2', [6, 0]));
+  assert.ok(!isBefore('7.0.0', [7, 0]) && !isBefore('4.0.4', [4, 0, 4]) && !isBefore('10.0', [6, 0]));
+  assert.ok(!isBefore('', [7, 0]) && !isBefore(undefined, [7, 0]));
 });

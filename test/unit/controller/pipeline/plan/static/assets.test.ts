@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { Rejected } from '../../../../../../controller/pipeline/contract.ts';
 import { makePlan } from '../../../../../../controller/pipeline/plan/plan.ts';
-import { missingAsset } from '../../../../../../controller/pipeline/plan/static/static.ts';
+import { findMissingAsset } from '../../../../../../controller/pipeline/plan/static/static.ts';
 import { createMemoryTree } from '../../../../../../controller/pipeline/tree.ts';
 import { sampleInput } from '../../../../../support/pipeline/sample.ts';
 import { json, type Files } from '../plan.cases.ts';
@@ -50,7 +50,7 @@ const cases: readonly (readonly [string, Files, string | undefined])[] = [
 
 for (const [name, files, missing] of cases) {
   test(`assets: ${name}`, () => {
-    assert.equal(missingAsset(createMemoryTree(files)), missing);
+    assert.equal(findMissingAsset(createMemoryTree(files)), missing);
   });
 }
 

@@ -1,7 +1,7 @@
 // Which versions of a package the files of a project ask for, and whether any of them is new enough.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { askedVersions, isBelow } from '../../../../../../../controller/pipeline/plan/python/packages/asked.ts';
+import { readRequestedRange, isBelow } from '../../../../../../../controller/pipeline/plan/python/packages/asked.ts';
 import { createMemoryTree } from '../../../../../../../controller/pipeline/tree.ts';
 
 test('a range is read where the packages are named', () => {
@@ -27,7 +27,7 @@ test('a range is read where the packages are named', () => {
     ['environment.yml', 'dependencies:\n  - python=3.11\n  - pip:\n    - reflex==0.8.9\n', '==0.8.9'],
   ];
   for (const [file, content, range] of files)
-    assert.equal(askedVersions(createMemoryTree({ [file]: content }), file, 'reflex'), range, content);
+    assert.equal(readRequestedRange(createMemoryTree({ [file]: content }), file, 'reflex'), range, content);
 });
 
 test('a range is too old when none of its versions is new enough', () => {
