@@ -7,7 +7,7 @@ export interface Activity {
   /** Counts a request until the returned function is called. A look by the platform itself is not counted as use. */
   begin(app: string, isLook: boolean): () => void;
   /** Records a wake, in milliseconds from the first request to the first connection. False: it was known. */
-  woken(app: string, number: number, ms: number): boolean;
+  recordWake(app: string, number: number, ms: number): boolean;
   /** Holds requests from now on, unless the app was used within `idleMs`. False: it is in use. */
   close(request: CloseRequest): boolean;
   open(app: string): void;
@@ -57,7 +57,7 @@ export function createActivity(now: () => number = () => performance.now()): Act
         entry.endedAt = now();
       };
     },
-    woken(app, number, ms) {
+    recordWake(app, number, ms) {
       const entry = entryOf(app);
       if (entry.wakes.some((wake) => wake.number === number)) return false;
       entry.wakes = [...entry.wakes, { number, ms }].slice(-keptWakes);

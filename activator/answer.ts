@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { activatorProblems as problems } from '../crds/reports.ts';
-import { Problem, problemBody, problemMediaType } from '../lib/problem.ts';
+import { Problem, buildProblemBody, problemMediaType } from '../lib/problem.ts';
 import { escapeHtml } from '../lib/values.ts';
 import type { AppView } from './directory.ts';
 import type { Refusal, RefusalKind } from './wake.ts';
@@ -30,7 +30,7 @@ export function sendProblem(
 ): void {
   const problem = new Problem(types[refusal.kind], refusal.message);
   const path = (request.url ?? '/').split('?')[0] ?? '/';
-  const body = `${JSON.stringify(problemBody(problem, baseUrl, path, id))}\n`;
+  const body = `${JSON.stringify(buildProblemBody(problem, baseUrl, path, id))}\n`;
   response.writeHead(problem.type.status, {
     ...buildOwnHeaders(refusal.kind),
     'content-type': problemMediaType,

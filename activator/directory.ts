@@ -19,7 +19,7 @@ export interface Directory {
   find(host: string | undefined): AppView | undefined;
   get(name: string): AppView | undefined;
   /** The ready pods, or if none is ready, those that are starting. */
-  backends(app: string): readonly Backend[];
+  listBackends(app: string): readonly Backend[];
   /** Calls `changed` with the name of each app that has changed. */
   subscribe(changed: (app: string) => void): void;
 }
@@ -51,7 +51,7 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
     if (change.type !== 'updated' || change.object.view.idle?.state !== 'Asleep') return;
     if (change.old.view.idle?.state === 'Asleep') return;
     const until = performance.now() + retiredMs;
-    for (const { metadata } of pods.byIndex(byApp, change.object.metadata.name)) retired.set(metadata.uid, until);
+    for (const { metadata } of pods.listByIndex(byApp, change.object.metadata.name)) retired.set(metadata.uid, until);
   });
   pods.subscribe((change) => {
     if (change.type === 'deleted') retired.delete(change.object.metadata.uid);
@@ -63,8 +63,8 @@ export function createDirectory({ apps, pods, namespace, domain }: DirectoryOpti
       const name = host.replace(/:\d{1,5}$/, '').toLowerCase();
       return name.endsWith(`.${domain}`) ? get(name.slice(0, -domain.length - 1)) : undefined;
     },
-    backends(app) {
-      const found = pods.byIndex(byApp, app).flatMap(({ metadata, view }): Backend[] => {
+    listBackends(app) {
+      const found = pods.listByIndex(byApp, app).flatMap(({ metadata, view }): Backend[] => {
         const { address, port, isReady } = view;
         const isRetired = performance.now() < (retired.get(metadata.uid) ?? 0);
         return address === undefined || port === 0 || isRetired ? [] : [{ pod: metadata.name, address, port, isReady }];

@@ -25,7 +25,7 @@ export function forward(request: IncomingMessage, response: ServerResponse, sock
     // The client is gone, or has it all.
     response.once('close', end);
     onward.once('response', (answer) => {
-      passBack(answer, response);
+      sendResponse(answer, response);
     });
     onward.once('error', (error) => {
       if (isOver.value) return;
@@ -37,7 +37,7 @@ export function forward(request: IncomingMessage, response: ServerResponse, sock
       socket.destroy();
       reject(new NoAnswer(error.message, { cause: error }));
     });
-    passOn(request, onward);
+    sendRequestBody(request, onward);
   });
 }
 
@@ -53,7 +53,7 @@ export function openRequest(request: IncomingMessage, socket: Socket, upgrade?: 
   });
 }
 
-function passOn(request: IncomingMessage, onward: ClientRequest): void {
+function sendRequestBody(request: IncomingMessage, onward: ClientRequest): void {
   // On a retry, a request without a body has ended already.
   if (request.readableEnded) {
     onward.end();
@@ -71,7 +71,7 @@ function passOn(request: IncomingMessage, onward: ClientRequest): void {
 }
 
 /** Also passes a response that comes before the request has been read. */
-export function passBack(answer: IncomingMessage, response: ServerResponse): void {
+export function sendResponse(answer: IncomingMessage, response: ServerResponse): void {
   response.sendDate = false;
   response.writeHead(answer.statusCode ?? 502, answer.statusMessage ?? '', buildResponseHeaders(answer));
   // The first event of a stream may take long.
@@ -117,7 +117,7 @@ export function forwardUpgrade(request: IncomingMessage, client: Socket, head: B
     onward.once('response', (answer) => {
       state.hasAnswered = true;
       const response = createResponse(request, client);
-      passBack(answer, response);
+      sendResponse(answer, response);
       response.once('finish', () => client.end());
     });
     onward.once('error', (error) => {

@@ -19,9 +19,9 @@ export interface Gate {
   /** `client`: the client network, from `readClient`. @throws Refusal, or the signal's reason */
   enter(app: AppView, signal: AbortSignal, client?: string): Promise<Passage>;
   /** The same for a look by the platform, which is never held, since it must not wake an app. */
-  glance(app: AppView, signal: AbortSignal): Promise<Passage>;
+  peek(app: AppView, signal: AbortSignal): Promise<Passage>;
   /** Milliseconds that the app has been waking; undefined: it is not. */
-  wakingMs(app: string): number | undefined;
+  measureWaking(app: string): number | undefined;
   /** Something has changed about the app. */
   nudge(app: string): void;
   readonly held: number;
@@ -56,7 +56,7 @@ export function createGate(options: GateOptions): Gate {
     const { name } = metadata;
     if (activity.isClosed(name, view.restNumber)) return undefined;
     const usable = directory
-      .backends(name)
+      .listBackends(name)
       .filter(({ isReady }) => isReady || isOpened || view.healthPath === undefined);
     turn = (turn + 1) % 1_000_000;
     return usable[turn % Math.max(1, usable.length)];
@@ -78,7 +78,7 @@ export function createGate(options: GateOptions): Gate {
   }
 
   function endNap(name: string, number: number, ms: number): void {
-    if (activity.woken(name, number, ms)) options.measured(name, 'nap', ms);
+    if (activity.recordWake(name, number, ms)) options.onMeasured(name, 'nap', ms);
     // The operator also wakes it when it sees its use.
     options.ask(name, number).catch(() => undefined);
   }
@@ -157,12 +157,12 @@ export function createGate(options: GateOptions): Gate {
       if (idle?.state === 'Napping') endNap(app.metadata.name, idle.number, performance.now() - startedAt);
       return { socket, wasHeld: false };
     },
-    async glance(app, signal) {
+    async peek(app, signal) {
       const socket = waits.has(app.metadata.name) ? undefined : await passThrough(app, signal);
       if (socket !== undefined) return { socket, wasHeld: false };
       throw new Refusal('asleep', `${app.view.title} is not awake, and a look does not wake it.`);
     },
-    wakingMs(name) {
+    measureWaking(name) {
       const waiting = waits.get(name);
       return waiting === undefined ? undefined : performance.now() - waiting.wake.startedAt;
     },

@@ -6,12 +6,12 @@ import { readConfig } from '../lib/config.ts';
 import {
   createClient,
   createReflector,
-  defaultConnection,
-  inClusterConnection,
+  readDefaultConnection,
+  readInClusterConnection,
   listenForShutdown,
-  reflectorAlive,
-  reflectorSynced,
-  runtimeMetrics,
+  createReflectorLivenessCheck,
+  createReflectorSyncCheck,
+  getRuntimeMetrics,
   startHealthServer,
   stopOnShutdown,
 } from '../lib/kubernetes/index.ts';
@@ -32,9 +32,9 @@ const shutdown = listenForShutdown({ log, limitMs: drainMs + 15_000 });
 const ending = new AbortController();
 
 const { MOORAGE_SERVICE_ACCOUNT: account, MOORAGE_APPS_NAMESPACE: namespace } = config;
-const connection = account === undefined ? await defaultConnection() : await inClusterConnection(account);
+const connection = account === undefined ? await readDefaultConnection() : await readInClusterConnection(account);
 const client = createClient(connection, { userAgent: 'moorage-activator' });
-const shared = { client, namespace, log, metrics: runtimeMetrics(registry) };
+const shared = { client, namespace, log, metrics: getRuntimeMetrics(registry) };
 const reflectors = {
   apps: createReflector({ ...shared, resource: apps, transform: toAppView }),
   pods: createReflector({
@@ -67,7 +67,7 @@ const gate = createGate({
     const type = 'application/merge-patch+json';
     await client.patch(apps, { name, namespace }, body, { type, fieldManager: 'moorage-activator' });
   },
-  measured(app, depth, ms) {
+  onMeasured(app, depth, ms) {
     metrics.wakes.observe({ depth }, ms / 1000);
     log.info({ app, depth, ms: Math.round(ms) }, 'an app was woken');
   },
@@ -82,13 +82,13 @@ const all = Object.values(reflectors);
 const health = await startHealthServer({
   port: config.MOORAGE_INTERNAL_PORT,
   registry,
-  liveness: all.map((reflector) => reflectorAlive(reflector)),
+  liveness: all.map((reflector) => createReflectorLivenessCheck(reflector)),
   readiness: [
-    ...all.map(reflectorSynced),
+    ...all.map(createReflectorSyncCheck),
     { name: 'draining', check: () => (state.draining ? 'the process is shutting down' : undefined) },
   ],
 });
-await Promise.all(all.map(({ store }) => store.whenSynced(shutdown.signal)));
+await Promise.all(all.map(({ store }) => store.waitUntilSynced(shutdown.signal)));
 const proxy = createProxy({
   ...{ directory, activity, gate, log },
   baseUrl: config.MOORAGE_BASE_URL,

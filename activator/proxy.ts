@@ -113,7 +113,7 @@ export function createProxy(options: ProxyOptions): Server {
     try {
       for (let attempt = 1; ; attempt += 1) {
         const until = AbortSignal.any([signal, late.signal]);
-        const { socket } = await (isLook ? gate.glance(app, until) : gate.enter(app, until, client));
+        const { socket } = await (isLook ? gate.peek(app, until) : gate.enter(app, until, client));
         try {
           await pass(socket);
           return;
@@ -131,7 +131,7 @@ export function createProxy(options: ProxyOptions): Server {
   /** Whole seconds until the app is likely to be ready, by its past wakes. */
   function remaining({ metadata, view }: AppView): number {
     const usual = view.idle?.wakeMs ?? usualWakeMs;
-    return Math.max(1, Math.ceil((usual - (gate.wakingMs(metadata.name) ?? 0)) / 1000));
+    return Math.max(1, Math.ceil((usual - (gate.measureWaking(metadata.name) ?? 0)) / 1000));
   }
 
   function lateness(app: AppView, { wait, afterMs }: Patience): Refusal {

@@ -10,7 +10,7 @@ export interface WakeOptions {
   /** Requests the end of the rest with this number. Rejects if that could not be written. */
   readonly ask: (app: string, number: number) => Promise<void>;
   /** Called after a wake, in milliseconds. */
-  readonly measured: (app: string, state: 'sleep' | 'nap', ms: number) => void;
+  readonly onMeasured: (app: string, state: 'sleep' | 'nap', ms: number) => void;
 }
 
 function refuseStopped(app: AppView | undefined): Refusal {
@@ -41,7 +41,7 @@ const askAgainMs = 500;
 /** A pod that crashes is started again after longer and longer waits. */
 const failedRetrySeconds = 30;
 
-export function startWake(name: string, { directory, activity, ask, measured }: WakeOptions): Wake {
+export function startWake(name: string, { directory, activity, ask, onMeasured: measured }: WakeOptions): Wake {
   const startedAt = performance.now();
   const state = { isOver: false, asked: -1, askedAt: 0, nudge: (): void => undefined };
 
@@ -64,7 +64,7 @@ export function startWake(name: string, { directory, activity, ask, measured }: 
     const { view } = app;
     leaveWord(view);
     if (activity.isClosed(name, view.restNumber)) return false;
-    for (const backend of directory.backends(name))
+    for (const backend of directory.listBackends(name))
       if (await isAccepting(backend, backend.isReady ? undefined : view.healthPath)) return true;
     if (view.idle?.state !== 'Asleep') throwFailure(view);
     return false;
@@ -77,7 +77,7 @@ export function startWake(name: string, { directory, activity, ask, measured }: 
         const ms = performance.now() - startedAt;
         // If no end of a rest was requested, it was not a rest that kept the requests waiting.
         if (state.asked > 0) {
-          activity.woken(name, Math.max(number, state.asked), ms);
+          activity.recordWake(name, Math.max(number, state.asked), ms);
           measured(name, 'sleep', ms);
         }
         return true;

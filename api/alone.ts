@@ -2,7 +2,7 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { readCommandLine, wholeNumber } from '../lib/command-line.ts';
+import { readCommandLine, parseWholeNumber } from '../lib/command-line.ts';
 import { listenForShutdown, stopOnShutdown } from '../lib/kubernetes/index.ts';
 import { readConfig } from '../lib/config.ts';
 import { createLog, createRegistry } from '../lib/telemetry.ts';
@@ -32,7 +32,7 @@ const chosen = readCommandLine(
   { usage, options: { port: { type: 'string' }, 'demo-router': { type: 'boolean', default: false } } },
   ({ values }) => ({
     demoRouter: values['demo-router'],
-    port: values.port === undefined ? undefined : wholeNumber('--port', values.port, { maximum: 65_535 }),
+    port: values.port === undefined ? undefined : parseWholeNumber('--port', values.port, { maximum: 65_535 }),
   }),
 );
 const {

@@ -2,11 +2,11 @@
 import {
   createClient,
   createReflector,
-  defaultConnection,
+  readDefaultConnection,
   listenForShutdown,
-  reflectorAlive,
-  reflectorSynced,
-  runtimeMetrics,
+  createReflectorLivenessCheck,
+  createReflectorSyncCheck,
+  getRuntimeMetrics,
   startHealthServer,
   stopOnShutdown,
 } from '../lib/kubernetes/index.ts';
@@ -37,7 +37,7 @@ const registry = createRegistry();
 const shutdown = listenForShutdown({ log, limitMs: (config.drainSeconds + 15) * 1000 });
 const ending = new AbortController();
 
-const connection = await defaultConnection();
+const connection = await readDefaultConnection();
 const client = createClient(connection, { userAgent: 'moorage-api' });
 const reflector = createReflector({
   client,
@@ -45,7 +45,7 @@ const reflector = createReflector({
   namespace: config.appsNamespace,
   indexers: appIndexers,
   log,
-  metrics: runtimeMetrics(registry),
+  metrics: getRuntimeMetrics(registry),
 });
 const apps = createAppIndex(reflector.store, config.appsNamespace);
 const reflecting = reflector.run(ending.signal);
@@ -98,14 +98,14 @@ const health = await startHealthServer({
   port: config.internalPort,
   registry,
   routes: api.metering.routes,
-  liveness: [reflectorAlive(reflector)],
+  liveness: [createReflectorLivenessCheck(reflector)],
   readiness: [
-    reflectorSynced(reflector),
+    createReflectorSyncCheck(reflector),
     { name: 'draining', check: () => (state.draining ? 'the process is shutting down' : undefined) },
   ],
 });
 // Until the cache is filled, every app would be unknown.
-await reflector.store.whenSynced(shutdown.signal);
+await reflector.store.waitUntilSynced(shutdown.signal);
 api.start();
 const server = await startServer({ port: config.port, listener: api.app, log, baseUrl: config.baseUrl });
 const appServer = await startServer({ port: config.appsPort, listener: api.appsOnly, log, baseUrl: config.baseUrl });

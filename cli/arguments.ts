@@ -1,5 +1,5 @@
 // Reads the command line of `up`, `down` and `status`, and defines the target that they act on.
-import { type parseCommandLine, UsageError, wholeNumber } from '../lib/command-line.ts';
+import { type parseCommandLine, UsageError, parseWholeNumber } from '../lib/command-line.ts';
 import { selectTools, type ToolServiceName } from './install/tool-services.ts';
 
 export interface Arguments {
@@ -109,4 +109,4 @@ function readPorts(values: ParsedArguments['values']): Pick<Arguments, 'httpsPor
 }
 
 const readPort = (option: string, text: string | undefined): number | undefined =>
-  text === undefined ? undefined : wholeNumber(option, text, { maximum: 65_535 });
+  text === undefined ? undefined : parseWholeNumber(option, text, { maximum: 65_535 });

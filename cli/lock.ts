@@ -2,12 +2,12 @@
 import { link, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { readText } from '../localnode/files.ts';
-import { startTimeOf } from '../localnode/node/daemons/processes.ts';
+import { parseStartTime } from '../localnode/node/daemons/processes.ts';
 
 /** Identifies a process by its ID and, where there is a /proc, its start time; undefined if it is not alive. */
 async function identifyProcess(pid: number): Promise<string | undefined> {
   const line = await readText(`/proc/${pid}/stat`);
-  if (line !== undefined) return `${pid} ${startTimeOf(line) ?? ''}`;
+  if (line !== undefined) return `${pid} ${parseStartTime(line) ?? ''}`;
   if (process.platform === 'linux' || !Number.isInteger(pid)) return undefined;
   try {
     process.kill(pid, 0);
@@ -18,7 +18,7 @@ async function identifyProcess(pid: number): Promise<string | undefined> {
 }
 
 /** Takes the lock, runs `body`, and releases the lock. Throws immediately if a live process holds it. */
-export async function withLock<T>(path: string, body: () => Promise<T>): Promise<T> {
+export async function runWithLock<T>(path: string, body: () => Promise<T>): Promise<T> {
   await mkdir(dirname(path), { recursive: true });
   const own = (await identifyProcess(process.pid)) ?? String(process.pid);
   const draft = join(dirname(path), `lock.${process.pid}`);

@@ -1,6 +1,6 @@
 // Prints the progress of steps for a person, on a terminal or to a log, and the addresses of the finished cluster.
 import { createLogUpdate } from 'log-update';
-import { httpsUrl, type GatewayPorts } from '../localnode/node/gateway/ports.ts';
+import { formatHttpsUrl, type GatewayPorts } from '../localnode/node/gateway/ports.ts';
 import { node } from '../localnode/node/settings.ts';
 import { paths } from '../localnode/paths.ts';
 import type { Reporter, Step } from '../localnode/steps.ts';
@@ -31,7 +31,7 @@ function createTerminal(output: NodeJS.WriteStream): Screen {
       log.persist(text);
     },
     refresh: (progress, now) => {
-      const lines = progress.live(now);
+      const lines = progress.formatLive(now);
       if (lines.length > 0) log(lines.map(fit).join('\n'));
       else {
         log.clear();
@@ -45,7 +45,7 @@ function createPlain(output: Output): Screen {
   return {
     print: (text) => output.write(`${text}\n`),
     refresh: (progress, now) => {
-      for (const line of progress.due(now)) output.write(`${line}\n`);
+      for (const line of progress.formatDue(now)) output.write(`${line}\n`);
     },
   };
 }
@@ -54,7 +54,7 @@ const isTerminal = (output: Output): output is NodeJS.WriteStream =>
   output.isTTY === true && process.env['TERM'] !== 'dumb';
 
 /** Reports steps on a terminal, whose last lines are rewritten each second, or to a log, which gets whole lines. */
-export function lineReporter(output: Output = process.stdout, now: () => number = Date.now): Reporter {
+export function createLineReporter(output: Output = process.stdout, now: () => number = Date.now): Reporter {
   const begun = now();
   const progress = new Progress(begun);
   const screen = isTerminal(output) ? createTerminal(output) : createPlain(output);
@@ -71,17 +71,17 @@ export function lineReporter(output: Output = process.stdout, now: () => number 
       progress.plan(steps.length);
       timer = setInterval(refresh, 1_000).unref();
     },
-    started: (step) => {
+    reportStart: (step) => {
       progress.start(step, now());
     },
-    progress: (step, text) => {
+    reportProgress: (step, text) => {
       progress.update(step, text);
     },
-    done: (step, detail, milliseconds) => {
+    reportDone: (step, detail, milliseconds) => {
       end(step, milliseconds, 'ok', detail);
       refresh();
     },
-    failed: (step, error, milliseconds) => {
+    reportFailure: (step, error, milliseconds) => {
       end(step, milliseconds, '!!', '');
       screen.print(`   ${error instanceof Error ? error.message : String(error)}`);
       refresh();
@@ -149,22 +149,22 @@ export class Progress {
   }
 
   /** For a terminal: a line for each running step that is slow, and how many steps have ended. */
-  live(now: number): string[] {
+  formatLive(now: number): string[] {
     const slow = [...this.#running].filter(([, { begun }]) => now - begun >= slowAfterMs);
     if (slow.length === 0) return [];
-    return [...slow.map(([step, running]) => this.#line(step, running, now)), this.#count(now)];
+    return [...slow.map(([step, running]) => this.#formatLine(step, running, now)), this.#count(now)];
   }
 
   /** For a log: the lines that are due. A step gets its first line soon, then one per interval. */
-  due(now: number): string[] {
+  formatDue(now: number): string[] {
     const due = [...this.#running].filter(
       ([, { begun, logged }]) => now - (logged ?? begun) >= (logged === undefined ? slowAfterMs : logEveryMs),
     );
     for (const [, running] of due) running.logged = now;
-    return due.map(([step, running]) => this.#line(step, running, now));
+    return due.map(([step, running]) => this.#formatLine(step, running, now));
   }
 
-  #line({ name }: Step, { begun, progress }: Running, now: number): string {
+  #formatLine({ name }: Step, { begun, progress }: Running, now: number): string {
     return formatLine(now - this.#begun, '…', name, now - begun, progress);
   }
 
@@ -178,12 +178,12 @@ export function printAddresses(begun: number, ports: GatewayPorts): void {
   say(`
 Moorage is up after ${formatElapsed(Date.now() - begun)}.
 
-  base URL      ${httpsUrl(node.baseDomain, ports)}
-  sample app    ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
+  base URL      ${formatHttpsUrl(node.baseDomain, ports)}
+  sample app    ${formatHttpsUrl(`hello.${node.appsDomain}`, ports)}/
   kubeconfig    ${paths.kubeconfig}
   certificate   ${paths.authority}
 
-Try: curl --cacert ${paths.authority} ${httpsUrl(`hello.${node.appsDomain}`, ports)}/
+Try: curl --cacert ${paths.authority} ${formatHttpsUrl(`hello.${node.appsDomain}`, ports)}/
      npm run submit -- ./folder-with-an-app
 `);
 }

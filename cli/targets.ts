@@ -5,13 +5,13 @@ import { join } from 'node:path';
 import { homedir } from 'node:os';
 import { z } from 'zod';
 import type { Arguments, Target } from './arguments.ts';
-import { dockerAnswers } from './kind/docker.ts';
+import { isDockerAnswering } from './kind/docker.ts';
 import { createKindTarget } from './kind/target.ts';
 import { createNodeTarget } from './node/target.ts';
-import { nodeObstacle } from '../localnode/node/disk/space.ts';
+import { findNodeObstacle } from '../localnode/node/disk/space.ts';
 import { paths } from '../localnode/paths.ts';
-import { kubectlFor, type Kubectl } from '../localnode/kubectl.ts';
-import { lineReporter, say } from './report.ts';
+import { createKubectl, type Kubectl } from '../localnode/kubectl.ts';
+import { createLineReporter, say } from './report.ts';
 import { run } from '../localnode/shell.ts';
 import { runSteps } from '../localnode/steps.ts';
 import { installChart, release, waitForRelease, checkWorkloads } from './install/release.ts';
@@ -22,10 +22,10 @@ export async function pickTarget(args: Arguments): Promise<Target> {
   if (args.context !== undefined) return createExistingTarget(args.context, args.values);
   if (args.kind) return createKindTarget(args);
   const choice = chooseLocal({
-    nodeExists: await exists(join(paths.state, 'before.json')),
-    kindExists: await exists(paths.kind),
-    nodeRuns: (await nodeObstacle()) === undefined,
-    dockerAnswers: await dockerAnswers(),
+    nodeExists: await isExistingPath(join(paths.state, 'before.json')),
+    kindExists: await isExistingPath(paths.kind),
+    nodeRuns: (await findNodeObstacle()) === undefined,
+    dockerAnswers: await isDockerAnswering(),
   });
   return choice === 'kind' ? createKindTarget(args) : createNodeTarget(args);
 }
@@ -47,7 +47,7 @@ export function chooseLocal(machine: Machine): 'kind' | 'node' {
   return !machine.nodeRuns && machine.dockerAnswers ? 'kind' : 'node';
 }
 
-async function exists(path: string): Promise<boolean> {
+async function isExistingPath(path: string): Promise<boolean> {
   return await access(path).then(
     () => true,
     () => false,
@@ -63,7 +63,7 @@ function createExistingTarget(context: string, values: string | undefined): Targ
   return {
     up: async () => {
       const [helm, kubectlCommand] = await Promise.all([findHelm(), findKubectl()]);
-      const kubectl = kubectlFor(kubectlCommand, kubeconfig, context);
+      const kubectl = createKubectl(kubectlCommand, kubeconfig, context);
       await runSteps(
         [
           { name: `cluster ${context} answers`, run: () => kubectl(['version', '-o', 'yaml']).then(() => undefined) },
@@ -77,7 +77,7 @@ function createExistingTarget(context: string, values: string | undefined): Targ
           },
           { name: 'moorage ready', needs: ['moorage chart'], run: () => waitForRelease(kubectl) },
         ],
-        lineReporter(),
+        createLineReporter(),
       );
       say(`\nMoorage is installed on ${context}. Try: kubectl --context ${context} get happ --all-namespaces`);
     },
@@ -99,7 +99,7 @@ function createExistingTarget(context: string, values: string | undefined): Targ
       );
     },
     status: async () => {
-      const kubectl = kubectlFor(await findKubectl(), kubeconfig, context);
+      const kubectl = createKubectl(await findKubectl(), kubeconfig, context);
       try {
         say(await kubectl(['-n', release.namespace, 'get', 'deployments,statefulsets,pods']));
         return [...(await checkWorkloads(kubectl, new Set([release.namespace]))), ...(await checkBaseUrl(kubectl))];

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { Gauge, type Registry } from 'prom-client';
-import { messageOf, sleep, systemClock, type Logger } from '../lib/kubernetes/index.ts';
+import { toErrorMessage, sleep, systemClock, type Logger } from '../lib/kubernetes/index.ts';
 
 export interface CertificateTaskOptions {
   /** Base URL of the gateway from inside. */
@@ -27,7 +27,7 @@ export function createCertificateTask(options: CertificateTaskOptions): (signal:
       metrics.up.set({ domain }, 1);
     } catch (error) {
       metrics.up.set({ domain }, 0);
-      log.warn({ gateway, error: messageOf(error) }, 'the gateway takes no TLS connection');
+      log.warn({ gateway, error: toErrorMessage(error) }, 'the gateway takes no TLS connection');
     }
   }
 

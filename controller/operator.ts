@@ -7,8 +7,8 @@ import {
   createClient,
   createEventRecorder,
   createManager,
-  defaultConnection,
-  inClusterConnection,
+  readDefaultConnection,
+  readInClusterConnection,
 } from '../lib/kubernetes/index.ts';
 import type { Repository } from '../lib/repository.ts';
 import { createLog } from '../lib/telemetry.ts';
@@ -38,7 +38,7 @@ export async function runOperator(): Promise<void> {
   collectDefaultMetrics({ register: registry });
 
   const connection =
-    serviceAccount === undefined ? await defaultConnection() : await inClusterConnection(serviceAccount);
+    serviceAccount === undefined ? await readDefaultConnection() : await readInClusterConnection(serviceAccount);
   const client = createClient(connection, { userAgent: 'moorage-operator' });
   const manager = createManager({
     ...{ client, log, registry, healthPort: internalPort, leaderElection: lease },
@@ -66,7 +66,7 @@ export async function runOperator(): Promise<void> {
     tokenSecret: config.registry.tokenSecret,
     imageLimit,
     cacheBytes: config.pipeline.cacheBytes,
-    listJobs: (app) => caches.jobs.byIndex(byApp, app),
+    listJobs: (app) => caches.jobs.listByIndex(byApp, app),
     log,
     metrics,
   });
@@ -93,7 +93,7 @@ export async function runOperator(): Promise<void> {
       apps.enqueue(`${config.appsNamespace}/${app}`);
     };
     const names = (): string[] => caches.apps.list().map(({ metadata }) => metadata.name);
-    const task = createActivityTask({ ...idle, intervalMs: activityMs, changed, apps: names, log });
+    const task = createActivityTask({ ...idle, intervalMs: activityMs, onChange: changed, listApps: names, log });
     manager.addLeaderTask('activity', task);
   }
   manager.add(

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { parseDuration } from '../lib/values.ts';
 import { services as servicesField } from './backing-services.ts';
 import { agents, author, build, listing, run, source, metering } from './hosted-app.ts';
-import { quantity, quantityValue } from './values.ts';
+import { quantity, parseQuantityValue } from './values.ts';
 
 /** The file is at the top level of the repository, whatever source.path is. */
 export const manifestFile = 'moorage.yaml';
@@ -20,7 +20,7 @@ export const authorLimits = {
 export const maximumManifestBytes = 2_000;
 
 /** A duration of the spec with a maximum for authors. */
-function atMost(field: z.ZodDefault<z.ZodString>, what: string, maximum: string): z.ZodString {
+function limitDuration(field: z.ZodDefault<z.ZodString>, what: string, maximum: string): z.ZodString {
   return field.unwrap().refine((text) => parseDuration(text) <= parseDuration(maximum), {
     error: `${what} can be at most ${maximum} here`,
   });
@@ -50,7 +50,9 @@ const volumes = run.shape.volumes
   })
   .refine(
     (list) =>
-      list.every(({ size }) => (quantityValue(size) ?? Infinity) <= (quantityValue(authorLimits.volumes.size) ?? 0)),
+      list.every(
+        ({ size }) => (parseQuantityValue(size) ?? Infinity) <= (parseQuantityValue(authorLimits.volumes.size) ?? 0),
+      ),
     { error: `a volume can have at most ${authorLimits.volumes.size} here` },
   )
   .refine((list) => new Set(list.map(({ path }) => path)).size === list.length, {
@@ -58,7 +60,7 @@ const volumes = run.shape.volumes
   });
 
 const isWithin = (given: string | undefined, maximum: string): boolean =>
-  given === undefined || (quantityValue(given) ?? Infinity) <= (quantityValue(maximum) ?? 0);
+  given === undefined || (parseQuantityValue(given) ?? Infinity) <= (parseQuantityValue(maximum) ?? 0);
 
 const services = servicesField
   .refine((list) => list.length <= authorLimits.services.count, {
@@ -96,7 +98,7 @@ export const appManifest = z.strictObject({
       target: build.shape.target,
       args: build.shape.args.unwrap().optional(),
       env: build.shape.env.unwrap().optional(),
-      timeout: atMost(build.shape.timeout, 'timeout', authorLimits.build.timeout).optional(),
+      timeout: limitDuration(build.shape.timeout, 'timeout', authorLimits.build.timeout).optional(),
       resources: z
         .strictObject({
           cpu: quantity('cpu', '100m', authorLimits.build.cpu).optional(),
@@ -112,7 +114,7 @@ export const appManifest = z.strictObject({
       command: run.shape.command.unwrap().optional(),
       env: run.shape.env.unwrap().optional(),
       healthPath: run.shape.healthPath,
-      startupTime: atMost(run.shape.startupTime, 'startupTime', authorLimits.run.startupTime).optional(),
+      startupTime: limitDuration(run.shape.startupTime, 'startupTime', authorLimits.run.startupTime).optional(),
       volumes: volumes.optional(),
       idleAfter: idleAfter.optional(),
       idle: run.shape.idle.unwrap().optional(),

@@ -1,6 +1,6 @@
 // Defines the backing services of an app (spec.services): databases and stores that run next to it, for it alone.
 import { z } from 'zod';
-import { listBy, matches, withRules, environmentName, quantity } from './values.ts';
+import { listBy, createPatternRule, addRules, environmentName, quantity } from './values.ts';
 
 /** Types of service. The images of an installation decide which of them it offers. */
 export const serviceTypes = [
@@ -20,9 +20,9 @@ const variable = z.strictObject({
   value: z.string().max(4_096).describe('Value, used literally.'),
 });
 
-export const serviceName = withRules(
+export const serviceName = addRules(
   z.string().max(30),
-  matches(
+  createPatternRule(
     '^[a-z]([-a-z0-9]*[a-z0-9])?$',
     'the name of a service has lower-case letters, digits and inner hyphens, and starts with a letter',
   ),
@@ -33,9 +33,12 @@ export const serviceName = withRules(
   },
 );
 
-const version = withRules(
+const version = addRules(
   z.string().max(40),
-  matches('^[0-9A-Za-z][0-9A-Za-z._-]*$', 'version must be like 17 or 7.2: letters, digits, ".", "_" and "-"'),
+  createPatternRule(
+    '^[0-9A-Za-z][0-9A-Za-z._-]*$',
+    'version must be like 17 or 7.2: letters, digits, ".", "_" and "-"',
+  ),
 );
 
 const service = z.strictObject({

@@ -4,7 +4,7 @@ import { manifestFile } from './app-manifest.ts';
 import { isMergedByName, layeredFields } from './effective-settings.ts';
 import { group, kind, plural, slugPattern, version, reservedPattern, reservedSlugs } from './names.ts';
 import { spec, status } from './hosted-app.ts';
-import { celString, type Validation } from './values.ts';
+import { toCelString, type Validation } from './values.ts';
 
 /** The whole CustomResourceDefinition. @throws TypeError if a zod schema uses what a CRD cannot express */
 export function buildDefinition(): SchemaNode {
@@ -98,14 +98,14 @@ const printerColumns = [
 const nameRules: readonly (Validation & { fieldPath: string; optionalOldSelf?: boolean })[] = [
   {
     fieldPath: '.metadata.name',
-    rule: `self.metadata.name.matches(${celString(slugPattern)})`,
+    rule: `self.metadata.name.matches(${toCelString(slugPattern)})`,
     message:
       'metadata.name becomes the subdomain of the app; write at most 40 lower-case letters, digits and inner hyphens, starting with a letter',
   },
   {
     fieldPath: '.metadata.name',
     // Of new apps only: one that has its name already keeps it when the list grows.
-    rule: `oldSelf.hasValue() || !(self.metadata.name in [${[...reservedSlugs].sort().map(celString).join(', ')}] || self.metadata.name.matches(${celString(reservedPattern)}))`,
+    rule: `oldSelf.hasValue() || !(self.metadata.name in [${[...reservedSlugs].sort().map(toCelString).join(', ')}] || self.metadata.name.matches(${toCelString(reservedPattern)}))`,
     optionalOldSelf: true,
     message:
       'metadata.name is a subdomain of the platform itself, or one that programs or people trust by its name; choose another name',

@@ -144,7 +144,7 @@ export function readSettings(text: string | undefined): ReportedSettings | undef
  * Each field that the file sets, its effective value, and where that comes from. It is public, so of what the
  * installation wrote itself, such as values of variables, only the names are shown.
  */
-export function effectiveSettings(app: Configured, settings: ReportedSettings): Effective[] {
+export function listEffectiveSettings(app: Configured, settings: ReportedSettings): Effective[] {
   const merged = resolveSpec(app, settings);
   const pins = app.pinned ?? findPins(app.spec);
   const { platform } = settings;
@@ -165,11 +165,11 @@ export function effectiveSettings(app: Configured, settings: ReportedSettings): 
 }
 
 /** The same for an app, from the file as its status has it; undefined if there is none. */
-export function publicSettings(
+export function listPublicSettings(
   app: Configured & { readonly status?: Pick<HostedAppStatus, 'settings'> | undefined },
 ): Effective[] | undefined {
   const settings = readSettings(app.status?.settings?.values);
-  return settings === undefined ? undefined : effectiveSettings(app, settings);
+  return settings === undefined ? undefined : listEffectiveSettings(app, settings);
 }
 
 /**
@@ -241,7 +241,10 @@ export interface AuthorContact {
  * The contact that counts, and who vouches for it; undefined if there is none. A submitter's claim counts only until the
  * author gives a contact.
  */
-export function authorContact({ spec, status }: Pick<StoredHostedApp, 'spec' | 'status'>): AuthorContact | undefined {
+export function findAuthorContact({
+  spec,
+  status,
+}: Pick<StoredHostedApp, 'spec' | 'status'>): AuthorContact | undefined {
   const { ownership } = status ?? {};
   const { author, submission } = resolveSpec({ spec }, undefined);
   const given = [

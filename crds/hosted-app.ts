@@ -8,14 +8,14 @@ import {
   environmentName,
   idleAfter,
   idleDepth,
-  immutable,
+  makeImmutable,
   listBy,
-  matches,
-  noParentSegment,
+  createPatternRule,
+  createNoParentSegmentRule,
   quantity,
   relativePath,
   strategies,
-  withRules,
+  addRules,
 } from './values.ts';
 
 export {
@@ -45,29 +45,29 @@ const appVariable = z.strictObject({
   value,
 });
 
-const repository = withRules(
+const repository = addRules(
   z.string().max(512),
-  matches(
+  createPatternRule(
     '^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9_~][A-Za-z0-9._~%+-]*)+/?$',
     'repo must be a URL like https://github.com/owner/name, without credentials, query or fragment',
   ),
-  matches(
+  createPatternRule(
     '^(https://|http://([A-Za-z0-9.-]+[.])?(localhost|svc[.]cluster[.]local)[:/])',
     'repo must start with https://; plain http:// is only for hosts that end in .svc.cluster.local or .localhost',
   ),
 );
 
 export const source = z.strictObject({
-  repo: immutable(repository, 'repo is immutable; create a new HostedApp for another repository').describe(
+  repo: makeImmutable(repository, 'repo is immutable; create a new HostedApp for another repository').describe(
     'HTTPS address of the git repository, without credentials. Immutable.',
   ),
-  revision: withRules(
+  revision: addRules(
     z.string().max(200),
-    matches(
+    createPatternRule(
       '^[A-Za-z0-9_][A-Za-z0-9._/-]*$',
       'revision must be a branch, a tag or a full commit ID: letters, digits, ".", "_", "-" and "/", not starting with "-", "." or "/"',
     ),
-    noParentSegment('revision'),
+    createNoParentSegmentRule('revision'),
   )
     .optional()
     .describe('Branch, tag or full commit ID. Defaults to the default branch of the repository.'),
@@ -97,9 +97,12 @@ export const build = z.strictObject({
   dockerfile: relativePath('dockerfile')
     .default('Dockerfile')
     .describe('Path of the Dockerfile, relative to source.path.'),
-  target: withRules(
+  target: addRules(
     z.string().max(100),
-    matches('^[A-Za-z][A-Za-z0-9_.-]*$', 'target must be the name of a stage: letters, digits, "_", "." and "-"'),
+    createPatternRule(
+      '^[A-Za-z][A-Za-z0-9_.-]*$',
+      'target must be the name of a stage: letters, digits, "_", "." and "-"',
+    ),
   )
     .optional()
     .describe('Stage of the Dockerfile that is built. Defaults to the last one.'),
@@ -129,26 +132,26 @@ const runResources = z.strictObject({
 
 const secretReference = z.strictObject({
   name: appVariableName.describe('Name of the environment variable in the app.'),
-  secret: withRules(
+  secret: addRules(
     z.string().max(253),
-    matches(
+    createPatternRule(
       '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$',
       'secret must be the name of a Secret: lower-case letters, digits, "-" and "."',
     ),
   ).describe('Name of a Secret in the namespace of the app.'),
-  key: withRules(
+  key: addRules(
     z.string().max(253),
-    matches('^[-._A-Za-z0-9]+$', 'key must be a key of that Secret: letters, digits, "-", "_" and "."'),
+    createPatternRule('^[-._A-Za-z0-9]+$', 'key must be a key of that Secret: letters, digits, "-", "_" and "."'),
   ).describe('Key in that Secret.'),
 });
 
-const mountPath = withRules(
+const mountPath = addRules(
   z.string().max(200),
-  matches(
+  createPatternRule(
     String.raw`^(/[^\x00-\x1f\x7f:\\/]+)+$`,
     'path must be absolute and name a folder below /, like /data, without ":" and without a slash at its end',
   ),
-  noParentSegment('path'),
+  createNoParentSegmentRule('path'),
   {
     cel: `!self.matches('^/(proc|sys|dev|etc)(/.*)?$')`,
     holds: (path) => !/^\/(proc|sys|dev|etc)(\/|$)/.test(path),
@@ -158,9 +161,9 @@ const mountPath = withRules(
 );
 
 const volume = z.strictObject({
-  name: withRules(
+  name: addRules(
     z.string().max(30),
-    matches(
+    createPatternRule(
       '^[a-z]([-a-z0-9]*[a-z0-9])?$',
       'the name of a volume has lower-case letters, digits and inner hyphens, and starts with a letter',
     ),
@@ -202,9 +205,9 @@ const runFields = z.strictObject({
     .max(20)
     .default(1)
     .describe('Number of replicas, from 0 to 20. With 0, nothing responds at the URL.'),
-  healthPath: withRules(
+  healthPath: addRules(
     z.string().max(200),
-    matches(String.raw`^/[\x21-\x7e]*$`, 'healthPath must start with / and have no space, like /healthz'),
+    createPatternRule(String.raw`^/[\x21-\x7e]*$`, 'healthPath must start with / and have no space, like /healthz'),
   )
     .optional()
     .describe(
@@ -228,7 +231,7 @@ const runFields = z.strictObject({
     ),
 });
 
-export const run = withRules(
+export const run = addRules(
   runFields,
   {
     cel: `!has(self.volumes) || self.volumes.size() == 0 || !has(self.replicas) || self.replicas <= 1`,
@@ -249,17 +252,17 @@ export const run = withRules(
 );
 
 const waiver = z.strictObject({
-  rule: withRules(
+  rule: addRules(
     z.string().max(60),
-    matches(
+    createPatternRule(
       '^((secrets|license|lfs)/[a-z0-9-]+|git/submodule)$',
       'rule must be the ID of a finding that can be waived: secrets/…, license/…, lfs/… or git/submodule',
     ),
   ).describe('ID of the rule, such as license/approval.'),
   file: z.string().min(1).max(300).optional().describe('Path of the file of the finding. If not set, any file.'),
-  reason: withRules(
+  reason: addRules(
     z.string().max(300),
-    matches(String.raw`^.*\S.*$`, 'reason must say, on one line, why the finding is waived; it is public'),
+    createPatternRule(String.raw`^.*\S.*$`, 'reason must say, on one line, why the finding is waived; it is public'),
   ).describe('Why the finding is waived. It is public.'),
 });
 export type Waiver = z.infer<typeof waiver>;
@@ -281,9 +284,9 @@ export const models = z.strictObject({
     .describe(
       'Whether the app can call models. If true, OPENAI_BASE_URL and OPENAI_API_KEY are set in the app, and its calls are charged to its budget. For an app that reads other variables, a value in run.env may contain ${{models.url}}, ${{models.origin}} (the same without its path) and ${{models.key}}.',
     ),
-  dailyBudgetUsd: withRules(
+  dailyBudgetUsd: addRules(
     z.string().max(10),
-    matches(
+    createPatternRule(
       '^(0|[1-9][0-9]{0,4})([.][0-9]{1,4})?$',
       'dailyBudgetUsd must be a decimal of USD with at most 4 decimal places, in quotes, like "2.50"',
     ),
@@ -296,9 +299,9 @@ export const models = z.strictObject({
 
 /** A path at the app itself; never an address elsewhere. */
 function pathAtApp(field: string): z.ZodString {
-  return withRules(
+  return addRules(
     z.string().max(200),
-    matches(
+    createPatternRule(
       String.raw`^/[\x21-\x7e]*$`,
       `${field} must start with / and have no space, like /${field === 'mcp' ? 'mcp' : 'openapi.json'}`,
     ),
@@ -329,24 +332,35 @@ export const listing = z.strictObject({
     .enum(['chat', 'document', 'research', 'writing', 'slides', 'image', 'audio', 'code', 'other'])
     .default('other')
     .describe('Category in the catalog.'),
-  upstream: withRules(
+  upstream: addRules(
     z.string().max(512),
-    matches(String.raw`^https?://[\x21-\x7e]+$`, 'upstream must be a URL that starts with https:// or http://'),
+    createPatternRule(
+      String.raw`^https?://[\x21-\x7e]+$`,
+      'upstream must be a URL that starts with https:// or http://',
+    ),
   )
     .optional()
     .describe('URL of the original project, if the repository is a fork.'),
 });
 
-const freeRequest = withRules(
+const freeRequest = addRules(
   z.strictObject({
-    path: withRules(
+    path: addRules(
       z.string().max(200),
-      matches(String.raw`^/[\x21-\x7e]*$`, 'path must start with / and have no space, like /healthz or /static/**'),
+      createPatternRule(
+        String.raw`^/[\x21-\x7e]*$`,
+        'path must start with / and have no space, like /healthz or /static/**',
+      ),
     )
       .optional()
       .describe('Path without its query. `*` matches within a segment, `**` matches anything. If not set, any path.'),
     statuses: z
-      .array(withRules(z.string().max(3), matches('^[1-5]([0-9][0-9]|xx)$', 'a status must be like "404" or "4xx"')))
+      .array(
+        addRules(
+          z.string().max(3),
+          createPatternRule('^[1-5]([0-9][0-9]|xx)$', 'a status must be like "404" or "4xx"'),
+        ),
+      )
       .max(20)
       .optional()
       .describe('Statuses of the response, such as "404" or "4xx". If not set, any status.'),
@@ -375,9 +389,9 @@ export const author = z.strictObject({
     .describe(
       'Contact for launch and revenue notifications: an email address or URL. One in the HostedApp overrides one in moorage.yaml; either overrides that of the submission.',
     ),
-  share: withRules(
+  share: addRules(
     z.string().max(6),
-    matches(
+    createPatternRule(
       '^(0([.][0-9]{1,4})?|1([.]0{1,4})?)$',
       'share must be a decimal from 0 to 1 with at most 4 decimal places, in quotes, like "0.7"',
     ),

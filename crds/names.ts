@@ -135,13 +135,13 @@ export interface AppsSite {
 }
 
 /** Host name of an app. */
-export function appHost(app: string, { domain }: AppsSite): string {
+export function formatAppHost(app: string, { domain }: AppsSite): string {
   return `${app}.${domain}`;
 }
 
 /** URL of an app, as people see it. The operator and the API both use this. */
-export function appUrl(app: string, site: AppsSite): string {
-  return new URL(`https://${appHost(app, site)}:${site.port}`).href;
+export function formatAppUrl(app: string, site: AppsSite): string {
+  return new URL(`https://${formatAppHost(app, site)}:${site.port}`).href;
 }
 
 /** The app that a registry repository belongs to. */
@@ -154,12 +154,12 @@ export interface RepositoryOwner {
  * Repository of an app's images, without the registry's host. It includes the UID, so that a later app of the same name
  * never sees what this one left there.
  */
-export function imageRepository({ name, uid }: RepositoryOwner): string {
+export function formatImageRepository({ name, uid }: RepositoryOwner): string {
   return `apps/${name}.${uid}`;
 }
 
 /** Repository of an app's layer cache, without the registry's host. */
-export function cacheRepository({ name, uid }: RepositoryOwner): string {
+export function formatCacheRepository({ name, uid }: RepositoryOwner): string {
   return `cache/${name}.${uid}`;
 }
 
@@ -167,12 +167,12 @@ export function cacheRepository({ name, uid }: RepositoryOwner): string {
 export const platformFolders = ['apps', 'cache', 'moorage'] as const;
 
 /** Tag of the image that a pipeline pushes: its number, so that images no release refers to can be found and removed. */
-export function imageTag(number: number): string {
+export function formatImageTag(number: number): string {
   return `build-${number}`;
 }
 
 /** Number of the pipeline that pushed a tag; undefined for any other tag. */
-export function numberOfTag(tag: string): number | undefined {
+export function parseImageTag(tag: string): number | undefined {
   const number = Number(/^build-([1-9][0-9]{0,9})$/.exec(tag)?.[1]);
   return Number.isNaN(number) ? undefined : number;
 }

@@ -53,7 +53,7 @@ type Input = Pick<StoredHostedApp, 'status'> & {
 };
 
 /** Derives the public status of an app from its resource alone. An app without a status is `pending`. */
-export function publicStatus(app: Input): PublicStatus {
+export function toPublicStatus(app: Input): PublicStatus {
   const status = app.status ?? {};
   if (app.spec.suspend) return toSuspended(status);
   if (status.served !== undefined && status.url !== undefined) return toLive(status, status.served, status.url);
@@ -61,7 +61,7 @@ export function publicStatus(app: Input): PublicStatus {
     return {
       status: 'in_pipeline',
       stage: 'pending',
-      ...optional('commit', status.source?.commit),
+      ...toOptionalField('commit', status.source?.commit),
       message: 'A retry was requested.',
     };
   }
@@ -69,8 +69,8 @@ export function publicStatus(app: Input): PublicStatus {
     return {
       status: 'rejected',
       reason: status.rejection,
-      ...optional('since', status.since),
-      ...optional('commit', status.source?.commit),
+      ...toOptionalField('since', status.since),
+      ...toOptionalField('commit', status.source?.commit),
     };
   }
   return { status: 'in_pipeline', ...toProgress(status) };
@@ -90,8 +90,8 @@ function toLive(status: HostedAppStatus, served: NonNullable<HostedAppStatus['se
     commit: served.commit,
     since: served.since,
     ...(moving ? { update: toProgress(status) } : {}),
-    ...optional('warning', status.warning),
-    ...optional('problem', status.rejection),
+    ...toOptionalField('warning', status.warning),
+    ...toOptionalField('problem', status.rejection),
   };
 }
 
@@ -101,16 +101,20 @@ function toSuspended(status: HostedAppStatus): PublicStatus {
     message: 'The app is suspended: no replicas run and no builds start. Its data and its URL are kept.',
     fix: 'The operator of this installation can resume the app by setting spec.suspend to false.',
   };
-  return { status: 'rejected', reason, ...(status.phase === 'Suspended' ? optional('since', status.since) : {}) };
+  return {
+    status: 'rejected',
+    reason,
+    ...(status.phase === 'Suspended' ? toOptionalField('since', status.since) : {}),
+  };
 }
 
 function toProgress(status: HostedAppStatus): PublicProgress {
   return {
     stage: stages[status.phase ?? 'Pending'],
-    ...optional('since', status.since),
-    ...optional('commit', status.source?.commit),
-    ...optional('position', status.phase === 'Queued' ? status.pipeline?.position : undefined),
-    ...optional('message', readReadyMessage(status)),
+    ...toOptionalField('since', status.since),
+    ...toOptionalField('commit', status.source?.commit),
+    ...toOptionalField('position', status.phase === 'Queued' ? status.pipeline?.position : undefined),
+    ...toOptionalField('message', readReadyMessage(status)),
   };
 }
 
@@ -134,6 +138,6 @@ function readReadyMessage(status: HostedAppStatus): string | undefined {
   return ready === undefined || ready.status === 'True' ? undefined : ready.message;
 }
 
-function optional<Key extends string, Value>(key: Key, value: Value | undefined): Partial<Record<Key, Value>> {
+function toOptionalField<Key extends string, Value>(key: Key, value: Value | undefined): Partial<Record<Key, Value>> {
   return value === undefined ? {} : ({ [key]: value } as Record<Key, Value>);
 }

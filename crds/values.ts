@@ -30,7 +30,7 @@ function addValidations<Schema extends z.ZodType>(schema: Schema, added: readonl
 }
 
 /** Adds rules to a schema, for both zod and the API server. */
-export function withRules<Schema extends z.ZodType>(
+export function addRules<Schema extends z.ZodType>(
   schema: Schema,
   ...rules: readonly Rule<z.output<Schema>>[]
 ): Schema {
@@ -45,7 +45,7 @@ export function withRules<Schema extends z.ZodType>(
 }
 
 /** Rejects a change of the field once it is set. Only the API server knows the old value, so zod does not check it. */
-export function immutable<Schema extends z.ZodType>(schema: Schema, message: string): Schema {
+export function makeImmutable<Schema extends z.ZodType>(schema: Schema, message: string): Schema {
   return addValidations(schema, [{ rule: 'self == oldSelf', message }]);
 }
 
@@ -61,7 +61,7 @@ export function listBy<Item extends z.ZodType<Record<string, unknown>>>(
 }
 
 /** Writes a text as a CEL string literal. */
-export function celString(text: string): string {
+export function toCelString(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }
 
@@ -69,9 +69,9 @@ export function celString(text: string): string {
  * The text matches `pattern`, in the syntax that JavaScript and RE2 share: no lookaround, back reference, `.`, `\s` or
  * `\w`.
  */
-export function matches(pattern: string, message: string): Rule<string> {
+export function createPatternRule(pattern: string, message: string): Rule<string> {
   const expression = new RegExp(pattern, 'u');
-  return { cel: `self.matches(${celString(pattern)})`, holds: (text) => expression.test(text), message };
+  return { cel: `self.matches(${toCelString(pattern)})`, holds: (text) => expression.test(text), message };
 }
 
 const suffixes: Readonly<Record<string, number>> = {
@@ -89,19 +89,19 @@ const suffixes: Readonly<Record<string, number>> = {
 const quantityPattern = /^([0-9]{1,15}(?:\.[0-9]{1,3})?)(m|k|M|G|T|Ki|Mi|Gi|Ti)?$/;
 
 /** Parses a Kubernetes quantity into cores or bytes; undefined for any other text. */
-export function quantityValue(text: string): number | undefined {
+export function parseQuantityValue(text: string): number | undefined {
   const match = quantityPattern.exec(text);
   return match === null ? undefined : Number(match[1]) * (suffixes[match[2] ?? ''] ?? Number.NaN);
 }
 
 /** A Kubernetes quantity between two others, both included. */
 export function quantity(what: string, least: string, maximum: string): z.ZodString {
-  const [low, high] = [quantityValue(least) ?? Number.NaN, quantityValue(maximum) ?? Number.NaN];
-  const form = celString('^[0-9]{1,15}([.][0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$');
-  return withRules(z.string().max(24), {
-    cel: `self.matches(${form}) && quantity(self).compareTo(quantity(${celString(least)})) >= 0 && quantity(self).compareTo(quantity(${celString(maximum)})) <= 0`,
+  const [low, high] = [parseQuantityValue(least) ?? Number.NaN, parseQuantityValue(maximum) ?? Number.NaN];
+  const form = toCelString('^[0-9]{1,15}([.][0-9]{1,3})?(m|k|M|G|T|Ki|Mi|Gi|Ti)?$');
+  return addRules(z.string().max(24), {
+    cel: `self.matches(${form}) && quantity(self).compareTo(quantity(${toCelString(least)})) >= 0 && quantity(self).compareTo(quantity(${toCelString(maximum)})) <= 0`,
     holds: (text) => {
-      const value = quantityValue(text);
+      const value = parseQuantityValue(text);
       return value !== undefined && value >= low && value <= high;
     },
     message: `${what} must be a quantity from ${least} to ${maximum}, like ${least}; write a plain number or one with m, k, M, G, T, Ki, Mi, Gi or Ti`,
@@ -113,8 +113,8 @@ const durationPattern = /^([0-9]{1,5}h)?([0-9]{1,5}m)?([0-9]{1,5}s)?$/;
 /** A duration like 90s, 5m or 1h30m between two others, both included. Absent `maximum`: no upper bound. */
 export function duration(what: string, least: string, maximum: string): z.ZodString {
   const [low, high] = [parseDuration(least), parseDuration(maximum)];
-  return withRules(z.string().max(20), {
-    cel: `self.size() > 0 && self.matches(${celString(durationPattern.source)}) && duration(self) >= duration(${celString(least)}) && duration(self) <= duration(${celString(maximum)})`,
+  return addRules(z.string().max(20), {
+    cel: `self.size() > 0 && self.matches(${toCelString(durationPattern.source)}) && duration(self) >= duration(${toCelString(least)}) && duration(self) <= duration(${toCelString(maximum)})`,
     holds: (text) =>
       text !== '' && durationPattern.test(text) && parseDuration(text) >= low && parseDuration(text) <= high,
     message: `${what} must be a duration from ${least} to ${maximum}, written like 90s, 5m or 1h30m`,
@@ -123,18 +123,18 @@ export function duration(what: string, least: string, maximum: string): z.ZodStr
 
 /** A relative path that stays inside the repository. */
 export function relativePath(what: string): z.ZodString {
-  return withRules(
+  return addRules(
     z.string().min(1).max(200),
-    matches(
+    createPatternRule(
       String.raw`^[^\x00-\x1f\x7f\\/][^\x00-\x1f\x7f\\]*$`,
       `${what} must be relative to the repository: no leading /, no backslash, no control character`,
     ),
-    noParentSegment(what),
+    createNoParentSegmentRule(what),
   );
 }
 
 /** No `..` between slashes. */
-export function noParentSegment(what: string): Rule<string> {
+export function createNoParentSegmentRule(what: string): Rule<string> {
   return {
     cel: `!self.split('/').exists(part, part == '..')`,
     holds: (text) => !text.split('/').includes('..'),
@@ -143,16 +143,16 @@ export function noParentSegment(what: string): Rule<string> {
 }
 
 /** Name of an environment variable. */
-export const environmentName = withRules(
+export const environmentName = addRules(
   z.string().max(128),
-  matches(
+  createPatternRule(
     '^[A-Za-z_][A-Za-z0-9_]*$',
     'the name of a variable must contain only letters, digits and _, and must not start with a digit',
   ),
 );
 
 /** Name of a variable of the running app. PORT is not allowed, since the platform sets it. */
-export const appVariableName = withRules(environmentName, {
+export const appVariableName = addRules(environmentName, {
   cel: `self != 'PORT'`,
   holds: (name) => name !== 'PORT',
   message: 'PORT is set by the platform; set run.port instead',
@@ -192,8 +192,8 @@ function isIdleTime(text: string): boolean {
   return milliseconds >= parseDuration(idleBounds.least) && milliseconds <= parseDuration(idleBounds.maximum);
 }
 
-export const idleAfter = withRules(z.string().max(20), {
-  cel: `self in ['auto', 'never'] || self.size() > 0 && self.matches(${celString(durationPattern.source)}) && duration(self) >= duration('${idleBounds.least}') && duration(self) <= duration('${idleBounds.maximum}')`,
+export const idleAfter = addRules(z.string().max(20), {
+  cel: `self in ['auto', 'never'] || self.size() > 0 && self.matches(${toCelString(durationPattern.source)}) && duration(self) >= duration('${idleBounds.least}') && duration(self) <= duration('${idleBounds.maximum}')`,
   holds: isIdleTime,
   message: `idleAfter must be auto, never, or a duration from ${idleBounds.least} to ${idleBounds.maximum}, written like 90s, 15m or 2h`,
 });

@@ -37,7 +37,7 @@ export class OutputTail {
     if (this.#bytes > 2 * this.#limit) this.#compact();
   }
 
-  text(): string {
+  toText(): string {
     this.#compact();
     return Buffer.concat(this.#chunks).toString('utf8');
   }

@@ -67,7 +67,11 @@ function parse<O extends Options>(options: O, args: readonly string[]): ParsedAr
 }
 
 /** Parses an option that is a whole number. @throws UsageError if it is not one, or is out of range */
-export function wholeNumber(option: string, text: string, range: { minimum?: number; maximum?: number } = {}): number {
+export function parseWholeNumber(
+  option: string,
+  text: string,
+  range: { minimum?: number; maximum?: number } = {},
+): number {
   const { minimum = 1, maximum = Number.MAX_SAFE_INTEGER } = range;
   const value = Number(text);
   if (/^\d+$/.test(text) && value >= minimum && value <= maximum) return value;

@@ -52,7 +52,7 @@ export class Problem extends Error {
 export const problemMediaType = 'application/problem+json';
 
 /** The body of a problem. `instance` is the path of the request; `requestId` finds it in the log. */
-export function problemBody(
+export function buildProblemBody(
   problem: Problem,
   baseUrl: string,
   instance: string,
@@ -60,7 +60,7 @@ export function problemBody(
 ): Record<string, unknown> {
   return {
     ...problem.members,
-    type: problemUrl(problem.type, baseUrl),
+    type: buildProblemUrl(problem.type, baseUrl),
     title: problem.type.title,
     status: problem.type.status,
     detail: problem.message,
@@ -71,12 +71,12 @@ export function problemBody(
 }
 
 /** The stable address of a kind of problem. */
-export function problemUrl(type: ProblemType, baseUrl: string): string {
+export function buildProblemUrl(type: ProblemType, baseUrl: string): string {
   return `${baseUrl}/problems/${type.slug}`;
 }
 
 /** An unknown name, and where to find the known ones. */
-export interface Unknown {
+export interface UnknownName {
   /** The start of a sentence that ends with the name: `There is no app`. */
   readonly says: string;
   readonly name: string;
@@ -88,7 +88,7 @@ export interface Unknown {
 const maxCharacters = 60;
 
 /** The problem of an unknown name, with similar names in `nearest`. */
-export function unknownName(type: ProblemType, { says, name, names, all }: Unknown): Problem {
+export function createUnknownNameProblem(type: ProblemType, { says, name, names, all }: UnknownName): Problem {
   const nearest = findNearestNames(name, names);
   const hint = nearest.length === 0 ? '' : ` Did you mean ${nearest.join(' or ')}?`;
   const shown = JSON.stringify(name.slice(0, maxCharacters).toWellFormed());

@@ -129,14 +129,14 @@ export function readRepository(text: string, hosts: GitHosts): Repository | Repo
  * The repository of an address that was accepted before, such as the one in a HostedApp. Normalizes it even if its host
  * is no longer allowed.
  */
-export function acceptedRepository(address: string): Repository {
+export function parseAcceptedRepository(address: string): Repository {
   const { protocol, host, pathname } = new URL(address);
   const [owner = '', ...rest] = pathname.split('/').filter((part) => part !== '');
   return toNormalForm({ host, owner, name: rest.join('/'), insecure: protocol === 'http:', cloneUrl: address });
 }
 
 /** Short stable hash of a normalized repository url, fit for a label value. */
-export function repositoryHash(url: string): string {
+export function hashRepository(url: string): string {
   return createHash('sha256').update(url.toLowerCase()).digest('hex').slice(0, 32);
 }
 

@@ -13,7 +13,7 @@ export function parseDuration(text: string): number {
  * `AbortSignal.timeout`, its timer holds it: `AbortSignal.any` holds its sources weakly, so that a limit that was
  * collected in the meantime would never fire.
  */
-export function timeLimit(ms: number): AbortSignal {
+export function createTimeLimit(ms: number): AbortSignal {
   const controller = new AbortController();
   setTimeout(() => {
     controller.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'));
@@ -56,7 +56,7 @@ export type Present<Fields> = { [Key in keyof Fields as undefined extends Fields
 };
 
 /** A copy without undefined fields: in status and manifests an absent field and an undefined one are not the same. */
-export function present<Fields extends object>(fields: Fields): Present<Fields> {
+export function omitUndefined<Fields extends object>(fields: Fields): Present<Fields> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Present<Fields>;
 }
 

@@ -29,30 +29,30 @@ export async function writeText(path: string, text: string, mode = 0o644): Promi
 }
 
 /** A short digest over parts, each length-prefixed so that no two lists of parts share one. */
-export function contentKey(parts: readonly (string | Buffer)[]): string {
+export function computeContentKey(parts: readonly (string | Buffer)[]): string {
   const hash = createHash('sha256');
   for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
   return hash.digest('hex').slice(0, 16);
 }
 
 /** All files under a folder, as sorted paths relative to it. Names in `skip` are left out at every level. */
-export async function filesUnder(folder: string, skip: readonly string[] = []): Promise<string[]> {
+export async function listFilesUnder(folder: string, skip: readonly string[] = []): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true });
   const nested = await Promise.all(
     entries
       .filter((entry) => !skip.includes(entry.name))
       .map(async (entry) => {
         if (!entry.isDirectory()) return [entry.name];
-        return (await filesUnder(join(folder, entry.name), skip)).map((name) => join(entry.name, name));
+        return (await listFilesUnder(join(folder, entry.name), skip)).map((name) => join(entry.name, name));
       }),
   );
   return nested.flat().sort();
 }
 
 /** The content key of a folder: names and bytes of all its files. */
-export async function folderKey(folder: string, skip: readonly string[] = []): Promise<string> {
-  const names = await filesUnder(folder, skip);
+export async function computeFolderKey(folder: string, skip: readonly string[] = []): Promise<string> {
+  const names = await listFilesUnder(folder, skip);
   const parts: (string | Buffer)[] = [];
   for (const name of names) parts.push(name, await readFile(join(folder, name)));
-  return contentKey(parts);
+  return computeContentKey(parts);
 }

@@ -9,7 +9,7 @@ export interface Kubectl {
 }
 
 /** A kubectl for one kubeconfig, and one context of it when given. */
-export function kubectlFor(command: string, kubeconfig: string, context?: string): Kubectl {
+export function createKubectl(command: string, kubeconfig: string, context?: string): Kubectl {
   const scope = context === undefined ? [] : [`--context=${context}`];
   return (args, input) =>
     run(command, [...scope, ...args], { env: { KUBECONFIG: kubeconfig }, ...(input === undefined ? {} : { input }) });
@@ -47,7 +47,7 @@ const nodes = z.object({
 });
 
 /** What nodes run out of, a line for each: what a pod that is pending for it does not say. */
-export function pressures(json: string): string[] {
+export function listPressures(json: string): string[] {
   return nodes.parse(JSON.parse(json)).items.flatMap(({ metadata, status }) =>
     status.conditions.flatMap((condition) => {
       const scarce = condition.status === 'True' ? /^(\w+)Pressure$/.exec(condition.type)?.[1] : undefined;
@@ -71,7 +71,7 @@ export async function waitForRollout(
   } catch (error) {
     const pods = await kubectl(['-n', namespace, 'get', 'pods', '-o', 'wide']).catch(() => '');
     const events = await kubectl(['-n', namespace, 'events', '--types=Warning']).catch(() => '');
-    const scarce = await kubectl(['get', 'nodes', '-o', 'json']).then(pressures, () => []);
+    const scarce = await kubectl(['get', 'nodes', '-o', 'json']).then(listPressures, () => []);
     const what = `${workload} in ${namespace} did not become available within ${seconds} s`;
     throw new Error([what, pods, ...events.split('\n').slice(-8), ...scarce].join('\n'), { cause: error });
   }

@@ -14,15 +14,15 @@ export interface Step {
 export type Report = (progress: string) => void;
 
 /** For work that nobody watches. */
-export const noReport: Report = () => undefined;
+export const ignoreReport: Report = () => undefined;
 
 export interface Reporter {
   /** Called before the first step. */
   begin: (steps: readonly Step[]) => void;
-  started: (step: Step) => void;
-  progress: (step: Step, text: string) => void;
-  done: (step: Step, detail: string, milliseconds: number) => void;
-  failed: (step: Step, error: unknown, milliseconds: number) => void;
+  reportStart: (step: Step) => void;
+  reportProgress: (step: Step, text: string) => void;
+  reportDone: (step: Step, detail: string, milliseconds: number) => void;
+  reportFailure: (step: Step, error: unknown, milliseconds: number) => void;
   /** Called after the last step, failed or not. */
   end: () => void;
 }
@@ -56,14 +56,14 @@ export function checkSteps(steps: readonly Step[]): void {
 
 async function runOne(step: Step, reporter: Reporter): Promise<void> {
   const start = Date.now();
-  reporter.started(step);
+  reporter.reportStart(step);
   try {
     const detail = await step.run((text) => {
-      reporter.progress(step, text);
+      reporter.reportProgress(step, text);
     });
-    reporter.done(step, detail ?? '', Date.now() - start);
+    reporter.reportDone(step, detail ?? '', Date.now() - start);
   } catch (error) {
-    reporter.failed(step, error, Date.now() - start);
+    reporter.reportFailure(step, error, Date.now() - start);
     throw new StepError(step.name, error);
   }
 }

@@ -1,8 +1,8 @@
 // The directory of live apps: the address of each inside the cluster, and its author. No address comes from a caller.
-import { Problem, unknownName } from '../../lib/problem.ts';
+import { Problem, createUnknownNameProblem } from '../../lib/problem.ts';
 import { type AppsSite, activator } from '../../crds/names.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
-import { publicStatus } from '../../crds/public-status.ts';
+import { toPublicStatus } from '../../crds/public-status.ts';
 import { readAuthorship, readRepository, type App, type AppIndex } from './hosted-apps.ts';
 import { describeStatus, resolveUrl } from './status-view.ts';
 import { appNotLive, unknownApp } from './problems.ts';
@@ -94,7 +94,7 @@ function createServiceOrigin(systemNamespace: string): (app: App) => string {
 }
 
 function readTarget(app: App, originOf: (app: App) => string): Target | undefined {
-  const status = publicStatus(app);
+  const status = toPublicStatus(app);
   if (status.status !== 'live') return undefined;
   const { agents, listing } = resolveSpec(app, readSettings(app.status?.built?.settings));
   return {
@@ -111,7 +111,7 @@ function readTarget(app: App, originOf: (app: App) => string): Target | undefine
 }
 
 function createUnknownApp(slug: string, slugs: readonly string[]): Problem {
-  return unknownName(unknownApp, {
+  return createUnknownNameProblem(unknownApp, {
     says: 'Unknown app',
     name: slug,
     names: slugs,
@@ -120,7 +120,7 @@ function createUnknownApp(slug: string, slugs: readonly string[]): Problem {
 }
 
 function createAppNotLive(app: App, baseUrl: string, site: AppsSite): Problem {
-  const status = publicStatus(app);
+  const status = toPublicStatus(app);
   const { owner, name } = readRepository(app);
   const statusUrl = `${baseUrl}/api/submit-status/${owner}/${name}`;
   const awaited = status.status === 'in_pipeline';

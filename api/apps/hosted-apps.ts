@@ -1,12 +1,12 @@
 // HostedApps as the API reads them: the resource, a cache that finds them by repository, owner/name and caller, and the
 // author of each.
 import type { StoredHostedApp } from '../../crds/hosted-app.ts';
-import { byLabel, defineResource, type Indexer, type KubeType, type Store } from '../../lib/kubernetes/index.ts';
+import { indexByLabel, defineResource, type Indexer, type KubeType, type Store } from '../../lib/kubernetes/index.ts';
 import { group, kind, labels, plural, version } from '../../crds/names.ts';
 import { sortAgain } from '../../lib/values.ts';
 import {
-  acceptedRepository,
-  repositoryHash,
+  parseAcceptedRepository,
+  hashRepository,
   type Repository,
   parseRepository,
   RepositoryError,
@@ -29,10 +29,10 @@ const networkIndex = 'network';
 
 /** The indexers for the store of {@link createAppIndex}. They read the spec, so that manually created apps are found too. */
 export const appIndexers: Readonly<Record<string, Indexer<App>>> = {
-  [repositoryIndex]: (app) => [repositoryHash(readRepository(app).url)],
+  [repositoryIndex]: (app) => [hashRepository(readRepository(app).url)],
   [pathIndex]: (app) => [formatRepositoryPath(app)],
-  [callerIndex]: byLabel(labels.caller),
-  [networkIndex]: byLabel(labels.network),
+  [callerIndex]: indexByLabel(labels.caller),
+  [networkIndex]: indexByLabel(labels.network),
 };
 
 /** Finds apps in the cache. If several have the same repository, the oldest one counts. */
@@ -69,10 +69,10 @@ export function createAppIndex(store: Store<App>, namespace: string): AppIndex {
     });
   return {
     get: (name) => store.get(keyed(name)),
-    byRepository: (hash) => sortByAge(store.byIndex(repositoryIndex, hash))[0],
-    byPath: (owner, name) => sortByAge(store.byIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
-    byCaller: (hash) => store.byIndex(callerIndex, hash),
-    byNetwork: (hash) => store.byIndex(networkIndex, hash),
+    byRepository: (hash) => sortByAge(store.listByIndex(repositoryIndex, hash))[0],
+    byPath: (owner, name) => sortByAge(store.listByIndex(pathIndex, `${owner}/${name}`.toLowerCase())),
+    byCaller: (hash) => store.listByIndex(callerIndex, hash),
+    byNetwork: (hash) => store.listByIndex(networkIndex, hash),
     all,
     get size() {
       return store.size;
@@ -107,7 +107,7 @@ function compareAge({ metadata: a }: App, { metadata: b }: App): number {
 
 /** Reads the repository of an app, in normal form. */
 export function readRepository(app: App): Repository {
-  return acceptedRepository(app.spec.source.repo);
+  return parseAcceptedRepository(app.spec.source.repo);
 }
 
 function formatRepositoryPath(app: App): string {

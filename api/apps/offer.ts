@@ -3,7 +3,7 @@
 import { callAppPath, type Endpoint } from '../http/index.ts';
 import type { HostedAppSummary, Tool } from '../tools/index.ts';
 import { readSettings, resolveSpec } from '../../crds/effective-settings.ts';
-import { publicStatus } from '../../crds/public-status.ts';
+import { toPublicStatus } from '../../crds/public-status.ts';
 import { readRepository, type App } from './hosted-apps.ts';
 
 /** Everything that is offered besides plain endpoints. */
@@ -70,7 +70,7 @@ export function isOffered({ endpoints, protocols }: Pick<Site, 'endpoints' | 'pr
 /** Summarises the live ones among these apps. */
 export function listLiveApps(apps: readonly App[]): HostedAppSummary[] {
   return apps.flatMap((app) => {
-    const status = publicStatus(app);
+    const status = toPublicStatus(app);
     if (status.status !== 'live') return [];
     const { title, description, category } = resolveSpec(app, readSettings(app.status?.built?.settings)).listing;
     return [

@@ -1,9 +1,9 @@
 // The status of a submitted repository and of its app, as JSON and as a sentence.
 import { z } from 'zod';
-import { authorContact, contactSources, publicSettings } from '../../crds/effective-settings.ts';
-import { appUrl, type AppsSite } from '../../crds/names.ts';
+import { findAuthorContact, contactSources, listPublicSettings } from '../../crds/effective-settings.ts';
+import { formatAppUrl, type AppsSite } from '../../crds/names.ts';
 import { finding, plan } from '../../crds/hosted-app.ts';
-import { publicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
+import { toPublicStatus, type PublicProgress, type PublicReason, type PublicStatus } from '../../crds/public-status.ts';
 import { readRepository, type App } from './hosted-apps.ts';
 
 /** Stages of the pipeline in order. An app that has passed the last one is live. */
@@ -127,10 +127,10 @@ export interface LinkBase {
 }
 
 export function viewStatus(app: App, linkBase: LinkBase): StatusView {
-  const status = publicStatus(app);
+  const status = toPublicStatus(app);
   const { plan: made, findings, history, source } = app.status ?? {};
   const newest = source?.commit;
-  const contact = authorContact(app);
+  const contact = findAuthorContact(app);
   return {
     status: status.status,
     message: describeStatus(status, resolveUrl(app, linkBase.site), newest),
@@ -142,7 +142,7 @@ export function viewStatus(app: App, linkBase: LinkBase): StatusView {
     plan: made,
     findings: findings?.length === 0 ? undefined : findings,
     // Not from the status, which may contain values that have been hidden since.
-    settings: publicSettings(app),
+    settings: listPublicSettings(app),
     contact_from: contact?.from,
     contact_verified: contact?.verified,
     history: history?.map(viewPastRun),
@@ -203,7 +203,7 @@ function formatAddresses(
 
 /** The URL of the app, which works once the app is live. */
 export function resolveUrl(app: App, site: AppsSite): string {
-  return app.status?.url ?? appUrl(app.metadata.name, site);
+  return app.status?.url ?? formatAppUrl(app.metadata.name, site);
 }
 
 function viewDetails(status: PublicStatus): Partial<StatusView> {

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import Negotiator from 'negotiator';
 import { NodeRequest } from 'srvx/node';
 import { type Logger, toMethodLabel, type HttpMetrics } from '../../lib/telemetry.ts';
-import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
+import { Problem, buildProblemBody, problemMediaType } from '../../lib/problem.ts';
 import { identifyCaller, type Caller, type CallerRules } from './caller.ts';
 import type { CallContext } from './endpoint.ts';
 import { notAcceptable } from './problems.ts';
@@ -158,7 +158,7 @@ export class Exchange implements CallContext {
       return;
     }
     const body = {
-      ...problemBody(problem, baseUrl, this.path.slice(0, 300), this.id),
+      ...buildProblemBody(problem, baseUrl, this.path.slice(0, 300), this.id),
       ...problemMembers?.(problem, this.path),
     };
     await this.send(

@@ -4,7 +4,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../../lib/telemetry.ts';
-import { Problem, problemBody, problemMediaType } from '../../lib/problem.ts';
+import { Problem, buildProblemBody, problemMediaType } from '../../lib/problem.ts';
 import { malformedRequest, requestTimeout, requestTooLong } from './problems.ts';
 
 export interface ServerOptions {
@@ -101,7 +101,7 @@ function rejectUnparsedRequests(server: Server, { baseUrl = '', log }: ServerOpt
     const id = randomUUID();
     log.info({ request_id: id, status: problem.type.status, code: error.code }, 'request could not be read');
     // Input that still arrives is read and dropped for a while: resetting the connection now would lose the response.
-    socket.end(formatResponse(problem, problemBody(problem, baseUrl, '', id), id));
+    socket.end(formatResponse(problem, buildProblemBody(problem, baseUrl, '', id), id));
     setTimeout(() => {
       socket.destroy();
     }, 2_000).unref();

@@ -1,7 +1,7 @@
 // What endpoints of models have in common: their services, and how a call is answered: whole or streamed, once for each
 // Idempotency-Key, with what it cost.
 import { z } from 'zod';
-import { Problem, problemBody } from '../../lib/problem.ts';
+import { Problem, buildProblemBody } from '../../lib/problem.ts';
 import {
   formatMoney,
   idempotencyKey,
@@ -124,7 +124,7 @@ async function streamAnswer<Answer extends object>(
       yield formatDone(request, now.value.answer);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      yield formatEvent('error', problemBody(error, baseUrl, request.path, context.id));
+      yield formatEvent('error', buildProblemBody(error, baseUrl, request.path, context.id));
     }
   }
 }

@@ -23,7 +23,7 @@ export function isAbsent(component: string): string {
 }
 
 /** The expression, but not while its cause has an alert of its own: one outage, one alert. */
-export function unlessCausedBy(cause: string, expr: string): string {
+export function suppressDuringCause(cause: string, expr: string): string {
   return `(${expr}) unless on () (${cause})`;
 }
 

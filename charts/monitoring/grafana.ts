@@ -31,12 +31,12 @@ export function renderDashboard(dashboard: Dashboard): string {
     templating: {
       list: [{ name: 'datasource', label: 'Prometheus', type: 'datasource', query: 'prometheus' }],
     },
-    panels: panelsOf(dashboard),
+    panels: buildPanels(dashboard),
   };
   return `${JSON.stringify(rendered, undefined, 2)}\n`;
 }
 
-function panelsOf({ rows }: Dashboard): object[] {
+function buildPanels({ rows }: Dashboard): object[] {
   const panels: object[] = [];
   let y = 0;
   const add = (panel: object, gridPos: Position): void => {
@@ -52,7 +52,7 @@ function panelsOf({ rows }: Dashboard): object[] {
         [x, y, lineHeight] = [0, y + lineHeight, 0];
       }
       const h = panel.kind === 'number' ? heights.number : heights.chart;
-      add(panelOf(panel), { h, w: panel.width, x, y });
+      add(buildPanel(panel), { h, w: panel.width, x, y });
       x += panel.width;
       lineHeight = Math.max(lineHeight, h);
     }
@@ -61,19 +61,19 @@ function panelsOf({ rows }: Dashboard): object[] {
   return panels;
 }
 
-function panelOf(panel: Panel): object {
+function buildPanel(panel: Panel): object {
   return {
     type: panel.kind === 'number' ? 'stat' : 'timeseries',
     title: panel.title,
     description: panel.description,
     datasource,
-    targets: panel.queries.map((query, index) => targetOf(query, index, panel.kind === 'number')),
+    targets: panel.queries.map((query, index) => buildTarget(query, index, panel.kind === 'number')),
     fieldConfig: {
       defaults: {
         unit: panel.unit,
-        ...(panel.kind === 'number' ? {} : { min: 0, custom: lineOf(panel) }),
+        ...(panel.kind === 'number' ? {} : { min: 0, custom: buildLineStyle(panel) }),
         color: { mode: panel.kind === 'number' ? 'thresholds' : 'palette-classic' },
-        thresholds: thresholdsOf(panel),
+        thresholds: buildThresholds(panel),
       },
       overrides: panel.kind === 'bars' ? colored : [],
     },
@@ -81,7 +81,7 @@ function panelOf(panel: Panel): object {
   };
 }
 
-function targetOf({ expr, legend }: Query, index: number, isNumber: boolean): object {
+function buildTarget({ expr, legend }: Query, index: number, isNumber: boolean): object {
   return {
     refId: String.fromCharCode('A'.charCodeAt(0) + index),
     datasource,
@@ -92,7 +92,7 @@ function targetOf({ expr, legend }: Query, index: number, isNumber: boolean): ob
 }
 
 /** Red from the limit on; a line of a chart is drawn there. */
-function thresholdsOf({ limit }: Panel): object {
+function buildThresholds({ limit }: Panel): object {
   if (limit === undefined) return { mode: 'absolute', steps: [{ color: 'blue', value: null }] };
   const [first, then] = limit.worse === 'above' ? ['green', 'red'] : ['red', 'green'];
   return {
@@ -104,7 +104,7 @@ function thresholdsOf({ limit }: Panel): object {
   };
 }
 
-function lineOf({ kind, limit }: Panel): object {
+function buildLineStyle({ kind, limit }: Panel): object {
   const thresholdsStyle = { mode: limit === undefined ? 'off' : 'dashed' };
   return kind === 'bars'
     ? { drawStyle: 'bars', fillOpacity: 80, lineWidth: 0, stacking: { mode: 'normal', group: 'A' }, thresholdsStyle }

@@ -11,9 +11,9 @@ import type { Kubectl } from '../../localnode/kubectl.ts';
 import { Fault, type Installation } from '../submit/installation.ts';
 import { pushSnapshot, takeSnapshot } from '../submit/snapshot.ts';
 import { spec, hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
-import { acceptedRepository } from '../../lib/repository.ts';
+import { parseAcceptedRepository } from '../../lib/repository.ts';
 import { paths } from '../../localnode/paths.ts';
-import { publicStatus, type PublicStatus } from '../../crds/public-status.ts';
+import { toPublicStatus, type PublicStatus } from '../../crds/public-status.ts';
 
 export interface HostOptions {
   readonly kubectl: Kubectl;
@@ -25,7 +25,7 @@ export interface HostOptions {
 }
 
 /** Creates the Secrets of an app and applies its manifest. @throws Fault with the cluster's message if it rejects the app */
-export async function host(app: AppManifest, options: HostOptions): Promise<void> {
+export async function hostApp(app: AppManifest, options: HostOptions): Promise<void> {
   const { kubectl, namespace, say } = options;
   await createSecrets(kubectl, namespace, app);
   const copy = options.copies === undefined ? undefined : findCopy(app.repository, options.copies);
@@ -67,7 +67,7 @@ async function pushCopy(folder: string, app: AppManifest, { installation }: Host
 
 // Manifests
 
-/** On a manifest: number of randomHexadecimal digits of each key of each Secret to generate for the app, as JSON. */
+/** On a manifest: number of random hexadecimal digits of each key of each Secret to generate for the app, as JSON. */
 const generated = 'moorage.dev/generated-secrets';
 
 const digits = z.record(z.string(), z.record(z.string(), z.int().min(16).max(256)));
@@ -108,7 +108,7 @@ export function readManifest(text: string): AppManifest {
   const document = manifest.parse(parse(text));
   // The server checks it again; this finds a mistake without a server.
   const { source } = spec.parse(document.spec);
-  const { owner, name } = acceptedRepository(source.repo);
+  const { owner, name } = parseAcceptedRepository(source.repo);
   const { [generated]: secrets = '{}' } = document.metadata.annotations;
   return {
     slug: document.metadata.name,
@@ -152,11 +152,11 @@ function formatSecret(name: string, slug: string, keys: Readonly<Record<string, 
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: { name, labels: { 'app.kubernetes.io/part-of': 'moorage', 'app.kubernetes.io/instance': slug } },
-    stringData: Object.fromEntries(Object.entries(keys).map(([key, digits]) => [key, randomHexadecimal(digits)])),
+    stringData: Object.fromEntries(Object.entries(keys).map(([key, digits]) => [key, createRandomHexadecimal(digits)])),
   });
 }
 
-function randomHexadecimal(digits: number): string {
+function createRandomHexadecimal(digits: number): string {
   return randomBytes(Math.ceil(digits / 2))
     .toString('hex')
     .slice(0, digits);
@@ -193,7 +193,7 @@ export async function follow(slugs: readonly string[], options: FollowOptions): 
       if (shown.get(app.metadata.name) !== word) say(`${app.metadata.name.padEnd(20)} ${word}`);
       shown.set(app.metadata.name, word);
     }
-    const outcomes = apps.map((app) => ({ slug: app.metadata.name, status: publicStatus(app) }));
+    const outcomes = apps.map((app) => ({ slug: app.metadata.name, status: toPublicStatus(app) }));
     if (outcomes.length === slugs.length && apps.every(isReflected) && outcomes.every(isSettled)) return outcomes;
     await delay(lookMs);
   }
@@ -209,7 +209,7 @@ function isSettled({ status }: Outcome): boolean {
 }
 
 function formatPhase(app: HostedApp): string {
-  const status = publicStatus(app);
+  const status = toPublicStatus(app);
   if (status.status === 'in_pipeline') return status.stage;
   return status.status === 'live' && status.update !== undefined
     ? `live, update: ${status.update.stage}`

@@ -2,10 +2,10 @@
 import { resolve } from 'node:path';
 import { describeStatus } from '../../api/apps/index.ts';
 import { readCommandLine, UsageError } from '../../lib/command-line.ts';
-import { kubectlFor } from '../../localnode/kubectl.ts';
+import { createKubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
 import { Fault, readInstallation } from '../submit/installation.ts';
-import { follow, type Outcome, host, readManifests, type AppManifest } from './host.ts';
+import { follow, type Outcome, hostApp, readManifests, type AppManifest } from './host.ts';
 
 const namespace = 'moorage-apps';
 const usage = `usage: npm run apps -- [SLUG ...] [--copies FOLDER] [--no-wait]
@@ -44,8 +44,9 @@ function readArguments(all: readonly AppManifest[]): Arguments {
 async function main(): Promise<number> {
   const { apps, copies, wait } = readArguments(await readManifests());
   await readInstallation();
-  const kubectl = kubectlFor(paths.kubectl, paths.kubeconfig);
-  for (const app of apps) await host(app, { kubectl, namespace, copies, installation: () => readInstallation(), say });
+  const kubectl = createKubectl(paths.kubectl, paths.kubeconfig);
+  for (const app of apps)
+    await hostApp(app, { kubectl, namespace, copies, installation: () => readInstallation(), say });
   if (!wait) return 0;
   const slugs = apps.map(({ slug }) => slug);
   const outcomes = await follow(slugs, { kubectl, namespace, say });

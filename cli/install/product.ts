@@ -1,22 +1,22 @@
 // Installs Moorage on the one-machine node: selects and builds its images, installs the chart, and submits the sample app.
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { contentKey, folderKey, readText } from '../../localnode/files.ts';
+import { computeContentKey, computeFolderKey, readText } from '../../localnode/files.ts';
 import {
   ensureArchive,
-  imageKey,
-  imageOf,
-  imageReference,
+  computeImageKey,
+  getImage,
+  resolveImageReference,
   pushArchive,
-  taggedReference,
+  resolveTaggedReference,
 } from '../../localnode/images/build.ts';
 import type { Kubectl } from '../../localnode/kubectl.ts';
 import { installDemoRouter, installGateway, installPushSecret } from '../../localnode/node/addons.ts';
 import type { GatewayPorts } from '../../localnode/node/gateway/ports.ts';
-import { dockerConfig, digestAt } from '../../localnode/node/registry/registry.ts';
+import { buildDockerConfig, findDigest } from '../../localnode/node/registry/registry.ts';
 import { ensureProcess } from '../../localnode/node/daemons/processes.ts';
-import { collectorSpec, cleanRegistry } from '../../localnode/node/registry/registry-cleanup.ts';
-import { node, processFolders, appsQuota } from '../../localnode/node/settings.ts';
+import { buildCollectorSpec, cleanRegistry } from '../../localnode/node/registry/registry-cleanup.ts';
+import { node, processFolders, computeAppsQuota } from '../../localnode/node/settings.ts';
 import { paths } from '../../localnode/paths.ts';
 import { limitBytes } from '../../localnode/registry/storage.ts';
 import type { Report, Step } from '../../localnode/steps.ts';
@@ -35,7 +35,7 @@ import {
   type ToolServiceName,
   readToolStates,
 } from './tool-services.ts';
-import { binary } from '../../localnode/binaries/build.ts';
+import { getBinaryPath } from '../../localnode/binaries/build.ts';
 import { serviceImages, servicesOnDemand, type ImageRecipe, images } from '../../localnode/images/catalog.ts';
 import { confinedClass } from '../../localnode/node/disk/confined.ts';
 import { UsageError } from '../../lib/command-line.ts';
@@ -57,12 +57,14 @@ const bases: Record<ProductTarget, readonly string[]> = {
   'moorage-pipeline': ['node-24', 'buildkit', 'gitleaks'],
 };
 
-async function productKey(target: ProductTarget): Promise<string> {
-  const folders = await Promise.all(sources.folders.map((folder) => folderKey(join(paths.root, folder))));
-  const own = await Promise.all(manifests[target].map((folder) => folderKey(join(paths.root, folder), ['samples'])));
+async function computeProductKey(target: ProductTarget): Promise<string> {
+  const folders = await Promise.all(sources.folders.map((folder) => computeFolderKey(join(paths.root, folder))));
+  const own = await Promise.all(
+    manifests[target].map((folder) => computeFolderKey(join(paths.root, folder), ['samples'])),
+  );
   const files = await Promise.all(sources.files.map(async (file) => (await readText(join(paths.root, file))) ?? ''));
-  const keys = await Promise.all(bases[target].map((name) => imageKey(imageOf(name))));
-  return contentKey([target, ...folders, ...own, ...files, ...keys]);
+  const keys = await Promise.all(bases[target].map((name) => computeImageKey(getImage(name))));
+  return computeContentKey([target, ...folders, ...own, ...files, ...keys]);
 }
 
 /** Builds and pushes one target of the root Dockerfile. Returns the image by digest. */
@@ -70,7 +72,7 @@ async function ensureProductImage(
   target: ProductTarget,
   report: Report,
 ): Promise<{ reference: string; detail: string }> {
-  const key = await productKey(target);
+  const key = await computeProductKey(target);
   const { archive, cached } = await ensureArchive(
     { name: target, key, context: paths.root, target, compression: 'zstd' },
     undefined,
@@ -110,7 +112,7 @@ export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, 
       needs: ['dns', 'gateway api', 'network policy', 'image traefik', 'image moorage'],
       run: async () =>
         installGateway(kubectl, {
-          image: await imageReference('traefik'),
+          image: await resolveImageReference('traefik'),
           shipperImage: references.get('moorage') ?? '',
           address: '127.0.0.1',
           ports: ports(),
@@ -121,15 +123,15 @@ export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, 
       name: 'moorage chart',
       needs: [
         ...productTargets.map((target) => `image ${target}`),
-        ...release.serviceImages().map((name) => `image ${name}`),
+        ...release.listServiceImages().map((name) => `image ${name}`),
         'compile helm',
         'gateway',
         'network policy',
         'runtime class',
       ],
       run: async () => {
-        await installPushSecret(kubectl, await dockerConfig());
-        await release.install(formatToolSettings(readToolStates(await release.values(), release.tools)));
+        await installPushSecret(kubectl, await buildDockerConfig());
+        await release.install(formatToolSettings(readToolStates(await release.readValues(), release.tools)));
         return (await readFile(join(paths.root, 'charts', 'moorage', 'Chart.yaml'), 'utf8')).match(
           /^version:.*$/m,
         )?.[0];
@@ -155,7 +157,7 @@ export function createProductSteps(kubectl: Kubectl, ports: () => GatewayPorts, 
       needs: ['moorage ready'],
       run: async () => {
         const { text } = await cleanRegistry(kubectl, limitBytes);
-        await ensureProcess(processFolders, await collectorSpec());
+        await ensureProcess(processFolders, await buildCollectorSpec());
         return text;
       },
     },
@@ -206,7 +208,7 @@ export class NodeRelease {
       `registry.missingImages={${(await findMissingImages(images)).join(',')}}`,
       ...(await formatBuiltServices()),
       ...(await formatOfferedServices(images)),
-      ...appsQuota((await readShares(this.tools)).requests),
+      ...computeAppsQuota((await readShares(this.tools)).requests),
       ...(await formatPackageSettings()),
       ...tools,
     ];
@@ -214,18 +216,18 @@ export class NodeRelease {
   }
 
   /** Images of services that this run builds. They must exist first, since the chart names them by digest. */
-  serviceImages(): string[] {
+  listServiceImages(): string[] {
     const coming = new Set(this.#options.images);
     return [...serviceImages, ...servicesOnDemand].filter((image) => coming.has(image)).map(({ name }) => name);
   }
 
   /** The values that it was last installed with. */
-  async values(): Promise<unknown> {
+  async readValues(): Promise<unknown> {
     return await readReleaseValues(this.#target());
   }
 
   #target(): { helm: string; kubeconfig: string } {
-    return { helm: binary('helm', 'helm'), kubeconfig: paths.kubeconfig };
+    return { helm: getBinaryPath('helm', 'helm'), kubeconfig: paths.kubeconfig };
   }
 }
 
@@ -279,16 +281,16 @@ export function listNames({
 export async function findMissingImages(coming: readonly ImageRecipe[]): Promise<string[]> {
   const built = new Set(coming.flatMap(listNames));
   const absent = baseImages.filter((image) => !built.has(image));
-  const there = await Promise.all(absent.map((image) => findDigest(image)));
+  const there = await Promise.all(absent.map((image) => findImageDigest(image)));
   return absent.filter((_, index) => there[index] === undefined);
 }
 
 /** Chart settings of the images of PostgreSQL and backing services that every node builds, by digest. */
 export async function formatBuiltServices(): Promise<string[]> {
   const images = await Promise.all(
-    serviceImages.map(async ({ name }) => `services.images.${name}=${await taggedReference(name)}`),
+    serviceImages.map(async ({ name }) => `services.images.${name}=${await resolveTaggedReference(name)}`),
   );
-  return [...images, `postgres.image=${await taggedReference('postgres')}`];
+  return [...images, `postgres.image=${await resolveTaggedReference('postgres')}`];
 }
 
 /** Chart settings that offer the backing services whose images are built on demand and exist. */
@@ -297,17 +299,17 @@ export async function formatOfferedServices(coming: readonly ImageRecipe[]): Pro
     servicesOnDemand.map(async (image) => {
       const [reference = ''] = listNames(image);
       const isComing = coming.some((each) => each.name === image.name);
-      const digest = isComing ? undefined : await findDigest(reference);
+      const digest = isComing ? undefined : await findImageDigest(reference);
       if (digest !== undefined) return `services.images.${image.name}=${reference}@${digest}`;
-      return `services.images.${image.name}=${isComing ? await taggedReference(image.name) : ''}`;
+      return `services.images.${image.name}=${isComing ? await resolveTaggedReference(image.name) : ''}`;
     }),
   );
   return offers;
 }
 
-async function findDigest(image: string): Promise<string | undefined> {
+async function findImageDigest(image: string): Promise<string | undefined> {
   // The node's registry has images of other registries under the same paths.
   const [name = '', tag = 'latest'] = image.replace(/^[^/]+\.[^/]+\//, '').split(':');
   const repository = name.includes('/') ? name : `library/${name}`;
-  return await digestAt(repository, tag);
+  return await findDigest(repository, tag);
 }

@@ -2,7 +2,7 @@
 import { access, constants, mkdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import semver from 'semver';
-import { binary, buildPart, isBuilt } from '../../localnode/binaries/build.ts';
+import { getBinaryPath, buildPart, isBuilt } from '../../localnode/binaries/build.ts';
 import { recipeOf } from '../../localnode/binaries/recipes.ts';
 import { findGo } from '../../localnode/binaries/toolchain.ts';
 import { kindVersion } from '../kind/docker.ts';
@@ -83,16 +83,16 @@ async function findTool(tool: Tool, provide: () => Promise<string>): Promise<str
 export async function findHelm(): Promise<string> {
   return await findTool(tools.helm, async () => {
     await buildPart('helm');
-    return binary('helm', 'helm');
+    return getBinaryPath('helm', 'helm');
   });
 }
 
 /** Compiling kubectl alone takes a minute; all of Kubernetes takes many. */
 export async function findKubectl(): Promise<string> {
   return await findTool(tools.kubectl, async () => {
-    if (await isBuilt('kubernetes')) return binary('kubernetes', 'kubectl');
+    if (await isBuilt('kubernetes')) return getBinaryPath('kubernetes', 'kubectl');
     await buildPart('kubectl');
-    return binary('kubectl', 'kubectl');
+    return getBinaryPath('kubectl', 'kubectl');
   });
 }
 

@@ -10,11 +10,11 @@ import { waitForRollout, type Kubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
 import { run, CommandError, waitFor } from '../../localnode/shell.ts';
 import { closedCidrs, createSubnetMatcher } from '../../lib/subnets.ts';
-import { folderKey, readText, writeText } from '../../localnode/files.ts';
-import { httpsUrl } from '../../localnode/node/gateway/ports.ts';
-import { answers } from '../../localnode/node/daemons/probe.ts';
+import { computeFolderKey, readText, writeText } from '../../localnode/files.ts';
+import { formatHttpsUrl } from '../../localnode/node/gateway/ports.ts';
+import { isAnswering } from '../../localnode/node/daemons/probe.ts';
 import { node } from '../../localnode/node/settings.ts';
-import { noReport, type Report } from '../../localnode/steps.ts';
+import { ignoreReport, type Report } from '../../localnode/steps.ts';
 
 export const release = { name: 'moorage', namespace: 'moorage-system' } as const;
 
@@ -227,9 +227,9 @@ export async function checkWorkloads(kubectl: Kubectl, namespaces: ReadonlySet<s
 /** Writes the addresses of the installation to a file, for `npm run submit`. */
 export async function writeAddresses(ports: { https: number }): Promise<undefined> {
   const addresses = {
-    baseUrl: httpsUrl(node.baseDomain, ports),
-    appsUrl: httpsUrl(node.appsDomain, ports),
-    gitUrl: httpsUrl(`git.${node.baseDomain}`, ports),
+    baseUrl: formatHttpsUrl(node.baseDomain, ports),
+    appsUrl: formatHttpsUrl(node.appsDomain, ports),
+    gitUrl: formatHttpsUrl(`git.${node.baseDomain}`, ports),
     internalGitUrl: 'http://git.moorage-git.svc.cluster.local',
   };
   await writeText(paths.installation, `${JSON.stringify(addresses, null, 2)}\n`);
@@ -238,7 +238,7 @@ export async function writeAddresses(ports: { https: number }): Promise<undefine
 
 async function doesSampleAnswer(ports: { https: number }): Promise<boolean> {
   const ca = await readFile(paths.authority, 'utf8');
-  return await answers(`${httpsUrl(`hello.${node.appsDomain}`, ports)}/`, {
+  return await isAnswering(`${formatHttpsUrl(`hello.${node.appsDomain}`, ports)}/`, {
     tls: { ca },
     connect: { host: '127.0.0.1', port: ports.https },
   });
@@ -277,11 +277,11 @@ export interface SampleFolders {
 export async function submitSample(
   ports: { https: number },
   folders: SampleFolders,
-  report: Report = noReport,
+  report: Report = ignoreReport,
 ): Promise<string> {
   const folder = join(paths.root, 'manifests', 'samples', 'hello');
   const stamp = join(folders.state, 'sample');
-  const key = await folderKey(folder);
+  const key = await computeFolderKey(folder);
   if ((await readText(stamp)) === key && (await doesSampleAnswer(ports))) return 'answers';
   await submitOnceServed(folder, folders.logs, report);
   await waitFor('the sample app to answer', () => doesSampleAnswer(ports), { seconds: 30 });

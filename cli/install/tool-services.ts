@@ -133,11 +133,11 @@ export interface ToolImage {
 export interface ToolHost {
   readonly kubectl: Kubectl;
   /** Values that the release was installed with, as YAML or JSON; empty if there is no release. */
-  readonly values: () => Promise<unknown>;
+  readonly readValues: () => Promise<unknown>;
   /** Builds and publishes the image of the catalog. */
   readonly build: (image: string, report: Report) => Promise<ToolImage>;
   /** Downloads the image of SearXNG, which no package registry has. Throws without internet access. */
-  readonly searxng: (report: Report) => Promise<ToolImage>;
+  readonly bringSearxng: (report: Report) => Promise<ToolImage>;
   /** Installs the chart with these settings and the cluster's own. */
   readonly install: (settings: readonly string[]) => Promise<void>;
 }
@@ -180,7 +180,7 @@ export interface ToolPhase {
   /** The images, two at a time and parallel to the compiler and SearXNG; then the chart; then each service. */
   readonly steps: readonly Step[];
   /** One line about all services, once the steps have run. */
-  readonly summary: () => Promise<string>;
+  readonly summarize: () => Promise<string>;
 }
 
 export function createToolPhase(host: ToolHost, wanted: readonly ToolServiceName[]): ToolPhase {
@@ -208,7 +208,7 @@ export function createToolPhase(host: ToolHost, wanted: readonly ToolServiceName
       name: 'chart with tools',
       needs: wanted.map((name) => `tool image ${name}`),
       run: async () => {
-        const before = readToolStates(await host.values(), wanted);
+        const before = readToolStates(await host.readValues(), wanted);
         if (isDeepStrictEqual(before, states)) return 'unchanged';
         await host.install(formatToolSettings(states));
         return undefined;
@@ -226,7 +226,7 @@ export function createToolPhase(host: ToolHost, wanted: readonly ToolServiceName
       },
     })),
   ];
-  return { steps, summary: () => formatSummary([...images.keys()]) };
+  return { steps, summarize: () => formatSummary([...images.keys()]) };
 }
 
 const compileSteps: readonly Step[] = [
@@ -256,7 +256,7 @@ function createSearxngStep(
     lane: 'downloads',
     run: async (report) => {
       try {
-        return keep('searxng', await host.searxng(report));
+        return keep('searxng', await host.bringSearxng(report));
       } catch (error) {
         const offBecause = explainFailure(error);
         states.set('searxng', { offBecause });

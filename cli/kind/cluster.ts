@@ -7,13 +7,13 @@ import type { Kubectl } from '../../localnode/kubectl.ts';
 import type { GatewayPorts } from '../../localnode/node/gateway/ports.ts';
 import { paths } from '../../localnode/paths.ts';
 import { run, succeeds, waitFor } from '../../localnode/shell.ts';
-import { containers, containerExists, docker, ensurePulled, startContainer, nodeImage } from './docker.ts';
-import { diskThresholds } from '../../localnode/node/disk/space.ts';
+import { containers, hasContainer, runDocker, ensurePulled, startContainer, nodeImage } from './docker.ts';
+import { computeDiskThresholds } from '../../localnode/node/disk/space.ts';
 import { node } from '../../localnode/node/settings.ts';
 
 /** kubectl inside the node, so that it fits the cluster and the machine needs none. */
-export const nodeKubectl: Kubectl = (args, input) =>
-  docker(
+export const runNodeKubectl: Kubectl = (args, input) =>
+  runDocker(
     [
       ...['exec', ...(input === undefined ? [] : ['-i']), containers.node],
       ...['kubectl', '--kubeconfig=/etc/kubernetes/admin.conf', ...args],
@@ -29,7 +29,7 @@ async function deleteCluster(kind: string): Promise<void> {
 }
 
 async function isFinished(): Promise<boolean> {
-  if (!(await containerExists(containers.node))) return false;
+  if (!(await hasContainer(containers.node))) return false;
   await startContainer(containers.node);
   return await succeeds('docker', ['exec', containers.node, 'test', '-e', finishedMark]);
 }
@@ -41,7 +41,7 @@ const pinImages =
 /** Size of Docker's disk, which may be that of a virtual machine, as the node will see it. */
 async function readDiskBytes(): Promise<number> {
   const df = ['--entrypoint', 'df', nodeImage, '--block-size=1', '--output=size', '/'];
-  const size = Number((await docker(['run', '--rm', '--network', 'none', ...df])).split('\n').at(-1));
+  const size = Number((await runDocker(['run', '--rm', '--network', 'none', ...df])).split('\n').at(-1));
   if (!(size > 0)) throw new Error(`the size of Docker's disk could not be read: docker run ${df.join(' ')}`);
   return size;
 }
@@ -56,15 +56,15 @@ async function createCluster(kind: string, ports: GatewayPorts): Promise<void> {
     ['create', 'cluster', '--name', containers.cluster, '--kubeconfig', paths.kubeconfig, '--wait', '0s', '--config=-'],
     { input: config },
   );
-  await docker(['exec', containers.node, 'sh', '-c', pinImages]);
-  await docker(['exec', containers.node, 'touch', finishedMark]);
+  await runDocker(['exec', containers.node, 'sh', '-c', pinImages]);
+  await runDocker(['exec', containers.node, 'touch', finishedMark]);
 }
 
 /** Writes a kubectl for the user: the node's own on Linux, elsewhere a script that runs it in the node. */
 async function writeKubectl(): Promise<void> {
   if (process.platform === 'linux') {
     await rm(paths.kubectl, { force: true });
-    await docker(['cp', '--follow-link', `${containers.node}:/usr/bin/kubectl`, paths.kubectl]);
+    await runDocker(['cp', '--follow-link', `${containers.node}:/usr/bin/kubectl`, paths.kubectl]);
     return;
   }
   const script = `#!/bin/sh\nexec docker exec -i ${containers.node} kubectl --kubeconfig=/etc/kubernetes/admin.conf "$@"\n`;
@@ -81,7 +81,7 @@ export async function ensureCluster(kind: string, ports: GatewayPorts): Promise<
   }
   await run(kind, ['export', 'kubeconfig', '--name', containers.cluster, '--kubeconfig', paths.kubeconfig]);
   await chmod(paths.kubeconfig, 0o600);
-  await waitFor('an answer of the API server', async () => (await nodeKubectl(['get', '--raw=/readyz'])) === 'ok', {
+  await waitFor('an answer of the API server', async () => (await runNodeKubectl(['get', '--raw=/readyz'])) === 'ok', {
     seconds: 180,
     every: 1000,
   });
@@ -97,7 +97,7 @@ export async function shrinkDns(): Promise<undefined> {
       template: { spec: { containers: [{ name: 'coredns', resources: { requests: { cpu: '20m' } } }] } },
     },
   };
-  await nodeKubectl(['-n', 'kube-system', 'patch', 'deployment', 'coredns', '--patch', JSON.stringify(patch)]);
+  await runNodeKubectl(['-n', 'kube-system', 'patch', 'deployment', 'coredns', '--patch', JSON.stringify(patch)]);
   return undefined;
 }
 
@@ -111,7 +111,7 @@ export async function removeCluster(kind: string): Promise<undefined> {
 
 /** The same kubelet settings as on the one-machine node: kind's own never evict and do not limit processes. */
 function buildKubeletSettings(diskBytes: number) {
-  const { eviction, ...imageCollection } = diskThresholds(diskBytes);
+  const { eviction, ...imageCollection } = computeDiskThresholds(diskBytes);
   return {
     failCgroupV1: false,
     seccompDefault: true,

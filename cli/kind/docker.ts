@@ -20,29 +20,29 @@ export const containers = { cluster: 'moorage', node: 'moorage-control-plane', r
  */
 const environment = { DOCKER_BUILDKIT: '1', BUILDX_NO_DEFAULT_ATTESTATIONS: '1', BUILDX_BUILDER: 'default' };
 
-export async function docker(
+export async function runDocker(
   args: readonly string[],
   options: { input?: string; env?: Record<string, string>; log?: string; onLine?: (line: string) => void } = {},
 ): Promise<string> {
   return await run('docker', args, { ...options, env: { ...environment, ...options.env } });
 }
 
-export async function dockerAnswers(): Promise<boolean> {
+export async function isDockerAnswering(): Promise<boolean> {
   return await succeeds('docker', ['info']);
 }
 
-export async function containerExists(name: string): Promise<boolean> {
+export async function hasContainer(name: string): Promise<boolean> {
   return await succeeds('docker', ['container', 'inspect', name]);
 }
 
 /** Starts a container that exists, such as after a restart of the machine. */
 export async function startContainer(name: string): Promise<void> {
-  if ((await docker(['inspect', '-f', '{{.State.Running}}', name])) !== 'true') await docker(['start', name]);
+  if ((await runDocker(['inspect', '-f', '{{.State.Running}}', name])) !== 'true') await runDocker(['start', name]);
 }
 
 /** The container's address in the network that kind makes. */
 export async function readAddress(name: string): Promise<string> {
-  return await docker(['inspect', '-f', '{{.NetworkSettings.Networks.kind.IPAddress}}', name]);
+  return await runDocker(['inspect', '-f', '{{.NetworkSettings.Networks.kind.IPAddress}}', name]);
 }
 
 export async function hasImage(reference: string): Promise<boolean> {
@@ -55,13 +55,13 @@ const downloadsFile = join(paths.cache, 'kind-downloads');
 /** Downloads an image unless the engine has it. */
 export async function ensurePulled(reference: string): Promise<string> {
   if (await hasImage(reference)) return 'present';
-  await docker(['pull', '--quiet', reference]);
+  await runDocker(['pull', '--quiet', reference]);
   await mkdir(paths.cache, { recursive: true });
   await appendFile(downloadsFile, `${reference}\n`);
   return 'downloaded';
 }
 
-export async function downloadedImages(): Promise<string[]> {
+export async function listDownloadedImages(): Promise<string[]> {
   return ((await readText(downloadsFile)) ?? '').split('\n').filter((line) => line !== '');
 }
 
@@ -78,8 +78,8 @@ export function readBindings(text: string): GatewayPorts | undefined {
 
 /** The ports of the existing cluster; undefined if there is none. */
 export async function readPublishedPorts(): Promise<GatewayPorts | undefined> {
-  if (!(await containerExists(containers.node))) return undefined;
-  return readBindings(await docker(['inspect', '-f', '{{json .HostConfig.PortBindings}}', containers.node]));
+  if (!(await hasContainer(containers.node))) return undefined;
+  return readBindings(await runDocker(['inspect', '-f', '{{json .HostConfig.PortBindings}}', containers.node]));
 }
 
 /** The ports to use. Throws if the existing cluster publishes ports other than the requested ones. */

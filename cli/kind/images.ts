@@ -2,15 +2,15 @@
 import { cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildProgress, imageOf } from '../../localnode/images/build.ts';
+import { buildProgress, getImage } from '../../localnode/images/build.ts';
 import { gitServerFiles } from '../../localnode/images/catalog.ts';
 import { paths } from '../../localnode/paths.ts';
-import { noReport, type Report } from '../../localnode/steps.ts';
-import { docker, ensurePulled } from './docker.ts';
+import { ignoreReport, type Report } from '../../localnode/steps.ts';
+import { runDocker, ensurePulled } from './docker.ts';
 import { requestRegistry, push } from './registry.ts';
 import { readSearxngImage, type ToolHost, type ToolImage } from '../install/tool-services.ts';
-import { registryBytes } from '../../localnode/registry/storage.ts';
-import { nodeKubectl as kubectl } from './cluster.ts';
+import { computeImageBytes } from '../../localnode/registry/storage.ts';
+import { runNodeKubectl as kubectl } from './cluster.ts';
 
 /** Prefix of the tags of images built here; `down --purge` removes them. */
 export const ownPrefix = 'moorage-kind';
@@ -22,16 +22,19 @@ export const ownPrefix = 'moorage-kind';
 export async function buildImage(
   name: string,
   args: readonly string[],
-  report: Report = noReport,
+  report: Report = ignoreReport,
   logs = paths.kind,
 ): Promise<string> {
   const [log, idFile] = [join(logs, `image-${name}.log`), join(logs, `image-${name}.id`)];
   await mkdir(logs, { recursive: true });
   for (const file of [log, idFile]) await rm(file, { force: true });
-  await docker(['build', '--progress=plain', `--iidfile=${idFile}`, ...args], { log, onLine: buildProgress(report) });
+  await runDocker(['build', '--progress=plain', `--iidfile=${idFile}`, ...args], {
+    log,
+    onLine: buildProgress(report),
+  });
   const id = (await readFile(idFile, 'utf8')).trim();
   const image = `${ownPrefix}/${name}:${id.replace(/^sha256:/, '').slice(0, 16)}`;
-  await docker(['tag', id, image]);
+  await runDocker(['tag', id, image]);
   return image;
 }
 
@@ -98,7 +101,7 @@ export async function publishNodeNetwork(base: string): Promise<PublishedImage> 
 }
 
 /** Copies an image of Docker Hub into the registry, unless it is there. */
-export async function seed(image: string): Promise<string> {
+export async function seedImage(image: string): Promise<string> {
   const [repository = '', tag = 'latest'] = image.split(':');
   const path = repository.includes('/') ? repository : `library/${repository}`;
   if ((await requestRegistry(`/v2/${path}/manifests/${tag}`)).status === 200) return 'present';
@@ -110,13 +113,13 @@ export async function seed(image: string): Promise<string> {
 // Services behind tools: the recipes of the one-machine node, built by Docker.
 
 async function readSize(repository: string, reference: string): Promise<number> {
-  return await registryBytes(reference, async (each) => {
+  return await computeImageBytes(reference, async (each) => {
     return (await requestRegistry(`/v2/${repository}/manifests/${each}`)).body;
   });
 }
 
 async function buildToolImage(name: string, report: Report): Promise<ToolImage> {
-  const recipe = imageOf(name);
+  const recipe = getImage(name);
   const scratch = await mkdtemp(join(tmpdir(), 'moorage-image-'));
   try {
     await cp(join(paths.root, 'localnode', 'images', recipe.folder), scratch, { recursive: true });
@@ -134,16 +137,16 @@ async function buildToolImage(name: string, report: Report): Promise<ToolImage> 
 /** Keeps the name of Docker Hub, for which the node asks the cluster's own registry first. */
 async function bringSearxng(): Promise<ToolImage> {
   const { reference, repository, tag } = await readSearxngImage();
-  await seed(`${repository}:${tag}`);
+  await seedImage(`${repository}:${tag}`);
   return { reference, bytes: await readSize(repository, tag) };
 }
 
-export function createToolHost(release: Pick<ToolHost, 'values' | 'install'>): ToolHost {
+export function createToolHost(release: Pick<ToolHost, 'readValues' | 'install'>): ToolHost {
   return {
     kubectl,
     build: buildToolImage,
-    searxng: bringSearxng,
-    values: () => release.values(),
+    bringSearxng,
+    readValues: () => release.readValues(),
     install: (settings) => release.install(settings),
   };
 }

@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { z } from 'zod';
 import { applyFile, apply, type Kubectl } from '../../localnode/kubectl.ts';
 import { node } from '../../localnode/node/settings.ts';
-import { nodeKubectl as kubectl } from './cluster.ts';
+import { runNodeKubectl as kubectl } from './cluster.ts';
 import { waitFor } from '../../localnode/shell.ts';
 
 const scope = ['-n', 'kube-system'];

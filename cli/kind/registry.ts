@@ -5,10 +5,10 @@ import { readText, writeText } from '../../localnode/files.ts';
 import { probe, type ProbeAnswer } from '../../localnode/node/daemons/probe.ts';
 import { node } from '../../localnode/node/settings.ts';
 import { paths } from '../../localnode/paths.ts';
-import { manifestFormats, limitBytes, namesIn, imageUsers } from '../../localnode/registry/storage.ts';
+import { manifestFormats, limitBytes, extractNames, imageUsers } from '../../localnode/registry/storage.ts';
 import { run, waitFor } from '../../localnode/shell.ts';
-import { containers, containerExists, docker, ensurePulled, startContainer, registryImage } from './docker.ts';
-import { nodeKubectl } from './cluster.ts';
+import { containers, hasContainer, runDocker, ensurePulled, startContainer, registryImage } from './docker.ts';
+import { runNodeKubectl } from './cluster.ts';
 
 const credentialsFile = join(paths.kind, 'registry-credentials');
 
@@ -22,7 +22,7 @@ const options = {
 async function runRegistry(): Promise<void> {
   await rm(credentialsFile, { force: true });
   await ensurePulled(registryImage);
-  await docker([
+  await runDocker([
     ...['run', '--detach', '--restart=always', '--name', containers.registry, '--network=kind'],
     // For pushes by the engine, which takes loopback addresses without TLS.
     '--publish=127.0.0.1::5000',
@@ -52,7 +52,7 @@ async function readCredentials(): Promise<string> {
 
 /** The registry's address for this machine and its Docker engine, such as `127.0.0.1:32768`. */
 async function readLocalAddress(): Promise<string> {
-  const bound = await docker(['port', containers.registry, '5000/tcp']);
+  const bound = await runDocker(['port', containers.registry, '5000/tcp']);
   const port = /:(\d+)$/m.exec(bound)?.[1];
   if (port === undefined) throw new Error(`Docker publishes no port of ${containers.registry}: ${bound}`);
   return `127.0.0.1:${port}`;
@@ -77,12 +77,12 @@ Authorization = ["${await formatAuthorization()}"]
 async function writeHosts(name: string, text: string): Promise<void> {
   const folder = `/etc/containerd/certs.d/${name}`;
   const script = `umask 077; mkdir -p '${folder}' && cat > '${folder}/hosts.toml'`;
-  await docker(['exec', '-i', containers.node, 'sh', '-c', script], { input: text });
+  await runDocker(['exec', '-i', containers.node, 'sh', '-c', script], { input: text });
 }
 
 /** Starts the registry and lets the node pull from it. */
 export async function ensureRegistry(): Promise<undefined> {
-  if (!(await containerExists(containers.registry))) await runRegistry();
+  if (!(await hasContainer(containers.registry))) await runRegistry();
   await startContainer(containers.registry);
   await writeHosts(node.registryHost, await formatHosts(`http://${node.registryHost}`));
   await writeHosts('docker.io', await formatHosts('https://registry-1.docker.io'));
@@ -109,7 +109,7 @@ async function buildPushEnvironment(address: string): Promise<Record<string, str
   const config = JSON.stringify({ auths: { [address]: { auth: await readCredentials() } } });
   await writeText(join(folder, 'config.json'), config, 0o600);
   const host =
-    process.env['DOCKER_HOST'] ?? (await docker(['context', 'inspect', '--format', '{{.Endpoints.docker.Host}}']));
+    process.env['DOCKER_HOST'] ?? (await runDocker(['context', 'inspect', '--format', '{{.Endpoints.docker.Host}}']));
   return { DOCKER_CONFIG: folder, DOCKER_HOST: host };
 }
 
@@ -119,9 +119,9 @@ async function buildPushEnvironment(address: string): Promise<Record<string, str
 export async function push(image: string, repository: string, tag: string): Promise<string> {
   const address = await readLocalAddress();
   const name = `${address}/${repository}:${tag}`;
-  await docker(['tag', image, name]);
-  const output = await docker(['push', name], { env: await buildPushEnvironment(address) });
-  await docker(['rmi', name]);
+  await runDocker(['tag', image, name]);
+  const output = await runDocker(['push', name], { env: await buildPushEnvironment(address) });
+  await runDocker(['rmi', name]);
   const digest = /digest: (sha256:[0-9a-f]{64})/.exec(output)?.[1];
   if (digest === undefined) throw new Error(`docker push ${name} printed no digest: ${output.slice(-300)}`);
   return `${node.registryHost}/${repository}@${digest}`;
@@ -129,20 +129,20 @@ export async function push(image: string, repository: string, tag: string): Prom
 
 /** Removes the registry with its images. */
 export async function removeRegistry(): Promise<undefined> {
-  if (await containerExists(containers.registry)) await docker(['rm', '--force', '--volumes', containers.registry]);
+  if (await hasContainer(containers.registry)) await runDocker(['rm', '--force', '--volumes', containers.registry]);
   return undefined;
 }
 
 const folder = '/var/lib/registry';
 
 async function measureSize(): Promise<number> {
-  return Number((await docker(['exec', containers.registry, 'du', '-sk', folder])).split('\t')[0]) * 1024;
+  return Number((await runDocker(['exec', containers.registry, 'du', '-sk', folder])).split('\t')[0]) * 1024;
 }
 
 /** Runs a program on the registry's files. */
 async function runOnFiles(args: readonly string[], input = ''): Promise<string> {
   const options = ['run', '--rm', '--interactive', '--network=none', '--volumes-from', containers.registry];
-  return await docker([...options, ...args], { input });
+  return await runDocker([...options, ...args], { input });
 }
 
 /**
@@ -153,8 +153,8 @@ async function runOnFiles(args: readonly string[], input = ''): Promise<string> 
 export async function cleanRegistry(image: string, limit = limitBytes): Promise<string> {
   const before = await measureSize();
   if (before < limit) return `${Math.round(before / 1024 ** 2)} MiB`;
-  const used = [...namesIn(await nodeKubectl(['get', ...imageUsers]))].join('\n');
-  await docker(['stop', containers.registry]);
+  const used = [...extractNames(await runNodeKubectl(['get', ...imageUsers]))].join('\n');
+  await runDocker(['stop', containers.registry]);
   let removed: string;
   try {
     removed = await runOnFiles(['--user=0:0', image, 'node', '/app/localnode/registry/clean.ts', folder], used);

@@ -20,19 +20,19 @@ import {
   readToolStates,
 } from '../install/tool-services.ts';
 import { findHelm, findKind } from '../install/programs.ts';
-import { withLock } from '../lock.ts';
+import { runWithLock } from '../lock.ts';
 import { platformNamespaces } from '../node/status.ts';
 import { paths } from '../../localnode/paths.ts';
-import { lineReporter, printAddresses, say } from '../report.ts';
+import { createLineReporter, printAddresses, say } from '../report.ts';
 import { run } from '../../localnode/shell.ts';
 import { runSteps, type Step } from '../../localnode/steps.ts';
-import { nodeKubectl, removeCluster, ensureCluster, nodeKubectl as kubectl, shrinkDns } from './cluster.ts';
+import { runNodeKubectl, removeCluster, ensureCluster, runNodeKubectl as kubectl, shrinkDns } from './cluster.ts';
 import {
-  containerExists,
+  hasContainer,
   containers,
-  docker,
-  dockerAnswers,
-  downloadedImages,
+  runDocker,
+  isDockerAnswering,
+  listDownloadedImages,
   hasImage,
   decidePorts,
   readPublishedPorts,
@@ -50,7 +50,7 @@ import {
   publishGitServer,
   publishNodeNetwork,
   publishProduct,
-  seed,
+  seedImage,
 } from './images.ts';
 import { removeRegistry, cleanRegistry, ensureRegistry, formatPushConfig } from './registry.ts';
 import {
@@ -70,13 +70,13 @@ import { proveIsolation, readEnforcerLog, installNetwork } from './isolation.ts'
 const lock = join(paths.cache, 'kind.lock');
 
 async function requireDocker(): Promise<void> {
-  if (!(await dockerAnswers()))
+  if (!(await isDockerAnswering()))
     throw new Error(
       'no Docker engine answers (`docker info` fails), and kind needs one: start Docker and run this again',
     );
 }
 
-async function up(args: Arguments): Promise<void> {
+async function startKind(args: Arguments): Promise<void> {
   await requireDocker();
   const begun = Date.now();
   const published = await readPublishedPorts();
@@ -88,19 +88,25 @@ async function up(args: Arguments): Promise<void> {
   const [kind, helm] = [await findKind(), await findHelm()];
   const release = new KindRelease(helm, ports);
   const tools = createToolPhase(createToolHost(release), args.tools);
-  await runSteps(createSteps(kind, release, args.tools), lineReporter());
+  await runSteps(createSteps(kind, release, args.tools), createLineReporter());
   printAddresses(begun, ports);
-  await runSteps(tools.steps, lineReporter());
-  say(`\n${await tools.summary()}`);
+  await runSteps(tools.steps, createLineReporter());
+  say(`\n${await tools.summarize()}`);
 }
 
 /** Removes the images that `up` built or downloaded, except those in use elsewhere. */
 async function removeImages(): Promise<string> {
-  const own = await docker(['images', '--format', '{{.Repository}}:{{.Tag}}', '--filter', `reference=${ownPrefix}/*`]);
-  const names = [...own.split('\n').filter((name) => name !== ''), ...(await downloadedImages())];
+  const own = await runDocker([
+    'images',
+    '--format',
+    '{{.Repository}}:{{.Tag}}',
+    '--filter',
+    `reference=${ownPrefix}/*`,
+  ]);
+  const names = [...own.split('\n').filter((name) => name !== ''), ...(await listDownloadedImages())];
   let count = 0;
   for (const name of names)
-    count += await docker(['rmi', name]).then(
+    count += await runDocker(['rmi', name]).then(
       () => 1,
       () => 0,
     );
@@ -118,7 +124,7 @@ async function removeFiles(purge: boolean): Promise<string> {
   return `removed ${paths.cache} as well`;
 }
 
-async function down(args: Arguments): Promise<void> {
+async function deleteKind(args: Arguments): Promise<void> {
   await requireDocker();
   const kind = await findKind();
   await runSteps(
@@ -128,16 +134,16 @@ async function down(args: Arguments): Promise<void> {
       ...(args.purge ? [{ name: 'images', needs: ['kind cluster', 'registry'], run: removeImages }] : []),
       { name: 'files', needs: ['kind cluster', 'registry'], run: () => removeFiles(args.purge) },
     ],
-    lineReporter(),
+    createLineReporter(),
   );
 }
 
-async function status(): Promise<string[]> {
+async function describeKind(): Promise<string[]> {
   await requireDocker();
-  if (!(await containerExists(containers.node))) return ['there is no kind cluster: `npm run up` creates one'];
+  if (!(await hasContainer(containers.node))) return ['there is no kind cluster: `npm run up` creates one'];
   try {
-    say(await nodeKubectl(['get', 'nodes,pods', '--all-namespaces']));
-    return await checkWorkloads(nodeKubectl, platformNamespaces);
+    say(await runNodeKubectl(['get', 'nodes,pods', '--all-namespaces']));
+    return await checkWorkloads(runNodeKubectl, platformNamespaces);
   } catch (error) {
     return [error instanceof Error ? error.message : String(error)];
   }
@@ -145,7 +151,11 @@ async function status(): Promise<string[]> {
 
 /** The kind cluster. */
 export function createKindTarget(args: Arguments): Target {
-  return { up: () => withLock(lock, () => up(args)), down: () => withLock(lock, () => down(args)), status };
+  return {
+    up: () => runWithLock(lock, () => startKind(args)),
+    down: () => runWithLock(lock, () => deleteKind(args)),
+    status: describeKind,
+  };
 }
 
 /** Images by name: as Docker knows them, and as pods pull them. */
@@ -178,7 +188,7 @@ export class KindRelease {
   }
 
   /** The values that it was last installed with. */
-  async values(): Promise<unknown> {
+  async readValues(): Promise<unknown> {
     return await readReleaseValues(this.#target);
   }
 }
@@ -241,7 +251,7 @@ function createImageSteps(images: Images): Step[] {
       name: `image ${image}`,
       needs: ['registry'],
       lane: 'downloads',
-      run: () => seed(image),
+      run: () => seedImage(image),
     })),
   ];
 }
@@ -300,7 +310,7 @@ export function createSteps(kind: string, release: KindRelease, wanted: readonly
       needs: ['gateway', 'isolation', 'image moorage-workers', 'image moorage-pipeline'],
       run: async () => {
         await installPushSecret(kubectl, await formatPushConfig());
-        await release.install(formatToolSettings(readToolStates(await release.values(), wanted)));
+        await release.install(formatToolSettings(readToolStates(await release.readValues(), wanted)));
         return undefined;
       },
     },

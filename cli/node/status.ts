@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { paths } from '../../localnode/paths.ts';
 import { readFile, statfs } from 'node:fs/promises';
 import { say } from '../report.ts';
-import { httpsUrl, rememberedPorts } from '../../localnode/node/gateway/ports.ts';
+import { formatHttpsUrl, readRememberedPorts } from '../../localnode/node/gateway/ports.ts';
 import { probe } from '../../localnode/node/daemons/probe.ts';
 import { checkWorkloads } from '../install/release.ts';
-import { findProcess, processNames } from '../../localnode/node/daemons/processes.ts';
-import { registryBytes } from '../../localnode/node/registry/registry-cleanup.ts';
+import { findProcess, listProcessNames } from '../../localnode/node/daemons/processes.ts';
+import { measureRegistryBytes } from '../../localnode/node/registry/registry-cleanup.ts';
 import { node, processFolders, nodeKubectl } from '../../localnode/node/settings.ts';
 
 export const expectedProcesses = [
@@ -151,7 +151,7 @@ async function checkRoom(): Promise<string[]> {
 async function checkDisk(): Promise<string[]> {
   const { bsize, bavail, blocks } = await statfs(paths.state);
   const gibibytes = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
-  const [free, all, registry] = [bavail * bsize, blocks * bsize, await registryBytes()].map(gibibytes);
+  const [free, all, registry] = [bavail * bsize, blocks * bsize, await measureRegistryBytes()].map(gibibytes);
   const waiting = listAppsWithoutSpace(await listApps());
   say(
     `  ${waiting.length === 0 ? 'ok' : '..'} ${'disk'.padEnd(26)} ${free} of ${all} free, ${registry} in the registry`,
@@ -161,14 +161,14 @@ async function checkDisk(): Promise<string[]> {
 }
 
 async function checkUrls(): Promise<string[]> {
-  const ports = await rememberedPorts();
+  const ports = await readRememberedPorts();
   const ca = await readFile(paths.authority, 'utf8');
   const problems: string[] = [];
   for (const [host, path] of [
     [node.baseDomain, '/'],
     [`hello.${node.appsDomain}`, '/'],
   ] as const) {
-    const url = `${httpsUrl(host, ports)}${path}`;
+    const url = `${formatHttpsUrl(host, ports)}${path}`;
     const outcome = await probe(url, { tls: { ca }, connect: { host: '127.0.0.1', port: ports.https } }).then(
       ({ status }) => status,
       (error: unknown) => String(error),
@@ -182,7 +182,8 @@ async function checkUrls(): Promise<string[]> {
 
 /** Prints the status and returns the problems, if any. */
 export async function checkNode(): Promise<string[]> {
-  if ((await processNames(processFolders)).length === 0) return ['the node is not running: start it with `npm run up`'];
+  if ((await listProcessNames(processFolders)).length === 0)
+    return ['the node is not running: start it with `npm run up`'];
   const problems = await checkProcesses();
   for (const check of [checkCluster, checkReplicas, checkRoom, checkDisk, checkUrls]) {
     problems.push(

@@ -4,26 +4,31 @@ import type { Arguments, Target } from '../arguments.ts';
 import { selectImages, NodeRelease, createProductSteps } from '../install/product.ts';
 import { annotations } from '../../crds/names.ts';
 import { createToolPhase, readSearxngImage, type ToolHost, type ToolImage } from '../install/tool-services.ts';
-import { withLock } from '../lock.ts';
-import { lineReporter, printAddresses, say } from '../report.ts';
+import { runWithLock } from '../lock.ts';
+import { createLineReporter, printAddresses, say } from '../report.ts';
 import { runSteps } from '../../localnode/steps.ts';
-import { downSteps } from '../../localnode/node/down.ts';
+import { listDownSteps } from '../../localnode/node/down.ts';
 import { requireSpace, requireNodeMachine } from '../../localnode/node/disk/space.ts';
 import { choosePorts } from '../../localnode/node/gateway/ports.ts';
 import { ensureProcess } from '../../localnode/node/daemons/processes.ts';
-import { collectorSpec, stopCollector } from '../../localnode/node/registry/registry-cleanup.ts';
+import { buildCollectorSpec, stopCollector } from '../../localnode/node/registry/registry-cleanup.ts';
 import { processFolders, nodeKubectl } from '../../localnode/node/settings.ts';
 import { checkNode } from './status.ts';
-import { nodeSteps, stopBuildkit } from '../../localnode/node/up.ts';
-import { ensureImage, imageBytes, imageOf, imageReference } from '../../localnode/images/build.ts';
-import { registryBytes } from '../../localnode/registry/storage.ts';
+import { listNodeSteps, stopBuildkit } from '../../localnode/node/up.ts';
+import { ensureImage, measureImageBytes, getImage, resolveImageReference } from '../../localnode/images/build.ts';
+import { computeImageBytes } from '../../localnode/registry/storage.ts';
 import { run } from '../../localnode/shell.ts';
-import { askRegistry, digestAt, dockerConfigFolder, registryAddress } from '../../localnode/node/registry/registry.ts';
+import {
+  askRegistry,
+  findDigest,
+  ensureDockerConfigFolder,
+  registryAddress,
+} from '../../localnode/node/registry/registry.ts';
 
 /** Outside the folders that `down` removes. */
 const lock = '/run/lock/moorage.lock';
 
-async function up(args: Arguments): Promise<void> {
+async function startNode(args: Arguments): Promise<void> {
   const images = selectImages(args.baseImages);
   await requireNodeMachine();
   await requireSpace(args.tools.length > 0);
@@ -34,29 +39,29 @@ async function up(args: Arguments): Promise<void> {
   const tools = createToolPhase(createToolHost(release), args.tools);
   try {
     const steps = [
-      ...nodeSteps(() => ports, images, [annotations.disk]),
+      ...listNodeSteps(() => ports, images, [annotations.disk]),
       ...createProductSteps(nodeKubectl, () => ports, release),
     ];
-    await runSteps(steps, lineReporter());
+    await runSteps(steps, createLineReporter());
     printAddresses(begun, ports);
     // The collector would stop the registry during a push.
     await stopCollector();
-    await runSteps(tools.steps, lineReporter());
-    await ensureProcess(processFolders, await collectorSpec());
+    await runSteps(tools.steps, createLineReporter());
+    await ensureProcess(processFolders, await buildCollectorSpec());
   } finally {
     await stopBuildkit();
   }
-  say(`\n${await tools.summary()}`);
+  say(`\n${await tools.summarize()}`);
 }
 
 /** The one-machine node. */
 export function createNodeTarget(args: Arguments): Target {
   return {
-    up: () => withLock(lock, () => up(args)),
+    up: () => runWithLock(lock, () => startNode(args)),
     down: () =>
-      withLock(lock, async () => {
+      runWithLock(lock, async () => {
         await requireNodeMachine();
-        await runSteps(downSteps(args.purge), lineReporter());
+        await runSteps(listDownSteps(args.purge), createLineReporter());
       }),
     status: checkNode,
   };
@@ -65,25 +70,25 @@ export function createNodeTarget(args: Arguments): Target {
 /** Copies SearXNG from Docker Hub into the node's registry, once. Throws if Docker Hub cannot be reached. */
 async function copySearxng(): Promise<ToolImage> {
   const { reference, repository, tag } = await readSearxngImage();
-  if ((await digestAt(repository, tag)) === undefined)
+  if ((await findDigest(repository, tag)) === undefined)
     await run('skopeo', [
       ...['--command-timeout', '300s', 'copy', '--quiet', '--insecure-policy', '--dest-tls-verify=false'],
-      ...['--authfile', join(await dockerConfigFolder(), 'config.json')],
+      ...['--authfile', join(await ensureDockerConfigFolder(), 'config.json')],
       ...[`docker://${reference}`, `docker://${registryAddress}/${repository}:${tag}`],
     ]);
   const read = async (each: string): Promise<string> => (await askRegistry(`/v2/${repository}/manifests/${each}`)).body;
-  return { reference, bytes: await registryBytes(tag, read) };
+  return { reference, bytes: await computeImageBytes(tag, read) };
 }
 
 function createToolHost(release: NodeRelease): ToolHost {
   return {
     kubectl: nodeKubectl,
-    values: () => release.values(),
+    readValues: () => release.readValues(),
     build: async (name, report) => {
-      await ensureImage(imageOf(name), report);
-      return { reference: await imageReference(name), bytes: await imageBytes(name) };
+      await ensureImage(getImage(name), report);
+      return { reference: await resolveImageReference(name), bytes: await measureImageBytes(name) };
     },
-    searxng: copySearxng,
+    bringSearxng: copySearxng,
     install: (settings) => release.install(settings),
   };
 }

@@ -80,7 +80,7 @@ const line = z.object({ stage: z.string(), line: z.string() });
 /** The API of one installation. */
 export interface ApiClient {
   submit(repo: string): Promise<SubmittedStatus>;
-  status(url: string): Promise<Status>;
+  readStatus(url: string): Promise<Status>;
   /** Events from the beginning to the `end`; reconnects after an interruption. @throws LogUnavailable */
   log(url: string): AsyncGenerator<LogEvent, void, undefined>;
   close(): Promise<void>;
@@ -129,7 +129,7 @@ export function createApiClient(
           })
         ).json(),
       ),
-    status: async (url) => status.parse(await (await ask(url)).json()),
+    readStatus: async (url) => status.parse(await (await ask(url)).json()),
     async *log(url) {
       let last: string | undefined;
       let opened = false;

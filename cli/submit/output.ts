@@ -5,9 +5,9 @@ import type { Finding, LogEvent, Reason, Status } from './api-client.ts';
 /** Shows a submission to a person. */
 export interface Output {
   say(text: string): void;
-  event(event: LogEvent): void;
+  writeEvent(event: LogEvent): void;
   /** The outcome: the URL, or the reason of the rejection. */
-  verdict(status: Status, reason: Reason | undefined): void;
+  writeVerdict(status: Status, reason: Reason | undefined): void;
 }
 
 const indent = ' '.repeat(12);
@@ -23,7 +23,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
   };
   return {
     say: at,
-    event(event) {
+    writeEvent(event) {
       if (event.type === 'gone') {
         write(`${indent}(the log of this build is no longer kept)`);
       } else if (event.type === 'log') {
@@ -38,7 +38,7 @@ export function createOutput(write: (line: string) => void, now: () => number = 
         reached = event.stage;
       }
     },
-    verdict(status, reason) {
+    writeVerdict(status, reason) {
       if (reason === undefined) {
         at(status.status === 'live' ? 'live' : status.message);
         for (const line of formatSuccess(status)) write(line);

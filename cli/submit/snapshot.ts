@@ -66,10 +66,10 @@ export async function takeSnapshot(folder: string): Promise<Snapshot> {
 }
 
 async function commitInto(repository: string, tree: WorkTree): Promise<{ commit: string; origin: Snapshot['origin'] }> {
-  await git(['init', '--quiet', '--bare', repository]);
+  await runGit(['init', '--quiet', '--bare', repository]);
   await borrowObjects(repository, tree);
   const within = (args: string[], env: Record<string, string> = {}): Promise<string> =>
-    git(['-c', 'core.bare=false', ...args], {
+    runGit(['-c', 'core.bare=false', ...args], {
       cwd: tree.root,
       env: { GIT_DIR: repository, GIT_WORK_TREE: tree.root, ...env },
     });
@@ -137,7 +137,7 @@ async function readWorkTree(folder: string): Promise<WorkTree> {
   return { root, below, head, date: date ?? noDate, isShallow: shallow === 'true', objects, exclude };
 }
 
-async function git(
+async function runGit(
   args: readonly string[],
   options: { cwd?: string; env?: Record<string, string> } = {},
 ): Promise<string> {

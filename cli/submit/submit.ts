@@ -37,7 +37,7 @@ export async function submit(request: Request, tools: Tools): Promise<0 | 1> {
     commit === undefined ? await awaitChange(first, tools) : await awaitNotice(repo, commit, first, tools);
   const status = await follow(noticed, commit, tools);
   const reason = readReason(status);
-  output.verdict(status, reason);
+  output.writeVerdict(status, reason);
   return status.status === 'live' && reason === undefined ? 0 : 1;
 }
 
@@ -133,7 +133,7 @@ export async function follow(begun: Status, commit: string | undefined, tools: F
   let streamed = true;
   while (!isOver(status)) {
     if (streamed) streamed = await showLog(status.log_url, tools);
-    else output.event(toStageEvent(status));
+    else output.writeEvent(toStageEvent(status));
     status = await readStatus(status, { api, lookMs });
     if (!isOver(status)) await delay(lookMs);
   }
@@ -153,7 +153,7 @@ export async function follow(begun: Status, commit: string | undefined, tools: F
 /** Shows the log to its end. @returns false, after a message, if it cannot be followed */
 async function showLog(url: string, { api, output }: FollowTools): Promise<boolean> {
   try {
-    for await (const event of api.log(url)) output.event(event);
+    for await (const event of api.log(url)) output.writeEvent(event);
     return true;
   } catch (error) {
     if (!(error instanceof LogUnavailable)) throw error;
@@ -174,7 +174,7 @@ export async function readStatus(
 ): Promise<Status> {
   for (let failures = 1; ; failures += 1) {
     try {
-      return await api.status(url);
+      return await api.readStatus(url);
     } catch (error) {
       if (!(error instanceof Unavailable) || failures === maximumFailures) throw error;
       await delay(Math.max(lookMs, Math.min(error.retryAfterMs ?? 0, maximumWaitMs)));

@@ -6,7 +6,7 @@ import {
   done,
   isApiStatus,
   requeueAfter,
-  watches,
+  createWatch,
   type Client,
   type Controller,
   type Logger,
@@ -89,8 +89,8 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
     log,
     registry,
     watches: [
-      watches(options.jobs, () => [key], { changed: (job, old) => isRunning(job) !== isRunning(old) }),
-      ...(space === undefined ? [] : [space.changes(() => [key])]),
+      createWatch(options.jobs, () => [key], { changed: (job, old) => isRunning(job) !== isRunning(old) }),
+      ...(space === undefined ? [] : [space.watchChanges(() => [key])]),
     ],
     async reconcile(_key, { signal, log: context }) {
       const cached = options.jobs.list();
@@ -104,7 +104,7 @@ export function createBuildQueue(options: BuildQueueOptions): Controller {
       const past = cached.filter((job) => !present.has(job.metadata.uid) && !isQueued(job) && !isRunning(job));
       const all = [...past, ...(await withRoom(unfinished, context, signal))];
       // Running builds continue. A new one would only fill the disk further; it is woken when there is space.
-      for (const job of space?.shortage() === undefined ? selectNext(all, limits, now()) : []) {
+      for (const job of space?.explainShortage() === undefined ? selectNext(all, limits, now()) : []) {
         await patch(job, {}, signal);
         context.info({ job: job.metadata.name }, 'build started');
       }

@@ -8,34 +8,34 @@ import {
   type AppReport,
   type CloseRequest,
 } from '../../crds/reports.ts';
-import { messageOf, sleep, systemClock, type Client, type Logger } from '../../lib/kubernetes/index.ts';
-import { timeLimit } from '../../lib/values.ts';
+import { toErrorMessage, sleep, systemClock, type Client, type Logger } from '../../lib/kubernetes/index.ts';
+import { createTimeLimit } from '../../lib/values.ts';
 import { endpointSlices } from '../objects/kinds.ts';
 import type { Activators, AppActivity, Gap } from '../steps/deploy/rest.ts';
 
 export interface ActivityTaskOptions {
-  readonly pool: Pick<ActivatorPool, 'reports'>;
+  readonly pool: Pick<ActivatorPool, 'readReports'>;
   readonly record: ActivityRecord;
   readonly intervalMs: number;
   /** Called with the name of an app whose status has to change. */
-  readonly changed: (app: string) => void;
+  readonly onChange: (app: string) => void;
   /** All apps: their routes change when the activator goes, and when it is back. */
-  readonly apps: () => readonly string[];
+  readonly listApps: () => readonly string[];
   readonly log: Logger;
 }
 
 /** Runs until the signal is aborted. */
 export function createActivityTask(options: ActivityTaskOptions): (signal: AbortSignal) => Promise<void> {
-  const { pool, record, changed, apps, log } = options;
+  const { pool, record, onChange: changed, listApps: apps, log } = options;
   return async (signal) => {
-    let known = record.activators(Date.now());
+    let known = record.getActivatorState(Date.now());
     while (!signal.aborted) {
       try {
-        record.take(await pool.reports(signal), Date.now()).forEach(changed);
+        record.take(await pool.readReports(signal), Date.now()).forEach(changed);
       } catch (error) {
-        log.warn({ error: messageOf(error) }, 'the activators did not answer: no app is put to rest');
+        log.warn({ error: toErrorMessage(error) }, 'the activators did not answer: no app is put to rest');
       }
-      const activators = record.activators(Date.now());
+      const activators = record.getActivatorState(Date.now());
       if (activators !== known) apps().forEach(changed);
       known = activators;
       await sleep(systemClock, options.intervalMs, signal);
@@ -45,7 +45,7 @@ export function createActivityTask(options: ActivityTaskOptions): (signal: Abort
 
 export interface ActivatorPool {
   /** The report of each activator; undefined for one that does not answer. Empty: there is none. */
-  reports(signal: AbortSignal): Promise<readonly (ActivityReport | undefined)[]>;
+  readReports(signal: AbortSignal): Promise<readonly (ActivityReport | undefined)[]>;
   /** True when all of them hold requests for the app from now on. Never rejects. */
   close(request: CloseRequest): Promise<boolean>;
 }
@@ -67,7 +67,7 @@ export function createActivatorPool(client: Client, namespace: string): Activato
   }
 
   async function closeAll(request: CloseRequest): Promise<boolean> {
-    const all = await origins(timeLimit(limitMs));
+    const all = await origins(createTimeLimit(limitMs));
     const answers = await Promise.all(
       all.map(async (origin) => {
         const answer = await ask(`${origin}/close`, closeAnswer, request).catch(() => undefined);
@@ -81,7 +81,7 @@ export function createActivatorPool(client: Client, namespace: string): Activato
   }
 
   return {
-    async reports(signal) {
+    async readReports(signal) {
       const all = await origins(signal);
       return Promise.all(
         all.map((origin) => ask(`${origin}/activity`, activityReport, undefined, signal).catch(() => undefined)),
@@ -92,7 +92,7 @@ export function createActivatorPool(client: Client, namespace: string): Activato
 }
 
 async function ask<T>(url: string, answer: z.ZodType<T>, body?: object, signal?: AbortSignal): Promise<T> {
-  const limit = timeLimit(limitMs);
+  const limit = createTimeLimit(limitMs);
   const response = await fetch(url, {
     signal: signal === undefined ? limit : AbortSignal.any([signal, limit]),
     ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
@@ -105,8 +105,8 @@ export interface ActivityRecord {
   /** Merges the reports of all activators. Returns the apps whose status has to change. */
   take(reports: readonly (ActivityReport | undefined)[], now: number): string[];
   /** Undefined unless all activators have answered within `freshMs`. */
-  of(app: string, now: number): AppActivity | undefined;
-  activators(now: number): Activators;
+  find(app: string, now: number): AppActivity | undefined;
+  getActivatorState(now: number): Activators;
 }
 
 type Seen = AppActivity;
@@ -153,11 +153,11 @@ export function createActivityRecord(freshMs: number): ActivityRecord {
         )
         .map(([name]) => name);
     },
-    of(app, now) {
+    find(app, now) {
       if (now - completeAt > freshMs) return undefined;
       return apps.get(app) ?? { inFlight: 0, lastUsedAt: undefined, gaps: [], wakes: [] };
     },
-    activators(now) {
+    getActivatorState(now) {
       if (now - presentAt <= absentMs) return 'present';
       return firstAt === undefined || now - firstAt <= absentMs ? 'unknown' : 'absent';
     },

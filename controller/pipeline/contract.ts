@@ -4,7 +4,7 @@ import { reportedSettings } from '../../crds/app-manifest.ts';
 import { serviceTypes } from '../../crds/backing-services.ts';
 import type { Configured } from '../../crds/effective-settings.ts';
 import { build, finding, type Finding, plan, review } from '../../crds/hosted-app.ts';
-import { imageTag } from '../../crds/names.ts';
+import { formatImageTag } from '../../crds/names.ts';
 
 /** Exit code of a container whose verdict is final; every other failure is tried again by the Job. */
 export const rejectedExitCode = 42;
@@ -84,7 +84,7 @@ export const pipelineInput = z.strictObject({
   push: z.string().describe('The same image at the registry proxy, which is where it is pushed.'),
   tag: z
     .string()
-    .default(imageTag(1))
+    .default(formatImageTag(1))
     .describe('Tag under which it is pushed, by which it is found when it is removed.'),
   diskBytes: z
     .int()

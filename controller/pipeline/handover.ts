@@ -44,16 +44,16 @@ export async function hasPassed(paths: WorkspacePaths, stage: Gate, signal?: Abo
   const deadline = Date.now() + longestStart;
   for (;;) {
     signal?.throwIfAborted();
-    if (await pathExists(toPassedPath(paths, stage))) return true;
+    if (await isExistingPath(toPassedPath(paths, stage))) return true;
     const found = await waitUntilReleased(toSocketPath(paths, stage), signal);
     // It may have passed between the two looks.
-    if (found === 'released') return pathExists(toPassedPath(paths, stage));
+    if (found === 'released') return isExistingPath(toPassedPath(paths, stage));
     if (Date.now() > deadline) throw new Fault(`the ${stage} did not begin within ${longestStart / 1000} s`);
     await delay(pollMs, undefined, signal === undefined ? {} : { signal });
   }
 }
 
-async function pathExists(path: string): Promise<boolean> {
+async function isExistingPath(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
     () => false,

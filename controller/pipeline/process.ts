@@ -60,7 +60,7 @@ export function run(command: string, args: readonly string[], options: RunOption
     });
     child.on('close', (code, signal) => {
       options.signal?.removeEventListener('abort', onAbort);
-      if (failure === undefined) resolve({ code, signal, stdout: stdout.text(), stderr: stderr.text() });
+      if (failure === undefined) resolve({ code, signal, stdout: stdout.toText(), stderr: stderr.toText() });
       else reject(failure instanceof Error ? failure : new Error('stopped', { cause: failure }));
     });
   });

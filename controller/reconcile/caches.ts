@@ -2,15 +2,15 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { labels } from '../../crds/names.ts';
 import {
-  byLabel,
-  hashOf,
+  indexByLabel,
+  computeHash,
   type KubeObject,
   type Manager,
   type ObjectMeta,
   type Resource,
   type Store,
 } from '../../lib/kubernetes/index.ts';
-import { present } from '../../lib/values.ts';
+import { omitUndefined } from '../../lib/values.ts';
 import {
   claims,
   deployments,
@@ -54,7 +54,7 @@ export const byApp = 'app';
 /** Small pages: the memory used to parse one is never fully returned. */
 const pageSize = 100;
 
-const indexers = { [byApp]: byLabel(labels.app) };
+const indexers = { [byApp]: indexByLabel(labels.app) };
 
 /** Starts mirroring everything that the reconciler reads. */
 export function mirrorCluster(manager: Manager, config: InstallationConfig): Caches {
@@ -127,7 +127,7 @@ function slimJob(job: Job): Job {
   return {
     apiVersion: job.apiVersion,
     kind: job.kind,
-    metadata: present({
+    metadata: omitUndefined({
       name,
       namespace,
       uid,
@@ -138,7 +138,7 @@ function slimJob(job: Job): Job {
       annotations,
     }),
     spec: { suspend: job.spec?.suspend ?? false },
-    status: present({ startTime, completionTime, conditions }),
+    status: omitUndefined({ startTime, completionTime, conditions }),
   };
 }
 
@@ -154,7 +154,7 @@ function slimPod(pod: Pod): Pod {
       ...omitFields(pod.metadata, 'managedFields', 'labels'),
       ...(app === undefined ? {} : { labels: { [labels.app]: app } }),
     },
-    status: present({
+    status: omitUndefined({
       phase,
       reason,
       message,
@@ -168,7 +168,7 @@ function slimPod(pod: Pod): Pod {
 
 function slimContainer(status: ContainerStatus): ContainerStatus {
   const { name, ready, started, restartCount, state, lastState, resources } = status;
-  return present({ name, ready, started, restartCount, state, lastState, resources });
+  return omitUndefined({ name, ready, started, restartCount, state, lastState, resources });
 }
 
 // Cached objects are kept as deflated text: a parsed object takes more than ten times the memory, and most are not read
@@ -201,7 +201,7 @@ export function createUnpacker<T extends KubeObject>(store: Store<PackedObject>,
       const found = store.get(key);
       return found === undefined ? undefined : unpack(found);
     },
-    byIndex: (index, value) => store.byIndex(index, value).map(unpack),
+    byIndex: (index, value) => store.listByIndex(index, value).map(unpack),
     list: () => store.list().map(unpack),
   };
 }
@@ -226,7 +226,7 @@ export function createPacker(
       finalizers,
     } = object.metadata;
     const value = labels?.[label];
-    const metadata: ObjectMeta = present({
+    const metadata: ObjectMeta = omitUndefined({
       name,
       namespace,
       uid,
@@ -234,7 +234,7 @@ export function createPacker(
       creationTimestamp,
       labels: value === undefined ? undefined : { [label]: value },
     });
-    const wanted = hashOf([generation, deletionTimestamp, labels, annotations, finalizers]);
+    const wanted = computeHash([generation, deletionTimestamp, labels, annotations, finalizers]);
     return {
       apiVersion: object.apiVersion,
       kind: object.kind,

@@ -4,8 +4,8 @@ import { labels } from '../../crds/names.ts';
 import type { CloseRequest } from '../../crds/reports.ts';
 import {
   createController,
-  labelKey,
-  watches,
+  createLabelMapping,
+  createWatch,
   type Client,
   type Controller,
   type EventRecorder,
@@ -18,7 +18,7 @@ import type { ActivatorPool, ActivityRecord } from '../idle/activators.ts';
 import type { Job } from '../objects/kinds.ts';
 import type { Pruner } from '../space/pruner.ts';
 import type { Space } from '../space/space.ts';
-import { lookAtPage } from '../steps/publish/page.ts';
+import { inspectPage } from '../steps/publish/page.ts';
 import { probe, type ProbeQuery } from '../steps/publish/probe.ts';
 import { resolveRevision, type RevisionQuery } from '../steps/source/source.ts';
 import { createBackgroundLookups } from './background-lookups.ts';
@@ -71,7 +71,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     onResult,
   });
   const pages = createBackgroundLookups({
-    run: (host: string) => lookAtPage(gateway, host),
+    run: (host: string) => inspectPage(gateway, host),
     group: () => 'gateway',
     limit: maximumLooks,
     onResult,
@@ -85,7 +85,7 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
           limit: maximumClosings,
           onResult,
         });
-  const toApp = labelKey(labels.app, config.appsNamespace);
+  const toApp = createLabelMapping(labels.app, config.appsNamespace);
   const children = [
     caches.pipelinePods,
     caches.deployments,
@@ -102,23 +102,23 @@ export function createHostedAppController(options: HostedAppControllerOptions): 
     log,
     registry,
     watches: [
-      watches(caches.apps.store, undefined, { changed: (app, old) => app.wanted !== old.wanted }),
-      watches(caches.jobs, toApp),
-      ...children.map(({ store }) => watches(store, toApp)),
-      queuePositions(caches.jobs, toApp),
-      ...(space === undefined ? [] : [space.changes(() => caches.jobs.list().filter(isQueued).flatMap(toApp))]),
+      createWatch(caches.apps.store, undefined, { changed: (app, old) => app.wanted !== old.wanted }),
+      createWatch(caches.jobs, toApp),
+      ...children.map(({ store }) => createWatch(store, toApp)),
+      watchQueuePositions(caches.jobs, toApp),
+      ...(space === undefined ? [] : [space.watchChanges(() => caches.jobs.list().filter(isQueued).flatMap(toApp))]),
     ],
     reconcile: createReconciler({
       ...{ client, caches, config, recorder, metrics, polls, probes, pages, closings, pruner },
       activity: idle?.record,
-      shortage: () => space?.shortage(),
+      shortage: () => space?.explainShortage(),
     }),
   });
   return controller;
 }
 
 /** Enqueues all apps in the build queue when one leaves it: their positions have changed. */
-function queuePositions(jobs: Store<Job>, toApp: (job: Job) => readonly string[]): Watch {
+function watchQueuePositions(jobs: Store<Job>, toApp: (job: Job) => readonly string[]): Watch {
   return {
     start: (enqueue) =>
       jobs.subscribe((change) => {
@@ -132,6 +132,6 @@ function queuePositions(jobs: Store<Job>, toApp: (job: Job) => readonly string[]
     get hasSynced() {
       return jobs.hasSynced;
     },
-    whenSynced: (signal) => jobs.whenSynced(signal),
+    waitUntilSynced: (signal) => jobs.waitUntilSynced(signal),
   };
 }

@@ -1,9 +1,9 @@
 // Decides what to do about a snapshot: runs the steps in order, each on what those before it decided.
-import { endPipelines, pipelineStep } from '../steps/build/build.ts';
-import { deployStep, keepServing } from '../steps/deploy/deploy.ts';
-import { confirmUnrouted, publishStep } from '../steps/publish/publish.ts';
-import { routeStep } from '../steps/route/route.ts';
-import { sourceStep } from '../steps/source/source.ts';
+import { endPipelines, runPipelineStep } from '../steps/build/build.ts';
+import { runDeployStep, keepServing } from '../steps/deploy/deploy.ts';
+import { confirmUnrouted, runPublishStep } from '../steps/publish/publish.ts';
+import { runRouteStep } from '../steps/route/route.ts';
+import { runSourceStep } from '../steps/source/source.ts';
 import {
   applyPatch,
   type Action,
@@ -36,29 +36,29 @@ const steps = [
   gate({
     condition: 'SourceResolved',
     need: () => true,
-    run: sourceStep,
+    run: runSourceStep,
   }),
   gate({
     condition: 'Built',
     need: ({ app }, { fields }) => (app.spec.suspend ? undefined : fields.source),
-    run: pipelineStep,
+    run: runPipelineStep,
     otherwise: endPipelines,
   }),
   gate({
     condition: 'Deployed',
     need: (_, { fields }) => fields.built,
-    run: deployStep,
+    run: runDeployStep,
     otherwise: keepServing,
   }),
   gate({
     condition: 'Routed',
     need: (_, { fields }) => fields.built,
-    run: routeStep,
+    run: runRouteStep,
   }),
   gate({
     condition: 'Published',
     need: (_, { outcomes }) => outcomes.Deployed?.kind === 'done' && outcomes.Routed?.kind === 'done',
-    run: publishStep,
+    run: runPublishStep,
     otherwise: confirmUnrouted,
   }),
 ];

@@ -3,7 +3,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { HistoryEntry, HostedAppStatus } from '../../crds/hosted-app.ts';
 import { annotations, containers, type PipelineContainer } from '../../crds/names.ts';
-import { publicStatus } from '../../crds/public-status.ts';
+import { toPublicStatus } from '../../crds/public-status.ts';
 import type { HostedAppObject, Job, Pod } from '../objects/kinds.ts';
 import { listPods } from '../steps/build/build.ts';
 import { findNewest } from '../steps/build/verdict.ts';
@@ -16,8 +16,8 @@ export type BuildEnd = Lowercase<HistoryEntry['result']>;
 export type TimedStage = 'queue' | PipelineContainer;
 
 export interface BuildMetrics {
-  ended(result: BuildEnd, seconds: number | undefined): void;
-  stage(stage: TimedStage, seconds: number): void;
+  recordEnd(result: BuildEnd, seconds: number | undefined): void;
+  recordStage(stage: TimedStage, seconds: number): void;
 }
 
 const ends: readonly BuildEnd[] = ['succeeded', 'rejected', 'faulted', 'superseded'];
@@ -51,11 +51,11 @@ export function createBuildMetrics(registry: Registry): BuildMetrics {
   for (const stage of stages) stageSeconds.zero({ stage });
   for (const result of ends) seconds.zero({ result });
   return {
-    ended(result, took) {
+    recordEnd(result, took) {
       builds.inc({ result });
       if (took !== undefined) seconds.observe({ result }, took);
     },
-    stage(stage, took) {
+    recordStage(stage, took) {
       stageSeconds.observe({ stage }, took);
     },
   };
@@ -98,7 +98,7 @@ export function countApps(apps: readonly HostedAppObject[]): AppCounts {
   const statuses = { live: 0, in_pipeline: 0, rejected: 0 };
   const reasons = new Map<string, number>();
   for (const app of apps) {
-    statuses[publicStatus(app).status] += 1;
+    statuses[toPublicStatus(app).status] += 1;
     const ready = app.status?.conditions?.find(({ type }) => type === 'Ready');
     if (ready === undefined || ready.status === 'True') continue;
     reasons.set(ready.reason, (reasons.get(ready.reason) ?? 0) + 1);
@@ -117,7 +117,7 @@ export function countBuildEnds(
 ): void {
   const known = new Set((before?.history ?? []).map(({ number }) => number));
   for (const entry of (after.history ?? []).filter(({ number }) => !known.has(number))) {
-    metrics.ended(resultOf(entry), computeSecondsBetween(entry.startedAt, entry.finishedAt));
+    metrics.recordEnd(toBuildEnd(entry), computeSecondsBetween(entry.startedAt, entry.finishedAt));
     const job = snapshot.jobs.find(({ metadata }) => metadata.name === entry.job);
     if (job !== undefined) countStages(metrics, snapshot, job);
   }
@@ -129,7 +129,7 @@ function countStages(metrics: BuildMetrics, snapshot: Pick<Snapshot, 'pipelinePo
     ['queue', computeSecondsBetween(job.metadata.annotations?.[annotations.queuedAt], job.status?.startTime)],
     ...containers.map((stage) => [stage, measureContainer(pod, stage)] as const),
   ];
-  for (const [stage, seconds] of times) if (seconds !== undefined) metrics.stage(stage, seconds);
+  for (const [stage, seconds] of times) if (seconds !== undefined) metrics.recordStage(stage, seconds);
 }
 
 /** How long a container ran, once it has ended. */
@@ -139,7 +139,7 @@ function measureContainer(pod: Pod | undefined, container: PipelineContainer): n
   return computeSecondsBetween(startedAt, finishedAt);
 }
 
-function resultOf({ result }: HistoryEntry): BuildEnd {
+function toBuildEnd({ result }: HistoryEntry): BuildEnd {
   return result.toLowerCase() as BuildEnd;
 }
 

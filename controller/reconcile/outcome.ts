@@ -3,7 +3,7 @@ import type { HostedAppStatus } from '../../crds/hosted-app.ts';
 import type { CloseRequest } from '../../crds/reports.ts';
 import type { KubeObject, Manifest, Resource } from '../../lib/kubernetes/index.ts';
 import type { Repository } from '../../lib/repository.ts';
-import { present } from '../../lib/values.ts';
+import { omitUndefined } from '../../lib/values.ts';
 import type { PersistentVolumeClaim, Pod } from '../objects/kinds.ts';
 
 export type Rejection = NonNullable<HostedAppStatus['rejection']>;
@@ -29,7 +29,7 @@ export type Outcome =
   | (Report & { readonly kind: 'stalled'; readonly rejection?: Rejection })
   | (Report & { readonly kind: 'failed'; readonly blocking?: boolean });
 
-export function done(reason: ReasonOf<'done'>, message: string, afterMs?: number): Outcome {
+export function createDoneOutcome(reason: ReasonOf<'done'>, message: string, afterMs?: number): Outcome {
   return { kind: 'done', reason, message, afterMs };
 }
 
@@ -43,11 +43,11 @@ export function isFailingReason(reason: string): reason is (typeof failingReason
   return failingReasons.some((each) => each === reason);
 }
 
-export function waiting(reason: ReasonOf<'waiting'>, message: string, afterMs?: number): Outcome {
+export function createWaitingOutcome(reason: ReasonOf<'waiting'>, message: string, afterMs?: number): Outcome {
   return { kind: 'waiting', reason, message, afterMs };
 }
 
-export function stalled(
+export function createStalledOutcome(
   reason: ReasonOf<'stalled'>,
   rejection: Rejection,
   afterMs?: number,
@@ -55,7 +55,7 @@ export function stalled(
   return { kind: 'stalled', reason, message: `${rejection.message} ${rejection.fix}`, rejection, afterMs };
 }
 
-export function failed(reason: ReasonOf<'failed'>, message: string, afterMs?: number): Outcome {
+export function createFailedOutcome(reason: ReasonOf<'failed'>, message: string, afterMs?: number): Outcome {
   return { kind: 'failed', reason, message, afterMs };
 }
 
@@ -110,7 +110,7 @@ export type StatusPatch = { readonly [Field in keyof StatusFields]?: StatusField
 
 /** The fields as a patch leaves them. A removed field is absent: the API server keeps no undefined one. */
 export function applyPatch(fields: StatusFields, patch: StatusPatch = {}): StatusFields {
-  return present({ ...fields, ...patch });
+  return omitUndefined({ ...fields, ...patch });
 }
 
 /** What a step returns. */

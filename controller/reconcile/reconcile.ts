@@ -10,7 +10,7 @@ import {
   done,
   done as nothingMore,
   isApiStatus,
-  refOf,
+  parseObjectKey,
   requeueAfter,
   type Client,
   type EventRecorder,
@@ -27,7 +27,7 @@ import { decide, type Decision } from './decide.ts';
 import { createDefaultsRemover } from './former-defaults.ts';
 import type { InstallationConfig } from './installation-config.ts';
 import { countBuildEnds, type BuildMetrics } from './metrics.ts';
-import { failed, type Action, type Outcomes } from './outcome.ts';
+import { createFailedOutcome, type Action, type Outcomes } from './outcome.ts';
 import {
   formatClosingIdentity,
   formatPageIdentity,
@@ -139,7 +139,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
         await act(snapshot, action, signal);
       } catch (error) {
         if (!(error instanceof ApiError) || ![400, 403, 404, 422].includes(error.status)) throw error;
-        const refused = failed(
+        const refused = createFailedOutcome(
           'Refused',
           `The cluster rejected a resource of this app: ${error.message.slice(0, 1_000)}`,
           refusedRetryMs,
@@ -154,7 +154,7 @@ export function createReconciler(options: ReconcilerOptions): Reconcile {
     const key = `${app.metadata.namespace ?? ''}/${app.metadata.name}`;
     if (isDeepStrictEqual(status, app.status)) return;
     const { resourceVersion } = app.metadata;
-    written.set(key, await applyStatus(client, hostedApps, refOf(key), status, { resourceVersion, signal }));
+    written.set(key, await applyStatus(client, hostedApps, parseObjectKey(key), status, { resourceVersion, signal }));
     for (const note of listTransitions(app.status, status)) recorder.record(app, note);
   }
 

@@ -2,7 +2,7 @@
 // decided, with the app's secrets masked.
 import { findPins } from '../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
-import { annotations, appHost } from '../../crds/names.ts';
+import { annotations, formatAppHost } from '../../crds/names.ts';
 import type { CloseRequest } from '../../crds/reports.ts';
 import { createAppToken, createPushToken } from '../../lib/app-tokens.ts';
 import { StallingError, type KubeObject } from '../../lib/kubernetes/index.ts';
@@ -55,7 +55,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
   const app: HostedApp = { ...parsed, status: { ...parsed.status, dataKey } };
   const { name, namespace } = app.metadata;
   const key = `${namespace}/${name}`;
-  const jobs = caches.jobs.byIndex(byApp, name);
+  const jobs = caches.jobs.listByIndex(byApp, name);
   const pods = maskPods(caches.pods.byIndex(byApp, name), app, config);
   return {
     app,
@@ -64,7 +64,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     repository: readRepository(app.spec.source.repo, config.gitHosts),
     poll: polls.take(key, identifySource(app)),
     idle: readIdleView(sources, app, now),
-    probe: probes.take(key, appHost(name, config.site)),
+    probe: probes.take(key, formatAppHost(name, config.site)),
     page: app.status?.served === undefined ? undefined : pages.take(key, formatPageIdentity(app.status.served)),
     jobs,
     pipelinePods: caches.pipelinePods.byIndex(byApp, name),
@@ -91,8 +91,8 @@ function readIdleView({ activity, closings }: SnapshotSources, app: HostedApp, n
   if (activity === undefined) return undefined;
   const { name, namespace } = app.metadata;
   return {
-    activators: activity.activators(now.getTime()),
-    activity: activity.of(name, now.getTime()),
+    activators: activity.getActivatorState(now.getTime()),
+    activity: activity.find(name, now.getTime()),
     isClosed: closings?.take(`${namespace}/${name}`, formatClosingIdentity((app.status?.idle?.number ?? 0) + 1)),
   };
 }

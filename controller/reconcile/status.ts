@@ -5,7 +5,7 @@ import type { EventNote } from '../../lib/kubernetes/index.ts';
 import { formatTimestamp } from '../objects/values.ts';
 import type { Decision } from './decide.ts';
 import {
-  done,
+  createDoneOutcome,
   isFailingReason,
   shortenCommit,
   stepConditions,
@@ -49,7 +49,7 @@ export function buildStatus(
     ...(rejection === undefined ? {} : { rejection }),
     conditions: [
       ...buildConditions(snapshot, fields, outcomes, obstacle),
-      ...(expiry?.at === undefined ? [] : [expiring(snapshot, expiry.at)]),
+      ...(expiry?.at === undefined ? [] : [addExpiringCondition(snapshot, expiry.at)]),
     ],
   };
 }
@@ -123,7 +123,7 @@ function buildConditions(
   return state.map(([type, condition]) => addTime(snapshot, type, condition));
 }
 
-function expiring(snapshot: Snapshot, at: Date): Condition {
+function addExpiringCondition(snapshot: Snapshot, at: Date): Condition {
   return addTime(snapshot, expiringCondition, {
     status: 'True',
     reason: 'NeverLive',
@@ -142,7 +142,7 @@ function buildReady(
   if (isPaused(snapshot))
     return { status: 'False', reason: 'ScaledToZero', message: 'The app is scaled to zero (spec.run.replicas is 0).' };
   if (obstacle === undefined) {
-    const { reason, message } = outcomes.Published ?? done('Live', 'The app is live.');
+    const { reason, message } = outcomes.Published ?? createDoneOutcome('Live', 'The app is live.');
     return { status: 'True', reason, message };
   }
   const { kind, reason, message } = obstacle.outcome;

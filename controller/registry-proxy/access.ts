@@ -1,7 +1,7 @@
 // Authorizes requests to the registry: a build reads and writes only its own app's repositories; the operator lists and
 // removes the manifests of an app.
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { cacheRepository, imageRepository, platformFolders } from '../../crds/names.ts';
+import { formatCacheRepository, formatImageRepository, platformFolders } from '../../crds/names.ts';
 import type { AppIdentity, TokenPurpose } from '../../lib/app-tokens.ts';
 
 /** A request of the distribution API that may be made. */
@@ -90,7 +90,7 @@ export function judgeRequest(
   if (!isMethodAllowed(method, address, purpose))
     return { refused: `${who[purpose]} must not ${method} here.`, status: 405 };
   const { repository, session } = address;
-  const own = [imageRepository(app), cacheRepository(app)];
+  const own = [formatImageRepository(app), formatCacheRepository(app)];
   if (!own.includes(repository) && !(purpose === 'push' && mirrors && isPublicRead(method, address)))
     return { refused: `A token of ${app.name} gives no access to ${repository}.`, status: 403 };
   const allowed = { repository, path, query: dropForeignMount(new URLSearchParams(query), own) };

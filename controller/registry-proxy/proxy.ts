@@ -11,7 +11,7 @@ import {
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { cacheRepository, imageRepository } from '../../crds/names.ts';
+import { formatCacheRepository, formatImageRepository } from '../../crds/names.ts';
 import { parseRegistryToken, type AppIdentity, type TokenPurpose } from '../../lib/app-tokens.ts';
 import type { Logger } from '../../lib/telemetry.ts';
 import { judgeRequest, openUpload, sealUpload, type RegistryRequest } from './access.ts';
@@ -170,7 +170,7 @@ export function createProxy(options: ProxyOptions): Server {
     { statusCode = 502 }: IncomingMessage,
     error: Buffer | undefined,
   ): boolean {
-    return !isReading(method) && options.fullness.note(statusCode, error?.toString() ?? '');
+    return !isReading(method) && options.fullness.noteStatus(statusCode, error?.toString() ?? '');
   }
 
   async function handBack(
@@ -226,7 +226,7 @@ async function readError({ method }: IncomingMessage, reply: IncomingMessage): P
 /** An app's two repositories share a scope, so that a layer of one can be mounted in the other. */
 function listScopes(repository: string, app: Identity): string[] {
   if (app.purpose === 'prune') return [`repository:${repository}:pull,delete`];
-  const own = [imageRepository(app), cacheRepository(app)];
+  const own = [formatImageRepository(app), formatCacheRepository(app)];
   return own.includes(repository)
     ? own.map((each) => `repository:${each}:pull,push`)
     : [`repository:${repository}:pull`];
@@ -335,7 +335,7 @@ export interface Refusal {
 
 export interface Fullness {
   /** Records how a write was answered. True if the registry had no space for it. */
-  note(status: number, body: string): boolean;
+  noteStatus(status: number, body: string): boolean;
   /** The last refusal, until a push succeeds again. */
   readonly refusal: Refusal | undefined;
 }
@@ -349,7 +349,7 @@ export const fullMessage = 'The registry has no space left: no space left on dev
 export function createFullness(now: () => number = Date.now): Fullness {
   let refusal: Refusal | undefined;
   return {
-    note(status, body) {
+    noteStatus(status, body) {
       const isFull = status === 507 || (status >= 400 && words.test(body));
       if (isFull) refusal = { at: new Date(now()).toISOString(), message: body.trim().slice(0, 300) };
       // The upload was stored, so there is space again.

@@ -4,7 +4,7 @@ import { annotations, labels } from '../../crds/names.ts';
 import {
   deleteObject,
   isApiStatus,
-  messageOf,
+  toErrorMessage,
   sleep,
   systemClock,
   type Client,
@@ -127,12 +127,12 @@ export function createRetentionTask(options: RetentionOptions): (signal: AbortSi
     while (!signal.aborted) {
       for (const [identity, claims] of groupByIdentity(options.claims()))
         try {
-          await endData(options, identity, claims, signal);
+          await deleteExpiredData(options, identity, claims, signal);
         } catch (error) {
           // A claim that changed meanwhile (409) is checked again.
           if (!isApiStatus(error, 409))
             options.log.warn(
-              { identity, error: messageOf(error) },
+              { identity, error: toErrorMessage(error) },
               'data of a deleted app was not deleted; tried again',
             );
         }
@@ -153,7 +153,7 @@ function groupByIdentity(claims: readonly PersistentVolumeClaim[]): Map<string, 
 }
 
 /** Deletes the data of one identity if its app is gone and all of it has expired. */
-async function endData(
+async function deleteExpiredData(
   options: RetentionOptions,
   identity: string,
   claims: readonly PersistentVolumeClaim[],

@@ -2,10 +2,16 @@
 // background, and when the app is deleted.
 import { z } from 'zod';
 import type { HistoryEntry, HostedAppStatus } from '../../crds/hosted-app.ts';
-import { cacheRepository, cacheTags, imageRepository, numberOfTag, type RepositoryOwner } from '../../crds/names.ts';
+import {
+  formatCacheRepository,
+  cacheTags,
+  formatImageRepository,
+  parseImageTag,
+  type RepositoryOwner,
+} from '../../crds/names.ts';
 import { createPruneToken } from '../../lib/app-tokens.ts';
-import { messageOf, type Logger } from '../../lib/kubernetes/index.ts';
-import { timeLimit } from '../../lib/values.ts';
+import { toErrorMessage, type Logger } from '../../lib/kubernetes/index.ts';
+import { createTimeLimit } from '../../lib/values.ts';
 import { isRunning } from '../build-queue/order.ts';
 import type { Deployment, HostedAppObject, Job } from '../objects/kinds.ts';
 import { createBackgroundLookups } from '../reconcile/background-lookups.ts';
@@ -65,7 +71,7 @@ export function createPruner(options: PrunerOptions): Pruner {
       pruned.set(key, identity);
     } catch (error) {
       metrics.failures.inc({ of: 'registry' });
-      log.warn({ app, error: messageOf(error) }, 'images that are no longer kept could not be removed');
+      log.warn({ app, error: toErrorMessage(error) }, 'images that are no longer kept could not be removed');
       // The registry would refuse again; the next pipeline leads to another try.
       if (error instanceof RemovalRefused) pruned.set(key, identity);
     }
@@ -101,7 +107,10 @@ export function createPruner(options: PrunerOptions): Pruner {
         const isFinal = error instanceof RemovalRefused || Date.now() - Date.parse(deletionTimestamp) > patienceMs;
         metrics.failures.inc({ of: 'registry' });
         const outcome = isFinal ? 'they are left in the registry' : 'it is tried again';
-        log.warn({ app: name, uid, error: messageOf(error), outcome }, 'images of a deleted app could not be removed');
+        log.warn(
+          { app: name, uid, error: toErrorMessage(error), outcome },
+          'images of a deleted app could not be removed',
+        );
         return isFinal;
       }
     },
@@ -190,7 +199,7 @@ function openRepositories(
 ): { images: Repository; cache: Repository } {
   const token = createPruneToken(owner, tokenSecret);
   const open = (name: string): Repository => openRepository(url, name, token, signal);
-  return { images: open(imageRepository(owner)), cache: open(cacheRepository(owner)) };
+  return { images: open(formatImageRepository(owner)), cache: open(formatCacheRepository(owner)) };
 }
 
 interface Stored {
@@ -200,8 +209,8 @@ interface Stored {
 
 async function listManifests(repository: Repository): Promise<Stored[]> {
   const stored: Stored[] = [];
-  for (const tag of await repository.tags()) {
-    const manifest = await repository.manifest(tag);
+  for (const tag of await repository.listTags()) {
+    const manifest = await repository.readManifest(tag);
     if (manifest !== undefined) stored.push({ tag, manifest });
   }
   return stored;
@@ -251,7 +260,7 @@ export function selectRemovable(
   limit: number,
 ): string[] {
   const lastRecorded = Math.max(0, ...history.map(({ number }) => number));
-  const pending = images.filter(({ tag }) => (numberOfTag(tag) ?? 0) > lastRecorded).map(({ digest }) => digest);
+  const pending = images.filter(({ tag }) => (parseImageTag(tag) ?? 0) > lastRecorded).map(({ digest }) => digest);
   const before = history
     .toSorted((a, b) => b.number - a.number)
     .flatMap(({ image }) => [...findDigests(image ?? '')])
@@ -265,9 +274,9 @@ export function selectRemovable(
 
 export interface Repository {
   /** All of its tags; none where there is no such repository. */
-  tags(): Promise<string[]>;
+  listTags(): Promise<string[]>;
   /** What a tag names; undefined when it is gone. */
-  manifest(tag: string): Promise<StoredManifest | undefined>;
+  readManifest(tag: string): Promise<StoredManifest | undefined>;
   /** Removes a manifest by its digest, with all its tags. One that is gone already is no error. */
   remove(digest: string): Promise<void>;
 }
@@ -305,7 +314,7 @@ const maximumPages = 100;
 export function openRepository(url: string, name: string, token: string, signal?: AbortSignal): Repository {
   const authorization = `Basic ${Buffer.from(`operator:${token}`).toString('base64')}`;
   const ask = async (method: string, path: string): Promise<Response> => {
-    const ended = timeLimit(askMilliseconds);
+    const ended = createTimeLimit(askMilliseconds);
     return await fetch(new URL(path, url), {
       method,
       headers: { authorization, accept },
@@ -318,7 +327,7 @@ export function openRepository(url: string, name: string, token: string, signal?
     );
 
   return {
-    async tags() {
+    async listTags() {
       const all: string[] = [];
       let path: string | undefined = `/v2/${name}/tags/list`;
       for (let page = 0; path !== undefined && page < maximumPages; page += 1) {
@@ -330,7 +339,7 @@ export function openRepository(url: string, name: string, token: string, signal?
       }
       return all;
     },
-    async manifest(tag) {
+    async readManifest(tag) {
       const answer = await ask('GET', `/v2/${name}/manifests/${tag}`);
       if (answer.status === 404) return undefined;
       if (!answer.ok) throw await refused(`the manifest ${tag}`, answer);

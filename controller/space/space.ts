@@ -3,18 +3,18 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { z } from 'zod';
 import {
   askKubelet,
-  messageOf,
+  toErrorMessage,
   sleep,
   systemClock,
   type Connection,
   type Logger,
   type Watch,
 } from '../../lib/kubernetes/index.ts';
-import { present, timeLimit } from '../../lib/values.ts';
+import { omitUndefined, createTimeLimit } from '../../lib/values.ts';
 import type { Pod } from '../objects/kinds.ts';
 
 export interface SpaceOptions {
-  readonly read: ReadDisks;
+  readonly read: DiskReader;
   /** Pods of apps and pipelines: the disks of their nodes are read. */
   readonly pods: () => readonly Pod[];
   /** Base URL of the registry proxy. */
@@ -30,9 +30,9 @@ export interface SpaceOptions {
 
 export interface Space {
   /** Why no build may start, as a sentence; undefined where one may. */
-  shortage(): string | undefined;
+  explainShortage(): string | undefined;
   /** Enqueues `keys` when a shortage begins or ends. */
-  changes(keys: () => readonly string[]): Watch;
+  watchChanges(keys: () => readonly string[]): Watch;
   /** Reads disks at the interval until the signal is aborted. */
   run(signal: AbortSignal): Promise<void>;
 }
@@ -48,11 +48,11 @@ export function createSpace(options: SpaceOptions): Space {
 
   async function readNode(address: string, signal: AbortSignal): Promise<[string, NodeDisks] | undefined> {
     try {
-      return [address, await options.read(address, AbortSignal.any([signal, timeLimit(askMilliseconds)]))];
+      return [address, await options.read(address, AbortSignal.any([signal, createTimeLimit(askMilliseconds)]))];
     } catch (error) {
       if (signal.aborted) return undefined;
       metrics.failures.inc({ of: 'node' });
-      log.warn({ node: address, error: messageOf(error) }, 'the disks of a node cannot be read');
+      log.warn({ node: address, error: toErrorMessage(error) }, 'the disks of a node cannot be read');
       return undefined;
     }
   }
@@ -60,7 +60,7 @@ export function createSpace(options: SpaceOptions): Space {
   /** If the proxy does not answer, nothing is known about space: builds will notice themselves. */
   async function refusedAt(signal: AbortSignal): Promise<number | undefined> {
     try {
-      const ended = AbortSignal.any([signal, timeLimit(askMilliseconds)]);
+      const ended = AbortSignal.any([signal, createTimeLimit(askMilliseconds)]);
       const answer = await fetch(new URL('/space', options.proxyUrl), { signal: ended });
       const { refusal } = proxyAnswer.parse(await answer.json());
       return refusal === undefined ? undefined : Date.parse(refusal.at);
@@ -77,7 +77,7 @@ export function createSpace(options: SpaceOptions): Space {
     ]);
     if (signal.aborted) return;
     const nodes = new Map(read.filter((each) => each !== undefined));
-    disks.seen([...nodes.values()]);
+    disks.replaceSamples([...nodes.values()]);
     const found = findShortage({ nodes, registryClaim, refusedAt: refused }, options.reserve, now());
     metrics.short.set(found === undefined ? 0 : 1);
     const isNews = (found === undefined) !== (shortage === undefined);
@@ -89,8 +89,8 @@ export function createSpace(options: SpaceOptions): Space {
   }
 
   return {
-    shortage: () => shortage,
-    changes: (keys) => ({
+    explainShortage: () => shortage,
+    watchChanges: (keys) => ({
       start: (enqueue) => {
         const listener = (): void => {
           keys().forEach(enqueue);
@@ -100,7 +100,7 @@ export function createSpace(options: SpaceOptions): Space {
       },
       resyncKeys: () => [],
       hasSynced: true,
-      whenSynced: () => Promise.resolve(),
+      waitUntilSynced: () => Promise.resolve(),
     }),
     async run(signal) {
       while (!signal.aborted) {
@@ -198,7 +198,7 @@ export interface NodeDisks {
 }
 
 /** Reads a node by its address. @throws ApiError when the kubelet refuses or is out of reach */
-export type ReadDisks = (address: string, signal: AbortSignal) => Promise<NodeDisks>;
+export type DiskReader = (address: string, signal: AbortSignal) => Promise<NodeDisks>;
 
 /** Values that the kubelet has not measured yet are absent. */
 const figures = z
@@ -214,7 +214,7 @@ const summary = z.object({
 });
 
 /** Reads the statistics of kubelets; needs the right to nodes/stats. */
-export function createDiskReader(connection: Connection, port: number): ReadDisks {
+export function createDiskReader(connection: Connection, port: number): DiskReader {
   const asked = { port, path: '/stats/summary', accept: 'application/json', userAgent: 'moorage-operator' };
   return async (address, signal) => {
     const text = await askKubelet(connection, { ...asked, address }, signal);
@@ -228,7 +228,7 @@ export function parseDisks(text: string): NodeDisks {
   const volumes = pods.flatMap((pod) => pod.volume ?? []).map(parseMount);
   return {
     name: node.nodeName,
-    own: present({ node: node.fs, images: node.runtime?.imageFs }),
+    own: omitUndefined({ node: node.fs, images: node.runtime?.imageFs }),
     claims: new Map(volumes.filter((each) => each !== undefined)),
   };
 }
@@ -284,7 +284,7 @@ export function createSpaceMetrics(registry: Registry): SpaceMetrics {
 
 export interface DiskMetrics {
   /** Replaces all samples, so that nodes and volumes that are gone do not stay. */
-  seen(nodes: readonly NodeDisks[]): void;
+  replaceSamples(nodes: readonly NodeDisks[]): void;
 }
 
 /** Of the claims, only those of one namespace are exported. Only the leader reads disks, so other replicas have no sample. */
@@ -317,7 +317,7 @@ export function createDiskMetrics(registry: Registry, namespace: string): DiskMe
     registers,
   });
   return {
-    seen(nodes) {
+    replaceSamples(nodes) {
       for (const gauge of [nodeSize, nodeAvailable, volumeSize, volumeAvailable]) gauge.reset();
       for (const { name, own, claims } of nodes) {
         for (const [filesystem, { capacity, free }] of Object.entries(own)) {

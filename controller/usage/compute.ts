@@ -2,7 +2,7 @@
 import { Counter, type Registry } from 'prom-client';
 import { labels } from '../../crds/names.ts';
 import { computeSample, samplesAtOnce, type ComputeReport, type ComputeSample } from '../../crds/reports.ts';
-import { messageOf, type Logger } from '../../lib/kubernetes/index.ts';
+import { toErrorMessage, type Logger } from '../../lib/kubernetes/index.ts';
 import type { Pod } from '../objects/kinds.ts';
 import type { UsageSample } from './usage.ts';
 
@@ -46,7 +46,7 @@ export function createComputeReporter(
       }
     } catch (error) {
       failures.inc();
-      log.warn({ error: messageOf(error), waiting: waiting.length }, 'what apps use could not be reported');
+      log.warn({ error: toErrorMessage(error), waiting: waiting.length }, 'what apps use could not be reported');
     }
   };
 }

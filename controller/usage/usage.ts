@@ -4,20 +4,20 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import {
   askKubelet,
   isApiStatus,
-  messageOf,
+  toErrorMessage,
   sleep,
   systemClock,
   type Client,
   type Connection,
   type Logger,
 } from '../../lib/kubernetes/index.ts';
-import { timeLimit } from '../../lib/values.ts';
+import { createTimeLimit } from '../../lib/values.ts';
 import { pods as podResource, type Pod } from '../objects/kinds.ts';
 import { parseBytes, parseMilli } from '../objects/values.ts';
 
 export interface UsageOptions {
   readonly client: Client;
-  readonly read: ReadUsage;
+  readonly read: UsageReader;
   /** All pods of apps and of their backing services. */
   readonly pods: () => readonly Pod[];
   /** Whether the requests of a pod may be changed to fit its use. */
@@ -43,11 +43,14 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
 
   async function readNode(address: string, signal: AbortSignal): Promise<UsageSample[]> {
     try {
-      return await read(address, AbortSignal.any([signal, timeLimit(options.intervalMs)]));
+      return await read(address, AbortSignal.any([signal, createTimeLimit(options.intervalMs)]));
     } catch (error) {
       if (!signal.aborted) {
         metrics.failures.inc();
-        log.warn({ node: address, error: messageOf(error) }, 'usage cannot be read: apps there keep their requests');
+        log.warn(
+          { node: address, error: toErrorMessage(error) },
+          'usage cannot be read: apps there keep their requests',
+        );
       }
       return [];
     }
@@ -60,7 +63,7 @@ export function createUsageTask(options: UsageOptions): (signal: AbortSignal) =>
     } catch (error) {
       // A cluster that cannot resize pods refuses each time.
       metrics.failures.inc();
-      log.warn({ pod: pod.metadata.name, error: messageOf(error) }, 'the requests of a pod could not be changed');
+      log.warn({ pod: pod.metadata.name, error: toErrorMessage(error) }, 'the requests of a pod could not be changed');
     }
   }
 
@@ -216,13 +219,13 @@ const appContainers = ['app', 'service'] as const;
 export type AppContainer = (typeof appContainers)[number];
 
 /** Reads a node by its address. @throws ApiError when the kubelet refuses or is out of reach */
-export type ReadUsage = (address: string, signal: AbortSignal) => Promise<UsageSample[]>;
+export type UsageReader = (address: string, signal: AbortSignal) => Promise<UsageSample[]>;
 
 const line =
   /^container_(cpu_usage_seconds_total|memory_working_set_bytes)\{([^}\n]{1,600})\} ([0-9.e+-]{1,40})(?: (\d{1,16}))?$/;
 
 /** Reads what apps use; needs the right to nodes/metrics. */
-export function createUsageReader(connection: Connection, namespace: string, port: number): ReadUsage {
+export function createUsageReader(connection: Connection, namespace: string, port: number): UsageReader {
   const asked = { port, path: '/metrics/resource', accept: 'text/plain', userAgent: 'moorage-operator' };
   return async (address, signal) => {
     const text = await askKubelet(connection, { ...asked, address }, signal);

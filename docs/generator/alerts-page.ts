@@ -2,21 +2,21 @@
 import { alertGroups } from '../../charts/monitoring/alerts/all.ts';
 import type { Alert } from '../../charts/monitoring/alert.ts';
 import { dashboards } from '../../charts/monitoring/dashboards/all.ts';
-import { blocks, table, type Page } from './markdown.ts';
+import { joinBlocks, renderTable, type Page } from './markdown.ts';
 
 /** Templates of Prometheus, as a reader would write them. */
-function readable(summary: string): string {
+function toReadableText(summary: string): string {
   return summary
     .replaceAll(/\{\{ \$value[^}]*\}\}/g, 'N')
     .replaceAll(/\{\{ \$labels\.([a-z]+)[^}]*\}\}/g, '<$1>')
     .replaceAll('<', '&lt;');
 }
 
-function section({ name, expr, for: duration, severity, summary, meaning, runbook }: Alert): string {
+function renderSection({ name, expr, for: duration, severity, summary, meaning, runbook }: Alert): string {
   const held = duration === '0m' ? 'immediately' : `after ${duration}`;
-  return blocks(
+  return joinBlocks(
     `### ${name}`,
-    `*${severity}*, ${held}: ${readable(summary)}.`,
+    `*${severity}*, ${held}: ${toReadableText(summary)}.`,
     meaning,
     `\`\`\`promql\n${expr}\n\`\`\``,
     runbook.map((step, index) => `${index + 1}. ${step}`).join('\n'),
@@ -28,17 +28,17 @@ export const alertsPage: Page = {
   title: 'Alerts and dashboards',
   about: 'Every alert with its condition, what it means and what to do; every dashboard with its panels.',
   sources: ['charts/monitoring'],
-  body() {
-    return blocks(
+  render() {
+    return joinBlocks(
       'To enable them, see [Monitor the installation](../how-to/monitor.md).',
-      ...alertGroups.flatMap(({ title, alerts }) => [`## ${title}`, ...alerts.map(section)]),
+      ...alertGroups.flatMap(({ title, alerts }) => [`## ${title}`, ...alerts.map(renderSection)]),
       '## Dashboards',
       'For Grafana 10.2 or newer, in [`manifests/dashboards`](../../manifests/dashboards). Each prompts for the Prometheus data source.',
       ...dashboards.map(({ name, title, about, rows }) =>
-        blocks(
+        joinBlocks(
           `### ${title}`,
           `[\`${name}.json\`](../../manifests/dashboards/${name}.json): ${about}`,
-          table(
+          renderTable(
             ['panel', 'what it shows'],
             rows.flatMap(({ panels }) => panels.map((panel) => [panel.title, panel.description])),
           ),

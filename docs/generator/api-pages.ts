@@ -5,8 +5,8 @@ import { buildExampleUrl } from '../../api/tools/list.ts';
 import { backingServices } from '../../api/tools/services/backing-services.ts';
 import type { Tool } from '../../api/tools/tool.ts';
 import { z } from 'zod';
-import { fieldsOf, limitsOf, typeOf, type Field, type Schema } from './fields.ts';
-import { blocks, code, list, table, tableOr, type Page } from './markdown.ts';
+import { listFields, describeLimits, describeType, type Field, type Schema } from './fields.ts';
+import { joinBlocks, formatCode, renderList, renderTable, renderTableOr, type Page } from './markdown.ts';
 import { baseUrl, describeProduct, type Product } from './product.ts';
 
 interface Content {
@@ -39,29 +39,29 @@ type Paths = Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 
 const json = 'application/json';
 
-function operationText({ path, method, operation }: Described): string {
+function renderOperation({ path, method, operation }: Described): string {
   const { summary, description, responses } = operation;
   const answer = responses['200'];
   const types = Object.keys(answer?.content ?? {});
-  return blocks(
+  return joinBlocks(
     `### ${method.toUpperCase()} ${path}`,
     `**${summary}.** ${description}`,
-    tableOr('No input.', ['input', 'in', 'type', 'limits', 'meaning'], inputRows(operation)),
-    `Returns 200 (${types.map(code).join(', ')}): ${answer?.description ?? ''}`,
-    answerTable(schemaOf(answer)),
-    problemLine(responses),
+    renderTableOr('No input.', ['input', 'in', 'type', 'limits', 'meaning'], buildInputRows(operation)),
+    `Returns 200 (${types.map(formatCode).join(', ')}): ${answer?.description ?? ''}`,
+    answerTable(getSchema(answer)),
+    renderProblemLine(responses),
   );
 }
 
-function schemaOf(content: Content | undefined): Schema {
+function getSchema(content: Content | undefined): Schema {
   return content?.content?.[json]?.schema ?? {};
 }
 
-function inputRows({ parameters, requestBody }: Operation): string[][] {
+function buildInputRows({ parameters, requestBody }: Operation): string[][] {
   const named = parameters.map(({ name, in: part, required, description = '', schema }) =>
-    inputRow({ path: name, required, schema: { ...schema, description } }, part),
+    buildInputRow({ path: name, required, schema: { ...schema, description } }, part),
   );
-  return [...named, ...fieldsOf(mergeForms(schemaOf(requestBody))).map((field) => inputRow(field, 'body'))];
+  return [...named, ...listFields(mergeForms(getSchema(requestBody))).map((field) => buildInputRow(field, 'body'))];
 }
 
 /** One object with the fields of all forms of a body; required are those that every form requires. */
@@ -77,30 +77,33 @@ function mergeForms(schema: Schema): Schema {
   };
 }
 
-function inputRow({ path, schema, required }: Pick<Field, 'path' | 'schema' | 'required'>, part: string): string[] {
+function buildInputRow(
+  { path, schema, required }: Pick<Field, 'path' | 'schema' | 'required'>,
+  part: string,
+): string[] {
   return [
-    code(path) + (required ? ' (required)' : ''),
+    formatCode(path) + (required ? ' (required)' : ''),
     part,
-    typeOf(schema),
-    limitsOf(schema),
+    describeType(schema),
+    describeLimits(schema),
     schema.description ?? '',
   ];
 }
 
 function answerTable(schema: Schema): string {
   const [items, before] = schema.type === 'array' ? [schema.items ?? {}, '[].'] : [schema, ''];
-  const rows = fieldsOf(items).map(({ path, schema: { description = '', enum: choices }, required, schema: one }) => [
-    code(before + path) + (required ? '' : ' (optional)'),
-    typeOf(one),
+  const rows = listFields(items).map(({ path, schema: { description = '', enum: choices }, required, schema: one }) => [
+    formatCode(before + path) + (required ? '' : ' (optional)'),
+    describeType(one),
     choices === undefined
       ? description
-      : `${description === '' ? '' : `${description} `}One of ${choices.map((choice) => code(String(choice))).join(', ')}.`,
+      : `${description === '' ? '' : `${description} `}One of ${choices.map((choice) => formatCode(String(choice))).join(', ')}.`,
   ]);
-  return tableOr('', ['answer', 'type', 'meaning'], rows);
+  return renderTableOr('', ['answer', 'type', 'meaning'], rows);
 }
 
 /** The slugs, which is what a caller acts on. */
-function problemLine(responses: Operation['responses']): string {
+function renderProblemLine(responses: Operation['responses']): string {
   const slugs = Object.entries(responses)
     .filter(([status]) => status !== '200')
     .flatMap(([status, { description }]) =>
@@ -114,7 +117,7 @@ export const httpApi: Page = {
   title: 'HTTP API',
   about: `Every endpoint of interface version ${serviceVersion}; an installation serves the same as \`/openapi.json\`.`,
   sources: ['api/protocols/discovery/openapi.ts'],
-  body() {
+  render() {
     const { endpoints, protocols } = describeProduct();
     const { paths } = buildOpenApi(endpoints, baseUrl) as { paths: Paths };
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
@@ -124,44 +127,46 @@ export const httpApi: Page = {
       ({ path, operation }) => !operation.tags.includes('tools') || !path.startsWith('/t/'),
     );
     const groups = Map.groupBy(own, ({ operation }) => operation.tags[0] ?? 'other');
-    return blocks(
+    return joinBlocks(
       'Authentication is optional: without a key, calls draw on the daily quota; `Authorization: Bearer sk-…` sends a key of the model router. Errors are [problems](problems.md). [Tools](tools.md) have a separate page.',
-      `In addition, ${protocols.map(code).join(' and ')} use other protocols (MCP; requests that are passed to an app unchanged).`,
-      ...[...groups].map(([tag, group]) => blocks(`## ${tag}`, ...group.map(operationText))),
+      `In addition, ${protocols.map(formatCode).join(' and ')} use other protocols (MCP; requests that are passed to an app unchanged).`,
+      ...[...groups].map(([tag, group]) => joinBlocks(`## ${tag}`, ...group.map(renderOperation))),
     );
   },
 };
 
-function factsOf({ price, asksModels, needs, artifacts, long, aliases }: Tool): string[] {
-  const others = Object.entries(aliases).map(([alias, field]) => `${code(alias)} for ${code(field)}`);
+function listFacts({ price, asksModels, needs, artifacts, long, aliases }: Tool): string[] {
+  const others = Object.entries(aliases).map(([alias, field]) => `${formatCode(alias)} for ${formatCode(field)}`);
   return [
     `Price: ${price} USD per call${asksModels === true ? ', plus its model calls as billed' : ''}.`,
     needs === undefined ? '' : `Needs ${backingServices[needs].title} (\`${backingServices[needs].value}\`).`,
-    artifacts === undefined ? '' : `Creates a file: ${artifacts.map(code).join(', ')}. \`raw=1\` returns its bytes.`,
+    artifacts === undefined
+      ? ''
+      : `Creates a file: ${artifacts.map(formatCode).join(', ')}. \`raw=1\` returns its bytes.`,
     long === true ? 'Runs as a job: poll `poll_url`, or send `wait`.' : '',
     others.length === 0 ? '' : `Other names of its fields: ${others.join(', ')}.`,
   ].filter((fact) => fact !== '');
 }
 
-function toolText(tool: Tool): string {
+function renderTool(tool: Tool): string {
   const input = z.toJSONSchema(tool.input, { io: 'input' }) as Schema;
   const result = z.toJSONSchema(tool.output, { io: 'output' }) as Schema;
-  return blocks(
+  return joinBlocks(
     `## ${tool.name}`,
     `**${tool.title}.** ${tool.description}`,
-    list(factsOf(tool)),
+    renderList(listFacts(tool)),
     ['```sh', `curl '${buildExampleUrl(tool, baseUrl)}'`, '```'].join('\n'),
-    tableOr(
+    renderTableOr(
       'No input.',
       ['input', 'type', 'limits', 'meaning'],
-      fieldsOf(input).map((field) => inputRow(field, '').filter((_, index) => index !== 1)),
+      listFields(input).map((field) => buildInputRow(field, '').filter((_, index) => index !== 1)),
     ),
-    tableOr(
+    renderTableOr(
       '',
       ['result', 'type', 'meaning'],
-      fieldsOf(result).map(({ path, schema, required }) => [
-        code(path) + (required ? '' : ' (optional)'),
-        typeOf(schema),
+      listFields(result).map(({ path, schema, required }) => [
+        formatCode(path) + (required ? '' : ' (optional)'),
+        describeType(schema),
         schema.description ?? '',
       ]),
     ),
@@ -173,11 +178,11 @@ export const toolsPage: Page = {
   title: 'Tools',
   about: 'Every tool, available at `/t/<tool>` (GET with a query, POST with JSON), on `/mcp` and through `/a2a`.',
   sources: ['api/tools/builtin/all.ts'],
-  body() {
+  render() {
     const { tools } = describeProduct();
-    return blocks(
+    return joinBlocks(
       'Each returns `{"tool", "result", "artifact"?, "cost_usd", "cost_source", "latency_ms", "request_id"}`.',
-      table(
+      renderTable(
         ['tool', 'what it does', 'price, USD'],
         tools.map(({ name, title, price, asksModels }) => [
           `[${name}](#${name})`,
@@ -185,7 +190,7 @@ export const toolsPage: Page = {
           `${price}${asksModels === true ? ' + models' : ''}`,
         ]),
       ),
-      ...tools.map(toolText),
+      ...tools.map(renderTool),
     );
   },
 };
@@ -196,11 +201,11 @@ export const problemsPage: Page = {
   about:
     'Every kind of error that the API returns, and the activator at the address of an app (RFC 9457); `type` is `<base URL>/problems/<slug>`.',
   sources: ['api/http/problems.ts', 'api'],
-  body() {
+  render() {
     const sorted = describeProduct().problems.toSorted((one, other) => one.slug.localeCompare(other.slug, 'en'));
-    return blocks(
+    return joinBlocks(
       ...sorted.map(({ slug, status, title, description }) =>
-        blocks(`## ${slug}`, `${status} **${title}**`, description),
+        joinBlocks(`## ${slug}`, `${status} **${title}**`, description),
       ),
     );
   },
@@ -214,19 +219,19 @@ export const metricsPage: Page = {
   about:
     'Every metric of the operator, the API, the workers and the activator, at `/metrics` of the internal port (9090).',
   sources: ['lib/kubernetes/observability.ts', 'lib/telemetry.ts', 'api'],
-  body() {
+  render() {
     const { metrics } = describeProduct();
-    return blocks(
+    return joinBlocks(
       "All processes also have the usual metrics of a Node.js process (`process_*`, `nodejs_*`). The API also has the operator's metrics, because it watches HostedApps with the same code (only `moorage_lists_total`, `moorage_watch_restarts_total` and `moorage_cached_objects` change there). The pipeline has none: its results are in the HostedApp's status.",
       ...Object.entries(metrics).map(([process, all]) =>
-        blocks(
+        joinBlocks(
           `## ${process}`,
-          table(
+          renderTable(
             ['metric', 'type', 'labels', 'meaning'],
             all.map((metric: Metric) => [
-              code(metric.name),
+              formatCode(metric.name),
               String(metric.type),
-              (metric.labelNames ?? []).map(code).join(', '),
+              (metric.labelNames ?? []).map(formatCode).join(', '),
               metric.help,
             ]),
           ),

@@ -16,30 +16,30 @@ import { environment as workers } from '../../api/tools/engine/workers/remote/wo
 import { environment as operator } from '../../controller/config.ts';
 import { environment as activator } from '../../activator/config.ts';
 import { environment as registryProxy } from '../../controller/registry-proxy/config.ts';
-import { blocks, code, table, type Page } from './markdown.ts';
+import { joinBlocks, formatCode, renderTable, type Page } from './markdown.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Fields of an environment, also of one that is put together from several. */
-function fieldsOf(schema: z.ZodType): [string, z.ZodType][] {
+function listFields(schema: z.ZodType): [string, z.ZodType][] {
   const { def } = schema as unknown as {
     def: { type: string; left?: z.ZodType; right?: z.ZodType; shape?: Readonly<Record<string, z.ZodType>> };
   };
-  if (def.left !== undefined && def.right !== undefined) return [...fieldsOf(def.left), ...fieldsOf(def.right)];
+  if (def.left !== undefined && def.right !== undefined) return [...listFields(def.left), ...listFields(def.right)];
   return Object.entries(def.shape ?? {});
 }
 
 /** The default, as it would be written in the environment. */
-function defaultOf(field: z.ZodType): string {
+function formatDefault(field: z.ZodType): string {
   if (!field.safeParse(undefined).success) return 'required';
   const { def } = field as unknown as { def: { defaultValue?: unknown } };
   const value = def.defaultValue;
   if (value === undefined || (Array.isArray(value) && value.length === 0)) return '';
   if (value === hostname()) return 'the host name';
-  return code(written(value));
+  return formatCode(formatValue(value));
 }
 
-function written(value: unknown): string {
+function formatValue(value: unknown): string {
   if (Array.isArray(value)) return value.join(',');
   if (typeof value === 'object' && value !== null)
     return Object.entries(value)
@@ -49,11 +49,11 @@ function written(value: unknown): string {
   return typeof value === 'string' && value.startsWith(root) ? relative(root, value) : String(value);
 }
 
-function section(title: string, about: string, schemas: readonly z.ZodType[]): string {
+function renderSection(title: string, about: string, schemas: readonly z.ZodType[]): string {
   const rows = schemas
-    .flatMap(fieldsOf)
-    .map(([name, field]) => [code(name), defaultOf(field), field.description ?? '']);
-  return blocks(`## ${title}`, about, table(['variable', 'default', 'meaning'], rows));
+    .flatMap(listFields)
+    .map(([name, field]) => [formatCode(name), formatDefault(field), field.description ?? '']);
+  return joinBlocks(`## ${title}`, about, renderTable(['variable', 'default', 'meaning'], rows));
 }
 
 export const configuration: Page = {
@@ -76,34 +76,36 @@ export const configuration: Page = {
     'api/tools/engine/workers/remote/worker-server.ts',
     'api/apps/config.ts',
   ],
-  body: () =>
-    blocks(
+  render: () =>
+    joinBlocks(
       'An empty variable counts as absent. An invalid variable prevents the start, and the message names every invalid one. Separate lists with commas, and write durations as `90s` or `20m`. `LOG_LEVEL` (`trace`, `debug`, `info`, `warn`, `error`) applies to all processes.',
-      section('Operator', 'Processes started from `controller/main.ts`.', [operator]),
-      section('Registry proxy', 'Processes started from `controller/registry-proxy/main.ts`.', [registryProxy]),
-      section('Activator', 'Processes started from `activator/main.ts`.', [activator]),
-      section('API', 'Processes started from `api/main.ts`.', [api]),
-      section('npm start', 'The API alone, without a cluster. It also reads the variables of the next sections.', [
-        alone,
-      ]),
-      section('Models and ledger', 'The API and `npm start`.', [models]),
-      section(
+      renderSection('Operator', 'Processes started from `controller/main.ts`.', [operator]),
+      renderSection('Registry proxy', 'Processes started from `controller/registry-proxy/main.ts`.', [registryProxy]),
+      renderSection('Activator', 'Processes started from `activator/main.ts`.', [activator]),
+      renderSection('API', 'Processes started from `api/main.ts`.', [api]),
+      renderSection(
+        'npm start',
+        'The API alone, without a cluster. It also reads the variables of the next sections.',
+        [alone],
+      ),
+      renderSection('Models and ledger', 'The API and `npm start`.', [models]),
+      renderSection(
         'Migrations',
         'Processes started from `api/billing/database/prepare.ts`, before the API if its role does not own the schema.',
         [database],
       ),
-      section('Metering', 'The API.', [metering]),
-      section('Statements', 'The API.', [revenue]),
-      section('Shipper', 'Processes started from `api/accounting/metering/shipper/main.ts`, next to a gateway.', [
+      renderSection('Metering', 'The API.', [metering]),
+      renderSection('Statements', 'The API.', [revenue]),
+      renderSection('Shipper', 'Processes started from `api/accounting/metering/shipper/main.ts`, next to a gateway.', [
         shipper,
       ]),
-      section('Receipts', 'The API and `npm start`, which generates its own key if none is set.', [receipts]),
-      section('Tools', 'The API and `npm start`.', [tools, fetching]),
-      section(
+      renderSection('Receipts', 'The API and `npm start`, which generates its own key if none is set.', [receipts]),
+      renderSection('Tools', 'The API and `npm start`.', [tools, fetching]),
+      renderSection(
         'Tool workers',
         'Processes started from `api/tools/engine/workers/remote/server-main.ts`. They have no secrets.',
         [workers],
       ),
-      section('Calls of hosted apps', 'The API and `npm start`.', [apps]),
+      renderSection('Calls of hosted apps', 'The API and `npm start`.', [apps]),
     ),
 };

@@ -33,7 +33,7 @@ import { createGatewayMetrics } from '../../controller/gateway-certificate.ts';
 import { registerAppMetrics, createBuildMetrics } from '../../controller/reconcile/metrics.ts';
 import { createFailureCounter } from '../../controller/usage/compute.ts';
 import { createUsageMetrics } from '../../controller/usage/usage.ts';
-import { createStore, runtimeMetrics } from '../../lib/kubernetes/index.ts';
+import { createStore, getRuntimeMetrics } from '../../lib/kubernetes/index.ts';
 import type { ProblemType } from '../../lib/problem.ts';
 
 export const baseUrl = 'https://moorage.localhost';
@@ -98,37 +98,37 @@ function assemble(): Product {
     problems: [...collectDocumentedProblems([...api.endpoints, ...createSubmitWithoutCluster(baseUrl)]).values()],
     protocols: [api.mcp.path, api.apps.byPath.path],
     metrics: {
-      operator: runtimeRegistry().getMetricsAsArray(),
+      operator: createRuntimeRegistry().getMetricsAsArray(),
       API: registry.getMetricsAsArray(),
-      workers: workersRegistry().getMetricsAsArray(),
-      shipper: shipperRegistry().getMetricsAsArray(),
-      activator: activatorRegistry().getMetricsAsArray(),
+      workers: createWorkersRegistry().getMetricsAsArray(),
+      shipper: createShipperRegistry().getMetricsAsArray(),
+      activator: createActivatorRegistry().getMetricsAsArray(),
     },
   };
 }
 
-function shipperRegistry(): Registry {
+function createShipperRegistry(): Registry {
   const registry = new Registry();
   createShipperMetrics(registry);
   return registry;
 }
 
-function activatorRegistry(): Registry {
+function createActivatorRegistry(): Registry {
   const registry = new Registry();
   createActivatorMetrics(registry, () => ({ held: 0, open: 0 }));
   return registry;
 }
 
-function workersRegistry(): Registry {
+function createWorkersRegistry(): Registry {
   const registry = new Registry();
   registerWorkerMetrics(registry, () => ({ waiting: 0, running: 0 }));
   return registry;
 }
 
 /** What the operator has, and the API too, which watches HostedApps by the same parts. */
-function runtimeRegistry(): Registry {
+function createRuntimeRegistry(): Registry {
   const registry = new Registry();
-  runtimeMetrics(registry);
+  getRuntimeMetrics(registry);
   createSpaceMetrics(registry);
   const counts = { queued: 0, running: 0, without_room: 0 };
   registerQueueMetrics(registry, () => ({ counts, oldestWaitSeconds: 0 }));

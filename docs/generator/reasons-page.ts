@@ -4,7 +4,7 @@ import { globSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { stepConditions, type Outcome, type StepCondition, reasons } from '../../controller/reconcile/outcome.ts';
-import { blocks, code, list, table, type Page } from './markdown.ts';
+import { joinBlocks, formatCode, renderList, renderTable, type Page } from './markdown.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -25,13 +25,13 @@ const kinds = {
   stalled: 'False (needs a change)',
 } as const satisfies Record<Outcome['kind'], string>;
 
-async function sourcesOf(folder: string): Promise<string[]> {
+async function readSources(folder: string): Promise<string[]> {
   const files = globSync(`${folder}/**/*.ts`, { cwd: root }).sort();
   return Promise.all(files.map(async (file) => readFile(`${root}${file}`, 'utf8')));
 }
 
-async function rules(): Promise<string[]> {
-  const texts = [...(await sourcesOf('controller/pipeline')), ...(await sourcesOf('controller/steps'))];
+async function listRules(): Promise<string[]> {
+  const texts = [...(await readSources('controller/pipeline')), ...(await readSources('controller/steps'))];
   const named = texts.flatMap((text) =>
     [...text.matchAll(/\brule: (['`])([a-z-]+\/[^'`]+)\1/g)].map(([, , rule = '']) =>
       rule.replaceAll(/\$\{[^}]*\}/g, '*'),
@@ -44,14 +44,14 @@ async function rules(): Promise<string[]> {
   return [...new Set([...named, ...passed])].sort();
 }
 
-function section(condition: StepCondition): string {
+function renderSection(condition: StepCondition): string {
   const listed = Object.entries<readonly Outcome['kind'][]>(reasons[condition]);
-  return blocks(
+  return joinBlocks(
     `## ${condition === 'Published' ? 'Ready' : condition}`,
     `Set by [\`controller/steps/${folders[condition]}/\`](../../controller/steps/${folders[condition]}).`,
-    table(
+    renderTable(
       ['reason', 'status'],
-      listed.map(([reason, ways]) => [code(reason), ways.map((way) => kinds[way]).join('; ')]),
+      listed.map(([reason, ways]) => [formatCode(reason), ways.map((way) => kinds[way]).join('; ')]),
     ),
   );
 }
@@ -61,18 +61,18 @@ export const conditions: Page = {
   title: 'Conditions, reasons and rules',
   about: 'Every condition of a HostedApp with its reasons, and every rule that a rejection can name.',
   sources: ['controller/reconcile/outcome.ts', 'controller/steps', 'controller/pipeline'],
-  async body() {
-    return blocks(
+  async render() {
+    return joinBlocks(
       `Conditions: \`Ready\`, \`Reconciling\`, \`Stalled\` and one for each step: ${stepConditions
         .filter((one) => one !== 'Published')
-        .map(code)
+        .map(formatCode)
         .join(
           ', ',
         )}. \`Ready\`, \`Reconciling\` and \`Stalled\` carry the reason of the first step that is not done. Each transition is an Event with the same reason. \`NotReached\` means that earlier steps are not done. \`Refused\`, on any condition, means that the cluster rejected a write, which is retried. A submitted app that was never live also gets the condition \`Expiring\` (reason \`NeverLive\`) before it is deleted with the event \`Expired\`.`,
-      ...stepConditions.map(section),
+      ...stepConditions.map(renderSection),
       '## Rules',
       'A finding or rejection names its rule, and usually the file and line. `*` stands for a name from a scanner or linter.',
-      list((await rules()).map(code)),
+      renderList((await listRules()).map(formatCode)),
     );
   },
 };

@@ -92,7 +92,7 @@ async function run(args: readonly string[], options: GitOptions, runOptions: Git
   await git.raw([...args]);
   stop.signal.throwIfAborted();
   signal?.throwIfAborted();
-  return { code, stdout: stdout.text(), stderr: stderr.text() };
+  return { code, stdout: stdout.toText(), stderr: stderr.toText() };
 }
 
 /** The environment of git. Only variables on the allow-list are inherited. */

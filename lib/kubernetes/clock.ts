@@ -46,7 +46,7 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
 }
 
 /** `ms` with up to `share` of it added or subtracted at random. */
-export function jitter(ms: number, share: number, random: () => number = Math.random): number {
+export function applyJitter(ms: number, share: number, random: () => number = Math.random): number {
   return ms * (1 + share * (2 * random() - 1));
 }
 

@@ -59,6 +59,6 @@ export function isApiStatus(error: unknown, status: number): error is ApiError {
 }
 
 /** The message of anything thrown. */
-export function messageOf(error: unknown): string {
+export function toErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

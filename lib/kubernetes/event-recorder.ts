@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Client } from './client/client.ts';
 import { type Clock, type Timer, sleep, systemClock } from './clock.ts';
-import { ApiError, messageOf } from './errors.ts';
+import { ApiError, toErrorMessage } from './errors.ts';
 import { type Logger, silentLogger } from './observability.ts';
 import type { KubeObject, Manifest } from './object.ts';
-import { defineResource, keyOf, microTime } from './object.ts';
+import { defineResource, toObjectKey, formatMicroTime } from './object.ts';
 
 /** What happened. */
 export interface EventNote {
@@ -104,7 +104,7 @@ class SeriesRecorder implements EventRecorder {
     }
     if (!this.#allow(object.metadata.uid, now)) {
       this.#log.debug(
-        { reason: note.reason, object: keyOf(object) },
+        { reason: note.reason, object: toObjectKey(object) },
         'An event is dropped: too many about this object.',
       );
       return;
@@ -147,7 +147,7 @@ class SeriesRecorder implements EventRecorder {
       apiVersion: 'events.k8s.io/v1',
       kind: 'Event',
       metadata: { name, namespace },
-      eventTime: microTime(date),
+      eventTime: formatMicroTime(date),
       reportingController: this.#options.controller,
       reportingInstance: (this.#options.instance ?? hostname()).slice(0, 128),
       action: note.action ?? 'Reconcile',
@@ -178,7 +178,7 @@ class SeriesRecorder implements EventRecorder {
   #sendCount(series: Series): void {
     this.#drop(series);
     series.waitMs = Math.min(series.waitMs * 2, MAXIMUM_COUNT_MS);
-    const patch = { series: { count: series.count, lastObservedTime: microTime(series.lastObserved) } };
+    const patch = { series: { count: series.count, lastObservedTime: formatMicroTime(series.lastObserved) } };
     this.#send(() => this.#options.client.patch(events, series, patch, { type: 'application/merge-patch+json' }));
   }
 
@@ -209,7 +209,7 @@ class SeriesRecorder implements EventRecorder {
         return call();
       });
     } catch (error) {
-      this.#log.warn({ error: messageOf(error) }, 'An event could not be recorded.');
+      this.#log.warn({ error: toErrorMessage(error) }, 'An event could not be recorded.');
     }
   }
 

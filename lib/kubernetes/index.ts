@@ -6,7 +6,7 @@ export * from './client/client.ts';
 export * from './client/connection.ts';
 export { createClient } from './client/http-client.ts';
 export { askKubelet, exchange } from './client/transport.ts';
-export { jitter, sleep, systemClock, type Clock, type Timer } from './clock.ts';
+export { applyJitter, sleep, systemClock, type Clock, type Timer } from './clock.ts';
 export * from './loop/controller.ts';
 export * from './loop/queue.ts';
 export * from './election/leader-election.ts';

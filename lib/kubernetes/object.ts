@@ -78,29 +78,29 @@ export function defineResource<T extends KubeObject>(resource: Omit<Resource<T>,
 }
 
 /** `group/version`, or the version alone for the core group. */
-export function apiVersionOf(resource: Pick<Resource, 'group' | 'version'>): string {
+export function formatApiVersion(resource: Pick<Resource, 'group' | 'version'>): string {
   return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`;
 }
 
 /** The key of an object: `namespace/name`, or `name` when it has no namespace. */
-export function keyOf(ref: { metadata: { name: string; namespace?: string | undefined } } | ObjectRef): string {
+export function toObjectKey(ref: { metadata: { name: string; namespace?: string | undefined } } | ObjectRef): string {
   const { name, namespace } = 'metadata' in ref ? ref.metadata : ref;
   return namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
 }
 
-/** The inverse of `keyOf`. */
-export function refOf(key: string): ObjectRef {
+/** The inverse of `toObjectKey`. */
+export function parseObjectKey(key: string): ObjectRef {
   const slash = key.indexOf('/');
   return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
 /** An owner reference that makes `owner` the controller of a child. */
-export function controllerReference(owner: KubeObject): OwnerReference {
+export function buildControllerReference(owner: KubeObject): OwnerReference {
   const { name, uid } = owner.metadata;
   return { apiVersion: owner.apiVersion, kind: owner.kind, name, uid, controller: true, blockOwnerDeletion: true };
 }
 
 /** The API's `MicroTime`, which must have six decimals. */
-export function microTime(date: Date): string {
+export function formatMicroTime(date: Date): string {
   return date.toISOString().replace('Z', '000Z');
 }

@@ -12,10 +12,10 @@ export interface Logger {
   error: LogLine;
 }
 
-const nothing: LogLine = () => undefined;
+const ignoreLine: LogLine = () => undefined;
 
 /** The default where no logger is given. */
-export const silentLogger: Logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+export const silentLogger: Logger = { debug: ignoreLine, info: ignoreLine, warn: ignoreLine, error: ignoreLine };
 
 const REGISTERED = new WeakMap<Registry, RuntimeMetrics>();
 
@@ -42,7 +42,7 @@ export interface RuntimeMetrics {
 }
 
 /** The runtime's metrics in a registry; created on first use. */
-export function runtimeMetrics(registry: Registry): RuntimeMetrics {
+export function getRuntimeMetrics(registry: Registry): RuntimeMetrics {
   const known = REGISTERED.get(registry);
   if (known !== undefined) return known;
   const made = createMetrics([registry]);

@@ -4,11 +4,11 @@ import { createHash } from 'node:crypto';
 import { chmod, copyFile, cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { z } from 'zod';
-import { contentKey, folderKey, readText, writeText } from '../files.ts';
+import { computeContentKey, computeFolderKey, readText, writeText } from '../files.ts';
 import { unpackNpm } from '../npm.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
-import { noReport, type Report } from '../steps.ts';
+import { ignoreReport, type Report } from '../steps.ts';
 import { recipeOf, type Build, type Edit, type Graft, type Part, type Prebuilt, type Recipe } from './recipes.ts';
 import { findGo } from './toolchain.ts';
 
@@ -16,29 +16,29 @@ const modules = import.meta.dirname;
 const download = z.object({ Dir: z.string() });
 
 /** The folder in the cache with the binaries of a part. */
-export function binariesOf(part: Part): string {
+export function getBinariesFolder(part: Part): string {
   return join(paths.cache, 'bin', `${part}-${recipeOf(part).version}`);
 }
 
 /** The path of one binary. */
-export function binary(part: Part, name: string): string {
-  return join(binariesOf(part), name);
+export function getBinaryPath(part: Part, name: string): string {
+  return join(getBinariesFolder(part), name);
 }
 
-function moduleOf(recipe: Recipe): string {
+function getModuleFolder(recipe: Recipe): string {
   return join(modules, recipe.module ?? recipe.part);
 }
 
-async function keyOf(recipe: Recipe): Promise<string> {
-  return contentKey([JSON.stringify(recipe), await folderKey(moduleOf(recipe)), process.arch]);
+async function computeKey(recipe: Recipe): Promise<string> {
+  return computeContentKey([JSON.stringify(recipe), await computeFolderKey(getModuleFolder(recipe)), process.arch]);
 }
 
 /** True when the cache holds this part as its recipe and module describe it. */
 export async function isBuilt(part: Part): Promise<boolean> {
-  return (await readText(join(binariesOf(part), '.key'))) === (await keyOf(recipeOf(part)));
+  return (await readText(join(getBinariesFolder(part), '.key'))) === (await computeKey(recipeOf(part)));
 }
 
-async function moduleFolder(go: string, cwd: string, module: string): Promise<string> {
+async function downloadModule(go: string, cwd: string, module: string): Promise<string> {
   return download.parse(
     JSON.parse(await run(go, ['mod', 'download', '-json', module], { cwd, env: { GOFLAGS: '-mod=mod' } })),
   ).Dir;
@@ -47,7 +47,7 @@ async function moduleFolder(go: string, cwd: string, module: string): Promise<st
 async function graft(go: string, source: string, { module, version, into, folder, ours }: Graft): Promise<void> {
   const copy = join(source, into);
   // Outside the module, whose replace directive would hide the version; the checksum database verifies it.
-  await cp(await moduleFolder(go, '/', `${module}@${version}`), copy, { recursive: true });
+  await cp(await downloadModule(go, '/', `${module}@${version}`), copy, { recursive: true });
   await run('chmod', ['-R', 'u+w', copy]);
   await rm(join(copy, folder), { recursive: true });
   await cp(join(source, ours), join(copy, folder), { recursive: true });
@@ -61,7 +61,7 @@ async function edit(source: string, { file, before, after }: Edit): Promise<void
 }
 
 /** Fetches the modules of a part ahead of its compilation, unless it is compiled already. */
-export async function fetchModules(part: Part, report: Report = noReport): Promise<string> {
+export async function fetchModules(part: Part, report: Report = ignoreReport): Promise<string> {
   if (await isBuilt(part)) return 'cached';
   const recipe = recipeOf(part);
   if (recipe.prebuilt?.arch === process.arch) {
@@ -75,7 +75,7 @@ export async function fetchModules(part: Part, report: Report = noReport): Promi
   await run(go, ['list', '-deps', ...packages], {
     cwd: source,
     env: goEnvironment,
-    onLine: downloadProgress(report),
+    onLine: createDownloadProgress(report),
   });
   await rm(source, { recursive: true, force: true });
   return 'fetched';
@@ -90,14 +90,14 @@ const goEnvironment = { GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: '
 async function prepareSource(go: string, recipe: Recipe, purpose: string): Promise<string> {
   const source = join(paths.cache, 'src', purpose, recipe.part);
   await rm(source, { recursive: true, force: true });
-  await cp(moduleOf(recipe), source, { recursive: true });
+  await cp(getModuleFolder(recipe), source, { recursive: true });
   for (const each of recipe.grafts ?? []) await graft(go, source, each);
   for (const each of recipe.edits ?? []) await edit(source, each);
   return source;
 }
 
 /** The arguments of one call of the compiler but for its output, and its environment. */
-function compilerCall({ packages, flags, cgo, inImage }: Build): { args: string[]; env: Record<string, string> } {
+function buildCompilerCall({ packages, flags, cgo, inImage }: Build): { args: string[]; env: Record<string, string> } {
   return {
     args: [...compilerFlags, ...flags, ...packages],
     env: { CGO_ENABLED: cgo === true ? '1' : '0', ...(inImage === true ? { GOOS: 'linux' } : {}), ...goEnvironment },
@@ -105,8 +105,8 @@ function compilerCall({ packages, flags, cgo, inImage }: Build): { args: string[
 }
 
 /** Import paths of the packages that a call will compile, since Go's own cache does not have them. */
-async function packagesToCompile(go: string, cwd: string, build: Build): Promise<string[]> {
-  const { args, env } = compilerCall(build);
+async function listPackagesToCompile(go: string, cwd: string, build: Build): Promise<string[]> {
+  const { args, env } = buildCompilerCall(build);
   const list = await run(go, ['list', '-deps', '-f', '{{if .Stale}}{{.ImportPath}}{{end}}', ...args], { cwd, env });
   return list.split('\n').filter((line) => line !== '');
 }
@@ -133,10 +133,10 @@ async function compile(part: Part, recipe: Recipe, draft: string, report: Report
   const source = await prepareSource(go, recipe, 'compile');
   const log = join(paths.cache, 'log', `go-${part}.log`);
   await mkdir(join(paths.cache, 'log'), { recursive: true });
-  const planned = await Promise.all(recipe.builds.map((build) => packagesToCompile(go, source, build)));
+  const planned = await Promise.all(recipe.builds.map((build) => listPackagesToCompile(go, source, build)));
   const onLine = compileProgress(planned.flat(), report);
   for (const build of recipe.builds) {
-    const { args, env } = compilerCall(build);
+    const { args, env } = buildCompilerCall(build);
     const target = join(draft, build.output) + (build.output === '' ? '/' : '');
     await run(go, ['build', '-v', '-o', target, ...args], { cwd: source, env, log, onLine });
   }
@@ -144,10 +144,10 @@ async function compile(part: Part, recipe: Recipe, draft: string, report: Report
 }
 
 /** Puts a part into the cache, unless it is there. The compiler's output goes to a log there. @returns what was done */
-export async function buildPart(part: Part, report: Report = noReport): Promise<string> {
+export async function buildPart(part: Part, report: Report = ignoreReport): Promise<string> {
   if (await isBuilt(part)) return 'cached';
   const recipe = recipeOf(part);
-  const target = binariesOf(part);
+  const target = getBinariesFolder(part);
   const draft = `${target}.draft`;
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true });
@@ -155,7 +155,7 @@ export async function buildPart(part: Part, report: Report = noReport): Promise<
   if (recipe.prebuilt !== undefined && isPrebuilt) await unpackPrebuilt(recipe.prebuilt, draft);
   else await compile(part, recipe, draft, report);
   await chmod(draft, 0o755);
-  await writeText(join(draft, '.key'), await keyOf(recipe));
+  await writeText(join(draft, '.key'), await computeKey(recipe));
   await rm(target, { recursive: true, force: true });
   await rename(draft, target);
   return `${isPrebuilt ? 'unpacked' : 'compiled'} ${recipe.version}`;
@@ -178,7 +178,7 @@ export function compileProgress(packages: readonly string[], report: Report): (l
 }
 
 /** Names the modules that the go command downloads. */
-export function downloadProgress(report: Report): (line: string) => void {
+export function createDownloadProgress(report: Report): (line: string) => void {
   let count = 0;
   return (line) => {
     const [, module, version] = /^go: downloading (\S+) (\S+)$/.exec(line) ?? [];

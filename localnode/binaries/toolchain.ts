@@ -4,7 +4,7 @@ import { access, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
-import { noReport, type Report } from '../steps.ts';
+import { ignoreReport, type Report } from '../steps.ts';
 
 /** The newest Go release that a module here requires; any later one works too. */
 const minimum: readonly [number, number] = [1, 26];
@@ -26,14 +26,14 @@ export function isNewEnough(versionLine: string): boolean {
   return major > minimum[0] || (major === minimum[0] && minor >= minimum[1]);
 }
 
-async function versionOf(go: string): Promise<string> {
+async function readVersion(go: string): Promise<string> {
   return await run(go, ['version'], { env: { GOTOOLCHAIN: 'local' } }).catch(() => '');
 }
 
 async function fetchPinned(report: Report): Promise<string> {
   const folder = join(paths.cache, 'go', pinned.version);
   const go = join(folder, 'bin', 'go');
-  if (isNewEnough(await versionOf(go))) return go;
+  if (isNewEnough(await readVersion(go))) return go;
   const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
   const sha256 = process.platform === 'linux' ? pinned.sha256[process.arch] : undefined;
   if (sha256 === undefined)
@@ -65,19 +65,19 @@ async function fetchPinned(report: Report): Promise<string> {
   return go;
 }
 
-async function onPath(): Promise<string | undefined> {
+async function findOnPath(): Promise<string | undefined> {
   for (const folder of [...(process.env['PATH'] ?? '').split(delimiter), '/usr/local/go/bin', '/usr/lib/go/bin']) {
     const go = join(folder, 'go');
     const exists = await access(go).then(
       () => true,
       () => false,
     );
-    if (exists && isNewEnough(await versionOf(go))) return go;
+    if (exists && isNewEnough(await readVersion(go))) return go;
   }
   return undefined;
 }
 
 /** The path of a usable `go` command. */
-export async function findGo(report: Report = noReport): Promise<string> {
-  return (await onPath()) ?? (await fetchPinned(report));
+export async function findGo(report: Report = ignoreReport): Promise<string> {
+  return (await findOnPath()) ?? (await fetchPinned(report));
 }

@@ -4,14 +4,14 @@ import { cp, mkdir, mkdtemp, readFile, readdir, rename, rm, stat } from 'node:fs
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { binariesOf, binary } from '../binaries/build.ts';
-import { contentKey, folderKey, readText } from '../files.ts';
-import { configFile, ensureProcess, stopProcess } from '../node/daemons/processes.ts';
-import { digestAt, dockerConfigFolder, registryAddress } from '../node/registry/registry.ts';
+import { getBinariesFolder, getBinaryPath } from '../binaries/build.ts';
+import { computeContentKey, computeFolderKey, readText } from '../files.ts';
+import { writeConfigFile, ensureProcess, stopProcess } from '../node/daemons/processes.ts';
+import { findDigest, ensureDockerConfigFolder, registryAddress } from '../node/registry/registry.ts';
 import { processFolders } from '../node/settings.ts';
 import { paths } from '../paths.ts';
 import { run, succeeds } from '../shell.ts';
-import { noReport, type Report } from '../steps.ts';
+import { ignoreReport, type Report } from '../steps.ts';
 import { images, type ImageRecipe } from './catalog.ts';
 
 const socket = `unix://${join(paths.run, 'buildkit', 'buildkitd.sock')}`;
@@ -39,14 +39,14 @@ function startBuildkit(): Promise<void> {
 
 async function launchBuildkit(): Promise<void> {
   const config = join(paths.state, 'buildkitd.toml');
-  const text = await configFile(
+  const text = await writeConfigFile(
     config,
     `root = "${join(paths.state, 'buildkit')}"
 [grpc]
 address = ["${socket}"]
 [worker.oci]
 enabled = true
-binary = "${binary('runc', 'runc')}"
+binary = "${getBinaryPath('runc', 'runc')}"
 snapshotter = "overlayfs"
 networkMode = "host"
 gc = true
@@ -61,11 +61,11 @@ http = true
   );
   await ensureProcess(processFolders, {
     name: 'buildkitd',
-    command: binary('buildkit', 'buildkitd'),
+    command: getBinaryPath('buildkit', 'buildkitd'),
     args: ['--config', config],
-    env: { PATH: `${binariesOf('runc')}:/usr/sbin:/usr/bin:/sbin:/bin` },
+    env: { PATH: `${getBinariesFolder('runc')}:/usr/sbin:/usr/bin:/sbin:/bin` },
     inputs: [text],
-    ready: () => succeeds(binary('buildkit', 'buildctl'), ['--addr', socket, 'debug', 'workers']),
+    isReady: () => succeeds(getBinaryPath('buildkit', 'buildctl'), ['--addr', socket, 'debug', 'workers']),
   });
 }
 
@@ -75,7 +75,7 @@ export async function stopBuildkit(): Promise<void> {
   await stopProcess(processFolders, 'buildkitd');
 }
 
-function archiveOf(build: Pick<Build, 'name' | 'key'>): string {
+function getArchivePath(build: Pick<Build, 'name' | 'key'>): string {
   return join(paths.cache, 'images', `${build.name}-${build.key}.tar`);
 }
 
@@ -86,9 +86,9 @@ function archiveOf(build: Pick<Build, 'name' | 'key'>): string {
 export async function ensureArchive(
   build: Build,
   fill?: (context: string, report: Report) => Promise<void>,
-  report: Report = noReport,
+  report: Report = ignoreReport,
 ): Promise<{ archive: string; cached: boolean }> {
-  const archive = archiveOf(build);
+  const archive = getArchivePath(build);
   if (await succeeds('test', ['-e', archive])) return { archive, cached: true };
   await startBuildkit();
   await mkdir(join(paths.cache, 'images'), { recursive: true });
@@ -101,15 +101,15 @@ export async function ensureArchive(
       await fill?.(scratch, report);
     }
     await run(
-      binary('buildkit', 'buildctl'),
+      getBinaryPath('buildkit', 'buildctl'),
       [
         ...['--addr', socket, 'build', '--progress=plain', '--frontend=dockerfile.v0'],
         ...[`--local=context=${context}`, `--local=dockerfile=${context}`],
-        ...optionsOf(build).flatMap((option) => ['--opt', option]),
-        ...['--output', `type=oci,dest=${archive}.draft,compression=${compressionOf(build)}`],
+        ...buildOptions(build).flatMap((option) => ['--opt', option]),
+        ...['--output', `type=oci,dest=${archive}.draft,compression=${getCompression(build)}`],
       ],
       {
-        env: { DOCKER_CONFIG: await dockerConfigFolder() },
+        env: { DOCKER_CONFIG: await ensureDockerConfigFolder() },
         log: join(paths.logs, `image-${build.name}.log`),
         onLine: buildProgress(report),
       },
@@ -122,12 +122,12 @@ export async function ensureArchive(
   return { archive, cached: false };
 }
 
-function optionsOf({ arguments: values = {}, target }: Build): string[] {
+function buildOptions({ arguments: values = {}, target }: Build): string[] {
   const given = Object.entries(values).map(([name, value]) => `build-arg:${name}=${value}`);
   return target === undefined ? given : [...given, `target=${target}`];
 }
 
-const compressionOf = ({ compression = 'gzip' }: Build): string => compression;
+const getCompression = ({ compression = 'gzip' }: Build): string => compression;
 
 /** Names the instruction that BuildKit is at: `#8 [build 3/7] RUN npm ci` in its plain output. */
 export function buildProgress(report: Report): (line: string) => void {
@@ -143,7 +143,7 @@ async function removeOlder({ name, key }: Pick<Build, 'name' | 'key'>): Promise<
   for (const file of await readdir(folder)) if (pattern.test(file) && !file.includes(key)) await rm(join(folder, file));
 }
 
-async function digestOf(archive: string): Promise<string> {
+async function readDigest(archive: string): Promise<string> {
   const [first] = index.parse(JSON.parse(await run('tar', ['-xOf', archive, 'index.json']))).manifests;
   return first?.digest ?? '';
 }
@@ -157,11 +157,11 @@ export async function pushArchive(
   repository: string,
   tags: readonly string[],
 ): Promise<{ digest: string; pushed: number }> {
-  const digest = await digestOf(archive);
+  const digest = await readDigest(archive);
   let pushed = 0;
   for (const tag of tags) {
-    if ((await digestAt(repository, tag)) === digest) continue;
-    const authfile = join(await dockerConfigFolder(), 'config.json');
+    if ((await findDigest(repository, tag)) === digest) continue;
+    const authfile = join(await ensureDockerConfigFolder(), 'config.json');
     await run('skopeo', [
       'copy',
       '--quiet',
@@ -179,12 +179,12 @@ export async function pushArchive(
 }
 
 /** The content key of an image of the catalog, which changes with those of its base images. */
-export async function imageKey(image: ImageRecipe): Promise<string> {
-  const parts = await Promise.all(image.parts.map((part) => readFile(join(binariesOf(part), '.key'))));
-  const bases = await Promise.all(image.bases.map((name) => imageKey(imageOf(name))));
+export async function computeImageKey(image: ImageRecipe): Promise<string> {
+  const parts = await Promise.all(image.parts.map((part) => readFile(join(getBinariesFolder(part), '.key'))));
+  const bases = await Promise.all(image.bases.map((name) => computeImageKey(getImage(name))));
   const own = image.key === undefined ? '' : await image.key();
-  return contentKey([
-    await folderKey(join(import.meta.dirname, image.folder)),
+  return computeContentKey([
+    await computeFolderKey(join(import.meta.dirname, image.folder)),
     JSON.stringify(image.arguments ?? {}),
     own,
     ...(image.compression === undefined ? [] : [image.compression]),
@@ -194,7 +194,7 @@ export async function imageKey(image: ImageRecipe): Promise<string> {
 }
 
 /** The image of that name. */
-export function imageOf(name: string): ImageRecipe {
+export function getImage(name: string): ImageRecipe {
   const image = images.find((candidate) => candidate.name === name);
   if (image === undefined) throw new Error(`there is no image ${name} in the catalog`);
   return image;
@@ -203,29 +203,29 @@ export function imageOf(name: string): ImageRecipe {
 /** True when building the image would take what is in the cache. */
 export async function isImageBuilt(name: string): Promise<boolean> {
   // Keys are made of parts that an empty cache does not have.
-  const key = await imageKey(imageOf(name)).catch(() => undefined);
-  return key !== undefined && (await succeeds('test', ['-e', archiveOf({ name, key })]));
+  const key = await computeImageKey(getImage(name)).catch(() => undefined);
+  return key !== undefined && (await succeeds('test', ['-e', getArchivePath({ name, key })]));
 }
 
 /** Builds and pushes an image of the catalog where needed. Returns what was done. */
-export async function ensureImage(image: ImageRecipe, report: Report = noReport): Promise<string> {
+export async function ensureImage(image: ImageRecipe, report: Report = ignoreReport): Promise<string> {
   const build: Build = {
     name: image.name,
-    key: await imageKey(image),
+    key: await computeImageKey(image),
     context: join(import.meta.dirname, image.folder),
     ...(image.arguments === undefined ? {} : { arguments: image.arguments }),
     ...(image.compression === undefined ? {} : { compression: image.compression }),
   };
   const { archive, cached } = await ensureArchive(build, image.fill, report);
   report('pushing');
-  const absent = await absentTags(image);
+  const absent = await listAbsentTags(image);
   const { pushed } = await pushArchive(archive, image.repository, [...image.tags, ...absent]);
   return `${image.repository.replace(/^library\//, '')}:${image.tags[0] ?? ''} ${cached ? 'cached' : 'built'}${pushed === 0 ? '' : ', pushed'}`;
 }
 
 /** Tags that it stands in for, of which the registry has nothing yet. */
-async function absentTags({ repository, standInFor = [] }: ImageRecipe): Promise<string[]> {
-  const there = await Promise.all(standInFor.map((tag) => digestAt(repository, tag)));
+async function listAbsentTags({ repository, standInFor = [] }: ImageRecipe): Promise<string[]> {
+  const there = await Promise.all(standInFor.map((tag) => findDigest(repository, tag)));
   return standInFor.filter((_, index) => there[index] === undefined);
 }
 
@@ -235,23 +235,23 @@ export async function buildLog(name: string): Promise<string> {
 }
 
 /** Size of its archive, compressed as in the registry. */
-export async function imageBytes(name: string): Promise<number> {
-  return (await stat(archiveOf({ name, key: await imageKey(imageOf(name)) }))).size;
+export async function measureImageBytes(name: string): Promise<number> {
+  return (await stat(getArchivePath({ name, key: await computeImageKey(getImage(name)) }))).size;
 }
 
 /**
  * The same with its tag, like postgres:17-trixie@sha256:…. The digest decides what is pulled; the tag says the version, by
  * which the operator chooses among images of services.
  */
-export async function taggedReference(name: string): Promise<string> {
-  const { repository, tags } = imageOf(name);
-  const [, digest = ''] = (await imageReference(name)).split('@');
+export async function resolveTaggedReference(name: string): Promise<string> {
+  const { repository, tags } = getImage(name);
+  const [, digest = ''] = (await resolveImageReference(name)).split('@');
   return `${repository.replace(/^library\//, '')}:${tags[0] ?? 'latest'}@${digest}`;
 }
 
 /** The image of the catalog by digest, for a manifest: it changes when the content does. */
-export async function imageReference(name: string): Promise<string> {
-  const image = imageOf(name);
-  const archive = archiveOf({ name, key: await imageKey(image) });
-  return `docker.io/${image.repository}@${await digestOf(archive)}`;
+export async function resolveImageReference(name: string): Promise<string> {
+  const image = getImage(name);
+  const archive = getArchivePath({ name, key: await computeImageKey(image) });
+  return `docker.io/${image.repository}@${await readDigest(archive)}`;
 }

@@ -2,12 +2,12 @@
 // names on Docker Hub.
 import { copyFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { binary } from '../binaries/build.ts';
+import { getBinaryPath } from '../binaries/build.ts';
 import { recipeOf, type Part } from '../binaries/recipes.ts';
-import { contentKey, folderKey } from '../files.ts';
+import { computeContentKey, computeFolderKey } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
-import { debian, nodeImage, python } from './languages/makers.ts';
+import { createDebianImage, createNodeImage, createPythonImage } from './languages/makers.ts';
 import { onDemand } from './languages/on-demand.ts';
 import type { Report } from '../steps.ts';
 
@@ -43,10 +43,10 @@ export interface ImageRecipe {
 const copyBinaries =
   (part: Part, ...names: string[]) =>
   async (context: string): Promise<void> => {
-    for (const name of names) await copyFile(binary(part, name), join(context, name));
+    for (const name of names) await copyFile(getBinaryPath(part, name), join(context, name));
   };
 
-function infrastructure(part: Part, repository: string, tag: string): ImageRecipe {
+function createInfrastructureImage(part: Part, repository: string, tag: string): ImageRecipe {
   return {
     name: part,
     repository,
@@ -61,7 +61,7 @@ function infrastructure(part: Part, repository: string, tag: string): ImageRecip
 /** What the git server is made of, at the same paths in its image. */
 export const gitServerFiles = ['localnode/git-server/server.ts', 'lib/git/read-token.ts'];
 
-function from(base: string, name: string, ...tags: string[]): ImageRecipe {
+function createBaseImage(base: string, name: string, ...tags: string[]): ImageRecipe {
   return {
     name,
     repository: `library/${name}`,
@@ -75,29 +75,29 @@ function from(base: string, name: string, ...tags: string[]): ImageRecipe {
 
 /** Those that every `up` builds: small, and asked for by most apps that ask for any. */
 export const serviceImages: readonly ImageRecipe[] = [
-  from('debian-trixie', 'postgres', '17-trixie', '17'),
-  from('debian-trixie', 'redis', '8-trixie', '8'),
+  createBaseImage('debian-trixie', 'postgres', '17-trixie', '17'),
+  createBaseImage('debian-trixie', 'redis', '8-trixie', '8'),
 ];
 
 const chromaVersion = '1.0.20';
 
 /** Each comes after its base images, which are on demand as well. */
 export const servicesOnDemand: readonly ImageRecipe[] = [
-  from('ubuntu-resolute', 'mysql', '8.4'),
+  createBaseImage('ubuntu-resolute', 'mysql', '8.4'),
   // The last one that a distribution packages.
-  from('ubuntu-focal', 'mongo', '3.6'),
+  createBaseImage('ubuntu-focal', 'mongo', '3.6'),
   {
-    ...from('python-3.13', 'chroma', chromaVersion),
+    ...createBaseImage('python-3.13', 'chroma', chromaVersion),
     repository: 'chromadb/chroma',
     arguments: { VERSION: chromaVersion },
   },
 ].map((image): ImageRecipe => ({ ...image, on: 'demand' }));
 
-const nothing = (): Promise<void> => Promise.resolve();
+const addNothing = (): Promise<void> => Promise.resolve();
 const translator = join(import.meta.dirname, 'pdf-translator');
 
 /** Each is called like its folder; the tag says the version of the program. */
-function toolImage(
+function createToolImage(
   name: string,
   tag: string,
   rest: Pick<ImageRecipe, 'bases'> & Partial<Pick<ImageRecipe, 'folder' | 'parts' | 'key' | 'fill'>>,
@@ -110,27 +110,27 @@ function toolImage(
     folder: name,
     compression: 'zstd',
     parts: [],
-    fill: nothing,
+    fill: addNothing,
     ...rest,
   };
 }
 
 export const toolImages: readonly ImageRecipe[] = [
-  toolImage('speech', 'whisper-tiny.en', { bases: ['python-3.11'] }),
-  toolImage('languagetool', '6.6', { bases: ['debian-bookworm'] }),
-  toolImage('pdf-translator', 'babeldoc-0.6.4', {
+  createToolImage('speech', 'whisper-tiny.en', { bases: ['python-3.11'] }),
+  createToolImage('languagetool', '6.6', { bases: ['debian-bookworm'] }),
+  createToolImage('pdf-translator', 'babeldoc-0.6.4', {
     folder: 'pdf-translator-offline',
     bases: ['python-3.11'],
-    key: async () => contentKey([await folderKey(translator)]),
+    key: async () => computeContentKey([await computeFolderKey(translator)]),
     fill: async (context) => {
       for (const file of ['requirements.txt', 'server.py']) await copyFile(join(translator, file), join(context, file));
     },
   }),
-  toolImage('gotenberg', recipeOf('gotenberg').version.slice(1), {
+  createToolImage('gotenberg', recipeOf('gotenberg').version.slice(1), {
     bases: ['debian-bookworm'],
     parts: ['gotenberg'],
     fill: async (context) => {
-      await copyFile(binary('gotenberg', 'gotenberg'), join(context, 'gotenberg'));
+      await copyFile(getBinaryPath('gotenberg', 'gotenberg'), join(context, 'gotenberg'));
     },
   }),
 ];
@@ -148,16 +148,16 @@ export const images: readonly ImageRecipe[] = [
       await run('gcc', ['-Os', '-static', '-s', '-o', join(context, 'pause'), join(context, 'pause.c')]);
     },
   },
-  infrastructure('coredns', 'coredns/coredns', recipeOf('coredns').version.slice(1)),
-  infrastructure(
+  createInfrastructureImage('coredns', 'coredns/coredns', recipeOf('coredns').version.slice(1)),
+  createInfrastructureImage(
     'local-path-provisioner',
     'rancher/local-path-provisioner',
     recipeOf('local-path-provisioner').version,
   ),
-  infrastructure('traefik', 'library/traefik', recipeOf('traefik').version),
-  infrastructure('gitleaks', 'zricethezav/gitleaks', recipeOf('gitleaks').version),
-  debian('bookworm', '12', '12-slim', 'oldstable', 'oldstable-slim'),
-  debian('trixie', '13', '13-slim', 'stable', 'stable-slim', 'latest'),
+  createInfrastructureImage('traefik', 'library/traefik', recipeOf('traefik').version),
+  createInfrastructureImage('gitleaks', 'zricethezav/gitleaks', recipeOf('gitleaks').version),
+  createDebianImage('bookworm', '12', '12-slim', 'oldstable', 'oldstable-slim'),
+  createDebianImage('trixie', '13', '13-slim', 'stable', 'stable-slim', 'latest'),
   {
     name: 'buildkit',
     repository: 'moby/buildkit',
@@ -170,10 +170,10 @@ export const images: readonly ImageRecipe[] = [
       await copyBinaries('runc', 'runc')(context);
     },
   },
-  nodeImage('slim', '24.21.0', '11.6.4', 'lts'),
-  nodeImage('slim', '22.23.3', '10.9.4'),
-  python('slim', '3.11', 'bookworm'),
-  python('slim', '3.13', 'trixie', '3-slim', '3-slim-trixie', 'slim', 'slim-trixie'),
+  createNodeImage('slim', '24.21.0', '11.6.4', 'lts'),
+  createNodeImage('slim', '22.23.3', '10.9.4'),
+  createPythonImage('slim', '3.11', 'bookworm'),
+  createPythonImage('slim', '3.13', 'trixie', '3-slim', '3-slim-trixie', 'slim', 'slim-trixie'),
   {
     name: 'nginx',
     repository: 'library/nginx',
@@ -192,7 +192,7 @@ export const images: readonly ImageRecipe[] = [
     bases: ['node-24'],
     parts: [],
     key: async () =>
-      contentKey(await Promise.all(gitServerFiles.map((file) => readFile(join(paths.root, file), 'utf8')))),
+      computeContentKey(await Promise.all(gitServerFiles.map((file) => readFile(join(paths.root, file), 'utf8')))),
     fill: async (context) => {
       for (const file of gitServerFiles) {
         await mkdir(join(context, 'srv', dirname(file)), { recursive: true });

@@ -3,24 +3,24 @@
 import { cp, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createHash } from 'node:crypto';
-import { contentKey, filesUnder } from '../files.ts';
+import { computeContentKey, listFilesUnder } from '../files.ts';
 import { paths } from '../paths.ts';
 import { run } from '../shell.ts';
-import { noReport, type Report } from '../steps.ts';
+import { ignoreReport, type Report } from '../steps.ts';
 
 const authorities = '/usr/local/share/ca-certificates';
 const bundle = '/etc/ssl/certs/ca-certificates.crt';
 
-async function localAuthorities(): Promise<string[]> {
-  const names = await filesUnder(authorities).catch(() => []);
+async function listLocalAuthorities(): Promise<string[]> {
+  const names = await listFilesUnder(authorities).catch(() => []);
   return names.filter((name) => name.endsWith('.crt'));
 }
 
 /** The content key of a root file system: the release, the recipe, and the authorities in it. */
-export async function rootfsKey(suite: string): Promise<string> {
-  const names = await localAuthorities();
+export async function computeRootfsKey(suite: string): Promise<string> {
+  const names = await listLocalAuthorities();
   const certificates = await Promise.all(names.map((name) => readFile(join(authorities, name))));
-  return contentKey([suite, archiveOf(suite).recipe, process.arch, ...names, ...certificates]);
+  return computeContentKey([suite, getArchive(suite).recipe, process.arch, ...names, ...certificates]);
 }
 
 async function trim(root: string): Promise<void> {
@@ -57,7 +57,7 @@ async function trim(root: string): Promise<void> {
 }
 
 async function bakeAuthorities(root: string): Promise<void> {
-  for (const name of await localAuthorities()) {
+  for (const name of await listLocalAuthorities()) {
     await mkdir(join(root, authorities), { recursive: true });
     await cp(join(authorities, name), join(root, authorities, name.replaceAll('/', '-')));
   }
@@ -66,9 +66,9 @@ async function bakeAuthorities(root: string): Promise<void> {
 }
 
 /** The tar file of the root file system, built unless it is in the cache. */
-export async function ensureRootfs(suite: string, report: Report = noReport): Promise<string> {
+export async function ensureRootfs(suite: string, report: Report = ignoreReport): Promise<string> {
   const folder = join(paths.cache, 'rootfs');
-  const archive = join(folder, `${suite}-${await rootfsKey(suite)}.tar`);
+  const archive = join(folder, `${suite}-${await computeRootfsKey(suite)}.tar`);
   const present = await readFile(`${archive}.done`).then(
     () => true,
     () => false,
@@ -79,8 +79,8 @@ export async function ensureRootfs(suite: string, report: Report = noReport): Pr
   await mkdir(root, { recursive: true });
   const log = join(paths.cache, 'log', `debootstrap-${suite}.log`);
   await mkdir(join(paths.cache, 'log'), { recursive: true });
-  const from = archiveOf(suite);
-  await run('debootstrap', [...(await from.options()), suite, root, from.mirror, from.script], {
+  const from = getArchive(suite);
+  await run('debootstrap', [...(await from.buildOptions()), suite, root, from.mirror, from.script], {
     log,
     onLine: (line) => {
       if (line.startsWith('I: ')) report(line.slice(3));
@@ -117,7 +117,7 @@ export interface Archive {
   readonly recipe: string;
   /** File of apt's sources in the root file system. */
   readonly sources: { readonly name: string; readonly text: string };
-  options(): Promise<readonly string[]>;
+  buildOptions(): Promise<readonly string[]>;
 }
 
 const scripts = '/usr/share/debootstrap/scripts';
@@ -130,11 +130,11 @@ const ubuntuKeys = {
 };
 
 /** Where a release comes from. */
-export function archiveOf(suite: string): Archive {
-  return ubuntuSuites.has(suite) ? ubuntu(suite) : debian(suite);
+export function getArchive(suite: string): Archive {
+  return ubuntuSuites.has(suite) ? createUbuntuArchive(suite) : createDebianArchive(suite);
 }
 
-function debian(suite: string): Archive {
+function createDebianArchive(suite: string): Archive {
   const mirror = 'http://deb.debian.org/debian';
   const security = 'http://deb.debian.org/debian-security';
   return {
@@ -143,13 +143,13 @@ function debian(suite: string): Archive {
     recipe: '1',
     sources: {
       name: 'debian.sources',
-      text: `${stanza(mirror, `${suite} ${suite}-updates`, 'main', debianKeys)}\n${stanza(security, `${suite}-security`, 'main', debianKeys)}`,
+      text: `${formatSourcesStanza(mirror, `${suite} ${suite}-updates`, 'main', debianKeys)}\n${formatSourcesStanza(security, `${suite}-security`, 'main', debianKeys)}`,
     },
-    options: () => Promise.resolve(minimal),
+    buildOptions: () => Promise.resolve(minimal),
   };
 }
 
-function ubuntu(suite: string): Archive {
+function createUbuntuArchive(suite: string): Archive {
   const mirror = 'http://archive.ubuntu.com/ubuntu';
   const suites = [suite, `${suite}-updates`, `${suite}-security`].join(' ');
   return {
@@ -158,27 +158,27 @@ function ubuntu(suite: string): Archive {
     recipe: '1',
     sources: {
       name: 'ubuntu.sources',
-      text: stanza(mirror, suites, 'main universe', '/usr/share/keyrings/ubuntu-archive-keyring.gpg'),
+      text: formatSourcesStanza(mirror, suites, 'main universe', '/usr/share/keyrings/ubuntu-archive-keyring.gpg'),
     },
-    options: async () => [
+    buildOptions: async () => [
       ...minimal,
       '--components=main,universe',
       '--force-check-gpg',
-      `--keyring=${await keyring()}`,
+      `--keyring=${await getKeyring()}`,
     ],
   };
 }
 
 const debianKeys = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
-function stanza(uri: string, suites: string, components: string, keys: string): string {
+function formatSourcesStanza(uri: string, suites: string, components: string, keys: string): string {
   return `Types: deb\nURIs: ${uri}\nSuites: ${suites}\nComponents: ${components}\nSigned-By: ${keys}\n`;
 }
 
 let unpackedKeys: Promise<string> | undefined;
 
 /** Releases are made side by side, and the keys are the same for all: they are brought once. */
-function keyring(): Promise<string> {
+function getKeyring(): Promise<string> {
   unpackedKeys ??= unpackKeys();
   return unpackedKeys;
 }

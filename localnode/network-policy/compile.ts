@@ -9,7 +9,7 @@ import {
   type Rule,
   mergeRanges,
   type PortRange,
-  matches,
+  matchesSelector,
   type Labels,
   type Selector,
 } from './objects/model.ts';
@@ -83,12 +83,14 @@ function compileDirection(context: Context, direction: Direction): DirectionRule
   const members = new Map<string, string | undefined>();
   const groups = new Map<string, readonly Allowance[]>();
   for (const endpoint of context.cluster.endpoints) {
-    const policies = context.cluster.policies.filter((policy) => isolates(policy, direction, endpoint)).sort(byName);
+    const policies = context.cluster.policies
+      .filter((policy) => isolates(policy, direction, endpoint))
+      .sort(compareByName);
     if (policies.length === 0) {
       members.set(endpoint.address, undefined);
       continue;
     }
-    const group = `${direction}-${digest(policies.map((policy) => [policy.namespace, policy.name]))}`;
+    const group = `${direction}-${computeDigest(policies.map((policy) => [policy.namespace, policy.name]))}`;
     members.set(endpoint.address, group);
     if (!groups.has(group))
       groups.set(
@@ -101,47 +103,50 @@ function compileDirection(context: Context, direction: Direction): DirectionRule
 
 function isolates(policy: Policy, direction: Direction, endpoint: Endpoint): boolean {
   return (
-    policy[direction] !== undefined && policy.namespace === endpoint.namespace && matches(policy.pods, endpoint.labels)
+    policy[direction] !== undefined &&
+    policy.namespace === endpoint.namespace &&
+    matchesSelector(policy.pods, endpoint.labels)
   );
 }
 
-function byName(a: Policy, b: Policy): number {
+function compareByName(a: Policy, b: Policy): number {
   const [left, right] = [`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`];
   return left < right ? -1 : Number(left > right);
 }
 
 function compileRule(context: Context, policy: Policy, rule: Rule): Allowance[] {
-  const peers = rule.peers === undefined ? [undefined] : rule.peers.map((peer) => peerMatch(context, policy, peer));
-  const ports = rule.ports === undefined ? [undefined] : portMatches(context, rule.ports);
+  const peers = rule.peers === undefined ? [undefined] : rule.peers.map((peer) => toPeerMatch(context, policy, peer));
+  const ports = rule.ports === undefined ? [undefined] : toPortMatches(context, rule.ports);
   return peers.flatMap((peer) => ports.map((port) => ({ peer, ports: port })));
 }
 
-function peerMatch(context: Context, policy: Policy, peer: Peer): PeerMatch {
+function toPeerMatch(context: Context, policy: Policy, peer: Peer): PeerMatch {
   if (peer.kind === 'block') return { block: peer.block, except: peer.except };
   const scope = peer.namespaces ?? policy.namespace;
-  const set = `pods-${digest([scope, peer.pods])}`;
+  const set = `pods-${computeDigest([scope, peer.pods])}`;
   if (!context.addressSets.has(set)) {
     const found = context.cluster.endpoints.filter(
-      (endpoint) => inScope(context.cluster, scope, endpoint.namespace) && matches(peer.pods, endpoint.labels),
+      (endpoint) =>
+        isInScope(context.cluster, scope, endpoint.namespace) && matchesSelector(peer.pods, endpoint.labels),
     );
     context.addressSets.set(set, found.map((endpoint) => endpoint.address).sort());
   }
   return { set };
 }
 
-function inScope(cluster: Cluster, scope: Selector | string, namespace: string): boolean {
+function isInScope(cluster: Cluster, scope: Selector | string, namespace: string): boolean {
   if (typeof scope === 'string') return scope === namespace;
   const labels = cluster.namespaces.get(namespace);
   // A namespace that is not in the cache yet matches no peer: `NotIn` and `DoesNotExist` must not match for lack of labels.
-  return labels !== undefined && matches(scope, labels);
+  return labels !== undefined && matchesSelector(scope, labels);
 }
 
-function portMatches(context: Context, ports: readonly PolicyPort[]): PortMatch[] {
+function toPortMatches(context: Context, ports: readonly PolicyPort[]): PortMatch[] {
   const ranges = mergeRanges(ports.filter((port) => 'first' in port));
   const names = ports.filter((port) => 'name' in port);
   return [
     ...(ranges.length > 0 ? [{ ranges }] : []),
-    ...names.map(({ protocol, name }) => namedPort(context, protocol, name)),
+    ...names.map(({ protocol, name }) => resolveNamedPort(context, protocol, name)),
   ];
 }
 
@@ -149,8 +154,8 @@ function portMatches(context: Context, ports: readonly PolicyPort[]): PortMatch[
  * The destination is the selected pod for ingress and the peer for egress: one set of all pods that have the name
  * serves both.
  */
-function namedPort(context: Context, protocol: Protocol, name: string): PortMatch {
-  const set = `port-${digest([protocol, name])}`;
+function resolveNamedPort(context: Context, protocol: Protocol, name: string): PortMatch {
+  const set = `port-${computeDigest([protocol, name])}`;
   if (!context.portSets.has(set)) {
     const found = context.cluster.endpoints.flatMap(({ address, ports }) =>
       ports
@@ -162,7 +167,7 @@ function namedPort(context: Context, protocol: Protocol, name: string): PortMatc
   return { set };
 }
 
-function digest(value: unknown): string {
+function computeDigest(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value, sortKeys)).digest('hex').slice(0, 24);
 }
 

@@ -4,8 +4,8 @@ import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { V1NetworkPolicy, V1Namespace, V1Pod } from '@kubernetes/client-node';
 import {
-  keyOf,
-  messageOf,
+  toObjectKey,
+  toErrorMessage,
   type EventRecorder,
   type Logger,
   createReflector,
@@ -87,7 +87,7 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
     for (const address of findReassigned(before, now)) {
       await options.forgetFlows(address).catch((error: unknown) => {
         log.warn(
-          { address, problem: messageOf(error) },
+          { address, problem: toErrorMessage(error) },
           'connections of a deleted pod stay open until they time out: install conntrack',
         );
       });
@@ -95,7 +95,7 @@ export function createEnforcer(options: EnforcerOptions): Enforcer {
   };
 
   const report = (refused: readonly RefusedPolicy[]): void => {
-    const now = new Map(refused.map((policy) => [keyOf(policy), policy.problems.join('; ')]));
+    const now = new Map(refused.map((policy) => [toObjectKey(policy), policy.problems.join('; ')]));
     for (const [key, problems] of now) {
       if (reported.get(key) === problems) continue;
       log.error({ policy: key, problems }, 'policy not understood: all traffic of the pods that it selects is denied');

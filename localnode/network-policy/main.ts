@@ -4,13 +4,13 @@ import { z } from 'zod';
 import {
   createClient,
   createEventRecorder,
-  defaultConnection,
-  fileConnection,
+  readDefaultConnection,
+  readFileConnection,
   listenForShutdown,
 } from '../../lib/kubernetes/index.ts';
 import { readConfig, flag } from '../../lib/config.ts';
 import { createLog } from '../../lib/telemetry.ts';
-import { createApplier, nftRunner, tableExists, forgetFlows, showBridgedPackets } from './tables/apply.ts';
+import { createApplier, createNftRunner, hasTable, forgetFlows, showBridgedPackets } from './tables/apply.ts';
 import { readAttachments } from './objects/endpoints.ts';
 import { createEnforcer, createSources, writeStatus } from './enforcer.ts';
 import { runEnforcer } from './run.ts';
@@ -49,7 +49,7 @@ const config = readConfig(configSchema);
 const shutdown = listenForShutdown({ log });
 // The status of an earlier run does not apply until the API server has answered.
 await rm(config.STATUS_FILE, { force: true });
-const connection = config.KUBECONFIG === undefined ? defaultConnection() : fileConnection(config.KUBECONFIG);
+const connection = config.KUBECONFIG === undefined ? readDefaultConnection() : readFileConnection(config.KUBECONFIG);
 const client = createClient(await connection, { userAgent: 'moorage-network-policy' });
 const recorder = createEventRecorder({
   client,
@@ -58,7 +58,7 @@ const recorder = createEventRecorder({
   log,
 });
 const sources = createSources(client, log);
-const applier = createApplier(nftRunner());
+const applier = createApplier(createNftRunner());
 const enforcer = createEnforcer({
   scope: { table: TABLE, bridge: config.POD_BRIDGE, podCidr: config.POD_CIDR },
   sources,
@@ -78,7 +78,7 @@ await runEnforcer(
     sources,
     log,
     records: config.CNI_RESULTS,
-    rulesExist: tableExists,
+    hasRules: hasTable,
     prepareKernel: showBridgedPackets,
     restoreMs: 30_000,
   },

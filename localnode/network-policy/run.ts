@@ -1,7 +1,7 @@
 // Triggers the enforcer at each change of a mirror or of the CNI records, and at intervals.
 import { watch } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
-import { messageOf, type Logger } from '../../lib/kubernetes/index.ts';
+import { toErrorMessage, type Logger } from '../../lib/kubernetes/index.ts';
 import type { Applier } from './tables/apply.ts';
 import type { Enforcer, Sources } from './enforcer.ts';
 
@@ -13,7 +13,7 @@ export interface RunOptions {
   /** The CNI library's directory of records; made when it is not there yet. */
   records: string;
   /** Whether an earlier run's rules are in the kernel. Without any, nothing flows until the new ones are known. */
-  rulesExist: () => Promise<boolean>;
+  hasRules: () => Promise<boolean>;
   /** Sets the kernel's switches; called now and with each restore. */
   prepareKernel: () => Promise<void>;
   /**
@@ -32,11 +32,11 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
   const reflectors = [options.sources.pods, options.sources.namespaces, options.sources.policies];
   await options.prepareKernel();
   await mkdir(options.records, { recursive: true });
-  if (!(await options.rulesExist())) await enforcer.close();
+  if (!(await options.hasRules())) await enforcer.close();
 
   const running = Promise.all(reflectors.map(async (reflector) => reflector.run(signal)));
   const onError = (error: unknown): void => {
-    log.error({ problem: messageOf(error) }, 'rules could not be applied; those in the kernel stay in force');
+    log.error({ problem: toErrorMessage(error) }, 'rules could not be applied; those in the kernel stay in force');
   };
   const work = createLatest(async () => enforcer.reconcile(), { pauseMs: 5, retryMs: 1000, onError }, signal);
   const restore = async (): Promise<void> => {
@@ -44,7 +44,7 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
     applier.distrust();
     work.request();
   };
-  const synced = await Promise.all(reflectors.map(async ({ store }) => store.whenSynced(signal))).catch(
+  const synced = await Promise.all(reflectors.map(async ({ store }) => store.waitUntilSynced(signal))).catch(
     () => undefined,
   );
   if (synced === undefined) {
@@ -66,14 +66,14 @@ export async function runEnforcer(options: RunOptions, signal: AbortSignal): Pro
   await running;
   clearInterval(timer);
   records.close();
-  await work.idle();
+  await work.waitUntilIdle();
 }
 
 /** Requests runs of a task, one at a time; changes in quick succession lead to one run. Safe to call at any time. */
 export interface Latest {
   request(): void;
   /** Resolves when no run is in progress or requested. */
-  idle(): Promise<void>;
+  waitUntilIdle(): Promise<void>;
 }
 
 /** Settings. */
@@ -112,7 +112,7 @@ export function createLatest(task: () => Promise<void>, options: LatestOptions, 
       dirty = true;
       if (!signal.aborted) running ??= loop();
     },
-    async idle() {
+    async waitUntilIdle() {
       await running;
     },
   };

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { contentKey, filesUnder, readText, writeText } from '../files.ts';
-import { imageReference } from '../images/build.ts';
+import { computeContentKey, listFilesUnder, readText, writeText } from '../files.ts';
+import { resolveImageReference } from '../images/build.ts';
 import { apply, applyFile, waitForRollout, type Kubectl } from '../kubectl.ts';
 import { paths } from '../paths.ts';
 import { waitFor } from '../shell.ts';
@@ -12,14 +12,14 @@ import { confinedClass } from './disk/confined.ts';
 import { ensureGatewayCertificate } from './gateway/ports.ts';
 import { node } from './settings.ts';
 
-const manifest = (name: string): string => join(paths.root, 'localnode', 'manifests', `${name}.yaml`);
+const getManifestPath = (name: string): string => join(paths.root, 'localnode', 'manifests', `${name}.yaml`);
 const patienceSeconds = 180;
 
 /** The resource definitions of the Gateway API, standard channel, as published with v1.4.1. */
 export const gatewayApiFolder = join(paths.root, 'localnode', 'manifests', 'gateway-api');
 
 export async function installGatewayApi(kubectl: Kubectl): Promise<undefined> {
-  for (const file of await filesUnder(gatewayApiFolder)) await applyFile(kubectl, join(gatewayApiFolder, file));
+  for (const file of await listFilesUnder(gatewayApiFolder)) await applyFile(kubectl, join(gatewayApiFolder, file));
   return undefined;
 }
 
@@ -28,32 +28,32 @@ export async function installGatewayApi(kubectl: Kubectl): Promise<undefined> {
  * namespace of the provisioner.
  */
 export async function installPolicies(kubectl: Kubectl, apiServer: string, storage: string): Promise<undefined> {
-  await applyFile(kubectl, manifest('platform-policies'), { API_SERVER: apiServer, STORAGE: storage });
+  await applyFile(kubectl, getManifestPath('platform-policies'), { API_SERVER: apiServer, STORAGE: storage });
   return undefined;
 }
 
 /** `registry` is the address at which the registry listens on port 5000. */
 export async function installNamespaces(kubectl: Kubectl, registry: string): Promise<undefined> {
-  await applyFile(kubectl, manifest('namespaces'));
-  await applyFile(kubectl, manifest('network-policy'));
-  await applyFile(kubectl, manifest('registry'), { REGISTRY_ADDRESS: registry });
+  await applyFile(kubectl, getManifestPath('namespaces'));
+  await applyFile(kubectl, getManifestPath('network-policy'));
+  await applyFile(kubectl, getManifestPath('registry'), { REGISTRY_ADDRESS: registry });
   return undefined;
 }
 
 export async function installDns(kubectl: Kubectl): Promise<undefined> {
-  await applyFile(kubectl, manifest('coredns'), { 'IMAGE:coredns': await imageReference('coredns') });
+  await applyFile(kubectl, getManifestPath('coredns'), { 'IMAGE:coredns': await resolveImageReference('coredns') });
   await waitForRollout(kubectl, 'kube-system', 'coredns', patienceSeconds);
   return undefined;
 }
 
 /** `isSized`: whether volumes are file systems of their size, or mere folders. */
 export async function installStorage(kubectl: Kubectl, isSized: boolean): Promise<undefined> {
-  const file = manifest('storage');
-  const helper = await imageReference('debian-bookworm');
+  const file = getManifestPath('storage');
+  const helper = await resolveImageReference('debian-bookworm');
   const values = {
-    CONFIG: contentKey([await readFile(file, 'utf8'), helper]),
+    CONFIG: computeContentKey([await readFile(file, 'utf8'), helper]),
     'IMAGE:debian-bookworm': helper,
-    'IMAGE:local-path-provisioner': await imageReference('local-path-provisioner'),
+    'IMAGE:local-path-provisioner': await resolveImageReference('local-path-provisioner'),
     VOLUMES: paths.volumes,
     SIZED: isSized ? 'yes' : 'no',
   };
@@ -112,7 +112,7 @@ export async function installGateway(
     'tls.crt': cert,
     'tls.key': key,
   });
-  await applyFile(kubectl, manifest('traefik'), {
+  await applyFile(kubectl, getManifestPath('traefik'), {
     'IMAGE:traefik': image,
     'IMAGE:moorage': shipperImage,
     HOST_ADDRESS: address,
@@ -148,14 +148,14 @@ export async function installGitServer(kubectl: Kubectl, image: string): Promise
   const password = await ensureGitPassword(kubectl);
   await applySecret(kubectl, 'moorage-git', 'git-password', 'Opaque', { password, readSecret });
   await applySecret(kubectl, 'moorage-system', 'moorage-git-read', 'Opaque', { secret: readSecret });
-  await applyFile(kubectl, manifest('git-server'), { 'IMAGE:git-server': image });
+  await applyFile(kubectl, getManifestPath('git-server'), { 'IMAGE:git-server': image });
   await waitForRollout(kubectl, 'moorage-git', 'git', patienceSeconds);
   return undefined;
 }
 
 /** The demo router, which answers until a real model router is configured. `image` is that of the API. */
 export async function installDemoRouter(kubectl: Kubectl, image: string): Promise<undefined> {
-  await applyFile(kubectl, manifest('demo-router'), { 'IMAGE:moorage': image });
+  await applyFile(kubectl, getManifestPath('demo-router'), { 'IMAGE:moorage': image });
   await waitForRollout(kubectl, 'moorage-demo-router', 'demo-router', patienceSeconds);
   return undefined;
 }

@@ -5,13 +5,13 @@ import { paths } from '../paths.ts';
 import { readText } from '../files.ts';
 import { run, succeeds, waitFor } from '../shell.ts';
 import type { Step } from '../steps.ts';
-import { nodeCgroups } from './daemons/kubelet.ts';
-import { newEmptyFolders, newFolders, readBefore, removeNetwork } from './network/network.ts';
-import { processNames, stopProcess } from './daemons/processes.ts';
+import { listNodeCgroups } from './daemons/kubelet.ts';
+import { listNewEmptyFolders, listNewFolders, readBefore, removeNetwork } from './network/network.ts';
+import { listProcessNames, stopProcess } from './daemons/processes.ts';
 import { processFolders } from './settings.ts';
 
 /** Mount points under the folders, deepest first, from the text of /proc/self/mountinfo. */
-export function mountsUnder(mountinfo: string, folders: readonly string[]): string[] {
+export function listMountsUnder(mountinfo: string, folders: readonly string[]): string[] {
   const points = mountinfo
     .split('\n')
     .map((line) =>
@@ -26,16 +26,16 @@ export function mountsUnder(mountinfo: string, folders: readonly string[]): stri
     .map(({ point }) => point);
 }
 
-async function foldersBelow(folder: string): Promise<string[]> {
+async function listFoldersBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const nested = await Promise.all(
-    entries.filter((entry) => entry.isDirectory()).map((entry) => foldersBelow(join(folder, entry.name))),
+    entries.filter((entry) => entry.isDirectory()).map((entry) => listFoldersBelow(join(folder, entry.name))),
   );
   return [...nested.flat(), folder];
 }
 
-async function membersOf(cgroups: readonly string[]): Promise<number[]> {
-  const folders = (await Promise.all(cgroups.map(foldersBelow))).flat();
+async function listMembers(cgroups: readonly string[]): Promise<number[]> {
+  const folders = (await Promise.all(cgroups.map(listFoldersBelow))).flat();
   const lists = await Promise.all(folders.map(async (folder) => (await readText(join(folder, 'cgroup.procs'))) ?? ''));
   return [
     ...new Set(
@@ -52,7 +52,7 @@ async function membersOf(cgroups: readonly string[]): Promise<number[]> {
  * Processes of the node without a pid file: shims and what a crash of `up` left behind, all run from binaries in the
  * cache with sockets of the node. A shim may belong to a cache that was used before.
  */
-async function strays(): Promise<number[]> {
+async function findStrays(): Promise<number[]> {
   const found: number[] = [];
   for (const name of await readdir('/proc')) {
     if (!/^\d+$/.test(name)) continue;
@@ -78,16 +78,16 @@ function kill(pids: readonly number[]): void {
 }
 
 async function stopProcesses(): Promise<string> {
-  const names = await processNames(processFolders);
+  const names = await listProcessNames(processFolders);
   // The kubelet first, so that it starts nothing that is stopped here; containerd and what keeps state last.
   const last = ['containerd', 'kube-apiserver', 'etcd', 'registry'];
   const order = ['kubelet', ...names.filter((name) => name !== 'kubelet' && !last.includes(name))];
   for (const name of order.filter((name) => names.includes(name))) await stopProcess(processFolders, name);
-  const cgroups = await nodeCgroups();
+  const cgroups = await listNodeCgroups();
   await waitFor(
     'all containers to exit',
     async () => {
-      const members = await membersOf(cgroups);
+      const members = await listMembers(cgroups);
       kill(members);
       return members.length === 0;
     },
@@ -97,7 +97,7 @@ async function stopProcesses(): Promise<string> {
   await waitFor(
     'all stray processes to exit',
     async () => {
-      const pids = await strays();
+      const pids = await findStrays();
       kill(pids);
       return pids.length === 0;
     },
@@ -108,8 +108,8 @@ async function stopProcesses(): Promise<string> {
 
 /** BuildKit leaves its cgroup behind. It stays where another BuildKit uses it, since it is not empty then. */
 async function removeEmptyBuildCgroups(): Promise<void> {
-  for (const cgroup of await nodeCgroups()) {
-    for (const folder of await foldersBelow(join(dirname(cgroup), 'buildkit')))
+  for (const cgroup of await listNodeCgroups()) {
+    for (const folder of await listFoldersBelow(join(dirname(cgroup), 'buildkit')))
       await rmdir(folder).catch(() => undefined);
   }
 }
@@ -119,32 +119,32 @@ async function removeMounts(before: readonly string[]): Promise<string> {
   let count = 0;
   // A mount can hide another one on the same path, so this repeats until none is left.
   for (let round = 0; round < 10; round += 1) {
-    const mounts = mountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders);
+    const mounts = listMountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders);
     if (mounts.length === 0) return `${count} mounts`;
     for (const mount of mounts)
       if ((await succeeds('umount', [mount])) || (await succeeds('umount', ['--lazy', mount]))) count += 1;
   }
   throw new Error(
-    `these mounts could not be removed: ${mountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders).join(', ')}`,
+    `these mounts could not be removed: ${listMountsUnder(await readFile('/proc/self/mountinfo', 'utf8'), folders).join(', ')}`,
   );
 }
 
 async function removeCgroups(): Promise<undefined> {
   await removeEmptyBuildCgroups();
-  for (const cgroup of await nodeCgroups()) {
-    for (const folder of await foldersBelow(cgroup)) await rmdir(folder);
+  for (const cgroup of await listNodeCgroups()) {
+    for (const folder of await listFoldersBelow(cgroup)) await rmdir(folder);
   }
   return undefined;
 }
 
 /** The steps of `down`. Each can be repeated after a crash. */
-export function downSteps(purge: boolean): Step[] {
+export function listDownSteps(purge: boolean): Step[] {
   return [
     { name: 'processes and containers', run: stopProcesses },
     {
       name: 'mounts',
       needs: ['processes and containers'],
-      run: async () => removeMounts(newFolders((await readBefore()) ?? { sysctls: {}, tables: [], folders: [] })),
+      run: async () => removeMounts(listNewFolders((await readBefore()) ?? { sysctls: {}, tables: [], folders: [] })),
     },
     { name: 'cgroups', needs: ['mounts'], run: removeCgroups },
     {
@@ -161,10 +161,10 @@ export function downSteps(purge: boolean): Step[] {
 
 async function removeState(purge: boolean): Promise<string> {
   const before = await readBefore();
-  const foreign = before === undefined ? [] : newFolders(before);
+  const foreign = before === undefined ? [] : listNewFolders(before);
   for (const folder of [...foreign, paths.run, paths.state])
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
-  for (const folder of newEmptyFolders(before)) await rmdir(folder).catch(() => undefined);
+  for (const folder of listNewEmptyFolders(before)) await rmdir(folder).catch(() => undefined);
   for (const file of [paths.kubeconfig, paths.gitPassword, paths.authority, paths.installation])
     await rm(file, { force: true });
   if (!purge) return `kept the cache in ${paths.cache} (--purge removes it)`;

@@ -2,10 +2,10 @@
 // memory are shared, and its kubectl.
 import { join } from 'node:path';
 import { availableParallelism, totalmem } from 'node:os';
-import { binariesOf, binary } from '../binaries/build.ts';
+import { getBinariesFolder, getBinaryPath } from '../binaries/build.ts';
 import { paths } from '../paths.ts';
 import type { ControlPlaneOptions } from './control-plane/control-plane.ts';
-import { kubectlFor, type Kubectl } from '../kubectl.ts';
+import { createKubectl, type Kubectl } from '../kubectl.ts';
 
 export const node = {
   name: 'moorage',
@@ -33,8 +33,8 @@ export const processFolders = { run: join(paths.run, 'processes'), logs: paths.l
 
 export const containerdSocket = join(paths.run, 'containerd', 'containerd.sock');
 
-export const controlPlaneOptions = (): ControlPlaneOptions => ({
-  binaries: binariesOf('kubernetes'),
+export const buildControlPlaneOptions = (): ControlPlaneOptions => ({
+  binaries: getBinariesFolder('kubernetes'),
   folder: paths.state,
   address: node.address,
   apiPort: node.apiPort,
@@ -64,7 +64,7 @@ const builds = { cpuMilli: 3 * 175, memoryMebibytes: 3 * 768 };
  * Chart settings that make apps leave room for builds, so that builds run however many apps there are. None on a machine so
  * small that nothing would be left for apps.
  */
-export function appsQuota(
+export function computeAppsQuota(
   tools: Share,
   cores: number = availableParallelism(),
   memoryBytes: number = totalmem(),
@@ -79,4 +79,4 @@ export function appsQuota(
   return [String.raw`apps.quota.requests\.cpu=${cpu}m`, String.raw`apps.quota.requests\.memory=${memory}Mi`];
 }
 
-export const nodeKubectl: Kubectl = kubectlFor(binary('kubernetes', 'kubectl'), paths.kubeconfig);
+export const nodeKubectl: Kubectl = createKubectl(getBinaryPath('kubernetes', 'kubectl'), paths.kubeconfig);

@@ -1,8 +1,8 @@
 // Brings up the one-machine node: the steps, and what each of them needs.
 import { chmod, mkdir, rm, symlink } from 'node:fs/promises';
-import { binary, buildPart, fetchModules } from '../binaries/build.ts';
+import { getBinaryPath, buildPart, fetchModules } from '../binaries/build.ts';
 import { recipes } from '../binaries/recipes.ts';
-import { ensureImage, imageReference, stopBuildkit } from '../images/build.ts';
+import { ensureImage, resolveImageReference, stopBuildkit } from '../images/build.ts';
 import type { ImageRecipe } from '../images/catalog.ts';
 import { paths } from '../paths.ts';
 import type { Step } from '../steps.ts';
@@ -16,30 +16,30 @@ import {
   installStorage,
   waitForNode,
 } from './addons.ts';
-import { containerdSpec } from './daemons/containerd.ts';
+import { buildContainerdSpec } from './daemons/containerd.ts';
 import {
-  controllerManagerSpec,
+  buildControllerManagerSpec,
   prepareControlPlane,
-  schedulerSpec,
+  buildSchedulerSpec,
   type ControlPlane,
 } from './control-plane/control-plane.ts';
 import { writeKubeconfig } from './control-plane/certificates.ts';
-import { kubeletSpec, kubeProxySpec } from './daemons/kubelet.ts';
-import { diskObstacle, mountVolumes } from './disk/confined.ts';
-import { ensureNetwork, networkPolicySpec } from './network/network.ts';
+import { buildKubeletSpec, buildKubeProxySpec } from './daemons/kubelet.ts';
+import { findDiskObstacle, mountVolumes } from './disk/confined.ts';
+import { ensureNetwork, buildNetworkPolicySpec } from './network/network.ts';
 import { ensurePackages } from './daemons/packages.ts';
 import type { GatewayPorts } from './gateway/ports.ts';
 import { ensureProcess, type ProcessSpec } from './daemons/processes.ts';
-import { nodeKubectl, controlPlaneOptions, node, processFolders } from './settings.ts';
+import { nodeKubectl, buildControlPlaneOptions, node, processFolders } from './settings.ts';
 import { stopCollector } from './registry/registry-cleanup.ts';
-import { registrySpec } from './registry/registry.ts';
+import { buildRegistrySpec } from './registry/registry.ts';
 
 async function startOrKeep(spec: ProcessSpec): Promise<string> {
   return (await ensureProcess(processFolders, spec)) ? 'started' : 'running';
 }
 
 /** Certificates and the API server's settings are made once and used by several steps. */
-function once<T>(make: () => Promise<T>): () => Promise<T> {
+function runOnce<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => (made ??= make());
 }
@@ -55,7 +55,7 @@ async function writePersonalKubeconfig(plane: ControlPlane): Promise<undefined> 
   });
   await chmod(paths.kubeconfig, 0o600);
   await rm(paths.kubectl, { force: true });
-  await symlink(binary('kubernetes', 'kubectl'), paths.kubectl);
+  await symlink(getBinaryPath('kubernetes', 'kubectl'), paths.kubectl);
   return undefined;
 }
 
@@ -71,13 +71,13 @@ async function makeFolders(): Promise<void> {
 /** A machine that cannot make disks of a size goes on without, and says so. */
 async function prepareDisks(): Promise<string> {
   const volumes = await mountVolumes(paths.volumes);
-  const obstacle = await diskObstacle();
+  const obstacle = await findDiskObstacle();
   return obstacle === undefined
     ? `sized, ${volumes} volumes mounted`
     : `volumes and disks of apps have no enforced size on this machine: ${obstacle}`;
 }
 
-function imageStep(image: ImageRecipe): Step {
+function createImageStep(image: ImageRecipe): Step {
   const parts = new Set(['buildkit', 'runc', ...image.parts]);
   return {
     name: `image ${image.name}`,
@@ -96,13 +96,13 @@ function imageStep(image: ImageRecipe): Step {
  * All steps up to a cluster with DNS, storage, a gateway and a git server. `diskAnnotations`: those of pods that say the size
  * of their disk.
  */
-export function nodeSteps(
+export function listNodeSteps(
   ports: () => GatewayPorts,
   images: readonly ImageRecipe[],
   diskAnnotations: readonly string[],
 ): Step[] {
-  const options = controlPlaneOptions();
-  const plane = once(() => prepareControlPlane(options));
+  const options = buildControlPlaneOptions();
+  const plane = runOnce(() => prepareControlPlane(options));
   const start = (name: string, needs: string[], spec: () => Promise<ProcessSpec>): Step => ({
     name,
     needs,
@@ -134,28 +134,28 @@ export function nodeSteps(
     { name: 'network', needs: ['packages'], run: ensureNetwork },
     // Two hands on the registry would stop it for each other.
     { name: 'registry collector stopped', run: stopCollector },
-    start('registry', ['packages', 'network', 'registry collector stopped'], registrySpec),
+    start('registry', ['packages', 'network', 'registry collector stopped'], buildRegistrySpec),
     start('etcd', ['compile kubernetes'], async () => (await plane()).etcd),
     start('api server', ['etcd', 'network'], async () => (await plane()).apiServer),
     { name: 'kubeconfig', needs: ['api server'], run: async () => writePersonalKubeconfig(await plane()) },
     start('controller manager', ['api server'], async () =>
-      controllerManagerSpec(options, await plane(), node.podCidr),
+      buildControllerManagerSpec(options, await plane(), node.podCidr),
     ),
-    start('scheduler', ['api server'], async () => schedulerSpec(options, await plane())),
+    start('scheduler', ['api server'], async () => buildSchedulerSpec(options, await plane())),
     start('containerd', ['compile containerd', 'compile runc', 'registry', 'disks'], () =>
-      containerdSpec(diskAnnotations),
+      buildContainerdSpec(diskAnnotations),
     ),
-    ...images.map(imageStep),
+    ...images.map(createImageStep),
     { name: 'namespaces', needs: ['kubeconfig'], run: () => installNamespaces(kubectl, node.address) },
     {
       name: 'network policies',
       needs: ['namespaces'],
       run: () => installPolicies(kubectl, node.address, 'moorage-storage'),
     },
-    start('network policy', ['namespaces'], async () => networkPolicySpec(await plane())),
-    start('kubelet', ['containerd', 'network policy', 'image pause'], async () => kubeletSpec(await plane())),
+    start('network policy', ['namespaces'], async () => buildNetworkPolicySpec(await plane())),
+    start('kubelet', ['containerd', 'network policy', 'image pause'], async () => buildKubeletSpec(await plane())),
     // It waits for the node's object, which the kubelet makes.
-    start('kube-proxy', ['kubelet'], async () => kubeProxySpec(await plane())),
+    start('kube-proxy', ['kubelet'], async () => buildKubeProxySpec(await plane())),
     {
       name: 'node ready',
       needs: ['kubelet', 'controller manager', 'scheduler', 'kube-proxy'],
@@ -167,12 +167,12 @@ export function nodeSteps(
     {
       name: 'storage',
       needs: ['node ready', 'image local-path-provisioner', 'image debian-bookworm'],
-      run: async () => installStorage(kubectl, (await diskObstacle()) === undefined),
+      run: async () => installStorage(kubectl, (await findDiskObstacle()) === undefined),
     },
     {
       name: 'git server',
       needs: ['storage', 'gateway api', 'image git-server'],
-      run: async () => installGitServer(kubectl, await imageReference('git-server')),
+      run: async () => installGitServer(kubectl, await resolveImageReference('git-server')),
     },
   ];
 }

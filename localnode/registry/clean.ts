@@ -1,7 +1,7 @@
 // Cleans the storage folder named by its argument; the digests in use come on standard input. Prints how many went.
 import { text } from 'node:stream/consumers';
-import { graceMs, namesIn, removeUnused } from './storage.ts';
+import { graceMs, extractNames, removeUnused } from './storage.ts';
 
 const [folder] = process.argv.slice(2);
 if (folder === undefined) throw new Error('name the root directory of the registry');
-process.stdout.write(`${await removeUnused(folder, namesIn(await text(process.stdin)), Date.now() - graceMs)}\n`);
+process.stdout.write(`${await removeUnused(folder, extractNames(await text(process.stdin)), Date.now() - graceMs)}\n`);

@@ -21,15 +21,15 @@ export const graceMs = 15 * 60_000;
 export const imageUsers = ['pods,replicasets,deployments,daemonsets,jobs,happ', '--all-namespaces', '-o', 'json'];
 
 /** Every image digest and every UID that stands anywhere in a text. */
-export function namesIn(text: string): Set<string> {
+export function extractNames(text: string): Set<string> {
   return new Set(text.match(/sha256:[0-9a-f]{64}|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g) ?? []);
 }
 
-async function entries(...path: string[]): Promise<string[]> {
+async function listEntries(...path: string[]): Promise<string[]> {
   return await readdir(join(...path)).catch(() => []);
 }
 
-async function textOf(...path: string[]): Promise<string | undefined> {
+async function readTextFile(...path: string[]): Promise<string | undefined> {
   return await readFile(join(...path), 'utf8').catch(() => undefined);
 }
 
@@ -51,36 +51,36 @@ class Storage {
     return ((await stat(join(...path)).catch(() => undefined))?.mtimeMs ?? 0) > this.#since;
   }
 
-  #manifests(repository: string): string {
+  #getManifestsFolder(repository: string): string {
     return join(this.#folder, 'repositories', repository, '_manifests');
   }
 
   /** Names like `apps/hello`; repositories here have two parts. */
-  async repositories(): Promise<string[]> {
+  async listRepositories(): Promise<string[]> {
     const found: string[] = [];
-    for (const owner of await entries(this.#folder, 'repositories')) {
-      for (const name of await entries(this.#folder, 'repositories', owner))
+    for (const owner of await listEntries(this.#folder, 'repositories')) {
+      for (const name of await listEntries(this.#folder, 'repositories', owner))
         if (!name.startsWith('_')) found.push(`${owner}/${name}`);
     }
     return found.sort();
   }
 
-  async #digestOf(repository: string, tag: string): Promise<string | undefined> {
-    return (await textOf(this.#manifests(repository), 'tags', tag, 'current', 'link'))?.trim();
+  async #readDigest(repository: string, tag: string): Promise<string | undefined> {
+    return (await readTextFile(this.#getManifestsFolder(repository), 'tags', tag, 'current', 'link'))?.trim();
   }
 
-  async #tagged(repository: string): Promise<string[]> {
-    const tags = await entries(this.#manifests(repository), 'tags');
-    const digests = await Promise.all(tags.map((tag) => this.#digestOf(repository, tag)));
+  async #listTagged(repository: string): Promise<string[]> {
+    const tags = await listEntries(this.#getManifestsFolder(repository), 'tags');
+    const digests = await Promise.all(tags.map((tag) => this.#readDigest(repository, tag)));
     return digests.filter((digest) => digest !== undefined);
   }
 
   /** An index keeps the manifests that it lists. */
-  async #withChildren(digests: ReadonlySet<string>): Promise<Set<string>> {
+  async #addChildren(digests: ReadonlySet<string>): Promise<Set<string>> {
     const all = new Set(digests);
     for (const digest of digests) {
       const hex = digest.slice('sha256:'.length);
-      const text = await textOf(this.#folder, 'blobs', 'sha256', hex.slice(0, 2), hex, 'data');
+      const text = await readTextFile(this.#folder, 'blobs', 'sha256', hex.slice(0, 2), hex, 'data');
       if (text === undefined || text.length > 1_000_000 || !text.startsWith('{')) continue;
       for (const child of manifest.parse(JSON.parse(text)).manifests ?? []) all.add(child.digest);
     }
@@ -88,19 +88,19 @@ class Storage {
   }
 
   async dropOldTags(repository: string, used: ReadonlySet<string>): Promise<void> {
-    for (const tag of await entries(this.#manifests(repository), 'tags')) {
-      const folder = join(this.#manifests(repository), 'tags', tag);
-      const digest = await this.#digestOf(repository, tag);
+    for (const tag of await listEntries(this.#getManifestsFolder(repository), 'tags')) {
+      const folder = join(this.#getManifestsFolder(repository), 'tags', tag);
+      const digest = await this.#readDigest(repository, tag);
       if ((digest !== undefined && used.has(digest)) || (await this.#isRecent(folder, 'current', 'link'))) continue;
       await rm(folder, { recursive: true, force: true });
     }
   }
 
   async dropRevisions(repository: string, used: ReadonlySet<string>): Promise<number> {
-    const keep = await this.#withChildren(new Set([...used, ...(await this.#tagged(repository))]));
-    const revisions = join(this.#manifests(repository), 'revisions', 'sha256');
+    const keep = await this.#addChildren(new Set([...used, ...(await this.#listTagged(repository))]));
+    const revisions = join(this.#getManifestsFolder(repository), 'revisions', 'sha256');
     let removed = 0;
-    for (const hex of await entries(revisions)) {
+    for (const hex of await listEntries(revisions)) {
       if (keep.has(`sha256:${hex}`) || (await this.#isRecent(revisions, hex, 'link'))) continue;
       await rm(join(revisions, hex), { recursive: true, force: true });
       removed += 1;
@@ -111,7 +111,7 @@ class Storage {
   /** Uploads that a build began and never finished. */
   async dropOldUploads(repository: string): Promise<void> {
     const uploads = join(this.#folder, 'repositories', repository, '_uploads');
-    for (const id of await entries(uploads)) {
+    for (const id of await listEntries(uploads)) {
       const isUsed = (await this.#isRecent(uploads, id, 'data')) || (await this.#isRecent(uploads, id, 'startedat'));
       if (!isUsed) await rm(join(uploads, id), { recursive: true, force: true });
     }
@@ -134,7 +134,7 @@ function isOfNobody(repository: string, used: ReadonlySet<string>): boolean {
 export async function removeUnused(root: string, used: ReadonlySet<string>, since: number): Promise<number> {
   const storage = new Storage(root, since);
   let removed = 0;
-  for (const repository of await storage.repositories()) {
+  for (const repository of await storage.listRepositories()) {
     if (repository === recentUploads) continue;
     if (ownRepositories.includes(repository) || isOfNobody(repository, used))
       await storage.dropOldTags(repository, used);
@@ -157,7 +157,7 @@ export async function protectRecent(root: string, since: number): Promise<void> 
   const folder = join(root, 'docker', 'registry', 'v2');
   const own = join(folder, 'repositories', recentUploads);
   await rm(own, { recursive: true, force: true });
-  const blobs = await recentBlobs(folder, since);
+  const blobs = await listRecentBlobs(folder, since);
   if (blobs.length === 0) return;
   const [config, ...layers] = blobs.map((hex) => ({
     mediaType: 'application/octet-stream',
@@ -176,17 +176,17 @@ export async function protectRecent(root: string, since: number): Promise<void> 
 }
 
 /** Digests in hexadecimal. A push does not rewrite a layer that is stored already, but links it in its repository. */
-async function recentBlobs(folder: string, since: number): Promise<string[]> {
+async function listRecentBlobs(folder: string, since: number): Promise<string[]> {
   const isRecent = async (path: string): Promise<boolean> =>
     ((await stat(path).catch(() => undefined))?.mtimeMs ?? 0) > since;
   const recent = new Set<string>();
-  for (const prefix of await entries(folder, 'blobs', 'sha256'))
-    for (const hex of await entries(folder, 'blobs', 'sha256', prefix))
+  for (const prefix of await listEntries(folder, 'blobs', 'sha256'))
+    for (const hex of await listEntries(folder, 'blobs', 'sha256', prefix))
       if (await isRecent(join(folder, 'blobs', 'sha256', prefix, hex, 'data'))) recent.add(hex);
-  for (const owner of await entries(folder, 'repositories'))
-    for (const name of await entries(folder, 'repositories', owner)) {
+  for (const owner of await listEntries(folder, 'repositories'))
+    for (const name of await listEntries(folder, 'repositories', owner)) {
       const layers = join(folder, 'repositories', owner, name, '_layers', 'sha256');
-      for (const hex of await entries(layers)) if (await isRecent(join(layers, hex, 'link'))) recent.add(hex);
+      for (const hex of await listEntries(layers)) if (await isRecent(join(layers, hex, 'link'))) recent.add(hex);
     }
   return [...recent].sort();
 }
@@ -196,17 +196,17 @@ export interface CollectableRegistry {
   /** Root directory of its storage. */
   readonly root: string;
   /** Digests of images and UIDs of apps that are in use. */
-  readonly used: () => Promise<ReadonlySet<string>>;
+  readonly listUsed: () => Promise<ReadonlySet<string>>;
   /** Stops it after the requests in progress and during `work`: its garbage collection must not run during a push. */
-  readonly whileStopped: (work: () => Promise<number>) => Promise<number>;
+  readonly runWhileStopped: (work: () => Promise<number>) => Promise<number>;
   /** Its own garbage collection, which removes the blobs that no manifest refers to. */
   readonly collectGarbage: () => Promise<void>;
 }
 
 /** Removes unused images and their blobs, except those written after `since` (milliseconds). Returns the count. */
 export async function collect(registry: CollectableRegistry, since: number): Promise<number> {
-  const used = await registry.used();
-  return await registry.whileStopped(async () => {
+  const used = await registry.listUsed();
+  return await registry.runWhileStopped(async () => {
     const removed = await removeUnused(registry.root, used, since);
     await registry.collectGarbage();
     return removed;
@@ -240,10 +240,13 @@ const imageManifest = z.union([
 ]);
 
 /** Compressed size of an image in the registry. `read` returns the manifest of a tag or a digest. */
-export async function registryBytes(reference: string, read: (reference: string) => Promise<string>): Promise<number> {
+export async function computeImageBytes(
+  reference: string,
+  read: (reference: string) => Promise<string>,
+): Promise<number> {
   const found = imageManifest.parse(JSON.parse(await read(reference)));
   if ('layers' in found) return found.layers.reduce((all, { size }) => all + size, 0);
   const [first] = found.manifests;
   const image = found.manifests.find(({ platform }) => platform?.os === 'linux') ?? first;
-  return await registryBytes(image?.digest ?? '', read);
+  return await computeImageBytes(image?.digest ?? '', read);
 }

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { readCommandLine } from '../../lib/command-line.ts';
 import { findKubectl } from '../../cli/install/programs.ts';
-import { kubectlFor, type Kubectl } from '../../localnode/kubectl.ts';
+import { createKubectl, type Kubectl } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
 import { Fault, readInstallation, type Installation } from '../../cli/submit/installation.ts';
 import { commandLine, readArguments, type Arguments } from './arguments.ts';
@@ -21,9 +21,9 @@ async function installationOf({ url }: Arguments): Promise<Installation> {
 }
 
 async function kubectlOf({ url, context }: Arguments): Promise<Kubectl | undefined> {
-  if (url === undefined) return kubectlFor(paths.kubectl, paths.kubeconfig);
+  if (url === undefined) return createKubectl(paths.kubectl, paths.kubeconfig);
   if (context === undefined) return undefined;
-  return kubectlFor(await findKubectl(), process.env['KUBECONFIG'] ?? join(homedir(), '.kube', 'config'), context);
+  return createKubectl(await findKubectl(), process.env['KUBECONFIG'] ?? join(homedir(), '.kube', 'config'), context);
 }
 
 async function main(args: Arguments): Promise<number> {

@@ -15,7 +15,7 @@ import { platformAccount } from '../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, picoDollars } from '../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
-import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
+import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { startLiteLlm } from '../support/models/litellm.ts';
 import { startApi } from '../support/models/lab.ts';
 import { startPostgres } from '../support/ledger/postgres.ts';
@@ -43,11 +43,11 @@ const { rate, seconds, widths, warm, delay, paths } = readCommandLine(
     },
   },
   ({ values }) => ({
-    rate: wholeNumber('--rate', values.rate),
-    seconds: wholeNumber('--seconds', values.seconds),
-    widths: values.width.split(',').map((width) => wholeNumber('--width', width)),
-    delay: wholeNumber('--delay', values.delay, { minimum: 0 }),
-    warm: wholeNumber('--warm', values.warm, { minimum: 0 }),
+    rate: parseWholeNumber('--rate', values.rate),
+    seconds: parseWholeNumber('--seconds', values.seconds),
+    widths: values.width.split(',').map((width) => parseWholeNumber('--width', width)),
+    delay: parseWholeNumber('--delay', values.delay, { minimum: 0 }),
+    warm: parseWholeNumber('--warm', values.warm, { minimum: 0 }),
     paths: new Set(values.paths.split(',')),
   }),
 );

@@ -15,7 +15,7 @@ import { readAppSettings } from '../../api/apps/config.ts';
 import { readModelSettings } from '../../api/models/config.ts';
 import { readToolSettings } from '../../api/tools/config.ts';
 import { GuardedFetcher } from '../../api/tools/fetch/fetcher.ts';
-import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
+import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { createStore } from '../../lib/kubernetes/index.ts';
 import { createBlockList } from '../../lib/subnets.ts';
 import { baseUrl, namespace, sampleApp, silent, site } from '../support/api/sample.ts';
@@ -42,10 +42,10 @@ const { apps, uses, runs, requests } = readCommandLine(
     },
   },
   ({ values }) => ({
-    apps: wholeNumber('--apps', values.apps),
-    uses: wholeNumber('--uses', values.uses),
-    runs: wholeNumber('--runs', values.runs),
-    requests: wholeNumber('--requests', values.requests),
+    apps: parseWholeNumber('--apps', values.apps),
+    uses: parseWholeNumber('--uses', values.uses),
+    runs: parseWholeNumber('--runs', values.runs),
+    requests: parseWholeNumber('--requests', values.requests),
   }),
 );
 

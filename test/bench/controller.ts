@@ -20,7 +20,7 @@ import {
 import { identifySource } from '../../controller/steps/source/source.ts';
 import { applyStatus } from '../../lib/kubernetes/index.ts';
 import { hostedApp } from '../../crds/hosted-app.ts';
-import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
+import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { acceptRoute, buildWell, imageOf, rollOut } from '../support/operator/stand-in.ts';
 import { all, startWorld, until, type Operator, type World } from '../support/operator/world.ts';
 
@@ -30,7 +30,7 @@ const usage = `usage: npm run bench:controller -- [--apps N]
 
 const apps = readCommandLine(
   { usage, options: { apps: { type: 'string', default: process.env['BENCH_APPS'] ?? '1000' } } },
-  ({ values }) => wholeNumber('--apps', values.apps),
+  ({ values }) => parseWholeNumber('--apps', values.apps),
 );
 const changes = Math.min(apps, 300);
 const namespace = 'moorage-apps';

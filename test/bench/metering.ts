@@ -11,7 +11,7 @@ import { z } from 'zod';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
 import { type Attributes, readRequest, writeRequest } from '../../api/accounting/metering/otlp.ts';
 import { readRecord } from '../../api/accounting/metering/gateway-record.ts';
-import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
+import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { freePort } from '../support/free-port.ts';
 import { startPostgres } from '../support/ledger/postgres.ts';
 import { accessLogArguments, makeGateway, type Seen } from '../support/metering/gateway.ts';
@@ -35,10 +35,10 @@ const { events, batch, senders, requests } = readCommandLine(
     },
   },
   ({ values }) => ({
-    events: wholeNumber('--events', values.events),
-    batch: wholeNumber('--batch', values.batch),
-    senders: wholeNumber('--senders', values.senders),
-    requests: wholeNumber('--requests', values.requests),
+    events: parseWholeNumber('--events', values.events),
+    batch: parseWholeNumber('--batch', values.batch),
+    senders: parseWholeNumber('--senders', values.senders),
+    requests: parseWholeNumber('--requests', values.requests),
   }),
 );
 

@@ -8,7 +8,7 @@ import { openLedgerDatabase } from '../../api/billing/database/open.ts';
 import { advanceLog } from '../../api/accounting/receipts/ledger-log.ts';
 import { readProofs } from '../../api/accounting/receipts/receipts.ts';
 import { verifyRecord } from '../../api/accounting/receipts/verify/record.ts';
-import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
+import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { asSuperuser, startPostgres } from '../support/ledger/postgres.ts';
 import { advanceTo, keys, signer } from '../support/receipts/record.ts';
 
@@ -18,8 +18,8 @@ const usage = `usage: npm run bench:receipts -- [--seconds N] [--backlog N]
   --backlog N   transactions that wait to be linked at once (default 100000)`;
 const text = { type: 'string' } as const;
 const { seconds, backlog } = readCommandLine({ usage, options: { seconds: text, backlog: text } }, ({ values }) => ({
-  seconds: wholeNumber('--seconds', values.seconds ?? '15', { maximum: 600 }),
-  backlog: wholeNumber('--backlog', values.backlog ?? '100000', { maximum: 10_000_000 }),
+  seconds: parseWholeNumber('--seconds', values.seconds ?? '15', { maximum: 600 }),
+  backlog: parseWholeNumber('--backlog', values.backlog ?? '100000', { maximum: 10_000_000 }),
 }));
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);

@@ -1,5 +1,5 @@
 // The command line of `npm run bench:space`, read before anything is started.
-import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
+import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 
 const usage = `usage: npm run bench:space -- [BUILDS] [--keep-all]
 
@@ -11,7 +11,7 @@ Builds small images with BuildKit and pushes them to a registry of its own on a 
 export const { builds, keepsAll } = readCommandLine(
   { usage, options: { 'keep-all': { type: 'boolean', default: false } }, positionals: 1 },
   ({ values, positionals: [text = '200'] }) => ({
-    builds: wholeNumber('BUILDS', text),
+    builds: parseWholeNumber('BUILDS', text),
     keepsAll: values['keep-all'],
   }),
 );

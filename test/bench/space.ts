@@ -15,7 +15,7 @@ import { buildMetadata, formatSourcePolicy, startDaemon } from '../../controller
 import { buildImageArguments, chooseCache } from '../../controller/pipeline/build/solve.ts';
 import { run } from '../../controller/pipeline/process.ts';
 import { openRepository, pruneApp } from '../../controller/space/pruner.ts';
-import { cacheRepository, imageRepository, imageTag } from '../../crds/names.ts';
+import { formatCacheRepository, formatImageRepository, formatImageTag } from '../../crds/names.ts';
 import { createPruneToken } from '../../lib/app-tokens.ts';
 import { labUid, limits } from '../support/pipeline/lab.ts';
 import { fillRegistry, programsOnPath, startRegistry, tokenSecret } from '../support/pipeline/registry.ts';
@@ -45,9 +45,9 @@ const common = {
   commit: '0'.repeat(40),
   path: '.',
   build: { strategy: 'auto' as const, dockerfile: 'Dockerfile', args: [], env: [] },
-  image: `${registry.host}/${imageRepository(app)}`,
-  push: `${proxy}/${imageRepository(app)}`,
-  cache: `${proxy}/${cacheRepository(app)}`,
+  image: `${registry.host}/${formatImageRepository(app)}`,
+  push: `${proxy}/${formatImageRepository(app)}`,
+  cache: `${proxy}/${formatCacheRepository(app)}`,
   cacheBytes: 64 * mebibyte,
   plainHosts: [proxy],
   mirror: proxy,
@@ -70,7 +70,7 @@ async function build(number: number): Promise<string | undefined> {
     dockerfile,
     `FROM debian:bookworm-slim AS made\nCOPY payload /payload\n${between}\nFROM debian:bookworm-slim\nCOPY --from=made /payload /payload\n`,
   );
-  const input = pipelineInput.parse({ ...common, tag: imageTag(number) });
+  const input = pipelineInput.parse({ ...common, tag: formatImageTag(number) });
   const metadataFile = join(paths.notes, 'build-metadata.json');
   const ended = await run(
     'buildctl',
@@ -111,16 +111,16 @@ async function keepSpace(served: string | undefined): Promise<void> {
   const needed = new Set(served === undefined ? [] : [served]);
   counted.removed += (await pruneApp(app, { needed, history }, options, () => true)).removed;
   if (!isWorthwhile(await disk.usedBytes(), before, growthBytes)) return;
-  const whileStopped = async (work: () => Promise<number>): Promise<number> => {
+  const runWhileStopped = async (work: () => Promise<number>): Promise<number> => {
     const begun = performance.now();
     try {
-      return await registry.whileStopped(work);
+      return await registry.runWhileStopped(work);
     } finally {
       counted.longestMs = Math.max(counted.longestMs, performance.now() - begun);
     }
   };
   const used = (): Promise<Set<string>> => Promise.resolve(new Set([app.uid, ...needed]));
-  await collect({ ...registry, used, whileStopped }, Date.now() - graceMs);
+  await collect({ ...registry, listUsed: used, runWhileStopped }, Date.now() - graceMs);
   counted.collections += 1;
   before = await disk.usedBytes();
 }
@@ -140,12 +140,12 @@ try {
     peak = Math.max(peak, await disk.usedBytes());
     if (!keepsAll) await keepSpace(served);
     if (number % 20 !== 0 && number !== builds) continue;
-    const own = openRepository(`http://${proxy}`, imageRepository(app), createPruneToken(app, tokenSecret));
+    const own = openRepository(`http://${proxy}`, formatImageRepository(app), createPruneToken(app, tokenSecret));
     row(
       number,
       mebibytes(await disk.usedBytes()),
       mebibytes(peak),
-      (await own.tags()).length,
+      (await own.listTags()).length,
       counted.removed,
       counted.collections,
       `${(counted.longestMs / 1000).toFixed(1)} s`,

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import sharp from 'sharp';
 import { createBuiltinTools } from '../../api/tools/builtin/all.ts';
 import { computeMemoryBudgetMb } from '../../api/tools/engine/workers/worker-process.ts';
-import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
+import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { sampleToolApp } from '../support/tools/sample.ts';
 
 const usage = `usage: npm run bench:tool-memory -- [--width N] [--only TEXT]
@@ -17,7 +17,7 @@ const usage = `usage: npm run bench:tool-memory -- [--width N] [--only TEXT]
 
 const { width, only } = readCommandLine(
   { usage, options: { width: { type: 'string', default: '8' }, only: { type: 'string', default: '' } } },
-  ({ values }) => ({ width: wholeNumber('--width', values.width), only: values.only }),
+  ({ values }) => ({ width: parseWholeNumber('--width', values.width), only: values.only }),
 );
 
 const noise = await sharp({

@@ -11,7 +11,7 @@ import { cpus, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Agent, request } from 'undici';
-import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
+import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 
 const usage = `usage: npm run bench:tools -- [--seconds N] [--width N]
 
@@ -21,8 +21,8 @@ const usage = `usage: npm run bench:tools -- [--seconds N] [--width N]
 const { seconds, width } = readCommandLine(
   { usage, options: { seconds: { type: 'string', default: '5' }, width: { type: 'string', default: '32' } } },
   ({ values }) => ({
-    seconds: wholeNumber('--seconds', values.seconds),
-    width: wholeNumber('--width', values.width),
+    seconds: parseWholeNumber('--seconds', values.seconds),
+    width: parseWholeNumber('--width', values.width),
   }),
 );
 const meta = {

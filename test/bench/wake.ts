@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deployments, pods, type ContainerStatus, type Pod } from '../../controller/objects/kinds.ts';
 import { computePercentile } from '../../controller/steps/deploy/rest.ts';
-import { createClient, fileConnection } from '../../lib/kubernetes/index.ts';
+import { createClient, readFileConnection } from '../../lib/kubernetes/index.ts';
 import {
   appsNamespace,
   appUrl,
@@ -75,7 +75,7 @@ async function rawPods(): Promise<Pod[]> {
 }
 
 const raw = `${name}-raw`;
-const client = createClient(await fileConnection('.moorage/kubeconfig'));
+const client = createClient(await readFileConnection('.moorage/kubeconfig'));
 
 /** The Deployment of the app under another name: its template as it is, without the operator. */
 async function copyDeployment(): Promise<void> {

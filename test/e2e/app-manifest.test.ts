@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, test } from 'vitest';
 import { z } from 'zod';
-import { authorContact } from '../../crds/effective-settings.ts';
+import { findAuthorContact } from '../../crds/effective-settings.ts';
 import { readInstallation } from '../../cli/submit/installation.ts';
 import { pushSnapshot, takeSnapshot } from '../../cli/submit/snapshot.ts';
 import {
@@ -94,7 +94,7 @@ test('attack: whoever submits a repository first claims its contact; a token tha
   assert.equal(ended.exitCode, 0, ended.all);
   const again = await post(names.owned, stranger);
   assert.deepEqual([again.contact_from, again.contact_verified], ['.moorage-owner', true]);
-  assert.equal(authorContact(await readApp(names.owned))?.contact, 'me@example.org');
+  assert.equal(findAuthorContact(await readApp(names.owned))?.contact, 'me@example.org');
   const { body } = await get(new URL('/agent-capabilities.json', baseUrl));
   assert.match(body, /What it does/);
   assert.doesNotMatch(body, /evil\.example/);

@@ -4,7 +4,7 @@ import { beforeAll, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { prepareControlPlane } from '../../localnode/node/control-plane/control-plane.ts';
 import { ensureProcess, stopProcess } from '../../localnode/node/daemons/processes.ts';
-import { controlPlaneOptions, processFolders } from '../../localnode/node/settings.ts';
+import { buildControlPlaneOptions, processFolders } from '../../localnode/node/settings.ts';
 import {
   appUrl,
   buildsNamespace,
@@ -47,7 +47,7 @@ async function assertOnePipeline(app: string): Promise<void> {
 }
 
 async function restartApiServer(): Promise<void> {
-  const { apiServer } = await prepareControlPlane(controlPlaneOptions());
+  const { apiServer } = await prepareControlPlane(buildControlPlaneOptions());
   await stopProcess(processFolders, apiServer.name, 0);
   await ensureProcess(processFolders, apiServer);
 }

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest';
 import { node } from '../../localnode/node/settings.ts';
-import { appHost } from '../../crds/names.ts';
+import { formatAppHost } from '../../crds/names.ts';
 import { startBrowser, type Browser } from '../support/browser.ts';
 import { hostileCookies, hostilePage } from '../support/cookie-attack.ts';
 
@@ -37,8 +37,9 @@ describe('an app that sets cookies for every domain above it', () => {
 
   /** What reaches the API and another app, after a visit of the app. */
   async function visited(domain: string): Promise<{ api: string; neighbour: string }> {
-    const neighbour = appHost('neighbour', { domain, port });
-    for (const host of [appHost('hostile', { domain, port }), node.baseDomain, neighbour]) await browser.open(at(host));
+    const neighbour = formatAppHost('neighbour', { domain, port });
+    for (const host of [formatAppHost('hostile', { domain, port }), node.baseDomain, neighbour])
+      await browser.open(at(host));
     const sent = (host: string): string => received.get(host) ?? assert.fail(`${host} was not asked`);
     const [api, other] = [sent(node.baseDomain), sent(neighbour)];
     assert.equal(

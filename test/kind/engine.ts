@@ -4,7 +4,7 @@ import { chmod, copyFile, mkdir, open, readdir, rm, writeFile } from 'node:fs/pr
 import { delimiter, join } from 'node:path';
 import { execa } from 'execa';
 import { readText } from '../../localnode/files.ts';
-import { holdsSysResource } from '../../localnode/node/daemons/containerd.ts';
+import { hasSysResource } from '../../localnode/node/daemons/containerd.ts';
 import { paths } from '../../localnode/paths.ts';
 import { run, succeeds, waitFor } from '../../localnode/shell.ts';
 
@@ -53,7 +53,7 @@ async function unpackPackages(): Promise<void> {
  * real one removes it from what is asked for.
  */
 async function wrapRuntime(): Promise<string[]> {
-  if (holdsSysResource((await readText('/proc/self/status')) ?? '')) return [];
+  if (hasSysResource((await readText('/proc/self/status')) ?? '')) return [];
   const folder = join(lab, 'runtime');
   await mkdir(folder, { recursive: true });
   await copyFile(join(import.meta.dirname, 'runtime.sh'), join(folder, 'runc'));

@@ -3,7 +3,7 @@ import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildPart } from '../../localnode/binaries/build.ts';
-import { imageKey, imageOf } from '../../localnode/images/build.ts';
+import { computeImageKey, getImage } from '../../localnode/images/build.ts';
 import { images, type ImageRecipe } from '../../localnode/images/catalog.ts';
 import { listNames } from '../../cli/install/product.ts';
 import { seeds } from '../../cli/kind/docker.ts';
@@ -16,10 +16,10 @@ const parts = ['pause', 'coredns', 'local-path-provisioner', 'gitleaks', 'debian
 /** With what `up` puts into the registry and what that starts from; in the catalog each comes after its base. */
 export function hubImages(): readonly ImageRecipe[] {
   const chosen = new Set([
-    ...parts.map(imageOf),
+    ...parts.map(getImage),
     ...images.filter((image) => listNames(image).some((name) => seeds.includes(name))),
   ]);
-  for (const { bases } of [...chosen]) for (const base of bases) chosen.add(imageOf(base));
+  for (const { bases } of [...chosen]) for (const base of bases) chosen.add(getImage(base));
   return images.filter((image) => chosen.has(image));
 }
 
@@ -46,7 +46,7 @@ async function build(engine: Engine, recipe: ImageRecipe, name: string): Promise
 export async function ensureHubImages(engine: Engine): Promise<void> {
   for (const recipe of hubImages()) {
     for (const part of recipe.parts) await buildPart(part);
-    const name = `moorage-hub/${recipe.name}:${await imageKey(recipe)}`;
+    const name = `moorage-hub/${recipe.name}:${await computeImageKey(recipe)}`;
     if (!(await hasImage(engine, name))) await build(engine, recipe, name);
     const repository = recipe.repository.replace(/^library\//, '');
     for (const tag of recipe.tags) await runIn(engine, ['docker', 'tag', name, `${repository}:${tag}`]);

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { binary, buildPart } from '../../localnode/binaries/build.ts';
+import { getBinaryPath, buildPart } from '../../localnode/binaries/build.ts';
 import { recipeOf, type Part } from '../../localnode/binaries/recipes.ts';
 import { findGo } from '../../localnode/binaries/toolchain.ts';
-import { contentKey, folderKey } from '../../localnode/files.ts';
-import { imageKey, imageOf } from '../../localnode/images/build.ts';
+import { computeContentKey, computeFolderKey } from '../../localnode/files.ts';
+import { computeImageKey, getImage } from '../../localnode/images/build.ts';
 import { kindVersion } from '../../cli/kind/docker.ts';
 import { fillIn } from '../../localnode/kubectl.ts';
 import { paths } from '../../localnode/paths.ts';
@@ -36,14 +36,14 @@ async function kindFiles(): Promise<string> {
 /** The images that kubeadm asks for, by the last part of their name: `pause`, `coredns`, `etcd`, ... */
 async function controlPlaneImages(): Promise<Map<string, string>> {
   const args = ['config', 'images', 'list', `--kubernetes-version=${version}`];
-  const names = (await run(binary('kubeadm', 'kubeadm'), args)).split('\n');
+  const names = (await run(getBinaryPath('kubeadm', 'kubeadm'), args)).split('\n');
   return new Map(names.map((name) => [/([^/:]+):[^:]*$/.exec(name)?.[1] ?? name, name]));
 }
 
 async function storageManifest(): Promise<string> {
   const manifest = (name: string): Promise<string> =>
     readFile(join(paths.root, 'localnode', 'manifests', `${name}.yaml`), 'utf8');
-  const recipe = imageOf('local-path-provisioner');
+  const recipe = getImage('local-path-provisioner');
   const image = `docker.io/${recipe.repository}:${recipe.tags[0] ?? ''}`;
   const values = {
     'IMAGE:local-path-provisioner': image,
@@ -61,7 +61,7 @@ async function fillContext(context: string): Promise<void> {
   await run('chmod', ['-R', 'u+w', join(context, 'files')]);
   await mkdir(join(context, 'bin'));
   for (const [part, names] of binaries)
-    for (const name of names) await cp(binary(part, name), join(context, 'bin', name));
+    for (const name of names) await cp(getBinaryPath(part, name), join(context, 'bin', name));
   await writeFile(join(context, 'version'), version);
   await writeFile(join(context, 'storage.yaml'), await storageManifest());
 }
@@ -95,13 +95,13 @@ async function build(engine: Engine, name: string, registry: string): Promise<vo
     await fillContext(context);
     for (const stage of controlPlane) await target(names.get(stage) ?? stage, stage);
     for (const [image, recipe] of [
-      ['pause', imageOf('pause')],
-      ['coredns', imageOf('coredns')],
+      ['pause', getImage('pause')],
+      ['coredns', getImage('coredns')],
     ] as const)
       await docker('tag', `${recipe.repository}:${recipe.tags[0] ?? ''}`, names.get(image) ?? image);
     await target(registry, 'registry');
     await target(`${name}-base`, 'node', '--build-arg', `PAUSE=${names.get('pause') ?? ''}`);
-    const storage = imageOf('local-path-provisioner');
+    const storage = getImage('local-path-provisioner');
     const others = [`${storage.repository}:${storage.tags[0] ?? ''}`, 'debian:bookworm-slim'];
     await preload(engine, `${name}-base`, [...names.values(), ...others], name);
   } finally {
@@ -113,10 +113,10 @@ async function build(engine: Engine, name: string, registry: string): Promise<vo
 export async function ensureNodeImage(engine: Engine): Promise<{ node: string; registry: string }> {
   for (const [part] of binaries) await buildPart(part);
   const bases = await Promise.all(
-    ['pause', 'coredns', 'local-path-provisioner'].map((name) => imageKey(imageOf(name))),
+    ['pause', 'coredns', 'local-path-provisioner'].map((name) => computeImageKey(getImage(name))),
   );
-  const own = await folderKey(folder);
-  const key = contentKey([kindVersion, version, own, await storageManifest(), ...bases]);
+  const own = await computeFolderKey(folder);
+  const key = computeContentKey([kindVersion, version, own, await storageManifest(), ...bases]);
   const [node, registry] = [`moorage-hub/kind-node:${key}`, `moorage-hub/registry:${key}`];
   if (!(await hasImage(engine, node))) await build(engine, node, registry);
   return { node, registry };

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dashboards } from '../../charts/monitoring/dashboards/all.ts';
-import { readCommandLine, wholeNumber } from '../../lib/command-line.ts';
+import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { openTab } from '../support/devtools.ts';
 import {
   buildApps,
@@ -33,7 +33,7 @@ const { url, minutes, folder } = readCommandLine(
   { usage, options: { prometheus: { type: 'string' }, minutes: { type: 'string' } }, positionals: 1 },
   ({ values, positionals: [named] }) => ({
     url: values.prometheus,
-    minutes: values.minutes === undefined ? 3 : wholeNumber('--minutes', values.minutes, { maximum: 10_000 }),
+    minutes: values.minutes === undefined ? 3 : parseWholeNumber('--minutes', values.minutes, { maximum: 10_000 }),
     folder: named ?? join(tmpdir(), 'moorage-dashboards'),
   }),
 );

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { stringify, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import type { Values } from '../../charts/values.ts';
-import { binariesOf, binary, buildPart } from '../../localnode/binaries/build.ts';
+import { getBinariesFolder, getBinaryPath, buildPart } from '../../localnode/binaries/build.ts';
 import { gatewayApiFolder } from '../../localnode/node/addons.ts';
 import { run } from '../../localnode/shell.ts';
 import { exclusively } from './exclusively.ts';
@@ -59,7 +59,7 @@ export async function helm(args: readonly string[], server?: ApiServer): Promise
     HELM_CONFIG_HOME: join(scratch, 'config'),
     HELM_DATA_HOME: join(scratch, 'data'),
   };
-  return run(binary('helm', 'helm'), args, {
+  return run(getBinaryPath('helm', 'helm'), args, {
     env: { ...folders, ...server?.environment },
   });
 }
@@ -114,7 +114,7 @@ export function kubectlWith(
   ...args: readonly string[]
 ): Promise<string> {
   const input = objects.map((object) => JSON.stringify(object)).join('\n---\n');
-  return run(join(binariesOf('kubernetes'), 'kubectl'), [...args, '-f', '-'], {
+  return run(join(getBinariesFolder('kubernetes'), 'kubectl'), [...args, '-f', '-'], {
     env: server.environment,
     input,
   });

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { Agent, fetch, request } from 'undici';
 import { z } from 'zod';
-import { signal } from '../../localnode/node/daemons/processes.ts';
+import { sendSignal } from '../../localnode/node/daemons/processes.ts';
 import { hostedApp, type HostedApp } from '../../crds/hosted-app.ts';
 
 const config = z
@@ -134,7 +134,7 @@ export function edit(folder: string, file: string, change: (text: string) => str
  */
 export function crash(script: string, podUid = ''): number {
   const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry) && runs(entry, script, podUid));
-  return pids.filter((pid) => signal(Number(pid), 'SIGKILL')).length;
+  return pids.filter((pid) => sendSignal(Number(pid), 'SIGKILL')).length;
 }
 
 function runs(pid: string, script: string, podUid: string): boolean {

@@ -5,7 +5,7 @@ import getRawBody from 'raw-body';
 import { z } from 'zod';
 import { computeReport, type ComputeSample } from '../../../crds/reports.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
-import { Problem, problemBody, problemMediaType } from '../../../lib/problem.ts';
+import { Problem, buildProblemBody, problemMediaType } from '../../../lib/problem.ts';
 import { type Database, ledgerUnavailable, type Statement } from '../../billing/index.ts';
 import { bodyTooLarge, invalidRequest, methodNotAllowed, readPart } from '../../http/index.ts';
 import { hasToken } from './log-receiver.ts';
@@ -80,7 +80,7 @@ function toProblem(error: unknown, log: Logger): Problem {
 }
 
 function sendProblem({ url = '' }: IncomingMessage, response: ServerResponse, problem: Problem, baseUrl: string): void {
-  const body = JSON.stringify(problemBody(problem, baseUrl, url, randomUUID()));
+  const body = JSON.stringify(buildProblemBody(problem, baseUrl, url, randomUUID()));
   // The rest of an unread body would be parsed as the next request.
   const headers = { ...problem.headers, 'content-type': problemMediaType, connection: 'close' };
   response.writeHead(problem.type.status, headers).end(body);

@@ -1,7 +1,7 @@
 // Decides what kind of request a record is, which separates uses from requests that earn an author nothing.
 import { BlockList, isIP } from 'node:net';
 import { RE2JS } from 're2js';
-import { appHost, type AppsSite, labels } from '../../../crds/names.ts';
+import { formatAppHost, type AppsSite, labels } from '../../../crds/names.ts';
 import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import type { FreeRequests } from '../../../crds/hosted-app.ts';
 import type { App } from '../../apps/index.ts';
@@ -128,7 +128,7 @@ export interface HostsOptions {
 /** Returns a function that finds the app of a host. Caches each app until it changes. */
 export function createHostIndex({ apps, site, platformHost }: HostsOptions): (host: string) => HostKind {
   const hostApps = new WeakMap<App, HostApp>();
-  const suffix = appHost('', site);
+  const suffix = formatAppHost('', site);
   return (host) => {
     if (host === platformHost) return { kind: 'platform' };
     const app = host.endsWith(suffix) ? apps.get(host.slice(0, -suffix.length)) : undefined;

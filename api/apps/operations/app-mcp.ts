@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createTooLarge, limitBytes, type AppResponse, type AppClient } from '../calls/app-client.ts';
 import { parseAppPath, methods, selectForwardedHeaders } from '../calls/forwarding.ts';
 import type { Target } from '../directory.ts';
-import { timeLimit } from '../../../lib/values.ts';
+import { createTimeLimit } from '../../../lib/values.ts';
 
 export interface McpVisit {
   readonly appClient: AppClient;
@@ -60,7 +60,7 @@ export async function callMcpTool(
 
 async function withClient<Value>(visit: McpVisit, work: (client: Client) => Promise<Value>): Promise<Value> {
   const { limitMs, target, path } = visit;
-  const signal = AbortSignal.any([visit.signal, timeLimit(limitMs)]);
+  const signal = AbortSignal.any([visit.signal, createTimeLimit(limitMs)]);
   const client = new Client(
     { name: 'moorage', version: '1.1.0' },
     { jsonSchemaValidator: unchecked, versionNegotiation: { mode: 'auto' } },

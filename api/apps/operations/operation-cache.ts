@@ -5,7 +5,7 @@ import { z } from 'zod';
 import type { Logger } from '../../../lib/telemetry.ts';
 import type { AgentPaths, Directory, Target } from '../directory.ts';
 import { type Operation, type OperationList, operationList, nameSeparator, toNamePrefix } from './operation.ts';
-import { timeLimit } from '../../../lib/values.ts';
+import { createTimeLimit } from '../../../lib/values.ts';
 import { Problem } from '../../../lib/problem.ts';
 import type { Workers } from '../../tools/index.ts';
 import { readContent, type ResponseContent, type AppClient } from '../calls/app-client.ts';
@@ -176,7 +176,7 @@ export class OperationCache {
     const name = { app: target.uid, release: formatRelease(target, agentPaths) };
     const stored = await pins.read(name);
     if (stored !== undefined) return stored;
-    const signal = AbortSignal.any([this.#ending.signal, timeLimit(limitMs)]);
+    const signal = AbortSignal.any([this.#ending.signal, createTimeLimit(limitMs)]);
     const found = await discover(target, agentPaths, signal);
     return found.operations.length === 0 ? found : pins.keep(name, found);
   }

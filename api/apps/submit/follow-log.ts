@@ -1,7 +1,7 @@
 // Follows an app through its pipeline: reports stages as they change, the log lines of each container, and the end.
 import { setTimeout as delay } from 'node:timers/promises';
 import { containers, type PipelineContainer } from '../../../crds/names.ts';
-import { publicStatus } from '../../../crds/public-status.ts';
+import { toPublicStatus } from '../../../crds/public-status.ts';
 import type { App, AppIndex } from '../hosted-apps.ts';
 import { readLogLines } from './log-text.ts';
 import { ApiError, exchange, type Connection } from '../../../lib/kubernetes/index.ts';
@@ -173,7 +173,7 @@ class Follower {
   async #reportStage(): Promise<void> {
     const app = this.#app;
     if (app === undefined) return;
-    const status = publicStatus(app);
+    const status = toPublicStatus(app);
     const now = status.status === 'live' ? (status.update ?? status.problem ?? status) : status;
     const shown = JSON.stringify([status.status, now, this.#pod]);
     if (shown === this.#reported) return;
@@ -184,7 +184,7 @@ class Follower {
 
 /** Whether an app is live or rejected and nothing newer is in progress. */
 export function isFinished(app: App): boolean {
-  const status = publicStatus(app);
+  const status = toPublicStatus(app);
   return status.status === 'rejected' || (status.status === 'live' && status.update === undefined && isSeen(app));
 }
 

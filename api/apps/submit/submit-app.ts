@@ -10,9 +10,9 @@ import {
   toDnsLabel,
   version,
 } from '../../../crds/names.ts';
-import { publicStatus } from '../../../crds/public-status.ts';
+import { toPublicStatus } from '../../../crds/public-status.ts';
 import { Problem } from '../../../lib/problem.ts';
-import { repositoryHash, type Repository } from '../../../lib/repository.ts';
+import { hashRepository, type Repository } from '../../../lib/repository.ts';
 import { beingRemoved, platformFull } from '../problems.ts';
 import { assertWithinLimits, type Limits, type CheckRepository } from './admission.ts';
 import { type App, type AppIndex, hostedApps, sortByAge, readRepository } from '../hosted-apps.ts';
@@ -120,7 +120,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
       if (!isApiStatus(error, 409)) throw error;
     }
     const holder = await client.get(hostedApps, { namespace, name: slug });
-    return holder !== undefined && repositoryHash(readRepository(holder).url) === hash
+    return holder !== undefined && hashRepository(readRepository(holder).url) === hash
       ? { app: holder, created: false }
       : undefined;
   }
@@ -165,7 +165,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
   }
 
   return async (submission) => {
-    const hash = repositoryHash(submission.repository.url);
+    const hash = hashRepository(submission.repository.url);
     const cached = apps.byRepository(hash);
     // Outside the queue, because a git server may be slow. Limits come first, so that no git server is queried in vain.
     if (cached === undefined) assertWithinLimits(apps, [...unseen.values()], submission, options.limits, now());
@@ -188,7 +188,7 @@ export function createSubmitter(options: SubmitterOptions): (submission: Submiss
 /** Whether its commit was rejected. A repository that cannot be read is only polled again. */
 function isRetriable(app: App): boolean {
   const isFound = app.status?.conditions?.find(({ type }) => type === 'SourceResolved')?.status !== 'False';
-  return !app.spec.suspend && isFound && publicStatus(app).status === 'rejected';
+  return !app.spec.suspend && isFound && toPublicStatus(app).status === 'rejected';
 }
 
 function buildManifest(
@@ -244,7 +244,7 @@ function parseTime(text: string | undefined): number {
 export function listSlugCandidates(repository: Repository): readonly string[] {
   const { owner, name, url } = repository;
   const base = prefixDigit(toDnsLabel(name)) || 'app';
-  const hashed = `${base.slice(0, 31).replace(/-+$/, '')}-${repositoryHash(url).slice(0, 8)}`;
+  const hashed = `${base.slice(0, 31).replace(/-+$/, '')}-${hashRepository(url).slice(0, 8)}`;
   const candidates = [prefixDigit(toDnsLabel(name)), prefixDigit(toDnsLabel(`${owner}-${name}`)), hashed];
   return [...new Set(candidates)].filter((slug) => slug !== '' && !isReserved(slug) && !isCatalogSlug(slug));
 }

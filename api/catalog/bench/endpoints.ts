@@ -1,7 +1,7 @@
 // Endpoints of benchmarks: the index, one benchmark, and every run as a CSV or JSON lines download.
 import { z } from 'zod';
 import { toCsvLine } from '../../../lib/values.ts';
-import { type Problem, unknownName } from '../../../lib/problem.ts';
+import { type Problem, createUnknownNameProblem } from '../../../lib/problem.ts';
 import { type Database, ledgerUnavailable, ledgerUnconfigured } from '../../billing/index.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import { type BenchmarkSource, readBenchmark, readBenchmarks } from './benchmark.ts';
@@ -124,7 +124,7 @@ async function throwUnknown(source: BenchmarkSource, slug: string): Promise<neve
 }
 
 function createUnknownProblem(slug: string, slugs: readonly string[]): Problem {
-  return unknownName(unknownBenchmark, {
+  return createUnknownNameProblem(unknownBenchmark, {
     says: 'There is no benchmark for',
     name: slug,
     names: slugs,

@@ -1,6 +1,6 @@
 // Endpoints of guides, their JSON schemas, and the problem that they return.
 import { z } from 'zod';
-import { type ProblemType, unknownName } from '../../../lib/problem.ts';
+import { type ProblemType, createUnknownNameProblem } from '../../../lib/problem.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import type { Guides } from './guides.ts';
 
@@ -54,7 +54,7 @@ export function createGuideEndpoints(guides: Pick<Guides, 'index' | 'guide' | 's
 }
 
 function throwUnknownGuide(slug: string, slugs: readonly string[]): never {
-  throw unknownName(unknownGuide, {
+  throw createUnknownNameProblem(unknownGuide, {
     says: 'There is no guide',
     name: slug,
     names: slugs,

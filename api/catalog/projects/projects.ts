@@ -1,6 +1,6 @@
 // Lists every app of this installation: catalog apps, deployed or not, and submitted apps.
 import { sortAgain } from '../../../lib/values.ts';
-import { unknownName } from '../../../lib/problem.ts';
+import { createUnknownNameProblem } from '../../../lib/problem.ts';
 import { type App, type DirectoryOptions, viewIdle, viewStatus } from '../../apps/index.ts';
 import type { BenchmarkEntry } from '../bench/views.ts';
 import { compareKeys, type Page, createPage, type SortKey } from '../paging.ts';
@@ -100,7 +100,7 @@ export class Projects {
     const records = this.records();
     const record = records.get(slug);
     if (record !== undefined) return record;
-    throw unknownName(unknownProject, {
+    throw createUnknownNameProblem(unknownProject, {
       says: 'There is no app',
       name: slug,
       names: [...records.keys()],

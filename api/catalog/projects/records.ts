@@ -6,8 +6,8 @@ import { z } from 'zod';
 import { readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import { type HostedAppSpec, spec } from '../../../crds/hosted-app.ts';
 import { annotations, group, kind, labels, version } from '../../../crds/names.ts';
-import { publicStatus } from '../../../crds/public-status.ts';
-import { acceptedRepository, repositoryHash } from '../../../lib/repository.ts';
+import { toPublicStatus } from '../../../crds/public-status.ts';
+import { parseAcceptedRepository, hashRepository } from '../../../lib/repository.ts';
 import { type App, readRepository } from '../../apps/index.ts';
 import { parseForgeRepository, type ForgeRepository } from './forges.ts';
 
@@ -87,7 +87,9 @@ function isWithheld({ metadata, status }: App): boolean {
  */
 function isSameApp(app: App, { source }: CatalogApp): boolean {
   const isSubmitted = app.metadata.labels?.[labels.caller] !== undefined;
-  return !isSubmitted || repositoryHash(readRepository(app).url) === repositoryHash(acceptedRepository(source).url);
+  return (
+    !isSubmitted || hashRepository(readRepository(app).url) === hashRepository(parseAcceptedRepository(source).url)
+  );
 }
 
 function createRecord({ listing, note, ...known }: Listing, app: App | undefined, isNameTaken: boolean): ProjectRecord {
@@ -111,7 +113,7 @@ function createRecord({ listing, note, ...known }: Listing, app: App | undefined
 
 function readState(app: App | undefined): Pick<ProjectRecord, 'state' | 'since'> {
   if (app === undefined) return { state: 'not_deployed', since: null };
-  const { status, since } = publicStatus(app);
+  const { status, since } = toPublicStatus(app);
   return { state: status, since: since ?? app.metadata.creationTimestamp };
 }
 

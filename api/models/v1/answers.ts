@@ -2,7 +2,7 @@
 // under our name of the model with the settled cost.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { type Problem, unknownName } from '../../../lib/problem.ts';
+import { type Problem, createUnknownNameProblem } from '../../../lib/problem.ts';
 import {
   computeMaxCost,
   moneyToNumber,
@@ -228,7 +228,7 @@ function toEmbeddingPrompt(input: EmbeddingsRequest['input']): Prompt {
 function findModel<Found extends { readonly id: string }>(id: string, models: readonly Found[]): Found {
   const model = models.find((one) => one.id === id);
   if (model !== undefined) return model;
-  throw unknownName(modelUnknown, {
+  throw createUnknownNameProblem(modelUnknown, {
     says: 'There is no model',
     name: id,
     names: models.map((one) => one.id),

@@ -14,7 +14,7 @@ import {
 } from '@a2a-js/sdk';
 import { RequestMalformedError } from '@a2a-js/sdk/errors';
 import { z } from 'zod';
-import { type Problem, problemBody } from '../../../lib/problem.ts';
+import { type Problem, buildProblemBody } from '../../../lib/problem.ts';
 import { jobCanceled, findProblemType } from '../../tools/index.ts';
 import { a2aPath } from './agent-card.ts';
 import type { AgentTask, AgentTasks, TaskFilter, AgentAnswer } from './calls.ts';
@@ -106,7 +106,7 @@ export function singleTask(
 
 /** The state and the parts of a call that was refused. */
 export function refusalOf(problem: Problem, { baseUrl, requestId }: ProblemSite): [TaskState, Part[]] {
-  const parts = [textPart(problem.message), dataPart(problemBody(problem, baseUrl, a2aPath, requestId))];
+  const parts = [textPart(problem.message), dataPart(buildProblemBody(problem, baseUrl, a2aPath, requestId))];
   return [refusedState(problem.type), parts];
 }
 

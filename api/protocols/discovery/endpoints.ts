@@ -1,6 +1,6 @@
 // Serves the documents that describe this service, and the front page. Every document is derived; none is written by hand.
 import { z } from 'zod';
-import { Problem, problemUrl, type ProblemType } from '../../../lib/problem.ts';
+import { Problem, buildProblemUrl, type ProblemType } from '../../../lib/problem.ts';
 import {
   createBufferedResponse,
   defineEndpoint,
@@ -200,7 +200,7 @@ function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
           `There is no problem type with this name. The types are: ${[...types().keys()].join(', ')}.`,
         );
       const { status, title, description } = type;
-      return Promise.resolve({ type: problemUrl(type, baseUrl), status, title, description });
+      return Promise.resolve({ type: buildProblemUrl(type, baseUrl), status, title, description });
     },
   });
 }

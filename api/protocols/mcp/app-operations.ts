@@ -2,7 +2,7 @@
 // whatever apps offer. They are helpers of /mcp and no tools at /t: they find and pass on, and cost nothing themselves.
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import { unknownName } from '../../../lib/problem.ts';
+import { createUnknownNameProblem } from '../../../lib/problem.ts';
 import { createValidationProblem, readPart, type CallContext } from '../../http/index.ts';
 import { type ExternalTools, type FoundTool, type ToolRegistry, unknownTool } from '../../tools/index.ts';
 
@@ -127,7 +127,7 @@ export async function callOperation(
         fix: `Call ${name} itself.`,
       },
     ]);
-  throw unknownName(unknownTool, {
+  throw createUnknownNameProblem(unknownTool, {
     says: 'There is no operation',
     name,
     names: more.names(),

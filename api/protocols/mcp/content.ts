@@ -8,7 +8,7 @@ import {
   type McpServer,
   type ReadResourceResult,
 } from '@modelcontextprotocol/server';
-import { problemBody, Problem } from '../../../lib/problem.ts';
+import { buildProblemBody, Problem } from '../../../lib/problem.ts';
 import {
   type Artifact,
   toEnvelope,
@@ -41,7 +41,7 @@ export function resultOf(result: ToolResult, raw: boolean): CallToolResult {
 }
 
 export function problemResult(problem: Problem, baseUrl: string, tool: string, requestId: string): CallToolResult {
-  const body = problemBody(problem, baseUrl, `/mcp#${tool}`, requestId);
+  const body = buildProblemBody(problem, baseUrl, `/mcp#${tool}`, requestId);
   return {
     isError: true,
     structuredContent: { problem: body, request_id: requestId },

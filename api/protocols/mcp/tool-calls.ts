@@ -6,7 +6,7 @@ import {
   type CallToolResult,
   type ServerContext,
 } from '@modelcontextprotocol/server';
-import { Problem, unknownName } from '../../../lib/problem.ts';
+import { Problem, createUnknownNameProblem } from '../../../lib/problem.ts';
 import { internalFault, type CallContext } from '../../http/index.ts';
 import {
   type ExternalTools,
@@ -116,7 +116,7 @@ export class McpToolCalls {
     const { toolRegistry, more } = this.#options;
     if (app === undefined) toolRegistry.get(name, [searchName, callName, ...more.names()]);
     else
-      throw unknownName(unknownTool, {
+      throw createUnknownNameProblem(unknownTool, {
         says: `${app} has no operation`,
         name,
         names: more.list(app).map((one) => one.name),

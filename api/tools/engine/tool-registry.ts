@@ -1,7 +1,7 @@
 // Finds tools by name, suggests names for a misspelled one, and explains why a tool is not available here.
 import type { CallToolResult, Tool as ListedTool } from '@modelcontextprotocol/server';
 import { Problem } from '../../../lib/problem.ts';
-import { unknownName } from '../../../lib/problem.ts';
+import { createUnknownNameProblem } from '../../../lib/problem.ts';
 import { explainServiceOff, type OffCauses, type ServiceUrls } from '../services/backing-services.ts';
 import { serviceOff, unknownTool } from '../problems.ts';
 import type { Tool } from '../tool.ts';
@@ -51,7 +51,7 @@ export class ToolRegistry {
 }
 
 function createUnknownToolProblem(name: string, names: readonly string[]): Problem {
-  return unknownName(unknownTool, { says: 'Unknown tool', name, names, all: 'GET /t lists all tools.' });
+  return createUnknownNameProblem(unknownTool, { says: 'Unknown tool', name, names, all: 'GET /t lists all tools.' });
 }
 
 export interface ExternalToolCall {

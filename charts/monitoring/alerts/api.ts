@@ -1,12 +1,12 @@
 // Alerts about the API, the model router and the workers.
-import { isAbsent, isDatabaseAway, unlessCausedBy, type AlertGroup } from '../alert.ts';
+import { isAbsent, isDatabaseAway, suppressDuringCause, type AlertGroup } from '../alert.ts';
 
-const calls = (matcher: string): string => `sum(increase(moorage_model_calls_total${matcher}[10m]))`;
-const failed = calls('{outcome=~"unreachable|broken|timeout|interrupted|malformed"}');
+const buildCallsQuery = (matcher: string): string => `sum(increase(moorage_model_calls_total${matcher}[10m]))`;
+const failed = buildCallsQuery('{outcome=~"unreachable|broken|timeout|interrupted|malformed"}');
 /** Calls of apps are left out: an app that is down is the affair of its author. */
-const requests = (matcher = ''): string =>
+const buildRequestsQuery = (matcher = ''): string =>
   `sum(rate(moorage_http_request_duration_seconds_count{route!~"/api/projects/.*/call.*"${matcher}}[5m]))`;
-const errors = requests(',status=~"5.."');
+const errors = buildRequestsQuery(',status=~"5.."');
 
 export const api: AlertGroup = {
   name: 'moorage-api',
@@ -26,9 +26,9 @@ export const api: AlertGroup = {
     },
     {
       name: 'MoorageApiErrors',
-      expr: unlessCausedBy(
+      expr: suppressDuringCause(
         `${isDatabaseAway} or ${isAbsent('workers')}`,
-        `${errors} / ${requests()} > 0.05 and ${errors} > 0.05`,
+        `${errors} / ${buildRequestsQuery()} > 0.05 and ${errors} > 0.05`,
       ),
       for: '5m',
       severity: 'critical',
@@ -41,7 +41,7 @@ export const api: AlertGroup = {
     },
     {
       name: 'MoorageRouterFailing',
-      expr: `${failed} / ${calls('')} > 0.25 and ${failed} > 3`,
+      expr: `${failed} / ${buildCallsQuery('')} > 0.25 and ${failed} > 3`,
       for: '5m',
       severity: 'critical',
       summary:
@@ -56,7 +56,7 @@ export const api: AlertGroup = {
     },
     {
       name: 'MoorageWorkersBusy',
-      expr: unlessCausedBy(isAbsent('workers'), 'sum(moorage_worker_tasks{state="waiting"}) > 0'),
+      expr: suppressDuringCause(isAbsent('workers'), 'sum(moorage_worker_tasks{state="waiting"}) > 0'),
       for: '10m',
       severity: 'warning',
       summary: '{{ $value }} tasks of tools wait for a worker',

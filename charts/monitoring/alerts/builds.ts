@@ -1,7 +1,8 @@
 // Alerts about builds and their queue.
-import { isAbsent, unlessCausedBy, type AlertGroup } from '../alert.ts';
+import { isAbsent, suppressDuringCause, type AlertGroup } from '../alert.ts';
 
-const ended = (results: string): string => `sum(increase(moorage_builds_total{result=~"${results}"}[1h]))`;
+const buildEndedBuildsQuery = (results: string): string =>
+  `sum(increase(moorage_builds_total{result=~"${results}"}[1h]))`;
 
 export const builds: AlertGroup = {
   name: 'moorage-builds',
@@ -9,9 +10,9 @@ export const builds: AlertGroup = {
   alerts: [
     {
       name: 'MoorageBuildsFailing',
-      expr: unlessCausedBy(
+      expr: suppressDuringCause(
         isAbsent('registry-proxy'),
-        `${ended('faulted')} / ${ended('succeeded|rejected|faulted')} > 0.3 and ${ended('faulted')} >= 3`,
+        `${buildEndedBuildsQuery('faulted')} / ${buildEndedBuildsQuery('succeeded|rejected|faulted')} > 0.3 and ${buildEndedBuildsQuery('faulted')} >= 3`,
       ),
       for: '5m',
       severity: 'warning',

@@ -1,5 +1,5 @@
 // Alerts about the database and the ledger in it.
-import { isDatabaseAway, unlessCausedBy, type AlertGroup } from '../alert.ts';
+import { isDatabaseAway, suppressDuringCause, type AlertGroup } from '../alert.ts';
 
 /** Of a process that has a database: one that has never audited it is overdue by the time for which it runs. */
 const started = '(process_start_time_seconds and on (instance) moorage_database_up)';
@@ -37,7 +37,7 @@ export const ledger: AlertGroup = {
     },
     {
       name: 'MoorageLedgerAuditOverdue',
-      expr: unlessCausedBy(
+      expr: suppressDuringCause(
         isDatabaseAway,
         `time() - min(moorage_ledger_audit_timestamp_seconds or on (instance) ${started}) > 3 * 3600`,
       ),
@@ -51,7 +51,7 @@ export const ledger: AlertGroup = {
     },
     {
       name: 'MoorageReceiptsBehind',
-      expr: unlessCausedBy(
+      expr: suppressDuringCause(
         isDatabaseAway,
         'max(moorage_receipts_days_behind) > 0 or max(moorage_receipts_links_behind_seconds) > 600',
       ),
@@ -68,7 +68,7 @@ export const ledger: AlertGroup = {
     },
     {
       name: 'MoorageCostsPending',
-      expr: unlessCausedBy(isDatabaseAway, 'max(moorage_ledger_oldest_pending_seconds) > 1800'),
+      expr: suppressDuringCause(isDatabaseAway, 'max(moorage_ledger_oldest_pending_seconds) > 1800'),
       for: '10m',
       severity: 'warning',
       summary: 'The cost of a model call has been looked up for {{ $value | humanizeDuration }}',
@@ -123,7 +123,10 @@ export const ledger: AlertGroup = {
     },
     {
       name: 'MoorageReconciliationOverdue',
-      expr: unlessCausedBy(isDatabaseAway, 'time() - min(moorage_reconciliation_until_timestamp_seconds) > 27 * 3600'),
+      expr: suppressDuringCause(
+        isDatabaseAway,
+        'time() - min(moorage_reconciliation_until_timestamp_seconds) > 27 * 3600',
+      ),
       for: '10m',
       severity: 'warning',
       summary: 'The last day that was reconciled ended {{ $value | humanizeDuration }} ago',

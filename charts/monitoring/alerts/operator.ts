@@ -2,7 +2,7 @@
 import { isAbsent, type Alert, type AlertGroup } from '../alert.ts';
 
 /** Other workloads that the API and the operator cannot do without. */
-function absence(component: string, name: string, title: string, meaning: string): Alert {
+function createAbsenceAlert(component: string, name: string, title: string, meaning: string): Alert {
   return {
     name,
     expr: isAbsent(component),
@@ -35,19 +35,19 @@ export const operator: AlertGroup = {
         'If all is well there, Prometheus does not reach port 9090: see `network.metricsNamespaceLabels`.',
       ],
     },
-    absence(
+    createAbsenceAlert(
       'activator',
       'MoorageActivatorsAbsent',
       'activator',
       'Apps that may rest are not reached: the gateway answers for them with 503, also while they are awake.',
     ),
-    absence(
+    createAbsenceAlert(
       'registry-proxy',
       'MoorageRegistryProxyAbsent',
       'registry proxy',
       'Images are neither pushed nor removed, so every build fails at its end. Apps that serve keep serving.',
     ),
-    absence(
+    createAbsenceAlert(
       'workers',
       'MoorageWorkersAbsent',
       'pod of the workers',

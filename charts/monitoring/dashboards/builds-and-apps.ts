@@ -2,7 +2,7 @@
 // drives them.
 import type { Dashboard } from '../panel.ts';
 
-const quantile = (share: number): string =>
+const buildQuantileQuery = (share: number): string =>
   `histogram_quantile(${share}, sum by (le, stage) (rate(moorage_pipeline_stage_duration_seconds_bucket[1h])))`;
 
 /** Of each app, by kind; while another replica begins to lead, both may have it. */
@@ -49,7 +49,7 @@ export const buildsAndApps: Dashboard = {
           kind: 'lines',
           unit: 's',
           width: 12,
-          queries: [{ expr: quantile(0.5), legend: '{{stage}}' }],
+          queries: [{ expr: buildQuantileQuery(0.5), legend: '{{stage}}' }],
         },
         {
           title: 'Stages, 90th percentile',
@@ -57,7 +57,7 @@ export const buildsAndApps: Dashboard = {
           kind: 'lines',
           unit: 's',
           width: 12,
-          queries: [{ expr: quantile(0.9), legend: '{{stage}}' }],
+          queries: [{ expr: buildQuantileQuery(0.9), legend: '{{stage}}' }],
         },
       ],
     },

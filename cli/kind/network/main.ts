@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { z } from 'zod';
 import { readConfig } from '../../../lib/config.ts';
-import { cniConfig } from '../../../localnode/node/network/cni.ts';
-import { nodeRules } from '../../../localnode/node/network/rules.ts';
+import { renderCniConfig } from '../../../localnode/node/network/cni.ts';
+import { renderNodeRules } from '../../../localnode/node/network/rules.ts';
 
 const config = readConfig(
   z.object({
@@ -28,7 +28,7 @@ async function replaceFile(path: string, write: (draft: string) => Promise<void>
   await rename(draft, path);
 }
 
-async function exists(path: string): Promise<boolean> {
+async function isExistingPath(path: string): Promise<boolean> {
   return await access(path).then(
     () => true,
     () => false,
@@ -47,7 +47,7 @@ async function applyNodeRules(): Promise<void> {
     // Docker's resolver, which the node redirects to its own loopback address.
     'ct status dnat meta l4proto { tcp, udp } ct original proto-dst 53 accept',
   ];
-  await execa('nft', ['-f', '-'], { input: nodeRules(network, open) });
+  await execa('nft', ['-f', '-'], { input: renderNodeRules(network, open) });
 }
 
 /** The kind image has the other plugins. */
@@ -57,8 +57,11 @@ async function installBridgePlugin(): Promise<void> {
 
 /** Pods get a network once the enforcer's tables are in the kernel, closed or with the policies' rules. */
 async function openPodNetwork(): Promise<void> {
-  while (!(await exists(config.STATUS_FILE))) await sleep(100);
-  const text = cniConfig({ bridge: config.POD_BRIDGE, nodePodCidr: config.NODE_POD_CIDR }, '/run/moorage/addresses');
+  while (!(await isExistingPath(config.STATUS_FILE))) await sleep(100);
+  const text = renderCniConfig(
+    { bridge: config.POD_BRIDGE, nodePodCidr: config.NODE_POD_CIDR },
+    '/run/moorage/addresses',
+  );
   await replaceFile(join(config.CNI_CONFIG, '10-moorage.conflist'), (draft) => writeFile(draft, text));
 }
 

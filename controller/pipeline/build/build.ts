@@ -289,7 +289,7 @@ export class BuildLog {
   end(): string {
     this.#pass(this.#held);
     this.#held = Buffer.alloc(0);
-    return this.#tail.text();
+    return this.#tail.toText();
   }
 
   #pass(lines: Buffer): void {

@@ -51,7 +51,7 @@ export async function startDaemon(input: PipelineInput, paths: WorkspacePaths, s
   const daemon: Daemon = {
     address: `unix://${socket}`,
     root,
-    log: () => output.text(),
+    log: () => output.toText(),
     [Symbol.asyncDispose]: () => stopDaemon(child),
   };
   try {

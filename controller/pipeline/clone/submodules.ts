@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { isAbsolute } from 'node:path/posix';
 import type { createGit, Git } from '../../../lib/git/git.ts';
 import { type GitHosts, readRepository, type Repository, RepositoryError } from '../../../lib/repository.ts';
-import { timeLimit } from '../../../lib/values.ts';
+import { createTimeLimit } from '../../../lib/values.ts';
 import { Fault, type PipelineInput, Rejected } from '../contract.ts';
 import type { Submodule } from '../handover.ts';
 import type { LimitCounter } from '../review/rules/files.ts';
@@ -50,7 +50,7 @@ export async function fetchSubmodules(
   work: SubmoduleWork,
 ): Promise<Submodule[]> {
   const done: Submodule[] = [];
-  const deadline = timeLimit(maximumSeconds * 1000);
+  const deadline = createTimeLimit(maximumSeconds * 1000);
   const within: RunningWork = {
     ...work,
     unreachable: new Set(),

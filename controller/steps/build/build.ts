@@ -2,18 +2,18 @@
 import type { HistoryEntry } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { RepositoryError } from '../../../lib/repository.ts';
-import { present } from '../../../lib/values.ts';
+import { omitUndefined } from '../../../lib/values.ts';
 import { computeRetryTime, explainNoRoom, isPodOfJob, readNoRoom } from '../../build-queue/order.ts';
 import { isJobOfApp, jobs as jobResource, type Job } from '../../objects/kinds.ts';
 import { formatTimestamp } from '../../objects/values.ts';
 import { approvalRule } from '../../pipeline/contract.ts';
 import {
   applyPatch,
-  done,
-  failed,
+  createDoneOutcome,
+  createFailedOutcome,
   shortenCommit,
-  stalled,
-  waiting,
+  createStalledOutcome,
+  createWaitingOutcome,
   type Outcomes,
   type Progress,
   type ReasonOf,
@@ -63,7 +63,7 @@ interface WantedBuild {
 const maximumFindings = 50;
 
 /** @param source the commit that the repository is at */
-export function pipelineStep(
+export function runPipelineStep(
   all: Snapshot,
   { fields: before }: Progress,
   { commit }: NonNullable<StatusFields['source']>,
@@ -80,7 +80,7 @@ export function pipelineStep(
   const result: StepResult = isBuilt
     ? { outcomes: reportBuilt(fields, commit) }
     : stranger === undefined
-      ? pursue(snapshot, fields, wanted)
+      ? continueBuild(snapshot, fields, wanted)
       : makeWay(stranger);
   return {
     ...result,
@@ -127,14 +127,14 @@ function readReviewPatch(snapshot: Snapshot, fields: StatusFields, commit: strin
   return { ...recordSettings(snapshot.app, commit, review), ...recordOwnership(snapshot, fields, review) };
 }
 
-function pursue(snapshot: Snapshot, fields: StatusFields, wanted: WantedBuild): StepResult {
+function continueBuild(snapshot: Snapshot, fields: StatusFields, wanted: WantedBuild): StepResult {
   const job = snapshot.jobs.find((candidate) => candidate.metadata.name === wanted.name);
   if (job === undefined) return startPipeline(snapshot, fields, wanted);
   if (job.metadata.deletionTimestamp !== undefined)
     return { outcomes: reportBeforeReview('Starting', 'The previous Job of this commit is being deleted.') };
   const verdict = judgePipeline(job, listPods(snapshot, job), formatImageName(snapshot.config, snapshot.app));
   const patch = recordPipeline(snapshot, job, verdict);
-  const result = conclude(snapshot, applyPatch(fields, patch), wanted, job, verdict);
+  const result = concludeBuild(snapshot, applyPatch(fields, patch), wanted, job, verdict);
   return { ...result, statusPatch: { ...patch, ...result.statusPatch } };
 }
 
@@ -240,7 +240,7 @@ function recordReview(review: ReviewReport | undefined): StatusPatch {
   return review === undefined ? {} : { findings: review.findings.slice(0, maximumFindings), plan: review.plan };
 }
 
-function conclude(
+function concludeBuild(
   snapshot: Snapshot,
   fields: StatusFields,
   wanted: WantedBuild,
@@ -278,7 +278,7 @@ function concludeSuccess(
   const { image, port, findings } = verdict.result;
   const review = recordReview(verdict.review);
   const statusPatch: StatusPatch = {
-    built: present({
+    built: omitUndefined({
       image,
       commit: wanted.commit,
       inputsHash: wanted.inputs.hash,
@@ -311,13 +311,19 @@ function concludeRejection(
   if (stage === 'Review')
     return {
       outcomes: {
-        Reviewed: stalled(rejection.rule === approvalRule ? 'ApprovalNeeded' : 'ReviewRejected', rejection),
-        Built: waiting('NotReached', 'The review rejected this commit, so it is not built.'),
+        Reviewed: createStalledOutcome(
+          rejection.rule === approvalRule ? 'ApprovalNeeded' : 'ReviewRejected',
+          rejection,
+        ),
+        Built: createWaitingOutcome('NotReached', 'The review rejected this commit, so it is not built.'),
       },
       statusPatch,
     };
   const reason = rejection.rule === 'build/timeout' ? 'BuildTimedOut' : 'BuildRejected';
-  return { outcomes: { ...reportReview(snapshot, job, verdict), Built: stalled(reason, rejection) }, statusPatch };
+  return {
+    outcomes: { ...reportReview(snapshot, job, verdict), Built: createStalledOutcome(reason, rejection) },
+    statusPatch,
+  };
 }
 
 /** The Job is kept with its pods until the wait is over, so that the fault can be inspected. */
@@ -335,7 +341,7 @@ function concludeFault(
     return { outcomes: reportGivenUp(faults), statusPatch: { history } };
   const endedAt = Date.parse(faults[0]?.finishedAt ?? formatTimestamp(snapshot.now));
   const dueIn = endedAt + computeFaultDelayMs(faults.length) - snapshot.now.getTime();
-  const outcome = failed(
+  const outcome = createFailedOutcome(
     'PipelineFaulted',
     `${message.replace(/[^.!?…]$/, '$&.')} It is retried automatically.`,
     Math.max(dueIn, 0),
@@ -367,19 +373,22 @@ function reportGivenUp(faults: readonly HistoryEntry[]): Outcomes {
       ),
     fix: `Your app did not cause this. Push a new commit, or submit the repository again.`,
   };
-  return { Built: stalled('PipelineFaulted', rejection) };
+  return { Built: createStalledOutcome('PipelineFaulted', rejection) };
 }
 
 /** Once an image exists, both conditions hold, whether its Job still exists or not. */
 function reportBuilt({ findings = [], built }: StatusFields, commit: string): Outcomes {
   return {
     Reviewed: reportPassed(findings.length),
-    Built: done('Built', `Built commit ${shortenCommit(commit)}: ${built?.image.split('/').at(-1) ?? ''}.`),
+    Built: createDoneOutcome(
+      'Built',
+      `Built commit ${shortenCommit(commit)}: ${built?.image.split('/').at(-1) ?? ''}.`,
+    ),
   };
 }
 
-function reportPassed(warnings: number): ReturnType<typeof done> {
-  return done(
+function reportPassed(warnings: number): ReturnType<typeof createDoneOutcome> {
+  return createDoneOutcome(
     'ReviewPassed',
     warnings === 0
       ? 'The review found no problems.'
@@ -393,18 +402,21 @@ function reportProgress(verdict: Verdict & { kind: 'running' }, commit: string):
   if (verdict.stage !== 'Build') {
     const reviewed =
       verdict.stage === 'Clone'
-        ? waiting('Cloning', `Commit ${name} is being cloned.${trouble}`)
-        : waiting('Reviewing', `Commit ${name} is being reviewed.${trouble}`);
-    return { Reviewed: reviewed, Built: waiting('NotReached', 'Waiting for the review.') };
+        ? createWaitingOutcome('Cloning', `Commit ${name} is being cloned.${trouble}`)
+        : createWaitingOutcome('Reviewing', `Commit ${name} is being reviewed.${trouble}`);
+    return { Reviewed: reviewed, Built: createWaitingOutcome('NotReached', 'Waiting for the review.') };
   }
   return {
     Reviewed: reportPassed(verdict.review?.findings.length ?? 0),
-    Built: waiting('Building', `Commit ${name} is being built.${trouble}`),
+    Built: createWaitingOutcome('Building', `Commit ${name} is being built.${trouble}`),
   };
 }
 
 function reportBeforeReview(reason: ReasonOf<'waiting'>, message: string): Outcomes {
-  return { Reviewed: waiting(reason, message), Built: waiting('NotReached', 'Waiting for the review.') };
+  return {
+    Reviewed: createWaitingOutcome(reason, message),
+    Built: createWaitingOutcome('NotReached', 'Waiting for the review.'),
+  };
 }
 
 /** What keeps a pipeline from its turn, and from a node once it has it. */

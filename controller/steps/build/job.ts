@@ -1,12 +1,18 @@
 // Builds the pipeline Job, which takes one commit of an app through clone, review and build.
 import type { V1Container, V1EnvVar, V1JobSpec, V1PodSpec, V1SecurityContext } from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { annotations, cacheRepository, imageRepository, imageTag, labels } from '../../../crds/names.ts';
+import {
+  annotations,
+  formatCacheRepository,
+  formatImageRepository,
+  formatImageTag,
+  labels,
+} from '../../../crds/names.ts';
 import { createPushToken } from '../../../lib/app-tokens.ts';
 import { createCredential } from '../../../lib/git/git.ts';
-import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
+import { computeHash, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import type { Repository } from '../../../lib/repository.ts';
-import { parseDuration, present } from '../../../lib/values.ts';
+import { parseDuration, omitUndefined } from '../../../lib/values.ts';
 import type { Job } from '../../objects/kinds.ts';
 import { chooseSmaller, divideQuantity, parseBytes } from '../../objects/values.ts';
 import { doubtfulExitCode, rejectedExitCode, workspace, type PipelineInput } from '../../pipeline/contract.ts';
@@ -29,7 +35,7 @@ export interface JobIdentity {
 
 /** The name of an app's image, without tag or digest. A pipeline may push to no other name. */
 export function formatImageName({ registry }: InstallationConfig, { metadata }: HostedApp): string {
-  return `${registry.host}/${imageRepository(metadata)}`;
+  return `${registry.host}/${formatImageRepository(metadata)}`;
 }
 
 /** Creates the Job suspended: the build queue resumes it in turn. */
@@ -202,7 +208,7 @@ function buildPipelineInput(
     insecure: repository.insecure,
     commit,
     path: source.path,
-    build: present({
+    build: omitUndefined({
       strategy: build.strategy,
       dockerfile: build.dockerfile,
       target: build.target,
@@ -215,17 +221,17 @@ function buildPipelineInput(
     pinned: [...(app.pinned ?? [])],
     hasCommand: run.command.length > 0,
     image: formatImageName(config, app),
-    push: `${config.registry.proxy}/${imageRepository(app.metadata)}`,
-    tag: imageTag(number),
+    push: `${config.registry.proxy}/${formatImageRepository(app.metadata)}`,
+    tag: formatImageTag(number),
     diskBytes: Number(parseBytes(resolveLimits(app, config).disk)),
     ...(config.pipeline.cache
       ? {
-          cache: `${config.registry.proxy}/${cacheRepository(app.metadata)}`,
+          cache: `${config.registry.proxy}/${formatCacheRepository(app.metadata)}`,
           cacheBytes: config.pipeline.cacheBytes,
         }
       : {}),
     ...resolveMirror(config.registry),
-    ...missingOf(config.registry),
+    ...pickMissingImages(config.registry),
     doubted,
     gitHosts: { allowed: [...config.gitHosts.allowed], insecure: [...config.gitHosts.insecure] },
     licenses: config.pipeline.licenses,
@@ -234,7 +240,9 @@ function buildPipelineInput(
   };
 }
 
-function missingOf({ missingImages = [] }: InstallationConfig['registry']): Pick<PipelineInput, 'missingImages'> {
+function pickMissingImages({
+  missingImages = [],
+}: InstallationConfig['registry']): Pick<PipelineInput, 'missingImages'> {
   return missingImages.length === 0 ? {} : { missingImages: [...missingImages] };
 }
 
@@ -288,8 +296,10 @@ export function hashBuildInputs(app: HostedApp): BuildInputs {
     'spec.run.command': run.command.length > 0,
     [rebuildInput]: app.metadata.annotations?.[annotations.rebuild] ?? null,
   };
-  const each = Object.fromEntries(Object.entries(values).map(([name, value]) => [name, hashOf(value).slice(0, 8)]));
-  return { hash: hashOf(each), each };
+  const each = Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, computeHash(value).slice(0, 8)]),
+  );
+  return { hash: computeHash(each), each };
 }
 
 /** Only if a default is pinned, so that apps from before there were pins keep their hash. */

@@ -1,11 +1,11 @@
 // What the build step records: the settings and the owner that a review reported, past pipelines, and the Jobs to remove.
 import type { AppManifest } from '../../../crds/app-manifest.ts';
-import { effectiveSettings, readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
+import { listEffectiveSettings, readSettings, resolveSpec } from '../../../crds/effective-settings.ts';
 import type { HistoryEntry, HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { openContact } from '../../../lib/ownership-file.ts';
-import { acceptedRepository } from '../../../lib/repository.ts';
-import { present } from '../../../lib/values.ts';
+import { parseAcceptedRepository } from '../../../lib/repository.ts';
+import { omitUndefined } from '../../../lib/values.ts';
 import { findCondition, isFinished, jobs as jobResource, type Job } from '../../objects/kinds.ts';
 import { formatTimestamp } from '../../objects/values.ts';
 import type { Action, StatusFields, StatusPatch } from '../../reconcile/outcome.ts';
@@ -42,7 +42,7 @@ export function recordSettings(app: HostedApp, commit: string, { settings }: Rev
     ? { settings: undefined, effective: undefined }
     : {
         settings: { commit, values: JSON.stringify(settings) },
-        effective: effectiveSettings(app, settings),
+        effective: listEffectiveSettings(app, settings),
       };
 }
 
@@ -73,7 +73,7 @@ function updateOwnership(
   { settings, ownership: tokens = [] }: OwnershipReport,
 ): StatusFields['ownership'] {
   const { ownershipSecret: secret } = config;
-  const { url } = acceptedRepository(app.spec.source.repo);
+  const { url } = parseAcceptedRepository(app.spec.source.repo);
   // Of the first token that is ours and for this repository.
   const contact =
     secret === undefined ? undefined : tokens.flatMap((token) => openContact(token, url, secret) ?? [])[0];
@@ -118,7 +118,7 @@ export function recordBuild(
 ): HistoryEntry[] {
   if (isRecorded(history, job)) return [...history];
   const noted = job.metadata.annotations ?? {};
-  const entry: HistoryEntry = present({
+  const entry: HistoryEntry = omitUndefined({
     number: readNumber(job),
     job: job.metadata.name,
     commit: noted[annotations.commit] ?? '',
@@ -147,7 +147,7 @@ export function recordRelease(
   const newest = history.find((entry) => entry.image === image && entry.commit === commit);
   return history.map((entry) => {
     if (entry === newest) {
-      return present({ ...entry, release, releaseMessage: message?.slice(0, 1_000) });
+      return omitUndefined({ ...entry, release, releaseMessage: message?.slice(0, 1_000) });
     }
     return entry.release === 'Pending' ? { ...entry, release: 'Skipped' } : entry;
   });

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { authorLimits, type ReportedSettings } from '../../../crds/app-manifest.ts';
 import type { Finding, HostedAppStatus, Plan } from '../../../crds/hosted-app.ts';
 import { annotations, type PipelineContainer } from '../../../crds/names.ts';
-import { present } from '../../../lib/values.ts';
+import { omitUndefined } from '../../../lib/values.ts';
 import {
   explainWaiting,
   findCondition,
@@ -176,7 +176,7 @@ function readRejection(status: ContainerStatus): Failure {
   if (said === undefined || first === undefined)
     return { kind: 'faulted', message: `The ${status.name} stage rejected the app, but its report is malformed.` };
   const { rule, file, line, message, fix } = first;
-  const rejection = present({ rule, file, line, message, fix, log: said.log?.slice(-8_000) });
+  const rejection = omitUndefined({ rule, file, line, message, fix, log: said.log?.slice(-8_000) });
   return {
     kind: 'rejected',
     stage: status.name === 'build' ? 'Build' : 'Review',

@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, labels } from '../../../crds/names.ts';
-import { hashOf, type KubeObject, type Manifest } from '../../../lib/kubernetes/index.ts';
-import { acceptedRepository, repositoryHash } from '../../../lib/repository.ts';
+import { computeHash, type KubeObject, type Manifest } from '../../../lib/kubernetes/index.ts';
+import { parseAcceptedRepository, hashRepository } from '../../../lib/repository.ts';
 import type { PersistentVolumeClaim } from '../../objects/kinds.ts';
 import type { Action } from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
@@ -20,7 +20,7 @@ export interface AppIdentity {
  * with another repository has another identity. 128 bits, so that no collision can be constructed.
  */
 export function computeDataIdentity({ metadata, spec }: AppIdentity): string {
-  const repository = repositoryHash(acceptedRepository(spec.source.repo).url);
+  const repository = hashRepository(parseAcceptedRepository(spec.source.repo).url);
   return createHash('sha256')
     .update(['moorage data 1', metadata.namespace ?? '', metadata.name, repository].join('\n'))
     .digest('hex')
@@ -99,12 +99,12 @@ export function chooseClaimName(app: HostedApp, volume: string, claims: readonly
   const { name, uid } = app.metadata;
   const plain = `${name}-${volume}`;
   // The hash keeps volume c of app a-b apart from volume b-c of app a, and namesakes with other repositories apart.
-  if (!hasLegacyKey(app)) return `${plain}-${hashOf([readDataKey(app), volume]).slice(0, 20)}`;
+  if (!hasLegacyKey(app)) return `${plain}-${computeHash([readDataKey(app), volume]).slice(0, 20)}`;
   const identity = computeDataIdentity(app);
   const isOwn = (claim: KubeObject): boolean =>
     claim.metadata.name === plain &&
     (hasDataIdentity(claim, identity) || (claim.metadata.ownerReferences ?? []).some((owner) => owner.uid === uid));
-  return claims.some(isOwn) ? plain : `${plain}-${hashOf([name, volume]).slice(0, 8)}`;
+  return claims.some(isOwn) ? plain : `${plain}-${computeHash([name, volume]).slice(0, 8)}`;
 }
 
 /** Removes the expiry from claims that were kept for this app, now that it exists again. */

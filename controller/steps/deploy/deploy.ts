@@ -1,15 +1,15 @@
 // Step Deploy: runs the newest image behind its Service and NetworkPolicy, with the old one serving until it is ready.
 import { annotations } from '../../../crds/names.ts';
 import { isApplied, type KubeObject, type Manifest, type Resource } from '../../../lib/kubernetes/index.ts';
-import { present } from '../../../lib/values.ts';
+import { omitUndefined } from '../../../lib/values.ts';
 import { claims as claimResource, deployments, policies, secrets, services, type Pod } from '../../objects/kinds.ts';
 import { formatTimestamp } from '../../objects/values.ts';
 import {
-  done,
-  failed,
+  createDoneOutcome,
+  createFailedOutcome,
   shortenCommit,
-  stalled,
-  waiting,
+  createStalledOutcome,
+  createWaitingOutcome,
   type Action,
   type Outcome,
   type Progress,
@@ -43,14 +43,14 @@ import { isActivated, planTrialActions } from './trial.ts';
 type Built = NonNullable<StatusFields['built']>;
 
 /** @param built the image that was built last */
-export function deployStep(snapshot: Snapshot, { fields }: Progress, built: Built): StepResult {
+export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: Built): StepResult {
   const { config, pods } = snapshot;
   const owned = { claims: snapshot.claims, addresses: readServiceAddresses(snapshot.serviceObjects.services) };
-  const wantedView = withSettings(snapshot, built.settings);
+  const wantedView = replaceSettings(snapshot, built.settings);
   const wanted = toWanted(wantedView, built);
   // After a rollback, a release runs with the settings of its own commit.
   const viewRelease = (release: Release): Snapshot =>
-    release === wanted ? wantedView : withSettings(snapshot, release.settings);
+    release === wanted ? wantedView : replaceSettings(snapshot, release.settings);
   const buildTemplate = (release: Release): HashedTemplate =>
     buildPodTemplate(viewRelease(release).app, config, release, owned);
   const target = buildTemplate(wanted);
@@ -112,23 +112,23 @@ export function keepServing(snapshot: Snapshot, { fields }: Progress): StepResul
   return { statusPatch: { served: chooseServed(snapshot, fields) }, actions: adoptClaims(snapshot) };
 }
 
-function withSettings(snapshot: Snapshot, settings: string | undefined): Snapshot {
+function replaceSettings(snapshot: Snapshot, settings: string | undefined): Snapshot {
   return settings === undefined ? snapshot : { ...snapshot, app: applySettings(snapshot.app, settings) };
 }
 
 /** @param wantedView with the settings of the commit that was built */
 function toWanted(wantedView: Snapshot, built: Built): Release {
   const { image, commit, settings, attempt } = built;
-  return present({ image, commit, port: wantedView.app.spec.run.port ?? built.port ?? 8080, settings, attempt });
+  return omitUndefined({ image, commit, port: wantedView.app.spec.run.port ?? built.port ?? 8080, settings, attempt });
 }
 
 function judgeDeployment(snapshot: Snapshot, manifest: Manifest, { release }: RunPlan, hash: string): Outcome {
   const { app, deployment } = snapshot;
   const { commit, port } = release;
   if (deployment === undefined || !isApplied(deployment, manifest))
-    return waiting('RollingOut', `Commit ${shortenCommit(commit)} is being rolled out.`);
+    return createWaitingOutcome('RollingOut', `Commit ${shortenCommit(commit)} is being rolled out.`);
   if (app.spec.suspend)
-    return done('Suspended', 'No replicas run while the app is suspended. Its data and address are kept.');
+    return createDoneOutcome('Suspended', 'No replicas run while the app is suspended. Its data and address are kept.');
   return judgeRollout(
     deployment,
     snapshot.pods,
@@ -172,7 +172,7 @@ function reportLacking(outcome: Outcome, obstacle: Outcome): Outcome {
   const { message } = obstacle;
   if (outcome.reason === 'Trying') return obstacle;
   return outcome.kind === 'done'
-    ? { kind: 'failed', reason: failed('ServiceNotReady', message).reason, message, blocking: false }
+    ? { kind: 'failed', reason: createFailedOutcome('ServiceNotReady', message).reason, message, blocking: false }
     : outcome;
 }
 
@@ -210,7 +210,7 @@ function reportRollback(
   };
   const release = shortenCommit(plan.release.commit);
   const back = halt?.inTrial === true ? `It has not replaced commit ${release}.` : `Rolled back to commit ${release}.`;
-  return stalled('RolloutTakenBack', {
+  return createStalledOutcome('RolloutTakenBack', {
     ...rejection,
     message: rejection.message.endsWith(back) ? rejection.message : `${rejection.message} ${back}`,
   });

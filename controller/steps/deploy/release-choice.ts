@@ -4,7 +4,13 @@ import { authorLimits } from '../../../crds/app-manifest.ts';
 import { status, type HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { isOutOfDisk, type Deployment, type Pod } from '../../objects/kinds.ts';
-import { shortenCommit, stalled, type Outcome, type Rejection, type StatusFields } from '../../reconcile/outcome.ts';
+import {
+  shortenCommit,
+  createStalledOutcome,
+  type Outcome,
+  type Rejection,
+  type StatusFields,
+} from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { isRecreated } from './objects.ts';
 import { countRestarts, diagnose, readReadyChange, readTemplateHash, type AppLimits } from './pods.ts';
@@ -59,7 +65,7 @@ export function chooseRelease(
   const plan = skipCrashLoop(allowed, wanted, halt, fallback);
   const { trial, tried } =
     plan.release === wanted && !plan.isStopped
-      ? planTrial({ snapshot, fields, wanted, target, limits })
+      ? planTrial({ snapshot, fields, wantedRelease: wanted, target, limits })
       : { trial: undefined, tried: fields.tried };
   if (trial === undefined) return { plan, failing, halt, trial, tried };
   return { plan: keepCurrent(plan, trial.current), failing, halt, trial: reportTrialFailure(trial, failing), tried };
@@ -77,7 +83,7 @@ function keepCurrent(plan: RunPlan, current: Release): RunPlan {
 /** A failure that may pass by itself is reported during the trial. */
 function reportTrialFailure(trial: Trial, failing: ReleaseChoice['failing']): Trial {
   if (failing?.rejection === undefined) return trial;
-  return { ...trial, outcome: stalled(toReason(failing.rejection.rule), failing.rejection) };
+  return { ...trial, outcome: createStalledOutcome(toReason(failing.rejection.rule), failing.rejection) };
 }
 
 function findFailure(pods: readonly Pod[], hash: string, limits: AppLimits, now: Date): ReleaseChoice['failing'] {
@@ -85,7 +91,7 @@ function findFailure(pods: readonly Pod[], hash: string, limits: AppLimits, now:
     .filter((pod) => readTemplateHash(pod) === hash)
     .map((pod) => diagnose(pod, limits, now))
     .find((found) => found !== undefined);
-  return rejection === undefined ? undefined : stalled('RolloutTakenBack', rejection);
+  return rejection === undefined ? undefined : createStalledOutcome('RolloutTakenBack', rejection);
 }
 
 /** Adds the log that was seen before, if this is the same failure of the same commit and has none. */
@@ -188,7 +194,7 @@ function noteRelease(release: Release): Record<string, string> {
 
 /** The same message each time, whether the evicted pods still exist or not. */
 export function reportStoppedForDisk(commit: string, disk: string): Extract<Outcome, { kind: 'stalled' }> {
-  return stalled('StoppedForDisk', {
+  return createStalledOutcome('StoppedForDisk', {
     rule: 'run/out-of-disk',
     message: `Commit ${shortenCommit(commit)} exceeded its ${disk} of temporary disk ${maximumEvictions} times. It is not restarted until there is a new commit.`,
     fix: `Write less (caches, logs, uploads), keep persistent data on a volume (run.volumes in moorage.yaml), or increase run.resources.disk there (maximum ${authorLimits.run.disk}).`,
@@ -270,7 +276,7 @@ function countAllowedRestarts(attempts: Attempts, { rule, log }: Rejection): num
 
 export function reportHalt({ rejection }: Halt): Extract<Outcome, { kind: 'stalled' }> {
   const message = `${rejection.message} It is not started again until there is a new commit, other settings or another submission.`;
-  return stalled(toReason(rejection.rule), { ...rejection, message });
+  return createStalledOutcome(toReason(rejection.rule), { ...rejection, message });
 }
 
 /** Skips a release that was given up: the fallback serves instead, or nothing until the template changes. */

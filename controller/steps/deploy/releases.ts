@@ -1,7 +1,7 @@
 // Records which releases of an app have served and for how long without a crash, and chooses the one to roll back to.
 import { annotations } from '../../../crds/names.ts';
 import { keptReleases, release as releaseSchema, type ReleaseRecord } from '../../../crds/status.ts';
-import { present } from '../../../lib/values.ts';
+import { omitUndefined } from '../../../lib/values.ts';
 import { isOutOfDisk, type Deployment, type Pod } from '../../objects/kinds.ts';
 import { formatTimestamp } from '../../objects/values.ts';
 import type { StatusFields } from '../../reconcile/outcome.ts';
@@ -41,12 +41,12 @@ export function updateReleases(
 
 function observeReleases(snapshot: Snapshot, known: Releases, wanted: Release): ReleaseRecord[] {
   const { pods, now, deployment } = snapshot;
-  const records = new Map(listKnownRecords(snapshot, known).map((record) => [releaseKey(record), record]));
-  const byRelease = Map.groupBy(pods, (pod) => releaseKey(readCommitAndImage(pod)));
+  const records = new Map(listKnownRecords(snapshot, known).map((record) => [formatReleaseKey(record), record]));
+  const byRelease = Map.groupBy(pods, (pod) => formatReleaseKey(readCommitAndImage(pod)));
   for (const release of [wanted, ...readNotedReleases(deployment)].filter((each) => each !== undefined)) {
-    const own = byRelease.get(releaseKey(release)) ?? [];
-    if (!records.has(releaseKey(release)) && own.some(isReady))
-      records.set(releaseKey(release), createRecord(release, own, now));
+    const own = byRelease.get(formatReleaseKey(release)) ?? [];
+    if (!records.has(formatReleaseKey(release)) && own.some(isReady))
+      records.set(formatReleaseKey(release), createRecord(release, own, now));
   }
   return [...records].map(([key, record]) => observe(record, byRelease.get(key) ?? [], snapshot));
 }
@@ -89,17 +89,17 @@ export function readRelease(text: string | undefined): Release | undefined {
 
 /** The release of a record, without its history. */
 export function toRelease({ image, commit, port, settings, attempt }: Release): Release {
-  return present({ image, commit, port, settings, attempt });
+  return omitUndefined({ image, commit, port, settings, attempt });
 }
 
 type Identity = Pick<Release, 'image' | 'commit'>;
 
-function releaseKey({ image, commit }: Identity): string {
+function formatReleaseKey({ image, commit }: Identity): string {
   return `${image} ${commit}`;
 }
 
 function isSame(one: Identity, other: Identity): boolean {
-  return releaseKey(one) === releaseKey(other);
+  return formatReleaseKey(one) === formatReleaseKey(other);
 }
 
 /** Sorts the better one first. */

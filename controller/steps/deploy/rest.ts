@@ -2,18 +2,18 @@
 import type { HostedApp, HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { annotations } from '../../../crds/names.ts';
 import { keptGaps, keptWakes, type IdleState, type IdleStatus } from '../../../crds/status.ts';
-import { parseDuration, present } from '../../../lib/values.ts';
+import { parseDuration, omitUndefined } from '../../../lib/values.ts';
 import { isConditionTrue, type Pod } from '../../objects/kinds.ts';
 import { formatTimestamp, parseBytes, parseMilli } from '../../objects/values.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
-import { done, type Action, type Outcome } from '../../reconcile/outcome.ts';
+import { createDoneOutcome, type Action, type Outcome } from '../../reconcile/outcome.ts';
 import type { IdleView, Snapshot } from '../../reconcile/snapshot.ts';
 import { resolveReplicas } from './objects.ts';
 import { isReady, readTemplateHash } from './pods.ts';
 import { deriveRequests } from './template.ts';
 
 /** How an app that may rest continues. */
-export interface KeptRest {
+export interface RestResult {
   /** For the status; undefined: the app is reached directly. */
   readonly status: IdleStatus | undefined;
   /** No pod should run. */
@@ -29,7 +29,7 @@ export interface KeptRest {
  * @param hash of the template of the wanted release
  * @param isKnown whether that release was ready before
  */
-export function keepRest(snapshot: Snapshot, hash: string, isKnown: boolean): KeptRest {
+export function keepRest(snapshot: Snapshot, hash: string, isKnown: boolean): RestResult {
   const { app, pods } = snapshot;
   const { status, close, afterMs } = decideRest(toRestInput(snapshot, hash, isKnown));
   const asks: Action[] = close === undefined ? [] : [{ kind: 'close', request: { app: app.metadata.name, ...close } }];
@@ -79,7 +79,7 @@ export function isResting(idle: HostedAppStatus['idle']): boolean {
 }
 
 /** The outcome of the step, adjusted for rest. */
-export function reportRest(outcome: Outcome, { status, isKnown, afterMs }: KeptRest): Outcome {
+export function reportRest(outcome: Outcome, { status, isKnown, afterMs }: RestResult): Outcome {
   const times = [outcome.afterMs, afterMs].filter((each) => each !== undefined);
   const next = times.length === 0 ? undefined : Math.min(...times);
   const isWell = outcome.kind === 'done' || outcome.kind === 'waiting';
@@ -90,12 +90,14 @@ export function reportRest(outcome: Outcome, { status, isKnown, afterMs }: KeptR
 function describeRest(outcome: Outcome, state: IdleState | undefined, isKnown: boolean): Outcome | undefined {
   switch (state) {
     case 'Asleep':
-      return done('Asleep', asleepMessage);
+      return createDoneOutcome('Asleep', asleepMessage);
     case 'Waking':
       // For a release that was never ready it is a normal rollout.
-      return outcome.kind === 'waiting' && isKnown ? done('Waking', `The app wakes up. ${outcome.message}`) : undefined;
+      return outcome.kind === 'waiting' && isKnown
+        ? createDoneOutcome('Waking', `The app wakes up. ${outcome.message}`)
+        : undefined;
     case 'Napping':
-      return outcome.kind === 'done' ? done('Napping', nappingMessage) : undefined;
+      return outcome.kind === 'done' ? createDoneOutcome('Napping', nappingMessage) : undefined;
     default:
       return undefined;
   }
@@ -106,8 +108,10 @@ const asleepMessage = 'The app is asleep, since it was not used. The next reques
 
 /** How a resting app is published; undefined: by its answers. */
 export function reportPublishedAtRest(idle: HostedAppStatus['idle']): Outcome | undefined {
-  if (idle?.state === 'Asleep') return done('Asleep', asleepMessage);
-  return idle?.state === 'Waking' ? done('Waking', 'The app wakes up; requests are held until it serves.') : undefined;
+  if (idle?.state === 'Asleep') return createDoneOutcome('Asleep', asleepMessage);
+  return idle?.state === 'Waking'
+    ? createDoneOutcome('Waking', 'The app wakes up; requests are held until it serves.')
+    : undefined;
 }
 
 // The state machine of rest. Pure.
@@ -233,7 +237,7 @@ function addUses(status: IdleStatus, { lastUsedAt = 0, gaps, wakes }: AppActivit
   const known = status.lastUsedAt === undefined ? 0 : Date.parse(status.lastUsedAt);
   const added = gaps.filter(({ at }) => at > known).map(({ seconds }) => seconds);
   const isNews = added.length > 0 || lastUsedAt - known >= writtenMs;
-  return present({
+  return omitUndefined({
     ...status,
     lastUsedAt: isNews ? formatTimestamp(new Date(lastUsedAt)) : status.lastUsedAt,
     gaps: added.length === 0 ? status.gaps : [...(status.gaps ?? []), ...added].slice(-keptGaps),

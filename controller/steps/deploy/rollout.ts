@@ -4,11 +4,11 @@ import type { HostedAppStatus } from '../../../crds/hosted-app.ts';
 import { explainNoRoom } from '../../build-queue/order.ts';
 import { findCondition, findUnschedulable, type Deployment, type Pod } from '../../objects/kinds.ts';
 import {
-  done,
-  failed,
+  createDoneOutcome,
+  createFailedOutcome,
   shortenCommit,
-  stalled,
-  waiting,
+  createStalledOutcome,
+  createWaitingOutcome,
   type Outcome,
   type ReasonOf,
   type StatusFields,
@@ -59,13 +59,16 @@ export function judgeRollout(deployment: Deployment, pods: readonly Pod[], targe
   const { commit, replicas, limits } = target;
   const { observedGeneration, available, updated, all } = readCounts(deployment);
   if (observedGeneration < (deployment.metadata.generation ?? 0))
-    return waiting('RollingOut', `Commit ${shortenCommit(commit)} is being rolled out.`);
-  if (replicas === 0) return done('ScaledToZero', 'The app is scaled to zero.');
+    return createWaitingOutcome('RollingOut', `Commit ${shortenCommit(commit)} is being rolled out.`);
+  if (replicas === 0) return createDoneOutcome('ScaledToZero', 'The app is scaled to zero.');
   const own = pods.filter(
     (pod) => readTemplateHash(pod) === target.hash && pod.metadata.deletionTimestamp === undefined,
   );
   if (updated >= replicas && available >= replicas && all === updated) {
-    return done('Available', `${available} of ${replicas} replicas of commit ${shortenCommit(commit)} are ready.`);
+    return createDoneOutcome(
+      'Available',
+      `${available} of ${replicas} replicas of commit ${shortenCommit(commit)} are ready.`,
+    );
   }
   return findTrouble(deployment, own, limits, now) ?? reportProgress(own, target, now);
 }
@@ -88,7 +91,8 @@ function readCounts({ status = {} }: Deployment): {
 /** A lasting obstacle, in the pods or the Deployment itself. */
 function findTrouble(deployment: Deployment, own: readonly Pod[], limits: AppLimits, now: Date): Outcome | undefined {
   const rejection = own.map((pod) => diagnose(pod, limits, now)).find((found) => found !== undefined);
-  if (rejection !== undefined) return stalled(toReason(rejection.rule), rejection, lookAgainMs[rejection.rule]);
+  if (rejection !== undefined)
+    return createStalledOutcome(toReason(rejection.rule), rejection, lookAgainMs[rejection.rule]);
   return findRefusal(deployment) ?? findTimeout(deployment, own);
 }
 
@@ -96,9 +100,12 @@ function findTrouble(deployment: Deployment, own: readonly Pod[], limits: AppLim
 function findRefusal({ status }: Deployment): Outcome | undefined {
   const replicaFailure = findCondition(status?.conditions, 'ReplicaFailure');
   if (replicaFailure?.status === 'True' && /exceeded quota/.test(replicaFailure.message ?? ''))
-    return waiting('WaitingForRoom', explainNoRoom(replicaFailure.message ?? ''), quotaRetryMs);
+    return createWaitingOutcome('WaitingForRoom', explainNoRoom(replicaFailure.message ?? ''), quotaRetryMs);
   if (replicaFailure?.status === 'True')
-    return failed('ReplicaRefused', `The cluster rejected the app's pods: ${replicaFailure.message ?? 'no message'}`);
+    return createFailedOutcome(
+      'ReplicaRefused',
+      `The cluster rejected the app's pods: ${replicaFailure.message ?? 'no message'}`,
+    );
   return undefined;
 }
 
@@ -107,7 +114,7 @@ function findTimeout({ status }: Deployment, own: readonly Pod[]): Outcome | und
   const progressing = findCondition(status?.conditions, 'Progressing');
   if (progressing?.status !== 'False') return undefined;
   const held = own.map(explainHoldUp).find((found) => found !== undefined);
-  return failed(
+  return createFailedOutcome(
     'RolloutTimedOut',
     `The rollout has made no progress for too long${held === undefined ? '' : `: ${held}`}.`,
   );
@@ -115,12 +122,13 @@ function findTimeout({ status }: Deployment, own: readonly Pod[]): Outcome | und
 
 function reportProgress(own: readonly Pod[], target: Target, now: Date): Outcome {
   const refused = own.map(findUnschedulable).find((found) => found !== undefined);
-  if (refused !== undefined) return waiting('WaitingForRoom', explainNoRoom(refused.message ?? 'unschedulable'));
+  if (refused !== undefined)
+    return createWaitingOutcome('WaitingForRoom', explainNoRoom(refused.message ?? 'unschedulable'));
   const held = own.map(explainHoldUp).find((found) => found !== undefined);
   const times = own.flatMap((pod) => computeStartMsLeft(pod, target.limits, now) ?? []);
   const ready = own.filter((pod) => findCondition(pod.status?.conditions, 'Ready')?.status === 'True').length;
   const message = `${ready} of ${target.replicas} replicas of commit ${shortenCommit(target.commit)} are ready${held === undefined ? '' : `; ${held}`}.`;
-  return waiting('RollingOut', message, times.length === 0 ? undefined : Math.min(...times));
+  return createWaitingOutcome('RollingOut', message, times.length === 0 ? undefined : Math.min(...times));
 }
 
 // Crash loops: a release that crashes again and again is up for a moment each time. It is reported as crashing until it has
@@ -151,7 +159,7 @@ export function findCrashLoop(
 export function reportCrashLoop(outcome: Outcome, crashLoop: CrashLoop | undefined, hash: string): Outcome {
   if (crashLoop?.template !== hash || (outcome.kind !== 'done' && outcome.kind !== 'waiting')) return outcome;
   const { rejection } = crashLoop;
-  return stalled(toReason(rejection.rule), rejection, outcome.afterMs);
+  return createStalledOutcome(toReason(rejection.rule), rejection, outcome.afterMs);
 }
 
 /** Milliseconds until a loop is over, without another crash. */

@@ -6,7 +6,7 @@ import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { labels } from '../../../crds/names.ts';
 import { generatedSecret } from '../../../crds/values.ts';
 import { createAppToken } from '../../../lib/app-tokens.ts';
-import { hashOf, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
+import { computeHash, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
 import { hasData, hasLegacyKey, readDataKey, toKeptObject } from './data.ts';
 import { hasModelKeyReference, type ModelAccess } from './services/connections.ts';
@@ -56,7 +56,7 @@ function deriveValue(app: HostedApp, variable: string, secret: string): string {
 
 /** Derived from the app's identity too, so a later namesake does not find the Secret of the one before. */
 function formatSecretName(app: HostedApp, variable: string): string {
-  const hash = hashOf({ uid: readDataKey(app), variable });
+  const hash = computeHash({ uid: readDataKey(app), variable });
   return `${app.metadata.name}-secret-${hash.slice(0, hasLegacyKey(app) ? 8 : 20)}`;
 }
 
@@ -77,7 +77,7 @@ export function buildModelsSecret(app: HostedApp, config: InstallationConfig): M
     [keys.OPENAI_BASE_URL]: models.baseUrl,
     [keys.OPENAI_API_KEY]: createAppToken({ name, uid }, models.tokenSecret),
   };
-  const secret = `${name}-models-${hashOf(stringData).slice(0, 8)}`;
+  const secret = `${name}-models-${computeHash(stringData).slice(0, 8)}`;
   return buildAppSecret(app, { name: secret, component: 'models', stringData });
 }
 

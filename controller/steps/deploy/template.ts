@@ -1,9 +1,9 @@
 // Builds the pod template of a hosted app: its rights, limits, variables and probes.
 import type { V1Container, V1EnvVar, V1PodSpec, V1PodTemplateSpec } from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { annotations, appHost, appUrl, labels } from '../../../crds/names.ts';
+import { annotations, formatAppHost, formatAppUrl, labels } from '../../../crds/names.ts';
 import { generatedSecret } from '../../../crds/values.ts';
-import { hashOf, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
+import { computeHash, type KubeObject, type Wire } from '../../../lib/kubernetes/index.ts';
 import { parseDuration } from '../../../lib/values.ts';
 import { divideQuantity, parseBytes } from '../../objects/values.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
@@ -58,7 +58,7 @@ export function buildPodTemplate(
   owned: OwnedObjects,
 ): { hash: string; template: Wire<V1PodTemplateSpec> } {
   const spec = buildPodSpec(app, config, release, owned);
-  const hash = hashOf([spec, release.commit, ...(release.attempt === undefined ? [] : [release.attempt])]);
+  const hash = computeHash([spec, release.commit, ...(release.attempt === undefined ? [] : [release.attempt])]);
   const marks = {
     [annotations.template]: hash,
     [annotations.port]: String(release.port),
@@ -166,7 +166,7 @@ function buildVariables(app: HostedApp, config: InstallationConfig, port: number
   const given = {
     services: app.spec.services,
     models: resolveModelAccess(app, config),
-    app: { host: appHost(name, config.site), url: new URL(appUrl(name, config.site)).origin },
+    app: { host: formatAppHost(name, config.site), url: new URL(formatAppUrl(name, config.site)).origin },
   };
   return [
     { name: 'PORT', value: String(port) },

@@ -3,9 +3,15 @@
 import type { V1PodTemplateSpec } from '@kubernetes/client-node';
 import type { HostedApp } from '../../../crds/hosted-app.ts';
 import { annotations, labels, trialComponent } from '../../../crds/names.ts';
-import { hashOf, isApplied, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
+import { computeHash, isApplied, type Manifest, type Wire } from '../../../lib/kubernetes/index.ts';
 import { deployments, findCondition, findUnschedulable, type Pod } from '../../objects/kinds.ts';
-import { shortenCommit, waiting, type Action, type Outcome, type StatusFields } from '../../reconcile/outcome.ts';
+import {
+  shortenCommit,
+  createWaitingOutcome,
+  type Action,
+  type Outcome,
+  type StatusFields,
+} from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { buildDeployment, isRecreated, resolveReplicas } from './objects.ts';
 import { computeStartMsLeft, countRestarts, explainHoldUp, isReady, readTemplateHash, type AppLimits } from './pods.ts';
@@ -22,7 +28,7 @@ export interface TrialInput {
   /** With the settings of the wanted release. */
   readonly snapshot: Snapshot;
   readonly fields: StatusFields;
-  readonly wanted: Release;
+  readonly wantedRelease: Release;
   readonly target: { readonly hash: string; readonly template: Wire<V1PodTemplateSpec> };
   readonly limits: AppLimits;
 }
@@ -49,7 +55,7 @@ export interface TrialPlan {
 }
 
 /** The trial that the wanted release must pass before it is rolled out, unless it needs none or has passed. */
-export function planTrial({ snapshot, fields, wanted, target, limits }: TrialInput): TrialPlan {
+export function planTrial({ snapshot, fields, wantedRelease: wanted, target, limits }: TrialInput): TrialPlan {
   const { app, now } = snapshot;
   const { tried } = fields;
   const current = findCurrent(snapshot, fields, wanted);
@@ -60,7 +66,7 @@ export function planTrial({ snapshot, fields, wanted, target, limits }: TrialInp
   const held = own.map(explainHoldUp).find((found) => found !== undefined);
   const message = `Commit ${shortenCommit(wanted.commit)} is started next to commit ${shortenCommit(current.commit)}, without its data, before it replaces it${held === undefined ? '' : `; ${held}`}.`;
   const times = own.flatMap((pod) => computeStartMsLeft(pod, limits, now) ?? []);
-  const outcome = waiting('Trying', message, Math.min(roomMs, ...times));
+  const outcome = createWaitingOutcome('Trying', message, Math.min(roomMs, ...times));
   return { trial: { current, outcome, manifest: buildTrialDeployment(app, target.template) }, tried };
 }
 
@@ -124,7 +130,7 @@ function buildTrialDeployment(app: HostedApp, template: Wire<V1PodTemplateSpec>)
     ...manifest,
     metadata: {
       ...manifest.metadata,
-      name: `trial-${readable}-${hashOf([name, 'trial']).slice(0, 30)}`,
+      name: `trial-${readable}-${computeHash([name, 'trial']).slice(0, 30)}`,
       labels: { ...manifest.metadata.labels, [labels.component]: trialComponent },
     },
     spec: {

@@ -38,7 +38,7 @@ interface Visit {
 }
 
 /** Never rejects: a page that cannot be loaded is itself a fault. */
-export async function lookAtPage(gateway: GatewayAccess, host: string): Promise<PageView> {
+export async function inspectPage(gateway: GatewayAccess, host: string): Promise<PageView> {
   const visit = { gateway, host, endsAt: Date.now() + lookMs };
   try {
     const page = await openPage(visit);

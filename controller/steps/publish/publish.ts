@@ -1,13 +1,13 @@
 // Step Publish: reports an app as live once it answers, through the gateway itself where that is configured.
-import { appHost, appUrl } from '../../../crds/names.ts';
+import { formatAppHost, formatAppUrl } from '../../../crds/names.ts';
 import { formatTimestamp } from '../../objects/values.ts';
 import {
   applyPatch,
-  done,
-  failed,
+  createDoneOutcome,
+  createFailedOutcome,
   isFailingReason,
   shortenCommit,
-  waiting,
+  createWaitingOutcome,
   warnedReason,
   type Action,
   type Outcome,
@@ -38,14 +38,14 @@ const serverError = /^responds with 5\d\d at \//;
 type Release = Readonly<Record<'image' | 'commit', string>>;
 
 /** Runs once Deploy and Route hold. */
-export function publishStep(snapshot: Snapshot, { fields }: Progress): StepResult {
+export function runPublishStep(snapshot: Snapshot, { fields }: Progress): StepResult {
   const { app, config } = snapshot;
   const patch = forgetUnserved(fields);
   if (resolveReplicas(app) === 0) {
-    const outcome = waiting('ScaledToZero', 'The app is scaled to zero, so nothing responds.');
+    const outcome = createWaitingOutcome('ScaledToZero', 'The app is scaled to zero, so nothing responds.');
     return { outcomes: { Published: outcome }, statusPatch: patch };
   }
-  const url = appUrl(app.metadata.name, config.site);
+  const url = formatAppUrl(app.metadata.name, config.site);
   const atRest = reportPublishedAtRest(fields.idle);
   if (atRest !== undefined) return { outcomes: { Published: atRest }, statusPatch: { ...patch, url } };
   const result =
@@ -64,10 +64,11 @@ export function confirmUnrouted(snapshot: Snapshot, { fields, outcomes }: Progre
   const { url, served, idle } = fields;
   const statusPatch = forgetUnserved(fields);
   const isRouting = outcomes.Deployed?.kind === 'done' && outcomes.Routed?.kind === 'waiting';
-  const isPublished = url === appUrl(app.metadata.name, config.site) && served !== undefined;
+  const isPublished = url === formatAppUrl(app.metadata.name, config.site) && served !== undefined;
   const isAwake = resolveReplicas(app) > 0 && reportPublishedAtRest(idle) === undefined;
   if (!isRouting || !isPublished || !isAwake) return { statusPatch };
-  const published = findUrlFailure(snapshot, url) ?? waiting('Confirming', 'Waiting for the route.', wellMs);
+  const published =
+    findUrlFailure(snapshot, url) ?? createWaitingOutcome('Confirming', 'Waiting for the route.', wellMs);
   return { outcomes: { Published: published }, statusPatch, actions: planProbe(snapshot) };
 }
 
@@ -82,12 +83,14 @@ function publish(snapshot: Snapshot, fields: StatusFields, url: string): StepRes
     .map(readCommitAndImage)
     .find((ready) => isSameRelease(ready, fields.built));
   if (release === undefined)
-    return { outcomes: { Published: waiting('Confirming', 'Waiting for a replica to become ready.') } };
+    return { outcomes: { Published: createWaitingOutcome('Confirming', 'Waiting for a replica to become ready.') } };
   // The Deployment may be seen as rolled out before the end of its last older pod is seen.
   if (fields.served !== undefined && !isSameRelease(release, fields.served)) {
     const older = shortenCommit(fields.served.commit);
     return {
-      outcomes: { Published: waiting('Confirming', `Waiting for the last replica of commit ${older} to end.`) },
+      outcomes: {
+        Published: createWaitingOutcome('Confirming', `Waiting for the last replica of commit ${older} to end.`),
+      },
       statusPatch: { url },
     };
   }
@@ -142,26 +145,30 @@ function findUrlFailure({ app, config, probe }: Snapshot, url: string): Outcome 
   if (probe === undefined) return findKnownFailure(app);
   if (!isFailure(probe)) return undefined;
   if (probe.status !== undefined)
-    return failed('RespondsWithErrors', `${url} responds with HTTP ${probe.status}; see the app's log.`, failingMs);
-  return failed('Unreachable', `${url} is not reached through the gateway: ${probe.detail}.`, failingMs);
+    return createFailedOutcome(
+      'RespondsWithErrors',
+      `${url} responds with HTTP ${probe.status}; see the app's log.`,
+      failingMs,
+    );
+  return createFailedOutcome('Unreachable', `${url} is not reached through the gateway: ${probe.detail}.`, failingMs);
 }
 
 function findKnownFailure({ status }: Snapshot['app']): Outcome | undefined {
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready === undefined || !isFailingReason(ready.reason)) return undefined;
-  return failed(ready.reason, ready.message, failingMs);
+  return createFailedOutcome(ready.reason, ready.message, failingMs);
 }
 
 function reportLive({ config }: Snapshot, url: string, warning: string | undefined): Outcome {
   return warning === undefined
-    ? done('Live', `The app is live at ${url}.`, config.probeUrl === undefined ? undefined : wellMs)
-    : done(warnedReason, `${url}: the app ${warning}.`, warnedMs);
+    ? createDoneOutcome('Live', `The app is live at ${url}.`, config.probeUrl === undefined ? undefined : wellMs)
+    : createDoneOutcome(warnedReason, `${url}: the app ${warning}.`, warnedMs);
 }
 
 /** Probes run in the background; the answer brings the next reconcile, which then asks for none. */
 function planProbe({ app, config, probe }: Snapshot): Action[] {
   if (config.probeUrl === undefined || probe !== undefined) return [];
-  return [{ kind: 'probe', host: appHost(app.metadata.name, config.site), isLive: true }];
+  return [{ kind: 'probe', host: formatAppHost(app.metadata.name, config.site), isLive: true }];
 }
 
 /** The page of the release is looked at if it was not yet, or did not work a while ago. */
@@ -169,7 +176,7 @@ function planLook({ app, config, page, now }: Snapshot, known: KnownPage, releas
   if (config.probeUrl === undefined || page !== undefined) return [];
   const { seenAt, faults = [] } = known ?? {};
   const isDue = seenAt === undefined || (faults.length > 0 && now.getTime() - Date.parse(seenAt) >= faultyMs);
-  return isDue ? [{ kind: 'look', host: appHost(app.metadata.name, config.site), release }] : [];
+  return isDue ? [{ kind: 'look', host: formatAppHost(app.metadata.name, config.site), release }] : [];
 }
 
 function shouldProbe({ config, probe, app, now }: Snapshot): boolean {
@@ -182,7 +189,9 @@ function shouldProbe({ config, probe, app, now }: Snapshot): boolean {
 function reportProbing({ app, config, probe }: Snapshot, url: string): StepResult {
   const detail = probe === undefined ? '' : ` At the last attempt, ${probe.detail}.`;
   return {
-    outcomes: { Published: waiting('Confirming', `Probing ${url} through the gateway.${detail}`, retryMs) },
-    actions: [{ kind: 'probe', host: appHost(app.metadata.name, config.site) }],
+    outcomes: {
+      Published: createWaitingOutcome('Confirming', `Probing ${url} through the gateway.${detail}`, retryMs),
+    },
+    actions: [{ kind: 'probe', host: formatAppHost(app.metadata.name, config.site) }],
   };
 }

@@ -1,20 +1,27 @@
 // Step Route: routes the app's host name to its Service or the activator, and waits until the Gateway accepts it.
 import type { HostedApp } from '../../../crds/hosted-app.ts';
-import { activator, appHost, probeHeader } from '../../../crds/names.ts';
+import { activator, formatAppHost, probeHeader } from '../../../crds/names.ts';
 import { isApplied, type Manifest } from '../../../lib/kubernetes/index.ts';
 import { findCondition, routes, type HttpRoute, type RouteCondition } from '../../objects/kinds.ts';
 import type { InstallationConfig } from '../../reconcile/installation-config.ts';
-import { done, failed, waiting, type Outcome, type Progress, type StepResult } from '../../reconcile/outcome.ts';
+import {
+  createDoneOutcome,
+  createFailedOutcome,
+  createWaitingOutcome,
+  type Outcome,
+  type Progress,
+  type StepResult,
+} from '../../reconcile/outcome.ts';
 import type { Snapshot } from '../../reconcile/snapshot.ts';
 import { buildChild } from '../deploy/objects.ts';
 
-export function routeStep(snapshot: Snapshot, { fields }: Progress): StepResult {
+export function runRouteStep(snapshot: Snapshot, { fields }: Progress): StepResult {
   const { app, config, route } = snapshot;
   const manifest = buildRoute(app, config, fields.idle !== undefined || fields.activated === true);
-  const host = appHost(app.metadata.name, config.site);
+  const host = formatAppHost(app.metadata.name, config.site);
   const outcome =
     route === undefined || !isApplied(route, manifest)
-      ? waiting('RoutePending', `The route for ${host} is being created.`)
+      ? createWaitingOutcome('RoutePending', `The route for ${host} is being created.`)
       : judgeRoute(route, config, host);
   return { outcomes: { Routed: outcome }, actions: [{ kind: 'apply', resource: routes, manifest, cached: route }] };
 }
@@ -26,7 +33,7 @@ export function buildRoute(app: HostedApp, config: InstallationConfig, isActivat
     ...buildChild(app, 'gateway.networking.k8s.io/v1', 'HTTPRoute', app.metadata.name),
     spec: {
       parentRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name, namespace, sectionName: 'https' }],
-      hostnames: [appHost(app.metadata.name, config.site)],
+      hostnames: [formatAppHost(app.metadata.name, config.site)],
       rules: [
         {
           matches: [{ path: { type: 'PathPrefix', value: '/' } }],
@@ -68,15 +75,15 @@ function judgeRoute(route: HttpRoute, config: InstallationConfig, host: string):
     ({ type, status }) => status === 'False' && (type === 'Accepted' || type === 'ResolvedRefs'),
   );
   if (accepted === undefined || (accepted.observedGeneration ?? 0) < (route.metadata.generation ?? 0))
-    return waiting('RoutePending', `Waiting for the gateway ${name} to accept the route for ${host}.`);
+    return createWaitingOutcome('RoutePending', `Waiting for the gateway ${name} to accept the route for ${host}.`);
   if (refused !== undefined)
-    return failed(
+    return createFailedOutcome(
       'RouteRefused',
       `The gateway ${name} rejected the route for ${host}: ${refused.message === '' ? refused.reason : refused.message}`,
     );
   if (accepted.status !== 'True')
-    return waiting('RoutePending', `The gateway ${name} has not accepted the route for ${host} yet.`);
-  return done('Routed', `${host} is routed to the app.`);
+    return createWaitingOutcome('RoutePending', `The gateway ${name} has not accepted the route for ${host} yet.`);
+  return createDoneOutcome('Routed', `${host} is routed to the app.`);
 }
 
 function readVerdicts(route: HttpRoute, { gateway }: InstallationConfig): RouteCondition[] {

@@ -8,10 +8,10 @@ import { parseDuration } from '../../../lib/values.ts';
 import { formatTimestamp } from '../../objects/values.ts';
 import { toOneLine } from '../../pipeline/text.ts';
 import {
-  done,
+  createDoneOutcome,
   shortenCommit,
-  stalled,
-  waiting,
+  createStalledOutcome,
+  createWaitingOutcome,
   type Outcome,
   type Progress,
   type ReasonOf,
@@ -36,7 +36,7 @@ export function identifySource(app: HostedApp): string {
   return asked === undefined ? source : `${source}-${hashText(asked)}`;
 }
 
-export function sourceStep(snapshot: Snapshot, { fields }: Progress): StepResult {
+export function runSourceStep(snapshot: Snapshot, { fields }: Progress): StepResult {
   const { app, poll, repository } = snapshot;
   const identity = identifySource(app);
   const known = fields.source;
@@ -92,7 +92,7 @@ function reportUnreached(
       message: `${message} ${fix} If it cannot be reached for an hour, it is rejected.`,
       afterMs,
     };
-  return stalled(
+  return createStalledOutcome(
     'RepositoryUnreachable',
     {
       rule,
@@ -105,7 +105,7 @@ function reportUnreached(
 
 function reportFailure(failure: RevisionFailure, isKnown: boolean, afterMs?: number): Outcome {
   const { rule, message, fix } = failure;
-  if (failure.final) return stalled(failure.reason, { rule, message, fix }, afterMs);
+  if (failure.final) return createStalledOutcome(failure.reason, { rule, message, fix }, afterMs);
   // If a git server is down for an hour, its apps must not all look broken.
   return { kind: 'failed', reason: failure.reason, message: `${message} ${fix}`, afterMs, blocking: !isKnown };
 }
@@ -117,7 +117,7 @@ function reportBetweenPolls(snapshot: Snapshot, source: Source | undefined, dueI
   if (source === undefined)
     return last?.status === 'False'
       ? repeatOutcome(snapshot, last.reason, last.message, false, afterMs)
-      : waiting('Resolving', 'Resolving the newest commit of the repository.');
+      : createWaitingOutcome('Resolving', 'Resolving the newest commit of the repository.');
   if (last?.status === 'False') return repeatOutcome(snapshot, last.reason, last.message, true, afterMs);
   return reportResolved(source, afterMs);
 }
@@ -144,7 +144,7 @@ function repeatOutcome(
 
 function reportResolved(source: Source, afterMs: number | undefined): Outcome {
   const from = (source.reference ?? '').replace(/^refs\/(heads|tags)\//, '');
-  return done(
+  return createDoneOutcome(
     'Resolved',
     from === '' || from === source.commit
       ? `Commit ${shortenCommit(source.commit)}.`

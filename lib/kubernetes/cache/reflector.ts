@@ -1,7 +1,7 @@
 // Keeps a store equal to what the API server has: lists once, watches from there, and recovers from every interruption.
 import type { Client, Selection, WatchEvent } from '../client/client.ts';
-import { type Clock, jitter, sleep, systemClock } from '../clock.ts';
-import { ApiError, messageOf } from '../errors.ts';
+import { type Clock, applyJitter, sleep, systemClock } from '../clock.ts';
+import { ApiError, toErrorMessage } from '../errors.ts';
 import { type Logger, silentLogger, type RuntimeMetrics } from '../observability.ts';
 import type { KubeObject, Resource } from '../object.ts';
 import type { Store, StoreOptions, WritableStore } from './store.ts';
@@ -78,7 +78,7 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     const onError = (error: unknown): void => {
       this.#log.error(
         { err: error, resource: options.resource.plural },
-        `A change of ${options.resource.plural} could not be handled: ${messageOf(error)}`,
+        `A change of ${options.resource.plural} could not be handled: ${toErrorMessage(error)}`,
       );
     };
     this.store = createStore({ onError, ...options });
@@ -112,15 +112,15 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
       this.#version ??= await this.#list(signal);
       await this.#watch(this.#version, signal);
     } catch (error) {
-      return signal.aborted ? 0 : this.#afterError(error);
+      return signal.aborted ? 0 : this.#handleError(error);
     }
     this.#countRestart('end');
     // A server that ends each watch immediately would otherwise get requests without pause.
     if (!this.#hasLasted()) this.#failures += 1;
-    return this.#failures === 0 ? 0 : this.#backoff();
+    return this.#failures === 0 ? 0 : this.#computeBackoff();
   }
 
-  #afterError(error: unknown): number {
+  #handleError(error: unknown): number {
     this.#hasLasted();
     this.#failures += 1;
     const lost = isExpired(error);
@@ -128,10 +128,10 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     if (lost) this.#version = undefined;
     // Losing the position once is normal; only a repetition is a fault.
     if (lost && this.#failures === 1) return 0;
-    const wait = Math.max(this.#backoff(), retryAfterMs(error));
+    const wait = Math.max(this.#computeBackoff(), retryAfterMs(error));
     const { plural } = this.resource;
     this.#log.warn(
-      { resource: plural, error: messageOf(error), waitMs: Math.round(wait), failures: this.#failures },
+      { resource: plural, error: toErrorMessage(error), waitMs: Math.round(wait), failures: this.#failures },
       `The watch of ${plural} broke; it goes on after a wait.`,
     );
     return wait;
@@ -223,9 +223,9 @@ class ListWatch<T extends KubeObject> implements Reflector<T> {
     this.#options.metrics?.cachedObjects.set(this.#labels, this.store.size);
   }
 
-  #backoff(): number {
+  #computeBackoff(): number {
     const [first, maximum] = this.#options.backoffMs ?? [800, 30_000];
-    return jitter(Math.min(first * 2 ** Math.min(this.#failures - 1, 30), maximum), 0.3);
+    return applyJitter(Math.min(first * 2 ** Math.min(this.#failures - 1, 30), maximum), 0.3);
   }
 
   #countRestart(reason: 'end' | 'expired' | 'error'): void {

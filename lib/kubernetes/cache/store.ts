@@ -1,6 +1,6 @@
 // The indexed cache of one kind of object, filled by a reflector and read by reconcilers.
 import type { KubeObject } from '../object.ts';
-import { keyOf } from '../object.ts';
+import { toObjectKey } from '../object.ts';
 
 /** A change of the cache. An object that replaces one of the same name comes as `deleted` (old UID), then `added`. */
 export type Change<T> =
@@ -16,14 +16,14 @@ export interface Store<T extends KubeObject> {
   /** Every object, or those of a namespace. */
   list(namespace?: string): T[];
   /** The objects under `value` in the named index. Throws on an unknown index. */
-  byIndex(index: string, value: string): T[];
+  listByIndex(index: string, value: string): T[];
   readonly size: number;
   /** Grows with each change, before it is reported. What was derived from the objects stays valid while this does not change. */
   readonly version: number;
   /** True once the first full list is in. */
   readonly hasSynced: boolean;
   /** Resolves when `hasSynced`; rejects with the signal's reason when aborted first. */
-  whenSynced(signal?: AbortSignal): Promise<void>;
+  waitUntilSynced(signal?: AbortSignal): Promise<void>;
   /**
    * Calls `handler` for each change from now on, and immediately with `added` for each object already here. Returns a
    * function that stops it.
@@ -88,7 +88,7 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
     return namespace === undefined ? all : all.filter((object) => object.metadata.namespace === namespace);
   }
 
-  byIndex(index: string, value: string): T[] {
+  listByIndex(index: string, value: string): T[] {
     const found = this.#indexes.get(index);
     if (found === undefined)
       throw new Error(`The store has no index "${index}"; it has: ${[...this.#indexes.keys()].join(', ') || 'none'}.`);
@@ -112,7 +112,7 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
     return this.#hasSynced;
   }
 
-  async whenSynced(signal?: AbortSignal): Promise<void> {
+  async waitUntilSynced(signal?: AbortSignal): Promise<void> {
     if (signal === undefined) return this.#synced.promise;
     signal.throwIfAborted();
     const aborted = Promise.withResolvers<never>();
@@ -136,7 +136,7 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
   }
 
   set(object: T): void {
-    const key = keyOf(object);
+    const key = toObjectKey(object);
     const old = this.#objects.get(key);
     if (old !== undefined && old.metadata.uid === object.metadata.uid) {
       // A relist brings objects that have not changed: keep the one that is here, and report nothing.
@@ -144,13 +144,13 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
       return;
     }
     if (old !== undefined) this.#delete(key, old);
-    this.#objects.set(key, this.#frozen(object));
+    this.#objects.set(key, this.#freezeObject(object));
     for (const index of this.#indexes.values()) index.add(key, object);
     this.#report({ type: 'added', object });
   }
 
   remove(object: T): void {
-    const key = keyOf(object);
+    const key = toObjectKey(object);
     const old = this.#objects.get(key);
     if (old !== undefined && old.metadata.uid === object.metadata.uid) this.#delete(key, old);
   }
@@ -164,7 +164,7 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
   }
 
   #update(key: string, old: T, object: T): void {
-    this.#objects.set(key, this.#frozen(object));
+    this.#objects.set(key, this.#freezeObject(object));
     for (const index of this.#indexes.values()) {
       index.remove(key, old);
       index.add(key, object);
@@ -178,7 +178,7 @@ class MapStore<T extends KubeObject> implements WritableStore<T> {
     this.#report({ type: 'deleted', object: old });
   }
 
-  #frozen(object: T): T {
+  #freezeObject(object: T): T {
     return this.#freeze ? deepFreeze(object) : object;
   }
 
@@ -239,7 +239,7 @@ export function deepFreeze<V>(value: V): V {
 }
 
 /** Indexes objects by the value of a label; objects without it are not in the index. */
-export function byLabel(label: string): Indexer<KubeObject> {
+export function indexByLabel(label: string): Indexer<KubeObject> {
   return (object) => {
     const value = object.metadata.labels?.[label];
     return value === undefined ? [] : [value];
@@ -247,5 +247,5 @@ export function byLabel(label: string): Indexer<KubeObject> {
 }
 
 /** Indexes objects by the UID of the owner that controls them. */
-export const byControllerUid: Indexer<KubeObject> = (object) =>
+export const indexByControllerUid: Indexer<KubeObject> = (object) =>
   (object.metadata.ownerReferences ?? []).filter((owner) => owner.controller === true).map((owner) => owner.uid);

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { CallOptions, Client, DeleteOptions } from './client.ts';
 import { isApiStatus } from '../errors.ts';
-import { type KubeObject, type Manifest, type ObjectRef, type Resource, apiVersionOf } from '../object.ts';
+import { type KubeObject, type Manifest, type ObjectRef, type Resource, formatApiVersion } from '../object.ts';
 
 /** Settings of an apply. */
 export interface ApplyOptions extends CallOptions {
@@ -52,7 +52,7 @@ export function applyStatus<T extends KubeObject>(
     ...(namespace === undefined ? {} : { namespace }),
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
   };
-  const manifest: Manifest = { apiVersion: apiVersionOf(resource), kind: resource.kind, metadata, status };
+  const manifest: Manifest = { apiVersion: formatApiVersion(resource), kind: resource.kind, metadata, status };
   return apply(client, resource, manifest, { ...options, subresource: 'status' });
 }
 
@@ -64,14 +64,14 @@ export async function applyStatusIfChanged<T extends KubeObject & { status?: obj
   status: object,
   options: Omit<ApplyOptions, 'subresource'> = {},
 ): Promise<Applied<T>> {
-  if (cached.status !== undefined && hashOf(cached.status) === hashOf(status))
+  if (cached.status !== undefined && computeHash(cached.status) === computeHash(status))
     return { object: cached, changed: false };
   return { object: await applyStatus(client, resource, cached.metadata, status, options), changed: true };
 }
 
 /** Whether the cached object was written by `applyIfChanged` with this same manifest. */
 export function isApplied(cached: KubeObject, manifest: Manifest): boolean {
-  return cached.metadata.annotations?.[APPLIED_HASH_ANNOTATION] === hashOf(manifest);
+  return cached.metadata.annotations?.[APPLIED_HASH_ANNOTATION] === computeHash(manifest);
 }
 
 /** The result of a write that is skipped if it would change nothing. */
@@ -108,7 +108,7 @@ export async function applyIfChanged<T extends KubeObject>(
   const { holds = (object, wanted) => isSubset(wanted, object), ...rest } = options;
   if (cached !== undefined && isApplied(cached, manifest) && holds(cached, manifest))
     return { object: cached, changed: false };
-  const annotations = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: hashOf(manifest) };
+  const annotations = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: computeHash(manifest) };
   const marked = { ...manifest, metadata: { ...manifest.metadata, annotations } };
   return { object: await apply(client, resource, marked, rest), changed: true };
 }
@@ -133,7 +133,7 @@ export async function deleteObject(
  * A stable hash (16 hex digits) of any JSON value; the order of keys does not matter, nor do fields that are
  * `undefined`.
  */
-export function hashOf(value: unknown): string {
+export function computeHash(value: unknown): string {
   return createHash('sha256').update(toCanonicalJson(value)).digest('hex').slice(0, 16);
 }
 

@@ -20,7 +20,7 @@ export interface Connection {
   /** The namespace of the pod or of the kubeconfig's context. */
   readonly namespace: string | undefined;
   /** Called before every request, so that a rotated token is used. */
-  credentials(): Promise<Credentials>;
+  readCredentials(): Promise<Credentials>;
   /** Closes every connection. */
   close(): void;
 }
@@ -79,7 +79,7 @@ function createRefreshing(
   return {
     server: server.replace(/\/+$/, ''),
     namespace,
-    credentials() {
+    readCredentials() {
       const now = performance.now();
       if (loaded === undefined || now - loadedAt > CREDENTIALS_AGE_MS) {
         loadedAt = now;
@@ -95,7 +95,7 @@ function createRefreshing(
 }
 
 /** A connection with fixed headers and TLS settings. */
-export function staticConnection(
+export function createStaticConnection(
   server: string,
   settings: { namespace?: string; headers?: Record<string, string>; tls?: TlsSettings } = {},
 ): Connection {
@@ -112,7 +112,7 @@ export function staticConnection(
 }
 
 /** The connection of a pod, by its service account. Throws when not run in a pod. */
-export async function inClusterConnection(directory = SERVICE_ACCOUNT): Promise<Connection> {
+export async function readInClusterConnection(directory = SERVICE_ACCOUNT): Promise<Connection> {
   const host = process.env['KUBERNETES_SERVICE_HOST'];
   const port = process.env['KUBERNETES_SERVICE_PORT'];
   if (host === undefined || host === '' || port === undefined || port === '') {
@@ -137,7 +137,7 @@ export async function inClusterConnection(directory = SERVICE_ACCOUNT): Promise<
  * The connection that a kubeconfig file describes, in its current context or the named one. Throws when the file or the
  * context is missing.
  */
-export async function fileConnection(path: string, context?: string): Promise<Connection> {
+export async function readFileConnection(path: string, context?: string): Promise<Connection> {
   // Imported only here: it costs some 60 MB of memory, which a pod with a service account need not pay.
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
@@ -167,11 +167,11 @@ export async function fileConnection(path: string, context?: string): Promise<Co
 }
 
 /** In a pod: its service account. Else the file named by `KUBECONFIG`, else `~/.kube/config`. */
-export async function defaultConnection(): Promise<Connection> {
+export async function readDefaultConnection(): Promise<Connection> {
   const named = process.env['KUBECONFIG'];
-  if (named !== undefined && named !== '') return fileConnection(named);
-  if (existsSync(join(SERVICE_ACCOUNT, 'token'))) return inClusterConnection();
-  return fileConnection(join(homedir(), '.kube', 'config'));
+  if (named !== undefined && named !== '') return readFileConnection(named);
+  if (existsSync(join(SERVICE_ACCOUNT, 'token'))) return readInClusterConnection();
+  return readFileConnection(join(homedir(), '.kube', 'config'));
 }
 
 function readHeaders(options: RequestOptions): Record<string, string> {

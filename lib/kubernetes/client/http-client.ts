@@ -26,7 +26,7 @@ import {
   createStreamError,
   createUnreachable,
 } from './transport.ts';
-import { type KubeObject, type Manifest, type ObjectRef, type Resource, apiVersionOf } from '../object.ts';
+import { type KubeObject, type Manifest, type ObjectRef, type Resource, formatApiVersion } from '../object.ts';
 
 const LIST_PAGE = 500;
 /** A watch that has not ended this long after its own time limit has lost its server. */
@@ -38,7 +38,7 @@ const ListEnvelope = z.looseObject({
 });
 const WatchLine = z.looseObject({ type: z.string(), object: z.unknown() });
 
-/** Creates a client over a connection (see `inClusterConnection`, `fileConnection`). */
+/** Creates a client over a connection (see `readInClusterConnection`, `readFileConnection`). */
 export function createClient(connection: Connection, options: ClientOptions = {}): Client {
   return new HttpClient(connection, options);
 }
@@ -284,7 +284,7 @@ function toObject<T extends KubeObject>(resource: Resource<T>, value: unknown): 
   if (!isObject(value) || !isObject(value['metadata']) || typeof value['metadata']['name'] !== 'string') {
     throw createMalformed(`The API server's answer is no ${resource.kind}: it has no metadata.name.`);
   }
-  value['apiVersion'] ??= apiVersionOf(resource);
+  value['apiVersion'] ??= formatApiVersion(resource);
   value['kind'] ??= resource.kind;
   return value as unknown as T;
 }

@@ -4,7 +4,7 @@ import { type IncomingMessage, type RequestOptions, request as httpRequest } fro
 import { request as httpsRequest } from 'node:https';
 import { z } from 'zod';
 import type { Connection } from './connection.ts';
-import { ApiError, messageOf } from '../errors.ts';
+import { ApiError, toErrorMessage } from '../errors.ts';
 
 /** What to send. */
 export interface Exchange {
@@ -47,7 +47,7 @@ async function attempt(connection: Connection, wanted: Exchange, retry: boolean)
 }
 
 async function send(connection: Connection, wanted: Exchange, sent: { reused: boolean }): Promise<IncomingMessage> {
-  const { headers, agent } = await connection.credentials();
+  const { headers, agent } = await connection.readCredentials();
   const url = new URL(connection.server + wanted.path);
   const options: RequestOptions = {
     method: wanted.method,
@@ -81,7 +81,7 @@ export function createUnreachable(connection: Connection, error: unknown): ApiEr
   return new ApiError(
     0,
     'Unreachable',
-    `The API server at ${connection.server} cannot be reached: ${messageOf(error)}`,
+    `The API server at ${connection.server} cannot be reached: ${toErrorMessage(error)}`,
     undefined,
     { cause: error },
   );
@@ -176,7 +176,7 @@ export async function askKubelet(
   const { address, port, path, accept, userAgent } = request;
   const host = address.includes(':') ? `[${address}]` : address;
   const answer = await exchange(
-    { ...connection, credentials: () => connection.credentials(), server: `https://${host}:${port}` },
+    { ...connection, readCredentials: () => connection.readCredentials(), server: `https://${host}:${port}` },
     { method: 'GET', path, headers: { accept, 'user-agent': userAgent }, body: undefined, signal },
   );
   return readText(answer);

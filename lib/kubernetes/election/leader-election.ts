@@ -3,9 +3,9 @@ import type { V1Lease } from '@kubernetes/client-node';
 import { z } from 'zod';
 import type { Client } from '../client/client.ts';
 import { type Clock, sleep, systemClock } from '../clock.ts';
-import { LeadershipLostError, messageOf, ApiError, isApiStatus } from '../errors.ts';
+import { LeadershipLostError, toErrorMessage, ApiError, isApiStatus } from '../errors.ts';
 import { type Logger, silentLogger } from '../observability.ts';
-import { type KubeType, type Manifest, defineResource, microTime } from '../object.ts';
+import { type KubeType, type Manifest, defineResource, formatMicroTime } from '../object.ts';
 
 /** Settings of an election. All replicas must use the same durations. */
 export interface LeaderElectionOptions {
@@ -103,7 +103,7 @@ class LeaseElection implements LeaderElection {
       const began = this.#clock.now();
       if (await this.#try(this.#deadlineMs, signal)) return began;
       // Part of the wait is random, so that candidates do not all try at the same time.
-      await this.#record.untilFree(this.#retryMs * (1 + Math.random() / 2), signal);
+      await this.#record.waitUntilFree(this.#retryMs * (1 + Math.random() / 2), signal);
     }
     return undefined;
   }
@@ -138,7 +138,7 @@ class LeaseElection implements LeaderElection {
     } catch (error) {
       if (!signal.aborted)
         this.#log.warn(
-          { lease: this.#options.name, error: messageOf(error) },
+          { lease: this.#options.name, error: toErrorMessage(error) },
           'The lease could not be read or written; trying again.',
         );
       return false;
@@ -155,7 +155,7 @@ class LeaseElection implements LeaderElection {
       this.#log.info({ lease: this.#options.name }, 'The lease is released.');
     } catch (error) {
       this.#log.warn(
-        { lease: this.#options.name, error: messageOf(error) },
+        { lease: this.#options.name, error: toErrorMessage(error) },
         'The lease could not be released; others wait until it ends.',
       );
     }
@@ -205,7 +205,7 @@ class LeaseRecord {
 
   /** The holder as last seen; `undefined` if the lease is free. */
   get holder(): string | undefined {
-    const holder = this.#spec().holderIdentity;
+    const holder = this.#parseSpec().holderIdentity;
     return holder === null || holder === '' ? undefined : holder;
   }
 
@@ -215,9 +215,9 @@ class LeaseRecord {
   }
 
   /** Milliseconds until the lease that we saw has run out. */
-  #leftMs(): number {
+  #computeLeftMs(): number {
     if (this.holder === undefined) return 0;
-    const seconds = this.#spec().leaseDurationSeconds;
+    const seconds = this.#parseSpec().leaseDurationSeconds;
     return this.#changedAt + (seconds == null ? this.#durationMs : seconds * 1000) - this.#clock.now();
   }
 
@@ -225,12 +225,12 @@ class LeaseRecord {
   async take(signal: AbortSignal): Promise<boolean> {
     // A leader has what it wrote itself; only when that turns out stale is a read needed.
     if (this.#seen === undefined || this.holder !== this.#identity) await this.#read(signal);
-    if (this.isOthers() && this.#leftMs() > 0) return false;
+    if (this.isOthers() && this.#computeLeftMs() > 0) return false;
     try {
       this.#observe(
         this.#seen === undefined
-          ? await this.#client.create(leases, this.#manifest(undefined), { signal })
-          : await this.#client.replace(leases, this.#manifest(this.#seen), { signal }),
+          ? await this.#client.create(leases, this.#buildManifest(undefined), { signal })
+          : await this.#client.replace(leases, this.#buildManifest(this.#seen), { signal }),
       );
       return true;
     } catch (error) {
@@ -254,12 +254,12 @@ class LeaseRecord {
 
   async #giveBack(signal: AbortSignal): Promise<void> {
     if (this.#seen === undefined || this.holder !== this.#identity) return;
-    const manifest = this.#manifest(this.#seen);
+    const manifest = this.#buildManifest(this.#seen);
     const spec = {
-      ...this.#spec(),
+      ...this.#parseSpec(),
       holderIdentity: '',
       leaseDurationSeconds: 1,
-      renewTime: microTime(this.#clock.date()),
+      renewTime: formatMicroTime(this.#clock.date()),
     };
     this.#observe(await this.#client.replace(leases, { ...manifest, spec }, { signal }));
   }
@@ -268,7 +268,7 @@ class LeaseRecord {
    * Waits until the lease looks free, `ms` at most and no longer than what is left of it. Watches it, so that a release
    * is seen immediately.
    */
-  async untilFree(ms: number, signal: AbortSignal): Promise<void> {
+  async waitUntilFree(ms: number, signal: AbortSignal): Promise<void> {
     const end = new AbortController();
     const stop = (): void => {
       end.abort();
@@ -276,7 +276,7 @@ class LeaseRecord {
     signal.addEventListener('abort', stop);
     try {
       // A little more than what is left, or the next try would come just too early.
-      const wait = this.holder === undefined ? ms : Math.min(ms, Math.max(this.#leftMs(), 0) + 20);
+      const wait = this.holder === undefined ? ms : Math.min(ms, Math.max(this.#computeLeftMs(), 0) + 20);
       await Promise.race([sleep(this.#clock, wait, end.signal), this.#watchUntilFree(ms, end.signal)]);
     } finally {
       signal.removeEventListener('abort', stop);
@@ -301,7 +301,7 @@ class LeaseRecord {
         })) {
           if (event.type === 'BOOKMARK') continue;
           this.#observe(event.type === 'DELETED' ? undefined : event.object);
-          if (this.#leftMs() <= 0) return;
+          if (this.#computeLeftMs() <= 0) return;
         }
       } catch {
         // Not allowed to watch, or cut off.
@@ -319,7 +319,7 @@ class LeaseRecord {
     this.#seen = lease;
   }
 
-  #spec(): z.infer<typeof LeaseSpec> {
+  #parseSpec(): z.infer<typeof LeaseSpec> {
     const parsed = LeaseSpec.safeParse(this.#seen?.spec ?? {});
     if (!parsed.success)
       throw new ApiError(
@@ -331,9 +331,9 @@ class LeaseRecord {
   }
 
   /** The lease with us as its holder. Carries the version that we saw, so that only one of two candidates succeeds. */
-  #manifest(seen: Lease | undefined): Manifest {
-    const now = microTime(this.#clock.date());
-    const spec = this.#spec();
+  #buildManifest(seen: Lease | undefined): Manifest {
+    const now = formatMicroTime(this.#clock.date());
+    const spec = this.#parseSpec();
     const ours = spec.holderIdentity === this.#identity;
     return {
       apiVersion: 'coordination.k8s.io/v1',

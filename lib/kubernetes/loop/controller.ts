@@ -1,35 +1,35 @@
 // Runs a controller: changes in caches become keys in a queue, and workers reconcile them.
 //
-//     const client = createClient(await defaultConnection());
+//     const client = createClient(await readDefaultConnection());
 //     const manager = createManager({ client, log, registry, healthPort: 9090,
 //       leaderElection: { namespace: 'example', name: 'operator', identity: podName } });
 //     const widgets = manager.reflect(
 //       defineResource<Widget>({ group: 'example.dev', version: 'v1', kind: 'Widget', plural: 'widgets', namespaced: true }));
 //     const jobs = manager.reflect(
 //       defineResource<KubeType<V1Job>>({ group: 'batch', version: 'v1', kind: 'Job', plural: 'jobs', namespaced: true }),
-//       { namespace: 'builds', labelSelector: 'example.dev/widget', indexers: { widget: byLabel('example.dev/widget') } });
+//       { namespace: 'builds', labelSelector: 'example.dev/widget', indexers: { widget: indexByLabel('example.dev/widget') } });
 //     manager.add(createController({
 //       name: 'widgets', workers: 4, log, registry,
-//       watches: [watches(widgets.store), watches(jobs.store, labelKey('example.dev/widget', 'widgets'))],
+//       watches: [createWatch(widgets.store), createWatch(jobs.store, createLabelMapping('example.dev/widget', 'widgets'))],
 //       async reconcile(key, { signal, log }) {
 //         const widget = widgets.store.get(key);
 //         if (widget === undefined) return done;                    // gone; its children are garbage-collected
 //         if (widget.spec.size < 0) throw new StallingError('SizeInvalid', 'spec.size is negative; give 0 or more.');
-//         const job = jobs.store.byIndex('widget', widget.metadata.name)[0];
+//         const job = jobs.store.listByIndex('widget', widget.metadata.name)[0];
 //         const { object } = await applyIfChanged(client, jobs.resource, job, jobFor(widget), { signal });
 //         if (object.status?.succeeded !== 1) return done;          // the Job's next event brings the key back
-//         await applyStatus(client, widgets.resource, refOf(key), { phase: 'Built' }, { signal });
+//         await applyStatus(client, widgets.resource, parseObjectKey(key), { phase: 'Built' }, { signal });
 //         return requeueAfter(300_000);                             // look again in five minutes
 //       },
 //     }));
 //     await manager.run();                                         // until SIGTERM; leads, drains, releases the lease
 import type { Registry } from 'prom-client';
-import { type Clock, jitter, sleep, systemClock } from '../clock.ts';
-import { ApiError, isApiStatus, LeadershipLostError, messageOf, StallingError, WaitingError } from '../errors.ts';
-import { type Logger, silentLogger, type RuntimeMetrics, runtimeMetrics } from '../observability.ts';
+import { type Clock, applyJitter, sleep, systemClock } from '../clock.ts';
+import { ApiError, isApiStatus, LeadershipLostError, toErrorMessage, StallingError, WaitingError } from '../errors.ts';
+import { type Logger, silentLogger, type RuntimeMetrics, getRuntimeMetrics } from '../observability.ts';
 import { type QueueOptions, type WorkQueue, createQueue } from './queue.ts';
 import type { Store } from '../cache/store.ts';
-import { type KubeObject, keyOf } from '../object.ts';
+import { type KubeObject, toObjectKey } from '../object.ts';
 
 /** How a reconcile ended well. */
 export type ReconcileResult = { readonly kind: 'done' } | { readonly kind: 'requeue'; readonly afterMs: number };
@@ -115,7 +115,7 @@ class QueueController implements Controller {
     this.#clock = options.clock ?? systemClock;
     this.#log = options.log ?? silentLogger;
     this.#queue = createQueue({ clock: this.#clock, ...options.queue });
-    this.#metrics = options.registry === undefined ? undefined : runtimeMetrics(options.registry);
+    this.#metrics = options.registry === undefined ? undefined : getRuntimeMetrics(options.registry);
     this.#labels = { controller: options.name };
   }
 
@@ -142,7 +142,7 @@ class QueueController implements Controller {
   async run(signal: AbortSignal): Promise<void> {
     const { watches: sources, workers = 4 } = this.#options;
     // Before the caches are full, a missing child would look like one to create.
-    await Promise.all(sources.map((watch) => watch.whenSynced(signal))).catch(() => undefined);
+    await Promise.all(sources.map((watch) => watch.waitUntilSynced(signal))).catch(() => undefined);
     if (signal.aborted) return;
     const stops = sources.map((watch) =>
       watch.start((key) => {
@@ -161,7 +161,7 @@ class QueueController implements Controller {
   async #resyncUntil(signal: AbortSignal): Promise<void> {
     const { resyncMs = 36_000_000 } = this.#options;
     for (;;) {
-      await sleep(this.#clock, resyncMs === 0 ? Number.MAX_SAFE_INTEGER : jitter(resyncMs, 0.1), signal);
+      await sleep(this.#clock, resyncMs === 0 ? Number.MAX_SAFE_INTEGER : applyJitter(resyncMs, 0.1), signal);
       if (signal.aborted) return;
       if (resyncMs > 0) this.resync();
     }
@@ -194,25 +194,25 @@ class QueueController implements Controller {
 
   async #reconcile(key: string): Promise<void> {
     const begun = this.#clock.now();
-    const log = withKey(this.#log, this.name, key);
+    const log = addKey(this.#log, this.name, key);
     let result: string;
     try {
       const outcome = await this.#options.reconcile(key, {
         signal: this.#cut.signal,
         log,
-        failures: this.#queue.failures(key),
+        failures: this.#queue.countFailures(key),
       });
       this.#queue.forget(key);
       if (outcome.kind === 'requeue') this.#queue.addAfter(key, outcome.afterMs);
       result = outcome.kind;
     } catch (error) {
-      result = this.#cut.signal.aborted ? 'cut' : this.#afterError(key, error, log);
+      result = this.#cut.signal.aborted ? 'cut' : this.#handleError(key, error, log);
     }
     this.#metrics?.reconciles.inc({ ...this.#labels, result });
     this.#metrics?.reconcileSeconds.observe(this.#labels, (this.#clock.now() - begun) / 1000);
   }
 
-  #afterError(key: string, error: unknown, log: Logger): string {
+  #handleError(key: string, error: unknown, log: Logger): string {
     if (error instanceof StallingError) {
       this.#queue.forget(key);
       log.info({ reason: error.reason }, `Stalled: ${error.message}`);
@@ -229,8 +229,8 @@ class QueueController implements Controller {
     // A conflict means only that the cache was behind; the retry sees the newer object.
     const level = isApiStatus(error, 409) ? 'debug' : 'warn';
     log[level](
-      { err: error, failures: this.#queue.failures(key) },
-      `The reconcile failed and will be tried again: ${messageOf(error)}`,
+      { err: error, failures: this.#queue.countFailures(key) },
+      `The reconcile failed and will be tried again: ${toErrorMessage(error)}`,
     );
     return 'error';
   }
@@ -247,7 +247,7 @@ class QueueController implements Controller {
 }
 
 /** A logger that adds the controller and the key to each line. */
-function withKey(log: Logger, controller: string, key: string): Logger {
+function addKey(log: Logger, controller: string, key: string): Logger {
   const line =
     (level: keyof Logger) =>
     (fields: object, message: string): void => {
@@ -263,7 +263,7 @@ export interface Watch {
   /** Keys for the periodic resync. */
   resyncKeys(): Iterable<string>;
   readonly hasSynced: boolean;
-  whenSynced(signal?: AbortSignal): Promise<void>;
+  waitUntilSynced(signal?: AbortSignal): Promise<void>;
 }
 
 /** The keys to reconcile when `object` changes. */
@@ -279,12 +279,12 @@ export interface WatchFilter<T> {
  * Watches a store. Without a mapping the object's own key is used, and only such a watch takes part in the resync.
  * With one, an update enqueues the keys of the old and of the new object.
  */
-export function watches<T extends KubeObject>(
+export function createWatch<T extends KubeObject>(
   store: Store<T>,
   mapping?: KeyMapping<T>,
   filter: WatchFilter<T> = {},
 ): Watch {
-  const keys = mapping ?? ((object: T): readonly string[] => [keyOf(object)]);
+  const keys = mapping ?? ((object: T): readonly string[] => [toObjectKey(object)]);
   const { changed = () => true } = filter;
   return {
     start: (enqueue) =>
@@ -293,27 +293,27 @@ export function watches<T extends KubeObject>(
         else if (changed(change.object, change.old))
           new Set([...keys(change.old), ...keys(change.object)]).forEach(enqueue);
       }),
-    resyncKeys: () => (mapping === undefined ? store.list().map(keyOf) : []),
+    resyncKeys: () => (mapping === undefined ? store.list().map(toObjectKey) : []),
     get hasSynced() {
       return store.hasSynced;
     },
-    whenSynced: (signal) => store.whenSynced(signal),
+    waitUntilSynced: (signal) => store.waitUntilSynced(signal),
   };
 }
 
 /** Maps to the owner of that kind which controls the object, in the object's namespace. */
-export function ownerKey(kind: string): KeyMapping<KubeObject> {
+export function createOwnerMapping(kind: string): KeyMapping<KubeObject> {
   return (object) =>
     (object.metadata.ownerReferences ?? [])
       .filter((owner) => owner.controller === true && owner.kind === kind)
-      .map((owner) => keyOf({ name: owner.name, namespace: object.metadata.namespace }));
+      .map((owner) => toObjectKey({ name: owner.name, namespace: object.metadata.namespace }));
 }
 
 /** Maps to the object named by a label, in the object's namespace or a fixed one. */
-export function labelKey(label: string, namespace?: string): KeyMapping<KubeObject> {
+export function createLabelMapping(label: string, namespace?: string): KeyMapping<KubeObject> {
   return (object) => {
     const name = object.metadata.labels?.[label];
-    return name === undefined ? [] : [keyOf({ name, namespace: namespace ?? object.metadata.namespace })];
+    return name === undefined ? [] : [toObjectKey({ name, namespace: namespace ?? object.metadata.namespace })];
   };
 }
 

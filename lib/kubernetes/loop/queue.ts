@@ -23,7 +23,7 @@ export interface WorkQueue {
   /** Forgets the failures of a key. */
   forget(key: string): void;
   /** Failures of a key since it was last forgotten. */
-  failures(key: string): number;
+  countFailures(key: string): number;
   /** The next key, when there is one; `undefined` once shut down and empty. Call `done` with it afterwards. */
   get(): Promise<string | undefined>;
   /** Marks the work on a key from `get` as ended. */
@@ -86,14 +86,14 @@ class KeyQueue implements WorkQueue {
     this.#waiting.set(key, {
       at,
       timer: this.#clock.setTimer(() => {
-        this.#elapsed(key, at);
+        this.#enqueueElapsed(key, at);
       }, ms),
     });
   }
 
   addRateLimited(key: string, leastMs = 0): void {
     if (this.#closed) return;
-    const failures = this.failures(key);
+    const failures = this.countFailures(key);
     this.#failures.set(key, failures + 1);
     // The exponent is bounded so that the product stays finite, whatever the count.
     const backoff = Math.min(this.#baseDelayMs * 2 ** Math.min(failures, 60), this.#maxDelayMs);
@@ -104,7 +104,7 @@ class KeyQueue implements WorkQueue {
     this.#failures.delete(key);
   }
 
-  failures(key: string): number {
+  countFailures(key: string): number {
     return this.#failures.get(key) ?? 0;
   }
 
@@ -164,7 +164,7 @@ class KeyQueue implements WorkQueue {
   }
 
   /** A long wait is split, because the delay of a timer is bounded. */
-  #elapsed(key: string, at: number): void {
+  #enqueueElapsed(key: string, at: number): void {
     this.#waiting.delete(key);
     this.addAfter(key, at - this.#clock.now());
   }

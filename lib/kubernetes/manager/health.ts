@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { Controller } from '../loop/controller.ts';
-import { messageOf } from '../errors.ts';
+import { toErrorMessage } from '../errors.ts';
 
 /** The part of a `Reflector` that the checks need. */
 export interface ReflectorHealth {
@@ -52,7 +52,7 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
     }
     answer(options, path).then(
       ({ status, type, body }) => response.writeHead(status, { 'content-type': type }).end(body),
-      (error: unknown) => response.writeHead(500, TEXT).end(`${messageOf(error)}\n`),
+      (error: unknown) => response.writeHead(500, TEXT).end(`${toErrorMessage(error)}\n`),
     );
   });
   server.listen(options.port, options.host);
@@ -105,7 +105,7 @@ function report(checks: readonly HealthCheck[]): Answer {
  * Fails if a reflector has neither heard from the server nor tried to for longer than `limitMs` (default 900 000, more
  * than the longest watch). A server that is down does not fail it: a restart would not help.
  */
-export function reflectorAlive(reflector: ReflectorHealth, limitMs = 900_000): HealthCheck {
+export function createReflectorLivenessCheck(reflector: ReflectorHealth, limitMs = 900_000): HealthCheck {
   const check = (): string | undefined => {
     const age = reflector.lastTurnAgeMs();
     return age <= limitMs
@@ -116,13 +116,13 @@ export function reflectorAlive(reflector: ReflectorHealth, limitMs = 900_000): H
 }
 
 /** Fails until the cache is filled. */
-export function reflectorSynced(reflector: ReflectorHealth): HealthCheck {
+export function createReflectorSyncCheck(reflector: ReflectorHealth): HealthCheck {
   const check = (): string | undefined => (reflector.store.hasSynced ? undefined : 'waiting for the first list');
   return { name: `cache-${reflector.resource.plural}`, check };
 }
 
 /** Fails when one reconcile has run for longer than `limitMs` (default 600 000). */
-export function workersAlive(
+export function createWorkerLivenessCheck(
   controller: Pick<Controller, 'name' | 'longestReconcileMs'>,
   limitMs = 600_000,
 ): HealthCheck {

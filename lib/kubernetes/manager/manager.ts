@@ -4,19 +4,19 @@ import type { Registry } from 'prom-client';
 import type { Client } from '../client/client.ts';
 import type { Clock } from '../clock.ts';
 import type { Controller } from '../loop/controller.ts';
-import { messageOf } from '../errors.ts';
+import { toErrorMessage } from '../errors.ts';
 import {
   type HealthCheck,
   type HealthServer,
   type HealthServerOptions,
   type ReflectorHealth,
-  reflectorAlive,
-  reflectorSynced,
+  createReflectorLivenessCheck,
+  createReflectorSyncCheck,
   startHealthServer,
-  workersAlive,
+  createWorkerLivenessCheck,
 } from './health.ts';
 import { type LeaderElectionOptions, createLeaderElection } from '../election/leader-election.ts';
-import { type Logger, silentLogger, runtimeMetrics } from '../observability.ts';
+import { type Logger, silentLogger, getRuntimeMetrics } from '../observability.ts';
 import type { KubeObject, Resource } from '../object.ts';
 import { type Reflector, type ReflectorOptions, createReflector } from '../cache/reflector.ts';
 
@@ -94,7 +94,7 @@ class ProcessManager implements Manager {
       client,
       resource,
       log: this.#log,
-      metrics: runtimeMetrics(registry),
+      metrics: getRuntimeMetrics(registry),
       ...(clock === undefined ? {} : { clock }),
     });
     this.#reflectors.push(reflector);
@@ -111,7 +111,7 @@ class ProcessManager implements Manager {
         await run(signal);
         if (!signal.aborted) this.#shutdown.fail(`The task "${name}" has ended.`);
       } catch (error) {
-        if (!signal.aborted) this.#shutdown.fail(`The task "${name}" failed: ${messageOf(error)}`);
+        if (!signal.aborted) this.#shutdown.fail(`The task "${name}" failed: ${toErrorMessage(error)}`);
       }
     });
   }
@@ -139,7 +139,7 @@ class ProcessManager implements Manager {
     if (election === undefined) return this.#work(signal);
     const { client, registry, clock } = this.#options;
     const candidacy = new AbortController();
-    const gauge = runtimeMetrics(registry).leader;
+    const gauge = getRuntimeMetrics(registry).leader;
     let working: Promise<void> | undefined;
     const onAcquired = (term: AbortSignal): void => {
       gauge.set(1);
@@ -157,7 +157,7 @@ class ProcessManager implements Manager {
       log: this.#log,
       ...(clock === undefined ? {} : { clock }),
     }).run(candidacy.signal);
-    await aborted(signal);
+    await waitForAbort(signal);
     await working;
     candidacy.abort();
     await running;
@@ -170,7 +170,7 @@ class ProcessManager implements Manager {
       ...this.#controllers.map((controller) => controller.run(signal)),
       ...this.#tasks.map((task) => task(signal)),
     ]);
-    await aborted(signal);
+    await waitForAbort(signal);
   }
 
   async #startHealth(): Promise<HealthServer | undefined> {
@@ -182,16 +182,16 @@ class ProcessManager implements Manager {
       ...(routes === undefined ? {} : { routes }),
       registry,
       liveness: [
-        ...this.#reflectors.map((reflector) => reflectorAlive(reflector)),
-        ...this.#controllers.map((controller) => workersAlive(controller)),
+        ...this.#reflectors.map((reflector) => createReflectorLivenessCheck(reflector)),
+        ...this.#controllers.map((controller) => createWorkerLivenessCheck(controller)),
         ...liveness,
       ],
-      readiness: [...this.#reflectors.map(reflectorSynced), ...readiness],
+      readiness: [...this.#reflectors.map(createReflectorSyncCheck), ...readiness],
     });
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+function waitForAbort(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
     else

@@ -2,26 +2,26 @@
 import { cp, copyFile, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createHash } from 'node:crypto';
-import { contentKey } from '../../files.ts';
+import { computeContentKey } from '../../files.ts';
 import { unpackNpm } from '../../npm.ts';
 import type { ImageRecipe } from '../catalog.ts';
-import { ensureRootfs, rootfsKey } from '../rootfs.ts';
+import { ensureRootfs, computeRootfsKey } from '../rootfs.ts';
 import { paths } from '../../paths.ts';
 import { run } from '../../shell.ts';
 import { findGo } from '../../binaries/toolchain.ts';
 
-const nothing = (): Promise<void> => Promise.resolve();
+const addNothing = (): Promise<void> => Promise.resolve();
 
-export function debian(suite: string, ...tags: string[]): ImageRecipe {
-  return release('debian', suite, [`${suite}-slim`, suite, ...tags]);
+export function createDebianImage(suite: string, ...tags: string[]): ImageRecipe {
+  return createReleaseBase('debian', suite, [`${suite}-slim`, suite, ...tags]);
 }
 
 /** An Ubuntu release, for the versions of a language that no release of Debian has. */
-export function ubuntu(suite: string, ...tags: string[]): ImageRecipe {
-  return release('ubuntu', suite, [suite, ...tags]);
+export function createUbuntuImage(suite: string, ...tags: string[]): ImageRecipe {
+  return createReleaseBase('ubuntu', suite, [suite, ...tags]);
 }
 
-function release(distribution: 'debian' | 'ubuntu', suite: string, tags: readonly string[]): ImageRecipe {
+function createReleaseBase(distribution: 'debian' | 'ubuntu', suite: string, tags: readonly string[]): ImageRecipe {
   return {
     name: `${distribution}-${suite}`,
     repository: `library/${distribution}`,
@@ -29,7 +29,7 @@ function release(distribution: 'debian' | 'ubuntu', suite: string, tags: readonl
     folder: 'debian',
     bases: [],
     parts: [],
-    key: () => rootfsKey(suite),
+    key: () => computeRootfsKey(suite),
     fill: async (context, report) => {
       await copyFile(await ensureRootfs(suite, report), join(context, 'rootfs.tar'));
     },
@@ -42,50 +42,50 @@ interface Base {
 }
 
 /** A release without compilers and git. */
-function slimBase({ distribution, suite }: Base): Pick<ImageRecipe, 'arguments' | 'bases'> {
+function getSlimBase({ distribution, suite }: Base): Pick<ImageRecipe, 'arguments' | 'bases'> {
   const tag = distribution === 'debian' ? `${suite}-slim` : suite;
   return { arguments: { BASE: `${distribution}:${tag}` }, bases: [`${distribution}-${suite}`] };
 }
 
 /** What images that are not slim start from: compilers, git and headers on a release. */
-export function buildpackDeps(distribution: 'debian' | 'ubuntu', suite: string): ImageRecipe {
+export function createBuildpackDepsImage(distribution: 'debian' | 'ubuntu', suite: string): ImageRecipe {
   return {
     name: `buildpack-deps-${suite}`,
     repository: 'library/buildpack-deps',
     tags: [suite],
     folder: 'buildpack-deps',
-    ...slimBase({ distribution, suite }),
+    ...getSlimBase({ distribution, suite }),
     parts: [],
-    fill: nothing,
+    fill: addNothing,
   };
 }
 
 /** `slim` is without compilers and git, and stands in for `full`, which is with them; of `any` there is no full one. */
 type Kind = 'slim' | 'full' | 'any';
 
-function baseOf(kind: Kind, base: Base): Pick<ImageRecipe, 'arguments' | 'bases'> {
+function chooseBase(kind: Kind, base: Base): Pick<ImageRecipe, 'arguments' | 'bases'> {
   return kind === 'full'
     ? { arguments: { BASE: `buildpack-deps:${base.suite}` }, bases: [`buildpack-deps-${base.suite}`] }
-    : slimBase(base);
+    : getSlimBase(base);
 }
 
-const nameOf = (language: string, kind: Kind): string => `${language}${kind === 'full' ? '-full' : ''}`;
+const formatName = (language: string, kind: Kind): string => `${language}${kind === 'full' ? '-full' : ''}`;
 
 /** Node on Debian 12; `more` are other names of the version. */
-export function nodeImage(kind: Kind, version: string, npm: string, ...more: readonly string[]): ImageRecipe {
+export function createNodeImage(kind: Kind, version: string, npm: string, ...more: readonly string[]): ImageRecipe {
   const major = version.split('.')[0] ?? '';
   const names = [version, major, ...more];
   const slim = names.flatMap((name) => [`${name}-slim`, `${name}-bookworm-slim`]);
   const full = names.flatMap((name) => [name, `${name}-bookworm`]);
   return {
-    name: nameOf(`node-${major}`, kind),
+    name: formatName(`node-${major}`, kind),
     repository: 'library/node',
     tags: [...(kind === 'full' ? [] : slim), ...(kind === 'slim' ? [] : full)],
     ...(kind === 'slim' ? { standInFor: full } : {}),
     folder: 'node',
-    ...baseOf(kind, { distribution: 'debian', suite: 'bookworm' }),
+    ...chooseBase(kind, { distribution: 'debian', suite: 'bookworm' }),
     parts: [],
-    key: () => Promise.resolve(contentKey([version, npm])),
+    key: () => Promise.resolve(computeContentKey([version, npm])),
     fill: async (context) => {
       await cp(await unpackNpm(`node-linux-${process.arch}`, version), join(context, 'node-bin'), { recursive: true });
       await cp(await unpackNpm('npm', npm), join(context, 'npm'), { recursive: true });
@@ -94,23 +94,29 @@ export function nodeImage(kind: Kind, version: string, npm: string, ...more: rea
 }
 
 /** The Python of a Debian release; `more` are further tags. */
-export function python(kind: Kind, version: string, suite: string, ...more: string[]): ImageRecipe {
-  return onRelease(kind, version, { distribution: 'debian', suite }, suite, more);
+export function createPythonImage(kind: Kind, version: string, suite: string, ...more: string[]): ImageRecipe {
+  return createReleaseImage(kind, version, { distribution: 'debian', suite }, suite, more);
 }
 
 /**
  * The Python of an Ubuntu release, for the versions that no release of Debian has. Dockerfiles that name one of Debian
  * beside such a version get it too: on this node there is no other.
  */
-export function ubuntuPython(kind: Kind, version: string, suite: string): ImageRecipe {
-  return onRelease(kind, version, { distribution: 'ubuntu', suite }, 'bookworm', []);
+export function createUbuntuPythonImage(kind: Kind, version: string, suite: string): ImageRecipe {
+  return createReleaseImage(kind, version, { distribution: 'ubuntu', suite }, 'bookworm', []);
 }
 
-function onRelease(kind: Kind, version: string, base: Base, named: string, more: readonly string[]): ImageRecipe {
-  const { arguments: args, bases } = baseOf(kind, base);
+function createReleaseImage(
+  kind: Kind,
+  version: string,
+  base: Base,
+  named: string,
+  more: readonly string[],
+): ImageRecipe {
+  const { arguments: args, bases } = chooseBase(kind, base);
   const full = [`${version}-${named}`, version];
   return {
-    name: nameOf(`python-${version}`, kind),
+    name: formatName(`python-${version}`, kind),
     repository: 'library/python',
     tags: [
       ...(kind === 'full' ? [] : [`${version}-slim-${named}`, `${version}-slim`]),
@@ -122,7 +128,7 @@ function onRelease(kind: Kind, version: string, base: Base, named: string, more:
     arguments: { ...args, ...(kind === 'full' ? { PACKAGES: 'python3-dev' } : {}) },
     bases,
     parts: [],
-    fill: nothing,
+    fill: addNothing,
   };
 }
 
@@ -139,14 +145,14 @@ export interface FromPackages {
 }
 
 /** An image of Debian packages, or of files that are fetched for it. */
-export function onDebian({ suite, key, fill = nothing, ...rest }: FromPackages): ImageRecipe {
-  const { arguments: base, bases } = slimBase({ distribution: 'debian', suite });
+export function createPackagedImage({ suite, key, fill = addNothing, ...rest }: FromPackages): ImageRecipe {
+  const { arguments: base, bases } = getSlimBase({ distribution: 'debian', suite });
   return {
     ...rest,
     arguments: { ...base, ...rest.arguments },
     bases,
     parts: [],
-    ...(key === undefined ? {} : { key: () => Promise.resolve(contentKey([...key])) }),
+    ...(key === undefined ? {} : { key: () => Promise.resolve(computeContentKey([...key])) }),
     fill,
   };
 }
@@ -161,12 +167,12 @@ const folder = join(paths.cache, 'languages');
 async function download(name: string, address: string, digest: string): Promise<string> {
   const file = join(folder, name);
   const present = await readFile(file).catch(() => undefined);
-  if (present !== undefined && hashOf(present, digest) === digest) return file;
+  if (present !== undefined && computeDigest(present, digest) === digest) return file;
   await mkdir(folder, { recursive: true });
   const answer = await fetch(address);
   if (!answer.ok) throw new Error(`${address} answers ${answer.status} ${answer.statusText}`);
   const bytes = Buffer.from(await answer.arrayBuffer());
-  const actual = hashOf(bytes, digest);
+  const actual = computeDigest(bytes, digest);
   if (actual !== digest) throw new Error(`${address} has the checksum ${actual}, not ${digest}`);
   await writeFile(`${file}.draft`, bytes);
   await rename(`${file}.draft`, file);
@@ -174,7 +180,7 @@ async function download(name: string, address: string, digest: string): Promise<
 }
 
 /** SHA-256 or SHA-512, as long as the digest that it is compared with. */
-function hashOf(bytes: Buffer, digest: string): string {
+function computeDigest(bytes: Buffer, digest: string): string {
   return createHash(digest.length === 128 ? 'sha512' : 'sha256')
     .update(bytes)
     .digest('hex');

@@ -1,13 +1,13 @@
 // Base images that are built only where they are asked for: what planned images of further languages start from, and
 // what authors name in FROM.
 import {
-  buildpackDeps,
-  debian,
-  nodeImage,
-  onDebian,
-  python,
-  ubuntu,
-  ubuntuPython,
+  createBuildpackDepsImage,
+  createDebianImage,
+  createNodeImage,
+  createPackagedImage,
+  createPythonImage,
+  createUbuntuImage,
+  createUbuntuPythonImage,
   fillGo,
   fillMaven,
   fillNpmProgram,
@@ -21,11 +21,11 @@ import type { ImageRecipe } from '../catalog.ts';
 /** The newest patch releases of Go, each by its minor version; the first is what plans start from. */
 const goVersions = ['1.26.11', '1.25.14', '1.24.13', '1.23.12', '1.22.12'] as const;
 
-function golang(version: string, newest: boolean): ImageRecipe {
+function createGolangImage(version: string, newest: boolean): ImageRecipe {
   const minor = version.split('.').slice(0, 2).join('.');
   // Also under the name of the next Debian: on this node there is no other.
   const names = [version, minor, ...(newest ? ['1'] : [])];
-  return onDebian({
+  return createPackagedImage({
     name: `golang-${minor}`,
     repository: 'library/golang',
     tags: [
@@ -39,9 +39,9 @@ function golang(version: string, newest: boolean): ImageRecipe {
   });
 }
 
-function temurin(major: string, suite: string): ImageRecipe[] {
+function createTemurinImages(major: string, suite: string): ImageRecipe[] {
   const java = (kind: 'jdk' | 'jre', more: readonly string[]): ImageRecipe =>
-    onDebian({
+    createPackagedImage({
       name: `java-${major}-${kind}`,
       repository: 'library/eclipse-temurin',
       tags: [`${major}-${kind}`, ...more],
@@ -52,7 +52,7 @@ function temurin(major: string, suite: string): ImageRecipe[] {
   return [java('jdk', [major]), java('jre', [])];
 }
 
-function maven(java: string): ImageRecipe {
+function createMavenImage(java: string): ImageRecipe {
   return {
     name: `maven-${java}`,
     repository: 'library/maven',
@@ -66,9 +66,9 @@ function maven(java: string): ImageRecipe {
   };
 }
 
-function php(version: string, suite: string): ImageRecipe[] {
+function createPhpImages(version: string, suite: string): ImageRecipe[] {
   const kind = (name: 'cli' | 'apache', tags: readonly string[]): ImageRecipe =>
-    onDebian({
+    createPackagedImage({
       name: `php-${version}-${name}`,
       repository: 'library/php',
       tags,
@@ -82,8 +82,8 @@ function php(version: string, suite: string): ImageRecipe[] {
   ];
 }
 
-function bun(version: string, ...tags: string[]): ImageRecipe {
-  return onDebian({
+function createBunImage(version: string, ...tags: string[]): ImageRecipe {
+  return createPackagedImage({
     name: `bun-${version}`,
     repository: 'oven/bun',
     tags: [version, `${version}-slim`, `${version}-debian`, ...tags],
@@ -98,8 +98,8 @@ function bun(version: string, ...tags: string[]): ImageRecipe {
 const uvVersion = '0.13.8';
 
 /** Its registry is ghcr.io, of which the node's registry is the mirror too. */
-function uv(version: string, ...tags: string[]): ImageRecipe {
-  return onDebian({
+function createUvImage(version: string, ...tags: string[]): ImageRecipe {
+  return createPackagedImage({
     name: `uv-${version}`,
     repository: 'astral-sh/uv',
     tags: [version, ...tags],
@@ -110,7 +110,7 @@ function uv(version: string, ...tags: string[]): ImageRecipe {
   });
 }
 
-function uvPython(version: string): ImageRecipe {
+function createUvPythonImage(version: string): ImageRecipe {
   const tag = `python${version}`;
   return {
     name: `uv-${tag}`,
@@ -126,7 +126,7 @@ function uvPython(version: string): ImageRecipe {
 }
 
 /** Ubuntu's .NET, whose names are of Microsoft's registry, of which the node's registry is the mirror too. */
-function dotnet(version: string): ImageRecipe[] {
+function createDotnetImages(version: string): ImageRecipe[] {
   const image = (kind: 'sdk' | 'aspnet', part: string): ImageRecipe => ({
     name: `dotnet-${version}-${kind}`,
     host: 'mcr.microsoft.com',
@@ -141,9 +141,9 @@ function dotnet(version: string): ImageRecipe[] {
   return [image('sdk', 'dotnet-sdk'), image('aspnet', 'aspnetcore-runtime')];
 }
 
-function elixir(version: string, otp: string, suite: string): ImageRecipe {
+function createElixirImage(version: string, otp: string, suite: string): ImageRecipe {
   const names = [version, `${version}-otp-${otp}`];
-  return onDebian({
+  return createPackagedImage({
     name: `elixir-${version}`,
     repository: 'library/elixir',
     tags: names.flatMap((name) => [name, `${name}-slim`]),
@@ -154,30 +154,30 @@ function elixir(version: string, otp: string, suite: string): ImageRecipe {
 
 /** Each comes after its base images. */
 export const onDemand: readonly ImageRecipe[] = [
-  debian('bullseye', '11', '11-slim', 'oldoldstable', 'oldoldstable-slim'),
-  ubuntu('focal', '20.04'),
-  ubuntu('jammy', '22.04'),
-  ubuntu('noble', '24.04', 'latest'),
-  ubuntu('resolute', '26.04'),
-  buildpackDeps('debian', 'bookworm'),
-  buildpackDeps('debian', 'trixie'),
-  buildpackDeps('ubuntu', 'noble'),
-  ubuntuPython('any', '3.8', 'focal'),
-  python('any', '3.9', 'bullseye'),
-  ubuntuPython('any', '3.10', 'jammy'),
-  python('full', '3.11', 'bookworm'),
-  ubuntuPython('slim', '3.12', 'noble'),
-  ubuntuPython('full', '3.12', 'noble'),
-  python('full', '3.13', 'trixie', '3', '3-trixie', 'latest', 'trixie'),
-  ubuntuPython('any', '3.14', 'resolute'),
-  nodeImage('any', '16.20.2', '8.19.4'),
-  nodeImage('any', '18.20.8', '10.9.4'),
-  nodeImage('slim', '20.20.2', '10.9.4'),
-  nodeImage('full', '20.20.2', '10.9.4'),
-  nodeImage('full', '22.23.3', '10.9.4'),
-  nodeImage('full', '24.21.0', '11.6.4', 'lts', 'latest'),
-  ...goVersions.map((version, index) => golang(version, index === 0)),
-  onDebian({
+  createDebianImage('bullseye', '11', '11-slim', 'oldoldstable', 'oldoldstable-slim'),
+  createUbuntuImage('focal', '20.04'),
+  createUbuntuImage('jammy', '22.04'),
+  createUbuntuImage('noble', '24.04', 'latest'),
+  createUbuntuImage('resolute', '26.04'),
+  createBuildpackDepsImage('debian', 'bookworm'),
+  createBuildpackDepsImage('debian', 'trixie'),
+  createBuildpackDepsImage('ubuntu', 'noble'),
+  createUbuntuPythonImage('any', '3.8', 'focal'),
+  createPythonImage('any', '3.9', 'bullseye'),
+  createUbuntuPythonImage('any', '3.10', 'jammy'),
+  createPythonImage('full', '3.11', 'bookworm'),
+  createUbuntuPythonImage('slim', '3.12', 'noble'),
+  createUbuntuPythonImage('full', '3.12', 'noble'),
+  createPythonImage('full', '3.13', 'trixie', '3', '3-trixie', 'latest', 'trixie'),
+  createUbuntuPythonImage('any', '3.14', 'resolute'),
+  createNodeImage('any', '16.20.2', '8.19.4'),
+  createNodeImage('any', '18.20.8', '10.9.4'),
+  createNodeImage('slim', '20.20.2', '10.9.4'),
+  createNodeImage('full', '20.20.2', '10.9.4'),
+  createNodeImage('full', '22.23.3', '10.9.4'),
+  createNodeImage('full', '24.21.0', '11.6.4', 'lts', 'latest'),
+  ...goVersions.map((version, index) => createGolangImage(version, index === 0)),
+  createPackagedImage({
     name: 'rust',
     repository: 'library/rust',
     tags: ['1', '1-bookworm', '1-slim', '1-slim-bookworm', rustVersion, 'bookworm', 'slim-bookworm', 'latest', 'slim'],
@@ -186,19 +186,19 @@ export const onDemand: readonly ImageRecipe[] = [
     key: [rustVersion],
     fill: fillRust,
   }),
-  ...temurin('17', 'bookworm'),
-  ...temurin('21', 'trixie'),
-  ...temurin('25', 'trixie'),
-  ...['17', '21', '25'].map(maven),
-  ...php('8.2', 'bookworm'),
-  ...php('8.4', 'trixie'),
+  ...createTemurinImages('17', 'bookworm'),
+  ...createTemurinImages('21', 'trixie'),
+  ...createTemurinImages('25', 'trixie'),
+  ...['17', '21', '25'].map(createMavenImage),
+  ...createPhpImages('8.2', 'bookworm'),
+  ...createPhpImages('8.4', 'trixie'),
   ...(
     [
       ['3.1', 'bookworm'],
       ['3.3', 'trixie'],
     ] as const
   ).map(([version, suite]) =>
-    onDebian({
+    createPackagedImage({
       name: `ruby-${version}`,
       repository: 'library/ruby',
       tags: [version, `${version}-slim`, `${version}-${suite}`, `${version}-slim-${suite}`],
@@ -206,12 +206,12 @@ export const onDemand: readonly ImageRecipe[] = [
       suite,
     }),
   ),
-  ...['8.0', '10.0'].flatMap(dotnet),
-  elixir('1.14', '25', 'bookworm'),
-  elixir('1.18', '27', 'trixie'),
-  bun('1.4.5', '1', '1.4', 'latest', '1-slim', '1-debian', 'slim', 'debian'),
-  bun('1.1.29'),
-  onDebian({
+  ...['8.0', '10.0'].flatMap(createDotnetImages),
+  createElixirImage('1.14', '25', 'bookworm'),
+  createElixirImage('1.18', '27', 'trixie'),
+  createBunImage('1.4.5', '1', '1.4', 'latest', '1-slim', '1-debian', 'slim', 'debian'),
+  createBunImage('1.1.29'),
+  createPackagedImage({
     name: 'deno',
     repository: 'denoland/deno',
     tags: ['2.9.6', '2', 'latest', 'debian', 'debian-2.9.6'],
@@ -220,9 +220,9 @@ export const onDemand: readonly ImageRecipe[] = [
     key: ['2.9.6'],
     fill: fillNpmProgram('@deno/linux', '2.9.6', 'deno'),
   }),
-  uv(uvVersion, 'latest', '0.13'),
-  uv('0.11.16', '0.11'),
-  uv('0.9.26', '0.9'),
-  uv('0.9.24'),
-  ...['3.12', '3.13', '3.14'].map(uvPython),
+  createUvImage(uvVersion, 'latest', '0.13'),
+  createUvImage('0.11.16', '0.11'),
+  createUvImage('0.9.26', '0.9'),
+  createUvImage('0.9.24'),
+  ...['3.12', '3.13', '3.14'].map(createUvPythonImage),
 ].map((image): ImageRecipe => ({ ...image, on: 'demand' }));

@@ -79,11 +79,11 @@ export interface Endpoints {
  * or, for pods without a record, the one in their status.
  */
 export function findEndpoints(pods: readonly Pod[], attachments: readonly Attachment[]): Endpoints {
-  const attached = new Map(attachments.map((attachment) => [ownerKey(attachment), attachment.address]));
+  const attached = new Map(attachments.map((attachment) => [formatOwnerKey(attachment), attachment.address]));
   const byAddress = new Map<string, { recorded: boolean; endpoint: Endpoint }[]>();
   for (const pod of pods) {
-    const recorded = addressOf(pod, attached);
-    const address = recorded ?? reportedAddress(pod);
+    const recorded = resolveAddress(pod, attached);
+    const address = recorded ?? getReportedAddress(pod);
     if (address === undefined || pod.spec.hostNetwork === true) continue;
     const claims = byAddress.get(address) ?? [];
     byAddress.set(address, [...claims, { recorded: recorded !== undefined, endpoint: toEndpoint(pod, address) }]);
@@ -103,21 +103,21 @@ function splitContested(byAddress: ReadonlyMap<string, { recorded: boolean; endp
   return { endpoints, contested };
 }
 
-function ownerKey(owner: { namespace: string; name: string; uid: string }): string {
+function formatOwnerKey(owner: { namespace: string; name: string; uid: string }): string {
   return `${owner.namespace}/${owner.name}/${owner.uid}`;
 }
 
-function addressOf({ metadata }: Pod, attached: ReadonlyMap<string, string>): string | undefined {
+function resolveAddress({ metadata }: Pod, attached: ReadonlyMap<string, string>): string | undefined {
   const { namespace, name, uid, annotations } = metadata;
   // The kubelet runs a static pod under the hash of its file; the API server's mirror of it has a UID of its own.
   const mirrored = annotations['kubernetes.io/config.mirror'];
   return (
-    attached.get(ownerKey({ namespace, name, uid })) ??
-    (mirrored === undefined ? undefined : attached.get(ownerKey({ namespace, name, uid: mirrored })))
+    attached.get(formatOwnerKey({ namespace, name, uid })) ??
+    (mirrored === undefined ? undefined : attached.get(formatOwnerKey({ namespace, name, uid: mirrored })))
   );
 }
 
-function reportedAddress({ status }: Pod): string | undefined {
+function getReportedAddress({ status }: Pod): string | undefined {
   const { phase, podIP } = status;
   const over = phase === 'Succeeded' || phase === 'Failed';
   return !over && podIP !== undefined && isIPv4(podIP) ? podIP : undefined;
@@ -145,10 +145,10 @@ const recordSchema = z.object({
 });
 
 /** Returns the bridge that a network interface is a port of. */
-export type ReadBridge = (port: string) => Promise<string | undefined>;
+export type BridgeReader = (port: string) => Promise<string | undefined>;
 
 /** Reads it from the kernel. */
-export const readBridge: ReadBridge = async (port) => {
+export const readBridge: BridgeReader = async (port) => {
   try {
     return basename(await readlink(`/sys/class/net/${port}/master`));
   } catch {
@@ -169,7 +169,7 @@ export interface AttachmentReading {
 export async function readAttachments(
   directory: string,
   bridge: string,
-  master: ReadBridge = readBridge,
+  master: BridgeReader = readBridge,
 ): Promise<AttachmentReading | undefined> {
   const names = await readdir(directory).catch(() => undefined);
   if (names === undefined) return undefined;
@@ -199,7 +199,7 @@ async function readRecord(path: string): Promise<CniRecord | 'unreadable' | 'gon
 async function filterAttached(
   candidates: readonly Attachment[],
   bridge: string,
-  master: ReadBridge,
+  master: BridgeReader,
 ): Promise<Attachment[]> {
   const found: Attachment[] = [];
   for (const candidate of candidates) if ((await master(candidate.port)) === bridge) found.push(candidate);

@@ -94,7 +94,7 @@ export function readPolicy(name: { namespace: string; name: string }, spec: unkn
   const parsed = specSchema.safeParse(spec);
   if (parsed.success) return { policy: { ...name, ...toPolicy(parsed.data) }, problems: [] };
   const problems = parsed.error.issues.map((issue) => `${['spec', ...issue.path].join('.')}: ${issue.message}`);
-  return { policy: { ...name, ...denial(spec) }, problems };
+  return { policy: { ...name, ...createDenial(spec) }, problems };
 }
 
 function toPolicy(spec: Spec): Omit<Policy, 'namespace' | 'name'> {
@@ -118,11 +118,11 @@ function toPeer(peer: z.output<typeof peerSchema>): Peer[] {
   const cidr = readCidr(peer.ipBlock.cidr);
   // An IPv6 block is understood, but matches nothing in an IPv4 cluster.
   return cidr?.family === 4
-    ? [{ kind: 'block', block: cidr.block, except: (peer.ipBlock.except ?? []).flatMap(ipv4Block) }]
+    ? [{ kind: 'block', block: cidr.block, except: (peer.ipBlock.except ?? []).flatMap(parseIpv4Block) }]
     : [];
 }
 
-function ipv4Block(text: string): Block[] {
+function parseIpv4Block(text: string): Block[] {
   const cidr = readCidr(text);
   return cidr?.family === 4 ? [cidr.block] : [];
 }
@@ -135,7 +135,7 @@ function toPort({ protocol, port, endPort }: z.output<typeof portSchema>): Polic
 const selectorOnly = z.object({ podSelector: selectorSchema });
 const typesOnly = z.object({ policyTypes: typesSchema });
 
-function denial(spec: unknown): Omit<Policy, 'namespace' | 'name'> {
+function createDenial(spec: unknown): Omit<Policy, 'namespace' | 'name'> {
   const types = typesOnly.safeParse(spec).data?.policyTypes ?? [];
   const denies = (direction: 'Ingress' | 'Egress'): [] | undefined =>
     types.length === 0 || types.includes(direction) ? [] : undefined;
@@ -162,7 +162,7 @@ const meets: Record<Requirement['operator'], (value: string | undefined, values:
 };
 
 /** True when every part of the selector holds for the labels. */
-export function matches(selector: Selector, labels: Labels): boolean {
+export function matchesSelector(selector: Selector, labels: Labels): boolean {
   const own = (key: string): string | undefined => (Object.hasOwn(labels, key) ? labels[key] : undefined);
   return (
     Object.entries(selector.matchLabels ?? {}).every(([key, value]) => own(key) === value) &&
@@ -196,12 +196,12 @@ export function mergeRanges(ranges: readonly PortRange[]): PortRange[] {
 }
 
 /** The address as an unsigned 32-bit number. The argument must be a valid IPv4 address. */
-export function addressNumber(address: string): number {
+export function parseAddress(address: string): number {
   return address.split('.').reduce((sum, octet) => sum * 256 + Number(octet), 0);
 }
 
-/** The inverse of `addressNumber`. */
-export function addressText(value: number): string {
+/** The inverse of `parseAddress`. */
+export function formatAddress(value: number): string {
   return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join('.');
 }
 
@@ -222,16 +222,16 @@ export function readCidr(text: string): CidrReading {
   if (isIPv6(address)) return prefix <= 128 ? { family: 6 } : undefined;
   if (!isIPv4(address) || prefix > 32) return undefined;
   const size = 2 ** (32 - prefix);
-  return { family: 4, block: { network: Math.floor(addressNumber(address) / size) * size, prefix } };
+  return { family: 4, block: { network: Math.floor(parseAddress(address) / size) * size, prefix } };
 }
 
 /** `a.b.c.d/n`. */
-export function blockText(block: Block): string {
-  return `${addressText(block.network)}/${block.prefix}`;
+export function formatBlock(block: Block): string {
+  return `${formatAddress(block.network)}/${block.prefix}`;
 }
 
 /** True when the address lies in the block. */
-export function inBlock(block: Block, address: string): boolean {
-  const offset = addressNumber(address) - block.network;
+export function isInBlock(block: Block, address: string): boolean {
+  const offset = parseAddress(address) - block.network;
   return offset >= 0 && offset < 2 ** (32 - block.prefix);
 }

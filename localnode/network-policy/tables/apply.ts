@@ -2,7 +2,7 @@
 // and sets the kernel switches that show bridged packets to the policy table.
 import { writeFile } from 'node:fs/promises';
 import { execa } from 'execa';
-import { TABLE, changeScript, removeScript, replaceScript, type NftTable } from './script.ts';
+import { TABLE, renderChangeScript, removeScript, replaceScript, type NftTable } from './script.ts';
 
 /**
  * Runs one nft script as a transaction. Rejects with nft's own message if the kernel rejects it; nothing is changed then.
@@ -10,7 +10,7 @@ import { TABLE, changeScript, removeScript, replaceScript, type NftTable } from 
 export type RunNft = (script: string) => Promise<void>;
 
 /** Runs scripts by a command that reads them from standard input; default `nft -f -`. */
-export function nftRunner(command: readonly [string, ...string[]] = ['nft', '-f', '-']): RunNft {
+export function createNftRunner(command: readonly [string, ...string[]] = ['nft', '-f', '-']): RunNft {
   const [file, ...args] = command;
   return async (script) => {
     await execa(file, args, { input: script });
@@ -45,7 +45,7 @@ export function createApplier(run: RunNft): Applier {
       const first = applied.length !== tables.length;
       const difference = first
         ? ''
-        : tables.map((table, index) => changeScript(applied[index] ?? table, table)).join('');
+        : tables.map((table, index) => renderChangeScript(applied[index] ?? table, table)).join('');
       const whole = first || !trusted;
       trusted = false;
       if (whole) await run(tables.map(replaceScript).join(''));
@@ -61,13 +61,13 @@ export function createApplier(run: RunNft): Applier {
 }
 
 /** True when the policy table is in the kernel, such as after a restart of the enforcer. */
-export async function tableExists(): Promise<boolean> {
+export async function hasTable(): Promise<boolean> {
   const { exitCode } = await execa('nft', ['list', 'chain', 'inet', TABLE, 'forward'], { reject: false });
   return exitCode === 0;
 }
 
 /** Removes both tables from the kernel, if present, after which nothing is enforced. */
-export async function removeTable(run: RunNft = nftRunner()): Promise<void> {
+export async function removeTable(run: RunNft = createNftRunner()): Promise<void> {
   await run(removeScript({ family: 'inet', name: TABLE }) + removeScript({ family: 'bridge', name: TABLE }));
 }
 

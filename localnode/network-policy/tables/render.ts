@@ -1,8 +1,16 @@
 // Renders the two nftables tables: the policy table of the inet family, and the guard of the bridge family, which limits
 // each port to its one address and lets nothing be bridged unjudged.
-import { blockText } from '../objects/model.ts';
+import { formatBlock } from '../objects/model.ts';
 import type { Allowance, Direction, DirectionRules, PeerMatch, PortMatch, RuleSet } from '../compile.ts';
-import { SEEN, SOURCE_PROVED, type Scope, plainSet, type NftChain, type NftSet, type NftTable } from './script.ts';
+import {
+  SEEN,
+  SOURCE_PROVED,
+  type Scope,
+  createPlainSet,
+  type NftChain,
+  type NftSet,
+  type NftTable,
+} from './script.ts';
 import type { Attachment } from '../objects/endpoints.ts';
 
 /**
@@ -17,33 +25,33 @@ export function renderPolicy(rules: RuleSet, scope: Scope, guarded: boolean): Nf
     ...groupChains('ingress', rules.ingress),
     ['egress', { rules: ['ip saddr vmap @egress-of', 'counter drop comment "egress of an unknown pod"'] }],
     ['ingress', { rules: ['ip daddr vmap @ingress-of', 'counter drop comment "ingress of an unknown pod"'] }],
-    ['prerouting', prerouting(scope, guarded)],
-    ['input', input(scope)],
+    ['prerouting', buildPreroutingChain(scope, guarded)],
+    ['input', buildInputChain(scope)],
     ['forward', forward(scope)],
   ]);
-  return { family: 'inet', name: scope.table, sets: policySets(rules), chains };
+  return { family: 'inet', name: scope.table, sets: buildPolicySets(rules), chains };
 }
 
-function policySets(rules: RuleSet): Map<string, NftSet> {
+function buildPolicySets(rules: RuleSet): Map<string, NftSet> {
   const sets = new Map<string, NftSet>();
-  for (const [name, addresses] of rules.addressSets) sets.set(name, plainSet('ipv4_addr', addresses));
+  for (const [name, addresses] of rules.addressSets) sets.set(name, createPlainSet('ipv4_addr', addresses));
   for (const [name, ports] of rules.portSets) {
     const elements = ports.map(({ address, protocol, port }) => `${address} . ${protocol.toLowerCase()} . ${port}`);
-    sets.set(name, plainSet('ipv4_addr . inet_proto . inet_service', elements));
+    sets.set(name, createPlainSet('ipv4_addr . inet_proto . inet_service', elements));
   }
   sets.set(
     'itself',
-    plainSet(
+    createPlainSet(
       'ipv4_addr . ipv4_addr',
       Array.from(rules.egress.members.keys(), (address) => `${address} . ${address}`),
     ),
   );
-  sets.set('egress-of', verdicts(rules.egress));
-  sets.set('ingress-of', verdicts(rules.ingress));
+  sets.set('egress-of', buildVerdictMap(rules.egress));
+  sets.set('ingress-of', buildVerdictMap(rules.ingress));
   return sets;
 }
 
-function verdicts({ members }: DirectionRules): NftSet {
+function buildVerdictMap({ members }: DirectionRules): NftSet {
   const elements = Array.from(members, ([address, group]): [string, string] => [
     address,
     group === undefined ? 'return' : `goto ${group}`,
@@ -51,7 +59,7 @@ function verdicts({ members }: DirectionRules): NftSet {
   return { type: 'ipv4_addr : verdict', elements: new Map(elements) };
 }
 
-function prerouting({ bridge }: Scope, guarded: boolean): NftChain {
+function buildPreroutingChain({ bridge }: Scope, guarded: boolean): NftChain {
   return {
     hook: 'type filter hook prerouting priority -300; policy accept;',
     rules: [
@@ -64,7 +72,7 @@ function prerouting({ bridge }: Scope, guarded: boolean): NftChain {
   };
 }
 
-function input({ bridge }: Scope): NftChain {
+function buildInputChain({ bridge }: Scope): NftChain {
   return {
     hook: 'type filter hook input priority 0; policy accept;',
     rules: [`iifname != "${bridge}" accept`, 'ct state established,related accept', 'jump egress'],
@@ -92,29 +100,29 @@ function groupChains(direction: Direction, { groups }: DirectionRules): [string,
   // `return` from a chain reached by `goto` goes back to the base chain, which then checks the other direction.
   return Array.from(groups, ([name, allowances]) => [
     name,
-    { rules: [...new Set(allowances.map((allowance) => allowanceText(direction, allowance))), 'counter drop'] },
+    { rules: [...new Set(allowances.map((allowance) => formatAllowance(direction, allowance))), 'counter drop'] },
   ]);
 }
 
-function allowanceText(direction: Direction, { peer, ports }: Allowance): string {
+function formatAllowance(direction: Direction, { peer, ports }: Allowance): string {
   const field = direction === 'ingress' ? 'ip saddr' : 'ip daddr';
   return [
-    ...(peer === undefined ? [] : peerText(field, peer)),
-    ...(ports === undefined ? [] : [portsText(ports)]),
+    ...(peer === undefined ? [] : formatPeer(field, peer)),
+    ...(ports === undefined ? [] : [formatPorts(ports)]),
     'return',
   ].join(' ');
 }
 
-function peerText(field: string, peer: PeerMatch): string[] {
+function formatPeer(field: string, peer: PeerMatch): string[] {
   if ('set' in peer) return [`${field} @${peer.set}`];
-  const except = new Set(peer.except.map(blockText));
+  const except = new Set(peer.except.map(formatBlock));
   return [
-    `${field} ${blockText(peer.block)}`,
+    `${field} ${formatBlock(peer.block)}`,
     ...(except.size > 0 ? [`${field} != { ${[...except].join(', ')} }`] : []),
   ];
 }
 
-function portsText(ports: PortMatch): string {
+function formatPorts(ports: PortMatch): string {
   if ('set' in ports) return `ip daddr . meta l4proto . th dport @${ports.set}`;
   const ranges = ports.ranges.map(
     ({ protocol, first, last }) => `${protocol.toLowerCase()} . ${first === last ? first : `${first}-${last}`}`,
@@ -131,14 +139,14 @@ export function renderGuard(attachments: readonly Attachment[], scope: Scope): N
   const sets = new Map([
     [
       'ports',
-      plainSet(
+      createPlainSet(
         'ifname',
         attachments.map(({ port }) => `"${port}"`),
       ),
     ],
     [
       'bound',
-      plainSet(
+      createPlainSet(
         'ifname . ether_addr . ipv4_addr',
         attachments.map(({ port, mac, address }) => `"${port}" . ${mac} . ${address}`),
       ),
@@ -163,7 +171,10 @@ export function renderGuard(attachments: readonly Attachment[], scope: Scope): N
     // Both come after br_netfilter, which shows bridged packets to the policy table.
     [
       'forward',
-      { hook: 'type filter hook forward priority 300; policy accept;', rules: [unseen('iifname'), unseen('oifname')] },
+      {
+        hook: 'type filter hook forward priority 300; policy accept;',
+        rules: [formatUnseenMatch('iifname'), formatUnseenMatch('oifname')],
+      },
     ],
     [
       'postrouting',
@@ -178,6 +189,6 @@ export function renderGuard(attachments: readonly Attachment[], scope: Scope): N
   return { family: 'bridge', name: scope.table, sets, chains };
 }
 
-function unseen(end: 'iifname' | 'oifname'): string {
+function formatUnseenMatch(end: 'iifname' | 'oifname'): string {
   return `${end} @ports ether type != arp meta mark and ${SEEN} == 0 counter drop comment "went around the policy table"`;
 }

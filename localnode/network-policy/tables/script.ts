@@ -9,7 +9,7 @@ export function replaceScript(table: NftTable): string {
     `add table ${family} ${name}`,
     `delete table ${family} ${name}`,
     `add table ${family} ${name}`,
-    changeScript(empty, table),
+    renderChangeScript(empty, table),
   ].join('\n');
 }
 
@@ -19,53 +19,53 @@ export function removeScript({ family, name }: Pick<NftTable, 'family' | 'name'>
 }
 
 /** The commands from one state to the next; empty when they are the same. Sets of the same name have the same type. */
-export function changeScript(from: NftTable, to: NftTable): string {
+export function renderChangeScript(from: NftTable, to: NftTable): string {
   const at = `${to.family} ${to.name}`;
-  const changed = [...to.chains].filter(([name, chain]) => !sameRules(from.chains.get(name), chain));
-  const removed = missing(from.chains, to.chains);
+  const changed = [...to.chains].filter(([name, chain]) => !hasSameRules(from.chains.get(name), chain));
+  const removed = listMissing(from.chains, to.chains);
   // What refers to another object goes before it is deleted, and comes after it is added.
   const lines = [
-    ...missing(to.chains, from.chains).map((name) => chainLine(at, name, to.chains.get(name))),
+    ...listMissing(to.chains, from.chains).map((name) => formatChain(at, name, to.chains.get(name))),
     ...[...changed.map(([name]) => name).filter((name) => from.chains.has(name)), ...removed].map(
       (name) => `flush chain ${at} ${name}`,
     ),
-    ...missing(to.sets, from.sets).map((name) => setLine(at, name, to.sets.get(name))),
+    ...listMissing(to.sets, from.sets).map((name) => setLine(at, name, to.sets.get(name))),
     ...changed.flatMap(([name, chain]) => chain.rules.map((rule) => `add rule ${at} ${name} ${rule}`)),
-    ...[...to.sets].flatMap(([name, set]) => elementLines(at, name, from.sets.get(name), set)),
-    ...missing(from.sets, to.sets).map((name) => `delete ${kindOf(from.sets.get(name))} ${at} ${name}`),
+    ...[...to.sets].flatMap(([name, set]) => formatElementChanges(at, name, from.sets.get(name), set)),
+    ...listMissing(from.sets, to.sets).map((name) => `delete ${getSetKind(from.sets.get(name))} ${at} ${name}`),
     ...removed.map((name) => `delete chain ${at} ${name}`),
   ];
   return lines.map((line) => `${line}\n`).join('');
 }
 
-function missing(expected: ReadonlyMap<string, unknown>, present: ReadonlyMap<string, unknown>): string[] {
+function listMissing(expected: ReadonlyMap<string, unknown>, present: ReadonlyMap<string, unknown>): string[] {
   return [...expected.keys()].filter((name) => !present.has(name));
 }
 
-function sameRules(a: NftChain | undefined, b: NftChain): boolean {
+function hasSameRules(a: NftChain | undefined, b: NftChain): boolean {
   return (a?.rules ?? []).join('\n') === b.rules.join('\n');
 }
 
-function kindOf(set: NftSet | undefined): 'set' | 'map' {
+function getSetKind(set: NftSet | undefined): 'set' | 'map' {
   return set?.type.includes(' : ') === true ? 'map' : 'set';
 }
 
-function chainLine(at: string, name: string, chain: NftChain | undefined): string {
+function formatChain(at: string, name: string, chain: NftChain | undefined): string {
   return `add chain ${at} ${name}${chain?.hook === undefined ? '' : ` { ${chain.hook} }`}`;
 }
 
 function setLine(at: string, name: string, set: NftSet | undefined): string {
-  return `add ${kindOf(set)} ${at} ${name} { type ${set?.type ?? ''}; }`;
+  return `add ${getSetKind(set)} ${at} ${name} { type ${set?.type ?? ''}; }`;
 }
 
-function elementLines(at: string, name: string, before: NftSet | undefined, after: NftSet): string[] {
+function formatElementChanges(at: string, name: string, before: NftSet | undefined, after: NftSet): string[] {
   const old = before?.elements ?? new Map<string, string>();
   const removed = [...old].filter(([key, verdict]) => after.elements.get(key) !== verdict);
   const added = [...after.elements].filter(([key, verdict]) => old.get(key) !== verdict);
-  return [...elementLine('delete', at, name, removed), ...elementLine('add', at, name, added)];
+  return [...formatElements('delete', at, name, removed), ...formatElements('add', at, name, added)];
 }
 
-function elementLine(
+function formatElements(
   verb: 'add' | 'delete',
   at: string,
   name: string,
@@ -98,7 +98,7 @@ export interface NftTable {
 }
 
 /** A set whose elements have no verdict. */
-export function plainSet(type: string, elements: Iterable<string>): NftSet {
+export function createPlainSet(type: string, elements: Iterable<string>): NftSet {
   return { type, elements: new Map(Array.from(elements, (element) => [element, ''])) };
 }
 

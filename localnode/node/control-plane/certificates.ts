@@ -4,7 +4,7 @@ import { chmod, mkdir, mkdtemp, rename, rm, writeFile, readFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { contentKey, readText, writeText } from '../../files.ts';
+import { computeContentKey, readText, writeText } from '../../files.ts';
 import { run } from '../../shell.ts';
 
 export interface CertificateSpec {
@@ -49,7 +49,7 @@ export interface AuthoritySpec {
 }
 
 /** The configuration file for openssl: it signs no other authority, and nothing outside of what is permitted. */
-export function authorityRequest({ commonName, permitted }: AuthoritySpec): string {
+export function formatAuthorityRequest({ commonName, permitted }: AuthoritySpec): string {
   return [
     '[req]',
     'prompt=no',
@@ -75,8 +75,8 @@ export function authorityRequest({ commonName, permitted }: AuthoritySpec): stri
 export async function ensureAuthority(folder: string, spec: AuthoritySpec): Promise<Authority> {
   const authority = { certificate: join(folder, `${spec.name}.crt`), key: join(folder, `${spec.name}.key`) };
   const stamp = join(folder, `${spec.name}.spec`);
-  const request = authorityRequest(spec);
-  const key = contentKey([request, String(authorityDays)]);
+  const request = formatAuthorityRequest(spec);
+  const key = computeContentKey([request, String(authorityDays)]);
   if (
     (spec.permitted === undefined || (await readText(stamp)) === key) &&
     !needsRenewal(await readText(authority.certificate), new Date()) &&
@@ -98,7 +98,7 @@ export async function ensureAuthority(folder: string, spec: AuthoritySpec): Prom
 }
 
 /** The extension file for openssl. */
-export function extensions(spec: CertificateSpec): string {
+export function formatExtensions(spec: CertificateSpec): string {
   const alternatives = [
     ...(spec.names ?? []).map((name) => `DNS:${name}`),
     ...(spec.addresses ?? []).map((address) => `IP:${address}`),
@@ -123,7 +123,7 @@ export async function ensureCertificate(
 ): Promise<Authority> {
   const certificate = { certificate: join(folder, `${spec.name}.crt`), key: join(folder, `${spec.name}.key`) };
   const stamp = join(folder, `${spec.name}.spec`);
-  const key = contentKey([JSON.stringify(spec), (await readText(authority.certificate)) ?? '']);
+  const key = computeContentKey([JSON.stringify(spec), (await readText(authority.certificate)) ?? '']);
   const current = await readText(certificate.certificate);
   if (
     (await readText(stamp)) === key &&
@@ -135,7 +135,7 @@ export async function ensureCertificate(
   const scratch = await mkdtemp(join(tmpdir(), 'moorage-certificate-'));
   try {
     const at = (name: string): string => join(scratch, name);
-    await writeFile(at('extensions'), extensions(spec));
+    await writeFile(at('extensions'), formatExtensions(spec));
     const subject = `${spec.organization === undefined ? '' : `/O=${spec.organization}`}/CN=${spec.commonName}`;
     await run('openssl', [
       'req',

@@ -12,8 +12,8 @@ import {
   type CertificateSpec,
   writeKubeconfig,
 } from './certificates.ts';
-import { answers, type Tls } from '../daemons/probe.ts';
-import { configFile, type ProcessSpec } from '../daemons/processes.ts';
+import { isAnswering, type Tls } from '../daemons/probe.ts';
+import { writeConfigFile, type ProcessSpec } from '../daemons/processes.ts';
 
 export interface ControlPlaneOptions {
   /** Folder with kube-apiserver, etcd and the rest. */
@@ -40,19 +40,19 @@ export interface ControlPlane {
 }
 
 /** The first address of a service range, which the `kubernetes` service takes. */
-export function firstServiceAddress(cidr: string): string {
+export function computeFirstServiceAddress(cidr: string): string {
   const octets = (cidr.split('/')[0] ?? '').split('.').map(Number);
   return [...octets.slice(0, 3), (octets[3] ?? 0) + 1].join('.');
 }
 
-async function clientTls(authority: Authority, client: Authority): Promise<Tls> {
+async function readClientTls(authority: Authority, client: Authority): Promise<Tls> {
   const [ca, cert, key] = await Promise.all(
     [authority.certificate, client.certificate, client.key].map((file) => readFile(file, 'utf8')),
   );
   return { ca: ca ?? '', cert: cert ?? '', key: key ?? '' };
 }
 
-async function encryptionConfig(path: string): Promise<string> {
+async function ensureEncryptionConfig(path: string): Promise<string> {
   const existing = await readText(path);
   if (existing !== undefined) return existing;
   const secret = randomBytes(32).toString('base64');
@@ -62,10 +62,10 @@ async function encryptionConfig(path: string): Promise<string> {
     kind: 'EncryptionConfiguration',
     resources: [{ resources: ['secrets'], providers }],
   };
-  return await configFile(path, stringify(config));
+  return await writeConfigFile(path, stringify(config));
 }
 
-function etcdSpec(options: ControlPlaneOptions, authority: Authority, server: Authority, tls: Tls): ProcessSpec {
+function buildEtcdSpec(options: ControlPlaneOptions, authority: Authority, server: Authority, tls: Tls): ProcessSpec {
   const client = `https://127.0.0.1:${options.etcdPort}`;
   const peer = `https://127.0.0.1:${options.etcdPeerPort}`;
   return {
@@ -90,7 +90,7 @@ function etcdSpec(options: ControlPlaneOptions, authority: Authority, server: Au
       ...['--quota-backend-bytes=4294967296', '--log-level=warn'],
     ],
     inputs: [tls.ca],
-    ready: () => answers(`${client}/health`, { tls }),
+    isReady: () => isAnswering(`${client}/health`, { tls }),
   };
 }
 
@@ -130,7 +130,7 @@ export async function prepareControlPlane(options: ControlPlaneOptions): Promise
         'kubernetes.default.svc.cluster.local',
         'localhost',
       ],
-      addresses: [...new Set([options.address, '127.0.0.1', firstServiceAddress(options.serviceCidr)])],
+      addresses: [...new Set([options.address, '127.0.0.1', computeFirstServiceAddress(options.serviceCidr)])],
       usage: ['serverAuth'],
     }),
     issue({
@@ -143,9 +143,9 @@ export async function prepareControlPlane(options: ControlPlaneOptions): Promise
   ]);
   const accounts = await ensureServiceAccountKeys(certificates);
   const encryption = join(options.folder, 'encryption.yaml');
-  const encryptionText = await encryptionConfig(encryption);
+  const encryptionText = await ensureEncryptionConfig(encryption);
   const server = `https://${options.address}:${options.apiPort}`;
-  const tls = await clientTls(authority, admin);
+  const tls = await readClientTls(authority, admin);
   const apiServer: ProcessSpec = {
     name: 'kube-apiserver',
     command: join(options.binaries, 'kube-apiserver'),
@@ -192,7 +192,7 @@ export async function prepareControlPlane(options: ControlPlaneOptions): Promise
       ...['--endpoint-reconciler-type=master-count', '--profiling=false', ...(options.apiServerArgs ?? [])],
     ],
     inputs: [tls.ca, await readFile(serving.certificate, 'utf8'), encryptionText],
-    ready: () => answers(`${server}/readyz`, { tls }),
+    isReady: () => isAnswering(`${server}/readyz`, { tls }),
     patience: 120,
   };
   return {
@@ -200,13 +200,13 @@ export async function prepareControlPlane(options: ControlPlaneOptions): Promise
     authority,
     admin,
     certificates,
-    etcd: etcdSpec(options, etcdAuthority, etcdServer, await clientTls(etcdAuthority, etcdClient)),
+    etcd: buildEtcdSpec(options, etcdAuthority, etcdServer, await readClientTls(etcdAuthority, etcdClient)),
     apiServer,
   };
 }
 
 /** The kubeconfig of one component, with a client certificate of its own. Returns the path. */
-async function componentKubeconfig(
+async function ensureComponentKubeconfig(
   plane: ControlPlane,
   folder: string,
   spec: Omit<CertificateSpec, 'usage'>,
@@ -222,15 +222,15 @@ async function componentKubeconfig(
   return { path, text };
 }
 
-export { componentKubeconfig };
+export { ensureComponentKubeconfig };
 
 /** The controller manager, with the controllers that a one-machine node needs. */
-export async function controllerManagerSpec(
+export async function buildControllerManagerSpec(
   options: ControlPlaneOptions,
   plane: ControlPlane,
   podCidr: string,
 ): Promise<ProcessSpec> {
-  const kubeconfig = await componentKubeconfig(plane, options.folder, {
+  const kubeconfig = await ensureComponentKubeconfig(plane, options.folder, {
     name: 'kube-controller-manager',
     commonName: 'system:kube-controller-manager',
   });
@@ -238,7 +238,7 @@ export async function controllerManagerSpec(
   const serving = await ensureCertificate(
     plane.certificates,
     plane.authority,
-    loopbackServing('controller-manager-serving'),
+    buildLoopbackServing('controller-manager-serving'),
   );
   return {
     name: 'kube-controller-manager',
@@ -272,17 +272,21 @@ export async function controllerManagerSpec(
       ],
     ],
     inputs: [kubeconfig.text],
-    ready: () => answers('https://127.0.0.1:10257/healthz', { tls }),
+    isReady: () => isAnswering('https://127.0.0.1:10257/healthz', { tls }),
   };
 }
 
-export async function schedulerSpec(options: ControlPlaneOptions, plane: ControlPlane): Promise<ProcessSpec> {
-  const kubeconfig = await componentKubeconfig(plane, options.folder, {
+export async function buildSchedulerSpec(options: ControlPlaneOptions, plane: ControlPlane): Promise<ProcessSpec> {
+  const kubeconfig = await ensureComponentKubeconfig(plane, options.folder, {
     name: 'kube-scheduler',
     commonName: 'system:kube-scheduler',
   });
   const tls = { ca: await readFile(plane.authority.certificate, 'utf8') };
-  const serving = await ensureCertificate(plane.certificates, plane.authority, loopbackServing('scheduler-serving'));
+  const serving = await ensureCertificate(
+    plane.certificates,
+    plane.authority,
+    buildLoopbackServing('scheduler-serving'),
+  );
   return {
     name: 'kube-scheduler',
     command: join(options.binaries, 'kube-scheduler'),
@@ -300,10 +304,10 @@ export async function schedulerSpec(options: ControlPlaneOptions, plane: Control
       ...['--leader-elect=false', '--profiling=false'],
     ],
     inputs: [kubeconfig.text],
-    ready: () => answers('https://127.0.0.1:10259/healthz', { tls }),
+    isReady: () => isAnswering('https://127.0.0.1:10259/healthz', { tls }),
   };
 }
 
-function loopbackServing(name: string): CertificateSpec {
+function buildLoopbackServing(name: string): CertificateSpec {
   return { name, commonName: 'localhost', names: ['localhost'], addresses: ['127.0.0.1'], usage: ['serverAuth'] };
 }

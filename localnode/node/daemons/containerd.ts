@@ -1,12 +1,12 @@
 // containerd as a process, with the runtime, registry and pod network that the kubelet uses.
 import { join } from 'node:path';
-import { binariesOf, binary } from '../../binaries/build.ts';
+import { getBinariesFolder, getBinaryPath } from '../../binaries/build.ts';
 import { readText } from '../../files.ts';
 import { paths } from '../../paths.ts';
 import { succeeds } from '../../shell.ts';
-import { cniConfig } from '../network/cni.ts';
-import { unpackedFolder } from './packages.ts';
-import { configFile, type ProcessSpec } from './processes.ts';
+import { renderCniConfig } from '../network/cni.ts';
+import { getUnpackedFolder } from './packages.ts';
+import { writeConfigFile, type ProcessSpec } from './processes.ts';
 import { confinedClass, ensureConfined, type ConfinedRuntime } from '../disk/confined.ts';
 import { writeHosts } from '../registry/registry.ts';
 import { containerdSocket, node } from '../settings.ts';
@@ -16,7 +16,7 @@ export const pauseImage = 'docker.io/moorage/pause:1';
 const sysResource = 24n;
 
 /** True when a set of capabilities, as in /proc/PID/status, holds CAP_SYS_RESOURCE. */
-export function holdsSysResource(status: string): boolean {
+export function hasSysResource(status: string): boolean {
   const found = /^CapEff:\s*([0-9a-f]+)$/m.exec(status);
   return found !== null && ((BigInt(`0x${found[1] ?? '0'}`) >> sysResource) & 1n) === 1n;
 }
@@ -27,7 +27,12 @@ export function holdsSysResource(status: string): boolean {
  * What an image declares as a VOLUME stays in the container's own layer: as a volume, nothing would count what is
  * written there.
  */
-export function containerdConfig(hosts: string, cni: string, canScore: boolean, confined: ConfinedRuntime): string {
+export function renderContainerdConfig(
+  hosts: string,
+  cni: string,
+  canScore: boolean,
+  confined: ConfinedRuntime,
+): string {
   return `version = 3
 root = "${join(paths.state, 'containerd')}"
 state = "${join(paths.run, 'containerd')}"
@@ -53,7 +58,7 @@ default_runtime_name = "runc"
 runtime_type = "io.containerd.runc.v2"
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
-BinaryName = "${binary('runc', 'runc')}"
+BinaryName = "${getBinaryPath('runc', 'runc')}"
 SystemdCgroup = false
 
 [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.${confinedClass}]
@@ -66,7 +71,7 @@ BinaryName = "${confined.runc}"
 SystemdCgroup = false
 
 [plugins."io.containerd.cri.v1.runtime".cni]
-bin_dirs = ["${join(unpackedFolder('containernetworking-plugins'), 'usr/lib/cni')}"]
+bin_dirs = ["${join(getUnpackedFolder('containernetworking-plugins'), 'usr/lib/cni')}"]
 conf_dir = "${cni}"
 
 [plugins."io.containerd.cri.v1.images"]
@@ -80,23 +85,26 @@ config_path = "${hosts}"
 `;
 }
 
-export async function containerdSpec(diskAnnotations: readonly string[]): Promise<ProcessSpec> {
+export async function buildContainerdSpec(diskAnnotations: readonly string[]): Promise<ProcessSpec> {
   const hosts = await writeHosts();
   const cni = join(paths.state, 'cni');
-  const network = await configFile(join(cni, '10-moorage.conflist'), cniConfig(node, join(paths.run, 'cni')));
-  const canScore = holdsSysResource((await readText('/proc/self/status')) ?? '');
+  const network = await writeConfigFile(
+    join(cni, '10-moorage.conflist'),
+    renderCniConfig(node, join(paths.run, 'cni')),
+  );
+  const canScore = hasSysResource((await readText('/proc/self/status')) ?? '');
   const confined = await ensureConfined(diskAnnotations);
   const path = join(paths.state, 'containerd.toml');
-  const text = await configFile(path, containerdConfig(hosts, cni, canScore, confined));
+  const text = await writeConfigFile(path, renderContainerdConfig(hosts, cni, canScore, confined));
   return {
     name: 'containerd',
-    command: binary('containerd', 'containerd'),
+    command: getBinaryPath('containerd', 'containerd'),
     args: ['--config', path],
     // Its shim is looked up on the path.
     env: {
-      PATH: `${binariesOf('containerd')}:${binariesOf('runc')}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
+      PATH: `${getBinariesFolder('containerd')}:${getBinariesFolder('runc')}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
     },
     inputs: [text, network, (await readText(confined.spec)) ?? ''],
-    ready: () => succeeds(binary('containerd', 'ctr'), ['--address', containerdSocket, 'version']),
+    isReady: () => succeeds(getBinaryPath('containerd', 'ctr'), ['--address', containerdSocket, 'version']),
   };
 }

@@ -2,29 +2,32 @@
 import { readFile, statfs, access, mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { binary } from '../../binaries/build.ts';
+import { getBinaryPath } from '../../binaries/build.ts';
 import { readText } from '../../files.ts';
 import { paths } from '../../paths.ts';
 import { ensureCertificate } from '../control-plane/certificates.ts';
-import { componentKubeconfig, type ControlPlane } from '../control-plane/control-plane.ts';
-import { diskThresholds } from '../disk/space.ts';
+import { ensureComponentKubeconfig, type ControlPlane } from '../control-plane/control-plane.ts';
+import { computeDiskThresholds } from '../disk/space.ts';
 import { reserved, containerdSocket, node } from '../settings.ts';
-import { answers } from './probe.ts';
-import { configFile, type ProcessSpec } from './processes.ts';
+import { isAnswering } from './probe.ts';
+import { writeConfigFile, type ProcessSpec } from './processes.ts';
 
 export const kubeletRoot = join(paths.state, 'kubelet');
 
 const path = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' };
 
 /** The resolver file for pods to inherit: systemd-resolved's stub on loopback does not work inside a pod. */
-async function resolvers(): Promise<string> {
+async function findResolverFile(): Promise<string> {
   const upstream = '/run/systemd/resolve/resolv.conf';
   return (await readText(upstream)) === undefined ? '/etc/resolv.conf' : upstream;
 }
 
-async function kubeletConfig(certificate: { certificate: string; key: string }, authority: string): Promise<string> {
+async function renderKubeletConfig(
+  certificate: { certificate: string; key: string },
+  authority: string,
+): Promise<string> {
   const { bsize, blocks } = await statfs(paths.state);
-  const { eviction, ...imageCollection } = diskThresholds(bsize * blocks);
+  const { eviction, ...imageCollection } = computeDiskThresholds(bsize * blocks);
   return stringify({
     apiVersion: 'kubelet.config.k8s.io/v1beta1',
     kind: 'KubeletConfiguration',
@@ -38,7 +41,7 @@ async function kubeletConfig(certificate: { certificate: string; key: string }, 
     tlsPrivateKeyFile: certificate.key,
     clusterDNS: [node.dnsAddress],
     clusterDomain: node.clusterDomain,
-    resolvConf: await resolvers(),
+    resolvConf: await findResolverFile(),
     containerRuntimeEndpoint: `unix://${containerdSocket}`,
     cgroupDriver: 'cgroupfs',
     cgroupRoot,
@@ -71,7 +74,7 @@ async function kubeletConfig(certificate: { certificate: string; key: string }, 
   });
 }
 
-export async function kubeletSpec(plane: ControlPlane): Promise<ProcessSpec> {
+export async function buildKubeletSpec(plane: ControlPlane): Promise<ProcessSpec> {
   const serving = await ensureCertificate(plane.certificates, plane.authority, {
     name: 'kubelet',
     commonName: node.name,
@@ -81,12 +84,12 @@ export async function kubeletSpec(plane: ControlPlane): Promise<ProcessSpec> {
   });
   await ensureCgroups();
   const identity = { name: 'kubelet-node', commonName: `system:node:${node.name}`, organization: 'system:nodes' };
-  const kubeconfig = await componentKubeconfig(plane, paths.state, identity);
+  const kubeconfig = await ensureComponentKubeconfig(plane, paths.state, identity);
   const file = join(paths.state, 'kubelet.yaml');
-  const text = await configFile(file, await kubeletConfig(serving, plane.authority.certificate));
+  const text = await writeConfigFile(file, await renderKubeletConfig(serving, plane.authority.certificate));
   return {
     name: 'kubelet',
-    command: binary('kubernetes', 'kubelet'),
+    command: getBinaryPath('kubernetes', 'kubelet'),
     args: [
       `--config=${file}`,
       `--kubeconfig=${kubeconfig.path}`,
@@ -96,17 +99,17 @@ export async function kubeletSpec(plane: ControlPlane): Promise<ProcessSpec> {
     ],
     env: path,
     inputs: [text, kubeconfig.text, await readFile(serving.certificate, 'utf8')],
-    ready: () => answers('http://127.0.0.1:10248/healthz'),
+    isReady: () => isAnswering('http://127.0.0.1:10248/healthz'),
   };
 }
 
-export async function kubeProxySpec(plane: ControlPlane): Promise<ProcessSpec> {
-  const kubeconfig = await componentKubeconfig(plane, paths.state, {
+export async function buildKubeProxySpec(plane: ControlPlane): Promise<ProcessSpec> {
+  const kubeconfig = await ensureComponentKubeconfig(plane, paths.state, {
     name: 'kube-proxy',
     commonName: 'system:kube-proxy',
   });
   const file = join(paths.state, 'kube-proxy.yaml');
-  const text = await configFile(
+  const text = await writeConfigFile(
     file,
     stringify({
       apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
@@ -126,11 +129,11 @@ export async function kubeProxySpec(plane: ControlPlane): Promise<ProcessSpec> {
   );
   return {
     name: 'kube-proxy',
-    command: binary('kubernetes', 'kube-proxy'),
+    command: getBinaryPath('kubernetes', 'kube-proxy'),
     args: [`--config=${file}`],
     env: path,
     inputs: [text, kubeconfig.text],
-    ready: () => answers('http://127.0.0.1:10256/livez'),
+    isReady: () => isAnswering('http://127.0.0.1:10256/livez'),
   };
 }
 
@@ -150,7 +153,7 @@ async function isThere(path: string): Promise<boolean> {
  * The roots of the machine's hierarchies: one with cgroup v2 alone, otherwise one for each v1 controller and the unified
  * one.
  */
-async function hierarchies(): Promise<string[]> {
+async function listHierarchies(): Promise<string[]> {
   if (await isThere(join(mount, 'cgroup.controllers'))) return [mount];
   const entries = await readdir(mount, { withFileTypes: true });
   return entries.filter((entry) => entry.isDirectory()).map((entry) => join(mount, entry.name));
@@ -158,13 +161,13 @@ async function hierarchies(): Promise<string[]> {
 
 /** Creates the node's cgroup in each hierarchy. The kubelet does not start without it. */
 export async function ensureCgroups(): Promise<void> {
-  for (const hierarchy of await hierarchies()) await mkdir(join(hierarchy, cgroupRoot), { recursive: true });
+  for (const hierarchy of await listHierarchies()) await mkdir(join(hierarchy, cgroupRoot), { recursive: true });
 }
 
 /** The node's cgroups that exist. */
-export async function nodeCgroups(): Promise<string[]> {
+export async function listNodeCgroups(): Promise<string[]> {
   const found: string[] = [];
-  for (const hierarchy of await hierarchies())
+  for (const hierarchy of await listHierarchies())
     if (await isThere(join(hierarchy, cgroupRoot))) found.push(join(hierarchy, cgroupRoot));
   return found;
 }

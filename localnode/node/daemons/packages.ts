@@ -3,7 +3,7 @@ import { access, chmod, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { paths } from '../../paths.ts';
 import { run } from '../../shell.ts';
-import { noReport, type Report } from '../../steps.ts';
+import { ignoreReport, type Report } from '../../steps.ts';
 
 /** Tools that `up` runs, and what compiling runc requires. None of them comes with a daemon. */
 const tools = [
@@ -22,11 +22,11 @@ type DaemonPackage = keyof typeof unpacked;
 const noQuestions = { DEBIAN_FRONTEND: 'noninteractive' };
 
 /** The folder with the files of an unpacked package. */
-export function unpackedFolder(name: DaemonPackage): string {
+export function getUnpackedFolder(name: DaemonPackage): string {
   return join(paths.cache, 'debian', name);
 }
 
-async function missingTools(): Promise<string[]> {
+async function listMissingTools(): Promise<string[]> {
   const present = await run('dpkg-query', ['-W', '-f', '${db:Status-Abbrev} ${Package}\\n']);
   const installed = new Set(
     present
@@ -38,14 +38,14 @@ async function missingTools(): Promise<string[]> {
 }
 
 async function isUnpacked(name: DaemonPackage): Promise<boolean> {
-  return await access(join(unpackedFolder(name), unpacked[name])).then(
+  return await access(join(getUnpackedFolder(name), unpacked[name])).then(
     () => true,
     () => false,
   );
 }
 
 async function unpack(name: DaemonPackage): Promise<void> {
-  const draft = `${unpackedFolder(name)}.draft`;
+  const draft = `${getUnpackedFolder(name)}.draft`;
   await rm(draft, { recursive: true, force: true });
   await mkdir(draft, { recursive: true });
   // apt drops its privileges for downloads; its user must be able to write here.
@@ -56,13 +56,13 @@ async function unpack(name: DaemonPackage): Promise<void> {
   await run('dpkg-deb', ['-x', join(draft, archive), draft]);
   await rm(join(draft, archive));
   await chmod(draft, 0o755);
-  await rm(unpackedFolder(name), { recursive: true, force: true });
-  await rename(draft, unpackedFolder(name));
+  await rm(getUnpackedFolder(name), { recursive: true, force: true });
+  await rename(draft, getUnpackedFolder(name));
 }
 
 /** Installs missing tools and unpacks missing daemons. Requires root on Debian or Ubuntu. */
-export async function ensurePackages(report: Report = noReport): Promise<string> {
-  const missing = await missingTools();
+export async function ensurePackages(report: Report = ignoreReport): Promise<string> {
+  const missing = await listMissingTools();
   const daemons: DaemonPackage[] = [];
   for (const name of Object.keys(unpacked) as DaemonPackage[]) if (!(await isUnpacked(name))) daemons.push(name);
   if (missing.length + daemons.length === 0) return 'installed already';

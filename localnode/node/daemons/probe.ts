@@ -58,7 +58,7 @@ export async function probe(url: string, options: ProbeOptions = {}): Promise<Pr
 }
 
 /** True when the URL answers with a status below 400. */
-export async function answers(url: string, options: ProbeOptions = {}): Promise<boolean> {
+export async function isAnswering(url: string, options: ProbeOptions = {}): Promise<boolean> {
   try {
     return (await probe(url, options)).status < 400;
   } catch {

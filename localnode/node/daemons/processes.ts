@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { contentKey, readText, writeText } from '../../files.ts';
+import { computeContentKey, readText, writeText } from '../../files.ts';
 import { waitFor } from '../../shell.ts';
 
 export interface ProcessSpec {
@@ -14,7 +14,7 @@ export interface ProcessSpec {
   /** Content of the files that it reads at start; a change restarts it. */
   inputs?: readonly string[];
   /** True once it serves. */
-  ready: () => Promise<boolean>;
+  isReady: () => Promise<boolean>;
   /** Seconds within which it must become ready; default 60. */
   patience?: number;
 }
@@ -38,7 +38,7 @@ const logLimitBytes = 32 * 1024 * 1024;
  * The start time in a line of /proc/PID/stat. The command name may hold spaces and brackets, so fields count from the
  * last ')'.
  */
-export function startTimeOf(statLine: string): string | undefined {
+export function parseStartTime(statLine: string): string | undefined {
   return statLine.slice(statLine.lastIndexOf(')') + 2).split(' ')[19];
 }
 
@@ -48,19 +48,19 @@ export function startTimeOf(statLine: string): string | undefined {
  */
 export function parseRecord(text: string): ProcessRecord | undefined {
   const [key, statLine] = text.split('\n');
-  const startTime = startTimeOf(statLine ?? '');
+  const startTime = parseStartTime(statLine ?? '');
   const pid = Number.parseInt(statLine ?? '', 10);
   if (key === undefined || startTime === undefined || !Number.isInteger(pid)) return undefined;
   return { pid, startTime, key };
 }
 
-export function specKey(spec: Pick<ProcessSpec, 'command' | 'args' | 'env' | 'inputs'>): string {
-  return contentKey([spec.command, JSON.stringify([spec.args, spec.env ?? {}]), ...(spec.inputs ?? [])]);
+export function computeSpecKey(spec: Pick<ProcessSpec, 'command' | 'args' | 'env' | 'inputs'>): string {
+  return computeContentKey([spec.command, JSON.stringify([spec.args, spec.env ?? {}]), ...(spec.inputs ?? [])]);
 }
 
 async function isAlive(record: ProcessRecord): Promise<boolean> {
   const line = await readText(`/proc/${record.pid}/stat`);
-  if (line === undefined || startTimeOf(line) !== record.startTime) return false;
+  if (line === undefined || parseStartTime(line) !== record.startTime) return false;
   if (line.slice(line.lastIndexOf(')') + 2)[0] !== 'Z') return true;
   // A zombie whose other threads still run holds its ports and locks.
   return (await readdir(`/proc/${record.pid}/task`).catch(() => [])).length > 1;
@@ -73,7 +73,7 @@ export async function findProcess(processFolders: ProcessFolders, name: string):
 }
 
 /** Names of all processes that have a pid file, alive or not. */
-export async function processNames(processFolders: ProcessFolders): Promise<string[]> {
+export async function listProcessNames(processFolders: ProcessFolders): Promise<string[]> {
   const names = await readdir(processFolders.run).catch(() => []);
   return names
     .filter((name) => name.endsWith('.pid'))
@@ -97,7 +97,7 @@ async function launch(processFolders: ProcessFolders, spec: ProcessSpec): Promis
   try {
     const pidFile = join(processFolders.run, `${spec.name}.pid`);
     await rm(pidFile, { force: true });
-    const child = spawn('/bin/sh', ['-c', launcher, 'sh', specKey(spec), pidFile, spec.command, ...spec.args], {
+    const child = spawn('/bin/sh', ['-c', launcher, 'sh', computeSpecKey(spec), pidFile, spec.command, ...spec.args], {
       detached: true,
       stdio: ['ignore', output.fd, output.fd],
       cwd: '/',
@@ -113,7 +113,7 @@ async function launch(processFolders: ProcessFolders, spec: ProcessSpec): Promis
   }
 }
 
-async function logTail(processFolders: ProcessFolders, name: string): Promise<string> {
+async function readLogTail(processFolders: ProcessFolders, name: string): Promise<string> {
   const path = join(processFolders.logs, `${name}.log`);
   const lines = ((await readText(path)) ?? '').trim().split('\n');
   return [`last lines of ${path}:`, ...lines.slice(-12)].join('\n  ');
@@ -125,12 +125,12 @@ async function waitUntilReady(processFolders: ProcessFolders, spec: ProcessSpec)
     `${spec.name} to become ready`,
     async () => {
       if ((await findProcess(processFolders, spec.name)) === undefined) return 'ended';
-      return (await spec.ready()) ? 'ready' : false;
+      return (await spec.isReady()) ? 'ready' : false;
     },
-    { seconds, hint: () => logTail(processFolders, spec.name) },
+    { seconds, hint: () => readLogTail(processFolders, spec.name) },
   );
   if (outcome === 'ended')
-    throw new Error(`${spec.name} exited right after it started; ${await logTail(processFolders, spec.name)}`);
+    throw new Error(`${spec.name} exited right after it started; ${await readLogTail(processFolders, spec.name)}`);
 }
 
 /**
@@ -139,7 +139,7 @@ async function waitUntilReady(processFolders: ProcessFolders, spec: ProcessSpec)
  */
 export async function ensureProcess(processFolders: ProcessFolders, spec: ProcessSpec): Promise<boolean> {
   const current = await findProcess(processFolders, spec.name);
-  const keep = current?.key === specKey(spec);
+  const keep = current?.key === computeSpecKey(spec);
   if (!keep) {
     if (current !== undefined) await stopProcess(processFolders, spec.name);
     await launch(processFolders, spec);
@@ -149,7 +149,7 @@ export async function ensureProcess(processFolders: ProcessFolders, spec: Proces
 }
 
 /** Sends a signal. @returns false where the process has ended by itself */
-export function signal(pid: number, name: NodeJS.Signals): boolean {
+export function sendSignal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name);
   } catch (error) {
@@ -163,10 +163,10 @@ export async function stopProcess(processFolders: ProcessFolders, name: string, 
   const record = await findProcess(processFolders, name);
   if (record !== undefined) {
     const hasExited = async (): Promise<boolean> => !(await isAlive(record));
-    signal(record.pid, seconds === 0 ? 'SIGKILL' : 'SIGTERM');
+    sendSignal(record.pid, seconds === 0 ? 'SIGKILL' : 'SIGTERM');
     const ended = await waitFor(`${name} to exit`, hasExited, { seconds, every: 50 }).catch(() => false);
     if (!ended) {
-      signal(record.pid, 'SIGKILL');
+      sendSignal(record.pid, 'SIGKILL');
       await waitFor(`${name} to exit after SIGKILL`, hasExited, { seconds: 10, every: 50 });
     }
   }
@@ -174,7 +174,7 @@ export async function stopProcess(processFolders: ProcessFolders, name: string, 
 }
 
 /** Writes a configuration file that a process reads at start, and returns its text for `inputs`. */
-export async function configFile(path: string, text: string, mode = 0o600): Promise<string> {
+export async function writeConfigFile(path: string, text: string, mode = 0o600): Promise<string> {
   await writeText(path, text, mode);
   return text;
 }

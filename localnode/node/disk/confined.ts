@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { chmod, mkdir, rm, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { binary } from '../../binaries/build.ts';
+import { getBinaryPath } from '../../binaries/build.ts';
 import { writeText } from '../../files.ts';
 import { fillIn } from '../../kubectl.ts';
 import { paths } from '../../paths.ts';
@@ -37,7 +37,7 @@ printf '%s\\n' "$mounts" | while IFS=' ' read -r id parent device source point o
 done`;
 
 /** The script that replaces runc. */
-export function confinedRunc(runc: string, { images, mounts }: typeof layerFolders): string {
+export function renderConfinedRunc(runc: string, { images, mounts }: typeof layerFolders): string {
   const script = readFileSync(join(import.meta.dirname, 'confined-runc.sh'), 'utf8');
   return fillIn(script, { RUNC: runc, IMAGES: images, MOUNTS: mounts });
 }
@@ -48,7 +48,7 @@ const runtimeSpec = z.looseObject({ process: z.looseObject({}) });
  * The spec that containers of apps start from: containerd's own with the hook, without its limit of open files, which
  * containerd removes from its own as well.
  */
-export function confinedSpec(plain: unknown): string {
+export function buildConfinedSpec(plain: unknown): string {
   const spec = runtimeSpec.parse(plain);
   const process = Object.fromEntries(Object.entries(spec.process).filter(([key]) => key !== 'rlimits'));
   const hooks = { createContainer: [{ path: '/bin/sh', args: ['sh', '-c', readOnlyFiles], timeout: 30 }] };
@@ -69,13 +69,17 @@ export interface ConfinedRuntime {
  * have no size.
  */
 export async function ensureConfined(annotations: readonly string[]): Promise<ConfinedRuntime> {
-  const runc = binary('runc', 'runc');
+  const runc = getBinaryPath('runc', 'runc');
   const spec = join(paths.state, 'confined-spec.json');
-  await writeText(spec, confinedSpec(JSON.parse(await run(binary('containerd', 'ctr'), ['oci', 'spec']))), 0o600);
+  await writeText(
+    spec,
+    buildConfinedSpec(JSON.parse(await run(getBinaryPath('containerd', 'ctr'), ['oci', 'spec']))),
+    0o600,
+  );
   const runtime = { runc, spec, annotations };
-  if ((await diskObstacle()) !== undefined) return runtime;
+  if ((await findDiskObstacle()) !== undefined) return runtime;
   const wrapper = join(paths.state, 'confined-runc');
-  await writeText(wrapper, confinedRunc(runc, layerFolders));
+  await writeText(wrapper, renderConfinedRunc(runc, layerFolders));
   await chmod(wrapper, 0o700);
   return { ...runtime, runc: wrapper };
 }
@@ -103,7 +107,7 @@ let tried: Promise<string | undefined> | undefined;
  * The reason why this machine cannot create disks of a given size, such as a container without loop devices; undefined if
  * it can. Tried once, after `packages`.
  */
-export function diskObstacle(): Promise<string | undefined> {
+export function findDiskObstacle(): Promise<string | undefined> {
   return (tried ??= tryOne());
 }
 

@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { binary } from '../../binaries/build.ts';
+import { getBinaryPath } from '../../binaries/build.ts';
 import { paths } from '../../paths.ts';
 import { succeeds } from '../../shell.ts';
 
@@ -26,7 +26,7 @@ export interface Growth {
 }
 
 /** The file systems that are too small, with the fixes; undefined if all have enough room. */
-export function shortage(growths: readonly Growth[]): string | undefined {
+export function describeShortage(growths: readonly Growth[]): string | undefined {
   const devices = Map.groupBy(growths, ({ device }) => device);
   const faults = [...devices.values()].flatMap((onOne) => {
     const needed = onOne.reduce((sum, { gibibytes }) => sum + gibibytes, evictionGibibytes);
@@ -58,11 +58,11 @@ async function measureGrowth(folder: string, gibibytes: number, fix: string): Pr
 export async function requireSpace(withTools: boolean): Promise<void> {
   const first = ({ base, tools }: { base: number; tools: number }): number => base + (withTools ? tools : 0);
   const { cache, state } = written;
-  const fault = shortage(
+  const fault = describeShortage(
     await Promise.all([
       measureGrowth(
         paths.cache,
-        existsSync(binary('kubernetes', 'kubectl')) ? cache.again : first(cache),
+        existsSync(getBinaryPath('kubernetes', 'kubectl')) ? cache.again : first(cache),
         'set MOORAGE_CACHE to a folder on another disk',
       ),
       measureGrowth(
@@ -95,7 +95,7 @@ export interface DiskThresholds {
  * The thresholds for a disk of this capacity in bytes. With percentages alone, a big disk that is three quarters full of
  * other data would keep no unused image, and evict pods with 10 GiB free.
  */
-export function diskThresholds(capacity: number): DiskThresholds {
+export function computeDiskThresholds(capacity: number): DiskThresholds {
   const high = Math.min(95, Math.max(50, 100 - Math.ceil((100 * 10 * gibibyte) / capacity)));
   return {
     imageGCHighThresholdPercent: high,
@@ -107,7 +107,7 @@ export function diskThresholds(capacity: number): DiskThresholds {
 const instead = 'start Docker (kind is used then), or use --context NAME with a cluster that you have';
 
 /** The reason why the one-machine node cannot run here, with what to do instead; undefined if it can. */
-export async function nodeObstacle(): Promise<string | undefined> {
+export async function findNodeObstacle(): Promise<string | undefined> {
   if (process.platform !== 'linux') return `the one-machine node runs on Linux, not on ${process.platform}: ${instead}`;
   if (process.getuid?.() !== 0)
     return `the one-machine node sets up network devices and containers, for which it must be root: run this with sudo, ${instead}`;
@@ -118,6 +118,6 @@ export async function nodeObstacle(): Promise<string | undefined> {
 
 /** Throws with what to do instead if the one-machine node cannot run here. */
 export async function requireNodeMachine(): Promise<void> {
-  const obstacle = await nodeObstacle();
+  const obstacle = await findNodeObstacle();
   if (obstacle !== undefined) throw new Error(obstacle);
 }

@@ -17,7 +17,7 @@ const schema = z.object({ http: z.number(), https: z.number() });
 const file = join(paths.state, 'ports.json');
 
 /** The ports of the last `up`, or the defaults. */
-export async function rememberedPorts(): Promise<GatewayPorts> {
+export async function readRememberedPorts(): Promise<GatewayPorts> {
   const text = await readText(file);
   return text === undefined ? { http: 80, https: 443 } : schema.parse(JSON.parse(text));
 }
@@ -44,7 +44,7 @@ export async function choosePorts(requested: {
   http: number | undefined;
   https: number | undefined;
 }): Promise<GatewayPorts> {
-  const remembered = await rememberedPorts();
+  const remembered = await readRememberedPorts();
   const ports = { http: requested.http ?? remembered.http, https: requested.https ?? remembered.https };
   if (ports.http === ports.https)
     throw new Error(
@@ -61,7 +61,7 @@ export async function choosePorts(requested: {
 }
 
 /** An https address at these ports. */
-export function httpsUrl(host: string, ports: { https: number }): string {
+export function formatHttpsUrl(host: string, ports: { https: number }): string {
   return `https://${host}${ports.https === 443 ? '' : `:${ports.https}`}`;
 }
 

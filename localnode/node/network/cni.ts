@@ -7,7 +7,7 @@ export interface PodNetwork {
 }
 
 /** A CNI configuration list. `dataDir` keeps the addresses in use; it must not outlive a restart of the machine. */
-export function cniConfig({ bridge, nodePodCidr }: PodNetwork, dataDir: string): string {
+export function renderCniConfig({ bridge, nodePodCidr }: PodNetwork, dataDir: string): string {
   return JSON.stringify({
     cniVersion: '1.0.0',
     name: 'moorage',

@@ -3,12 +3,12 @@
 import { join } from 'node:path';
 import { stat } from 'node:fs/promises';
 import { z } from 'zod';
-import { readText, writeText, folderKey } from '../../files.ts';
+import { readText, writeText, computeFolderKey } from '../../files.ts';
 import { paths } from '../../paths.ts';
 import { run, succeeds } from '../../shell.ts';
-import { nodeRules } from './rules.ts';
+import { renderNodeRules } from './rules.ts';
 import { node, processFolders } from '../settings.ts';
-import { componentKubeconfig, type ControlPlane } from '../control-plane/control-plane.ts';
+import { ensureComponentKubeconfig, type ControlPlane } from '../control-plane/control-plane.ts';
 import type { ProcessSpec } from '../daemons/processes.ts';
 
 const changedSysctls = { 'net.ipv4.ip_forward': '1', 'net.bridge.bridge-nf-call-iptables': '1' } as const;
@@ -37,12 +37,12 @@ const foreignFolders = [
 ];
 
 /** Reads a kernel switch; undefined when the kernel has no such switch. */
-async function sysctl(name: string): Promise<string | undefined> {
+async function readSysctl(name: string): Promise<string | undefined> {
   return (await readText(`/proc/sys/${name.replaceAll('.', '/')}`))?.trim();
 }
 
 async function setSysctl(name: string, value: string): Promise<void> {
-  if ((await sysctl(name)) !== value) await run('sysctl', ['-q', '-w', `${name}=${value}`]);
+  if ((await readSysctl(name)) !== value) await run('sysctl', ['-q', '-w', `${name}=${value}`]);
 }
 
 /** The same for folders that others may write to: these are removed only when they are empty. */
@@ -65,7 +65,7 @@ async function rememberBefore(): Promise<void> {
   if ((await readText(beforePath)) !== undefined) return;
   const sysctls: Record<string, string> = {};
   for (const name of Object.keys(changedSysctls)) {
-    const value = await sysctl(name);
+    const value = await readSysctl(name);
     if (value !== undefined) sysctls[name] = value;
   }
   const tables = (await run('nft', ['list', 'tables'])).split('\n').filter((line) => line !== '');
@@ -76,11 +76,11 @@ async function rememberBefore(): Promise<void> {
 }
 
 /** Folders that only the node's programs can have made. */
-export function newFolders(before: Before): string[] {
+export function listNewFolders(before: Before): string[] {
   return foreignFolders.filter((folder) => !before.folders.includes(folder));
 }
 
-export function newEmptyFolders(before: Before | undefined): string[] {
+export function listNewEmptyFolders(before: Before | undefined): string[] {
   return sharedFolders.filter((folder) => before !== undefined && !before.folders.includes(folder));
 }
 
@@ -116,7 +116,7 @@ export async function ensureNetwork(): Promise<undefined> {
   await succeeds('modprobe', ['-q', '-a', 'br_netfilter', 'overlay', 'nf_tables']);
   await ensureBridge();
   for (const [name, value] of Object.entries(changedSysctls)) await setSysctl(name, value);
-  const rules = nodeRules(node, [
+  const rules = renderNodeRules(node, [
     // The kubelet asks everybody who comes for a token; that only the operator comes is for the policies to see to.
     `ip daddr ${node.address} tcp dport { ${node.apiPort}, ${node.registryPort}, ${node.kubeletPort} } accept`,
   ]);
@@ -176,7 +176,7 @@ export async function removeNetwork(before: Before | undefined): Promise<void> {
 const status = z.object({ state: z.string() });
 const statusFile = join(paths.run, 'network-policy.json');
 
-async function modified(file: string): Promise<number> {
+async function getModifiedTime(file: string): Promise<number> {
   return (await stat(file).catch(() => undefined))?.mtimeMs ?? 0;
 }
 
@@ -185,8 +185,8 @@ async function isEnforcing(): Promise<boolean> {
   return text !== undefined && status.parse(JSON.parse(text)).state === 'enforcing';
 }
 
-export async function networkPolicySpec(plane: ControlPlane): Promise<ProcessSpec> {
-  const kubeconfig = await componentKubeconfig(plane, paths.state, {
+export async function buildNetworkPolicySpec(plane: ControlPlane): Promise<ProcessSpec> {
+  const kubeconfig = await ensureComponentKubeconfig(plane, paths.state, {
     name: 'network-policy',
     commonName: 'moorage:network-policy',
   });
@@ -203,10 +203,13 @@ export async function networkPolicySpec(plane: ControlPlane): Promise<ProcessSpe
       POD_CIDR: node.podCidr,
       STATUS_FILE: statusFile,
     },
-    inputs: [kubeconfig.text, ...(await Promise.all(sources.map((folder) => folderKey(join(paths.root, folder)))))],
+    inputs: [
+      kubeconfig.text,
+      ...(await Promise.all(sources.map((folder) => computeFolderKey(join(paths.root, folder))))),
+    ],
     // A file from before this start belongs to another process.
-    ready: async () =>
-      (await modified(statusFile)) > (await modified(join(processFolders.run, 'network-policy.pid'))) &&
+    isReady: async () =>
+      (await getModifiedTime(statusFile)) > (await getModifiedTime(join(processFolders.run, 'network-policy.pid'))) &&
       (await isEnforcing()),
   };
 }

@@ -13,7 +13,7 @@ export interface NodeNetwork {
  * The rules of the node itself; policies between pods are the NetworkPolicy enforcer's. `open` lists further rules of
  * the input chain, each for one service of the node that pods may reach.
  */
-export function nodeRules({ bridge, podCidr, serviceCidr }: NodeNetwork, open: readonly string[]): string {
+export function renderNodeRules({ bridge, podCidr, serviceCidr }: NodeNetwork, open: readonly string[]): string {
   return `table inet ${table}
 delete table inet ${table}
 table inet ${table} {

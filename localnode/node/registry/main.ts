@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createLog } from '../../../lib/telemetry.ts';
 import { nodeKubectl, processFolders } from '../settings.ts';
 import { ensureProcess } from '../daemons/processes.ts';
-import { registrySpec } from './registry.ts';
-import { cleanRegistry, registryBytes } from './registry-cleanup.ts';
+import { buildRegistrySpec } from './registry.ts';
+import { cleanRegistry, measureRegistryBytes } from './registry-cleanup.ts';
 
 const everyMs = 10 * 60_000;
 const log = createLog('registry-collector');
@@ -15,13 +15,13 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
     ending.abort();
   });
 
-let before = await registryBytes();
+let before = await measureRegistryBytes();
 for (;;) {
   await delay(everyMs, undefined, { signal: ending.signal }).catch(() => undefined);
   if (ending.signal.aborted) break;
   try {
     // One that was killed within a collection has left the registry stopped.
-    await ensureProcess(processFolders, await registrySpec());
+    await ensureProcess(processFolders, await buildRegistrySpec());
     const { bytes, isCollected, text } = await cleanRegistry(nodeKubectl, before);
     before = isCollected ? bytes : Math.min(before, bytes);
     log.info({ outcome: text }, 'looked at the registry');

@@ -1,17 +1,17 @@
 // Frees the disk of the node's registry of images that the cluster no longer refers to, in a collector process.
 import { join } from 'node:path';
 import type { Kubectl } from '../../kubectl.ts';
-import { collect, isWorthwhile, graceMs, imageUsers, namesIn } from '../../registry/storage.ts';
+import { collect, isWorthwhile, graceMs, imageUsers, extractNames } from '../../registry/storage.ts';
 import { run } from '../../shell.ts';
-import { unpackedFolder } from '../daemons/packages.ts';
+import { getUnpackedFolder } from '../daemons/packages.ts';
 import { ensureProcess, stopProcess, findProcess, type ProcessSpec } from '../daemons/processes.ts';
-import { registryConfig, registryFolder, registrySpec } from './registry.ts';
+import { registryConfig, registryFolder, buildRegistrySpec } from './registry.ts';
 import { processFolders } from '../settings.ts';
-import { folderKey, readText } from '../../files.ts';
+import { computeFolderKey, readText } from '../../files.ts';
 import { paths } from '../../paths.ts';
 
 /** Bytes that the registry uses on the disk. */
-export async function registryBytes(): Promise<number> {
+export async function measureRegistryBytes(): Promise<number> {
   return Number((await run('du', ['-sk', registryFolder])).split('\t')[0]) * 1024;
 }
 
@@ -31,25 +31,25 @@ const drainSeconds = 40;
  * bytes. Pushes continue afterwards: the registry proxy waits while the registry is stopped.
  */
 export async function cleanRegistry(kubectl: Kubectl, before: number): Promise<Cleanup> {
-  const bytes = await registryBytes();
+  const bytes = await measureRegistryBytes();
   if (!isWorthwhile(bytes, before)) return { bytes, isCollected: false, text: `${Math.round(bytes / 1024 ** 2)} MiB` };
   const begun = { at: 0, ms: 0 };
   const removed = await collect(
     {
       root: join(registryFolder, 'blobs'),
-      used: async () => namesIn(await kubectl(['get', ...imageUsers])),
-      whileStopped: async (work) => {
+      listUsed: async () => extractNames(await kubectl(['get', ...imageUsers])),
+      runWhileStopped: async (work) => {
         await stopProcess(processFolders, 'registry', drainSeconds);
         begun.at = Date.now();
         try {
           return await work();
         } finally {
-          await ensureProcess(processFolders, await registrySpec());
+          await ensureProcess(processFolders, await buildRegistrySpec());
           begun.ms = Date.now() - begun.at;
         }
       },
       collectGarbage: async () => {
-        await run(join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry'), [
+        await run(join(getUnpackedFolder('docker-registry'), 'usr/bin/docker-registry'), [
           'garbage-collect',
           registryConfig,
         ]);
@@ -57,7 +57,7 @@ export async function cleanRegistry(kubectl: Kubectl, before: number): Promise<C
     },
     Date.now() - graceMs,
   );
-  const left = await registryBytes();
+  const left = await measureRegistryBytes();
   const freed = Math.round((bytes - left) / 1024 ** 2);
   const text = `removed ${removed} images, ${freed} MiB, in ${(begun.ms / 1000).toFixed(1)} s without the registry`;
   return { bytes: left, isCollected: true, text };
@@ -65,7 +65,7 @@ export async function cleanRegistry(kubectl: Kubectl, before: number): Promise<C
 
 export const collectorName = 'registry-collector';
 
-export async function collectorSpec(): Promise<ProcessSpec> {
+export async function buildCollectorSpec(): Promise<ProcessSpec> {
   const sources = ['localnode/registry', 'localnode/node/registry'];
   return {
     name: collectorName,
@@ -74,9 +74,9 @@ export async function collectorSpec(): Promise<ProcessSpec> {
     env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', MOORAGE_CACHE: paths.cache },
     inputs: [
       (await readText(paths.kubeconfig)) ?? '',
-      ...(await Promise.all(sources.map((folder) => folderKey(join(paths.root, folder))))),
+      ...(await Promise.all(sources.map((folder) => computeFolderKey(join(paths.root, folder))))),
     ],
-    ready: async () => (await findProcess(processFolders, collectorName)) !== undefined,
+    isReady: async () => (await findProcess(processFolders, collectorName)) !== undefined,
   };
 }
 

@@ -6,9 +6,9 @@ import { readText, writeText } from '../../files.ts';
 import { paths } from '../../paths.ts';
 import { manifestFormats } from '../../registry/storage.ts';
 import { run } from '../../shell.ts';
-import { unpackedFolder } from '../daemons/packages.ts';
+import { getUnpackedFolder } from '../daemons/packages.ts';
 import { probe, type ProbeAnswer } from '../daemons/probe.ts';
-import { configFile, type ProcessSpec } from '../daemons/processes.ts';
+import { writeConfigFile, type ProcessSpec } from '../daemons/processes.ts';
 import { node } from '../settings.ts';
 
 export const registryFolder = join(paths.state, 'registry');
@@ -21,7 +21,7 @@ export const registryUrl = `http://${node.address}:${node.registryPort}`;
 export const registryAddress = `${node.address}:${node.registryPort}`;
 
 /** The registry's password, made once for each life of the cluster. */
-export async function registryPassword(): Promise<string> {
+export async function ensureRegistryPassword(): Promise<string> {
   const path = join(folder, 'password');
   const existing = await readText(path);
   if (existing !== undefined) return existing.trim();
@@ -30,20 +30,20 @@ export async function registryPassword(): Promise<string> {
   return password;
 }
 
-async function basicCredentials(): Promise<string> {
-  return Buffer.from(`${user}:${await registryPassword()}`).toString('base64');
+async function buildBasicCredentials(): Promise<string> {
+  return Buffer.from(`${user}:${await ensureRegistryPassword()}`).toString('base64');
 }
 
 /** A docker config.json with the password for every name of the registry. */
-export async function dockerConfig(): Promise<string> {
-  const auth = { auth: await basicCredentials() };
+export async function buildDockerConfig(): Promise<string> {
+  const auth = { auth: await buildBasicCredentials() };
   return JSON.stringify({ auths: { [node.registryHost]: auth, [registryAddress]: auth } });
 }
 
 /** The folder with that config.json, for DOCKER_CONFIG. */
-export async function dockerConfigFolder(): Promise<string> {
+export async function ensureDockerConfigFolder(): Promise<string> {
   const home = join(folder, 'docker');
-  await writeText(join(home, 'config.json'), await dockerConfig(), 0o600);
+  await writeText(join(home, 'config.json'), await buildDockerConfig(), 0o600);
   return home;
 }
 
@@ -51,22 +51,22 @@ export async function dockerConfigFolder(): Promise<string> {
 export async function askRegistry(path: string, method = 'GET'): Promise<ProbeAnswer> {
   return await probe(`${registryUrl}${path}`, {
     method,
-    headers: { authorization: `Basic ${await basicCredentials()}`, accept: manifestFormats },
+    headers: { authorization: `Basic ${await buildBasicCredentials()}`, accept: manifestFormats },
   });
 }
 
 /** Digest of the image under a tag; undefined when the registry has none there. */
-export async function digestAt(repository: string, tag: string): Promise<string | undefined> {
+export async function findDigest(repository: string, tag: string): Promise<string | undefined> {
   const { status, headers } = await askRegistry(`/v2/${repository}/manifests/${tag}`, 'HEAD');
   return status === 200 ? String(headers['docker-content-digest']) : undefined;
 }
 
-export async function registrySpec(): Promise<ProcessSpec> {
+export async function buildRegistrySpec(): Promise<ProcessSpec> {
   const users = join(folder, 'users');
-  const password = await registryPassword();
+  const password = await ensureRegistryPassword();
   if ((await readText(users)) === undefined)
     await writeText(users, `${await run('htpasswd', ['-niB', user], { input: password })}\n`, 0o600);
-  const text = await configFile(
+  const text = await writeConfigFile(
     registryConfig,
     stringify({
       version: 0.1,
@@ -83,15 +83,15 @@ export async function registrySpec(): Promise<ProcessSpec> {
   );
   return {
     name: 'registry',
-    command: join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry'),
+    command: join(getUnpackedFolder('docker-registry'), 'usr/bin/docker-registry'),
     args: ['serve', registryConfig],
     inputs: [text, (await readText(users)) ?? ''],
-    ready: async () => (await askRegistry('/v2/')).status === 200,
+    isReady: async () => (await askRegistry('/v2/')).status === 200,
   };
 }
 
 /** hosts.toml for containerd: the cluster's own images first; for Docker Hub's names, the real one after that. */
-function hostsToml(credentials: string, server: string): string {
+function renderHostsToml(credentials: string, server: string): string {
   return `server = "${server}"
 
 [host."${registryUrl}"]
@@ -104,12 +104,12 @@ Authorization = ["Basic ${credentials}"]
 /** Writes containerd's registry configuration and returns its folder. It is read at each pull, so no restart is needed. */
 export async function writeHosts(): Promise<string> {
   const certs = join(paths.state, 'containerd-hosts');
-  const credentials = await basicCredentials();
+  const credentials = await buildBasicCredentials();
   await writeText(
     join(certs, 'docker.io', 'hosts.toml'),
-    hostsToml(credentials, 'https://registry-1.docker.io'),
+    renderHostsToml(credentials, 'https://registry-1.docker.io'),
     0o600,
   );
-  await writeText(join(certs, node.registryHost, 'hosts.toml'), hostsToml(credentials, registryUrl), 0o600);
+  await writeText(join(certs, node.registryHost, 'hosts.toml'), renderHostsToml(credentials, registryUrl), 0o600);
   return certs;
 }

@@ -26,10 +26,10 @@ export function createRecorder(now: () => number = () => performance.now()): Rec
         // The push comes before it, and is not the platform's time.
         if (text.startsWith('submitted')) begun = now();
       },
-      event(event) {
+      writeEvent(event) {
         if (event.type === 'log' && log.length < maximumLines) log.push(event.line);
       },
-      verdict(status, reason) {
+      writeVerdict(status, reason) {
         outcome = { status, reason, seconds: Math.round((now() - begun) / 100) / 10 };
       },
     },

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { execa } from 'execa';
 import { test } from 'vitest';
-import { binary } from '../../../localnode/binaries/build.ts';
+import { getBinaryPath } from '../../../localnode/binaries/build.ts';
 import { paths } from '../../../localnode/paths.ts';
 
 /** Command lines of everything that runs here. */
@@ -25,7 +25,7 @@ const ours = (command: string): boolean =>
 
 test('down leaves no process, mount, device, table, route, control group or state', async () => {
   assert.ok(
-    existsSync(binary('kubernetes', 'kubelet')),
+    existsSync(getBinaryPath('kubernetes', 'kubelet')),
     'the binaries that are looked for stand where they are looked for',
   );
   assert.ok(commands().some(ours), 'the cluster runs before');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { authorContact } from '../../../crds/effective-settings.ts';
+import { findAuthorContact } from '../../../crds/effective-settings.ts';
 import { hostedApp, type HostedApp } from '../../../crds/hosted-app.ts';
 import { openContact } from '../../../lib/ownership-file.ts';
 import { setStatus, since, startAppsServer } from '../../support/api/apps-server.ts';
@@ -91,10 +91,10 @@ test("attack: after the author's proof, the stranger's resubmission does not cha
   await statusBecomes('.moorage-owner true');
   await submit(stranger);
   assert.equal(await status(), '.moorage-owner true');
-  assert.equal(authorContact(await stored())?.contact, author.contact);
+  assert.equal(findAuthorContact(await stored())?.contact, author.contact);
   const settings = { commit: 'a'.repeat(40), values: JSON.stringify({ author: { contact: 'new@example.org' } }) };
   await setStatus(server, 'chat', { settings, ownership: { since, contact: null } });
   await statusBecomes('moorage.yaml true');
   await submit(stranger);
-  assert.equal(authorContact(await stored())?.contact, 'new@example.org');
+  assert.equal(findAuthorContact(await stored())?.contact, 'new@example.org');
 });

@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { readApiConfig } from '../../../api/config.ts';
 import { node } from '../../../localnode/node/settings.ts';
 import { readOperatorConfig } from '../../../controller/config.ts';
-import { appUrl } from '../../../crds/names.ts';
+import { formatAppUrl } from '../../../crds/names.ts';
 import { environmentOf, named, render, required, type Rendered } from '../../support/chart.ts';
 
 const gateway = z.looseObject({
@@ -36,7 +36,7 @@ function hostnames(objects: readonly Rendered[], name: string): readonly string[
 function addresses(objects: readonly Rendered[]): string[] {
   const api = readApiConfig({ ...environmentOf(objects, 'api'), MOORAGE_CALLER_SALT: 'x'.repeat(64) });
   const operator = readOperatorConfig(environmentOf(objects, 'operator')).installation;
-  return [api.baseUrl, appUrl('hello', api.site), appUrl('hello', operator.site)];
+  return [api.baseUrl, formatAppUrl('hello', api.site), formatAppUrl('hello', operator.site)];
 }
 
 test('apps have a domain of their own, at which the API has no route', async () => {

@@ -111,11 +111,11 @@ async function submit(created: boolean): Promise<string> {
     await stop(serving);
     serving = app;
     port = app.port;
-    output.verdict(status, undefined);
+    output.writeVerdict(status, undefined);
     return lines.join('\n');
   }
   const { log, exitCode } = await app.ended;
-  output.verdict(status, diagnose(crashedPod(log.replaceAll(folder, '/app'), exitCode), expectation, new Date()));
+  output.writeVerdict(status, diagnose(crashedPod(log.replaceAll(folder, '/app'), exitCode), expectation, new Date()));
   return lines.join('\n');
 }
 

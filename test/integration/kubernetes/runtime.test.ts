@@ -10,7 +10,7 @@ import {
   apply,
   applyIfChanged,
   applyStatus,
-  byLabel,
+  indexByLabel,
   createClient,
   createController,
   createEventRecorder,
@@ -20,9 +20,9 @@ import {
   defineResource,
   deleteObject,
   done,
-  fileConnection,
-  keyOf,
-  watches,
+  readFileConnection,
+  toObjectKey,
+  createWatch,
   type Client,
   type KubeObject,
   type KubeType,
@@ -69,7 +69,7 @@ let count = 0;
 
 beforeAll(async () => {
   api = await startApiServer();
-  client = createClient(await fileConnection(api.kubeconfig));
+  client = createClient(await readFileConnection(api.kubeconfig));
 });
 
 afterAll(async () => {
@@ -92,7 +92,7 @@ const configMap = (
 
 function versions(objects: Iterable<KubeObject>): string[] {
   return [...objects]
-    .map((object) => `${keyOf(object)} ${object.metadata.uid} ${object.metadata.resourceVersion}`)
+    .map((object) => `${toObjectKey(object)} ${object.metadata.uid} ${object.metadata.resourceVersion}`)
     .toSorted();
 }
 
@@ -208,7 +208,7 @@ describe('reflector', () => {
         resource: configMaps,
         namespace,
         pageSize: 10,
-        indexers: { parity: byLabel('parity') },
+        indexers: { parity: indexByLabel('parity') },
         backoffMs: [50, 500],
       });
       const broken = createStore<ConfigMap>({ freeze: false });
@@ -216,9 +216,9 @@ describe('reflector', () => {
         broken[type === 'deleted' ? 'remove' : 'set'](object);
       });
       during(t, (signal) => reflector.run(signal));
-      await reflector.store.whenSynced();
+      await reflector.store.waitUntilSynced();
       assert.equal(reflector.store.size, 25);
-      assert.equal(reflector.store.byIndex('parity', '0').length, 10);
+      assert.equal(reflector.store.listByIndex('parity', '0').length, 10);
       assert.deepEqual(
         [
           ...new Set(
@@ -379,8 +379,8 @@ describe('controller', () => {
       const controller = createController({
         name: 'copies',
         watches: [
-          watches(owners.store),
-          watches(copies.store, ({ metadata }) => [`${namespace}/${metadata.name.replace('copy-', '')}`]),
+          createWatch(owners.store),
+          createWatch(copies.store, ({ metadata }) => [`${namespace}/${metadata.name.replace('copy-', '')}`]),
         ],
         async reconcile(key, { signal }) {
           reconciled += 1;

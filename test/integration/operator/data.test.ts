@@ -22,7 +22,7 @@ import {
   apply,
   applyStatus,
   deleteObject,
-  hashOf,
+  computeHash,
   type KubeObject,
   type Resource,
 } from '../../../lib/kubernetes/index.ts';
@@ -216,7 +216,7 @@ test('an app of an earlier version keeps its data on upgrade, and when it is app
   const owner = { apiVersion: made.apiVersion, kind: made.kind, name: 'old', uid, controller: true };
   const hash = createHash('sha256').update([uid, 'old', 'db', 'postgres'].join('\n')).digest('hex');
   for (const [name, component] of [
-    [`old-data-${hashOf(['old', 'data']).slice(0, 8)}`, 'app'],
+    [`old-data-${computeHash(['old', 'data']).slice(0, 8)}`, 'app'],
     [`service-old-db-${hash.slice(0, 30)}`, 'service'],
   ] as const)
     await apply(world.client, claims, {

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { hostedApps } from '../../../controller/objects/kinds.ts';
 import { annotations, finalizer } from '../../../crds/names.ts';
-import { publicStatus } from '../../../crds/public-status.ts';
+import { toPublicStatus } from '../../../crds/public-status.ts';
 import {
   acceptRoute,
   buildWell,
@@ -161,7 +161,7 @@ test('a newer commit takes the place of one that is being built, and the old one
   assert.match(job.metadata.annotations?.[annotations.reason] ?? '', /^new commit /);
   const status = (await world.app('journey'))?.status;
   assert.equal(status?.history?.[0]?.result, 'Superseded');
-  assert.equal(publicStatus({ spec: ((await world.app('journey')) ?? assert.fail()).spec, status }).status, 'live');
+  assert.equal(toPublicStatus({ spec: ((await world.app('journey')) ?? assert.fail()).spec, status }).status, 'live');
   await buildWell(world.client, job, third, imageOf(job, 'c'));
   await rollOut(world.client, await deploymentOf(world, 'journey', imageOf(job, 'c')));
   await until('the third commit serving', async () => (await world.app('journey'))?.status?.served?.commit === third);
@@ -179,7 +179,7 @@ test('a rollout that never listens leaves the old commit serving and says so', a
   const app = (await world.app('journey')) ?? assert.fail();
   assert.equal(app.status?.served?.commit, good);
   assert.equal(app.status?.rejection?.rule, 'run/never-listened');
-  assert.equal(publicStatus(app).status, 'live');
+  assert.equal(toPublicStatus(app).status, 'live');
 });
 
 test('a refused repository says rule, file, line and fix', async () => {

@@ -63,7 +63,7 @@ test('a reconcile of the old app neither deletes the pipeline of the new one nor
     caches,
     config: { ...config, gitHosts: { allowed: [world.git.host], insecure: [world.git.host] } },
     recorder: { record: () => undefined, flush: () => Promise.resolve() },
-    metrics: { ended: () => undefined, stage: () => undefined },
+    metrics: { recordEnd: () => undefined, recordStage: () => undefined },
     polls: lookups,
     probes: lookups,
     pages: lookups,

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { hostedApps } from '../../../controller/objects/kinds.ts';
-import { authorContact } from '../../../crds/effective-settings.ts';
+import { findAuthorContact } from '../../../crds/effective-settings.ts';
 import { annotations } from '../../../crds/names.ts';
 import { sealContact } from '../../../lib/ownership-file.ts';
 import {
@@ -50,7 +50,7 @@ async function next(message: string): Promise<void> {
 }
 
 async function contact(): Promise<string> {
-  const found = authorContact((await world.app(name)) ?? assert.fail('no app'));
+  const found = findAuthorContact((await world.app(name)) ?? assert.fail('no app'));
   return found === undefined ? 'none' : `${found.contact} ${found.from} ${found.verified}`;
 }
 

@@ -127,7 +127,7 @@ test('an app sleeps once the activator agrees, stays live, and is woken by the w
   await inState('sleeper', 'Waking');
   await until('a replica', async () => (await replicasOf('sleeper')) === 1);
   assert.equal((await statusOf('sleeper')).phase, 'Live');
-  activity.woken('sleeper', status.idle?.number ?? 0, 1_234);
+  activity.recordWake('sleeper', status.idle?.number ?? 0, 1_234);
   await rollOut(world.client, await deploymentOf(world, 'sleeper', image));
   await inState('sleeper', 'Awake');
   const wakes = await until('the wake in the status', async () => (await statusOf('sleeper')).idle?.wakes);

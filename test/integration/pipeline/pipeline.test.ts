@@ -1,7 +1,7 @@
 // Repositories of every kind go through clone, review and build for real, and the images that come out answer.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { cacheRepository, cacheTags } from '../../../crds/names.ts';
+import { formatCacheRepository, cacheTags } from '../../../crds/names.ts';
 import { buildResult } from '../../../controller/pipeline/contract.ts';
 import { answerOf, inspect } from '../../support/pipeline/images.ts';
 import { labUid, startLab, type Lab } from '../../support/pipeline/lab.ts';
@@ -48,7 +48,7 @@ test('the same commit makes the same image, and a second build takes its layers 
   for (let round = 0; round < 2; round += 1) {
     const pod = await lab.pod(repository, {
       app: 'again',
-      cache: `${lab.registry.proxy.host}/${cacheRepository({ name: 'again', uid: labUid })}`,
+      cache: `${lab.registry.proxy.host}/${formatCacheRepository({ name: 'again', uid: labUid })}`,
     });
     const ended = await pod.upTo('build');
     assert.equal(ended.code, 0, ended.log.slice(-2000));
@@ -64,7 +64,7 @@ test('the same commit makes the same image, and a second build takes its layers 
 test('a cache that is larger than it may be is given up for that of the image, which the next build uses', async () => {
   const app = { name: 'large', uid: labUid };
   const ask = (path: string): Promise<Response> =>
-    fetch(`http://${lab.registry.host}/v2/${cacheRepository(app)}/${path}`, {
+    fetch(`http://${lab.registry.host}/v2/${formatCacheRepository(app)}/${path}`, {
       headers: { authorization: lab.registry.authorization, accept: 'application/vnd.oci.image.manifest.v1+json' },
     });
   const filled: (string | null)[][] = [];
@@ -72,7 +72,7 @@ test('a cache that is larger than it may be is given up for that of the image, w
     const files = { 'index.html': `<p>round ${round}</p>\n` };
     const pod = await lab.pod(await lab.repositories.add(`large-${round}`, { fixture: 'static', files }), {
       app: app.name,
-      cache: `${lab.registry.proxy.host}/${cacheRepository(app)}`,
+      cache: `${lab.registry.proxy.host}/${formatCacheRepository(app)}`,
       cacheBytes: 1_000,
     });
     const ended = await pod.upTo('build');

@@ -75,7 +75,7 @@ export async function startActivator(
       world.onAsk(number);
       return Promise.resolve();
     },
-    measured(_name, depth, ms) {
+    onMeasured(_name, depth, ms) {
       measured.push({ depth, ms });
       woken(depth, ms);
     },

@@ -16,7 +16,7 @@ import { createSubmitter } from '../../../api/apps/submit/submit-app.ts';
 import type { LookupAnswer } from '../../../lib/git/lookup.ts';
 import type { Repository } from '../../../lib/repository.ts';
 import { ensureCertificate } from '../../../localnode/node/control-plane/certificates.ts';
-import { createClient, createReflector, fileConnection, type Connection } from '../../../lib/kubernetes/index.ts';
+import { createClient, createReflector, readFileConnection, type Connection } from '../../../lib/kubernetes/index.ts';
 import { createHttpMetrics } from '../../../lib/telemetry.ts';
 import { silent } from './sample.ts';
 import { established, type ApiServer } from '../kubernetes/api-server.ts';
@@ -50,7 +50,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: "${user}"}]`,
 /** Applies manifests given as text. */
 export async function applyText(server: ApiServer, text: string): Promise<void> {
   const { run } = await import('../../../localnode/shell.ts');
-  const { binariesOf } = await import('../../../localnode/binaries/build.ts');
+  const { getBinariesFolder: binariesOf } = await import('../../../localnode/binaries/build.ts');
   await run(join(binariesOf('kubernetes'), 'kubectl'), ['apply', '--server-side', '-f', '-'], {
     env: { KUBECONFIG: server.kubeconfig },
     input: text,
@@ -71,12 +71,12 @@ export async function prepare(server: ApiServer): Promise<void> {
 }
 
 async function limitedConnection(server: ApiServer): Promise<Connection> {
-  const admin = await fileConnection(server.kubeconfig);
+  const admin = await readFileConnection(server.kubeconfig);
   return {
     server: admin.server,
     namespace: admin.namespace,
-    async credentials() {
-      const { headers, agent } = await admin.credentials();
+    async readCredentials() {
+      const { headers, agent } = await admin.readCredentials();
       return { headers: { ...headers, 'impersonate-user': user }, agent };
     },
     close() {
@@ -130,7 +130,7 @@ export async function startReplica(server: ApiServer, options: ReplicaOptions = 
     backoffMs: [20, 200],
   });
   const reflecting = reflector.run(ending.signal);
-  await reflector.store.whenSynced();
+  await reflector.store.waitUntilSynced();
   const apps = createAppIndex(reflector.store, namespaces.apps);
   const hosts = { allowed, insecure };
   const submit = createSubmitter({

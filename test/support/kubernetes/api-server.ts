@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { binariesOf, buildPart } from '../../../localnode/binaries/build.ts';
+import { getBinariesFolder, buildPart } from '../../../localnode/binaries/build.ts';
 import { prepareControlPlane } from '../../../localnode/node/control-plane/control-plane.ts';
 import { writeKubeconfig } from '../../../localnode/node/control-plane/certificates.ts';
 import { ensureProcess, stopProcess, type ProcessSpec } from '../../../localnode/node/daemons/processes.ts';
@@ -49,7 +49,7 @@ export async function startApiServer(): Promise<ApiServer> {
   const environment = { KUBECONFIG: kubeconfig, KUBECACHEDIR: cache };
   return {
     ...{ kubeconfig, server, environment },
-    kubectl: (...args) => run(join(binariesOf('kubernetes'), 'kubectl'), args, { env: environment }),
+    kubectl: (...args) => run(join(getBinariesFolder('kubernetes'), 'kubectl'), args, { env: environment }),
     restart: async () => void (await lease.request({ want: 'restart' }, z.null())),
     stop: async () => {
       lease.end();
@@ -66,7 +66,7 @@ export async function startOwnApiServer(): Promise<OwnApiServer> {
   const [apiPort, etcdPort, etcdPeerPort] = [await freePort(), await freePort(), await freePort()];
   const plane = await prepareControlPlane({
     ...{
-      binaries: binariesOf('kubernetes'),
+      binaries: getBinariesFolder('kubernetes'),
       folder,
       address: '127.0.0.1',
       apiPort,
@@ -104,7 +104,7 @@ export async function startOwnApiServer(): Promise<OwnApiServer> {
     });
     const environment = { KUBECONFIG: kubeconfig, KUBECACHEDIR: join(folder, 'discovered') };
     const kubectl = (...args: string[]): Promise<string> =>
-      run(join(binariesOf('kubernetes'), 'kubectl'), args, { env: environment });
+      run(join(getBinariesFolder('kubernetes'), 'kubectl'), args, { env: environment });
     const restart = async (): Promise<void> => {
       await stopProcess(folders, 'kube-apiserver', 0);
       await start(apiServer);

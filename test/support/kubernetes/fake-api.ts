@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:http';
-import { createClient, staticConnection, type Client, type KubeObject } from '../../../lib/kubernetes/index.ts';
+import { createClient, createStaticConnection, type Client, type KubeObject } from '../../../lib/kubernetes/index.ts';
 
 /** An object as the server keeps it. */
 export type Stored = KubeObject & Record<string, unknown>;
@@ -66,7 +66,7 @@ export class FakeApi {
   client(headers: Record<string, string> = {}): Client {
     const address = this.#server.address();
     if (typeof address !== 'object' || address === null) throw new Error('not started');
-    return createClient(staticConnection(`http://127.0.0.1:${address.port}`, { headers }), { timeoutMs: 10_000 });
+    return createClient(createStaticConnection(`http://127.0.0.1:${address.port}`, { headers }), { timeoutMs: 10_000 });
   }
 
   async stop(): Promise<void> {

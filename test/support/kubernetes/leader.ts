@@ -1,8 +1,8 @@
 // A process that stands for election and says on stdout when it leads: to be killed by the test.
-import { createClient, createLeaderElection, fileConnection } from '../../../lib/kubernetes/index.ts';
+import { createClient, createLeaderElection, readFileConnection } from '../../../lib/kubernetes/index.ts';
 
 const [kubeconfig = '', namespace = '', identity = ''] = process.argv.slice(2);
-const client = createClient(await fileConnection(kubeconfig));
+const client = createClient(await readFileConnection(kubeconfig));
 const ending = new AbortController();
 process.on('SIGTERM', () => {
   ending.abort();

@@ -102,7 +102,7 @@ export async function started(
 ): Promise<Bench> {
   const made = await bench(prepare, options);
   t.onTestFinished(() => made.stop());
-  await made.reflector.store.whenSynced();
+  await made.reflector.store.waitUntilSynced();
   await until(() => made.api.watching === 1);
   return made;
 }

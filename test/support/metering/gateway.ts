@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool, request } from 'undici';
 import { stringify } from 'yaml';
-import { binary, buildPart } from '../../../localnode/binaries/build.ts';
+import { getBinaryPath, buildPart } from '../../../localnode/binaries/build.ts';
 import { freePort } from '../free-port.ts';
 
 /** Arguments by which Traefik writes what is metered, as in localnode/manifests/traefik.yaml. */
@@ -77,7 +77,7 @@ export async function makeGateway({ folder, args }: GatewayOptions): Promise<Gat
     end,
     async start(seen) {
       child = spawn(
-        binary('traefik', 'traefik'),
+        getBinaryPath('traefik', 'traefik'),
         [
           '--global.checknewversion=false',
           '--global.sendanonymoususage=false',

@@ -1,7 +1,7 @@
 // A lab with rules: what the tests on real traffic share.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
-import { createApplier, nftRunner, type Applier } from '../../../localnode/network-policy/tables/apply.ts';
+import { createApplier, createNftRunner, type Applier } from '../../../localnode/network-policy/tables/apply.ts';
 import type { Pod } from '../../../localnode/network-policy/objects/endpoints.ts';
 import { removeScript } from '../../../localnode/network-policy/tables/script.ts';
 import { derive, type Snapshot } from '../../../localnode/network-policy/enforcer.ts';
@@ -42,7 +42,7 @@ beforeAll(async () => {
   if (skip) return;
   await exclusively(installTools);
   lab = await openLab(ADDRESSES);
-  await nftRunner(lab.nft)(NAT);
+  await createNftRunner(lab.nft)(NAT);
   await Promise.all([...lab.pods, lab.outside].map(async (host) => host.ask({ op: 'listen', ports: PORTS })));
 });
 afterAll(async () => {
@@ -50,8 +50,8 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   if (skip) return;
-  applier = createApplier(nftRunner(lab.nft));
-  await nftRunner(lab.nft)(
+  applier = createApplier(createNftRunner(lab.nft));
+  await createNftRunner(lab.nft)(
     removeScript({ family: 'inet', name: SCOPE.table }) + removeScript({ family: 'bridge', name: SCOPE.table }),
   );
   await lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');

@@ -1,7 +1,7 @@
 // Evaluates NetworkPolicy objects as the API's documentation words them, and compiled rules as the kernel would. For
 // tests.
 import { BlockList } from 'node:net';
-import { inBlock, type Protocol } from '../../../localnode/network-policy/objects/model.ts';
+import { isInBlock, type Protocol } from '../../../localnode/network-policy/objects/model.ts';
 import type { Allowance, Direction, RuleSet } from '../../../localnode/network-policy/compile.ts';
 
 /** A flow after destination NAT. */
@@ -160,7 +160,7 @@ function holds(rules: RuleSet, { peer, ports }: Allowance, direction: Direction,
     const there =
       'set' in peer
         ? rules.addressSets.get(peer.set)?.includes(other) === true
-        : inBlock(peer.block, other) && !peer.except.some((block) => inBlock(block, other));
+        : isInBlock(peer.block, other) && !peer.except.some((block) => isInBlock(block, other));
     if (!there) return false;
   }
   if (ports === undefined) return true;

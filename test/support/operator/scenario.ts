@@ -7,7 +7,7 @@ import type { ContainerStatus, Deployment, HttpRoute, Job, Pod } from '../../../
 import type { Snapshot } from '../../../controller/reconcile/snapshot.ts';
 import { buildStatus } from '../../../controller/reconcile/status.ts';
 import { identifySource } from '../../../controller/steps/source/source.ts';
-import { APPLIED_HASH_ANNOTATION, deepFreeze, hashOf, type Manifest } from '../../../lib/kubernetes/index.ts';
+import { APPLIED_HASH_ANNOTATION, deepFreeze, computeHash, type Manifest } from '../../../lib/kubernetes/index.ts';
 import { parseRepository } from '../../../lib/repository.ts';
 import { annotations, labels } from '../../../crds/names.ts';
 
@@ -220,7 +220,7 @@ export function applied(
 /** The object that an apply of this manifest makes. */
 export function toObject(of: Manifest, status: object = {}): Deployment & HttpRoute {
   const manifest: Manifest = structuredClone(of);
-  const noted = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: hashOf(of) };
+  const noted = { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: computeHash(of) };
   return {
     ...manifest,
     metadata: {

@@ -11,7 +11,7 @@ import {
   type Job,
 } from '../../../controller/objects/kinds.ts';
 import { applyStatus, type Client } from '../../../lib/kubernetes/index.ts';
-import { imageRepository, annotations, labels } from '../../../crds/names.ts';
+import { formatImageRepository, annotations, labels } from '../../../crds/names.ts';
 import { all, until, type World } from './world.ts';
 
 /** Pods are made from the operator's own templates, so that the chart's admission policy judges them as it would. */
@@ -171,7 +171,7 @@ export const cloned = (commit: string, more: object = {}): ContainerStatus =>
 export const reviewed = (more: object = {}): ContainerStatus => ended('review', 0, { findings: [], plan, ...more });
 /** An image of the app of a Job, as its pipeline would push it. */
 export const imageOf = ({ metadata }: Job, character: string): string =>
-  `registry.test/${imageRepository({ name: metadata.labels?.[labels.app] ?? '', uid: metadata.annotations?.[annotations.appUid] ?? '' })}@sha256:${character.repeat(64)}`;
+  `registry.test/${formatImageRepository({ name: metadata.labels?.[labels.app] ?? '', uid: metadata.annotations?.[annotations.appUid] ?? '' })}@sha256:${character.repeat(64)}`;
 export const pushed = (image: string): ContainerStatus => ended('build', 0, { image, port: 8000 });
 
 /** Takes a started Job to its good end. */

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { hostedApps, jobs, type HostedAppObject, type Job } from '../../../controller/objects/kinds.ts';
 import {
   createClient,
-  fileConnection,
+  readFileConnection,
   type Client,
   type KubeObject,
   type Resource,
@@ -83,7 +83,7 @@ async function furnish(api: ApiServer): Promise<World> {
     MOORAGE_REGISTRY_PRUNE: 'false',
     NODE_ENV: 'test',
   };
-  const client = createClient(await fileConnection(api.kubeconfig));
+  const client = createClient(await readFileConnection(api.kubeconfig));
   const operators: Operator[] = [];
   return {
     api,

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startDaemon } from '../../../controller/pipeline/build/daemon.ts';
 import { pipelineInput, type PipelineInput, terminationMessageLimit } from '../../../controller/pipeline/contract.ts';
-import { imageRepository, type PipelineContainer } from '../../../crds/names.ts';
+import { formatImageRepository, type PipelineContainer } from '../../../crds/names.ts';
 import { stageMessage, type StageMessage } from '../../../controller/pipeline/message.ts';
 import { run } from '../../../controller/pipeline/process.ts';
 import { toWorkspacePaths } from '../../../controller/pipeline/config.ts';
@@ -95,7 +95,7 @@ export async function makePod(
 ): Promise<Pod> {
   const root = await mkdtemp(join(tmpdir(), 'moorage-pod-'));
   const app = input.app ?? 'sample';
-  const path = imageRepository({ name: app, uid: labUid });
+  const path = formatImageRepository({ name: app, uid: labUid });
   const whole = pipelineInput.parse({
     app,
     repo: repository.url,

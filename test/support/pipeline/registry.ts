@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { buildPart, binariesOf } from '../../../localnode/binaries/build.ts';
-import { imageKey } from '../../../localnode/images/build.ts';
+import { buildPart, getBinariesFolder } from '../../../localnode/binaries/build.ts';
+import { computeImageKey } from '../../../localnode/images/build.ts';
 import { images, type ImageRecipe } from '../../../localnode/images/catalog.ts';
-import { ensurePackages, unpackedFolder } from '../../../localnode/node/daemons/packages.ts';
+import { ensurePackages, getUnpackedFolder } from '../../../localnode/node/daemons/packages.ts';
 import { createAuthorizer } from '../../../controller/registry-proxy/account.ts';
 import { createFullness, createProxy } from '../../../controller/registry-proxy/proxy.ts';
 import { createLog } from '../../../lib/telemetry.ts';
@@ -39,7 +39,7 @@ export interface TestRegistry {
   /** Runs its own garbage collection. */
   collectGarbage(): Promise<void>;
   /** Stops the server for the time of `work`, as for a collection. */
-  whileStopped<T>(work: () => Promise<T>): Promise<T>;
+  runWhileStopped<T>(work: () => Promise<T>): Promise<T>;
   stop(): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export async function programsOnPath(): Promise<void> {
     await ensurePackages();
     for (const part of parts) await buildPart(part);
   });
-  for (const part of parts) process.env['PATH'] = `${binariesOf(part)}:${process.env['PATH'] ?? ''}`;
+  for (const part of parts) process.env['PATH'] = `${getBinariesFolder(part)}:${process.env['PATH'] ?? ''}`;
 }
 
 /** `root`: where it stores, such as a small file system. Removed with it, but for a root that was given. */
@@ -74,7 +74,7 @@ export async function startRegistry(given?: string): Promise<TestRegistry> {
   const dockerConfig = join(folder, 'docker');
   await mkdir(dockerConfig);
   await writeFile(join(dockerConfig, 'config.json'), JSON.stringify({ auths: { [host]: { auth } } }));
-  const program = join(unpackedFolder('docker-registry'), 'usr/bin/docker-registry');
+  const program = join(getUnpackedFolder('docker-registry'), 'usr/bin/docker-registry');
   const configFile = join(folder, 'config.yml');
   const serve = async (): Promise<ChildProcess> => {
     const server = spawn(program, ['serve', configFile], { stdio: 'ignore' });
@@ -103,7 +103,7 @@ export async function startRegistry(given?: string): Promise<TestRegistry> {
       const collected = await run(program, ['garbage-collect', configFile], { env: {} });
       if (collected.code !== 0) throw new Error(collected.stderr.slice(-2000));
     },
-    whileStopped: async (work) => {
+    runWhileStopped: async (work) => {
       await endProcess(child);
       try {
         return await work();
@@ -172,7 +172,7 @@ async function archiveOf(
   image: ImageRecipe,
   build: (context: string, args: readonly string[]) => Promise<void>,
 ): Promise<string> {
-  const archive = join(paths.cache, 'images', `${image.name}-${await imageKey(image)}.tar`);
+  const archive = join(paths.cache, 'images', `${image.name}-${await computeImageKey(image)}.tar`);
   if (existsSync(archive)) return archive;
   await mkdir(join(paths.cache, 'images'), { recursive: true });
   const context = await mkdtemp(join(tmpdir(), 'moorage-image-'));

@@ -1,7 +1,7 @@
 // Pushes images of random content through the registry proxy, with the requests and the tags of a build.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { imageRepository, type RepositoryOwner } from '../../../crds/names.ts';
+import { formatImageRepository, type RepositoryOwner } from '../../../crds/names.ts';
 import type { TestRegistry } from '../pipeline/registry.ts';
 
 export const digestOf = (content: Buffer | string): string =>
@@ -59,7 +59,7 @@ export async function pushImage(
   registry: TestRegistry,
   app: RepositoryOwner,
   tag: string,
-  { repository = imageRepository(app), bytes = 200_000, base }: PushOptions = {},
+  { repository = formatImageRepository(app), bytes = 200_000, base }: PushOptions = {},
 ): Promise<PushedImage> {
   const contents = [randomBytes(64), ...(base === undefined ? [] : [base]), randomBytes(bytes)];
   for (const content of contents) {
@@ -88,7 +88,7 @@ export async function isWhole(
   registry: TestRegistry,
   app: RepositoryOwner,
   image: PushedImage,
-  repository = imageRepository(app),
+  repository = formatImageRepository(app),
 ): Promise<boolean> {
   const paths = [`manifests/${image.digest}`, ...image.blobs.map((blob) => `blobs/${blob}`)];
   for (const path of paths) {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Guard, type GuardOptions } from '../../../api/tools/fetch/guard.ts';
 import { startGuardProxy } from '../../../api/tools/fetch/proxy.ts';
-import { binary, buildPart } from '../../../localnode/binaries/build.ts';
+import { getBinaryPath, buildPart } from '../../../localnode/binaries/build.ts';
 import { paths } from '../../../localnode/paths.ts';
 import { run } from '../../../localnode/shell.ts';
 import { exclusively } from '../exclusively.ts';
@@ -110,7 +110,7 @@ async function installPackages(): Promise<void> {
 
 async function compile(): Promise<string> {
   await buildPart('gotenberg');
-  return binary('gotenberg', 'gotenberg');
+  return getBinaryPath('gotenberg', 'gotenberg');
 }
 
 async function alive(url: string, child: ChildProcess): Promise<void> {

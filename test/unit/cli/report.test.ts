@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { test } from 'vitest';
-import { Progress, formatElapsed, lineReporter } from '../../../cli/report.ts';
+import { Progress, formatElapsed, createLineReporter } from '../../../cli/report.ts';
 import type { Step } from '../../../localnode/steps.ts';
 
 const step = (name: string): Step => ({ name, run: () => Promise.resolve(undefined) });
@@ -24,20 +24,20 @@ test('a terminal shows each slow step with its latest progress, and the number o
   progress.plan(3);
   progress.start(compile, 1_000);
   progress.start(modules, 2_000);
-  assert.deepEqual(progress.live(3_900), []);
+  assert.deepEqual(progress.formatLive(3_900), []);
   progress.update(compile, '1 of 9 packages: fmt');
   progress.update(compile, '2 of 9 packages: net/http');
-  assert.deepEqual(progress.live(4_000), [
+  assert.deepEqual(progress.formatLive(4_000), [
     '       4.0 s  …   compile kubernetes                      3.0 s  2 of 9 packages: net/http',
     '       4.0 s      0 of 3 steps done',
   ]);
   progress.end(compile);
-  assert.deepEqual(progress.live(64_000), [
+  assert.deepEqual(progress.formatLive(64_000), [
     '   1 min 4 s  …   modules of runc                     1 min 2 s',
     '   1 min 4 s      1 of 3 steps done',
   ]);
   progress.end(modules);
-  assert.deepEqual(progress.live(70_000), []);
+  assert.deepEqual(progress.formatLive(70_000), []);
 });
 
 test('a log gets a first line soon and then one every half minute', () => {
@@ -46,7 +46,7 @@ test('a log gets a first line soon and then one every half minute', () => {
   const lines: string[] = [];
   for (let seconds = 1; seconds <= 70; seconds += 1) {
     progress.update(compile, `${seconds} of 99 packages`);
-    lines.push(...progress.due(seconds * 1_000));
+    lines.push(...progress.formatDue(seconds * 1_000));
   }
   assert.deepEqual(
     lines.map((line) => line.replaceAll(/ +/g, ' ')),
@@ -61,12 +61,12 @@ test('a log gets a first line soon and then one every half minute', () => {
 test('a log holds whole lines without control characters, and the error of a failed step', () => {
   let text = '';
   const output = { write: (more: string) => (text += more) !== '' };
-  const reporter = lineReporter(output, () => 0);
+  const reporter = createLineReporter(output, () => 0);
   reporter.begin([compile, modules]);
-  reporter.started(modules);
-  reporter.done(modules, 'fetched', 1_500);
-  reporter.started(compile);
-  reporter.failed(compile, new Error('no space left'), 2_000);
+  reporter.reportStart(modules);
+  reporter.reportDone(modules, 'fetched', 1_500);
+  reporter.reportStart(compile);
+  reporter.reportFailure(compile, new Error('no space left'), 2_000);
   reporter.end();
   assert.equal(
     text,
@@ -80,15 +80,15 @@ test('a log holds whole lines without control characters, and the error of a fai
 test('a terminal rewrites its live lines and keeps those of finished steps', async () => {
   let [text, clock] = ['', 0];
   const output = { isTTY: true, columns: 60, rows: 24, write: (more: string) => (text += more) !== '' };
-  const reporter = lineReporter(output, () => clock);
+  const reporter = createLineReporter(output, () => clock);
   reporter.begin([compile, modules]);
-  reporter.started(compile);
-  reporter.started(modules);
-  reporter.progress(compile, 'x'.repeat(100));
+  reporter.reportStart(compile);
+  reporter.reportStart(modules);
+  reporter.reportProgress(compile, 'x'.repeat(100));
   clock = 5_000;
   await sleep(1_100);
-  reporter.done(modules, 'fetched', 5_000);
-  reporter.done(compile, 'compiled', 5_000);
+  reporter.reportDone(modules, 'fetched', 5_000);
+  reporter.reportDone(compile, 'compiled', 5_000);
   reporter.end();
   assert.match(text, /0 of 2 steps done/);
   assert.match(text, /1 of 2 steps done/);

@@ -4,13 +4,13 @@ import { test } from 'vitest';
 import { appManifest } from '../../../crds/app-manifest.ts';
 import { spec as specSchema, type HostedAppSpec, type HostedAppStatus } from '../../../crds/hosted-app.ts';
 import {
-  effectiveSettings,
+  listEffectiveSettings,
   findPins,
   hasEveryDefault,
   layeredFields,
   readSettings,
   resolveSpec,
-  authorContact,
+  findAuthorContact,
 } from '../../../crds/effective-settings.ts';
 
 const spec = (fields: object = {}): HostedAppSpec =>
@@ -65,7 +65,7 @@ test('a stored field wins over the file, even at its default', () => {
       ['auto', '512Mi', [], [], false, 'nap'],
     );
     assert.deepEqual(
-      effectiveSettings(app, filed).map(({ field, value, from }) => [field, value, from]),
+      listEffectiveSettings(app, filed).map(({ field, value, from }) => [field, value, from]),
       [
         ['build.strategy', 'auto', 'HostedApp'],
         ['run.command', '(set by the operator of this installation)', 'HostedApp'],
@@ -120,7 +120,7 @@ test('shows each effective value with its source', () => {
     run: { port: 3000, env: [{ name: 'A', value: 'x'.repeat(300) }] },
     build: { resources: { memory: '8Gi' } },
   });
-  const reported = effectiveSettings({ spec: spec({ run: { port: 80 } }) }, settings);
+  const reported = listEffectiveSettings({ spec: spec({ run: { port: 80 } }) }, settings);
   assert.deepEqual(
     reported.map(({ field, from }) => `${field} ${from}`),
     ['build.resources.memory moorage.yaml', 'run.port HostedApp', 'run.env moorage.yaml'],
@@ -145,7 +145,7 @@ test('attack: shows values of the operator of the installation only for public f
     agents: { openapi: '/a', mcp: '/b' },
     listing: { title: 'Mine' },
   });
-  const shown = effectiveSettings({ spec: given }, settings);
+  const shown = listEffectiveSettings({ spec: given }, settings);
   assert.doesNotMatch(JSON.stringify(shown), /internal-name/);
   const valueOf = (name: string): string | undefined => shown.find(({ field }) => field === name)?.value;
   assert.deepEqual([valueOf('run.resources.memory'), valueOf('listing.title')], ['128Mi', 'Public']);
@@ -173,7 +173,7 @@ test('attack: adding env to moorage.yaml does not reveal what the installation s
     build: { args: filed, env: [{ name: 'MINE', value: 'mine' }] },
     author: { contact: 'me@example.org' },
   });
-  const reported = effectiveSettings({ spec: given }, settings);
+  const reported = listEffectiveSettings({ spec: given }, settings);
   assert.doesNotMatch(JSON.stringify(reported), /sk-of/);
   assert.deepEqual(
     reported.map(({ field, value, from }) => [field, value, from]),
@@ -194,7 +194,7 @@ test('attack: adding env to moorage.yaml does not reveal what the installation s
 test('attack: a correct guess of a value looks like a wrong one', () => {
   const given = spec({ run: { env: [{ name: 'KEY', value: 'right' }] } });
   const [right, wrong] = ['right', 'wrong'].map((value) =>
-    effectiveSettings({ spec: given }, appManifest.parse({ run: { env: [{ name: 'KEY', value }] } })),
+    listEffectiveSettings({ spec: given }, appManifest.parse({ run: { env: [{ name: 'KEY', value }] } })),
   );
   assert.deepEqual(right, wrong);
 });
@@ -211,7 +211,7 @@ const inFile: HostedAppStatus = {
 const proven: HostedAppStatus = { ownership: { since, contact: 'token@example.org' } };
 
 function of(fields: object, status?: HostedAppStatus): string {
-  const found = authorContact({
+  const found = findAuthorContact({
     spec: specSchema.parse({ source: { repo: 'https://git.example/a/b' }, ...fields }),
     ...(status === undefined ? {} : { status }),
   });

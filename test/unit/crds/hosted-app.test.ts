@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { spec } from '../../../crds/hosted-app.ts';
-import { quantityValue } from '../../../crds/values.ts';
+import { parseQuantityValue } from '../../../crds/values.ts';
 import { refusals, structuralRefusals } from '../../support/crds/refusals.ts';
 
 test('a repository alone makes a complete app', () => {
@@ -54,7 +54,7 @@ for (const { what, given } of structuralRefusals) {
 }
 
 test('parses quantities into cores and bytes', () => {
-  assert.deepEqual(['250m', '1.5', '2Ki', '1G', '', '1e3', '-1', '1Ei'].map(quantityValue), [
+  assert.deepEqual(['250m', '1.5', '2Ki', '1G', '', '1e3', '-1', '1Ei'].map(parseQuantityValue), [
     0.25,
     1.5,
     2048,

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { parseDuration } from '../../../lib/values.ts';
-import { toDnsLabel, appHost, appUrl } from '../../../crds/names.ts';
+import { toDnsLabel, formatAppHost, formatAppUrl } from '../../../crds/names.ts';
 
 test('makes a readable label of any name', () => {
   assert.equal(toDnsLabel('My_Cool.App'), 'my-cool-app');
@@ -27,7 +27,7 @@ test('parses durations and rejects other texts', () => {
 
 test('an app is a subdomain of the apps domain, and its URL omits the default port', () => {
   const site = { domain: 'apps.example.net', port: 443 };
-  assert.equal(appHost('hello', site), 'hello.apps.example.net');
-  assert.equal(appUrl('hello', site), 'https://hello.apps.example.net/');
-  assert.equal(appUrl('hello', { ...site, port: 8443 }), 'https://hello.apps.example.net:8443/');
+  assert.equal(formatAppHost('hello', site), 'hello.apps.example.net');
+  assert.equal(formatAppUrl('hello', site), 'https://hello.apps.example.net/');
+  assert.equal(formatAppUrl('hello', { ...site, port: 8443 }), 'https://hello.apps.example.net:8443/');
 });

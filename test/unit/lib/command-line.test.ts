@@ -1,7 +1,7 @@
 // Command lines: what is read, what is refused.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { parseCommandLine, UsageError, wholeNumber } from '../../../lib/command-line.ts';
+import { parseCommandLine, UsageError, parseWholeNumber } from '../../../lib/command-line.ts';
 
 const commandLine = {
   options: { port: { type: 'string' }, fast: { type: 'boolean', default: false } },
@@ -31,15 +31,15 @@ for (const [args, message] of [
 }
 
 test('reads whole numbers and rejects those out of range', () => {
-  assert.equal(wholeNumber('--port', '8080', { maximum: 65_535 }), 8080);
-  assert.equal(wholeNumber('--delay', '0', { minimum: 0 }), 0);
+  assert.equal(parseWholeNumber('--port', '8080', { maximum: 65_535 }), 8080);
+  assert.equal(parseWholeNumber('--delay', '0', { minimum: 0 }), 0);
   for (const text of ['', '0', '-1', '1.5', '1e3', '65536', 'x'])
     assert.throws(
-      () => wholeNumber('--port', text, { maximum: 65_535 }),
+      () => parseWholeNumber('--port', text, { maximum: 65_535 }),
       new UsageError(`--port must be a whole number from 1 to 65535, not "${text}"`),
     );
   assert.throws(
-    () => wholeNumber('--rate', 'x'),
+    () => parseWholeNumber('--rate', 'x'),
     new UsageError('--rate must be a whole number of 1 or more, not "x"'),
   );
 });

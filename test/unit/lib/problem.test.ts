@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { findMeantField, findNearestNames, unknownName } from '../../../lib/problem.ts';
+import { findMeantField, findNearestNames, createUnknownNameProblem } from '../../../lib/problem.ts';
 
 const tools = ['render_diagram', 'make_chart', 'make_slides', 'echo'];
 
@@ -26,9 +26,9 @@ test('finds the field that differs by a typo, for short names by one letter', ()
 test('the problem of an unknown name shows it shortened, similar names, and where to find all', () => {
   const type = { slug: 'unknown-thing', status: 404, title: 'Unknown', description: 'None.' };
   const all = 'GET /t lists all.';
-  const near = unknownName(type, { says: 'There is no', name: 'ecko', names: tools, all });
+  const near = createUnknownNameProblem(type, { says: 'There is no', name: 'ecko', names: tools, all });
   assert.equal(near.message, 'There is no "ecko". Did you mean echo? GET /t lists all.');
   assert.deepEqual(near.members['nearest'], ['echo']);
-  const far = unknownName(type, { says: 'There is no', name: `${'x'.repeat(59)}😀`, names: tools, all });
+  const far = createUnknownNameProblem(type, { says: 'There is no', name: `${'x'.repeat(59)}😀`, names: tools, all });
   assert.equal(far.message, `There is no "${'x'.repeat(59)}\uFFFD". GET /t lists all.`);
 });

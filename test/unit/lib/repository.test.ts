@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import {
-  acceptedRepository,
+  parseAcceptedRepository,
   parseAddress,
   parseRepository,
   readRepository,
@@ -77,8 +77,9 @@ test('any text gives a normal address of an allowed host or a RepositoryError', 
 });
 
 test('normalizes an accepted address whichever hosts are allowed now', () => {
-  for (const [text, url] of accepted) assert.equal(acceptedRepository(parseRepository(text, hosts).cloneUrl).url, url);
-  const { host, owner, name } = acceptedRepository('https://git.gone.test/a/b.git/');
+  for (const [text, url] of accepted)
+    assert.equal(parseAcceptedRepository(parseRepository(text, hosts).cloneUrl).url, url);
+  const { host, owner, name } = parseAcceptedRepository('https://git.gone.test/a/b.git/');
   assert.deepEqual([host, owner, name], ['git.gone.test', 'a', 'b']);
 });
 

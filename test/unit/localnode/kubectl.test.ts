@@ -1,7 +1,7 @@
 // What is read from kubectl's answers.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { pressures } from '../../../localnode/kubectl.ts';
+import { listPressures } from '../../../localnode/kubectl.ts';
 
 const node = (name: string, conditions: Record<string, string>) => ({
   metadata: { name },
@@ -11,7 +11,7 @@ const node = (name: string, conditions: Record<string, string>) => ({
 test('a node that is short of something is named, with what it is short of', () => {
   const healthy = { MemoryPressure: 'False', DiskPressure: 'False', PIDPressure: 'False', Ready: 'True' };
   const items = [node('one', healthy), node('two', { ...healthy, DiskPressure: 'True' })];
-  assert.deepEqual(pressures(JSON.stringify({ items })), [
+  assert.deepEqual(listPressures(JSON.stringify({ items })), [
     'node two is short of disk space, so it evicts pods and starts none: free some (DiskPressure)',
   ]);
 });

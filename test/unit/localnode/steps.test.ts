@@ -8,10 +8,10 @@ import { checkSteps, runSteps, StepError, type Reporter, type Step } from '../..
 const ignore = (): undefined => undefined;
 const quiet: Reporter = {
   begin: ignore,
-  started: ignore,
-  progress: ignore,
-  done: ignore,
-  failed: ignore,
+  reportStart: ignore,
+  reportProgress: ignore,
+  reportDone: ignore,
+  reportFailure: ignore,
   end: ignore,
 };
 
@@ -116,16 +116,16 @@ test('a reporter hears of the plan, of each step with its progress, and of the e
     begin: ({ length }) => {
       hear(`${length} steps`);
     },
-    started: ({ name }) => {
+    reportStart: ({ name }) => {
       hear(`${name} started`);
     },
-    progress: ({ name }, text) => {
+    reportProgress: ({ name }, text) => {
       hear(`${name}: ${text}`);
     },
-    done: ({ name }, detail) => {
+    reportDone: ({ name }, detail) => {
       hear(`${name} ${detail}`);
     },
-    failed: ({ name }) => {
+    reportFailure: ({ name }) => {
       hear(`${name} failed`);
     },
     end: () => {

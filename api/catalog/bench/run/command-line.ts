@@ -1,6 +1,6 @@
 // Reads the command line of `npm run bench:models`, and prints its progress.
 import type { Writable } from 'node:stream';
-import { readCommandLine, UsageError, wholeNumber } from '../../../../lib/command-line.ts';
+import { readCommandLine, UsageError, parseWholeNumber } from '../../../../lib/command-line.ts';
 import type { Visit } from '../store.ts';
 import type { CampaignEnd, RunnerEvent } from './runner.ts';
 
@@ -47,8 +47,8 @@ export function readArguments(args?: readonly string[]): BenchArguments {
         .split(',')
         .map((model) => model.trim())
         .filter((model) => model !== ''),
-      runs: wholeNumber('--runs', requireOption('--runs', values.runs), { maximum: 1_000 }),
-      visits: wholeNumber('--visits', values.visits, { minimum: 0, maximum: 1_000 }),
+      runs: parseWholeNumber('--runs', requireOption('--runs', values.runs), { maximum: 1_000 }),
+      visits: parseWholeNumber('--visits', values.visits, { minimum: 0, maximum: 1_000 }),
       seed: values.seed,
       url: parseOrigin('--url', values.url),
       gateway: parseOrigin('--gateway', values.gateway),

@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client';
 import { z } from 'zod';
 import { readConfig } from '../../../../lib/config.ts';
-import { createClient, defaultConnection, listenForShutdown } from '../../../../lib/kubernetes/index.ts';
+import { createClient, readDefaultConnection, listenForShutdown } from '../../../../lib/kubernetes/index.ts';
 import { createLog } from '../../../../lib/telemetry.ts';
 import { type App, hostedApps } from '../../../apps/index.ts';
 import { openLedger } from '../../../billing/index.ts';
@@ -28,7 +28,7 @@ if (unknown.length > 0) fail(`unknown models: ${unknown.join(', ')}; there are: 
 if (settings.databaseUrl === undefined) fail('set DATABASE_URL to the database of the API');
 
 const shutdown = listenForShutdown({ log, limitMs: (manifest.timeout_seconds + 30) * 1_000 });
-const client = await defaultConnection().then(
+const client = await readDefaultConnection().then(
   (connection) => createClient(connection, { userAgent: 'moorage-bench' }),
   () => undefined,
 );

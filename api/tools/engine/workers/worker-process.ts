@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { Problem, type ProblemType, type FieldError } from '../../../../lib/problem.ts';
 import { toolFailed, toolLimit, unprocessable, toolBusy } from '../../problems.ts';
 import { createBusyProblem } from './workers.ts';
-import { timeLimit } from '../../../../lib/values.ts';
+import { createTimeLimit } from '../../../../lib/values.ts';
 
 /** Root folder of this program. */
 export const programFolder = join(import.meta.dirname, '..', '..', '..', '..');
@@ -186,7 +186,7 @@ export class WorkerProcess {
     late: () => Problem,
   ): Promise<Value> {
     const ended = new AbortController();
-    const stop = AbortSignal.any([ended.signal, timeLimit(ms), ...(signal === undefined ? [] : [signal])]);
+    const stop = AbortSignal.any([ended.signal, createTimeLimit(ms), ...(signal === undefined ? [] : [signal])]);
     try {
       const exited = once(this.#child, 'close', { signal: stop }).then(([code, by]) => {
         throw this.#death(code as number | null, by as string | null);

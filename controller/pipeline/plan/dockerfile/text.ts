@@ -18,7 +18,7 @@ const maximumInstructions = 2_000;
 export function readStages(text: string): Stage[] {
   const stages: Draft[] = [];
   for (const [word, rest] of parseInstructions(text)) {
-    if (word === 'FROM') stages.push(begin(rest));
+    if (word === 'FROM') stages.push(createDraft(rest));
     else extend(stages.at(-1), word, rest);
   }
   return stages;
@@ -31,7 +31,7 @@ interface Draft {
   copies: string[];
 }
 
-function begin(rest: string): Draft {
+function createDraft(rest: string): Draft {
   const [from = '', as, name] = splitWords(rest);
   return { from, name: as?.toUpperCase() === 'AS' ? name?.toLowerCase() : undefined, starts: false, copies: [] };
 }

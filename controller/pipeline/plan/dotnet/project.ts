@@ -114,10 +114,10 @@ function resolveAssembly(texts: readonly string[], name: string): string | undef
   return /^[\w.+-]{1,200}$/.test(found) ? found : undefined;
 }
 
-type Read = Pick<DotnetProject, 'text' | 'path' | 'name' | 'packages'>;
+type ProjectManifest = Pick<DotnetProject, 'text' | 'path' | 'name' | 'packages'>;
 
 /** In the order in which they are asked: what is a test is that first, whatever else it is. */
-const kinds: readonly (readonly [ProjectKind, (project: Read) => boolean])[] = [
+const kinds: readonly (readonly [ProjectKind, (project: ProjectManifest) => boolean])[] = [
   ['test', isTest],
   ['host', ({ text }) => /Aspire\.AppHost\.Sdk|<IsAspireHost>\s*true/i.test(text)],
   ['framework', ({ text }) => !hasSdk(text, '') || /<TargetFrameworkVersion>/.test(text)],
@@ -146,11 +146,11 @@ const kinds: readonly (readonly [ProjectKind, (project: Read) => boolean])[] = [
   ['console', ({ text }) => isProgram(text) || hasSdk(text, 'Microsoft.NET.Sdk.Worker')],
 ];
 
-function classifyProject(project: Read): ProjectKind {
+function classifyProject(project: ProjectManifest): ProjectKind {
   return kinds.find(([, is]) => is(project))?.[0] ?? 'library';
 }
 
-function isTest({ text, path, name, packages }: Read): boolean {
+function isTest({ text, path, name, packages }: ProjectManifest): boolean {
   return (
     /<IsTestProject>\s*true/i.test(text) ||
     packages.has('Microsoft.NET.Test.Sdk') ||

@@ -19,7 +19,7 @@ import { findDeclaredStart } from '../platforms/start.ts';
 import { renderAssetLines } from './assets.ts';
 import { renderConfigLines, findAppPort, startCommand } from './start.ts';
 import { readElixir, type ElixirApp, type ElixirProject } from './project.ts';
-import { chooseElixir, type AskedElixir, type ElixirChoice } from './version.ts';
+import { chooseElixir, type RequestedElixir, type ElixirChoice } from './version.ts';
 
 const ignore = ['.git', '**/_build', '**/deps', '**/node_modules', '**/.elixir_ls', '**/.DS_Store'];
 /** Mix keeps Hex and rebar3 here, which it asks for again when it starts the app. */
@@ -36,7 +36,7 @@ export const elixir: Language = {
     const server = selectServer(tree, project);
     if ('problem' in server) return server;
     const choice = chooseElixir(tree, input, project.mix);
-    if ('asked' in choice) return createVersionProblem(choice);
+    if ('requestedVersion' in choice) return createVersionProblem(choice);
     return (
       findMissingImage(input, [choice.image.build, choice.image.run], 'Elixir', 'mix.exs') ??
       createRecipe(tree, input, { project, server, choice })
@@ -92,7 +92,7 @@ function createSeveralServersProblem(servers: readonly ElixirApp[]): Problem {
   );
 }
 
-function createVersionProblem({ file, asked }: AskedElixir): Problem {
+function createVersionProblem({ file, requestedVersion: asked }: RequestedElixir): Problem {
   return {
     problem: {
       rule: 'plan/elixir-version',
@@ -111,7 +111,7 @@ function listVersionWarnings({ image, instead }: ElixirChoice): Finding[] {
       rule: 'plan/elixir-version',
       severity: 'warning',
       file: instead.file,
-      message: `The app asks for Elixir ${instead.asked}; Elixir ${image.version} is used.`,
+      message: `The app asks for Elixir ${instead.requestedVersion}; Elixir ${image.version} is used.`,
       fix: `Ask for ${image.version} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
     },
   ];

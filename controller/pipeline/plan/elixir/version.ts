@@ -4,16 +4,16 @@ import { images, type PlanInput } from '../recipe.ts';
 
 export type ElixirImage = (typeof images.elixir)[number];
 
-export interface AskedElixir {
+export interface RequestedElixir {
   readonly file: string;
   /** As it is written. */
-  readonly asked: string;
+  readonly requestedVersion: string;
 }
 
 export interface ElixirChoice {
   readonly image: ElixirImage;
   /** What is asked for and not there. */
-  readonly instead?: AskedElixir;
+  readonly instead?: RequestedElixir;
 }
 
 const files: readonly (readonly [file: string, pattern: RegExp])[] = [
@@ -24,23 +24,27 @@ const files: readonly (readonly [file: string, pattern: RegExp])[] = [
 ];
 
 /** The newest that the requirement allows; the one that a file names where it is there. */
-export function chooseElixir(tree: Tree, { missingImages = [] }: PlanInput, mix: string): ElixirChoice | AskedElixir {
+export function chooseElixir(
+  tree: Tree,
+  { missingImages = [] }: PlanInput,
+  mix: string,
+): ElixirChoice | RequestedElixir {
   const { source, allows } = parseRequirement(mix);
   const fitting = images.elixir.filter(({ version }) => allows(parseMinor(version)));
-  if (fitting.length === 0) return { file: 'mix.exs', asked: source };
+  if (fitting.length === 0) return { file: 'mix.exs', requestedVersion: source };
   const there = fitting.filter(({ build }) => !missingImages.includes(build));
   const usable = there.length === 0 ? fitting : there;
   const named = findNamedVersion(tree);
-  const same = usable.find(({ version }) => version === named?.asked);
-  const older = named !== undefined && parseMinor(named.asked) < parseMinor(images.elixir[0].version);
+  const same = usable.find(({ version }) => version === named?.requestedVersion);
+  const older = named !== undefined && parseMinor(named.requestedVersion) < parseMinor(images.elixir[0].version);
   const image = same ?? (older ? usable[0] : usable.at(-1)) ?? images.elixir[0];
   return named === undefined || same !== undefined ? { image } : { image, instead: named };
 }
 
-function findNamedVersion(tree: Tree): AskedElixir | undefined {
+function findNamedVersion(tree: Tree): RequestedElixir | undefined {
   for (const [file, pattern] of files) {
     const asked = pattern.exec(tree.text(file, 8192) ?? '')?.[1];
-    if (asked !== undefined) return { file, asked };
+    if (asked !== undefined) return { file, requestedVersion: asked };
   }
   return undefined;
 }

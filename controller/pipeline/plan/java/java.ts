@@ -87,7 +87,7 @@ function createVersionProblem(file: string, version: number): Problem {
 function createRecipe(tree: Tree, input: PlanInput, build: Build, image: (typeof images.java)[number]): Recipe {
   const framework = detectFramework(build.text);
   const port = input.port ?? defaultPort;
-  const web = ownCommand(tree);
+  const web = findOwnCommand(tree);
   const reason = `${build.file} makes this a Java app, built by ${build.tool}${tree.has(getWrapper(build)) ? ' of the version that its wrapper names' : ''} on Java ${image.version}.${web === undefined ? ' The jar that the build makes is started.' : ' The Procfile defines how it starts.'}`;
   return {
     plan: { strategy: 'java', reason, port, ...(framework === undefined ? {} : { framework }) },
@@ -110,7 +110,7 @@ function createRecipe(tree: Tree, input: PlanInput, build: Build, image: (typeof
 }
 
 /** A Procfile names files of the build; only one that starts a jar of it is of use here. */
-function ownCommand(tree: Tree): string | undefined {
+function findOwnCommand(tree: Tree): string | undefined {
   const web = findDeclaredStart(tree)?.command;
   return web !== undefined && /\s-jar\s/.test(web)
     ? web.replace(/(?:\S{0,200}\/)?\S{1,100}\.jar\b/, 'app.jar')

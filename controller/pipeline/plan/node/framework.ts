@@ -17,7 +17,7 @@ export function findFramework(tree: Tree, project: NodeProject): NodeApp | undef
  */
 export function detectForeignAdapter(tree: Tree, { dependencies, scripts }: NodeProject): Finding | undefined {
   const adapter = detectAdapter(tree, dependencies);
-  if (adapter?.target !== 'foreign' || ownServer(scripts['start'])) return undefined;
+  if (adapter?.target !== 'foreign' || hasOwnServer(scripts['start'])) return undefined;
   const fix = adapter.package.startsWith('@sveltejs')
     ? 'Use @sveltejs/adapter-auto, @sveltejs/adapter-node or @sveltejs/adapter-static there, and commit the lock file.'
     : 'Use @astrojs/node with mode "standalone" there, or no adapter if every page can be prerendered, and commit the lock file.';
@@ -43,7 +43,7 @@ function detectAdapter(tree: Tree, dependencies: ReadonlySet<string>): Adapter |
 /** A start script that is no more than the development server or a preview of the framework. */
 const previews = /^(?:npx )?(?:vite|astro|next|nuxt|svelte-kit)\b/;
 
-function ownServer(script: string | undefined): boolean {
+function hasOwnServer(script: string | undefined): boolean {
   return script !== undefined && !previews.test(script);
 }
 
@@ -54,7 +54,7 @@ function detectNext(tree: Tree, { dependencies, runtime, scripts }: NodeProject)
   if (output === 'export') return { kind: 'files', framework: 'Next.js', folder: 'out', fallback: false, because };
   if (output === 'standalone') return { kind: 'standalone', framework: 'Next.js', because };
   const start = scripts['start'];
-  if (start !== undefined && ownServer(start))
+  if (start !== undefined && hasOwnServer(start))
     return { kind: 'server', framework: 'Next.js', ...startScript(tree, start), because };
   return {
     kind: 'server',
@@ -86,7 +86,7 @@ function detectNuxt({ dependencies, ranges }: NodeProject): NodeApp | undefined 
 }
 
 function detectSvelteKit(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
-  if (!dependencies.has('@sveltejs/kit') || ownServer(scripts['start'])) return undefined;
+  if (!dependencies.has('@sveltejs/kit') || hasOwnServer(scripts['start'])) return undefined;
   const { target } = detectSvelteAdapter(tree, dependencies);
   if (target === 'files')
     return {
@@ -108,7 +108,7 @@ function detectSvelteKit(tree: Tree, { dependencies, scripts }: NodeProject): No
 }
 
 function detectAstro(tree: Tree, { dependencies, scripts }: NodeProject): NodeApp | undefined {
-  if (!dependencies.has('astro') || ownServer(scripts['start']) || detectAstroAdapter(tree).target !== 'node')
+  if (!dependencies.has('astro') || hasOwnServer(scripts['start']) || detectAstroAdapter(tree).target !== 'node')
     return undefined;
   return {
     kind: 'server',

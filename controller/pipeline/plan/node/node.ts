@@ -5,7 +5,7 @@ import { defaultPort, renderDockerfile, type Language, type PlanInput, type Prob
 import { type NodeApp, describeUnstartedServer } from './app.ts';
 import { detectForeignAdapter } from './framework.ts';
 import { readProject, type NodeProject } from './project.ts';
-import { buildStage, type NodeImage, ownBuild, runStage } from './stages.ts';
+import { buildStage, type NodeImage, listBuildCommands, runStage } from './stages.ts';
 import { findApp } from './start.ts';
 import { selectSystemPackages } from './system-packages.ts';
 import { chooseNode, type NodeChoice } from './version.ts';
@@ -39,7 +39,7 @@ function toCommandedApp({ hasCommand }: PlanInput): NodeApp | undefined {
 }
 
 function planSinglePackage(tree: Tree, input: PlanInput, project: NodeProject, app: NodeApp): Recipe {
-  const builds = ownBuild(project, app.framework);
+  const builds = listBuildCommands(project, app.framework);
   return createRecipe(tree, input, { project, folder: '.', tree, own: project, app, builds });
 }
 

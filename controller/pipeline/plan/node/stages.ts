@@ -214,7 +214,7 @@ function renderStandaloneCopy(tree: Tree): string[] {
 }
 
 /** Builds the project in the folder of the context; none when nothing has to be built. */
-export function ownBuild({ manager: name, scripts }: NodeProject, framework: string | undefined): string[] {
+export function listBuildCommands({ manager: name, scripts }: NodeProject, framework: string | undefined): string[] {
   const script = buildScript(scripts);
   const found = script === undefined ? listBuildParts(scripts) : [script];
   if (found.length > 0) return found.map((each) => runScript(name, each));

@@ -8,7 +8,7 @@ import type { Problem } from '../recipe.ts';
 import type { NodeApp } from './app.ts';
 import { readProject, type NodeProject } from './project.ts';
 import { runScript } from './manager.ts';
-import { buildIn, ownBuild } from './stages.ts';
+import { buildIn, listBuildCommands } from './stages.ts';
 import { findApp } from './start.ts';
 
 interface Package {
@@ -86,7 +86,7 @@ function isPageServer(framework: string): boolean {
 
 function addBuilds(chosen: AppPackage, packages: readonly Package[], top: NodeProject): WorkspaceApp {
   const name = chosen.project.name ?? chosen.folder;
-  const own = ownBuild({ ...chosen.project, manager: top.manager }, chosen.app.framework);
+  const own = listBuildCommands({ ...chosen.project, manager: top.manager }, chosen.app.framework);
   const needed = listDependencies(chosen, packages).filter(({ project }) => project.scripts['build'] !== undefined);
   const builds =
     top.dependencies.has('turbo') && chosen.project.name !== undefined && own.length > 0

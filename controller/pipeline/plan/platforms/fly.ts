@@ -1,5 +1,5 @@
 // Reads fly.toml: process, port, variables, disks, the Dockerfile, and what runs at a release.
-import { present } from '../../../../lib/values.ts';
+import { omitUndefined } from '../../../../lib/values.ts';
 import { readField, readKeys, parseToml, readText } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import type { Declaration, DeclaredBuild, DeclaredVariable, DeclaredVolume } from './declaration.ts';
@@ -8,7 +8,7 @@ export function readFly(tree: Tree): Declaration | undefined {
   const file = 'fly.toml';
   const parsed = parseToml(tree.text(file));
   if (parsed === undefined) return undefined;
-  return present({
+  return omitUndefined({
     file,
     start: readText(parsed, 'processes', 'app') ?? readText(parsed, 'processes', 'web'),
     release: readText(parsed, 'deploy', 'release_command'),
@@ -31,7 +31,7 @@ function readPort(parsed: unknown): number | undefined {
 function readBuild(parsed: unknown, tree: Tree): DeclaredBuild | undefined {
   const dockerfile = readText(parsed, 'build', 'dockerfile')?.replace(/^(?:\.?\/)+/, '');
   if (dockerfile === undefined || !tree.has(dockerfile)) return undefined;
-  return present({ path: '.', dockerfile, target: readText(parsed, 'build', 'build-target') });
+  return omitUndefined({ path: '.', dockerfile, target: readText(parsed, 'build', 'build-target') });
 }
 
 function readDisks(parsed: unknown): DeclaredVolume[] {

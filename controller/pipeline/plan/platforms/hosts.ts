@@ -1,7 +1,7 @@
 // Reads the files of other hosting platforms: Procfile, Railway, Render, Fly.io, Hugging Face, Heroku, Vercel and Netlify.
 import { askedSecret } from '../../../../crds/values.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import { present } from '../../../../lib/values.ts';
+import { omitUndefined } from '../../../../lib/values.ts';
 import { parseJson, parseToml, readField, readKeys, readText, readTexts } from '../../manifest.ts';
 import type { Tree } from '../../tree.ts';
 import { createWarning, type Declaration, type DeclaredVariable, parseYaml } from './declaration.ts';
@@ -47,7 +47,7 @@ export function readRailway(tree: Tree): Declaration | undefined {
       .map((name) => readText(parsed, section, name)?.trim())
       .find((value) => value !== undefined && pattern.test(value));
   const dockerfile = said('build', /./, 'dockerfilePath')?.replace(/^(?:\.?\/)+/, '');
-  return present({
+  return omitUndefined({
     file,
     start: said('deploy', /./, 'startCommand'),
     release: said('deploy', /./, 'preDeployCommand', 'releaseCommand'),
@@ -83,7 +83,7 @@ function toSpace(tree: Tree, file: string, sdk: 'gradio' | 'streamlit', parsed: 
   const script = readText(parsed, 'app_file') ?? 'app.py';
   const version = /^[0-9]{1,4}(?:\.[0-9]{1,4}){0,3}$/.exec(String(readField(parsed, 'sdk_version')))?.[0];
   return tree.has(script) && script.endsWith('.py')
-    ? { file, space: present({ sdk, file: script, version }) }
+    ? { file, space: omitUndefined({ sdk, file: script, version }) }
     : undefined;
 }
 

@@ -1,7 +1,7 @@
 // Reads render.yaml: the first web service, its databases, and variables that name them.
 import { z } from 'zod';
 import { askedSecret } from '../../../../crds/values.ts';
-import { present } from '../../../../lib/values.ts';
+import { omitUndefined } from '../../../../lib/values.ts';
 import type { Tree } from '../../tree.ts';
 import { type Declaration, type DeclaredVariable, parseYaml } from './declaration.ts';
 
@@ -72,7 +72,7 @@ const ofRedis = /^(?:redis|keyvalue)$/;
 function toStart(web: z.infer<typeof service>): Partial<Declaration> {
   const { startCommand: start, preDeployCommand: release, staticPublishPath: folder, healthCheckPath } = web;
   const fallback = (web.routes ?? []).some((route) => route.type === 'rewrite' && route.source === '/*');
-  return present({
+  return omitUndefined({
     start,
     release,
     healthPath: healthCheckPath?.startsWith('/') === true ? healthCheckPath : undefined,

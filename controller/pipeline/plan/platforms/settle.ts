@@ -6,7 +6,7 @@ import {
   type ReportedSettings,
 } from '../../../../crds/app-manifest.ts';
 import type { Finding } from '../../../../crds/hosted-app.ts';
-import { present } from '../../../../lib/values.ts';
+import { omitUndefined } from '../../../../lib/values.ts';
 import type { Combined } from './settings.ts';
 import type { DeclaredBuild } from './declaration.ts';
 
@@ -108,7 +108,7 @@ function layerOver(own: AppManifest, given: AppManifest, file: string): Reported
     ...given,
     ...own,
     ...toSection('build', { ...given.build, ...own.build }),
-    ...toSection('run', { ...given.run, ...own.run, ...present({ env: env.length === 0 ? undefined : env }) }),
+    ...toSection('run', { ...given.run, ...own.run, ...omitUndefined({ env: env.length === 0 ? undefined : env }) }),
     platform: {
       file,
       fields: listLeaves(given)

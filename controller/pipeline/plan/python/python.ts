@@ -27,7 +27,7 @@ import { findMisfit, createNoPackagesProblem } from './problems.ts';
 import { compilePages, isReflex, renderNodeStage, findReflexProblem } from './reflex.ts';
 import { buildAllowedHosts, listSettingsFiles } from './settings.ts';
 import { renderSystemPackages } from './system-packages.ts';
-import { type AskedPython, choosePython, type PythonChoice } from './version.ts';
+import { type RequestedPython, choosePython, type PythonChoice } from './version.ts';
 
 const uvVersion = '0.13.8';
 const ignore = [
@@ -81,7 +81,7 @@ function planImage(
   start: PythonStart | undefined,
 ): Recipe | Problem {
   const choice = choosePython(tree, input);
-  return 'asked' in choice
+  return 'requestedVersion' in choice
     ? createNoImageProblem(choice, input)
     : createRecipe(tree, input, { packages, start, choice, hasPages: buildsPages(tree) });
 }
@@ -92,7 +92,10 @@ function looksLikePython(tree: Tree): boolean {
   );
 }
 
-function createNoImageProblem({ file, asked }: AskedPython, { missingImages = [] }: PlanInput): Problem {
+function createNoImageProblem(
+  { file, requestedVersion: asked }: RequestedPython,
+  { missingImages = [] }: PlanInput,
+): Problem {
   const there = images.python.filter((each) => !missingImages.includes(each.image)).map((each) => each.version);
   return {
     problem: {
@@ -112,7 +115,7 @@ function listVersionWarnings({ version, instead }: PythonChoice): Finding[] {
       rule: 'plan/python-version',
       severity: 'warning',
       file: instead.file,
-      message: `The app asks for Python ${instead.asked}; Python ${version} is used.`,
+      message: `The app asks for Python ${instead.requestedVersion}; Python ${version} is used.`,
       fix: `Ask for ${version} if the app runs on it; otherwise, add a Dockerfile with the version that it needs.`,
     },
   ];
@@ -190,7 +193,7 @@ function buildStage(tree: Tree, input: PlanInput, { packages, start, choice, has
       input.build.env.some((each) => each.name === 'UV_TORCH_BACKEND') ? {} : { UV_TORCH_BACKEND: 'cpu' },
     ),
     ...(packages?.install(start?.needs ?? []) ?? renderExtras(start?.needs ?? [])),
-    ...ownProject(tree, packages, start),
+    ...renderOwnProject(tree, packages, start),
     ...renderStaticFiles(tree, hasPages),
     ...compilePages(tree, input, { packages, start, repository: renderTreeCopy(hasPages) }),
   ];
@@ -206,7 +209,7 @@ function renderSetuptools({ version }: PythonChoice): string {
  * The project itself, where it can be installed: its commands, and what asks for its own version. Only a start command
  * of its own needs that.
  */
-function ownProject(tree: Tree, packages: PythonPackages | undefined, start: PythonStart | undefined): string[] {
+function renderOwnProject(tree: Tree, packages: PythonPackages | undefined, start: PythonStart | undefined): string[] {
   if (packages === undefined || !tree.has('pyproject.toml')) return [];
   const content = tree.text('pyproject.toml') ?? '';
   const scripted = /^\[(?:project|tool\.poetry)\.scripts\]/m.test(content);

@@ -10,12 +10,12 @@ export interface PythonChoice {
   /** Which file asked for what, as a sentence; absent when nothing did. */
   readonly because?: string;
   /** Another version was asked for. */
-  readonly instead?: AskedPython;
+  readonly instead?: RequestedPython;
 }
 
-export interface AskedPython {
+export interface RequestedPython {
   readonly file: string;
-  readonly asked: string;
+  readonly requestedVersion: string;
 }
 
 type Version = readonly [number, number];
@@ -27,10 +27,10 @@ type Version = readonly [number, number];
 export function choosePython(
   tree: Tree,
   { missingImages = [] }: Pick<PlanInput, 'missingImages'> = {},
-): PythonChoice | AskedPython {
+): PythonChoice | RequestedPython {
   const range = findRequestedRange(tree);
   const there = images.python.filter((each) => !missingImages.includes(each.image));
-  const fitting = there.filter((each) => range === undefined || satisfies(parse(each.version), range.asked));
+  const fitting = there.filter((each) => range === undefined || satisfies(parse(each.version), range.requestedVersion));
   if (range !== undefined && fitting.length === 0) return range;
   const exact = findRequestedVersion(tree);
   if (exact !== undefined) return selectNearest(exact, fitting);
@@ -38,35 +38,37 @@ export function choosePython(
   const tested = range === undefined ? findNewerTested(choice, tree) : undefined;
   if (tested !== undefined) {
     const { version, image } = selectNearest(tested, fitting);
-    return { version, image, because: `${tested.file} tests with Python ${tested.asked} and no older one.` };
+    return { version, image, because: `${tested.file} tests with Python ${tested.requestedVersion} and no older one.` };
   }
-  return range === undefined ? choice : { ...choice, because: `${range.file} asks for Python ${range.asked}.` };
+  return range === undefined
+    ? choice
+    : { ...choice, because: `${range.file} asks for Python ${range.requestedVersion}.` };
 }
 
 /** The lowest Python that the project is tested with, where each of its workflows leaves the usual one behind. */
-function findNewerTested(usual: PythonChoice, tree: Tree): AskedPython | undefined {
+function findNewerTested(usual: PythonChoice, tree: Tree): RequestedPython | undefined {
   const tested = listTestedPythons(tree).toSorted((one, other) => compare(parse(one.lowest), parse(other.lowest)));
   const [first] = tested;
   if (first === undefined || compare(parse(first.lowest), parse(usual.version)) <= 0) return undefined;
-  return { file: first.file, asked: first.lowest };
+  return { file: first.file, requestedVersion: first.lowest };
 }
 
 /** That version, else the next one above it, else the newest. */
-function selectNearest(asked: AskedPython, fitting: readonly PythonChoice[]): PythonChoice {
-  const wanted = parse(asked.asked);
+function selectNearest(asked: RequestedPython, fitting: readonly PythonChoice[]): PythonChoice {
+  const wanted = parse(asked.requestedVersion);
   const sorted = fitting.toSorted((one, other) => compare(parse(one.version), parse(other.version)));
   const [first = images.python[0]] = sorted;
   const choice = sorted.find((each) => compare(parse(each.version), wanted) >= 0) ?? sorted.at(-1) ?? first;
   const same = compare(parse(choice.version), wanted) === 0;
   return {
     ...choice,
-    because: `${asked.file} asks for Python ${asked.asked}${same ? '' : `, and ${choice.version} is the nearest there is`}.`,
+    because: `${asked.file} asks for Python ${asked.requestedVersion}${same ? '' : `, and ${choice.version} is the nearest there is`}.`,
     ...(same ? {} : { instead: asked }),
   };
 }
 
 /** A single version, by the files that name one; the first of them counts. */
-function findRequestedVersion(tree: Tree): AskedPython | undefined {
+function findRequestedVersion(tree: Tree): RequestedPython | undefined {
   const pipfile = parseToml(tree.text('Pipfile'));
   const conda = readConda(tree);
   const candidates: readonly (readonly [file: string, version: string | undefined])[] = [
@@ -81,7 +83,7 @@ function findRequestedVersion(tree: Tree): AskedPython | undefined {
   ];
   return candidates.flatMap(([file, version]) => {
     const asked = /3\.\d{1,3}/.exec(version ?? '')?.[0];
-    return asked === undefined ? [] : [{ file, asked }];
+    return asked === undefined ? [] : [{ file, requestedVersion: asked }];
   })[0];
 }
 
@@ -89,16 +91,16 @@ function readPlainVersion(tree: Tree, file: string): string | undefined {
   return /^\s{0,20}(?:c?python-)?(3\.\d{1,3})/m.exec(tree.text(file, 1000) ?? '')?.[1];
 }
 
-function findRequestedRange(tree: Tree): AskedPython | undefined {
+function findRequestedRange(tree: Tree): RequestedPython | undefined {
   const project = parseToml(tree.text('pyproject.toml'));
   const asked =
     readText(project, 'project', 'requires-python') ??
     readText(project, 'tool', 'poetry', 'dependencies', 'python') ??
     readText(readField(project, 'tool', 'poetry', 'dependencies', 'python'), 'version');
-  if (asked !== undefined) return asked.length > 100 ? undefined : { file: 'pyproject.toml', asked };
+  if (asked !== undefined) return asked.length > 100 ? undefined : { file: 'pyproject.toml', requestedVersion: asked };
   for (const file of ['setup.cfg', 'setup.py']) {
     const required = /^\s{0,20}python_requires\s{0,9}=\s{0,9}["']?([^"'\n#]{1,100})/m.exec(tree.text(file) ?? '')?.[1];
-    if (required !== undefined) return { file, asked: required.trim() };
+    if (required !== undefined) return { file, requestedVersion: required.trim() };
   }
   return undefined;
 }

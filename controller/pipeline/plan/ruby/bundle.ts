@@ -2,7 +2,7 @@
 import type { Tree } from '../../tree.ts';
 import { formatReport } from '../build-warnings.ts';
 import { renderStep } from '../recipe.ts';
-import { sampleSettings } from './database.ts';
+import { findSampleSettings } from './database.ts';
 
 export interface Bundle {
   /** Text of the Gemfile; empty where there is none. */
@@ -12,7 +12,7 @@ export interface Bundle {
    * Version of a gem that the app has when it runs: that of the lock, else the one that the Gemfile names, "" where
    * nobody says it; undefined where the app has no such gem.
    */
-  version(gem: string): string | undefined;
+  findVersion(gem: string): string | undefined;
   /** Is one of them among the gems of the running app? */
   has(...gems: readonly string[]): boolean;
   /** Gems that the Gemfile itself names for the running app. */
@@ -50,7 +50,7 @@ export function readBundle(tree: Tree): Bundle {
   return {
     gemfile,
     isLocked: locked.size > 0,
-    version,
+    findVersion: version,
     has: (...names) => names.some((name) => version(name) !== undefined),
     declared,
     names: new Set(locked.size > 0 ? locked.keys() : declared),
@@ -102,7 +102,7 @@ export const bundleEnvironment =
 
 /** Lines with the repository in /app. `adds`: gems that the Gemfile lacks. */
 export function installGems(tree: Tree, bundle: Bundle, adds: readonly string[]): string[] {
-  const sample = sampleSettings(tree);
+  const sample = findSampleSettings(tree);
   return [
     ...(sample === undefined ? [] : [`RUN cp ${sample} config/database.yml`]),
     ...renderRubyRelaxation(bundle),

@@ -39,12 +39,12 @@ const given =
   /^\s{0,40}(url|host|port|username|user|password|database):[^\n]{0,200}?\bENV(?:\.fetch\(|\[)\s{0,9}["']([A-Z]\w{0,60})["']/gm;
 
 /** A sample of the settings, where the file itself is not in the repository. */
-export function sampleSettings(tree: Tree): string | undefined {
+export function findSampleSettings(tree: Tree): string | undefined {
   return tree.has(settings) ? undefined : samples.find((each) => tree.has(each));
 }
 
 export function findDatabase(tree: Tree, bundle: Bundle): Database | undefined {
-  const file = tree.has(settings) ? settings : sampleSettings(tree);
+  const file = tree.has(settings) ? settings : findSampleSettings(tree);
   const yaml = (file === undefined ? '' : (tree.text(file, 64 * 1024) ?? '')).replace(/^\s{0,40}#.*$/gm, '');
   const production = extractProduction(yaml);
   const named = adapters.find(([, pattern]) => pattern.test(production))?.[0];

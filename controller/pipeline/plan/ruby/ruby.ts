@@ -66,7 +66,7 @@ function createNoStartProblem(tree: Tree): Problem {
 
 /** Rails before 6 stops on any Ruby that there is here. */
 function detectOldRails(bundle: Bundle): Problem | undefined {
-  const version = bundle.version('rails') ?? '';
+  const version = bundle.findVersion('rails') ?? '';
   if (!isBefore(version, [6, 0])) return undefined;
   return {
     problem: {

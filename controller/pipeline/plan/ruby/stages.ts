@@ -39,7 +39,7 @@ function renderAssets(tree: Tree, { build }: PlanInput, { bundle, start, databas
   const given = new Set([...build.args, ...build.env].map(({ name }) => name));
   if (start.isRails) return renderRailsAssets(tree, bundle, database, given);
   if (start.framework === 'Hanami') {
-    const command = (bundle.version('hanami') ?? '').startsWith('1.') ? 'precompile' : 'compile';
+    const command = (bundle.findVersion('hanami') ?? '').startsWith('1.') ? 'precompile' : 'compile';
     return bundle.has('hanami-assets')
       ? renderStep('Gemfile', 'compiling the assets', `RUN bundle exec hanami assets ${command}`)
       : [];

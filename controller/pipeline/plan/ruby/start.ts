@@ -92,7 +92,7 @@ function createRackStart(bundle: Bundle): StartCommand {
 
 /** Rack 3 has left its command rackup to a gem of its own. */
 function listRackupGems(bundle: Bundle): string[] {
-  const rack = bundle.version('rack') ?? '';
+  const rack = bundle.findVersion('rack') ?? '';
   return bundle.has('rackup') || /^[12]\./.test(rack) ? [] : ['rackup'];
 }
 

@@ -69,7 +69,7 @@ export function renderSystemPackages(tree: Tree, bundle: Bundle, stage: 'build' 
 function scalesByMagick(bundle: Bundle): boolean {
   return (
     bundle.declared.has('mini_magick') ||
-    (bundle.has('image_processing', 'mini_magick') && isBefore(bundle.version('rails'), [7, 0]))
+    (bundle.has('image_processing', 'mini_magick') && isBefore(bundle.findVersion('rails'), [7, 0]))
   );
 }
 

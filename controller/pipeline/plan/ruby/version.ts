@@ -81,8 +81,8 @@ function readRequirement(gemfile: string): RubyRequest | undefined {
 /** Where nothing is asked for: the newest, or the oldest for what newer ones have left behind. */
 function selectUsualImage(there: readonly RubyImage[], bundle: Bundle): RubyImage {
   const isOld =
-    isBefore(bundle.version('rails') ?? bundle.version('activerecord'), [7, 0]) ||
-    isBefore(bundle.version('liquid'), [4, 0, 4]);
+    isBefore(bundle.findVersion('rails') ?? bundle.findVersion('activerecord'), [7, 0]) ||
+    isBefore(bundle.findVersion('liquid'), [4, 0, 4]);
   return (isOld ? there[0] : there.at(-1)) ?? images.ruby[0];
 }
 

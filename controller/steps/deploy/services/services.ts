@@ -20,7 +20,13 @@ import {
 import { chooseSmaller } from '../../../objects/values.ts';
 import { clean } from '../../../pipeline/text.ts';
 import type { InstallationConfig } from '../../../reconcile/installation-config.ts';
-import { stalled, waiting, type Action, type Outcome, type Rejection } from '../../../reconcile/outcome.ts';
+import {
+  createStalledOutcome,
+  createWaitingOutcome,
+  type Action,
+  type Outcome,
+  type Rejection,
+} from '../../../reconcile/outcome.ts';
 import type { Snapshot } from '../../../reconcile/snapshot.ts';
 import { formatRestarts as timesRestarted } from '../pods.ts';
 import { formatServiceName, readServiceAddresses } from './connections.ts';
@@ -61,13 +67,15 @@ function findRefusal(
   offered: Snapshot['config']['run']['services'],
 ): Outcome | undefined {
   if (services.length > offered.count)
-    return stalled('ServiceUnavailable', {
+    return createStalledOutcome('ServiceUnavailable', {
       rule: 'services/too-many',
       message: `The app asks for ${services.length} services; this installation runs at most ${offered.count} for an app.`,
       fix: 'Remove services that the app can do without.',
     });
   const missing = services.find((service) => chooseImage(service, offered) === undefined);
-  return missing === undefined ? undefined : stalled('ServiceUnavailable', explainUnavailable(missing, offered.images));
+  return missing === undefined
+    ? undefined
+    : createStalledOutcome('ServiceUnavailable', explainUnavailable(missing, offered.images));
 }
 
 function explainUnavailable(
@@ -142,11 +150,11 @@ function keepService(snapshot: Snapshot, service: BackingService, replicas: 0 | 
 
 function findObstacle(each: readonly ServiceOutcome[]): Outcome | undefined {
   const broken = each.find(({ state }) => state.rejection !== undefined)?.state.rejection;
-  if (broken !== undefined) return stalled('ServiceFailed', broken);
+  if (broken !== undefined) return createStalledOutcome('ServiceFailed', broken);
   const slow = each.filter(({ state }) => !state.isReady);
   if (slow.length === 0) return undefined;
   const said = slow.map(({ service, state }) => `${service.name} (${service.type}): ${state.why ?? 'not ready'}`);
-  return waiting('ServicesStarting', `The app starts when its services are ready. ${said.join('; ')}.`);
+  return createWaitingOutcome('ServicesStarting', `The app starts when its services are ready. ${said.join('; ')}.`);
 }
 
 /** Removes services that the app no longer has. Their volumes stay as long as the app's data does. */

@@ -6,11 +6,16 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { execa } from 'execa';
 import { afterAll, beforeAll, test } from 'vitest';
-import { createApplier, nftRunner } from '../../../../localnode/network-policy/tables/apply.ts';
+import { createApplier, createNftRunner } from '../../../../localnode/network-policy/tables/apply.ts';
 import { readAttachments } from '../../../../localnode/network-policy/objects/endpoints.ts';
 import { createEnforcer, createSources, type EnforcerStatus } from '../../../../localnode/network-policy/enforcer.ts';
 import { runEnforcer } from '../../../../localnode/network-policy/run.ts';
-import { createClient, createEventRecorder, fileConnection, silentLogger } from '../../../../lib/kubernetes/index.ts';
+import {
+  createClient,
+  createEventRecorder,
+  readFileConnection,
+  silentLogger,
+} from '../../../../lib/kubernetes/index.ts';
 import { startApiServer, type ApiServer } from '../../../support/kubernetes/api-server.ts';
 import { exclusively } from '../../../support/exclusively.ts';
 import { installTools, openLab, type Lab, type PodHost } from '../../../support/network-policy/lab.ts';
@@ -35,9 +40,9 @@ beforeAll(async () => {
   records = await mkdtemp(join(tmpdir(), 'moorage-cni-'));
   api = await startApiServer();
   start = async () => {
-    const client = createClient(await fileConnection(api.kubeconfig));
+    const client = createClient(await readFileConnection(api.kubeconfig));
     const sources = createSources(client, silentLogger);
-    const applier = createApplier(nftRunner(lab.nft));
+    const applier = createApplier(createNftRunner(lab.nft));
     const enforcer = createEnforcer({
       scope: SCOPE,
       sources,
@@ -58,7 +63,7 @@ beforeAll(async () => {
     const prepareKernel = async (): Promise<void> => lab.node.sysctl('net.bridge.bridge-nf-call-iptables=1');
     const run = async (signal: AbortSignal): Promise<void> => {
       await runEnforcer(
-        { enforcer, applier, sources, records, rulesExist, prepareKernel, restoreMs: 500, log: silentLogger },
+        { enforcer, applier, sources, records, hasRules: rulesExist, prepareKernel, restoreMs: 500, log: silentLogger },
         signal,
       );
       client.close();

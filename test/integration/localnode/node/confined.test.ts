@@ -19,9 +19,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, test } from 'vitest';
 import { z } from 'zod';
-import { binary, buildPart } from '../../../../localnode/binaries/build.ts';
-import { mountsUnder } from '../../../../localnode/node/down.ts';
-import { confinedRunc, confinedSpec } from '../../../../localnode/node/disk/confined.ts';
+import { getBinaryPath, buildPart } from '../../../../localnode/binaries/build.ts';
+import { listMountsUnder } from '../../../../localnode/node/down.ts';
+import { renderConfinedRunc, buildConfinedSpec } from '../../../../localnode/node/disk/confined.ts';
 import { run, waitFor } from '../../../../localnode/shell.ts';
 
 const MiB = 1024 * 1024;
@@ -52,7 +52,7 @@ beforeEach(async () => {
   const layers = `lowerdir=${at('lower')},upperdir=${at('upper')},workdir=${at('work')}`;
   await run('mount', ['-t', 'overlay', 'overlay', '-o', layers, at('bundle', 'rootfs')]);
   wrapper = at('confined-runc');
-  const text = confinedRunc(binary('runc', 'runc'), { images: at('images'), mounts: at('mounts') });
+  const text = renderConfinedRunc(getBinaryPath('runc', 'runc'), { images: at('images'), mounts: at('mounts') });
   writeFileSync(wrapper, text, { mode: 0o700 });
 });
 
@@ -62,7 +62,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const mounted = (): string[] => mountsUnder(readFileSync('/proc/self/mountinfo', 'utf8'), [folder]);
+const mounted = (): string[] => listMountsUnder(readFileSync('/proc/self/mountinfo', 'utf8'), [folder]);
 
 async function runc(...args: string[]): Promise<{ failed: boolean }> {
   const all = ['--root', at('state'), '--log', at('log'), '--log-format', 'json', ...args];
@@ -82,7 +82,7 @@ const source = (path: string): string => at('files', path.replaceAll(/\W/g, '-')
 async function writeSpec(script: string, annotations: Record<string, string>): Promise<void> {
   rmSync(at('out/ended'), { force: true });
   const base = spec.parse(
-    JSON.parse(confinedSpec(JSON.parse(await run(binary('containerd', 'ctr'), ['oci', 'spec'])))),
+    JSON.parse(buildConfinedSpec(JSON.parse(await run(getBinaryPath('containerd', 'ctr'), ['oci', 'spec'])))),
   );
   for (const path of files) {
     writeFileSync(source(path), 'of the node\n');

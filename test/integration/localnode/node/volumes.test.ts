@@ -8,7 +8,7 @@ import { afterEach, beforeEach, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import { fillIn } from '../../../../localnode/kubectl.ts';
-import { mountsUnder } from '../../../../localnode/node/down.ts';
+import { listMountsUnder } from '../../../../localnode/node/down.ts';
 import { mountVolumes } from '../../../../localnode/node/disk/confined.ts';
 import { run } from '../../../../localnode/shell.ts';
 
@@ -28,7 +28,7 @@ function scriptOf(name: 'setup' | 'teardown', sized: 'yes' | 'no'): string {
 
 let folder: string;
 let volume: string;
-const mounts = (): string[] => mountsUnder(readFileSync('/proc/self/mountinfo', 'utf8'), [folder]);
+const mounts = (): string[] => listMountsUnder(readFileSync('/proc/self/mountinfo', 'utf8'), [folder]);
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'moorage-volumes-'));

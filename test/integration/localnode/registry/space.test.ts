@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { collect } from '../../../../localnode/registry/storage.ts';
 import { ensurePackages } from '../../../../localnode/node/daemons/packages.ts';
 import { emptyRepositories, pruneApp, type PruneOptions } from '../../../../controller/space/pruner.ts';
-import { cacheRepository, cacheTags, imageTag, type RepositoryOwner } from '../../../../crds/names.ts';
+import { formatCacheRepository, cacheTags, formatImageTag, type RepositoryOwner } from '../../../../crds/names.ts';
 import { createPruneToken } from '../../../../lib/app-tokens.ts';
 import { exclusively } from '../../../support/exclusively.ts';
 import { startRegistry, tokenSecret, type TestRegistry } from '../../../support/pipeline/registry.ts';
@@ -36,7 +36,7 @@ afterEach(async () => {
 
 /** As the node does it, when nothing is recent any more. */
 const collectAll = (used: readonly string[], since = Date.now() + 1_000): Promise<number> =>
-  collect({ ...registry, used: () => Promise.resolve(new Set(used)) }, since);
+  collect({ ...registry, listUsed: () => Promise.resolve(new Set(used)) }, since);
 
 const pruneHello = async (
   app: RepositoryOwner,
@@ -56,7 +56,7 @@ test('what serves and the newest before it stay whole; the rest goes, and so do 
   const images: PushedImage[] = [];
   const base = randomBytes(mebibyte);
   for (let number = 1; number <= 8; number += 1)
-    images.push(await pushImage(registry, app, imageTag(number), { bytes: 2 * mebibyte, base }));
+    images.push(await pushImage(registry, app, formatImageTag(number), { bytes: 2 * mebibyte, base }));
   const served = images[0];
   assert.ok(served);
   const full = await disk.usedBytes();
@@ -71,7 +71,7 @@ test('what serves and the newest before it stay whole; the rest goes, and so do 
 
 test('a cache that is too large goes, that of the image alone stays, and so does one that is small enough', async () => {
   const app = hello();
-  const repository = cacheRepository(app);
+  const repository = formatCacheRepository(app);
   const small = await pushImage(registry, app, cacheTags.image, { repository, bytes: 2 * mebibyte });
   const large = await pushImage(registry, app, cacheTags.all, { repository, bytes: 2 * mebibyte });
   const pruned = await pruneApp(app, { needed: new Set(), history: [] }, options, () => true);
@@ -88,9 +88,9 @@ test('an app that is deleted leaves nothing behind, and its namesake keeps every
   const [gone, namesake] = [hello(), hello()];
   const base = randomBytes(mebibyte);
   const empty = await disk.usedBytes();
-  await pushImage(registry, gone, imageTag(1), { bytes: 4 * mebibyte });
-  await pushImage(registry, gone, cacheTags.all, { repository: cacheRepository(gone), bytes: 4 * mebibyte });
-  const kept = await pushImage(registry, namesake, imageTag(1), { base });
+  await pushImage(registry, gone, formatImageTag(1), { bytes: 4 * mebibyte });
+  await pushImage(registry, gone, cacheTags.all, { repository: formatCacheRepository(gone), bytes: 4 * mebibyte });
+  const kept = await pushImage(registry, namesake, formatImageTag(1), { base });
   assert.equal(await emptyRepositories(gone, options), 2);
   assert.equal(await emptyRepositories(gone, options), 0);
   await collectAll([namesake.uid]);
@@ -100,7 +100,7 @@ test('an app that is deleted leaves nothing behind, and its namesake keeps every
 
 test('with the token of a build nothing is removed, and with that of the operator nothing is pushed or read', async () => {
   const app = hello();
-  const image = await pushImage(registry, app, imageTag(1));
+  const image = await pushImage(registry, app, formatImageTag(1));
   const path = `http://${registry.proxy.host}/v2/apps/hello.${app.uid}`;
   const status = async (token: string, method: string, rest: string): Promise<number> => {
     const authorization = `Basic ${Buffer.from(`x:${token}`).toString('base64')}`;
@@ -118,8 +118,8 @@ test('with the token of a build nothing is removed, and with that of the operato
 
 test('pushes that run while garbage is collected all succeed, and none of them loses a layer', async () => {
   const app = hello();
-  const garbage = await pushImage(registry, app, imageTag(1), { bytes: 4 * mebibyte });
-  const served = await pushImage(registry, app, imageTag(2));
+  const garbage = await pushImage(registry, app, formatImageTag(1), { bytes: 4 * mebibyte });
+  const served = await pushImage(registry, app, formatImageTag(2));
   assert.equal(await pruneHello(app, served, [garbage, served]), 0);
   options = { ...options, imageLimit: 0 };
   assert.equal(await pruneHello(app, served, [garbage, served]), 1);
@@ -136,7 +136,7 @@ test('pushes that run while garbage is collected all succeed, and none of them l
   const pushed: PushedImage[] = [];
   const pusher = async (lane: number): Promise<void> => {
     for (let round = 0; !ending.isOver; round += 1)
-      pushed.push(await pushImage(registry, app, imageTag(100 * lane + round), { bytes: 100_000 }));
+      pushed.push(await pushImage(registry, app, formatImageTag(100 * lane + round), { bytes: 100_000 }));
   };
   const pushers = [1, 2, 3].map(pusher);
   try {
@@ -156,7 +156,7 @@ test('a full registry says so to the build and to the operator, and takes pushes
   const app = hello();
   const images: PushedImage[] = [];
   for (let number = 1; number <= 5; number += 1)
-    images.push(await pushImage(registry, app, imageTag(number), { bytes: 8 * mebibyte }));
+    images.push(await pushImage(registry, app, formatImageTag(number), { bytes: 8 * mebibyte }));
   assert.equal(await spaceRefusal(), undefined);
   let refused = await pushBlob(registry, app, `apps/hello.${app.uid}`, randomBytes(32 * mebibyte));
   // A registry that closes the connection while it is written to may not be heard; BuildKit tries again, too.
@@ -171,7 +171,7 @@ test('a full registry says so to the build and to the operator, and takes pushes
   assert.ok(served);
   assert.equal(await pruneHello(app, served, images), 2);
   await collectAll([app.uid]);
-  images.push(await pushImage(registry, app, imageTag(6), { bytes: 8 * mebibyte }));
+  images.push(await pushImage(registry, app, formatImageTag(6), { bytes: 8 * mebibyte }));
   assert.equal(await spaceRefusal(), undefined);
   assert.ok(await isWhole(registry, app, served));
 });
@@ -182,8 +182,8 @@ test('builds in a row take no more than what is kept, on a disk that all of them
   const base = randomBytes(mebibyte);
   const after: number[] = [];
   for (let number = 1; number <= 20; number += 1) {
-    images.push(await pushImage(registry, app, imageTag(number), { bytes: 4 * mebibyte, base }));
-    const cached = { repository: cacheRepository(app), bytes: mebibyte / 2, base: randomBytes(mebibyte / 4) };
+    images.push(await pushImage(registry, app, formatImageTag(number), { bytes: 4 * mebibyte, base }));
+    const cached = { repository: formatCacheRepository(app), bytes: mebibyte / 2, base: randomBytes(mebibyte / 4) };
     await pushImage(registry, app, cacheTags.all, cached);
     const served = images.at(-1);
     assert.ok(served);

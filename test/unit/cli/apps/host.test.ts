@@ -7,7 +7,7 @@ import { test } from 'vitest';
 import { ZodError, z } from 'zod';
 import { parse } from 'yaml';
 import {
-  host,
+  hostApp,
   readManifest,
   replaceRepository,
   readManifests,
@@ -25,7 +25,7 @@ const app = readManifest(
 
 async function calls(phase: string, apply: () => Promise<string> = () => Promise.resolve('')): Promise<string[]> {
   const verbs: string[] = [];
-  await host(app, {
+  await hostApp(app, {
     kubectl: (args) => {
       verbs.push(args[2] ?? '');
       return args.includes('apply') ? apply() : Promise.resolve(phase);

@@ -68,9 +68,9 @@ function trial({ values = {}, internet = false, fault = 'no route' }: TrialOptio
       waited.push(args.find((each) => each.startsWith('deployment/')) ?? '');
       return Promise.resolve('');
     },
-    values: async () => Promise.resolve(values),
+    readValues: async () => Promise.resolve(values),
     build: async (image) => Promise.resolve({ reference: `registry/${image}@sha256:1`, bytes: 5_000_000 }),
-    searxng: async () => {
+    bringSearxng: async () => {
       if (!internet) throw new Error(fault);
       return Promise.resolve({ reference: 'docker.io/searxng/searxng:1', bytes: 1_000_000 });
     },
@@ -84,7 +84,7 @@ function trial({ values = {}, internet = false, fault = 'no route' }: TrialOptio
 
 /** Runs the steps in their order, but for the compiler. @returns what each said */
 async function runPhase(host: ToolHost, wanted: readonly ToolServiceName[]): Promise<Map<string, string>> {
-  const { steps, summary } = createToolPhase(host, wanted);
+  const { steps, summarize: summary } = createToolPhase(host, wanted);
   checkSteps(steps);
   const said = new Map<string, string>();
   const compiles = (step: Step): boolean => /^(modules of|compile) /.test(step.name);

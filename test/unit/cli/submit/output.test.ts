@@ -40,13 +40,13 @@ const reason: Reason = {
 
 test('to live', () => {
   const { output, lines } = recorded();
-  output.event({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2, message: 'It waits.' });
-  output.event({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2, message: 'It waits.' });
-  output.event({ type: 'stage', status: 'in_pipeline', stage: 'cloning', position: undefined, message: '' });
-  output.event({ type: 'log', stage: 'clone', line: 'fetching' });
-  output.event({ type: 'log', stage: 'clone', line: '\u001b]0;owned\u0007done' });
-  output.event({ type: 'log', stage: 'build', line: 'step 1' });
-  output.verdict(status, undefined);
+  output.writeEvent({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2, message: 'It waits.' });
+  output.writeEvent({ type: 'stage', status: 'in_pipeline', stage: 'queued', position: 2, message: 'It waits.' });
+  output.writeEvent({ type: 'stage', status: 'in_pipeline', stage: 'cloning', position: undefined, message: '' });
+  output.writeEvent({ type: 'log', stage: 'clone', line: 'fetching' });
+  output.writeEvent({ type: 'log', stage: 'clone', line: '\u001b]0;owned\u0007done' });
+  output.writeEvent({ type: 'log', stage: 'build', line: 'step 1' });
+  output.writeVerdict(status, undefined);
   assert.deepEqual(lines, [
     '     1.2 s  queued, position 2',
     '     2.4 s  cloning',
@@ -62,7 +62,7 @@ test('to live', () => {
 
 test('to live with errors', () => {
   const { output, lines } = recorded();
-  output.verdict({ ...status, warning: "answers 500 on /; see the app's log" }, undefined);
+  output.writeVerdict({ ...status, warning: "answers 500 on /; see the app's log" }, undefined);
   assert.deepEqual(lines.slice(1), ['https://hello.test', "  warning  the app answers 500 on /; see the app's log"]);
 });
 
@@ -75,7 +75,7 @@ test('explains why a commit is sent back', () => {
     ['cloning', ''],
     ['deploying', ''],
   ] as const) {
-    output.event({ type: 'stage', status: 'in_pipeline', stage, position: undefined, message });
+    output.writeEvent({ type: 'stage', status: 'in_pipeline', stage, position: undefined, message });
   }
   assert.deepEqual(
     lines.map((line) => line.slice(12)),
@@ -89,7 +89,7 @@ test('to rejected: rule, location, why, fix, log, and what else was found', () =
     { severity: 'error', ...reason },
     { severity: 'warning', rule: 'licence', message: 'No year', fix: 'Add one.' },
   ];
-  output.verdict({ ...status, status: 'rejected', findings: others }, reason);
+  output.writeVerdict({ ...status, status: 'rejected', findings: others }, reason);
   assert.deepEqual(lines, [
     '     1.2 s  rejected',
     '  rule   secrets/aws',
@@ -106,7 +106,7 @@ test('to rejected: rule, location, why, fix, log, and what else was found', () =
 
 test('to a newer commit that was rejected while the app is live', () => {
   const { output, lines } = recorded();
-  output.verdict(status, { rule: 'build/failed', message: 'No', fix: 'Yes' });
+  output.writeVerdict(status, { rule: 'build/failed', message: 'No', fix: 'Yes' });
   assert.equal(lines[0], '     1.2 s  rejected; the last good commit is still live');
 });
 
@@ -114,16 +114,16 @@ test('shows how the image was built and why, unless the review stopped it before
   const plan = { strategy: 'node', framework: 'Vite', reason: 'package.json makes this a Node app.' };
   const finding = { severity: 'warning', rule: 'plan/node-version', message: 'Node 24 is used.', fix: 'Widen it.' };
   const live = recorded();
-  live.output.verdict({ ...status, plan, findings: [finding] }, undefined);
+  live.output.writeVerdict({ ...status, plan, findings: [finding] }, undefined);
   assert.deepEqual(live.lines.slice(1), [
     'https://hello.test',
     '  plan   node, Vite. package.json makes this a Node app.',
     '  warning plan/node-version: Node 24 is used. Widen it.',
   ]);
   const crashed = recorded();
-  crashed.output.verdict({ ...status, plan, status: 'rejected' }, { ...reason, rule: 'run/crashed' });
+  crashed.output.writeVerdict({ ...status, plan, status: 'rejected' }, { ...reason, rule: 'run/crashed' });
   assert.ok(crashed.lines.includes('  plan   node, Vite. package.json makes this a Node app.'));
   const refused = recorded();
-  refused.output.verdict({ ...status, plan, status: 'rejected' }, reason);
+  refused.output.writeVerdict({ ...status, plan, status: 'rejected' }, reason);
   assert.ok(!refused.lines.some((line) => line.includes('plan')));
 });

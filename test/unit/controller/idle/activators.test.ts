@@ -15,30 +15,30 @@ const start = 1_800_000_000_000;
 test('an app is in use if one activator says so, and was last used when the last one says', () => {
   const record = createActivityRecord(15_000);
   record.take([report({ inFlight: 2 }), report({ idleMs: 90_000 })], start);
-  assert.deepEqual(record.of('hello', start), { inFlight: 2, lastUsedAt: start, gaps: [], wakes: [] });
+  assert.deepEqual(record.find('hello', start), { inFlight: 2, lastUsedAt: start, gaps: [], wakes: [] });
   record.take([report({ idleMs: 4_000 }), report({ idleMs: 95_000 })], start + 5_000);
-  assert.equal(record.of('hello', start + 5_000)?.lastUsedAt, start + 1_000);
+  assert.equal(record.find('hello', start + 5_000)?.lastUsedAt, start + 1_000);
 });
 
 test('nothing is known of any app unless all activators have answered a moment ago', () => {
   const record = createActivityRecord(15_000);
   record.take([report(), undefined], start);
-  assert.equal(record.of('hello', start), undefined);
-  assert.equal(record.activators(start), 'present');
+  assert.equal(record.find('hello', start), undefined);
+  assert.equal(record.getActivatorState(start), 'present');
   record.take([report(), report()], start + 5_000);
-  assert.equal(record.of('hello', start + 5_000)?.inFlight, 0);
-  assert.equal(record.of('hello', start + 21_000), undefined);
+  assert.equal(record.find('hello', start + 5_000)?.inFlight, 0);
+  assert.equal(record.find('hello', start + 21_000), undefined);
 });
 
 test('that there is no activator is believed after a while', () => {
   const record = createActivityRecord(15_000);
-  assert.equal(record.activators(start), 'unknown');
+  assert.equal(record.getActivatorState(start), 'unknown');
   record.take([], start);
-  assert.equal(record.activators(start + 10_000), 'unknown');
+  assert.equal(record.getActivatorState(start + 10_000), 'unknown');
   record.take([], start + 31_000);
-  assert.equal(record.activators(start + 31_000), 'absent');
+  assert.equal(record.getActivatorState(start + 31_000), 'absent');
   record.take([report()], start + 40_000);
-  assert.equal(record.activators(start + 40_000), 'present');
+  assert.equal(record.getActivatorState(start + 40_000), 'present');
 });
 
 test('a time without use that ended is a gap, unless it was short; a wake that is new is reported', () => {
@@ -47,7 +47,7 @@ test('a time without use that ended is a gap, unless it was short; a wake that i
   assert.deepEqual(record.take([report({ idleMs: 0 })], start + 20_000), []);
   const woken = [report({ idleMs: 500, wakes: [{ number: 1, ms: 800 }] })];
   assert.deepEqual(record.take(woken, start + 80_500), ['hello']);
-  assert.deepEqual(record.of('hello', start + 80_500)?.gaps, [{ at: start + 80_000, seconds: 60 }]);
+  assert.deepEqual(record.find('hello', start + 80_500)?.gaps, [{ at: start + 80_000, seconds: 60 }]);
   assert.deepEqual(record.take([report({ idleMs: 5_500, wakes: [{ number: 1, ms: 800 }] })], start + 85_500), []);
 });
 
@@ -55,7 +55,7 @@ test('an app that no activator names any more has no request in progress', () =>
   const record = createActivityRecord(15_000);
   record.take([report({ inFlight: 1 })], start);
   record.take([{ apps: {} }], start + 5_000);
-  assert.equal(record.of('hello', start + 5_000)?.inFlight, 0);
+  assert.equal(record.find('hello', start + 5_000)?.inFlight, 0);
 });
 
 // The task that asks the activators: which apps are looked at again because of what they say.
@@ -67,15 +67,15 @@ test('every app is looked at again once there is no activator any more, and once
   let round = 0;
   const task = createActivityTask({
     pool: {
-      reports: () => {
+      readReports: () => {
         seen.push([]);
         return Promise.resolve([]);
       },
     },
     record: {
       take: () => [],
-      of: () => undefined,
-      activators: () => {
+      find: () => undefined,
+      getActivatorState: () => {
         const state = states[round] ?? 'present';
         round += 1;
         if (round === states.length) ended.abort();
@@ -83,8 +83,8 @@ test('every app is looked at again once there is no activator any more, and once
       },
     },
     intervalMs: 1,
-    changed: (app) => seen.at(-1)?.push(app),
-    apps: () => ['hello', 'other'],
+    onChange: (app) => seen.at(-1)?.push(app),
+    listApps: () => ['hello', 'other'],
     log: createLog('test'),
   });
   await Promise.race([task(ended.signal), sleep(5_000)]);

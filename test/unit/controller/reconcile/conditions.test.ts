@@ -4,7 +4,7 @@ import { test } from 'vitest';
 import type { ProbeResult } from '../../../../controller/reconcile/snapshot.ts';
 import { listTransitions } from '../../../../controller/reconcile/status.ts';
 import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
-import { publicStatus } from '../../../../crds/public-status.ts';
+import { toPublicStatus } from '../../../../crds/public-status.ts';
 import { app, asked, outcome } from '../../../support/operator/scenario.ts';
 import { probed, scenarios } from './conditions.cases.ts';
 
@@ -16,7 +16,7 @@ for (const scenario of scenarios) {
     assert.deepEqual(asked(decision), scenario.asks);
     assert.equal(status.served?.commit, scenario.served);
     assert.equal(status.rejection?.rule, scenario.rule);
-    assert.equal(publicStatus({ spec: scenario.snapshot.app.spec, status }).status, scenario.public);
+    assert.equal(toPublicStatus({ spec: scenario.snapshot.app.spec, status }).status, scenario.public);
   });
 
   test(`${scenario.name}: looking again changes nothing`, () => {
@@ -113,6 +113,6 @@ test('what the last attempt to reach an app came to is said in a sentence', () =
 });
 
 function publicWarning(status: HostedAppStatus): string | undefined {
-  const reported = publicStatus({ spec: app().spec, status });
+  const reported = toPublicStatus({ spec: app().spec, status });
   return reported.status === 'live' ? reported.warning : undefined;
 }

@@ -80,8 +80,8 @@ const entry = (number: number, result: HistoryEntry['result'], more: Partial<His
 function counted(before: HistoryEntry[], after: HistoryEntry[]): unknown[] {
   const calls: unknown[] = [];
   const metrics: BuildMetrics = {
-    ended: (...call) => calls.push(['ended', ...call]),
-    stage: (...call) => calls.push(['stage', ...call]),
+    recordEnd: (...call) => calls.push(['ended', ...call]),
+    recordStage: (...call) => calls.push(['stage', ...call]),
   };
   countBuildEnds(metrics, { jobs: [job], pipelinePods: [pod] }, { history: before }, { history: after });
   return calls;

@@ -17,15 +17,15 @@ const answers: readonly [name: string, status: number, body: string, isFull: boo
 for (const [name, status, body, isFull] of answers)
   test(`${name}: ${isFull ? 'full' : 'not full'}`, () => {
     const state = createFullness(() => Date.parse('2026-11-21T12:00:00Z'));
-    assert.equal(state.note(status, body), isFull);
+    assert.equal(state.noteStatus(status, body), isFull);
     assert.equal(state.refusal?.at, isFull ? '2026-11-21T12:00:00.000Z' : undefined);
   });
 
 test('it is full until a push succeeds; what reads, or goes on, says nothing', () => {
   const state = createFullness();
-  state.note(507, '');
-  for (const status of [202, 404, 500]) state.note(status, '');
+  state.noteStatus(507, '');
+  for (const status of [202, 404, 500]) state.noteStatus(status, '');
   assert.ok(state.refusal);
-  state.note(201, '');
+  state.noteStatus(201, '');
   assert.equal(state.refusal, undefined);
 });

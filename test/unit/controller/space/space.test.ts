@@ -18,7 +18,7 @@ import {
   type NodeDisks,
   type Space,
 } from '../../../../controller/space/space.ts';
-import { present } from '../../../../lib/values.ts';
+import { omitUndefined } from '../../../../lib/values.ts';
 
 const gib = 1024 ** 3;
 const pod = (name: string, hostIP: string): Pod => ({
@@ -51,7 +51,7 @@ function lab(proxyUrl: string): Lab {
     metrics: createSpaceMetrics(registry),
     disks: createDiskMetrics(registry, 'moorage-system'),
   });
-  space.changes(() => ['queue']).start((key) => made.woken.push(key));
+  space.watchChanges(() => ['queue']).start((key) => made.woken.push(key));
   return Object.assign(made, { space });
 }
 
@@ -64,13 +64,13 @@ test('a node that is out of reach hinders nothing; builds are woken when space e
       await made.registry.metrics(),
     )?.[1];
   await expect.poll(free).toBe(String(50 * gib));
-  assert.deepEqual([made.space.shortage(), made.woken], [undefined, []]);
+  assert.deepEqual([made.space.explainShortage(), made.woken], [undefined, []]);
   made.free = gib;
-  await expect.poll(() => made.space.shortage()).toMatch(/the node has 1 GiB free/);
+  await expect.poll(() => made.space.explainShortage()).toMatch(/the node has 1 GiB free/);
   assert.match(await made.registry.metrics(), /^moorage_disk_short 1$/m);
   assert.deepEqual(made.woken, ['queue']);
   made.free = 6 * gib;
-  await expect.poll(() => made.space.shortage()).toBe(undefined);
+  await expect.poll(() => made.space.explainShortage()).toBe(undefined);
   assert.deepEqual(made.woken, ['queue', 'queue']);
   assert.match(await made.registry.metrics(), /^moorage_disk_short 0$/m);
   ending.abort();
@@ -88,10 +88,10 @@ test('a registry that refused a push holds builds until the proxy has seen one s
   const ending = new AbortController();
   const running = made.space.run(ending.signal);
   await vi.waitFor(() => {
-    assert.match(made.space.shortage() ?? '', /no space left for the last push/);
+    assert.match(made.space.explainShortage() ?? '', /no space left for the last push/);
   });
   refusal = undefined;
-  await expect.poll(() => made.space.shortage()).toBe(undefined);
+  await expect.poll(() => made.space.explainShortage()).toBe(undefined);
   ending.abort();
   await running;
   proxy.close();
@@ -101,7 +101,7 @@ test('a registry that refused a push holds builds until the proxy has seen one s
 // When builds wait for disk space, and what is reported then.
 
 const disk = (free: number, capacity = 100): FileSystem => ({ free: free * gib, capacity: capacity * gib });
-const ownOf = ([node, images]: FileSystem[]): NodeDisks['own'] => present({ node, images });
+const ownOf = ([node, images]: FileSystem[]): NodeDisks['own'] => omitUndefined({ node, images });
 const nodes = (...own: FileSystem[][]): Map<string, NodeDisks> =>
   new Map(
     own.map((each, index) => [`10.0.0.${index}`, { name: `node-${index}`, own: ownOf(each), claims: new Map() }]),
@@ -218,13 +218,13 @@ test('an answer of another form is refused', () => {
 test('metrics are of the volumes of one namespace, and of what was seen last', async () => {
   const registry = new Registry();
   const metrics = createDiskMetrics(registry, 'moorage-system');
-  metrics.seen([read]);
+  metrics.replaceSamples([read]);
   const samples = (await registry.metrics()).match(/^moorage_\w+_avail_bytes\{.*$/gm);
   assert.deepEqual(samples, [
     'moorage_node_filesystem_avail_bytes{node="moorage",filesystem="node"} 199562584064',
     'moorage_node_filesystem_avail_bytes{node="moorage",filesystem="images"} 40000',
     'moorage_volume_avail_bytes{claim="data-moorage-postgres-0"} 4000',
   ]);
-  metrics.seen([]);
+  metrics.replaceSamples([]);
   assert.doesNotMatch(await registry.metrics(), /_avail_bytes\{/);
 });

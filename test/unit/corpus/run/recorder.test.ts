@@ -20,12 +20,12 @@ test('the log in order, the outcome, and the time since the submission', () => {
   output.say('pushed /tmp/a to local/a at 1234567');
   now = 7_000;
   output.say('submitted: a');
-  output.event({ type: 'log', stage: 'build', line: 'one' });
-  output.event({ type: 'gone' });
-  output.event({ type: 'log', stage: 'build', line: 'two' });
+  output.writeEvent({ type: 'log', stage: 'build', line: 'one' });
+  output.writeEvent({ type: 'gone' });
+  output.writeEvent({ type: 'log', stage: 'build', line: 'two' });
   assert.equal(outcome(), undefined);
   now = 19_340;
-  output.verdict(status, undefined);
+  output.writeVerdict(status, undefined);
   assert.deepEqual(log, ['one', 'two']);
   assert.deepEqual(outcome(), { status, reason: undefined, seconds: 12.3 });
 });

@@ -1,7 +1,7 @@
 // What the output of the go command shows of its progress.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { compileProgress, downloadProgress } from '../../../../localnode/binaries/build.ts';
+import { compileProgress, createDownloadProgress } from '../../../../localnode/binaries/build.ts';
 
 function recorded(): { report: (text: string) => void; texts: string[] } {
   const texts: string[] = [];
@@ -35,7 +35,7 @@ test('with all packages in the cache only linking is left', () => {
 
 test('downloads are named', () => {
   const { report, texts } = recorded();
-  const onLine = downloadProgress(report);
+  const onLine = createDownloadProgress(report);
   for (const line of ['go: downloading k8s.io/api v0.35.4', 'k8s.io/api', 'go: downloading go.uber.org/zap v1.27.0'])
     onLine(line);
   assert.deepEqual(texts, ['download 1: k8s.io/api v0.35.4', 'download 2: go.uber.org/zap v1.27.0']);

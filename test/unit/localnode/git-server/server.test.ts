@@ -14,7 +14,7 @@ import { createGit } from '../../../../lib/git/git.ts';
 import { createReadToken } from '../../../../lib/git/read-token.ts';
 import { parseRepository } from '../../../../lib/repository.ts';
 import { CommandError, run, waitFor } from '../../../../localnode/shell.ts';
-import { answers, probe } from '../../../../localnode/node/daemons/probe.ts';
+import { isAnswering, probe } from '../../../../localnode/node/daemons/probe.ts';
 import { freePort } from '../../../support/free-port.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'moorage-git-'));
@@ -49,7 +49,7 @@ beforeAll(async () => {
   });
   base = `http://127.0.0.1:${port}`;
   builds = `http://localhost:${buildsPort}`;
-  await waitFor('the git server', () => answers(`${base}/healthz`), { seconds: 20, every: 20 });
+  await waitFor('the git server', () => isAnswering(`${base}/healthz`), { seconds: 20, every: 20 });
   await git('init', '--quiet', '--initial-branch=main', work);
   await writeFile(join(work, 'file'), 'hello');
   await git('-C', work, 'add', '.');

@@ -22,10 +22,10 @@ test('changes in quick succession are one run; a change during a run leads to an
     never,
   );
   for (let asked = 0; asked < 5; asked++) latest.request();
-  await latest.idle();
+  await latest.waitUntilIdle();
   assert.equal(runs, 2);
   latest.request();
-  await latest.idle();
+  await latest.waitUntilIdle();
   assert.equal(runs, 3);
 });
 
@@ -38,7 +38,7 @@ test('a run that fails is reported and repeated', async () => {
     never,
   );
   latest.request();
-  await latest.idle();
+  await latest.waitUntilIdle();
   assert.deepEqual([runs, errors.map(String)], [3, ['Error: run 1', 'Error: run 2']]);
 });
 
@@ -51,5 +51,5 @@ test('after the end nothing runs', async () => {
   );
   end.abort();
   latest.request();
-  await latest.idle();
+  await latest.waitUntilIdle();
 });

@@ -5,14 +5,14 @@ import { basename, join } from 'node:path';
 import { test } from 'vitest';
 import { isNewEnough } from '../../../../localnode/binaries/toolchain.ts';
 import { recipes } from '../../../../localnode/binaries/recipes.ts';
-import { contentKey } from '../../../../localnode/files.ts';
+import { computeContentKey } from '../../../../localnode/files.ts';
 import { fillIn } from '../../../../localnode/kubectl.ts';
-import { extensions, needsRenewal } from '../../../../localnode/node/control-plane/certificates.ts';
-import { holdsSysResource } from '../../../../localnode/node/daemons/containerd.ts';
-import { firstServiceAddress } from '../../../../localnode/node/control-plane/control-plane.ts';
-import { mountsUnder } from '../../../../localnode/node/down.ts';
+import { formatExtensions, needsRenewal } from '../../../../localnode/node/control-plane/certificates.ts';
+import { hasSysResource } from '../../../../localnode/node/daemons/containerd.ts';
+import { computeFirstServiceAddress } from '../../../../localnode/node/control-plane/control-plane.ts';
+import { listMountsUnder } from '../../../../localnode/node/down.ts';
 import { isEmptyTable } from '../../../../localnode/node/network/network.ts';
-import { httpsUrl } from '../../../../localnode/node/gateway/ports.ts';
+import { formatHttpsUrl } from '../../../../localnode/node/gateway/ports.ts';
 import { listUnreadyPods } from '../../../../cli/node/status.ts';
 import { formatElapsed } from '../../../../cli/report.ts';
 
@@ -28,7 +28,7 @@ test('mounts under our folders come deepest first, later ones before earlier, an
   ]
     .map(line)
     .join('\n');
-  assert.deepEqual(mountsUnder(info, ['/run/moorage', '/var/lib/moorage']), [
+  assert.deepEqual(listMountsUnder(info, ['/run/moorage', '/var/lib/moorage']), [
     '/run/moorage/a/b',
     '/var/lib/moorage/x y',
     '/run/moorage/a/b',
@@ -56,20 +56,20 @@ test('a missing or unreadable certificate is due for renewal', () => {
 
 test('a certificate names its hosts and addresses, and a client has none', () => {
   assert.match(
-    extensions({ name: 'a', commonName: 'a', names: ['x.test'], addresses: ['10.0.0.1'], usage: ['serverAuth'] }),
+    formatExtensions({ name: 'a', commonName: 'a', names: ['x.test'], addresses: ['10.0.0.1'], usage: ['serverAuth'] }),
     /subjectAltName=DNS:x\.test,IP:10\.0\.0\.1/,
   );
-  assert.doesNotMatch(extensions({ name: 'a', commonName: 'a', usage: ['clientAuth'] }), /subjectAltName/);
+  assert.doesNotMatch(formatExtensions({ name: 'a', commonName: 'a', usage: ['clientAuth'] }), /subjectAltName/);
 });
 
 test('CAP_SYS_RESOURCE is bit 24', () => {
-  assert.ok(holdsSysResource('Name:\tx\nCapEff:\t000001ffffffffff\n'));
-  assert.ok(!holdsSysResource('CapEff:\t000001fffeffffff\n'));
-  assert.ok(!holdsSysResource(''));
+  assert.ok(hasSysResource('Name:\tx\nCapEff:\t000001ffffffffff\n'));
+  assert.ok(!hasSysResource('CapEff:\t000001fffeffffff\n'));
+  assert.ok(!hasSysResource(''));
 });
 
 test('the first address of a service range', () => {
-  assert.equal(firstServiceAddress('10.96.0.0/16'), '10.96.0.1');
+  assert.equal(computeFirstServiceAddress('10.96.0.0/16'), '10.96.0.1');
 });
 
 test('a placeholder without a value is an error', () => {
@@ -95,7 +95,7 @@ test('every image of what the node installs is named by digest', async () => {
 });
 
 test('parts that join to the same text have different keys', () => {
-  assert.notEqual(contentKey(['ab', 'c']), contentKey(['a', 'bc']));
+  assert.notEqual(computeContentKey(['ab', 'c']), computeContentKey(['a', 'bc']));
 });
 
 test('a Go toolchain is new enough from the pinned line on', () => {
@@ -116,8 +116,8 @@ test('every recipe has the version that its module pins', async () => {
 });
 
 test('the usual port is left out of addresses', () => {
-  assert.equal(httpsUrl('a.test', { https: 443 }), 'https://a.test');
-  assert.equal(httpsUrl('a.test', { https: 8443 }), 'https://a.test:8443');
+  assert.equal(formatHttpsUrl('a.test', { https: 443 }), 'https://a.test');
+  assert.equal(formatHttpsUrl('a.test', { https: 8443 }), 'https://a.test:8443');
 });
 
 test('pods that finished or leave are not missing, pods that do not serve are', () => {

@@ -1,7 +1,7 @@
 // How a node is shared out between the platform, builds and apps.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { appsQuota } from '../../../../localnode/node/settings.ts';
+import { computeAppsQuota } from '../../../../localnode/node/settings.ts';
 import { listAppsWithoutRoom, listAppsWithoutSpace } from '../../../../cli/node/status.ts';
 
 const gibibyte = 1024 ** 3;
@@ -9,19 +9,19 @@ const gibibyte = 1024 ** 3;
 const noTools = { cpuMilli: 0, memoryMebibytes: 0 };
 
 test('what the platform, three builds and services of tools request is kept from apps', () => {
-  assert.deepEqual(appsQuota({ cpuMilli: 60, memoryMebibytes: 1888 }, 2, 24 * gibibyte), [
+  assert.deepEqual(computeAppsQuota({ cpuMilli: 60, memoryMebibytes: 1888 }, 2, 24 * gibibyte), [
     String.raw`apps.quota.requests\.cpu=565m`,
     String.raw`apps.quota.requests\.memory=17568Mi`,
   ]);
-  assert.deepEqual(appsQuota(noTools, 2, 24 * gibibyte), [
+  assert.deepEqual(computeAppsQuota(noTools, 2, 24 * gibibyte), [
     String.raw`apps.quota.requests\.cpu=625m`,
     String.raw`apps.quota.requests\.memory=19456Mi`,
   ]);
 });
 
 test('a small machine is not shared out', () => {
-  assert.deepEqual(appsQuota(noTools, 1, 24 * gibibyte), []);
-  assert.deepEqual(appsQuota(noTools, 8, 4 * gibibyte), []);
+  assert.deepEqual(computeAppsQuota(noTools, 1, 24 * gibibyte), []);
+  assert.deepEqual(computeAppsQuota(noTools, 8, 4 * gibibyte), []);
 });
 
 test('apps that wait for room are named with the cause', () => {

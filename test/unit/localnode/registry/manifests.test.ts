@@ -1,12 +1,12 @@
 // What an image takes in a registry.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { registryBytes } from '../../../../localnode/registry/storage.ts';
+import { computeImageBytes } from '../../../../localnode/registry/storage.ts';
 
 const image = { schemaVersion: 2, config: { size: 900 }, layers: [{ size: 30_000 }, { size: 12_000 }] };
 
 test('an image takes what its layers take', async () => {
-  assert.equal(await registryBytes('1', async () => Promise.resolve(JSON.stringify(image))), 42_000);
+  assert.equal(await computeImageBytes('1', async () => Promise.resolve(JSON.stringify(image))), 42_000);
 });
 
 test('of a list, the image counts and not what attests it', async () => {
@@ -22,6 +22,6 @@ test('of a list, the image counts and not what attests it', async () => {
     asked.push(reference);
     return Promise.resolve(JSON.stringify(reference === '1' ? list : image));
   };
-  assert.equal(await registryBytes('1', read), 42_000);
+  assert.equal(await computeImageBytes('1', read), 42_000);
   assert.deepEqual(asked, ['1', 'sha256:b']);
 });

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, test } from 'vitest';
-import { namesIn, removeUnused } from '../../../../localnode/registry/storage.ts';
+import { extractNames, removeUnused } from '../../../../localnode/registry/storage.ts';
 
 const hex = (digit: string): string => digit.repeat(64);
 const digest = (digit: string): string => `sha256:${hex(digit)}`;
@@ -22,7 +22,7 @@ test('every digest and UID anywhere in the objects counts as in use', () => {
       { note: 'sha256:short', metadata: { uid } },
     ],
   });
-  assert.deepEqual([...namesIn(text)], [one, two, uid]);
+  assert.deepEqual([...extractNames(text)], [one, two, uid]);
 });
 
 const root = await mkdtemp(join(tmpdir(), 'moorage-registry-'));

@@ -2,7 +2,7 @@
 import { posix } from 'node:path';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
 import type { Tree } from '../../../tree.ts';
-import { present } from '../../../../../lib/values.ts';
+import { omitUndefined } from '../../../../../lib/values.ts';
 import { createWarning, type Declaration, type DeclaredBuild, type DeclaredVariable } from '../declaration.ts';
 import { type ChoiceOptions, chooseServices, toBackingServices, toFolder } from './services.ts';
 import { buildEnvironment, readSampleValues } from './environment.ts';
@@ -57,7 +57,7 @@ function resolveBuild(
   const target = resolved(build.target, '');
   const args = resolveBuildArguments(build.args ?? [], lookup);
   return {
-    build: present({
+    build: omitUndefined({
       path,
       dockerfile,
       // A stage for development is none for visitors.

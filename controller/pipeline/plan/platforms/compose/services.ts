@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import type { services } from '../../../../../crds/backing-services.ts';
 import type { Finding } from '../../../../../crds/hosted-app.ts';
-import { present } from '../../../../../lib/values.ts';
+import { omitUndefined } from '../../../../../lib/values.ts';
 import { createWarning } from '../declaration.ts';
 import { interpolate, type Lookup, readOnlyVariable, splitWords } from './interpolate.ts';
 import { type ComposeFile, type ComposeService, findKnownImage, isAside, isLanguage, isProxy } from './read.ts';
@@ -159,7 +159,7 @@ function toService(given: ComposeService, lookup: Lookup, logins: Map<string, st
   const env = readServiceEnvironment(given, known.type, lookup, (variable, field) => {
     logins.set(variable, `\${{services.${name}.${field}}}`);
   });
-  return present({
+  return omitUndefined({
     name,
     ...known,
     env: env.size === 0 ? undefined : [...env].map(([key, value]) => ({ name: key, value })),

@@ -27,7 +27,7 @@ export function findPackages(tree: Tree): PythonPackages | undefined {
     findProjectPackages(tree) ??
     findPipfilePackages(tree) ??
     findCondaPackages(tree) ??
-    setup(tree);
+    findSetupPackages(tree);
   return found === undefined ? undefined : { ...found, names: removeOwnName(tree, found.names) };
 }
 
@@ -167,7 +167,7 @@ function findProjectPackages(tree: Tree): PythonPackages | undefined {
   };
 }
 
-function setup(tree: Tree): PythonPackages | undefined {
+function findSetupPackages(tree: Tree): PythonPackages | undefined {
   const file = ['setup.py', 'setup.cfg'].find((each) => tree.has(each));
   if (file === undefined) return undefined;
   const content = tree.text(file) ?? '';

@@ -25,7 +25,7 @@ export function findDjangoStart(tree: Tree, names: ReadonlySet<string>): PythonS
       )
       .map((each) => each.path);
     const path = paths.find((each) => posix.dirname(each) === project) ?? paths[0];
-    if (path !== undefined) return start(folder, path, kind, names, project);
+    if (path !== undefined) return createDjangoStart(folder, path, kind, names, project);
   }
   return undefined;
 }
@@ -36,7 +36,7 @@ function findSettingsFolder(tree: Tree): string | undefined {
   return named === undefined ? undefined : named.replace(/\.settings\b.*$/, '').replaceAll('.', '/');
 }
 
-function start(
+function createDjangoStart(
   folder: string,
   path: string,
   kind: 'asgi' | 'wsgi',

@@ -54,7 +54,7 @@ function detectStart(tree: Tree, names: ReadonlySet<string>): PythonStart | unde
   const served = findDjangoStart(tree, names) ?? findApplication(sources, names);
   const drawn = findScreen(tree, sources, names);
   if (served === undefined) return drawn ?? findPlainStart(tree, sources) ?? findProjectScript(tree, sources);
-  if (drawn === undefined) return mainBefore(tree, sources, served) ?? served;
+  if (drawn === undefined) return findMainInstead(tree, sources, served) ?? served;
   return isBefore(drawn, served) ? drawn : combineStarts(served, drawn);
 }
 
@@ -69,7 +69,7 @@ function isBefore(drawn: PythonStart, served: PythonStart): boolean {
 }
 
 /** A file at the top that goes on until it is stopped, before an application that lies deep or only tries something. */
-function mainBefore(tree: Tree, sources: readonly Source[], served: PythonStart): PythonStart | undefined {
+function findMainInstead(tree: Tree, sources: readonly Source[], served: PythonStart): PythonStart | undefined {
   if (served.framework === 'Django' || (served.weight ?? 0) > 0) return undefined;
   const main = findPlainStart(tree, sources);
   return main?.serves === true && (main.weight ?? 0) > 0 ? main : undefined;

@@ -328,7 +328,7 @@ async function opened(t: TestContext, status: number, body = ''): Promise<Opened
   const connection = {
     server: `http://127.0.0.1:${port}`,
     namespace: undefined,
-    credentials: () => Promise.resolve({ headers: {}, agent }),
+    readCredentials: () => Promise.resolve({ headers: {}, agent }),
     close: () => undefined,
   };
   return createLogOpener(connection, 'moorage-builds')('pod', 'clone', AbortSignal.timeout(5_000));

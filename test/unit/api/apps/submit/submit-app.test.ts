@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import { listSlugCandidates, computeRetryTime } from '../../../../../api/apps/submit/submit-app.ts';
 import { isReserved } from '../../../../../crds/names.ts';
-import { parseRepository, repositoryHash } from '../../../../../lib/repository.ts';
+import { parseRepository, hashRepository } from '../../../../../lib/repository.ts';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
 import { annotations } from '../../../../../crds/names.ts';
 import { sampleApp } from '../../../../support/api/sample.ts';
@@ -54,7 +54,7 @@ test('lists only DNS labels, and ends with one that is unique to the repository'
         assert.match(slug, /^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$/);
         assert.equal(isReserved(slug), false);
       }
-      assert.ok(slugs.at(-1)?.endsWith(repositoryHash(repository.url).slice(0, 8)));
+      assert.ok(slugs.at(-1)?.endsWith(hashRepository(repository.url).slice(0, 8)));
     }),
   );
 });

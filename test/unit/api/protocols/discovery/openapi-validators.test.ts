@@ -15,7 +15,7 @@ import { listSlugCandidates } from '../../../../../api/apps/submit/submit-app.ts
 import { GuardedFetcher } from '../../../../../api/tools/fetch/fetcher.ts';
 import { readToolSettings } from '../../../../../api/tools/config.ts';
 import { catalogSlugs } from '../../../../../crds/names.ts';
-import { acceptedRepository } from '../../../../../lib/repository.ts';
+import { parseAcceptedRepository } from '../../../../../lib/repository.ts';
 import { baseUrl, sampleApps, sampleServices, silent, site } from '../../../../support/api/sample.ts';
 import { openApiDocument } from '../../../../support/discovery/client-calls.ts';
 
@@ -124,7 +124,7 @@ test('the slugs of the catalog and of the guides are enumerated, and those of su
   };
   assert.deepEqual([type, anyOf?.length, anyOf?.[0].enum], ['string', 2, catalogSlugs]);
   const form = new RegExp(anyOf?.[1].pattern ?? '', 'u');
-  const submitted = listSlugCandidates(acceptedRepository('https://github.com/Some-One/9-lives.ai'));
+  const submitted = listSlugCandidates(parseAcceptedRepository('https://github.com/Some-One/9-lives.ai'));
   assert.ok(submitted.length > 0);
   for (const slug of [...submitted, ...catalogSlugs]) assert.match(slug, form);
   for (const slug of ['', 'Chat', '9-lives', 'a.b', `a${'b'.repeat(40)}`]) assert.doesNotMatch(slug, form);

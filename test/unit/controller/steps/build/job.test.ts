@@ -5,7 +5,7 @@ import { test } from 'vitest';
 import { pipelineInput, type PipelineInput } from '../../../../../controller/pipeline/contract.ts';
 import { buildPipelineJob, formatImageName, hashBuildInputs } from '../../../../../controller/steps/build/job.ts';
 import type { HostedApp } from '../../../../../crds/hosted-app.ts';
-import { annotations, cacheRepository, imageRepository, labels } from '../../../../../crds/names.ts';
+import { annotations, formatCacheRepository, formatImageRepository, labels } from '../../../../../crds/names.ts';
 import { createPushToken } from '../../../../../lib/app-tokens.ts';
 import { canRead } from '../../../../../lib/git/read-token.ts';
 import { parseRepository } from '../../../../../lib/repository.ts';
@@ -50,7 +50,8 @@ test('images and cache of an app are not those of a later app of its name', () =
 test('names in the registry are paths of the registry, and an image is never a cache', () => {
   const repository = /^[a-z0-9]+(?:[._-][a-z0-9]+|-+[a-z0-9]+)*(?:\/[a-z0-9]+(?:[._-][a-z0-9]+|-+[a-z0-9]+)*)*$/;
   for (const name of ['hello', 'cache', 'a--b', 'a-1']) {
-    for (const each of [imageRepository({ name, uid }), cacheRepository({ name, uid })]) assert.match(each, repository);
+    for (const each of [formatImageRepository({ name, uid }), formatCacheRepository({ name, uid })])
+      assert.match(each, repository);
     assert.ok(formatImageName(config, withMeta({ name, uid })).startsWith('registry.test/apps/'));
   }
 });

@@ -14,7 +14,7 @@ import { recordOwnership } from '../../../../../controller/steps/build/records.t
 import { buildPodTemplate } from '../../../../../controller/steps/deploy/template.ts';
 import type { HistoryEntry, HostedApp, HostedAppStatus } from '../../../../../crds/hosted-app.ts';
 import { annotations } from '../../../../../crds/names.ts';
-import { publicStatus } from '../../../../../crds/public-status.ts';
+import { toPublicStatus } from '../../../../../crds/public-status.ts';
 import { ownershipFile, sealContact } from '../../../../../lib/ownership-file.ts';
 import {
   app,
@@ -172,12 +172,12 @@ function rejectedApp(noted: Record<string, string>): HostedApp {
 
 test('submitted again: in the pipeline at once, and one pipeline for the commit that the poll finds', () => {
   const of = rejectedApp(resubmitted);
-  assert.equal(publicStatus(rejectedApp({})).status, 'rejected');
-  assert.equal(publicStatus(of).status, 'in_pipeline');
+  assert.equal(toPublicStatus(rejectedApp({})).status, 'rejected');
+  assert.equal(toPublicStatus(of).status, 'in_pipeline');
   const old = [job(first, jobFailed('DeadlineExceeded'))];
   const asking = outcome(snapshotOf(of, { jobs: old }));
   assert.deepEqual(asked(asking.decision), ['poll']);
-  assert.equal(publicStatus({ ...of, status: asking.status }).status, 'in_pipeline');
+  assert.equal(toPublicStatus({ ...of, status: asking.status }).status, 'in_pipeline');
   for (const commit of [first, second]) {
     const found = outcome(
       snapshotOf(

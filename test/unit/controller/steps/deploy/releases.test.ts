@@ -1,7 +1,7 @@
 // Which release serves after good, restless and broken commits in every order: the newest one that has proven itself.
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { publicStatus } from '../../../../../crds/public-status.ts';
+import { toPublicStatus } from '../../../../../crds/public-status.ts';
 import { app } from '../../../../support/operator/scenario.ts';
 import { createTimeline, type Behaviour, type Moment, type Timeline } from '../../../../support/operator/timeline.ts';
 
@@ -111,7 +111,7 @@ test('with a volume, a commit replaces the one that serves once it has started b
 
 /** The public status of each moment, without repetitions. */
 function changes(moments: readonly Moment[]): string[] {
-  const seen = moments.map(({ status }) => publicStatus({ spec: app().spec, status }).status);
+  const seen = moments.map(({ status }) => toPublicStatus({ spec: app().spec, status }).status);
   return seen.filter((status, index) => status !== seen[index - 1]);
 }
 

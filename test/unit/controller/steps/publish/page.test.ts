@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test, type TestContext } from 'vitest';
-import { listAssets, listCalls, lookAtPage } from '../../../../../controller/steps/publish/page.ts';
+import { listAssets, listCalls, inspectPage } from '../../../../../controller/steps/publish/page.ts';
 
 type Route = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -42,17 +42,17 @@ test('a page that loads all of its files has no fault, and those of other hosts 
     '/b.js': script(),
     '/c.png': file('image/png'),
   });
-  assert.deepEqual(await lookAtPage({ url: base }, 'app.test'), { status: 200, assets: 3, faults: [] });
+  assert.deepEqual(await inspectPage({ url: base }, 'app.test'), { status: 200, assets: 3, faults: [] });
 });
 
 test('a file that is missing is a fault, also where a page comes instead of it', async (t) => {
   const missing = await gateway(t, { '/': html(page), '/a.css': file('text/css'), '/c.png': file('image/png') });
-  assert.deepEqual((await lookAtPage({ url: missing }, 'app.test')).faults, [
+  assert.deepEqual((await inspectPage({ url: missing }, 'app.test')).faults, [
     'cannot load 1 of the 3 files of its page: /b.js (404)',
   ]);
   const fallback = await gateway(t, { '*': html(page) });
   assert.match(
-    (await lookAtPage({ url: fallback }, 'app.test')).faults[0] ?? '',
+    (await inspectPage({ url: fallback }, 'app.test')).faults[0] ?? '',
     /^cannot load 3 of the 3 .*\(a page comes/,
   );
 });
@@ -69,7 +69,7 @@ test('files without their server: the page calls an API, and pages answer', asyn
     '/c.png': file('image/png'),
     '*': fileServer,
   });
-  assert.deepEqual((await lookAtPage({ url: half }, 'app.test')).faults, [
+  assert.deepEqual((await inspectPage({ url: half }, 'app.test')).faults, [
     'has no server behind its page: the page calls /api/v1/memos, /api/v1/user, and a page answers',
   ]);
   const whole = await gateway(t, {
@@ -77,7 +77,7 @@ test('files without their server: the page calls an API, and pages answer', asyn
     '/b.js': calls,
     '/api/v1/memos': (_request, response) => response.writeHead(405).end(),
   });
-  assert.deepEqual((await lookAtPage({ url: whole }, 'app.test')).faults, []);
+  assert.deepEqual((await inspectPage({ url: whole }, 'app.test')).faults, []);
 });
 
 test('a server that makes its pages is not said to be missing because of the beginnings of its paths', async (t) => {
@@ -87,12 +87,12 @@ test('a server that makes its pages is not said to be missing because of the beg
     '/b.js': script('const base = "/api/openai"; fetch(`${base}/v1/models`)'),
     '*': notFound,
   });
-  assert.deepEqual((await lookAtPage({ url: next }, 'app.test')).faults, []);
+  assert.deepEqual((await inspectPage({ url: next }, 'app.test')).faults, []);
 });
 
 test('errors at /, redirects within the app, and anything that is no page', async (t) => {
   const broken = await gateway(t, { '/': (_request, response) => response.writeHead(500).end('oh') });
-  assert.deepEqual(await lookAtPage({ url: broken }, 'app.test'), {
+  assert.deepEqual(await inspectPage({ url: broken }, 'app.test'), {
     status: 500,
     assets: 0,
     faults: ['responds with 500 at /'],
@@ -101,15 +101,15 @@ test('errors at /, redirects within the app, and anything that is no page', asyn
     '/': (_request, response) => response.writeHead(302, { location: '/login' }).end(),
     '/login': html('<script src="gone.js"></script>'),
   });
-  assert.match((await lookAtPage({ url: moved }, 'app.test')).faults[0] ?? '', /\/gone\.js \(404\)/);
+  assert.match((await inspectPage({ url: moved }, 'app.test')).faults[0] ?? '', /\/gone\.js \(404\)/);
   const away = await gateway(t, {
     '/': (_request, response) => response.writeHead(302, { location: 'https://elsewhere.test/' }).end(),
   });
-  assert.deepEqual(await lookAtPage({ url: away }, 'app.test'), { status: 302, assets: 0, faults: [] });
+  assert.deepEqual(await inspectPage({ url: away }, 'app.test'), { status: 302, assets: 0, faults: [] });
   const api = await gateway(t, { '/': file('application/json', '{}') });
-  assert.deepEqual(await lookAtPage({ url: api }, 'app.test'), { status: 200, assets: 0, faults: [] });
+  assert.deepEqual(await inspectPage({ url: api }, 'app.test'), { status: 200, assets: 0, faults: [] });
   assert.match(
-    (await lookAtPage({ url: 'http://127.0.0.1:1' }, 'app.test')).faults[0] ?? '',
+    (await inspectPage({ url: 'http://127.0.0.1:1' }, 'app.test')).faults[0] ?? '',
     /^does not show its page: /,
   );
 });
@@ -117,7 +117,7 @@ test('errors at /, redirects within the app, and anything that is no page', asyn
 test('only so many assets and calls are looked at, and what is said is short', async (t) => {
   const many = Array.from({ length: 100 }, (_, index) => `<script src="/${'x'.repeat(200)}${index}.js"></script>`);
   const base = await gateway(t, { '/': html(many.join('')) });
-  const { assets, faults } = await lookAtPage({ url: base }, 'app.test');
+  const { assets, faults } = await inspectPage({ url: base }, 'app.test');
   assert.equal(assets, 30);
   assert.ok((faults[0] ?? '').length < 300);
   assert.equal(listCalls(Array.from({ length: 50 }, (_, index) => `"/api/${index}"`).join()).length, 5);

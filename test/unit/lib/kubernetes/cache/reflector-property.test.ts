@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { keyOf } from '../../../../../lib/kubernetes/index.ts';
+import { toObjectKey } from '../../../../../lib/kubernetes/index.ts';
 import { send, status } from '../../../../support/kubernetes/fake-api.ts';
 import type { Bench } from '../../../../support/kubernetes/reflector-bench.ts';
 import { bench, KIND, thing } from '../../../../support/kubernetes/reflector-bench.ts';
@@ -76,7 +76,7 @@ test(
         const live = new Map<string, string>();
         const faults: string[] = [];
         made.reflector.store.subscribe(({ type, object }) => {
-          const key = keyOf(object);
+          const key = toObjectKey(object);
           if (live.get(key) !== (type === 'added' ? undefined : object.metadata.uid)) faults.push(`${key} ${type}`);
           if (type === 'deleted') live.delete(key);
           else live.set(key, object.metadata.uid);
@@ -84,7 +84,7 @@ test(
         try {
           for (const event of events) await happen(made, event);
           await made.same();
-          await made.reflector.store.whenSynced();
+          await made.reflector.store.waitUntilSynced();
           assert.deepEqual(faults, []);
           assert.equal(live.size, made.reflector.store.size);
         } finally {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { Registry } from 'prom-client';
 import { test } from 'vitest';
-import { runtimeMetrics } from '../../../../../lib/kubernetes/index.ts';
+import { getRuntimeMetrics } from '../../../../../lib/kubernetes/index.ts';
 import type { FakeApi } from '../../../../support/kubernetes/fake-api.ts';
 import { send, status } from '../../../../support/kubernetes/fake-api.ts';
 import { FakeClock } from '../../../../support/kubernetes/fake-clock.ts';
@@ -184,7 +184,7 @@ test('backs off from a server that expires versions or ends each watch immediate
           return true;
         });
       },
-      { metrics: runtimeMetrics(registry), clock, backoffMs: [1000, 30_000] },
+      { metrics: getRuntimeMetrics(registry), clock, backoffMs: [1000, 30_000] },
     );
     t.onTestFinished(() => made.stop());
     // To have lost its position once is in order; from then on, each turn waits.

@@ -3,11 +3,11 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import {
-  byControllerUid,
-  byLabel,
+  indexByControllerUid,
+  indexByLabel,
   createStore,
-  keyOf,
-  refOf,
+  toObjectKey,
+  parseObjectKey,
   type Change,
   type KubeObject,
 } from '../../../../../lib/kubernetes/index.ts';
@@ -38,7 +38,7 @@ class Replay {
   readonly objects = new Map<string, KubeObject>();
 
   readonly take = (change: Change<KubeObject>): void => {
-    const key = keyOf(change.object);
+    const key = toObjectKey(change.object);
     const known = this.objects.get(key);
     if (change.type === 'added') assert.equal(known, undefined, `${key} added twice`);
     else assert.equal(known?.metadata.uid, change.object.metadata.uid, `${key} ${change.type} with another UID`);
@@ -71,20 +71,23 @@ const steps = fc.array(
 test('replaying the reported changes gives the cache, and the indexes match it', () => {
   const property = fc.property(steps, (list) => {
     const faults: unknown[] = [];
-    const store = createStore({ indexers: { app: byLabel('app') }, onError: (error) => faults.push(error) });
+    const store = createStore({ indexers: { app: indexByLabel('app') }, onError: (error) => faults.push(error) });
     const replay = new Replay();
     store.subscribe(replay.take);
     for (const step of list) {
       if (step.do === 'replace') store.replace(step.objects);
       else for (const one of step.objects) store[step.do](one);
       assert.deepEqual(faults, []);
-      assert.deepEqual(new Map(store.list().map((one) => [keyOf(one), one])), replay.objects);
+      assert.deepEqual(new Map(store.list().map((one) => [toObjectKey(one), one])), replay.objects);
       for (const app of ['x', 'y']) {
         const expected = store.list().filter((one) => one.metadata.labels?.['app'] === app);
-        assert.deepEqual(store.byIndex('app', app).map(keyOf).toSorted(), expected.map(keyOf).toSorted());
+        assert.deepEqual(
+          store.listByIndex('app', app).map(toObjectKey).toSorted(),
+          expected.map(toObjectKey).toSorted(),
+        );
       }
       if (step.do === 'replace')
-        assert.deepEqual(store.list().map(keyOf).toSorted(), step.objects.map(keyOf).toSorted());
+        assert.deepEqual(store.list().map(toObjectKey).toSorted(), step.objects.map(toObjectKey).toSorted());
     }
   });
   fc.assert(property, { numRuns: 500 });
@@ -148,28 +151,28 @@ test('reports a subscriber that throws, and still notifies the others', () => {
 });
 
 test('an index that does not exist is an error that names those that do', () => {
-  const store = createStore({ indexers: { app: byLabel('app') } });
-  assert.throws(() => store.byIndex('owner', 'x'), /no index "owner"; it has: app/);
+  const store = createStore({ indexers: { app: indexByLabel('app') } });
+  assert.throws(() => store.listByIndex('owner', 'x'), /no index "owner"; it has: app/);
 });
 
 test('children are found by the UID of the owner that controls them', () => {
-  const store = createStore({ indexers: { owner: byControllerUid } });
+  const store = createStore({ indexers: { owner: indexByControllerUid } });
   const child = object('a', '1', 1);
   child.metadata.ownerReferences = [
     { apiVersion: 'v1', kind: 'App', name: 'app', uid: 'boss', controller: true },
     { apiVersion: 'v1', kind: 'App', name: 'other', uid: 'friend' },
   ];
   store.set(child);
-  assert.equal(store.byIndex('owner', 'boss').length, 1);
-  assert.equal(store.byIndex('owner', 'friend').length, 0);
+  assert.equal(store.listByIndex('owner', 'boss').length, 1);
+  assert.equal(store.listByIndex('owner', 'friend').length, 0);
 });
 
 test('a cache has synced after its first full list, even an empty one', async () => {
   const store = createStore();
-  const waiting = store.whenSynced();
+  const waiting = store.waitUntilSynced();
   assert.equal(store.hasSynced, false);
   const impatient = new AbortController();
-  const aborted = store.whenSynced(impatient.signal);
+  const aborted = store.waitUntilSynced(impatient.signal);
   impatient.abort(new Error('enough'));
   await assert.rejects(aborted, /enough/);
   store.replace([]);
@@ -185,5 +188,6 @@ test('listing a namespace leaves out the others; keys and references convert bot
     ['2'],
   );
   assert.equal(store.size, 2);
-  for (const ref of [{ name: 'a' }, { namespace: 'n', name: 'a' }]) assert.deepEqual(refOf(keyOf(ref)), ref);
+  for (const ref of [{ name: 'a' }, { namespace: 'n', name: 'a' }])
+    assert.deepEqual(parseObjectKey(toObjectKey(ref)), ref);
 });

@@ -12,7 +12,7 @@ import {
   createClient,
   defineResource,
   deleteObject,
-  staticConnection,
+  createStaticConnection,
   type Client,
   type KubeObject,
 } from '../../../../../lib/kubernetes/index.ts';
@@ -121,7 +121,7 @@ test('no response in time is Timeout, no server is Unreachable, and an abort rej
   nobody.close();
   await once(nobody, 'close');
   const lost = createClient(
-    staticConnection(`http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`),
+    createStaticConnection(`http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`),
   );
   await assert.rejects(lost.list(things), {
     name: 'ApiError',

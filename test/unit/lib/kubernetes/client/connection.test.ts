@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'vitest';
-import { fileConnection, inClusterConnection } from '../../../../../lib/kubernetes/index.ts';
+import { readFileConnection, readInClusterConnection } from '../../../../../lib/kubernetes/index.ts';
 
 async function folder(t: TestContext): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), 'connection-'));
@@ -31,14 +31,14 @@ test('a kubeconfig gives server, namespace and token of its current context or o
   };
   await writeFile(path, JSON.stringify(config));
   for (const name of ['near', 'far']) {
-    const connection = await fileConnection(path, name === 'near' ? undefined : name);
+    const connection = await readFileConnection(path, name === 'near' ? undefined : name);
     assert.deepEqual([connection.server, connection.namespace], [`https://${name}.example:6443`, `${name}-apps`]);
-    const first = await connection.credentials();
+    const first = await connection.readCredentials();
     assert.equal(first.headers['authorization'], `Bearer token-${name}`);
-    assert.equal((await connection.credentials()).agent, first.agent, 'connections are kept');
+    assert.equal((await connection.readCredentials()).agent, first.agent, 'connections are kept');
     connection.close();
   }
-  await assert.rejects(fileConnection(path, 'nowhere'), /context "nowhere" names no cluster/);
+  await assert.rejects(readFileConnection(path, 'nowhere'), /context "nowhere" names no cluster/);
 });
 
 test('a pod uses its service account, and gets an error if there is none', async (t) => {
@@ -54,10 +54,10 @@ test('a pod uses its service account, and gets an error if there is none', async
     process.env = before;
   });
   delete process.env['KUBERNETES_SERVICE_HOST'];
-  await assert.rejects(inClusterConnection(directory), /Not in a pod.*KUBECONFIG/);
+  await assert.rejects(readInClusterConnection(directory), /Not in a pod.*KUBECONFIG/);
   Object.assign(process.env, { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '443' });
-  const connection = await inClusterConnection(directory);
+  const connection = await readInClusterConnection(directory);
   assert.deepEqual([connection.server, connection.namespace], ['https://[fd00::1]:443', 'system']);
-  assert.deepEqual((await connection.credentials()).headers, { authorization: 'Bearer abc' });
+  assert.deepEqual((await connection.readCredentials()).headers, { authorization: 'Bearer abc' });
   connection.close();
 });

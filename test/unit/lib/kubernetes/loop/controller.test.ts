@@ -8,13 +8,13 @@ import {
   createStore,
   done,
   ignoreStatus,
-  labelKey,
+  createLabelMapping,
   LeadershipLostError,
-  ownerKey,
+  createOwnerMapping,
   requeueAfter,
   StallingError,
   WaitingError,
-  watches,
+  createWatch,
   type Controller,
   type ControllerOptions,
   type KubeObject,
@@ -52,7 +52,7 @@ function bench(t: TestContext, reconcile: Reconcile, options: Partial<Controller
   const [store, clock, registry, seen] = [createStore(), new FakeClock(), new Registry(), [] as string[]];
   const controller = createController({
     name: 'things',
-    watches: [watches(store)],
+    watches: [createWatch(store)],
     clock,
     registry,
     reconcile: (key, context) => {
@@ -202,7 +202,7 @@ test('the resync enqueues every own key about as often as configured', async (t)
   const own = createStore();
   const { clock, seen, controller } = bench(t, ok, {
     resyncMs: 60_000,
-    watches: [watches(own), watches(children, ownerKey('Thing'))],
+    watches: [createWatch(own), createWatch(children, createOwnerMapping('Thing'))],
   });
   own.replace([object('a'), object('b')]);
   children.replace([]);
@@ -223,7 +223,10 @@ test('a child brings its owner, by reference or by label; an update brings the o
   });
   const [byOwner, byName] = [createStore(), createStore()];
   const { seen, controller } = bench(t, ok, {
-    watches: [watches(byOwner, ownerKey('Thing')), watches(byName, labelKey('app', 'apps'))],
+    watches: [
+      createWatch(byOwner, createOwnerMapping('Thing')),
+      createWatch(byName, createLabelMapping('app', 'apps')),
+    ],
   });
   byOwner.replace([object('child', 1, owner('a'))]);
   byName.replace([object('job', 1, { namespace: 'builds', labels: { app: 'b' } }), object('stray', 1)]);
@@ -235,7 +238,7 @@ test('a child brings its owner, by reference or by label; an update brings the o
 
 test('a change of status alone can be passed over', async (t) => {
   const store = createStore();
-  const { seen, controller } = bench(t, ok, { watches: [watches(store, undefined, { changed: ignoreStatus })] });
+  const { seen, controller } = bench(t, ok, { watches: [createWatch(store, undefined, { changed: ignoreStatus })] });
   store.replace([object('a', 1, { generation: 1 })]);
   await until(() => seen.length === 1 && controller.idle);
   store.set(object('a', 2, { generation: 1 }));

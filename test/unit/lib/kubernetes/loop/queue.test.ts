@@ -89,14 +89,14 @@ const fail = (key: string): Command =>
     queue.addRateLimited(key);
     model.later(key, Math.min(BASE * 2 ** failures, MOST));
     model.failures.set(key, failures + 1);
-    assert.equal(queue.failures(key), failures + 1);
+    assert.equal(queue.countFailures(key), failures + 1);
   });
 
 const forget = (key: string): Command =>
   command(`forget ${key}`, always, (model, { queue }) => {
     queue.forget(key);
     model.failures.delete(key);
-    assert.equal(queue.failures(key), 0);
+    assert.equal(queue.countFailures(key), 0);
   });
 
 const take = (): Command =>

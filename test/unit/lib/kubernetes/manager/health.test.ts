@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { Gauge, Registry } from 'prom-client';
 import { test, type TestContext } from 'vitest';
 import {
-  reflectorAlive,
-  reflectorSynced,
+  createReflectorLivenessCheck,
+  createReflectorSyncCheck,
   startHealthServer,
-  workersAlive,
+  createWorkerLivenessCheck,
   type HealthCheck,
 } from '../../../../../lib/kubernetes/index.ts';
 
@@ -29,7 +29,7 @@ test('liveness fails with a reflector that neither hears nor tries, and with a w
   let [silence, work] = [0, 0];
   const reflector = { resource: { plural: 'things' }, store: { hasSynced: true }, lastTurnAgeMs: () => silence };
   const controller = { name: 'things', longestReconcileMs: () => work };
-  const get = await served(t, [reflectorAlive(reflector), workersAlive(controller)], []);
+  const get = await served(t, [createReflectorLivenessCheck(reflector), createWorkerLivenessCheck(controller)], []);
   assert.deepEqual(await get('/healthz'), { status: 200, text: 'ok watch-things\nok workers-things\nok\n' });
   silence = 900_001;
   assert.deepEqual(await get('/healthz'), {
@@ -45,7 +45,11 @@ test('liveness fails with a reflector that neither hears nor tries, and with a w
 
 test('readiness waits for the caches and for nothing else', async (t) => {
   const store = { hasSynced: false };
-  const get = await served(t, [], [reflectorSynced({ resource: { plural: 'things' }, store, lastTurnAgeMs: () => 0 })]);
+  const get = await served(
+    t,
+    [],
+    [createReflectorSyncCheck({ resource: { plural: 'things' }, store, lastTurnAgeMs: () => 0 })],
+  );
   assert.deepEqual(await get('/readyz'), {
     status: 503,
     text: 'failed cache-things: waiting for the first list\nfailed\n',

@@ -7,7 +7,7 @@ import {
   createManager,
   defineResource,
   done,
-  watches,
+  createWatch,
   type KubeObject,
   type Manager,
   type Shutdown,
@@ -76,7 +76,7 @@ function replica(
     order.push(`done ${key}, lease ${String(holder(api))}`);
     return done;
   };
-  manager.add(createController({ name: 'things', registry, watches: [watches(mirror.store)], reconcile }));
+  manager.add(createController({ name: 'things', registry, watches: [createWatch(mirror.store)], reconcile }));
   return { manager, seen, order, shutdown, running: manager.run() };
 }
 

@@ -3,7 +3,11 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { createApplier } from '../../../../../localnode/network-policy/tables/apply.ts';
-import { changeScript, replaceScript, type NftTable } from '../../../../../localnode/network-policy/tables/script.ts';
+import {
+  renderChangeScript,
+  replaceScript,
+  type NftTable,
+} from '../../../../../localnode/network-policy/tables/script.ts';
 
 const name = fc.constantFrom('a', 'b', 'c');
 const element = fc.constantFrom('1', '2', '3');
@@ -98,9 +102,9 @@ test('the difference leads from any state to any other, and is empty between equ
   fc.assert(
     fc.property(table, table, (from, to) => {
       const kernel = contents(from);
-      interpret(changeScript(from, to), kernel);
+      interpret(renderChangeScript(from, to), kernel);
       assert.deepEqual(kernel, contents(to));
-      assert.equal(changeScript(to, to), '');
+      assert.equal(renderChangeScript(to, to), '');
     }),
     { numRuns: 500 },
   );

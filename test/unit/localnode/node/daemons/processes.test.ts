@@ -8,8 +8,8 @@ import {
   ensureProcess,
   findProcess,
   parseRecord,
-  processNames,
-  startTimeOf,
+  listProcessNames,
+  parseStartTime,
   stopProcess,
   type ProcessSpec,
 } from '../../../../../localnode/node/daemons/processes.ts';
@@ -17,7 +17,7 @@ import {
 const folder = await mkdtemp(join(tmpdir(), 'moorage-processes-'));
 const processFolders = { run: join(folder, 'run'), logs: join(folder, 'log') };
 afterAll(async () => {
-  for (const name of await processNames(processFolders)) await stopProcess(processFolders, name, 0);
+  for (const name of await listProcessNames(processFolders)) await stopProcess(processFolders, name, 0);
   await rm(folder, { recursive: true });
 });
 
@@ -25,13 +25,13 @@ const sleeper = (name: string, ...args: string[]): ProcessSpec => ({
   name,
   command: '/bin/sh',
   args: ['-c', 'sleep 600', ...args],
-  ready: () => Promise.resolve(true),
+  isReady: () => Promise.resolve(true),
 });
 
 test('the start time is found behind any command name', () => {
   const fields = ['S', ...Array.from({ length: 18 }, (_, index) => String(index)), '4711', '0'];
-  assert.equal(startTimeOf(`12 (a) b (c)) ${fields.join(' ')}`), '4711');
-  assert.equal(startTimeOf('12 (short) S'), undefined);
+  assert.equal(parseStartTime(`12 (a) b (c)) ${fields.join(' ')}`), '4711');
+  assert.equal(parseStartTime('12 (short) S'), undefined);
   assert.equal(parseRecord(''), undefined);
   assert.equal(parseRecord('key\nnonsense'), undefined);
 });
@@ -71,7 +71,7 @@ test('a process that ends at once is an error with the end of its log', async ()
     name: 'four',
     command: '/bin/sh',
     args: ['-c', 'echo no such disk; exit 3'],
-    ready: () => Promise.resolve(false),
+    isReady: () => Promise.resolve(false),
   };
   await assert.rejects(
     ensureProcess(processFolders, spec),
@@ -85,7 +85,7 @@ test('a process that does not heed SIGTERM is ended by force', async () => {
     name: 'five',
     command: '/bin/sh',
     args: ['-c', `trap "" TERM; echo > ${ready}; while :; do sleep 0.05; done`],
-    ready: async () => (await readFile(ready).catch(() => undefined)) !== undefined,
+    isReady: async () => (await readFile(ready).catch(() => undefined)) !== undefined,
   };
   await ensureProcess(processFolders, spec);
   await stopProcess(processFolders, 'five', 0.1);

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { containerdConfig } from '../../../../../localnode/node/daemons/containerd.ts';
-import { confinedRunc, confinedSpec } from '../../../../../localnode/node/disk/confined.ts';
+import { renderContainerdConfig } from '../../../../../localnode/node/daemons/containerd.ts';
+import { renderConfinedRunc, buildConfinedSpec } from '../../../../../localnode/node/disk/confined.ts';
 
 const hooked = z.strictObject({
   ociVersion: z.literal('1.3.0'),
@@ -17,14 +17,14 @@ const hooked = z.strictObject({
 
 test("a container of an app starts from containerd's own spec, with the hook and without its limit of open files", () => {
   const plain = { ociVersion: '1.3.0', process: { cwd: '/', rlimits: [{ type: 'RLIMIT_NOFILE' }] } };
-  const [hook] = hooked.parse(JSON.parse(confinedSpec(plain))).hooks.createContainer;
+  const [hook] = hooked.parse(JSON.parse(buildConfinedSpec(plain))).hooks.createContainer;
   assert.deepEqual(hook.args.slice(0, 2), ['sh', '-c']);
-  assert.throws(() => confinedSpec({}), /process/);
+  assert.throws(() => buildConfinedSpec({}), /process/);
 });
 
 test('only the runtime of apps is confined, and it is given the limit of the pod', () => {
   const confined = { runc: '/x/confined-runc', spec: '/x/spec.json', annotations: ['moorage.dev/disk'] };
-  const config = containerdConfig('/hosts', '/cni', true, confined);
+  const config = renderContainerdConfig('/hosts', '/cni', true, confined);
   const section = (name: string): string =>
     config.split('\n\n').find((text) => text.startsWith(`[plugins."io.containerd.cri.v1.runtime".${name}]`)) ?? '';
   assert.match(section('containerd'), /^default_runtime_name = "runc"$/m);
@@ -36,6 +36,6 @@ test('only the runtime of apps is confined, and it is given the limit of the pod
 });
 
 test('what stands in for runc knows its paths', () => {
-  const script = confinedRunc('/x/runc', { images: '/x/images', mounts: '/x/mounts' });
+  const script = renderConfinedRunc('/x/runc', { images: '/x/images', mounts: '/x/mounts' });
   assert.match(script, /^runc='\/x\/runc' images='\/x\/images' mounts='\/x\/mounts'$/m);
 });

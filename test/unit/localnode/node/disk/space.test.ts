@@ -1,7 +1,7 @@
 // What `up` says of a disk that is too small.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { shortage, type Growth } from '../../../../../localnode/node/disk/space.ts';
+import { describeShortage, type Growth } from '../../../../../localnode/node/disk/space.ts';
 
 const gibibyte = 1024 ** 3;
 
@@ -11,9 +11,9 @@ function growth(folder: string, gibibytes: number, on: { device: number; free: n
 
 test('folders of one file system share its space', () => {
   const disk = { device: 1, free: 20 };
-  assert.equal(shortage([growth('/cache', 10, disk), growth('/state', 8, disk)]), undefined);
+  assert.equal(describeShortage([growth('/cache', 10, disk), growth('/state', 8, disk)]), undefined);
   assert.equal(
-    shortage([growth('/cache', 10, disk), growth('/state', 9, disk)]),
+    describeShortage([growth('/cache', 10, disk), growth('/state', 9, disk)]),
     'not enough disk space: 20.0 GiB free, 21 GiB needed (10 GiB for /cache, 9 GiB for /state, 2 GiB to spare): ' +
       'free some space, or move /cache, or move /state',
   );
@@ -25,8 +25,8 @@ test('each file system is looked at by itself, and 2 GiB stay free where nothing
     { device: 2, free: 1 },
   ];
   assert.equal(
-    shortage([growth('/cache', 10, first), growth('/state', 0, second)]),
+    describeShortage([growth('/cache', 10, first), growth('/state', 0, second)]),
     'not enough disk space: 1.0 GiB free, 2 GiB needed (2 GiB to spare): free some space',
   );
-  assert.equal(shortage([growth('/cache', 10, first), growth('/state', 0, { device: 2, free: 2 })]), undefined);
+  assert.equal(describeShortage([growth('/cache', 10, first), growth('/state', 0, { device: 2, free: 2 })]), undefined);
 });

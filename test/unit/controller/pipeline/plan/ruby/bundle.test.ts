@@ -30,9 +30,9 @@ gem "sqlite3", group: :development
 test('gems of development and test are none of the app, wherever that is said', () => {
   const bundle = readBundle(createMemoryTree({ Gemfile: gemfile }));
   assert.deepEqual([...bundle.declared], ['rails', 'pg', 'rack', 'skylight', 'listen']);
-  assert.equal(bundle.version('rails'), '7.1.2');
-  assert.equal(bundle.version('pg'), '');
-  assert.equal(bundle.version('sqlite3'), undefined);
+  assert.equal(bundle.findVersion('rails'), '7.1.2');
+  assert.equal(bundle.findVersion('pg'), '');
+  assert.equal(bundle.findVersion('sqlite3'), undefined);
   assert.ok(bundle.has('mysql2', 'pg') && !bundle.has('mysql2', 'debug'));
   assert.ok(!bundle.isLocked && bundle.isForLinux && bundle.bundler === undefined);
 });
@@ -62,10 +62,10 @@ test('a lock says versions, its Bundler, and for which platforms it is', () => {
   );
   assert.ok(bundle.isLocked && !bundle.isForLinux);
   assert.equal(bundle.bundler, '2.4.10');
-  assert.equal(bundle.version('rails'), '7.1.3');
-  assert.equal(bundle.version('nokogiri'), '1.16.0-x86_64-linux');
+  assert.equal(bundle.findVersion('rails'), '7.1.3');
+  assert.equal(bundle.findVersion('nokogiri'), '1.16.0-x86_64-linux');
   // The Gemfile has it for development alone.
-  assert.equal(bundle.version('debug'), undefined);
+  assert.equal(bundle.findVersion('debug'), undefined);
   assert.ok(bundle.names.has('debug') && !bundle.names.has('webrick'));
   for (const platform of [
     '  ruby\n',

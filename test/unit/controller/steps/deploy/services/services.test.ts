@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { annotations } from '../../../../../../crds/names.ts';
 import type { Deployment, Pod, Service } from '../../../../../../controller/objects/kinds.ts';
 import type { Snapshot } from '../../../../../../controller/reconcile/snapshot.ts';
-import { APPLIED_HASH_ANNOTATION, hashOf, type Manifest } from '../../../../../../lib/kubernetes/index.ts';
+import { APPLIED_HASH_ANNOTATION, computeHash, type Manifest } from '../../../../../../lib/kubernetes/index.ts';
 import {
   app,
   at,
@@ -61,7 +61,7 @@ function serviceObjects(snapshot: Snapshot, ready: 0 | 1 = 1, pods: Pod[] = []):
               generation: 1,
               resourceVersion: '1',
               creationTimestamp: at(-60),
-              annotations: { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: hashOf(manifest) },
+              annotations: { ...manifest.metadata.annotations, [APPLIED_HASH_ANNOTATION]: computeHash(manifest) },
             },
             ...rest,
           }) as unknown as T,
