@@ -41,7 +41,7 @@ const askAgainMs = 500;
 /** A pod that crashes is started again after longer and longer waits. */
 const failedRetrySeconds = 30;
 
-export function startWake(name: string, { directory, activity, ask, onMeasured: measured }: WakeOptions): Wake {
+export function startWake(name: string, { directory, activity, ask, onMeasured }: WakeOptions): Wake {
   const startedAt = performance.now();
   const state = { isOver: false, asked: -1, askedAt: 0, nudge: (): void => undefined };
 
@@ -78,7 +78,7 @@ export function startWake(name: string, { directory, activity, ask, onMeasured: 
         // If no end of a rest was requested, it was not a rest that kept the requests waiting.
         if (state.asked > 0) {
           activity.recordWake(name, Math.max(number, state.asked), ms);
-          measured(name, 'sleep', ms);
+          onMeasured(name, 'sleep', ms);
         }
         return true;
       }

@@ -103,7 +103,7 @@ export async function runOperator(): Promise<void> {
       ...builds,
       space,
       jobs: caches.jobs,
-      listPods: ({ metadata }) => caches.pipelinePods.byIndex(byApp, metadata.labels?.[labels.app] ?? ''),
+      listPods: ({ metadata }) => caches.pipelinePods.listByIndex(byApp, metadata.labels?.[labels.app] ?? ''),
       log,
       registry,
     }),

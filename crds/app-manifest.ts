@@ -59,8 +59,8 @@ const volumes = run.shape.volumes
     error: 'two volumes have the same path; give each its own',
   });
 
-const isWithin = (given: string | undefined, maximum: string): boolean =>
-  given === undefined || (parseQuantityValue(given) ?? Infinity) <= (parseQuantityValue(maximum) ?? 0);
+const isWithin = (value: string | undefined, maximum: string): boolean =>
+  value === undefined || (parseQuantityValue(value) ?? Infinity) <= (parseQuantityValue(maximum) ?? 0);
 
 const services = servicesField
   .refine((list) => list.length <= authorLimits.services.count, {

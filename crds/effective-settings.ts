@@ -84,9 +84,9 @@ function toItems(list: unknown): readonly { readonly name?: unknown }[] {
   return Array.isArray(list) ? (list as readonly { readonly name?: unknown }[]) : [];
 }
 
-function mergeByName(given: unknown, filed: unknown): unknown[] {
-  const own = toItems(given);
-  return [...own, ...toItems(filed).filter((item) => !own.some(({ name }) => name === item.name))];
+function mergeByName(ownItems: unknown, fileItems: unknown): unknown[] {
+  const own = toItems(ownItems);
+  return [...own, ...toItems(fileItems).filter((item) => !own.some(({ name }) => name === item.name))];
 }
 
 /** Lays the fields of `over` on those of `under`, section by section. */
@@ -151,11 +151,11 @@ export function listEffectiveSettings(app: Configured, settings: ReportedSetting
   return listLeaves(dropPlatform(settings))
     .slice(0, 64)
     .map(({ path, value }) => {
-      const { held, isOwn } = path.some((name) => byName.has(name))
+      const { effective, isOwn } = path.some((name) => byName.has(name))
         ? showItems(toItems(readAt(app.spec, path)), toItems(value), toItems(readAt(merged, path)))
-        : { held: readAt(merged, path), isOwn: !isSet(app, pins, path) };
+        : { effective: readAt(merged, path), isOwn: !isSet(app, pins, path) };
       const field = path.join('.');
-      const shown = isOwn || isMergedByName(path) || open.has(field) ? formatValue(held) : hidden;
+      const shown = isOwn || isMergedByName(path) || open.has(field) ? formatValue(effective) : hidden;
       return {
         field,
         value: shown.length > 200 ? `${shown.slice(0, 199)}…` : shown,
@@ -202,14 +202,14 @@ const hidden = '(set by the operator of this installation)';
  * same value, so that a guess cannot be confirmed.
  */
 function showItems(
-  given: readonly { readonly name?: unknown }[],
-  filed: readonly { readonly name?: unknown }[],
-  held: readonly { readonly name?: unknown }[],
-): { held: unknown; isOwn: boolean } {
-  const ofInstallation = new Set(given.map(({ name }) => name));
+  ownItems: readonly { readonly name?: unknown }[],
+  fileItems: readonly { readonly name?: unknown }[],
+  mergedItems: readonly { readonly name?: unknown }[],
+): { effective: unknown; isOwn: boolean } {
+  const ofInstallation = new Set(ownItems.map(({ name }) => name));
   return {
-    held: held.map((item) => (ofInstallation.has(item.name) ? { name: item.name } : item)),
-    isOwn: filed.every(({ name }) => !ofInstallation.has(name) && held.some((item) => item.name === name)),
+    effective: mergedItems.map((item) => (ofInstallation.has(item.name) ? { name: item.name } : item)),
+    isOwn: fileItems.every(({ name }) => !ofInstallation.has(name) && mergedItems.some((item) => item.name === name)),
   };
 }
 

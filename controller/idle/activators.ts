@@ -26,17 +26,17 @@ export interface ActivityTaskOptions {
 
 /** Runs until the signal is aborted. */
 export function createActivityTask(options: ActivityTaskOptions): (signal: AbortSignal) => Promise<void> {
-  const { pool, record, onChange: changed, listApps: apps, log } = options;
+  const { pool, record, onChange, listApps, log } = options;
   return async (signal) => {
     let known = record.getActivatorState(Date.now());
     while (!signal.aborted) {
       try {
-        record.take(await pool.readReports(signal), Date.now()).forEach(changed);
+        record.take(await pool.readReports(signal), Date.now()).forEach(onChange);
       } catch (error) {
         log.warn({ error: toErrorMessage(error) }, 'the activators did not answer: no app is put to rest');
       }
       const activators = record.getActivatorState(Date.now());
-      if (activators !== known) apps().forEach(changed);
+      if (activators !== known) listApps().forEach(onChange);
       known = activators;
       await sleep(systemClock, options.intervalMs, signal);
     }

@@ -186,7 +186,7 @@ export interface PackedObject extends KubeObject {
 /** Reads objects of one kind out of a cache. */
 export interface Unpacker<T extends KubeObject> {
   get(key: string): T | undefined;
-  byIndex(index: string, value: string): T[];
+  listByIndex(index: string, value: string): T[];
   list(): T[];
   /** The cache itself, to be watched. */
   readonly store: Store<PackedObject>;
@@ -201,7 +201,7 @@ export function createUnpacker<T extends KubeObject>(store: Store<PackedObject>,
       const found = store.get(key);
       return found === undefined ? undefined : unpack(found);
     },
-    byIndex: (index, value) => store.listByIndex(index, value).map(unpack),
+    listByIndex: (index, value) => store.listByIndex(index, value).map(unpack),
     list: () => store.list().map(unpack),
   };
 }

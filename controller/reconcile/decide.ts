@@ -33,29 +33,29 @@ export interface Decision {
  * the image that was built last, so the app is kept up while a newer commit is in the pipeline, or was rejected.
  */
 const steps = [
-  gate({
+  createGatedStep({
     condition: 'SourceResolved',
     need: () => true,
     run: runSourceStep,
   }),
-  gate({
+  createGatedStep({
     condition: 'Built',
     need: ({ app }, { fields }) => (app.spec.suspend ? undefined : fields.source),
     run: runPipelineStep,
     otherwise: endPipelines,
   }),
-  gate({
+  createGatedStep({
     condition: 'Deployed',
     need: (_, { fields }) => fields.built,
     run: runDeployStep,
     otherwise: keepServing,
   }),
-  gate({
+  createGatedStep({
     condition: 'Routed',
     need: (_, { fields }) => fields.built,
     run: runRouteStep,
   }),
-  gate({
+  createGatedStep({
     condition: 'Published',
     need: (_, { outcomes }) => outcomes.Deployed?.kind === 'done' && outcomes.Routed?.kind === 'done',
     run: runPublishStep,
@@ -95,7 +95,7 @@ interface GatedStep {
   readonly run: (snapshot: Snapshot, progress: Progress) => StepResult;
 }
 
-function gate<Need>({ condition, need, run, otherwise }: Gate<Need>): GatedStep {
+function createGatedStep<Need>({ condition, need, run, otherwise }: Gate<Need>): GatedStep {
   return {
     condition,
     run(snapshot, progress) {

@@ -56,7 +56,7 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
   const { name, namespace } = app.metadata;
   const key = `${namespace}/${name}`;
   const jobs = caches.jobs.listByIndex(byApp, name);
-  const pods = maskPods(caches.pods.byIndex(byApp, name), app, config);
+  const pods = maskPods(caches.pods.listByIndex(byApp, name), app, config);
   return {
     app,
     now,
@@ -67,21 +67,21 @@ export function takeSnapshot(sources: SnapshotSources, object: HostedAppObject, 
     probe: probes.take(key, formatAppHost(name, config.site)),
     page: app.status?.served === undefined ? undefined : pages.take(key, formatPageIdentity(app.status.served)),
     jobs,
-    pipelinePods: caches.pipelinePods.byIndex(byApp, name),
+    pipelinePods: caches.pipelinePods.listByIndex(byApp, name),
     // Sorts the whole queue only for apps that are in it.
     shortage: sources.shortage?.(),
     queue: jobs.some(isQueued) ? sortQueue(caches.jobs.list()).map((job) => job.metadata.name) : [],
     deployment: caches.deployments.get(key),
     service: caches.services.get(key),
     policy: caches.policies.get(key),
-    claims: caches.claims.byIndex(byApp, name),
+    claims: caches.claims.listByIndex(byApp, name),
     pods: pods.filter((pod) => !isBacking(pod) && !isTrial(pod)),
-    trial: { deployment: caches.deployments.byIndex(byApp, name).find(isTrial), pods: pods.filter(isTrial) },
+    trial: { deployment: caches.deployments.listByIndex(byApp, name).find(isTrial), pods: pods.filter(isTrial) },
     route: caches.routes.get(key),
     serviceObjects: {
-      deployments: caches.deployments.byIndex(byApp, name).filter(isBacking),
-      services: caches.services.byIndex(byApp, name).filter(isBacking),
-      policies: caches.policies.byIndex(byApp, name).filter(isBacking),
+      deployments: caches.deployments.listByIndex(byApp, name).filter(isBacking),
+      services: caches.services.listByIndex(byApp, name).filter(isBacking),
+      policies: caches.policies.listByIndex(byApp, name).filter(isBacking),
       pods: pods.filter(isBacking),
     },
   };

@@ -39,13 +39,13 @@ export interface BuildTools {
 }
 
 /** @throws Rejected for what the author can fix, Fault for registry, network and daemon. */
-export async function build(asked: PipelineInput, paths: WorkspacePaths, tools: BuildTools): Promise<BuildResult> {
+export async function build(baseInput: PipelineInput, paths: WorkspacePaths, tools: BuildTools): Promise<BuildResult> {
   // Clone and review are still at work beside this; nothing of the author's is run, or read, before it has passed.
-  await using daemon = await startDaemon(asked, paths, tools.signal);
+  await using daemon = await startDaemon(baseInput, paths, tools.signal);
   if (!(await hasPassed(paths, 'review', tools.signal)))
     throw new NotReached('the review did not pass, so nothing is built');
   const [{ time }, notes] = [await readNotes(paths.notes, 'clone'), await readNotes(paths.notes, 'plan')];
-  const { input, settings } = mergeManifest(asked, readDiskTree(paths.source));
+  const { input, settings } = mergeManifest(baseInput, readDiskTree(paths.source));
   const policyFile = join(paths.notes, 'source-policy.json');
   await writeFile(policyFile, formatSourcePolicy(input));
   const solve: Solve = {

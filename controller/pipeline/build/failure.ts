@@ -17,24 +17,24 @@ const platformErrors =
 export function judgeFailure(build: FailedBuild): Rejected | Fault {
   const output = clean(build.output);
   const error = toOneLine(keepTail(output.slice(output.lastIndexOf('\nerror: ') + 1), 1_500)).replace(/^error: /, '');
-  const said = readFailedStep(output);
+  const stepLog = readFailedStep(output);
   const fault =
-    findFault(error, said, output) ?? findDiskFault(error, said, build) ?? findStagedFault(error, said, build);
+    findFault(error, stepLog, output) ?? findDiskFault(error, stepLog, build) ?? findStagedFault(error, stepLog, build);
   if (fault !== undefined) return fault;
   const verdict =
     judgeBaseImage(error, build) ??
     judgeGitSource(error, build) ??
     judgeDockerfile(error, build, findExcerpt(output)) ??
-    judgeStep(error, said, build, findExcerpt(output));
+    judgeStep(error, stepLog, build, findExcerpt(output));
   return verdict instanceof Fault
     ? verdict
-    : new Rejected([verdict], excerptLog(said === '' ? error : `${said}\n${error}`, logBytes));
+    : new Rejected([verdict], excerptLog(stepLog === '' ? error : `${stepLog}\n${error}`, logBytes));
 }
 
 const isStepError = (error: string): boolean => error.includes('did not complete successfully');
 
 /** Why this is nobody's fault here; undefined when the author can fix it. */
-function findFault(error: string, said: string, output: string): Fault | undefined {
+function findFault(error: string, stepLog: string, output: string): Fault | undefined {
   if (!/failed to solve|dockerfile parse error/i.test(error))
     return new Fault(`the builder failed: ${toOneLine(keepTail(error === '' ? output : error, 500))}`);
   return !isStepError(error) && platformErrors.test(error)
@@ -46,20 +46,20 @@ function findFault(error: string, said: string, output: string): Fault | undefin
  * A build beyond its limit is evicted, never out of space by itself: a step that is, on a node that could not give it
  * all of its disk, has found the node full. What it prints could be staged, but not what the node has.
  */
-function findDiskFault(error: string, said: string, build: FailedBuild): Fault | undefined {
-  if (build.lacksDisk !== true || !isStepError(error) || !/no space left on device|ENOSPC/i.test(said))
+function findDiskFault(error: string, stepLog: string, build: FailedBuild): Fault | undefined {
+  if (build.lacksDisk !== true || !isStepError(error) || !/no space left on device|ENOSPC/i.test(stepLog))
     return undefined;
-  return new Fault(`the disk of the node is full: ${toOneLine(keepTail(said, 300))}`);
+  return new Fault(`the disk of the node is full: ${toOneLine(keepTail(stepLog, 300))}`);
 }
 
 /**
  * What a step printed proves nothing: any step can print it. So it is believed once, and of steps that we planned; an
  * author's Dockerfile can say what it likes.
  */
-function findStagedFault(error: string, said: string, build: FailedBuild): Fault | undefined {
+function findStagedFault(error: string, stepLog: string, build: FailedBuild): Fault | undefined {
   const isBelieved = build.authored === undefined && build.doubted !== true;
-  if (!isBelieved || !isStepError(error) || !isRegistryHiccup(said)) return undefined;
-  return new DoubtfulFault(`a package registry failed during the build: ${toOneLine(keepTail(said, 400))}`);
+  if (!isBelieved || !isStepError(error) || !isRegistryHiccup(stepLog)) return undefined;
+  return new DoubtfulFault(`a package registry failed during the build: ${toOneLine(keepTail(stepLog, 400))}`);
 }
 
 /** Lines of the step that failed, without the progress prefix. */
@@ -125,8 +125,8 @@ function judgeDockerfile(error: string, build: FailedBuild, at: Excerpt | undefi
 }
 
 /** A step that ran and failed. */
-function judgeStep(error: string, said: string, build: FailedBuild, at: Excerpt | undefined): Finding {
-  const guess = suggestFix(`${said}\n${error}`);
+function judgeStep(error: string, stepLog: string, build: FailedBuild, at: Excerpt | undefined): Finding {
+  const guess = suggestFix(`${stepLog}\n${error}`);
   const step = formatStepName(build, at);
   const code = /exit code: (\d+)/.exec(error)?.[1];
   const how =

@@ -18,22 +18,22 @@ export interface MergedInput {
 }
 
 /** The input of a stage that looks at this tree. A file that is refused changes nothing. */
-export function mergeManifest(asked: PipelineInput, tree: Tree): MergedInput {
+export function mergeManifest(baseInput: PipelineInput, tree: Tree): MergedInput {
   const { settings: own } = readManifest(tree);
-  const { settings, findings: said } = mergePlatforms(tree, own, asked);
-  const findings = [...said, ...checkOfferedServices(asked, settings)];
-  if (settings === undefined) return { input: asked, settings, findings };
-  const { source, build, run } = resolveSpec(toConfigured(asked), settings);
+  const { settings, findings: platformFindings } = mergePlatforms(tree, own, baseInput);
+  const findings = [...platformFindings, ...checkOfferedServices(baseInput, settings)];
+  if (settings === undefined) return { input: baseInput, settings, findings };
+  const { source, build, run } = resolveSpec(toConfigured(baseInput), settings);
   const path = posix.normalize(source.path).replace(/(?!^)\/$/, '');
   const { strategy, dockerfile, target, args, env } = build;
   return {
     input: {
-      ...asked,
+      ...baseInput,
       path,
       build: { strategy, dockerfile, ...(target === undefined ? {} : { target }), args, env },
       ...(run.port === undefined ? {} : { port: run.port }),
       hasCommand:
-        asked.hasCommand || (!asked.pinned.includes('run.command') && (settings.run?.command ?? []).length > 0),
+        baseInput.hasCommand || (!baseInput.pinned.includes('run.command') && (settings.run?.command ?? []).length > 0),
     },
     settings,
     findings,
@@ -61,18 +61,18 @@ function checkOfferedServices(
 ): Finding[] {
   if (offered === undefined) return [];
   const isSet = services.length > 0 || pinned.includes('services');
-  const asked = isSet ? services : (settings?.services ?? []);
+  const needed = isSet ? services : (settings?.services ?? []);
   const where = isSet ? {} : { file: nameSettingsFile(settings) };
   const types = [...new Set(offered.types.map((type) => type.split('-')[0] ?? type))].sort();
-  const missing = asked.filter(({ type }) => !types.includes(type));
+  const missing = needed.filter(({ type }) => !types.includes(type));
   if (missing.length > 0) return [{ ...where, ...toUnavailable(missing, types) }];
-  if (asked.length <= offered.count) return [];
+  if (needed.length <= offered.count) return [];
   return [
     {
       rule: 'services/too-many',
       severity: 'error',
       ...where,
-      message: `The app needs ${asked.length} services; this installation runs at most ${offered.count} for an app.`,
+      message: `The app needs ${needed.length} services; this installation runs at most ${offered.count} for an app.`,
       fix: 'Set services in moorage.yaml to those that the app cannot do without.',
     },
   ];

@@ -39,11 +39,11 @@ export function findAppFolder(tree: Tree, input: PlanInput): AppFolder {
   if (input.path !== '.' || dockerfile !== 'Dockerfile' || strategy === 'dockerfile') return top;
   const recipe = tryPlan(tree, input);
   if (typeof recipe !== 'string') return strategy === 'auto' ? searchBesideTop(tree, input, recipe) : top;
-  return mayBeBelow(tree, input, recipe) ? searchBelowTop(tree, input) : top;
+  return canBeBelow(tree, input, recipe) ? searchBelowTop(tree, input) : top;
 }
 
 /** What is wrong at the top is to be put right there; only where nothing is, the app may be below. */
-function mayBeBelow(tree: Tree, { build }: PlanInput, rule: string): boolean {
+function canBeBelow(tree: Tree, { build }: PlanInput, rule: string): boolean {
   const isForeign = build.strategy === 'auto' && findMarkers(tree).length > 0;
   return ['plan/unknown', 'plan/no-start'].includes(rule) && !isForeign && !isWorkspace(tree);
 }

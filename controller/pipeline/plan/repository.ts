@@ -29,8 +29,8 @@ interface LocatedApp {
 }
 
 /** Finds the app in the tree of a repository. */
-export function locateApp(asked: PipelineInput, tree: Tree): LocatedApp {
-  const { input, settings, findings: platform } = mergeManifest(asked, tree);
+export function locateApp(baseInput: PipelineInput, tree: Tree): LocatedApp {
+  const { input, settings, findings: platform } = mergeManifest(baseInput, tree);
   const own = findAuthoredBuild(tree, input, 'certain');
   if (own !== undefined) return { ...own, settings, platform, warnings: [] };
   const { path, problem, warnings } = findAppFolder(tree, input);

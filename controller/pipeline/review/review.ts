@@ -19,14 +19,14 @@ const maximumFindings = 50;
 
 /** @throws Rejected when any rule finds an error or no plan fits, Fault when a tool of the review fails. */
 export async function review(
-  asked: PipelineInput,
+  baseInput: PipelineInput,
   paths: WorkspacePaths,
   say: (line: string) => void,
   signal?: AbortSignal,
 ): Promise<ReviewResult> {
   const { submodules } = await readNotes(paths.notes, 'clone');
   const tree = readDiskTree(paths.source);
-  const app = locateApp(asked, tree);
+  const app = locateApp(baseInput, tree);
   const { input, settings, platform } = app;
   for (const text of describeManifest(settings)) say(text);
   const context: ReviewContext = {

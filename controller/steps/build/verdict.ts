@@ -171,17 +171,17 @@ const timedOut: Rejection = {
 };
 
 function readRejection(status: ContainerStatus): Failure {
-  const said = readMessage(status.state?.terminated, rejectionSchema);
-  const first = findFirstError(said?.findings ?? []);
-  if (said === undefined || first === undefined)
+  const report = readMessage(status.state?.terminated, rejectionSchema);
+  const first = findFirstError(report?.findings ?? []);
+  if (report === undefined || first === undefined)
     return { kind: 'faulted', message: `The ${status.name} stage rejected the app, but its report is malformed.` };
   const { rule, file, line, message, fix } = first;
-  const rejection = omitUndefined({ rule, file, line, message, fix, log: said.log?.slice(-8_000) });
+  const rejection = omitUndefined({ rule, file, line, message, fix, log: report.log?.slice(-8_000) });
   return {
     kind: 'rejected',
     stage: status.name === 'build' ? 'Build' : 'Review',
     rejection,
-    findings: said.findings.slice(0, 50),
+    findings: report.findings.slice(0, 50),
   };
 }
 

@@ -47,20 +47,20 @@ export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: B
   const { config, pods } = snapshot;
   const owned = { claims: snapshot.claims, addresses: readServiceAddresses(snapshot.serviceObjects.services) };
   const wantedView = replaceSettings(snapshot, built.settings);
-  const wanted = toWanted(wantedView, built);
+  const wantedRelease = toWanted(wantedView, built);
   // After a rollback, a release runs with the settings of its own commit.
   const viewRelease = (release: Release): Snapshot =>
-    release === wanted ? wantedView : replaceSettings(snapshot, release.settings);
+    release === wantedRelease ? wantedView : replaceSettings(snapshot, release.settings);
   const buildTemplate = (release: Release): HashedTemplate =>
     buildPodTemplate(viewRelease(release).app, config, release, owned);
-  const target = buildTemplate(wanted);
+  const target = buildTemplate(wantedRelease);
   const isTargetReady = pods.some((pod) => readTemplateHash(pod) === target.hash && isReady(pod));
   const readyTemplate = isTargetReady ? target.hash : fields.readyTemplate;
 
-  const { releases, provenInMs } = updateReleases(snapshot, fields, wanted);
+  const { releases, provenInMs } = updateReleases(snapshot, fields, wantedRelease);
   const rest = keepRest(wantedView, target.hash, readyTemplate === target.hash);
   const known = { ...fields, readyTemplate, releases, idle: rest.status };
-  const choice = chooseRelease(wantedView, known, wanted, buildTemplate);
+  const choice = chooseRelease(wantedView, known, wantedRelease, buildTemplate);
   const { plan, trial, tried } = choice;
   const running = viewRelease(plan.release);
   const { hash, template } = buildTemplate(plan.release);
@@ -76,7 +76,7 @@ export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: B
   );
   // The services of the wanted release must be there before it is tried.
   const backed = addServices(trial === undefined ? running : wantedView, manifest, plan, trial?.outcome ?? outcome);
-  const reported = reportWanted(wantedView, wanted, choice, backed.outcome);
+  const reported = reportWanted(wantedView, wantedRelease, choice, backed.outcome);
   return {
     outcomes: { Deployed: limitWait(reported, computeCalmMs(running, judged, hash) ?? provenInMs) },
     statusPatch: {
@@ -89,7 +89,7 @@ export function runDeployStep(snapshot: Snapshot, { fields }: Progress, built: B
       crashLoop,
       served: chooseServed(snapshot, judged),
       services: backed.status.length === 0 ? undefined : [...backed.status],
-      history: recordRollout(judged, wanted, reported),
+      history: recordRollout(judged, wantedRelease, reported),
     },
     actions: [
       ...adoptClaims(snapshot),
@@ -179,25 +179,25 @@ function reportLacking(outcome: Outcome, obstacle: Outcome): Outcome {
 /** Reports on the wanted release, which may be another than the one that runs. */
 function reportWanted(
   snapshot: Snapshot,
-  wanted: Release,
+  wantedRelease: Release,
   { plan, failing, halt }: ReleaseChoice,
   running: Outcome,
 ): Outcome {
   const { app } = snapshot;
   if (resolveReplicas(app) === 0) return running;
   const ended = plan.isOverDisk
-    ? reportStoppedForDisk(wanted.commit, app.spec.run.resources.disk)
+    ? reportStoppedForDisk(wantedRelease.commit, app.spec.run.resources.disk)
     : halt === undefined
       ? undefined
       : reportHalt(halt);
   if (plan.isStopped && ended !== undefined) return ended;
-  return plan.isRolledBack ? reportRollback(snapshot, wanted, plan, ended ?? failing ?? running, halt) : running;
+  return plan.isRolledBack ? reportRollback(snapshot, wantedRelease, plan, ended ?? failing ?? running, halt) : running;
 }
 
 /** Once the last good release is back, the failing pods are gone, so the cause is taken from what was reported then. */
 function reportRollback(
   snapshot: Snapshot,
-  wanted: Release,
+  wantedRelease: Release,
   plan: RunPlan,
   now: Outcome,
   halt: Halt | undefined,
@@ -205,7 +205,7 @@ function reportRollback(
   const known = now.kind === 'stalled' ? now.rejection : snapshot.app.status?.rejection;
   const rejection = known ?? {
     rule: 'run/taken-back',
-    message: `Commit ${shortenCommit(wanted.commit)} never became ready.`,
+    message: `Commit ${shortenCommit(wantedRelease.commit)} never became ready.`,
     fix: 'Check its log, and push a commit that starts.',
   };
   const release = shortenCommit(plan.release.commit);
@@ -221,12 +221,12 @@ function limitWait(outcome: Outcome, ms: number | undefined): Outcome {
 }
 
 /** Keeps apart in the history what was built and what serves. */
-function recordRollout(fields: StatusFields, wanted: Release, outcome: Outcome): StatusFields['history'] {
+function recordRollout(fields: StatusFields, wantedRelease: Release, outcome: Outcome): StatusFields['history'] {
   if (fields.history === undefined) return undefined;
   const rejection = outcome.kind === 'stalled' ? outcome.rejection : undefined;
-  const released = findRecord(fields, wanted) === undefined ? 'Pending' : 'Released';
+  const released = findRecord(fields, wantedRelease) === undefined ? 'Pending' : 'Released';
   const result = rejection === undefined ? released : 'Failed';
-  return recordRelease(fields.history, wanted, result, rejection?.message);
+  return recordRelease(fields.history, wantedRelease, result, rejection?.message);
 }
 
 type Write = Extract<Action, { kind: 'apply' | 'create' }>;

@@ -112,11 +112,11 @@ function findAppStatus(pod: Pod): ContainerStatus | undefined {
 /** The kubelet has not read the Secret yet, and retries by itself. */
 const notSynced = /failed to sync (?:secret|configmap) cache/i;
 
-function rejectConfig(said: string): Rejection | undefined {
-  if (notSynced.test(said)) return undefined;
+function rejectConfig(message: string): Rejection | undefined {
+  if (notSynced.test(message)) return undefined;
   return {
     rule: 'run/misconfigured',
-    message: `The app cannot start with its current configuration: ${said}.`,
+    message: `The app cannot start with its current configuration: ${message}.`,
     fix: 'Ask the operator of this installation to create the Secret and key named in spec.run.secrets of the HostedApp, or to correct the name.',
   };
 }

@@ -43,29 +43,29 @@ export interface ReleaseChoice {
 export function chooseRelease(
   snapshot: Snapshot,
   fields: StatusFields,
-  wanted: Release,
+  wantedRelease: Release,
   buildTemplate: (release: Release) => HashedTemplate,
 ): ReleaseChoice {
   const { app, deployment, pods } = snapshot;
-  const target = buildTemplate(wanted);
-  const limits = readAppLimits(snapshot, wanted.port);
+  const target = buildTemplate(wantedRelease);
+  const limits = readAppLimits(snapshot, wantedRelease.port);
   const trying = fields.tried === target.hash ? [] : listTrialPods(snapshot, target.hash);
   const failing = findFailure([...pods, ...trying], target.hash, limits, snapshot.now);
-  const record = chooseFallback(fields, wanted, findCurrent(snapshot, fields, wanted));
+  const record = chooseFallback(fields, wantedRelease, findCurrent(snapshot, fields, wantedRelease));
   const fallback = record === undefined ? undefined : toRelease(record);
   const halt = findHalt({
     ...{ deployment, readyTemplate: fields.readyTemplate, hash: target.hash },
     pods: [...pods, ...trying],
     inTrial: trying.length > 0,
-    rejection: addKnownLog(failing?.rejection, app.status, wanted.commit),
-    fallback: record === undefined ? 'none' : isBetter(record, fields, wanted) ? 'better' : 'any',
+    rejection: addKnownLog(failing?.rejection, app.status, wantedRelease.commit),
+    fallback: record === undefined ? 'none' : isBetter(record, fields, wantedRelease) ? 'better' : 'any',
     isRecreated: isRecreated(app),
   });
-  const allowed = skipOverDisk(wanted, fallback, { deployment, pods }, (release) => buildTemplate(release).hash);
-  const plan = skipCrashLoop(allowed, wanted, halt, fallback);
+  const allowed = skipOverDisk(wantedRelease, fallback, { deployment, pods }, (release) => buildTemplate(release).hash);
+  const plan = skipCrashLoop(allowed, wantedRelease, halt, fallback);
   const { trial, tried } =
-    plan.release === wanted && !plan.isStopped
-      ? planTrial({ snapshot, fields, wantedRelease: wanted, target, limits })
+    plan.release === wantedRelease && !plan.isStopped
+      ? planTrial({ snapshot, fields, wantedRelease, target, limits })
       : { trial: undefined, tried: fields.tried };
   if (trial === undefined) return { plan, failing, halt, trial, tried };
   return { plan: keepCurrent(plan, trial.current), failing, halt, trial: reportTrialFailure(trial, failing), tried };
@@ -148,12 +148,12 @@ export interface RunPlan {
 
 /** Skips releases that fill their disk: the fallback serves instead, or nothing until the template changes. */
 export function skipOverDisk(
-  wanted: Release,
+  wantedRelease: Release,
   fallback: Release | undefined,
   past: StopEvidence,
   hashTemplate: (release: Release) => string,
 ): RunPlan {
-  const candidates = [wanted, ...(fallback === undefined ? [] : [fallback])].map((release) => ({
+  const candidates = [wantedRelease, ...(fallback === undefined ? [] : [fallback])].map((release) => ({
     release,
     hash: hashTemplate(release),
   }));
@@ -165,7 +165,7 @@ export function skipOverDisk(
   const next = candidates.find(({ hash }) => !stopped.includes(hash));
   const isOverDisk = next !== candidates[0];
   const isStoppedForGood = next === undefined;
-  const release = next?.release ?? wanted;
+  const release = next?.release ?? wantedRelease;
   return {
     release,
     marks: { ...marks, ...noteRelease(release) },
@@ -282,13 +282,13 @@ export function reportHalt({ rejection }: Halt): Extract<Outcome, { kind: 'stall
 /** Skips a release that was given up: the fallback serves instead, or nothing until the template changes. */
 export function skipCrashLoop(
   plan: RunPlan,
-  wanted: Release,
+  wantedRelease: Release,
   halted: Halt | undefined,
   fallback: Release | undefined,
 ): RunPlan {
   if (halted === undefined) return plan;
   const marks = { ...plan.marks, [annotations.halted]: JSON.stringify(halted) };
-  if (plan.release !== wanted || plan.isStopped) return { ...plan, marks };
+  if (plan.release !== wantedRelease || plan.isStopped) return { ...plan, marks };
   if (fallback === undefined) return { ...plan, marks, isStopped: true };
   return {
     ...plan,

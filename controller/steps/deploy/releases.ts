@@ -21,12 +21,12 @@ type Releases = Pick<StatusFields, 'releases'>;
 export function updateReleases(
   snapshot: Snapshot,
   known: Releases,
-  wanted: Release,
+  wantedRelease: Release,
 ): Releases & { readonly provenInMs: number | undefined } {
   const { now, config } = snapshot;
   const byUse = (one: ReleaseRecord, other: ReleaseRecord): number =>
-    Number(isSame(other, wanted)) - Number(isSame(one, wanted)) || compareReleases(one, other);
-  const releases = observeReleases(snapshot, known, wanted)
+    Number(isSame(other, wantedRelease)) - Number(isSame(one, wantedRelease)) || compareReleases(one, other);
+  const releases = observeReleases(snapshot, known, wantedRelease)
     .toSorted(byUse)
     .slice(0, keptReleases)
     .toSorted((one, other) => other.readyAt.localeCompare(one.readyAt));
@@ -39,11 +39,11 @@ export function updateReleases(
   };
 }
 
-function observeReleases(snapshot: Snapshot, known: Releases, wanted: Release): ReleaseRecord[] {
+function observeReleases(snapshot: Snapshot, known: Releases, wantedRelease: Release): ReleaseRecord[] {
   const { pods, now, deployment } = snapshot;
   const records = new Map(listKnownRecords(snapshot, known).map((record) => [formatReleaseKey(record), record]));
   const byRelease = Map.groupBy(pods, (pod) => formatReleaseKey(readCommitAndImage(pod)));
-  for (const release of [wanted, ...readNotedReleases(deployment)].filter((each) => each !== undefined)) {
+  for (const release of [wantedRelease, ...readNotedReleases(deployment)].filter((each) => each !== undefined)) {
     const own = byRelease.get(formatReleaseKey(release)) ?? [];
     if (!records.has(formatReleaseKey(release)) && own.some(isReady))
       records.set(formatReleaseKey(release), createRecord(release, own, now));
@@ -57,24 +57,24 @@ function observeReleases(snapshot: Snapshot, known: Releases, wanted: Release): 
  *
  * @param current the release that serves and was not replaced; it stays unless it crashed before it was good
  */
-export function chooseFallback(known: Releases, wanted: Release, current?: Release): ReleaseRecord | undefined {
+export function chooseFallback(known: Releases, wantedRelease: Release, current?: Release): ReleaseRecord | undefined {
   const own = current === undefined ? undefined : findRecord(known, current);
   if (own !== undefined && (own.goodAt !== undefined || own.crashedAt === undefined)) return own;
-  return (known.releases ?? []).filter((record) => !isSame(record, wanted)).toSorted(compareReleases)[0];
+  return (known.releases ?? []).filter((record) => !isSame(record, wantedRelease)).toSorted(compareReleases)[0];
 }
 
 /**
  * Whether `fallback` should replace a wanted release that was ready before and crashes again and again. A good one is never
  * replaced; of two that have both crashed, the wanted one stays.
  */
-export function isBetter(fallback: ReleaseRecord, known: Releases, wanted: Release): boolean {
-  const own = findRecord(known, wanted);
+export function isBetter(fallback: ReleaseRecord, known: Releases, wantedRelease: Release): boolean {
+  const own = findRecord(known, wantedRelease);
   if (own?.goodAt !== undefined) return false;
   return own === undefined || fallback.goodAt !== undefined || fallback.crashedAt === undefined;
 }
 
-export function findRecord({ releases }: Releases, wanted: Identity): ReleaseRecord | undefined {
-  return releases?.find((record) => isSame(record, wanted));
+export function findRecord({ releases }: Releases, release: Identity): ReleaseRecord | undefined {
+  return releases?.find((record) => isSame(record, release));
 }
 
 /** Parses a release from an annotation. */

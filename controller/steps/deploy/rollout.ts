@@ -113,10 +113,10 @@ function findRefusal({ status }: Deployment): Outcome | undefined {
 function findTimeout({ status }: Deployment, own: readonly Pod[]): Outcome | undefined {
   const progressing = findCondition(status?.conditions, 'Progressing');
   if (progressing?.status !== 'False') return undefined;
-  const held = own.map(explainHoldUp).find((found) => found !== undefined);
+  const holdUp = own.map(explainHoldUp).find((found) => found !== undefined);
   return createFailedOutcome(
     'RolloutTimedOut',
-    `The rollout has made no progress for too long${held === undefined ? '' : `: ${held}`}.`,
+    `The rollout has made no progress for too long${holdUp === undefined ? '' : `: ${holdUp}`}.`,
   );
 }
 
@@ -124,10 +124,10 @@ function reportProgress(own: readonly Pod[], target: Target, now: Date): Outcome
   const refused = own.map(findUnschedulable).find((found) => found !== undefined);
   if (refused !== undefined)
     return createWaitingOutcome('WaitingForRoom', explainNoRoom(refused.message ?? 'unschedulable'));
-  const held = own.map(explainHoldUp).find((found) => found !== undefined);
+  const holdUp = own.map(explainHoldUp).find((found) => found !== undefined);
   const times = own.flatMap((pod) => computeStartMsLeft(pod, target.limits, now) ?? []);
   const ready = own.filter((pod) => findCondition(pod.status?.conditions, 'Ready')?.status === 'True').length;
-  const message = `${ready} of ${target.replicas} replicas of commit ${shortenCommit(target.commit)} are ready${held === undefined ? '' : `; ${held}`}.`;
+  const message = `${ready} of ${target.replicas} replicas of commit ${shortenCommit(target.commit)} are ready${holdUp === undefined ? '' : `; ${holdUp}`}.`;
   return createWaitingOutcome('RollingOut', message, times.length === 0 ? undefined : Math.min(...times));
 }
 

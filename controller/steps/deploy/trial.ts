@@ -42,9 +42,13 @@ export interface Trial {
 }
 
 /** The release that an app with a volume runs, if it has served: it must not be ended without need. */
-export function findCurrent({ app, deployment }: Snapshot, fields: StatusFields, wanted: Release): Release | undefined {
+export function findCurrent(
+  { app, deployment }: Snapshot,
+  fields: StatusFields,
+  wantedRelease: Release,
+): Release | undefined {
   const current = readRelease(deployment?.metadata.annotations?.[annotations.release]);
-  if (current === undefined || current.image === wanted.image || !isRecreated(app)) return undefined;
+  if (current === undefined || current.image === wantedRelease.image || !isRecreated(app)) return undefined;
   return findRecord(fields, current) === undefined ? undefined : current;
 }
 
@@ -55,16 +59,16 @@ export interface TrialPlan {
 }
 
 /** The trial that the wanted release must pass before it is rolled out, unless it needs none or has passed. */
-export function planTrial({ snapshot, fields, wantedRelease: wanted, target, limits }: TrialInput): TrialPlan {
+export function planTrial({ snapshot, fields, wantedRelease, target, limits }: TrialInput): TrialPlan {
   const { app, now } = snapshot;
   const { tried } = fields;
-  const current = findCurrent(snapshot, fields, wanted);
+  const current = findCurrent(snapshot, fields, wantedRelease);
   if (current === undefined || resolveReplicas(app) === 0 || tried === target.hash) return { trial: undefined, tried };
   const own = listTrialPods(snapshot, target.hash);
   // Remembered, since its pod goes before the Deployment is seen to have changed.
   if (own.some(isReady) || hasNoRoom(snapshot, own, now)) return { trial: undefined, tried: target.hash };
   const held = own.map(explainHoldUp).find((found) => found !== undefined);
-  const message = `Commit ${shortenCommit(wanted.commit)} is started next to commit ${shortenCommit(current.commit)}, without its data, before it replaces it${held === undefined ? '' : `; ${held}`}.`;
+  const message = `Commit ${shortenCommit(wantedRelease.commit)} is started next to commit ${shortenCommit(current.commit)}, without its data, before it replaces it${held === undefined ? '' : `; ${held}`}.`;
   const times = own.flatMap((pod) => computeStartMsLeft(pod, limits, now) ?? []);
   const outcome = createWaitingOutcome('Trying', message, Math.min(roomMs, ...times));
   return { trial: { current, outcome, manifest: buildTrialDeployment(app, target.template) }, tried };

@@ -148,17 +148,17 @@ function toCanonicalJson(value: unknown): string {
  * What the API server writes in another way counts as equal: quantities (`1000m` and `1`), and empty values, which it
  * drops.
  */
-export function isSubset(wanted: unknown, actual: unknown): boolean {
-  if (wanted === undefined) return true;
-  if (Array.isArray(wanted)) {
+export function isSubset(expected: unknown, actual: unknown): boolean {
+  if (expected === undefined) return true;
+  if (Array.isArray(expected)) {
     const items: unknown[] = Array.isArray(actual) ? actual : [];
-    return items.length === wanted.length && wanted.every((item, index) => isSubset(item, items[index]));
+    return items.length === expected.length && expected.every((item, index) => isSubset(item, items[index]));
   }
-  if (isRecord(wanted)) {
+  if (isRecord(expected)) {
     const fields = isRecord(actual) ? actual : {};
-    return Object.entries(wanted).every(([name, value]) => isSubset(value, fields[name]));
+    return Object.entries(expected).every(([name, value]) => isSubset(value, fields[name]));
   }
-  return wanted === actual || (isEmpty(wanted) && isEmpty(actual)) || isSameQuantity(wanted, actual);
+  return expected === actual || (isEmpty(expected) && isEmpty(actual)) || isSameQuantity(expected, actual);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

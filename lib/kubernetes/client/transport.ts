@@ -27,33 +27,33 @@ const Status = z.looseObject({
 const PROBE_MS = 15_000;
 
 /** Sends a request and resolves with the response once its head has arrived with success. Rejects with `ApiError`. */
-export async function exchange(connection: Connection, wanted: Exchange): Promise<IncomingMessage> {
-  const answer = await attempt(connection, wanted, true);
+export async function exchange(connection: Connection, call: Exchange): Promise<IncomingMessage> {
+  const answer = await attempt(connection, call, true);
   const status = answer.statusCode ?? 0;
   if (status >= 200 && status < 300) return answer;
   throw createStatusError(status, await readText(answer), Number(answer.headers['retry-after']));
 }
 
-async function attempt(connection: Connection, wanted: Exchange, retry: boolean): Promise<IncomingMessage> {
+async function attempt(connection: Connection, call: Exchange, retry: boolean): Promise<IncomingMessage> {
   const sent = { reused: false };
   try {
-    return await send(connection, wanted, sent);
+    return await send(connection, call, sent);
   } catch (error) {
-    if (wanted.signal.aborted) throw wanted.signal.reason;
+    if (call.signal.aborted) throw call.signal.reason;
     // The server may close an idle connection at the moment we use it. A POST is not retried: it may have been executed.
-    if (retry && sent.reused && wanted.method !== 'POST') return attempt(connection, wanted, false);
+    if (retry && sent.reused && call.method !== 'POST') return attempt(connection, call, false);
     throw createUnreachable(connection, error);
   }
 }
 
-async function send(connection: Connection, wanted: Exchange, sent: { reused: boolean }): Promise<IncomingMessage> {
+async function send(connection: Connection, call: Exchange, sent: { reused: boolean }): Promise<IncomingMessage> {
   const { headers, agent } = await connection.readCredentials();
-  const url = new URL(connection.server + wanted.path);
+  const url = new URL(connection.server + call.path);
   const options: RequestOptions = {
-    method: wanted.method,
+    method: call.method,
     agent,
-    signal: wanted.signal,
-    headers: { ...wanted.headers, ...headers },
+    signal: call.signal,
+    headers: { ...call.headers, ...headers },
   };
   return new Promise((resolve, reject) => {
     const request = url.protocol === 'http:' ? httpRequest(url, options) : httpsRequest(url, options);
@@ -64,7 +64,7 @@ async function send(connection: Connection, wanted: Exchange, sent: { reused: bo
       sent.reused = request.reusedSocket;
       reject(error);
     });
-    request.end(wanted.body);
+    request.end(call.body);
   });
 }
 

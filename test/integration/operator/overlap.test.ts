@@ -48,11 +48,11 @@ test('letting the old app go does not delete the pipeline of the new one', async
 
 test('a reconcile of the old app neither deletes the pipeline of the new one nor writes its status', async () => {
   const { installation: config } = readOperatorConfig(environmentOf(await render(required), 'operator'));
-  const none = { get: () => undefined, byIndex: () => [], list: () => [] };
+  const none = { get: () => undefined, listByIndex: () => [], list: () => [] };
   // What the old leader's caches hold: the old app, and of the new one only the Job.
   const caches = {
     apps: { ...none, get: () => old },
-    jobs: { ...none, byIndex: () => [job], list: () => [job] },
+    jobs: { ...none, listByIndex: () => [job], list: () => [job] },
     ...Object.fromEntries(
       ['pipelinePods', 'deployments', 'services', 'policies', 'claims', 'pods', 'routes'].map((name) => [name, none]),
     ),

@@ -57,13 +57,13 @@ function detectEmptySolution(tree: Tree): Problem | undefined {
   };
 }
 
-function createVersionProblem({ path }: DotnetProject, asked: string): Problem {
+function createVersionProblem({ path }: DotnetProject, targets: string): Problem {
   return {
     problem: {
       rule: 'plan/dotnet-version',
       severity: 'error',
       file: path,
-      message: `The app targets ${asked}, which no .NET that is available can run.`,
+      message: `The app targets ${targets}, which no .NET that is available can run.`,
       fix: `Target ${images.dotnet.map(({ version }) => `net${version}.0`).join(' or ')} (netcoreapp3.1 and later are taken too), or add a Dockerfile.`,
     },
   };

@@ -92,13 +92,13 @@ function createSeveralServersProblem(servers: readonly ElixirApp[]): Problem {
   );
 }
 
-function createVersionProblem({ file, requestedVersion: asked }: RequestedElixir): Problem {
+function createVersionProblem({ file, requestedVersion }: RequestedElixir): Problem {
   return {
     problem: {
       rule: 'plan/elixir-version',
       severity: 'error',
       file,
-      message: `The app requires Elixir ${asked}, which is not available.`,
+      message: `The app requires Elixir ${requestedVersion}, which is not available.`,
       fix: `Widen it to include one of ${images.elixir.map((each) => each.version).join(', ')}, or add a Dockerfile.`,
     },
   };

@@ -14,15 +14,15 @@ export function startCommand(tree: Tree, project: ElixirProject, server: ElixirA
   const own = findDeclaredStart(tree)?.command;
   // A line for a release of Mix names files that are not made here.
   return own !== undefined && /\bmix\s/.test(own)
-    ? `${/\becto\.|\bmigrat/.test(own) ? '' : migrate(tree, project)}${own}`
-    : `${migrate(tree, project)}exec ${serve(project, server)}`;
+    ? `${/\becto\.|\bmigrat/.test(own) ? '' : formatMigration(tree, project)}${own}`
+    : `${formatMigration(tree, project)}exec ${serve(project, server)}`;
 }
 
 function serve({ packages }: ElixirProject, { endpoints }: ElixirApp): string {
   return packages.has('phoenix') && endpoints.length > 0 ? 'mix phx.server' : 'mix run --no-halt';
 }
 
-function migrate(tree: Tree, { packages, apps }: ElixirProject): string {
+function formatMigration(tree: Tree, { packages, apps }: ElixirProject): string {
   if (!packages.has('ecto_sql') && !packages.has('phoenix_ecto')) return '';
   const has = apps.some(({ folder }) => tree.entry(posix.join(folder, 'priv/repo/migrations'))?.kind === 'directory');
   return has ? '( mix ecto.migrate ) && ' : '';

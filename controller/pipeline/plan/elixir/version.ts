@@ -43,8 +43,8 @@ export function chooseElixir(
 
 function findNamedVersion(tree: Tree): RequestedElixir | undefined {
   for (const [file, pattern] of files) {
-    const asked = pattern.exec(tree.text(file, 8192) ?? '')?.[1];
-    if (asked !== undefined) return { file, requestedVersion: asked };
+    const requestedVersion = pattern.exec(tree.text(file, 8192) ?? '')?.[1];
+    if (requestedVersion !== undefined) return { file, requestedVersion };
   }
   return undefined;
 }

@@ -31,28 +31,28 @@ export function chooseNode(
   missingImages: readonly string[] = [],
 ): NodeChoice {
   const there = images.node.filter(({ image }) => !missingImages.includes(image));
-  const asked =
+  const request =
     readVersionFile(tree) ??
     readManifestVersion(tree) ??
     inferVersionFromScripts(tree) ??
     inferVersionFromAge(dependencies);
-  if (asked === undefined) return { image: defaultNode, findings: [] };
-  const fitting = there.filter(({ major }) => asked.fits(major));
-  const found = fitting.find(({ major }) => major === asked.major) ?? fitting.at(-1);
+  if (request === undefined) return { image: defaultNode, findings: [] };
+  const fitting = there.filter(({ major }) => request.fits(major));
+  const found = fitting.find(({ major }) => major === request.major) ?? fitting.at(-1);
   if (found !== undefined) {
-    const because = found.image === defaultNode ? {} : { because: `${asked.file} asks for Node ${asked.words}.` };
+    const because = found.image === defaultNode ? {} : { because: `${request.file} asks for Node ${request.words}.` };
     return { image: found.image, ...because, findings: [] };
   }
-  const nearest = selectNearest(asked, there);
-  return { image: nearest.image, findings: [createUnavailableFinding(asked, nearest.major, there)] };
+  const nearest = selectNearest(request, there);
+  return { image: nearest.image, findings: [createUnavailableFinding(request, nearest.major, there)] };
 }
 
 type NodeImage = (typeof images.node)[number];
 
 function selectNearest({ major, words }: VersionRequest, there: readonly NodeImage[]): NodeImage {
-  const wanted = major ?? semver.minVersion(words)?.major ?? newest;
+  const wantedMajor = major ?? semver.minVersion(words)?.major ?? newest;
   const last = there.at(-1) ?? images.node[images.node.length - 1] ?? images.node[0];
-  return there.find((each) => each.major >= wanted) ?? last;
+  return there.find((each) => each.major >= wantedMajor) ?? last;
 }
 
 function createUnavailableFinding({ file, words }: VersionRequest, used: number, there: readonly NodeImage[]): Finding {
@@ -68,8 +68,8 @@ function createUnavailableFinding({ file, words }: VersionRequest, used: number,
 /** A single version: .nvmrc, .node-version, .tool-versions. */
 function readVersionFile(tree: Tree): VersionRequest | undefined {
   for (const file of ['.nvmrc', '.node-version']) {
-    const asked = parseSingleVersion(file, tree.text(file, 1000) ?? '');
-    if (asked !== undefined) return asked;
+    const request = parseSingleVersion(file, tree.text(file, 1000) ?? '');
+    if (request !== undefined) return request;
   }
   const tool = /^[ \t]{0,9}node(?:js)?[ \t]{1,9}([^\s#]{1,40})/m.exec(
     tree.text('.tool-versions', 16 * 1024) ?? '',

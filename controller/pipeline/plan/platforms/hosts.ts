@@ -172,8 +172,8 @@ export function readNetlify(tree: Tree): Declaration | undefined {
 }
 
 /** A folder inside the repository. */
-function toSiteFolder(given: string | undefined): string | undefined {
-  const folder = given?.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
+function toSiteFolder(path: string | undefined): string | undefined {
+  const folder = path?.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
   return folder === undefined || folder.includes('..') || folder.length > 150
     ? undefined
     : folder === ''

@@ -80,12 +80,12 @@ function toStart(web: z.infer<typeof service>): Partial<Declaration> {
   });
 }
 
-function toVariables(given: z.infer<typeof variable> | undefined): DeclaredVariable[] {
-  if (given === undefined) return [];
-  const { key: name, value, generateValue } = given;
+function toVariables(entries: z.infer<typeof variable> | undefined): DeclaredVariable[] {
+  if (entries === undefined) return [];
+  const { key: name, value, generateValue } = entries;
   if (generateValue === true) return [{ name, value: askedSecret }];
   const said =
-    value ?? toPlaceholder('db', given.fromDatabase) ?? toPlaceholder('redis', selectRedis(given.fromService));
+    value ?? toPlaceholder('db', entries.fromDatabase) ?? toPlaceholder('redis', selectRedis(entries.fromService));
   return said === undefined || said === '' ? [] : [{ name, value: said }];
 }
 

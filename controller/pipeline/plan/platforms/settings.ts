@@ -26,23 +26,26 @@ interface PlatformSettings {
 }
 
 /** The tree is that of the repository; `own` is what moorage.yaml says. */
-export function mergePlatforms(tree: Tree, own: AppManifest | undefined, asked: PipelineInput): PlatformSettings {
-  const chosen = findChoice(own, asked);
-  const said = readDeclarations(tree, { path: chosen?.path, repository: toRepositoryName(asked.repo) });
-  const merged = combine(said);
+export function mergePlatforms(tree: Tree, own: AppManifest | undefined, baseInput: PipelineInput): PlatformSettings {
+  const chosen = findChoice(own, baseInput);
+  const declarations = readDeclarations(tree, { path: chosen?.path, repository: toRepositoryName(baseInput.repo) });
+  const merged = combine(declarations);
   const { build, dockerfile } = resolveBuild(tree, chosen, merged.build);
   const volumes = limitDisks(merged.volumes, readDockerfileVolumes(tree.text(dockerfile)));
   const hint = merged.port === undefined ? findHintedPort(tree, dockerfile) : undefined;
-  const given = boundSettings({ ...merged, build, volumes: volumes.kept, port: hint?.port ?? merged.port }, own);
+  const platformSettings = boundSettings(
+    { ...merged, build, volumes: volumes.kept, port: hint?.port ?? merged.port },
+    own,
+  );
   const ofImage = merged.volumes.length === 0 && volumes.kept.length > 0 ? [dockerfile] : [];
-  const files = listSources(said, [...ofImage, ...(hint === undefined ? [] : [hint.file])]);
-  const settings = layerSettings(own, given.settings, files);
+  const files = listSources(declarations, [...ofImage, ...(hint === undefined ? [] : [hint.file])]);
+  const settings = layerSettings(own, platformSettings.settings, files);
   return {
     settings,
     findings: [
-      ...said.flatMap(({ findings = [] }) => findings),
+      ...declarations.flatMap(({ findings = [] }) => findings),
       ...volumes.findings,
-      ...given.findings,
+      ...platformSettings.findings,
       ...findNotLasting(settings),
     ],
   };
@@ -72,8 +75,8 @@ function findHintedPort(tree: Tree, dockerfile: string): ReturnType<typeof readF
 }
 
 /** The files that gave something, as the status names them. */
-function listSources(said: readonly Declaration[], more: readonly string[]): string {
-  const files = said
+function listSources(declarations: readonly Declaration[], more: readonly string[]): string {
+  const files = declarations
     .filter(({ env = [], volumes = [], services = [], ...rest }) => {
       const { build, port, command, healthPath } = rest;
       return (
@@ -88,9 +91,9 @@ function listSources(said: readonly Declaration[], more: readonly string[]): str
 /** What is built, if moorage.yaml or the HostedApp says so. */
 function findChoice(
   own: AppManifest | undefined,
-  asked: PipelineInput,
+  baseInput: PipelineInput,
 ): { path: string; dockerfile: string } | undefined {
-  const { source, build } = resolveSpec(toConfigured(asked), own);
+  const { source, build } = resolveSpec(toConfigured(baseInput), own);
   const { dockerfile, strategy, target } = build;
   const folder = posix.normalize(source.path);
   const isUsual =
@@ -98,7 +101,7 @@ function findChoice(
     dockerfile === 'Dockerfile' &&
     strategy === 'auto' &&
     target === undefined &&
-    !asked.pinned.some((field) => ['source.path', 'build.dockerfile', 'build.strategy'].includes(field));
+    !baseInput.pinned.some((field) => ['source.path', 'build.dockerfile', 'build.strategy'].includes(field));
   return isUsual ? undefined : { path: folder, dockerfile };
 }
 
@@ -140,9 +143,9 @@ export interface Combined {
 /** The app's own address at another platform. */
 const otherPlatform = /\.(?:onrender\.com|fly\.dev|herokuapp\.com|railway\.app|vercel\.app|netlify\.app|hf\.space)\b/i;
 
-function combine(said: readonly Declaration[]): Combined {
+function combine(declarations: readonly Declaration[]): Combined {
   const first = <Value>(of: (declaration: Declaration) => Value | undefined): Value | undefined =>
-    said.map(of).find((value) => value !== undefined && !(Array.isArray(value) && value.length === 0));
+    declarations.map(of).find((value) => value !== undefined && !(Array.isArray(value) && value.length === 0));
   const services = first((each) => each.services) ?? [];
   return {
     build: first((each) => each.build),
@@ -150,15 +153,15 @@ function combine(said: readonly Declaration[]): Combined {
     port: first((each) => each.port),
     healthPath: first((each) => each.healthPath),
     volumes: first((each) => each.volumes) ?? [],
-    env: combineVariables(said, new Set(services.map(({ name }) => name))),
+    env: combineVariables(declarations, new Set(services.map(({ name }) => name))),
     services,
   };
 }
 
 /** Of all files; the first that names a variable says its value. */
-function combineVariables(said: readonly Declaration[], services: ReadonlySet<string>): DeclaredVariable[] {
+function combineVariables(declarations: readonly Declaration[], services: ReadonlySet<string>): DeclaredVariable[] {
   const env = new Map<string, DeclaredVariable>();
-  for (const each of said.flatMap((declaration) => declaration.env ?? []))
+  for (const each of declarations.flatMap((declaration) => declaration.env ?? []))
     if (!env.has(each.name) && namesOnlyServices(each.value, services) && !otherPlatform.test(each.value))
       env.set(each.name, each);
   return [...env.values()];
@@ -247,13 +250,13 @@ function readDockerfileVolumes(text: string | undefined): DeclaredVolume[] {
   const joined = (text ?? '').slice(0, 256 * 1024).replaceAll(/\\\r?\n/g, ' ');
   const stage = joined.split(/^[ \t]{0,20}FROM[ \t]/im).at(-1) ?? '';
   const paths = [...stage.matchAll(/^[ \t]{0,20}VOLUME[ \t]{1,20}([^\n#]{1,500})/gim)]
-    .flatMap(([, given = '']) => splitVolumes(given.trim()))
+    .flatMap(([, list = '']) => splitVolumes(list.trim()))
     .map((path) => posix.normalize(path).replace(/(?!^)\/+$/, ''))
     .filter((path) => isDataFolder(path) && !/[$\s:]/.test(path));
   return [...new Set(paths)].slice(0, maximumVolumes).map((path) => ({ name: toVolumeName(path), path }));
 }
 
-function splitVolumes(given: string): string[] {
-  if (!given.startsWith('[')) return given.split(/\s{1,20}/);
-  return [...given.matchAll(/"([^"]{1,200})"/g)].map(([, path = '']) => path);
+function splitVolumes(list: string): string[] {
+  if (!list.startsWith('[')) return list.split(/\s{1,20}/);
+  return [...list.matchAll(/"([^"]{1,200})"/g)].map(([, path = '']) => path);
 }

@@ -15,14 +15,14 @@ const noteBytes = 300;
 
 /** What of it is good as settings; the rest is left out, and of variables it is said. */
 export function boundSettings(
-  given: Combined,
+  declared: Combined,
   own: AppManifest | undefined,
 ): { settings: AppManifest; findings: Finding[] } {
-  const base = toParts(given, own).reduce<AppManifest>((settings, part) => addPart(settings, part), {});
+  const base = toParts(declared, own).reduce<AppManifest>((settings, part) => addPart(settings, part), {});
   const room = maximumManifestBytes - countBytes(own ?? {}) - noteBytes;
   const taken = new Set(['PORT', ...(own?.run?.env ?? []).map(({ name }) => name)]);
   const left: string[] = [];
-  const settings = given.env
+  const settings = declared.env
     .filter(({ name }) => !taken.has(name))
     .toSorted((one, other) => weighVariable(one.value) - weighVariable(other.value))
     .reduce<AppManifest>((current, variable) => {
@@ -37,11 +37,11 @@ export function boundSettings(
 type Part = { readonly run?: object; readonly [name: string]: unknown };
 
 /** What is said besides variables, in parts that are good or left out each by itself. */
-function toParts(given: Combined, own: AppManifest | undefined): Part[] {
-  const { port, healthPath, command, services, volumes } = given;
+function toParts(declared: Combined, own: AppManifest | undefined): Part[] {
+  const { port, healthPath, command, services, volumes } = declared;
   const run = { port, healthPath, command, volumes: volumes.length === 0 ? undefined : volumes };
   return [
-    ...toBuildParts(given.build),
+    ...toBuildParts(declared.build),
     ...(own?.services === undefined && services.length > 0 ? [{ services }] : []),
     ...Object.entries(run).flatMap(([name, value]) => (value === undefined ? [] : [{ run: { [name]: value } }])),
   ];
@@ -51,14 +51,14 @@ function toParts(given: Combined, own: AppManifest | undefined): Part[] {
 function toBuildParts(build: DeclaredBuild | undefined): Part[] {
   if (build === undefined) return [];
   const { path, dockerfile, target, args } = build;
-  const said = {
+  const buildFields = {
     ...(dockerfile === 'Dockerfile' ? {} : { dockerfile }),
     ...(target === undefined ? {} : { target }),
     ...(args === undefined ? {} : { args }),
   };
   return [
     ...(path === '.' ? [] : [{ source: { path } }]),
-    ...(Object.keys(said).length === 0 ? [] : [{ build: said }]),
+    ...(Object.keys(buildFields).length === 0 ? [] : [{ build: buildFields }]),
   ];
 }
 
@@ -94,25 +94,29 @@ function reportTooMany(names: readonly string[]): Finding {
 /** moorage.yaml over the others. */
 export function layerSettings(
   own: AppManifest | undefined,
-  given: AppManifest,
+  platformSettings: AppManifest,
   file: string,
 ): ReportedSettings | undefined {
-  if (file === '' || Object.keys(given).length === 0) return own;
-  return layerOver(own ?? {}, given, file);
+  if (file === '' || Object.keys(platformSettings).length === 0) return own;
+  return layerOver(own ?? {}, platformSettings, file);
 }
 
-function layerOver(own: AppManifest, given: AppManifest, file: string): ReportedSettings {
-  const filed = new Set(listLeaves(own));
-  const env = mergeVariables(own, given);
+function layerOver(own: AppManifest, platformSettings: AppManifest, file: string): ReportedSettings {
+  const ownFields = new Set(listLeaves(own));
+  const env = mergeVariables(own, platformSettings);
   return {
-    ...given,
+    ...platformSettings,
     ...own,
-    ...toSection('build', { ...given.build, ...own.build }),
-    ...toSection('run', { ...given.run, ...own.run, ...omitUndefined({ env: env.length === 0 ? undefined : env }) }),
+    ...toSection('build', { ...platformSettings.build, ...own.build }),
+    ...toSection('run', {
+      ...platformSettings.run,
+      ...own.run,
+      ...omitUndefined({ env: env.length === 0 ? undefined : env }),
+    }),
     platform: {
       file,
-      fields: listLeaves(given)
-        .filter((field) => !filed.has(field))
+      fields: listLeaves(platformSettings)
+        .filter((field) => !ownFields.has(field))
         .slice(0, 32),
     },
   };
@@ -125,9 +129,15 @@ function toSection<Name extends 'build' | 'run'>(
   return Object.keys(fields).length === 0 ? {} : { [name]: fields };
 }
 
-function mergeVariables(own: AppManifest | undefined, given: AppManifest): { name: string; value: string }[] {
-  const filed = own?.run?.env ?? [];
-  return [...filed, ...(given.run?.env ?? []).filter((each) => !filed.some(({ name }) => name === each.name))];
+function mergeVariables(
+  own: AppManifest | undefined,
+  platformSettings: AppManifest,
+): { name: string; value: string }[] {
+  const ownVariables = own?.run?.env ?? [];
+  return [
+    ...ownVariables,
+    ...(platformSettings.run?.env ?? []).filter((each) => !ownVariables.some(({ name }) => name === each.name)),
+  ];
 }
 
 function listLeaves(value: object, path = ''): string[] {

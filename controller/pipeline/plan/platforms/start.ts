@@ -29,9 +29,10 @@ const starts: readonly ((tree: Tree) => Declaration | undefined)[] = [
 
 export function findDeclaredStart(tree: Tree): DeclaredStart | undefined {
   for (const read of starts) {
-    const said = read(tree);
-    if (said?.start !== undefined) return { ...toCommand(said, said.start), port: findPortInCommand(said.start) };
-    if (said?.space !== undefined) return toSpaceStart(said.file, said.space);
+    const declaration = read(tree);
+    if (declaration?.start !== undefined)
+      return { ...toCommand(declaration, declaration.start), port: findPortInCommand(declaration.start) };
+    if (declaration?.space !== undefined) return toSpaceStart(declaration.file, declaration.space);
   }
   return undefined;
 }
@@ -72,10 +73,10 @@ function toSpaceStart(file: string, { sdk, file: script, version }: NonNullable<
 /** The folder of built files that a file for a host of sites names, and which file that is. */
 export function findDeclaredSite(tree: Tree): { file: string; folder: string; fallback: boolean } | undefined {
   for (const read of [readNetlify, readVercel, readRender]) {
-    const said = read(tree);
-    const folder = said?.site?.folder.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
-    if (said?.site !== undefined && folder !== undefined && folder !== '' && !folder.includes('..'))
-      return { file: said.file, folder, fallback: said.site.fallback };
+    const declaration = read(tree);
+    const folder = declaration?.site?.folder.replace(/^(?:\.?\/)+/, '').replace(/\/+$/, '');
+    if (declaration?.site !== undefined && folder !== undefined && folder !== '' && !folder.includes('..'))
+      return { file: declaration.file, folder, fallback: declaration.site.fallback };
   }
   return undefined;
 }

@@ -92,17 +92,14 @@ function looksLikePython(tree: Tree): boolean {
   );
 }
 
-function createNoImageProblem(
-  { file, requestedVersion: asked }: RequestedPython,
-  { missingImages = [] }: PlanInput,
-): Problem {
+function createNoImageProblem({ file, requestedVersion }: RequestedPython, { missingImages = [] }: PlanInput): Problem {
   const there = images.python.filter((each) => !missingImages.includes(each.image)).map((each) => each.version);
   return {
     problem: {
       rule: 'plan/python-version',
       severity: 'error',
       file,
-      message: `The app requires Python ${asked}, which is not available.`,
+      message: `The app requires Python ${requestedVersion}, which is not available.`,
       fix: `Widen it to include one of ${there.join(', ')}, or add a Dockerfile.`,
     },
   };

@@ -54,16 +54,16 @@ function findNewerTested(usual: PythonChoice, tree: Tree): RequestedPython | und
 }
 
 /** That version, else the next one above it, else the newest. */
-function selectNearest(asked: RequestedPython, fitting: readonly PythonChoice[]): PythonChoice {
-  const wanted = parse(asked.requestedVersion);
+function selectNearest(request: RequestedPython, fitting: readonly PythonChoice[]): PythonChoice {
+  const wantedVersion = parse(request.requestedVersion);
   const sorted = fitting.toSorted((one, other) => compare(parse(one.version), parse(other.version)));
   const [first = images.python[0]] = sorted;
-  const choice = sorted.find((each) => compare(parse(each.version), wanted) >= 0) ?? sorted.at(-1) ?? first;
-  const same = compare(parse(choice.version), wanted) === 0;
+  const choice = sorted.find((each) => compare(parse(each.version), wantedVersion) >= 0) ?? sorted.at(-1) ?? first;
+  const same = compare(parse(choice.version), wantedVersion) === 0;
   return {
     ...choice,
-    because: `${asked.file} asks for Python ${asked.requestedVersion}${same ? '' : `, and ${choice.version} is the nearest there is`}.`,
-    ...(same ? {} : { instead: asked }),
+    because: `${request.file} asks for Python ${request.requestedVersion}${same ? '' : `, and ${choice.version} is the nearest there is`}.`,
+    ...(same ? {} : { instead: request }),
   };
 }
 
@@ -93,11 +93,12 @@ function readPlainVersion(tree: Tree, file: string): string | undefined {
 
 function findRequestedRange(tree: Tree): RequestedPython | undefined {
   const project = parseToml(tree.text('pyproject.toml'));
-  const asked =
+  const requestedVersion =
     readText(project, 'project', 'requires-python') ??
     readText(project, 'tool', 'poetry', 'dependencies', 'python') ??
     readText(readField(project, 'tool', 'poetry', 'dependencies', 'python'), 'version');
-  if (asked !== undefined) return asked.length > 100 ? undefined : { file: 'pyproject.toml', requestedVersion: asked };
+  if (requestedVersion !== undefined)
+    return requestedVersion.length > 100 ? undefined : { file: 'pyproject.toml', requestedVersion };
   for (const file of ['setup.cfg', 'setup.py']) {
     const required = /^\s{0,20}python_requires\s{0,9}=\s{0,9}["']?([^"'\n#]{1,100})/m.exec(tree.text(file) ?? '')?.[1];
     if (required !== undefined) return { file, requestedVersion: required.trim() };

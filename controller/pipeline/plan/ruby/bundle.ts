@@ -45,13 +45,13 @@ export function readBundle(tree: Tree): Bundle {
   const gems = parseGems(gemfile);
   const declared = new Set(gems.filter((each) => !each.isAside).map(({ name }) => name));
   const aside = new Set(gems.filter(({ name }) => !declared.has(name)).map(({ name }) => name));
-  const version = (gem: string): string | undefined =>
+  const findVersion = (gem: string): string | undefined =>
     aside.has(gem) ? undefined : (locked.get(gem) ?? gems.find(({ name }) => name === gem)?.version);
   return {
     gemfile,
     isLocked: locked.size > 0,
-    findVersion: version,
-    has: (...names) => names.some((name) => version(name) !== undefined),
+    findVersion,
+    has: (...names) => names.some((name) => findVersion(name) !== undefined),
     declared,
     names: new Set(locked.size > 0 ? locked.keys() : declared),
     bundler: /^BUNDLED WITH\n\s{1,9}(\d{1,3}(?:\.\d{1,5}){1,2})$/m.exec(lock)?.[1],

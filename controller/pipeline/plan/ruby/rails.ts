@@ -98,10 +98,10 @@ export function prepareDatabase(tree: Tree): string {
   const hasRecords =
     ['config/database.yml', 'db/schema.rb', 'db/structure.sql'].some((file) => tree.has(file)) ||
     tree.entries.some((each) => each.path.startsWith('db/migrate/'));
-  return hasRecords ? migrate('db:prepare') : '';
+  return hasRecords ? formatMigration('db:prepare') : '';
 }
 
-export function migrate(task: string): string {
+export function formatMigration(task: string): string {
   return `{ bundle exec rake ${task} || echo "The database could not be brought up to date." >&2; }; `;
 }
 

@@ -4,7 +4,7 @@ import { copy, renderArguments, type PlanInput, renderShellCommand, renderStep }
 import { type Bundle, bundleEnvironment, installGems } from './bundle.ts';
 import type { Database } from './database.ts';
 import { renderPagesRuntime, renderPagesTools, type RubyPages } from './pages.ts';
-import { migrate, prepareDatabase, renderRailsAssets, buildRailsEnvironment } from './rails.ts';
+import { formatMigration, prepareDatabase, renderRailsAssets, buildRailsEnvironment } from './rails.ts';
 import type { RubyStart } from './start.ts';
 import { renderSystemPackages } from './system-packages.ts';
 import type { RubyImage } from './version.ts';
@@ -92,5 +92,5 @@ function formatPreparation(tree: Tree, { bundle, start }: RubyApp): string {
   if (start.isRails) return prepareDatabase(tree);
   if (start.framework === 'Hanami' && bundle.has('hanami-model', 'hanami-db'))
     return '{ bundle exec hanami db prepare || echo "The database could not be brought up to date." >&2; }; ';
-  return bundle.has('sinatra-activerecord') && tree.has('Rakefile') ? migrate('db:migrate') : '';
+  return bundle.has('sinatra-activerecord') && tree.has('Rakefile') ? formatMigration('db:migrate') : '';
 }

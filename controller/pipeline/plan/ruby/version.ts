@@ -38,14 +38,14 @@ export function chooseRuby(tree: Tree, bundle: Bundle, { missingImages = [] }: P
   return { image, because: `${range.file} asks for Ruby ${range.version}.`, findings: [] };
 }
 
-function chooseByVersion(there: readonly RubyImage[], bundle: Bundle, asked: RubyRequest | undefined): RubyChoice {
-  if (asked === undefined) return { image: selectUsualImage(there, bundle), findings: [] };
-  const image = selectNearest(there, asked);
-  const isSame = compare(parse(image.version), parseRequestedVersion(asked)) === 0;
+function chooseByVersion(there: readonly RubyImage[], bundle: Bundle, request: RubyRequest | undefined): RubyChoice {
+  if (request === undefined) return { image: selectUsualImage(there, bundle), findings: [] };
+  const image = selectNearest(there, request);
+  const isSame = compare(parse(image.version), parseRequestedVersion(request)) === 0;
   return {
     image,
-    because: `${asked.file} asks for Ruby ${asked.version}${isSame ? '' : `, and ${image.version} is the nearest there is`}.`,
-    findings: isSame ? [] : [createUnavailableFinding(asked, image)],
+    because: `${request.file} asks for Ruby ${request.version}${isSame ? '' : `, and ${image.version} is the nearest there is`}.`,
+    findings: isSame ? [] : [createUnavailableFinding(request, image)],
   };
 }
 
@@ -95,13 +95,13 @@ export function isBefore(version: string | undefined, limit: readonly number[]):
 }
 
 /** That version, else the next one above it, else the newest. */
-function selectNearest(there: readonly RubyImage[], asked: RubyRequest): RubyImage {
-  const found = there.find((each) => compare(parse(each.version), parseRequestedVersion(asked)) >= 0);
+function selectNearest(there: readonly RubyImage[], request: RubyRequest): RubyImage {
+  const found = there.find((each) => compare(parse(each.version), parseRequestedVersion(request)) >= 0);
   return found ?? there.at(-1) ?? images.ruby[0];
 }
 
-function parseRequestedVersion(asked: RubyRequest): Version {
-  return parse(number.exec(asked.version)?.[0] ?? '');
+function parseRequestedVersion(request: RubyRequest): Version {
+  return parse(number.exec(request.version)?.[0] ?? '');
 }
 
 function createUnavailableFinding({ file, version }: RubyRequest, image: RubyImage): Finding {

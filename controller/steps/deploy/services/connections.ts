@@ -151,14 +151,14 @@ export function resolveLogin(service: BackingService, rules: LoginRules): Login 
 
 /** The password itself, and encoded for a URL. */
 function resolvePassword(
-  said: string | undefined,
+  declared: string | undefined,
   generated: string,
   rule: LoginRules['password'],
 ): { shown: string; inUrl: string } {
   if (rule === undefined) return { shown: '', inUrl: '' };
-  const isGiven = said !== undefined && (said !== '' || rule.mayBeEmpty);
+  const isGiven = declared !== undefined && (declared !== '' || rule.mayBeEmpty);
   return isGiven
-    ? { shown: toLiteral(said), inUrl: toLiteral(encodeURIComponent(said)) }
+    ? { shown: toLiteral(declared), inUrl: toLiteral(encodeURIComponent(declared)) }
     : { shown: generated, inUrl: generated };
 }
 

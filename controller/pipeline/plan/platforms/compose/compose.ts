@@ -121,9 +121,9 @@ function resolveStart(
   return { said: { ...given, command }, findings: [] };
 }
 
-function resolveArguments(given: string | string[] | undefined, lookup: Lookup): string[] | undefined {
-  if (given === undefined) return undefined;
-  const each = typeof given === 'string' ? (splitWords(given) ?? []) : given;
+function resolveArguments(source: string | string[] | undefined, lookup: Lookup): string[] | undefined {
+  if (source === undefined) return undefined;
+  const each = typeof source === 'string' ? (splitWords(source) ?? []) : source;
   const resolved = each.flatMap((word) => interpolate(word, lookup) ?? []);
   return resolved.length === each.length && resolved.every((word) => word !== '') ? resolved : undefined;
 }

@@ -139,24 +139,28 @@ const read: Readonly<Record<Service['type'], { readonly pattern: RegExp; readonl
   meilisearch: { pattern: /^MEILI_(?:MASTER_KEY|ENV)$/, open: 'MEILI_MASTER_KEY' },
 };
 
-export function toBackingServices(file: string, given: readonly ComposeService[], lookup: Lookup): BesideResult {
+export function toBackingServices(
+  file: string,
+  composeServices: readonly ComposeService[],
+  lookup: Lookup,
+): BesideResult {
   const hosts = new Map<string, string>();
   const logins = new Map<string, string>();
-  const made = given.flatMap((each) => {
+  const made = composeServices.flatMap((each) => {
     const service = toService(each, lookup, logins);
     if (service === undefined) return [];
     for (const alias of [each.name, each.container_name ?? each.name])
       if (alias !== service.name) hosts.set(alias, service.name);
     return [service];
   });
-  return { services: made, hosts, logins, findings: given.flatMap((each) => warnAboutScripts(file, each)) };
+  return { services: made, hosts, logins, findings: composeServices.flatMap((each) => warnAboutScripts(file, each)) };
 }
 
-function toService(given: ComposeService, lookup: Lookup, logins: Map<string, string>): Service | undefined {
-  const known = findKnownImage(interpolate(given.image ?? '', lookup) ?? given.image ?? '');
+function toService(composeService: ComposeService, lookup: Lookup, logins: Map<string, string>): Service | undefined {
+  const known = findKnownImage(interpolate(composeService.image ?? '', lookup) ?? composeService.image ?? '');
   if (known === undefined) return undefined;
-  const name = toHostName(given.name);
-  const env = readServiceEnvironment(given, known.type, lookup, (variable, field) => {
+  const name = toHostName(composeService.name);
+  const env = readServiceEnvironment(composeService, known.type, lookup, (variable, field) => {
     logins.set(variable, `\${{services.${name}.${field}}}`);
   });
   return omitUndefined({

@@ -105,20 +105,20 @@ function judgeDeclarations(tree: Tree, policy: LicensePolicy): LicenseSource[] {
   return [];
 }
 
-function judgeDeclaration([file, said]: Declaration, policy: LicensePolicy): LicenseSource | undefined {
-  const shown = keepHead(toOneLine(said), 80);
-  const kind = classifyExpression(said, policy) ?? classifyName(said, policy);
+function judgeDeclaration([file, statement]: Declaration, policy: LicensePolicy): LicenseSource | undefined {
+  const shown = keepHead(toOneLine(statement), 80);
+  const kind = classifyExpression(statement, policy) ?? classifyName(statement, policy);
   // A file that says where the licence stands, and it does not stand there, says nothing.
   if (kind === undefined) return undefined;
   return { kind, file, reason: `"${shown}" is not the name of an open-source licence.` };
 }
 
-function classifyName(said: string, policy: LicensePolicy): Kind | undefined {
-  if (/\b(?:unlicensed|proprietary|all rights reserved|non[- ]?commercial)\b/i.test(said)) return 'restricted';
-  const id = parseLicenseName(said);
+function classifyName(statement: string, policy: LicensePolicy): Kind | undefined {
+  if (/\b(?:unlicensed|proprietary|all rights reserved|non[- ]?commercial)\b/i.test(statement)) return 'restricted';
+  const id = parseLicenseName(statement);
   if (id !== undefined) return classifyLicense(id, policy);
   return /^(?:other|custom|(?:big-?|open-?)?(?:science-)?(?:bloom-)?(?:rail|openrail)\S{0,20}|llama\S{0,20}|gemma|LicenseRef-\S{1,60})$/i.test(
-    said.trim(),
+    statement.trim(),
   )
     ? 'custom'
     : undefined;

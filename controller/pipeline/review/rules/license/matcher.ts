@@ -42,8 +42,8 @@ export function findClosest(plain: string): Match | undefined {
   const found = first !== undefined && first.likeness >= sure ? first.each : findNearest(shingles);
   if (found === undefined) return undefined;
   // A file may hold the licences of what it uses as well.
-  const held = [found, ...listResembling(common, shingles).map(({ each }) => each)];
-  return { id: found.id, template: found.text, added: findAdditions(words, held) };
+  const resembling = [found, ...listResembling(common, shingles).map(({ each }) => each)];
+  return { id: found.id, template: found.text, added: findAdditions(words, resembling) };
 }
 
 /** What a text says beyond the words of common licences, such as the notices by which they ask to be named. */
@@ -91,12 +91,12 @@ function listResembling(
   const candidates = ids
     .map((id) => readLicense(id))
     .filter((each) => shingles.size >= computeThreshold(each.shingles) * each.shingles.size)
-    .map((each) => ({ each, held: countOverlap(each.shingles, shingles) }));
+    .map((each) => ({ each, overlap: countOverlap(each.shingles, shingles) }));
   const holding = candidates.filter(
-    ({ each, held }) => each.shingles.size >= 5 && held / each.shingles.size >= computeThreshold(each.shingles),
+    ({ each, overlap }) => each.shingles.size >= 5 && overlap / each.shingles.size >= computeThreshold(each.shingles),
   );
   return holding
-    .map(({ each, held }) => ({ each, likeness: (2 * held) / (each.shingles.size + shingles.size) }))
+    .map(({ each, overlap }) => ({ each, likeness: (2 * overlap) / (each.shingles.size + shingles.size) }))
     .toSorted((one, other) => other.likeness - one.likeness);
 }
 
@@ -148,7 +148,7 @@ function toShingles(words: readonly string[]): string[] {
 }
 
 function countOverlap(template: ReadonlySet<string>, text: ReadonlySet<string>): number {
-  let held = 0;
-  for (const each of template) if (text.has(each)) held += 1;
-  return held;
+  let overlap = 0;
+  for (const each of template) if (text.has(each)) overlap += 1;
+  return overlap;
 }
