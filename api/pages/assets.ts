@@ -46,7 +46,7 @@ const assets = {
 export type AssetName = keyof typeof assets;
 
 /** The path at which it is served: `/assets/style.0123456789abcdef.css`. */
-export function assetPath(name: AssetName): string {
+export function toAssetPath(name: AssetName): string {
   return `/assets/${name.replace('.', `.${assets[name].hash}.`)}`;
 }
 

@@ -12,7 +12,16 @@ import {
 import { type Calls, createPageEndpoint, type EndpointCall, type Page } from './page.ts';
 import { readField, type PageSite, type Visit } from './visit.ts';
 import { formatUsd } from '../billing/index.ts';
-import { authored, code, english, facts, missing, table, errorSummary, textField } from './parts.ts';
+import {
+  renderAuthored,
+  renderCode,
+  renderEnglish,
+  renderFacts,
+  renderMissing,
+  renderTable,
+  renderErrorSummary,
+  renderTextField,
+} from './parts.ts';
 
 const authorPath = '/api/authors/{handle}';
 
@@ -39,7 +48,7 @@ function createAuthorPage(site: PageSite, readAuthor: ReadAuthor): Endpoint {
     summary: 'An author, and the way to his statements',
     async render({ params, query }, visit, context) {
       const record = toRecord(params, await readAuthor(context, { params, query: toHostQuery(query['host']) }));
-      return authorPage({ record, month: readMonth(readField(query, 'month')) }, visit);
+      return buildAuthorPage({ record, month: readMonth(readField(query, 'month')) }, visit);
     },
   });
 }
@@ -61,10 +70,10 @@ function createStatementPage(
       try {
         const key = (readField(form, 'key') ?? '').trim();
         const statement = await readStatement(context, { params, query: { month, ...host }, key });
-        return authorPage({ record, month, statement }, visit);
+        return buildAuthorPage({ record, month, statement }, visit);
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
-        return authorPage({ record, month, problem: error }, visit);
+        return buildAuthorPage({ record, month, problem: error }, visit);
       }
     },
   });
@@ -94,7 +103,7 @@ function createPricePages(site: PageSite, calls: Calls): Endpoint[] {
       path: '/prices',
       operation: 'showPrices',
       summary: 'The price list',
-      render: async (_input, visit, context) => pricesPage(await readPrices(context), visit),
+      render: async (_input, visit, context) => buildPricesPage(await readPrices(context), visit),
     }),
   ];
 }
@@ -116,24 +125,25 @@ interface AuthorContent {
 
 const fields = ['key', 'month'];
 
-function authorPage({ record, month, statement, problem }: AuthorContent, visit: Visit): Page {
+function buildAuthorPage({ record, month, statement, problem }: AuthorContent, visit: Visit): Page {
   const { text } = visit;
   return {
     title: text.author.title(record.name),
-    json: `/api/authors/${encodeURIComponent(record.handle)}?host=${encodeURIComponent(hostIn(record))}`,
+    json: `/api/authors/${encodeURIComponent(record.handle)}?host=${encodeURIComponent(parseHost(record))}`,
     isPrivate: statement !== undefined,
-    main: html`<h1>${authored(record.name)}</h1>
-      ${apps(record, visit)} ${problem === undefined ? '' : errorSummary(text.author.refused, problem, fields, visit)}
-      ${statement === undefined ? '' : statementParts(statement, visit)} ${keyForm(record, { month, problem }, visit)}
-      ${howTo(record, visit)}`,
+    main: html`<h1>${renderAuthored(record.name)}</h1>
+      ${renderApps(record, visit)}
+      ${problem === undefined ? '' : renderErrorSummary(text.author.refused, problem, fields, visit)}
+      ${statement === undefined ? '' : renderStatement(statement, visit)}
+      ${renderKeyForm(record, { month, problem }, visit)} ${renderInstructions(record, visit)}`,
   };
 }
 
-function apps({ apps: list }: AuthorRecord, visit: Visit): Html {
+function renderApps({ apps: list }: AuthorRecord, visit: Visit): Html {
   const { text, format } = visit;
   return html`<section>
     <h2>${text.author.apps}</h2>
-    ${table(
+    ${renderTable(
       text.author.apps,
       [{ title: text.author.app }, { title: text.author.share, number: true }],
       list.map(({ slug, share }) => [
@@ -145,11 +155,11 @@ function apps({ apps: list }: AuthorRecord, visit: Visit): Html {
 }
 
 /** Every address includes the git host, since another host may have an owner of this name at any time. */
-function hostIn({ name }: AuthorRecord): string {
+function parseHost({ name }: AuthorRecord): string {
   return name.slice(0, name.indexOf('/'));
 }
 
-function keyForm(
+function renderKeyForm(
   record: AuthorRecord,
   { month, problem }: Pick<AuthorContent, 'month' | 'problem'>,
   visit: Visit,
@@ -161,9 +171,9 @@ function keyForm(
     <form
       class="panel"
       method="post"
-      action="${visit.link(`/authors/${encodeURIComponent(record.handle)}`, { host: hostIn(record) })}"
+      action="${visit.link(`/authors/${encodeURIComponent(record.handle)}`, { host: parseHost(record) })}"
     >
-      ${textField(
+      ${renderTextField(
         {
           name: 'month',
           label: text.author.month,
@@ -175,7 +185,7 @@ function keyForm(
         errors,
         visit,
       )}
-      ${textField(
+      ${renderTextField(
         {
           name: 'key',
           label: text.author.key,
@@ -193,27 +203,27 @@ function keyForm(
   </section>`;
 }
 
-function howTo(record: AuthorRecord, visit: Visit): Html {
+function renderInstructions(record: AuthorRecord, visit: Visit): Html {
   const { handle, hasKey } = record;
   const { text, site } = visit;
   const lines = [
-    `curl -X POST ${site.baseUrl}/api/authors/${encodeURIComponent(handle)}/keys?host=${encodeURIComponent(hostIn(record))}`,
+    `curl -X POST ${site.baseUrl}/api/authors/${encodeURIComponent(handle)}/keys?host=${encodeURIComponent(parseHost(record))}`,
     `echo 'moorage-author-sha256-…' >> .moorage-owner`,
     `git add .moorage-owner && git commit -m 'Let me read my statements' && git push`,
   ];
   return html`<section>
     <h2>${text.author.proof}</h2>
     <p>${text.author.proofLead}</p>
-    ${code(lines.join('\n'), text.author.proof)}
+    ${renderCode(lines.join('\n'), text.author.proof)}
     <p>${hasKey ? text.author.proven : text.author.unproven}</p>
   </section>`;
 }
 
-function statementParts(statement: StatementView, visit: Visit): Html {
+function renderStatement(statement: StatementView, visit: Visit): Html {
   const { text, format } = visit;
   return html`<section>
     <h2>${text.author.statement(statement.month)}</h2>
-    ${facts([
+    ${renderFacts([
       [text.author.state, text.author.states[statement.state]],
       [text.author.until, format.dateTime(statement.disputes_until)],
       [text.author.opening, formatUsd(statement.opening_usd)],
@@ -222,15 +232,15 @@ function statementParts(statement: StatementView, visit: Visit): Html {
       [text.author.paid, formatUsd(statement.paid_usd)],
       [text.author.closing, html`<strong>${formatUsd(statement.closing_usd)}</strong>`],
     ])}
-    ${statement.lines.length === 0 ? html`<p class="empty">${text.author.empty}</p>` : lines(statement, visit)}
-    ${capped(statement, visit)} ${losses(statement, visit)} ${disputes(statement, visit)}
+    ${statement.lines.length === 0 ? html`<p class="empty">${text.author.empty}</p>` : renderLines(statement, visit)}
+    ${renderCapped(statement, visit)} ${renderLosses(statement, visit)} ${renderDisputes(statement, visit)}
   </section>`;
 }
 
-function lines({ lines: list }: StatementView, visit: Visit): Html {
+function renderLines({ lines: list }: StatementView, visit: Visit): Html {
   const { text, format } = visit;
   const number = true;
-  return table(
+  return renderTable(
     text.author.lines,
     [
       { title: text.author.day },
@@ -244,18 +254,18 @@ function lines({ lines: list }: StatementView, visit: Visit): Html {
     ],
     list.map((line) => [
       line.day ?? format.date(line.posted_at),
-      html`${text.author.kinds[line.kind]}${line.item === null ? '' : html`, ${text.author.items[line.item]}`}${line.reason === null ? '' : html`<br /><small>${authored(line.reason)}</small>`}`,
-      line.app ?? missing(visit),
+      html`${text.author.kinds[line.kind]}${line.item === null ? '' : html`, ${text.author.items[line.item]}`}${line.reason === null ? '' : html`<br /><small>${renderAuthored(line.reason)}</small>`}`,
+      line.app ?? renderMissing(visit),
       format.integer(line.uses),
       formatUsd(line.gross_usd),
-      line.share === null ? missing(visit) : format.percent(Number(line.share)),
+      line.share === null ? renderMissing(visit) : format.percent(Number(line.share)),
       formatUsd(line.amount_usd),
-      line.price_version ?? missing(visit),
+      line.price_version ?? renderMissing(visit),
     ]),
   );
 }
 
-function capped({ capped: list = [] }: StatementView, { text, format }: Visit): Html {
+function renderCapped({ capped: list = [] }: StatementView, { text, format }: Visit): Html {
   if (list.length === 0) return html``;
   const sumField = (field: 'uses' | 'accrued' | 'over_budget'): number =>
     list.reduce((sum, day) => sum + day[field], 0);
@@ -265,14 +275,14 @@ function capped({ capped: list = [] }: StatementView, { text, format }: Visit): 
   </p>`;
 }
 
-function losses({ losses: list }: StatementView, { text, format }: Visit): Html {
+function renderLosses({ losses: list }: StatementView, { text, format }: Visit): Html {
   if (list.length === 0) return html``;
   return html`<p class="notice in_pipeline">
     ${text.author.losses(format.integer(list.reduce((sum, { requests }) => sum + requests, 0)))}
   </p>`;
 }
 
-function disputes({ disputes: list }: StatementView, visit: Visit): Html {
+function renderDisputes({ disputes: list }: StatementView, visit: Visit): Html {
   const { text, format } = visit;
   if (list.length === 0) return html``;
   return html`<h3>${text.author.disputes}</h3>
@@ -280,8 +290,8 @@ function disputes({ disputes: list }: StatementView, visit: Visit): Html {
       ${list.map(
         ({ message, opened_at: at, resolution }) =>
           html`<li>
-            ${format.date(at)}: ${authored(message)}<br />
-            ${resolution === null ? text.author.unanswered : english(resolution, visit)}
+            ${format.date(at)}: ${renderAuthored(message)}<br />
+            ${resolution === null ? text.author.unanswered : renderEnglish(resolution, visit)}
           </li>`,
       )}
     </ul>`;
@@ -289,7 +299,7 @@ function disputes({ disputes: list }: StatementView, visit: Visit): Html {
 
 type Version = PriceListView['versions'][number];
 
-function pricesPage({ current, versions }: PriceListView, visit: Visit): Page {
+function buildPricesPage({ current, versions }: PriceListView, visit: Visit): Page {
   const { text } = visit;
   const [now, ...others] = [...versions].sort((a, b) => Number(b.version === current) - Number(a.version === current));
   return {
@@ -298,18 +308,20 @@ function pricesPage({ current, versions }: PriceListView, visit: Visit): Page {
     json: '/api/prices',
     main: html`<h1>${text.prices.title}</h1>
       <p class="lead">${text.prices.lead}</p>
-      ${now === undefined ? '' : section(now, text.prices.current, visit)}
-      ${others.map((version) => section(version, text.prices.other, visit))}`,
+      ${now === undefined ? '' : renderVersion(now, text.prices.current, visit)}
+      ${others.map((version) => renderVersion(version, text.prices.other, visit))}`,
   };
 }
 
-function section({ version, from, note, free, ...prices }: Version, title: string, visit: Visit): Html {
+function renderVersion({ version, from, note, free, ...prices }: Version, title: string, visit: Visit): Html {
   const { text, format } = visit;
   const name = (item: string): Html => html`<code>${item}</code>`;
   return html`<section>
     <h2>${title}: ${version}</h2>
-    <p>${text.prices.from} ${format.date(`${from}T00:00:00Z`)}. ${note === undefined ? '' : english(note, visit)}</p>
-    ${table(
+    <p>
+      ${text.prices.from} ${format.date(`${from}T00:00:00Z`)}. ${note === undefined ? '' : renderEnglish(note, visit)}
+    </p>
+    ${renderTable(
       text.prices.title,
       [{ title: text.prices.item }, { title: text.prices.price, number: true }],
       [

@@ -9,8 +9,19 @@ import {
 } from '../catalog/index.ts';
 import { type Endpoint, type Html, html } from '../http/index.ts';
 import { type Calls, createPageEndpoint, type Page } from './page.ts';
-import { authored, commit, english, facts, missing, orMissing, outward, rateCell, table, translated } from './parts.ts';
-import { latencyPlot, selectTimed, selectDrawable, scatter } from './plots.ts';
+import {
+  renderAuthored,
+  renderCommit,
+  renderEnglish,
+  renderFacts,
+  renderMissing,
+  formatOrMissing,
+  renderOutwardLink,
+  renderRate,
+  renderTable,
+  chooseTranslation,
+} from './parts.ts';
+import { renderLatencyPlot, selectTimed, selectDrawable, renderScatterPlot } from './plots.ts';
 import type { PageSite, Visit } from './visit.ts';
 
 export function createBenchPages(site: PageSite, calls: Calls): Endpoint[] {
@@ -22,18 +33,18 @@ export function createBenchPages(site: PageSite, calls: Calls): Endpoint[] {
       path: '/bench',
       operation: 'showBenchmarks',
       summary: 'The benchmarks',
-      render: async (_input, visit, context) => benchIndexPage(await listBenchmarks(context), visit),
+      render: async (_input, visit, context) => buildBenchIndexPage(await listBenchmarks(context), visit),
     }),
     createPageEndpoint(site, {
       path: '/bench/{slug}',
       operation: 'showBenchmark',
       summary: 'A benchmark',
-      render: async ({ params }, visit, context) => benchPage(await readBenchmark(context, { params }), visit),
+      render: async ({ params }, visit, context) => buildBenchPage(await readBenchmark(context, { params }), visit),
     }),
   ];
 }
 
-function benchIndexPage(entries: readonly BenchmarkEntry[], visit: Visit): Page {
+function buildBenchIndexPage(entries: readonly BenchmarkEntry[], visit: Visit): Page {
   const { text, format } = visit;
   return {
     title: text.bench.title,
@@ -46,8 +57,10 @@ function benchIndexPage(entries: readonly BenchmarkEntry[], visit: Visit): Page 
         ${entries.map(
           (entry) =>
             html`<li>
-              <h2><a href="${visit.link(`/bench/${encodeURIComponent(entry.slug)}`)}">${authored(entry.title)}</a></h2>
-              <p>${translated(visit, entry.verdict, entry.verdict_zh)}</p>
+              <h2>
+                <a href="${visit.link(`/bench/${encodeURIComponent(entry.slug)}`)}">${renderAuthored(entry.title)}</a>
+              </h2>
+              <p>${chooseTranslation(visit, entry.verdict, entry.verdict_zh)}</p>
               <p class="meta">
                 <span
                   >${text.bench.counts(format.integer(entry.runs), format.integer(entry.models), format.integer(entry.tasks))}</span
@@ -60,9 +73,9 @@ function benchIndexPage(entries: readonly BenchmarkEntry[], visit: Visit): Page 
   };
 }
 
-function benchPage(bench: BenchmarkDetail, visit: Visit): Page {
+function buildBenchPage(bench: BenchmarkDetail, visit: Visit): Page {
   const { text, format } = visit;
-  const verdict = translated(visit, bench.verdict, bench.verdict_zh);
+  const verdict = chooseTranslation(visit, bench.verdict, bench.verdict_zh);
   return {
     title: text.bench.of(bench.title),
     description: verdict,
@@ -75,25 +88,25 @@ function benchPage(bench: BenchmarkDetail, visit: Visit): Page {
         >
         ${typeof bench.updated === 'string' ? html`<span>${text.bench.updated} ${format.date(bench.updated)}</span>` : ''}
       </p>
-      ${plots(bench.models, visit)}
+      ${renderPlots(bench.models, visit)}
       <section aria-labelledby="models">
         <h2 id="models">${text.bench.models}</h2>
         <p>
           <strong>${text.bench.quality}:</strong> ${text.bench.qualityNote}
           <strong>${text.bench.delivered}:</strong> ${text.bench.deliveredNote}
         </p>
-        ${modelTable(bench.models, visit)}
+        ${renderModels(bench.models, visit)}
       </section>
-      ${pairsSection(bench.pairs, visit)} ${tasksSection(bench, visit)} ${errorsSection(bench.errors, visit)}
+      ${renderPairs(bench.pairs, visit)} ${renderTasks(bench, visit)} ${renderErrors(bench.errors, visit)}
       <section aria-labelledby="method">
         <h2 id="method">${text.bench.method}</h2>
-        <p>${english(bench.method, visit)}</p>
-        ${sources(bench, visit)}
+        <p>${renderEnglish(bench.method, visit)}</p>
+        ${renderSources(bench, visit)}
       </section>`,
   };
 }
 
-function plots(models: readonly ModelView[], visit: Visit): Html {
+function renderPlots(models: readonly ModelView[], visit: Visit): Html {
   const { text, format } = visit;
   const dots = selectDrawable(models);
   const rows = selectTimed(models);
@@ -104,7 +117,7 @@ function plots(models: readonly ModelView[], visit: Visit): Html {
         ? ''
         : html`<figure tabindex="0">
             <figcaption>${text.bench.scatter}</figcaption>
-            ${scatter(dots, visit)}
+            ${renderScatterPlot(dots, visit)}
             ${left.length === 0 ? '' : html`<p class="note">${text.bench.notDrawn(format.list(left))}</p>`}
           </figure>`
     }
@@ -113,13 +126,13 @@ function plots(models: readonly ModelView[], visit: Visit): Html {
         ? ''
         : html`<figure tabindex="0">
             <figcaption>${text.bench.latencyPlot}</figcaption>
-            ${latencyPlot(rows, visit)}
+            ${renderLatencyPlot(rows, visit)}
           </figure>`
     }
   </div>`;
 }
 
-function modelTable(models: readonly ModelView[], visit: Visit): Html {
+function renderModels(models: readonly ModelView[], visit: Visit): Html {
   const { text, format } = visit;
   const columns = [
     { title: text.bench.model },
@@ -132,33 +145,35 @@ function modelTable(models: readonly ModelView[], visit: Visit): Html {
   ];
   const rows = models.map((model) => [
     html`${model.model}`,
-    rateCell(model.quality, visit),
-    rateCell(model.delivered, visit),
-    costPerSuccess(model, visit),
-    orMissing(model.cost_per_run_usd, format.money, visit),
-    orMissing(model.latency_ms.p50, format.duration, visit),
-    orMissing(model.latency_ms.p95, format.duration, visit),
+    renderRate(model.quality, visit),
+    renderRate(model.delivered, visit),
+    formatCostPerSuccess(model, visit),
+    formatOrMissing(model.cost_per_run_usd, format.money, visit),
+    formatOrMissing(model.latency_ms.p50, format.duration, visit),
+    formatOrMissing(model.latency_ms.p95, format.duration, visit),
   ]);
-  return table(text.bench.models, columns, rows);
+  return renderTable(text.bench.models, columns, rows);
 }
 
-function costPerSuccess(model: ModelView, visit: Visit): Html | string {
+function formatCostPerSuccess(model: ModelView, visit: Visit): Html | string {
   const { text, format } = visit;
   const { cost_per_success_usd: cost, cost_per_success_at_least_usd: bound } = model;
   if (typeof cost === 'number') return format.money(cost);
-  return typeof bound === 'number' ? text.bench.atLeast(format.money(bound)) : missing(visit);
+  return typeof bound === 'number' ? text.bench.atLeast(format.money(bound)) : renderMissing(visit);
 }
 
-function pairsSection(pairs: readonly PairView[], visit: Visit): Html {
+function renderPairs(pairs: readonly PairView[], visit: Visit): Html {
   const { text, format } = visit;
   if (pairs.length === 0) return html``;
   const signed = (value: number): string => `${value > 0 ? '+' : ''}${format.percent(value)}`;
   const rows = pairs.map((pair) => [
     html`${pair.a} – ${pair.b}`,
     pair.verdict === 'tie' ? text.bench.tie : text.bench.better(pair[pair.verdict]),
-    orMissing(pair.difference, signed, visit),
-    Array.isArray(pair.interval) ? html`${signed(pair.interval[0])} … ${signed(pair.interval[1])}` : missing(visit),
-    typeof pair.runs_to_decide === 'number' ? format.integer(pair.runs_to_decide) : missing(visit),
+    formatOrMissing(pair.difference, signed, visit),
+    Array.isArray(pair.interval)
+      ? html`${signed(pair.interval[0])} … ${signed(pair.interval[1])}`
+      : renderMissing(visit),
+    typeof pair.runs_to_decide === 'number' ? format.integer(pair.runs_to_decide) : renderMissing(visit),
   ]);
   const columns = [
     { title: text.bench.models },
@@ -170,41 +185,41 @@ function pairsSection(pairs: readonly PairView[], visit: Visit): Html {
   return html`<section aria-labelledby="pairs">
     <h2 id="pairs">${text.bench.pairs}</h2>
     <p>${text.bench.pairsNote}</p>
-    ${table(text.bench.pairs, columns, rows)}
+    ${renderTable(text.bench.pairs, columns, rows)}
   </section>`;
 }
 
-function tasksSection({ models, tasks: described }: BenchmarkDetail, visit: Visit): Html {
+function renderTasks({ models, tasks: described }: BenchmarkDetail, visit: Visit): Html {
   const { text, format } = visit;
   const tasks = [...new Set(models.flatMap(({ by_task: byTask }) => byTask.map(({ task }) => task)))];
   if (tasks.length === 0) return html``;
   const columns = [{ title: text.bench.task }, ...models.map(({ model }) => ({ title: model, number: true }))];
   const titleOf = (slug: string): string => {
     const found = described.find((one) => one.slug === slug);
-    return found === undefined ? slug : translated(visit, found.title, found.title_zh);
+    return found === undefined ? slug : chooseTranslation(visit, found.title, found.title_zh);
   };
   const rows = tasks.map((task) => [
     html`${titleOf(task)}<br /><small><code>${task}</code></small>`,
     ...models.map(({ by_task: byTask }) => {
       const found = byTask.find((one) => one.task === task);
-      if (found === undefined) return missing(visit);
+      if (found === undefined) return renderMissing(visit);
       const cost = found.cost_per_run_usd;
-      return html`${rateCell({ ...found.quality, interval: null }, visit)}${typeof cost === 'number' ? html`<br /><small>${format.money(cost)}</small>` : ''}`;
+      return html`${renderRate({ ...found.quality, interval: null }, visit)}${typeof cost === 'number' ? html`<br /><small>${format.money(cost)}</small>` : ''}`;
     }),
   ]);
   return html`<section aria-labelledby="tasks">
     <h2 id="tasks">${text.bench.tasks}</h2>
-    ${table(text.bench.tasks, columns, rows)}
+    ${renderTable(text.bench.tasks, columns, rows)}
   </section>`;
 }
 
-function errorsSection(errors: BenchmarkDetail['errors'], { text, format }: Visit): Html {
+function renderErrors(errors: BenchmarkDetail['errors'], { text, format }: Visit): Html {
   const counted = Object.entries(errors).flatMap(([cause, count]) => (count > 0 ? [{ cause, count }] : []));
   if (counted.length === 0) return html``;
   const columns = [{ title: text.bench.cause }, { title: text.bench.count, number: true }];
   return html`<section aria-labelledby="errors">
     <h2 id="errors">${text.bench.errors}</h2>
-    ${table(
+    ${renderTable(
       text.bench.errors,
       columns,
       counted.map(({ cause, count }) => [html`<code>${cause}</code>`, format.integer(count)]),
@@ -212,20 +227,20 @@ function errorsSection(errors: BenchmarkDetail['errors'], { text, format }: Visi
   </section>`;
 }
 
-function sources(bench: BenchmarkDetail, visit: Visit): Html {
+function renderSources(bench: BenchmarkDetail, visit: Visit): Html {
   const { text } = visit;
   const { app, csv_url: csv, data_url: data, license } = bench;
-  return html`${facts([
+  return html`${renderFacts([
       [
         text.bench.app,
-        html`<a href="${visit.link(`/apps/${encodeURIComponent(bench.slug)}`)}">${authored(bench.title)}</a>`,
+        html`<a href="${visit.link(`/apps/${encodeURIComponent(bench.slug)}`)}">${renderAuthored(bench.title)}</a>`,
       ],
-      [text.bench.commit, typeof app.commit === 'string' ? commit(app.commit) : undefined],
+      [text.bench.commit, typeof app.commit === 'string' ? renderCommit(app.commit) : undefined],
       [text.bench.image, typeof app.image === 'string' ? html`<code>${app.image}</code>` : undefined],
     ])}
     <p class="actions">
-      ${typeof csv === 'string' ? outward(csv, text.bench.csv) : ''}
-      ${typeof data === 'string' ? outward(data, text.bench.lines) : ''}
+      ${typeof csv === 'string' ? renderOutwardLink(csv, text.bench.csv) : ''}
+      ${typeof data === 'string' ? renderOutwardLink(data, text.bench.lines) : ''}
       <span>${text.bench.license(license)}</span>
     </p>`;
 }

@@ -7,7 +7,7 @@ import { type Endpoint, type RequestFields, type Html, html, trustHtml } from '.
 import { type Catalog as ModelList, comparisonAnswer, maxModels, type Model } from '../models/index.ts';
 import { type Calls, type Page, createPageEndpoint } from './page.ts';
 import { readField, type PageSite, type Visit } from './visit.ts';
-import { code, english, errorSummary, errorWords, textField } from './parts.ts';
+import { renderCode, renderEnglish, renderErrorSummary, renderFieldError, renderTextField } from './parts.ts';
 
 /** Bytes of a prompt at its limit, if the form encodes each character as nine bytes. */
 const formLimit = 2_000_000;
@@ -25,8 +25,8 @@ export function createComparePages(site: PageSite, calls: Calls, list: ModelList
   const page = (
     visit: Visit,
     form: CompareForm,
-    more: Pick<Parameters<typeof comparePage>[0], 'problem' | 'result'> = {},
-  ): Page => comparePage({ form, models, maximum: maxModels, ...more }, visit);
+    more: Pick<Parameters<typeof buildComparePage>[0], 'problem' | 'result'> = {},
+  ): Page => buildComparePage({ form, models, maximum: maxModels, ...more }, visit);
   return [
     createPageEndpoint(site, {
       path: '/compare',
@@ -86,7 +86,7 @@ export interface ListedModel extends Pick<Model, 'id' | 'label' | 'tier'> {
   readonly outPrice: number;
 }
 
-export function comparePage(content: CompareContent, visit: Visit): Page {
+export function buildComparePage(content: CompareContent, visit: Visit): Page {
   const { text, site } = visit;
   const { problem, result, form } = content;
   return {
@@ -97,25 +97,25 @@ export function comparePage(content: CompareContent, visit: Visit): Page {
     ...(problem === undefined ? {} : { status: problem.type.status }),
     main: html`<h1>${text.compare.title}</h1>
       <p class="lead">${text.compare.lead}</p>
-      ${problem === undefined ? '' : errorSummary(text.compare.errors, problem, ['prompt'], visit)}
-      ${compareForm(content, visit)}
+      ${problem === undefined ? '' : renderErrorSummary(text.compare.errors, problem, ['prompt'], visit)}
+      ${renderForm(content, visit)}
       <section id="answers" aria-labelledby="answers-title" ${result === undefined ? html` hidden` : ''}>
         <h2 id="answers-title">${text.compare.answers}</h2>
-        <p role="status" id="summary">${result === undefined ? '' : summary(result, visit)}</p>
+        <p role="status" id="summary">${result === undefined ? '' : formatSummary(result, visit)}</p>
         <div class="answers" id="columns">
-          ${result === undefined ? '' : result.results.map((one) => answer(one, result, content, visit))}
+          ${result === undefined ? '' : result.results.map((one) => renderAnswer(one, result, content, visit))}
         </div>
       </section>
-      <template id="answer">${emptyAnswer(visit)}</template>
+      <template id="answer">${renderAnswerTemplate(visit)}</template>
       <section aria-labelledby="api">
         <h2 id="api">${text.compare.api}</h2>
-        ${code(`curl ${site.baseUrl}/api/compare --json '{"prompt": "${form.prompt === '' ? 'Why is the sky blue?' : '…'}"}'`, text.compare.api)}
+        ${renderCode(`curl ${site.baseUrl}/api/compare --json '{"prompt": "${form.prompt === '' ? 'Why is the sky blue?' : '…'}"}'`, text.compare.api)}
       </section>`,
   };
 }
 
 /** The words that the script needs stand in attributes: it knows no language. */
-function compareForm({ form, models, maximum, problem }: CompareContent, visit: Visit): Html {
+function renderForm({ form, models, maximum, problem }: CompareContent, visit: Visit): Html {
   const { text } = visit;
   const error = problem?.errors.find(({ field }) => field === 'prompt');
   const key = {
@@ -144,20 +144,20 @@ function compareForm({ form, models, maximum, problem }: CompareContent, visit: 
   >
     <div class="field">
       <label for="prompt">${text.compare.prompt}</label>
-      ${error === undefined ? '' : html`<p class="error" id="prompt-error">${errorWords(error, visit)}</p>`}
+      ${error === undefined ? '' : html`<p class="error" id="prompt-error">${renderFieldError(error, visit)}</p>`}
       <textarea id="prompt" name="prompt" rows="4" maxlength="200000" required${error === undefined ? '' : html` aria-invalid="true" aria-describedby="prompt-error"`}>${trustHtml('\n')}${form.prompt}</textarea>
     </div>
     <fieldset>
       <legend>${text.compare.models}</legend>
       <p class="help" id="models-help">${text.compare.modelsHelp(String(maximum))}</p>
       <ul class="choices">
-        ${models.map((model) => choice(model, form.models.includes(model.id), visit))}
+        ${models.map((model) => renderChoice(model, form.models.includes(model.id), visit))}
       </ul>
       <p class="error" id="models-error" role="alert"></p>
     </fieldset>
     <details${isOpen ? html` open` : ''}>
       <summary>${text.compare.key}</summary>
-      ${textField(key, [], visit)}
+      ${renderTextField(key, [], visit)}
     </details>
     <p class="actions">
       <button type="submit">${text.compare.send}</button>
@@ -167,7 +167,11 @@ function compareForm({ form, models, maximum, problem }: CompareContent, visit: 
   </form>`;
 }
 
-function choice({ id, label, tier, inPrice, outPrice }: ListedModel, isChosen: boolean, { text, format }: Visit): Html {
+function renderChoice(
+  { id, label, tier, inPrice, outPrice }: ListedModel,
+  isChosen: boolean,
+  { text, format }: Visit,
+): Html {
   return html`<li>
     <label>
       <input
@@ -186,7 +190,7 @@ function choice({ id, label, tier, inPrice, outPrice }: ListedModel, isChosen: b
   </li>`;
 }
 
-function answer(one: Answer, { summary: aggregate }: Comparison, { models }: CompareContent, visit: Visit): Html {
+function renderAnswer(one: Answer, { summary: aggregate }: Comparison, { models }: CompareContent, visit: Visit): Html {
   const { text, format } = visit;
   const { model, error } = one;
   const label = models.find(({ id }) => id === model)?.label ?? model;
@@ -198,8 +202,8 @@ function answer(one: Answer, { summary: aggregate }: Comparison, { models }: Com
         >${error === undefined ? text.compare.done : text.compare.failed}</span
       >
     </div>
-    <div class="text">${error === undefined ? one.answer : english(error, visit)}</div>
-    ${figures({ cost, latency: format.duration(one.latency_ms), tokens: tokensOf(one, visit), marks: listMarks(model, aggregate, visit).join(' · ') }, visit)}
+    <div class="text">${error === undefined ? one.answer : renderEnglish(error, visit)}</div>
+    ${renderFigures({ cost, latency: format.duration(one.latency_ms), tokens: formatTokens(one, visit), marks: listMarks(model, aggregate, visit).join(' · ') }, visit)}
   </article>`;
 }
 
@@ -210,7 +214,7 @@ function listMarks(model: string, aggregate: Comparison['summary'], { text }: Vi
   ];
 }
 
-function tokensOf({ tokens_in: input, tokens_out: output }: Answer, { text, format }: Visit): string {
+function formatTokens({ tokens_in: input, tokens_out: output }: Answer, { text, format }: Visit): string {
   return input === undefined || output === undefined
     ? ''
     : text.compare.tokensOf(format.integer(input), format.integer(output));
@@ -223,7 +227,7 @@ interface Figures {
   readonly marks: string;
 }
 
-function figures({ cost, latency, tokens, marks }: Figures, { text }: Visit): Html {
+function renderFigures({ cost, latency, tokens, marks }: Figures, { text }: Visit): Html {
   return html`<dl class="figures">
       <div>
         <dt>${text.compare.cost}</dt>
@@ -242,18 +246,18 @@ function figures({ cost, latency, tokens, marks }: Figures, { text }: Visit): Ht
 }
 
 /** The template that the script fills, with the same structure as the server's answers. */
-function emptyAnswer(visit: Visit): Html {
+function renderAnswerTemplate(visit: Visit): Html {
   return html`<article class="answer">
     <div class="cardhead">
       <h3></h3>
       <span class="badge in_pipeline" data-part="state"></span>
     </div>
     <div class="text" aria-live="off"></div>
-    ${figures({ cost: '', latency: '', tokens: '', marks: '' }, visit)}
+    ${renderFigures({ cost: '', latency: '', tokens: '', marks: '' }, visit)}
   </article>`;
 }
 
-function summary({ summary: aggregate }: Comparison, { text, format }: Visit): string {
+function formatSummary({ summary: aggregate }: Comparison, { text, format }: Visit): string {
   if (aggregate === null) return '';
   const { total_cost_usd: total, cost_spread: spread } = aggregate;
   const ratio = /^([\d.∞]+)x /.exec(spread)?.[1];

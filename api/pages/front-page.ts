@@ -8,7 +8,7 @@ import { type Calls, createPageResponse, type Page, readCursor } from './page.ts
 import { readField, type PageSite, createVisit, type Visit } from './visit.ts';
 import { type Html, html } from '../http/index.ts';
 import { listing } from '../../crds/hosted-app.ts';
-import { authored, badge, code, languageField, translated } from './parts.ts';
+import { renderAuthored, renderBadge, renderCode, renderLanguageField, chooseTranslation } from './parts.ts';
 
 const longestSearch = 100;
 
@@ -38,7 +38,7 @@ export function createFrontPage(
       tools: tools.map((tool) => ({ name: tool.name, title: tool.title, isOff: off(tool) !== undefined })),
       example: example === undefined ? undefined : buildExampleUrl(example, baseUrl),
     };
-    return createPageResponse(frontPage(content, visit), visit, context.headers, headers);
+    return createPageResponse(buildFrontPage(content, visit), visit, context.headers, headers);
   };
 }
 
@@ -77,7 +77,7 @@ const categories = listing.shape.category.unwrap().options;
 /** A multiple of two, three and four: whole rows of cards. */
 const pageSize = 24;
 
-function frontPage({ apps, tools, example }: FrontContent, visit: Visit): Page {
+function buildFrontPage({ apps, tools, example }: FrontContent, visit: Visit): Page {
   const { text } = visit;
   return {
     title: text.site.name,
@@ -87,20 +87,20 @@ function frontPage({ apps, tools, example }: FrontContent, visit: Visit): Page {
         <h1>${text.front.title}</h1>
         <p class="lead">${text.front.lead}</p>
         <p class="actions">
-          ${action('/submit', text.front.submit, 'button', visit)}
-          ${action('/compare', text.front.compare, 'button quiet', visit)}
+          ${renderAction('/submit', text.front.submit, 'button', visit)}
+          ${renderAction('/compare', text.front.compare, 'button quiet', visit)}
         </p>
       </section>
-      ${apps === undefined ? '' : appsSection(apps, visit)} ${tools.length === 0 ? '' : toolsSection(tools, visit)}
-      ${callSection(example, visit)}`,
+      ${apps === undefined ? '' : renderAppsSection(apps, visit)}
+      ${tools.length === 0 ? '' : renderToolsSection(tools, visit)} ${renderCallSection(example, visit)}`,
   };
 }
 
-function action(path: string, label: string, kind: string, visit: Visit): Html {
+function renderAction(path: string, label: string, kind: string, visit: Visit): Html {
   return visit.site.answersAt(path) ? html`<a class="${kind}" href="${visit.link(path)}">${label}</a>` : html``;
 }
 
-function appsSection({ wanted, found }: NonNullable<FrontContent['apps']>, visit: Visit): Html {
+function renderAppsSection({ wanted, found }: NonNullable<FrontContent['apps']>, visit: Visit): Html {
   const { text, format } = visit;
   const isFiltered = wanted.search !== '' || wanted.category !== '';
   const total = format.integer(found.total);
@@ -109,22 +109,22 @@ function appsSection({ wanted, found }: NonNullable<FrontContent['apps']>, visit
       <h2 id="apps">${text.front.apps}</h2>
       <p>${isFiltered ? text.front.found(total) : text.front.count(total)}</p>
     </div>
-    ${filterForm(wanted, isFiltered, visit)}
+    ${renderFilterForm(wanted, isFiltered, visit)}
     ${
       found.projects.length === 0
         ? html`<p class="empty">${isFiltered ? text.front.noApps : text.front.empty}</p>`
         : html`<ul class="cards">
-            ${found.projects.map((project) => card(project, visit))}
+            ${found.projects.map((project) => renderCard(project, visit))}
           </ul>`
     }
-    ${paging(wanted, readCursor(found.next), visit)}
+    ${renderPaging(wanted, readCursor(found.next), visit)}
   </section>`;
 }
 
-function filterForm({ search, category }: ProjectQuery, isFiltered: boolean, visit: Visit): Html {
+function renderFilterForm({ search, category }: ProjectQuery, isFiltered: boolean, visit: Visit): Html {
   const { text } = visit;
   return html`<form class="filter" method="get" action="/" role="search">
-    ${languageField(visit)}
+    ${renderLanguageField(visit)}
     <div class="field">
       <label for="q">${text.front.search}</label>
       <input id="q" name="q" type="search" value="${search}" maxlength="100" />
@@ -141,34 +141,36 @@ function filterForm({ search, category }: ProjectQuery, isFiltered: boolean, vis
   </form>`;
 }
 
-function card(project: ProjectEntry, visit: Visit): Html {
+function renderCard(project: ProjectEntry, visit: Visit): Html {
   const { text, format } = visit;
   const { slug, title, title_zh: titleZh, description, description_zh: descriptionZh, stars, license, state } = project;
-  const about = translated(visit, description, descriptionZh);
+  const about = chooseTranslation(visit, description, descriptionZh);
   const meta = [
-    categoryName(project.category, visit),
+    translateCategory(project.category, visit),
     ...(license === null ? [] : [license]),
     ...(stars === null ? [] : [text.front.stars(format.compact(stars))]),
   ];
   return html`<li class="card">
     <div class="cardhead">
       <h3>
-        <a href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}">${authored(translated(visit, title, titleZh))}</a>
+        <a href="${visit.link(`/apps/${encodeURIComponent(slug)}`)}"
+          >${renderAuthored(chooseTranslation(visit, title, titleZh))}</a
+        >
       </h3>
-      ${badge(state, visit)}
+      ${renderBadge(state, visit)}
     </div>
-    ${about === '' ? '' : html`<p>${authored(short(about))}</p>`}
+    ${about === '' ? '' : html`<p>${renderAuthored(shortenDescription(about))}</p>`}
     <p class="meta">${meta.map((one) => html`<span>${one}</span>`)}</p>
   </li>`;
 }
 
-export function categoryName(category: string, { text }: Visit): string {
+export function translateCategory(category: string, { text }: Visit): string {
   const known = categories.find((one) => one === category);
   return known === undefined ? category : text.category[known];
 }
 
 /** Shortens a description to fit a card. */
-function short(text: string): string {
+function shortenDescription(text: string): string {
   // Drop a lone surrogate.
   return text.length <= 160
     ? text
@@ -179,7 +181,7 @@ function short(text: string): string {
 }
 
 /** Continues from a cursor, so that apps that come and go shift no page. The browser goes back. */
-function paging({ search, category, cursor }: ProjectQuery, next: string | undefined, visit: Visit): Html {
+function renderPaging({ search, category, cursor }: ProjectQuery, next: string | undefined, visit: Visit): Html {
   const { text } = visit;
   if (cursor === '' && next === undefined) return html``;
   const filter = { q: search === '' ? undefined : search, category: category === '' ? undefined : category };
@@ -189,7 +191,7 @@ function paging({ search, category, cursor }: ProjectQuery, next: string | undef
   </nav>`;
 }
 
-function toolsSection(tools: readonly FrontTool[], { text }: Visit): Html {
+function renderToolsSection(tools: readonly FrontTool[], { text }: Visit): Html {
   return html`<section aria-labelledby="tools">
     <h2 id="tools">${text.front.tools}</h2>
     <p>${text.front.toolsLead} <a href="/t">${text.front.toolsAll}</a></p>
@@ -205,24 +207,24 @@ function toolsSection(tools: readonly FrontTool[], { text }: Visit): Html {
   </section>`;
 }
 
-function callSection(example: string | undefined, { text, site: { baseUrl, answersAt } }: Visit): Html {
+function renderCallSection(example: string | undefined, { text, site: { baseUrl, answersAt } }: Visit): Html {
   const ask = `curl ${baseUrl}/api/ask --json '{"prompt": "Why is the sky blue?"}'`;
   const submit = `curl ${baseUrl}/api/submit --json '{"repo": "owner/name"}'`;
   return html`<section aria-labelledby="call">
     <h2 id="call">${text.front.call}</h2>
     <p>${text.front.callNote}</p>
     <div class="pair">
-      ${answersAt('/api/ask') ? sample(text.front.callAsk, ask) : ''}
-      ${example === undefined ? '' : sample(text.front.callTool, `curl '${example}'`)}
-      ${answersAt('/api/submit') ? sample(text.front.callSubmit, submit) : ''}
-      ${answersAt('/mcp') ? sample(text.front.callMcp, `${baseUrl}/mcp`) : ''}
+      ${answersAt('/api/ask') ? renderSample(text.front.callAsk, ask) : ''}
+      ${example === undefined ? '' : renderSample(text.front.callTool, `curl '${example}'`)}
+      ${answersAt('/api/submit') ? renderSample(text.front.callSubmit, submit) : ''}
+      ${answersAt('/mcp') ? renderSample(text.front.callMcp, `${baseUrl}/mcp`) : ''}
     </div>
   </section>`;
 }
 
-function sample(title: string, text: string): Html {
+function renderSample(title: string, text: string): Html {
   return html`<div>
     <h3>${title}</h3>
-    ${code(text, title)}
+    ${renderCode(text, title)}
   </div>`;
 }

@@ -2,7 +2,7 @@
 import { type EvidenceEntry, type GuideEntry, guideList, type GuideRecord, guideRecord } from '../catalog/index.ts';
 import { type Endpoint, type Html, html } from '../http/index.ts';
 import { type Calls, createPageEndpoint, type Page } from './page.ts';
-import { code, english, missing, orMissing, table, translated } from './parts.ts';
+import { renderCode, renderEnglish, renderMissing, formatOrMissing, renderTable, chooseTranslation } from './parts.ts';
 import type { PageSite, Visit } from './visit.ts';
 
 export function createGuidePages(site: PageSite, calls: Calls): Endpoint[] {
@@ -14,18 +14,18 @@ export function createGuidePages(site: PageSite, calls: Calls): Endpoint[] {
       path: '/guides',
       operation: 'showGuides',
       summary: 'The guides',
-      render: async (_input, visit, context) => guideIndexPage(await listGuides(context), visit),
+      render: async (_input, visit, context) => buildGuideIndexPage(await listGuides(context), visit),
     }),
     createPageEndpoint(site, {
       path: '/guides/{slug}',
       operation: 'showGuide',
       summary: 'A guide',
-      render: async ({ params }, visit, context) => guidePage(await readGuide(context, { params }), visit),
+      render: async ({ params }, visit, context) => buildGuidePage(await readGuide(context, { params }), visit),
     }),
   ];
 }
 
-function guideIndexPage(guides: readonly GuideEntry[], visit: Visit): Page {
+function buildGuideIndexPage(guides: readonly GuideEntry[], visit: Visit): Page {
   const { text, format } = visit;
   return {
     title: text.guide.title,
@@ -38,7 +38,9 @@ function guideIndexPage(guides: readonly GuideEntry[], visit: Visit): Page {
         ${guides.map(
           (guide) =>
             html`<li>
-              <h2><a href="${visit.link(`/guides/${encodeURIComponent(guide.slug)}`)}">${titleOf(guide, visit)}</a></h2>
+              <h2>
+                <a href="${visit.link(`/guides/${encodeURIComponent(guide.slug)}`)}">${chooseTitle(guide, visit)}</a>
+              </h2>
               ${typeof guide.updated === 'string' ? html`<p class="meta"><span>${text.guide.updated} ${format.date(guide.updated)}</span></p>` : ''}
             </li>`,
         )}
@@ -46,32 +48,32 @@ function guideIndexPage(guides: readonly GuideEntry[], visit: Visit): Page {
   };
 }
 
-function titleOf({ question, title_zh: chinese }: GuideEntry, visit: Visit): string {
-  return translated(visit, question, chinese);
+function chooseTitle({ question, title_zh: chinese }: GuideEntry, visit: Visit): string {
+  return chooseTranslation(visit, question, chinese);
 }
 
-function guidePage(guide: GuideRecord, visit: Visit): Page {
+function buildGuidePage(guide: GuideRecord, visit: Visit): Page {
   const { text, format } = visit;
-  const answer = translated(visit, guide.answer, guide.answer_zh);
+  const answer = chooseTranslation(visit, guide.answer, guide.answer_zh);
   return {
-    title: titleOf(guide, visit),
+    title: chooseTitle(guide, visit),
     description: answer,
     json: `/api/agent-guides/${encodeURIComponent(guide.slug)}`,
     main: html`<article class="prose">
-        <h1>${titleOf(guide, visit)}</h1>
+        <h1>${chooseTitle(guide, visit)}</h1>
         <p class="lead">${answer}</p>
         <h2>${text.guide.steps}</h2>
         <ol>
-          ${guide.steps.map((step) => html`<li>${english(step, visit)}</li>`)}
+          ${guide.steps.map((step) => html`<li>${renderEnglish(step, visit)}</li>`)}
         </ol>
         <h2>${text.guide.tool}</h2>
-        ${toolBlock(guide, visit)}
+        ${renderTool(guide, visit)}
       </article>
       <section aria-labelledby="evidence">
         <h2 id="evidence">${text.guide.evidence}</h2>
-        ${evidenceTable(guide.evidence, visit)}
+        ${renderEvidence(guide.evidence, visit)}
         <h3>${text.guide.method}</h3>
-        <p class="measure">${english(guide.method, visit)}</p>
+        <p class="measure">${renderEnglish(guide.method, visit)}</p>
         <p class="meta">
           ${typeof guide.updated === 'string' ? html`<span>${text.guide.updated} ${format.date(guide.updated)}</span>` : ''}
           <span>${text.guide.license(guide.license)}</span>
@@ -80,13 +82,13 @@ function guidePage(guide: GuideRecord, visit: Visit): Page {
   };
 }
 
-function toolBlock({ tool }: GuideRecord, visit: Visit): Html {
+function renderTool({ tool }: GuideRecord, visit: Visit): Html {
   const { text, site } = visit;
   const call = `curl ${site.baseUrl}/t/${tool.name} --json ${quoteForShell(JSON.stringify(tool.arguments_example))}`;
   return html`<p>
-      <a href="/t#${tool.name}"><code>${tool.name}</code></a> ${english(tool.description, visit)}
+      <a href="/t#${tool.name}"><code>${tool.name}</code></a> ${renderEnglish(tool.description, visit)}
     </p>
-    ${code(call, text.guide.tool)}
+    ${renderCode(call, text.guide.tool)}
     <p>${text.guide.mcp}: <code>${tool.mcp_endpoint}</code></p>`;
 }
 
@@ -95,7 +97,7 @@ export function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-function evidenceTable(evidence: readonly EvidenceEntry[], visit: Visit): Html {
+function renderEvidence(evidence: readonly EvidenceEntry[], visit: Visit): Html {
   const { text, format } = visit;
   const measured = evidence.filter(({ available }) => available);
   if (measured.length === 0) return html`<p class="empty">${text.guide.noEvidence}</p>`;
@@ -112,15 +114,15 @@ function evidenceTable(evidence: readonly EvidenceEntry[], visit: Visit): Html {
   const rows = measured.map((one) => [
     html`<a href="${visit.link(`/bench/${encodeURIComponent(one.slug)}`)}">${one.slug}</a>`,
     one.best_measured_value === null
-      ? missing(visit)
+      ? renderMissing(visit)
       : html`${one.best_measured_value.model}<br /><small
-            >${orMissing(one.best_measured_value.usd_per_run, (cost) => text.guide.perRun(format.money(cost)), visit)}</small
+            >${formatOrMissing(one.best_measured_value.usd_per_run, (cost) => text.guide.perRun(format.money(cost)), visit)}</small
           >`,
-    orMissing(one.models_tested, format.integer, visit),
-    orMissing(one.runs_per_task, format.integer, visit),
+    formatOrMissing(one.models_tested, format.integer, visit),
+    formatOrMissing(one.runs_per_task, format.integer, visit),
     names(one.failed_all_tasks),
     names(one.not_measured),
-    typeof one.updated === 'string' ? format.date(one.updated) : missing(visit),
+    typeof one.updated === 'string' ? format.date(one.updated) : renderMissing(visit),
   ]);
-  return table(text.guide.evidence, columns, rows);
+  return renderTable(text.guide.evidence, columns, rows);
 }

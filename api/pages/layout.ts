@@ -1,6 +1,6 @@
 // The layout of every page: head, header with navigation, main, footer.
 import { type Html, html, trustHtml } from '../http/index.ts';
-import { assetPath } from './assets.ts';
+import { toAssetPath } from './assets.ts';
 import { languages, languageTags } from './language.ts';
 import type { Page } from './page.ts';
 import type { Visit } from './visit.ts';
@@ -24,17 +24,17 @@ export function renderLayout(page: Page, visit: Visit): Html {
   const { text } = visit;
   return html`${trustHtml('<!doctype html>\n')}
     <html lang="${languageTags[visit.language]}">
-      ${head(page, visit)}
+      ${renderHead(page, visit)}
       <body>
         <a class="skip" href="#main">${text.site.skip}</a>
-        ${header(visit)}
+        ${renderHeader(visit)}
         <main id="main" tabindex="-1">${page.main}</main>
-        ${footer(page, visit)}
+        ${renderFooter(page, visit)}
       </body>
     </html> `;
 }
 
-function head({ title, description, head: more, scripts = [] }: Page, visit: Visit): Html {
+function renderHead({ title, description, head: more, scripts = [] }: Page, visit: Visit): Html {
   const { site, text } = visit;
   const shown = title === text.site.name ? `${title} · ${text.site.tagline}` : `${title} · ${text.site.name}`;
   return html`<head>
@@ -43,26 +43,26 @@ function head({ title, description, head: more, scripts = [] }: Page, visit: Vis
     <meta name="color-scheme" content="light dark" />
     <title>${shown}</title>
     <meta name="description" content="${(description ?? text.site.tagline).slice(0, 300)}" />
-    <link rel="stylesheet" href="${assetPath('style.css')}" />
-    <link rel="icon" type="image/svg+xml" href="${assetPath('icon.svg')}" />
+    <link rel="stylesheet" href="${toAssetPath('style.css')}" />
+    <link rel="icon" type="image/svg+xml" href="${toAssetPath('icon.svg')}" />
     ${languages.map((language) => html`<link rel="alternate" hreflang="${languageTags[language]}" href="${site.baseUrl}${visit.inLanguage(language)}" />`)}
     <link rel="alternate" hreflang="x-default" href="${site.baseUrl}${visit.path}" />
-    ${more ?? ''} ${scripts.map((name) => html`<script type="module" src="${assetPath(name)}"></script>`)}
+    ${more ?? ''} ${scripts.map((name) => html`<script type="module" src="${toAssetPath(name)}"></script>`)}
   </head>`;
 }
 
-function header(visit: Visit): Html {
+function renderHeader(visit: Visit): Html {
   const { text, site } = visit;
   const other = visit.language === 'zh' ? 'en' : 'zh';
   const links = sections.filter(({ path }) => site.answersAt(path));
   return html`<header class="top">
     <div class="bar">
       <a class="brand" href="${visit.link('/')}" aria-label="${text.site.home}">
-        <img src="${assetPath('icon.svg')}" alt="" width="28" height="28" />${text.site.name}
+        <img src="${toAssetPath('icon.svg')}" alt="" width="28" height="28" />${text.site.name}
       </a>
       <nav aria-label="${text.site.navigation}">
         <ul>
-          ${links.map(({ name, path }) => html`<li><a href="${visit.link(path)}" ${current(visit, path)}>${text.site.nav[name]}</a></li>`)}
+          ${links.map(({ name, path }) => html`<li><a href="${visit.link(path)}" ${renderCurrentAttribute(visit, path)}>${text.site.nav[name]}</a></li>`)}
         </ul>
       </nav>
       <a
@@ -77,12 +77,12 @@ function header(visit: Visit): Html {
   </header>`;
 }
 
-function current({ path }: Visit, section: string): Html {
+function renderCurrentAttribute({ path }: Visit, section: string): Html {
   if (path === section) return trustHtml(' aria-current="page"');
   return trustHtml(path.startsWith(`${section}/`) ? ' aria-current="true"' : '');
 }
 
-function footLinks({ site, text, link }: Visit): Html {
+function renderFooterLinks({ site, text, link }: Visit): Html {
   const links = [
     ['/prices', text.prices.title],
     ['/reconciliation', text.reconciliation.title],
@@ -90,12 +90,12 @@ function footLinks({ site, text, link }: Visit): Html {
   return html`${links.filter(([path]) => site.answersAt(path)).map(([path, title]) => html`<a href="${link(path)}">${title}</a> `)}`;
 }
 
-function footer({ json }: Page, visit: Visit): Html {
+function renderFooter({ json }: Page, visit: Visit): Html {
   const { text, site } = visit;
   const links = documents.filter(({ path }) => site.answersAt(path));
   return html`<footer class="foot">
     <div class="bar">
-      <p class="meta"><span>${text.site.tagline}</span> <span>${text.site.utc}</span> ${footLinks(visit)}</p>
+      <p class="meta"><span>${text.site.tagline}</span> <span>${text.site.utc}</span> ${renderFooterLinks(visit)}</p>
       <nav aria-label="${text.site.programs}">
         <ul>
           ${json === undefined ? '' : html`<li><a href="${json}">${text.site.json}</a></li>`}

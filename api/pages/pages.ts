@@ -17,7 +17,7 @@ import { createFrontPage } from './front-page.ts';
 import { createReconciliationPages } from './reconciliation-pages.ts';
 import { createStatusPages, createSubmitPages } from './submit-pages.ts';
 import { type PageSite, createVisit, type Visit } from './visit.ts';
-import { english, facts } from './parts.ts';
+import { renderEnglish, renderFacts } from './parts.ts';
 
 export interface PagesOptions {
   readonly offer: Pick<Offer, 'baseUrl' | 'tools' | 'off' | 'protocols'>;
@@ -76,31 +76,31 @@ export function createProblemPage(site: PageSite): (problem: Problem, request: R
     ]);
     if (preferred !== htmlType || programPaths.test(request.path)) return undefined;
     const visit = createVisit(site, request);
-    return createPageResponse(problemOnPage(problem, request.id, visit), visit, request.headers, problem.headers);
+    return createPageResponse(buildProblemPage(problem, request.id, visit), visit, request.headers, problem.headers);
   };
 }
 
 /** Shows a problem in the words of the API, with a link to the front page. */
-function problemOnPage(problem: Problem, requestId: string, visit: Visit): Page {
+function buildProblemPage(problem: Problem, requestId: string, visit: Visit): Page {
   const { text } = visit;
   const { status, slug } = problem.type;
-  const title = headline(status, visit);
+  const title = chooseHeadline(status, visit);
   return {
     title,
     status,
     main: html`<p class="meta"><span>${text.problem.title(String(status))}</span></p>
       <h1>${title}</h1>
-      <p class="lead">${english(problem.message, visit)}</p>
-      ${problem.errors.map(({ fix }) => html`<p>${english(fix, visit)}</p>`)}
+      <p class="lead">${renderEnglish(problem.message, visit)}</p>
+      ${problem.errors.map(({ fix }) => html`<p>${renderEnglish(fix, visit)}</p>`)}
       <p class="actions"><a class="button" href="${visit.link('/')}">${text.problem.home}</a></p>
-      ${facts([
+      ${renderFacts([
         [text.status.rule, html`<a href="/problems/${slug}"><code>${slug}</code></a>`],
         [text.problem.id, html`<code>${requestId}</code>`],
       ])}`,
   };
 }
 
-function headline(status: number, { text }: Visit): string {
+function chooseHeadline(status: number, { text }: Visit): string {
   if (status === 404) return text.problem.notFound;
   if (status === 429 || status === 503) return text.problem.busy;
   return status >= 500 ? text.problem.ours : text.problem.wrong;

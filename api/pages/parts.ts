@@ -5,22 +5,22 @@ import type { Visit } from './visit.ts';
 import type { FieldError, Problem } from '../../lib/problem.ts';
 
 /** A stranger's text, isolated so that it cannot change the writing direction around it. */
-export function authored(text: string): Html {
+export function renderAuthored(text: string): Html {
   return html`<bdi>${text}</bdi>`;
 }
 
 /** English text of the API in a page of any language. */
-export function english(text: string, { language }: Visit): Html {
+export function renderEnglish(text: string, { language }: Visit): Html {
   return language === 'en' ? html`${text}` : html`<span lang="en">${text}</span>`;
 }
 
 /** The Chinese text if the page is Chinese and there is one. */
-export function translated({ language }: Visit, text: string, chinese: string | null): string {
+export function chooseTranslation({ language }: Visit, text: string, chinese: string | null): string {
   return language === 'zh' && chinese !== null && chinese !== '' ? chinese : text;
 }
 
 /** A link to an address from a stranger. Only web addresses become links. */
-export function outward(url: string, content: Html | string): Html {
+export function renderOutwardLink(url: string, content: Html | string): Html {
   const isWeb = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
   return isWeb ? html`<a href="${url}" rel="noopener nofollow">${content}</a>` : html`${content}`;
 }
@@ -30,25 +30,29 @@ export function toPath(url: string, baseUrl: string): string {
   return url.startsWith(`${baseUrl}/`) ? url.slice(baseUrl.length) : url;
 }
 
-export function badge(state: ProjectEntry['state'], { text }: Visit): Html {
+export function renderBadge(state: ProjectEntry['state'], { text }: Visit): Html {
   return html`<span class="badge ${state}">${text.state[state]}</span>`;
 }
 
 /** A value that was not measured or does not exist. */
-export function missing({ text }: Visit): Html {
+export function renderMissing({ text }: Visit): Html {
   return html`<span class="none"
     ><span aria-hidden="true">–</span><span class="hidden">${text.site.unmeasured}</span></span
   >`;
 }
 
-export function orMissing(value: number | null, format: (value: number) => string | Html, visit: Visit): Html | string {
-  return value === null ? missing(visit) : format(value);
+export function formatOrMissing(
+  value: number | null,
+  format: (value: number) => string | Html,
+  visit: Visit,
+): Html | string {
+  return value === null ? renderMissing(visit) : format(value);
 }
 
 /** `87.5%` with its interval and count. */
-export function rateCell({ passed, n, rate, interval }: Rate, visit: Visit): Html {
+export function renderRate({ passed, n, rate, interval }: Rate, visit: Visit): Html {
   const { format } = visit;
-  if (rate === null) return missing(visit);
+  if (rate === null) return renderMissing(visit);
   const range =
     interval === null ? '' : html`<br /><small>${format.percent(interval[0])}–${format.percent(interval[1])}</small>`;
   return html`${format.percent(rate)} <small>${passed}/${n}</small>${range}`;
@@ -60,7 +64,7 @@ export interface Column {
 }
 
 /** A table that scrolls if it is too wide. The first cell of a row is its header. */
-export function table(
+export function renderTable(
   caption: string,
   columns: readonly Column[],
   rows: readonly (readonly (Html | string)[])[],
@@ -90,7 +94,7 @@ export function table(
 }
 
 /** Names with their values. Leaves out names without a value. */
-export function facts(entries: readonly (readonly [name: string, value: Html | string | undefined])[]): Html {
+export function renderFacts(entries: readonly (readonly [name: string, value: Html | string | undefined])[]): Html {
   return html`<dl class="facts">
     ${entries.map(([name, value]) =>
       value === undefined
@@ -104,7 +108,7 @@ export function facts(entries: readonly (readonly [name: string, value: Html | s
 }
 
 /** Lines for a terminal. A screen reader reads the label. */
-export function code(text: string, label: string, opensAt: 'start' | 'end' = 'start'): Html {
+export function renderCode(text: string, label: string, opensAt: 'start' | 'end' = 'start'): Html {
   return html`<pre
     class="code${opensAt === 'end' ? ' at-end' : ''}"
     tabindex="0"
@@ -114,12 +118,12 @@ export function code(text: string, label: string, opensAt: 'start' | 'end' = 'st
 }
 
 /** The short id of a commit. */
-export function commit(id: string): Html {
+export function renderCommit(id: string): Html {
   return html`<code title="${id}">${id.slice(0, 8)}</code>`;
 }
 
 /** A hidden field that keeps the language when a form is sent with GET. */
-export function languageField({ isNamed, language }: Visit): Html {
+export function renderLanguageField({ isNamed, language }: Visit): Html {
   return isNamed ? html`<input type="hidden" name="lang" value="${language}" />` : html``;
 }
 
@@ -136,7 +140,7 @@ export interface FieldDefinition {
   readonly autocomplete?: string;
 }
 
-export function textField(field: FieldDefinition, errors: readonly FieldError[], visit: Visit): Html {
+export function renderTextField(field: FieldDefinition, errors: readonly FieldError[], visit: Visit): Html {
   const { name, label, help, value, maxLength, type = 'text', autocomplete = 'off' } = field;
   const error = errors.find((one) => one.field === name);
   const described = `${name}-help${error === undefined ? '' : ` ${name}-error`}`;
@@ -145,7 +149,7 @@ export function textField(field: FieldDefinition, errors: readonly FieldError[],
       >${label}${field.isRequired === true ? '' : html` <small>${visit.text.submit.optional}</small>`}</label
     >
     <p class="help" id="${name}-help">${help}</p>
-    ${error === undefined ? '' : html`<p class="error" id="${name}-error">${errorWords(error, visit)}</p>`}
+    ${error === undefined ? '' : html`<p class="error" id="${name}-error">${renderFieldError(error, visit)}</p>`}
     <input
       id="${name}"
       name="${name}"
@@ -163,22 +167,22 @@ export function textField(field: FieldDefinition, errors: readonly FieldError[],
 }
 
 /** The words of the API's problem as a sentence. */
-export function errorWords({ message, fix }: FieldError, visit: Visit): Html {
+export function renderFieldError({ message, fix }: FieldError, visit: Visit): Html {
   const sentence = `${message.charAt(0).toUpperCase()}${message.slice(1).replace(/\.$/, '')}. ${fix}`;
-  return english(sentence, visit);
+  return renderEnglish(sentence, visit);
 }
 
 /** The errors above a rejected form, with links to its fields. */
-export function errorSummary(title: string, problem: Problem, fields: readonly string[], visit: Visit): Html {
+export function renderErrorSummary(title: string, problem: Problem, fields: readonly string[], visit: Visit): Html {
   const known = problem.errors.filter(({ field }) => fields.includes(field));
   const others = problem.errors.filter(({ field }) => !fields.includes(field));
-  const detail = problem.errors.length === 0 ? html`<p>${english(problem.message, visit)}</p>` : '';
+  const detail = problem.errors.length === 0 ? html`<p>${renderEnglish(problem.message, visit)}</p>` : '';
   return html`<div class="notice rejected" role="alert" id="errors" tabindex="-1">
     <h2>${title}</h2>
     ${detail}
     <ul>
-      ${known.map((error) => html`<li><a href="#${error.field}">${errorWords(error, visit)}</a></li>`)}
-      ${others.map((error) => html`<li>${error.field === '' ? '' : html`<code>${error.field}</code>: `}${errorWords(error, visit)}</li>`)}
+      ${known.map((error) => html`<li><a href="#${error.field}">${renderFieldError(error, visit)}</a></li>`)}
+      ${others.map((error) => html`<li>${error.field === '' ? '' : html`<code>${error.field}</code>: `}${renderFieldError(error, visit)}</li>`)}
     </ul>
   </div>`;
 }

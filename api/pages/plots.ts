@@ -23,7 +23,7 @@ export function selectDrawable(models: readonly ModelView[]): Dot[] {
   );
 }
 
-export function scatter(dots: readonly Dot[], visit: Visit): Html {
+export function renderScatterPlot(dots: readonly Dot[], visit: Visit): Html {
   const { text, format } = visit;
   const x = chooseScale(
     dots.map(({ cost }) => cost),
@@ -39,16 +39,20 @@ export function scatter(dots: readonly Dot[], visit: Visit): Html {
   >
     <title id="scatter-title">${text.bench.scatter}</title>
     <desc id="scatter-about">${text.bench.scatterAbout(format.integer(dots.length))}</desc>
-    ${grid(x, y, visit)}
+    ${renderGrid(x, y, visit)}
     ${dots.map(({ cost, interval }) =>
       interval === undefined
         ? ''
-        : html`<path class="whisker" d="${whisker(x.at(cost), y.at(interval[0]), y.at(interval[1]))}" />`,
+        : html`<path class="whisker" d="${formatWhisker(x.at(cost), y.at(interval[0]), y.at(interval[1]))}" />`,
     )}
-    ${points.map((point) => html`<circle class="dot" cx="${fixed(point.x)}" cy="${fixed(point.y)}" r="5" />`)}
+    ${points.map((point) => html`<circle class="dot" cx="${formatCoordinate(point.x)}" cy="${formatCoordinate(point.y)}" r="5" />`)}
     ${placeLabels(points, width).map(
       (label) =>
-        html`<text class="name" x="${fixed(label.x)}" y="${fixed(label.y)}" text-anchor="${label.anchor}"
+        html`<text
+          class="name"
+          x="${formatCoordinate(label.x)}"
+          y="${formatCoordinate(label.y)}"
+          text-anchor="${label.anchor}"
           >${label.name}</text
         >`,
     )}
@@ -67,30 +71,30 @@ export function scatter(dots: readonly Dot[], visit: Visit): Html {
   </svg>`;
 }
 
-function grid(x: Scale, y: Scale, { format }: Visit): Html {
+function renderGrid(x: Scale, y: Scale, { format }: Visit): Html {
   return html`${y.ticks.map(
     (tick) =>
-      html`<path class="line" d="M${frame.left} ${fixed(y.at(tick))}H${frame.right}" />
-        <text class="tick" x="${frame.left - 8}" y="${fixed(y.at(tick) + 4)}" text-anchor="end"
+      html`<path class="line" d="M${frame.left} ${formatCoordinate(y.at(tick))}H${frame.right}" />
+        <text class="tick" x="${frame.left - 8}" y="${formatCoordinate(y.at(tick) + 4)}" text-anchor="end"
           >${format.percent(tick)}</text
         >`,
   )}
   ${x.ticks.map(
     (tick) =>
-      html`<path class="line" d="M${fixed(x.at(tick))} ${frame.top}V${frame.bottom}" />
-        <text class="tick" x="${fixed(x.at(tick))}" y="${frame.bottom + 18}" text-anchor="middle"
+      html`<path class="line" d="M${formatCoordinate(x.at(tick))} ${frame.top}V${frame.bottom}" />
+        <text class="tick" x="${formatCoordinate(x.at(tick))}" y="${frame.bottom + 18}" text-anchor="middle"
           >${format.money(tick)}</text
         >`,
   )}`;
 }
 
-function whisker(x: number, low: number, high: number): string {
-  const [left, right] = [fixed(x - 4), fixed(x + 4)];
-  return `M${fixed(x)} ${fixed(low)}V${fixed(high)}M${left} ${fixed(low)}H${right}M${left} ${fixed(high)}H${right}`;
+function formatWhisker(x: number, low: number, high: number): string {
+  const [left, right] = [formatCoordinate(x - 4), formatCoordinate(x + 4)];
+  return `M${formatCoordinate(x)} ${formatCoordinate(low)}V${formatCoordinate(high)}M${left} ${formatCoordinate(low)}H${right}M${left} ${formatCoordinate(high)}H${right}`;
 }
 
 /** Rounds to a tenth of a unit, which is finer than a screen shows. */
-export function fixed(value: number): string {
+export function formatCoordinate(value: number): string {
   return String(Math.round(value * 10) / 10);
 }
 
@@ -115,7 +119,7 @@ export function selectTimed(models: readonly ModelView[]): Row[] {
   );
 }
 
-export function latencyPlot(rows: readonly Row[], { text, format }: Visit): Html {
+export function renderLatencyPlot(rows: readonly Row[], { text, format }: Visit): Html {
   const bottom = latencyFrame.top + rows.length * row;
   const height = bottom + 52;
   const x = createLinearScale(Math.max(...rows.map(({ p95 }) => p95)), [latencyFrame.left, latencyFrame.right]);
@@ -129,8 +133,8 @@ export function latencyPlot(rows: readonly Row[], { text, format }: Visit): Html
     <desc id="latency-about">${text.bench.latencyAbout(format.integer(rows.length))}</desc>
     ${x.ticks.map(
       (tick) =>
-        html`<path class="line" d="M${fixed(x.at(tick))} ${latencyFrame.top}V${bottom}" />
-          <text class="tick" x="${fixed(x.at(tick))}" y="${bottom + 18}" text-anchor="middle"
+        html`<path class="line" d="M${formatCoordinate(x.at(tick))} ${latencyFrame.top}V${bottom}" />
+          <text class="tick" x="${formatCoordinate(x.at(tick))}" y="${bottom + 18}" text-anchor="middle"
             >${format.decimal(tick)}</text
           >`,
     )}
@@ -139,9 +143,9 @@ export function latencyPlot(rows: readonly Row[], { text, format }: Visit): Html
       return html`<text class="name" x="${latencyFrame.left - 12}" y="${y + 4}" text-anchor="end">${cut(name)}</text>
         <path
           class="whisker"
-          d="M${fixed(x.at(median))} ${y}H${fixed(x.at(p95))}M${fixed(x.at(p95))} ${y - 5}V${y + 5}"
+          d="M${formatCoordinate(x.at(median))} ${y}H${formatCoordinate(x.at(p95))}M${formatCoordinate(x.at(p95))} ${y - 5}V${y + 5}"
         />
-        <circle class="dot" cx="${fixed(x.at(median))}" cy="${y}" r="5" />`;
+        <circle class="dot" cx="${formatCoordinate(x.at(median))}" cy="${y}" r="5" />`;
     })}
     <text class="axis" x="${(latencyFrame.left + latencyFrame.right) / 2}" y="${height - 8}" text-anchor="middle">
       ${text.bench.latencyX}

@@ -2,7 +2,14 @@
 import { criteria, type Criterion, type RankList, rankList, type Score, type Weights } from '../catalog/index.ts';
 import { type Endpoint, type Html, html } from '../http/index.ts';
 import { type Calls, createPageEndpoint, type Page, readCursor } from './page.ts';
-import { authored, english, languageField, missing, outward, table } from './parts.ts';
+import {
+  renderAuthored,
+  renderEnglish,
+  renderLanguageField,
+  renderMissing,
+  renderOutwardLink,
+  renderTable,
+} from './parts.ts';
 import { type PageSite, readField, type Visit } from './visit.ts';
 
 export function createRankPages(site: PageSite, calls: Calls): Endpoint[] {
@@ -21,7 +28,7 @@ export function createRankPages(site: PageSite, calls: Calls): Endpoint[] {
         const ranking = await readRanking(context, {
           query: { ...(isWeighted ? { weights: given.join(',') } : {}), ...(cursor === '' ? {} : { cursor }) },
         });
-        return rankPage(ranking, { weights, next: readCursor(ranking.next) }, visit);
+        return buildRankPage(ranking, { weights, next: readCursor(ranking.next) }, visit);
       },
     }),
   ];
@@ -49,7 +56,7 @@ interface RankChoice {
   readonly next: string | undefined;
 }
 
-function rankPage(rank: RankList, { weights, next }: RankChoice, visit: Visit): Page {
+function buildRankPage(rank: RankList, { weights, next }: RankChoice, visit: Visit): Page {
   const { text } = visit;
   return {
     title: text.rank.title,
@@ -57,18 +64,18 @@ function rankPage(rank: RankList, { weights, next }: RankChoice, visit: Visit): 
     json: '/api/rank',
     main: html`<h1>${text.rank.title}</h1>
       <p class="lead">${text.rank.lead}</p>
-      ${weightForm(weights, visit)}
-      ${rank.apps.length === 0 ? html`<p class="empty">${text.rank.empty}</p>` : rankTable(rank, visit)}
+      ${renderWeightForm(weights, visit)}
+      ${rank.apps.length === 0 ? html`<p class="empty">${text.rank.empty}</p>` : renderRanking(rank, visit)}
       ${next === undefined ? '' : html`<p class="paging"><a class="button quiet" rel="next" href="${visit.link('/rank', { ...weights, cursor: next })}">${text.front.next}</a></p>`}
-      ${typeof rank.formulas === 'string' ? html`<p>${outward(rank.formulas, text.rank.formulas)}</p>` : ''}
-      ${reasons(rank, visit)}`,
+      ${typeof rank.formulas === 'string' ? html`<p>${renderOutwardLink(rank.formulas, text.rank.formulas)}</p>` : ''}
+      ${renderReasons(rank, visit)}`,
   };
 }
 
-function weightForm(weights: Weights, visit: Visit): Html {
+function renderWeightForm(weights: Weights, visit: Visit): Html {
   const { text } = visit;
   return html`<form class="weights" method="get" action="/rank">
-    ${languageField(visit)}
+    ${renderLanguageField(visit)}
     <fieldset>
       <legend>${text.rank.weights}</legend>
       <p id="weights-help">${text.rank.weightsLead}</p>
@@ -96,7 +103,7 @@ function weightForm(weights: Weights, visit: Visit): Html {
   </form>`;
 }
 
-function rankTable({ apps, weights }: RankList, visit: Visit): Html {
+function renderRanking({ apps, weights }: RankList, visit: Visit): Html {
   const { text, format } = visit;
   const isWeighted = weights !== null;
   const columns = [
@@ -105,18 +112,18 @@ function rankTable({ apps, weights }: RankList, visit: Visit): Html {
     ...criteria.map((name) => ({ title: text.rank.scores[name], number: true })),
   ];
   const rows = apps.map((app) => [
-    html`<a href="${visit.link(`/apps/${encodeURIComponent(app.slug)}`)}">${authored(app.title)}</a>`,
+    html`<a href="${visit.link(`/apps/${encodeURIComponent(app.slug)}`)}">${renderAuthored(app.title)}</a>`,
     ...(isWeighted
-      ? [typeof app.score === 'number' ? html`<strong>${format.decimal(app.score)}</strong>` : missing(visit)]
+      ? [typeof app.score === 'number' ? html`<strong>${format.decimal(app.score)}</strong>` : renderMissing(visit)]
       : []),
-    ...criteria.map((name) => scoreCell(app.scores[name], visit)),
+    ...criteria.map((name) => renderScore(app.scores[name], visit)),
   ]);
-  return table(text.rank.title, columns, rows);
+  return renderTable(text.rank.title, columns, rows);
 }
 
-function scoreCell({ value, interval, n, detail }: Score, visit: Visit): Html {
+function renderScore({ value, interval, n, detail }: Score, visit: Visit): Html {
   const { text, format } = visit;
-  if (typeof value !== 'number') return missing(visit);
+  if (typeof value !== 'number') return renderMissing(visit);
   const range = Array.isArray(interval)
     ? text.rank.interval(format.decimal(interval[0]), format.decimal(interval[1]))
     : '';
@@ -129,7 +136,7 @@ function scoreCell({ value, interval, n, detail }: Score, visit: Visit): Html {
 }
 
 /** Lists each reason once, with the scores and apps that it applies to. */
-function reasons({ apps }: RankList, visit: Visit): Html {
+function renderReasons({ apps }: RankList, visit: Visit): Html {
   const { text, format } = visit;
   const missed = apps.flatMap(({ title, scores }) =>
     criteria.flatMap((name) => {
@@ -148,7 +155,7 @@ function reasons({ apps }: RankList, visit: Visit): Html {
           ? ''
           : html`<li>
               <strong>${text.rank.scores[first.name]}</strong>
-              (${authored(format.list(group.map(({ title }) => title)))}): ${english(first.reason, visit)}
+              (${renderAuthored(format.list(group.map(({ title }) => title)))}): ${renderEnglish(first.reason, visit)}
             </li>`;
       })}
     </ul>

@@ -10,7 +10,7 @@ import {
 import { type Calls, createPageEndpoint, type Page } from './page.ts';
 import { readField, type PageSite, type Visit } from './visit.ts';
 import { formatUsd } from '../billing/index.ts';
-import { authored, english, table } from './parts.ts';
+import { renderAuthored, renderEnglish, renderTable } from './parts.ts';
 
 export function createReconciliationPages(site: PageSite, calls: Calls): Endpoint[] {
   const listDays = calls.find('GET', '/api/reconciliation', reconciliationList);
@@ -25,7 +25,7 @@ export function createReconciliationPages(site: PageSite, calls: Calls): Endpoin
         const before = readField(query, 'before');
         const found = await listDays(context, { query: before === undefined ? {} : { before } });
         const next = found.next === null ? undefined : found.days.at(-1)?.day;
-        return reconciliationsPage(found.days, next, visit);
+        return buildReconciliationsPage(found.days, next, visit);
       },
     }),
     createPageEndpoint(site, {
@@ -33,7 +33,7 @@ export function createReconciliationPages(site: PageSite, calls: Calls): Endpoin
       operation: 'showReconciliation',
       summary: 'The reconciliation of a day',
       async render({ params }, visit, context) {
-        return reconciliationPage(await readDay(context, { params }), visit);
+        return buildReconciliationPage(await readDay(context, { params }), visit);
       },
     }),
   ];
@@ -52,7 +52,11 @@ const badges: Readonly<Record<Outcome, string>> = {
 };
 
 /** `next`: the next page begins before this day. */
-function reconciliationsPage(days: readonly ReconciliationSummary[], next: string | undefined, visit: Visit): Page {
+function buildReconciliationsPage(
+  days: readonly ReconciliationSummary[],
+  next: string | undefined,
+  visit: Visit,
+): Page {
   const words = visit.text.reconciliation;
   const columns = [
     { title: words.day },
@@ -61,8 +65,10 @@ function reconciliationsPage(days: readonly ReconciliationSummary[], next: strin
   ];
   const rows = days.map((day) => [
     html`<a href="${visit.link(`/reconciliation/${day.day}`)}">${day.day}</a>`,
-    ...names.map((name) => badge(day.comparisons.find((one) => one.name === name)?.outcome ?? 'not_known', visit)),
-    day.unexplained.events === 0 ? '0' : amount(day.unexplained, visit),
+    ...names.map((name) =>
+      renderOutcomeBadge(day.comparisons.find((one) => one.name === name)?.outcome ?? 'not_known', visit),
+    ),
+    day.unexplained.events === 0 ? '0' : formatSum(day.unexplained, visit),
   ]);
   return {
     title: words.title,
@@ -70,12 +76,12 @@ function reconciliationsPage(days: readonly ReconciliationSummary[], next: strin
     json: '/api/reconciliation',
     main: html`<h1>${words.title}</h1>
       <p class="lead">${words.lead}</p>
-      ${days.length === 0 ? html`<p class="empty">${words.empty}</p>` : table(words.title, columns, rows)}
+      ${days.length === 0 ? html`<p class="empty">${words.empty}</p>` : renderTable(words.title, columns, rows)}
       ${next === undefined ? '' : html`<p><a href="${visit.link('/reconciliation', { before: next })}">${words.older}</a></p>`}`,
   };
 }
 
-function reconciliationPage(made: Reconciliation, visit: Visit): Page {
+function buildReconciliationPage(made: Reconciliation, visit: Visit): Page {
   const { text, format } = visit;
   const words = text.reconciliation;
   const isClean = made.unexplained.events === 0;
@@ -87,73 +93,74 @@ function reconciliationPage(made: Reconciliation, visit: Visit): Page {
       <p class="notice${isClean || made.explanation !== null ? '' : ' rejected'}">
         ${isClean ? words.nothing : words.something(format.integer(made.unexplained.events), formatUsd(made.unexplained.usd))}
       </p>
-      ${made.explanation === null ? '' : html`<p>${words.explanation}: ${authored(made.explanation)}</p>`}
+      ${made.explanation === null ? '' : html`<p>${words.explanation}: ${renderAuthored(made.explanation)}</p>`}
       <p class="meta">
         <span>${words.madeAt} ${format.dateTime(made.made_at)}</span>
         ${made.complete ? '' : html`<span>${words.untilNow}</span>`}
         ${made.waits ? html`<span>${words.waits}</span>` : ''}
       </p>
-      ${made.comparisons.map((one) => section(one, visit))}
+      ${made.comparisons.map((one) => renderComparison(one, visit))}
       <p><a href="${visit.link('/reconciliation')}">${words.all}</a></p>`,
   };
 }
 
-function section(one: ComparisonResult, visit: Visit): Html {
+function renderComparison(one: ComparisonResult, visit: Visit): Html {
   const words = visit.text.reconciliation;
   return html`<section aria-labelledby="${one.name}">
-    <h2 id="${one.name}">${words.comparison[one.name]} ${badge(one.outcome, visit)}</h2>
+    <h2 id="${one.name}">${words.comparison[one.name]} ${renderOutcomeBadge(one.outcome, visit)}</h2>
     <p class="measure">${words.about[one.name]}</p>
-    ${one.reason === null ? '' : html`<p class="notice in_pipeline">${english(one.reason, visit)}</p>`}
-    ${one.lines.length === 0 ? '' : sides(one, visit)} ${one.differences.length === 0 ? '' : differences(one, visit)}
-    ${one.apart.length === 0 ? '' : apart(one, visit)}
+    ${one.reason === null ? '' : html`<p class="notice in_pipeline">${renderEnglish(one.reason, visit)}</p>`}
+    ${one.lines.length === 0 ? '' : renderSides(one, visit)}
+    ${one.differences.length === 0 ? '' : renderDifferences(one, visit)}
+    ${one.apart.length === 0 ? '' : renderApart(one, visit)}
   </section>`;
 }
 
-function sides({ name, lines }: ComparisonResult, visit: Visit): Html {
+function renderSides({ name, lines }: ComparisonResult, visit: Visit): Html {
   const words = visit.text.reconciliation;
   const [left, right] = words.sides[name];
-  return table(
+  return renderTable(
     words.comparison[name],
     [{ title: words.line }, { title: left, number: true }, { title: right, number: true }],
     lines.map((line) => [
-      line.of === null ? words.lines[line.name] : html`${words.lines[line.name]} ${authored(line.of)}`,
-      amount(line.left, visit),
-      amount(line.right, visit),
+      line.of === null ? words.lines[line.name] : html`${words.lines[line.name]} ${renderAuthored(line.of)}`,
+      formatSum(line.left, visit),
+      formatSum(line.right, visit),
     ]),
   );
 }
 
-function differences({ name, differences: found, left_off }: ComparisonResult, visit: Visit): Html {
+function renderDifferences({ name, differences: found, left_off }: ComparisonResult, visit: Visit): Html {
   const { text, format } = visit;
   const words = text.reconciliation;
   return html`<h3>${words.difference}</h3>
-    ${table(
+    ${renderTable(
       `${words.comparison[name]}: ${words.difference}`,
       [{ title: words.cause }, { title: words.difference, number: true }, { title: words.subject }],
       found.map((one) => [
         html`${words.causes[one.kind]}
         ${one.explained ? '' : html`<span class="badge rejected">${words.unexplained}</span>`}`,
-        amount(one, visit),
+        formatSum(one, visit),
         html`${one.subject === null ? '' : html`<code class="whole">${one.subject}</code>`}
-        ${one.detail === null ? '' : html`<br /><small>${english(one.detail, visit)}</small>`}`,
+        ${one.detail === null ? '' : html`<br /><small>${renderEnglish(one.detail, visit)}</small>`}`,
       ]),
     )}
     ${left_off === 0 ? '' : html`<p class="meta"><span>${words.leftOff(format.integer(left_off))}</span></p>`}`;
 }
 
-function apart({ apart: found }: ComparisonResult, visit: Visit): Html {
+function renderApart({ apart: found }: ComparisonResult, visit: Visit): Html {
   const words = visit.text.reconciliation;
   return html`<h3>${words.apart}</h3>
     <ul>
-      ${found.map((one) => html`<li>${words.aparts[one.kind]}: ${amount(one, visit)}</li>`)}
+      ${found.map((one) => html`<li>${words.aparts[one.kind]}: ${formatSum(one, visit)}</li>`)}
     </ul>`;
 }
 
-function badge(outcome: Outcome, { text }: Visit): Html {
+function renderOutcomeBadge(outcome: Outcome, { text }: Visit): Html {
   return html`<span class="badge ${badges[outcome]}">${text.reconciliation.outcome[outcome]}</span>`;
 }
 
 /** `12`, or `12 · $0.0025` with every digit, since the comparison is exact. */
-function amount({ events, usd }: Sum, { format }: Visit): string {
+function formatSum({ events, usd }: Sum, { format }: Visit): string {
   return usd === '0' ? format.integer(events) : `${format.integer(events)} · ${formatUsd(usd)}`;
 }

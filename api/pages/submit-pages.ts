@@ -3,20 +3,20 @@ import { Problem } from '../../lib/problem.ts';
 import { statusView, type StatusView, submissionView } from '../apps/index.ts';
 import { type Endpoint, type RequestFields, html, type Html } from '../http/index.ts';
 import { type Calls, createPageEndpoint, redirectTo, type Page } from './page.ts';
-import { statusPath } from './app-page.ts';
+import { toStatusPath } from './app-page.ts';
 import { readField, type PageSite, type Visit } from './visit.ts';
 import {
-  code,
-  authored,
-  badge,
-  commit,
-  english,
-  facts,
-  outward,
+  renderCode,
+  renderAuthored,
+  renderBadge,
+  renderCommit,
+  renderEnglish,
+  renderFacts,
+  renderOutwardLink,
   toPath,
-  table,
-  errorSummary,
-  textField,
+  renderTable,
+  renderErrorSummary,
+  renderTextField,
 } from './parts.ts';
 
 export function createSubmitPages(site: PageSite, calls: Calls): Endpoint[] {
@@ -27,7 +27,7 @@ export function createSubmitPages(site: PageSite, calls: Calls): Endpoint[] {
       path: '/submit',
       operation: 'showSubmitForm',
       summary: 'Submit a repository',
-      render: ({ query }, visit) => submitPage(readSubmitForm(query), undefined, visit),
+      render: ({ query }, visit) => buildSubmitPage(readSubmitForm(query), undefined, visit),
     }),
     createPageEndpoint(site, {
       method: 'POST',
@@ -38,10 +38,10 @@ export function createSubmitPages(site: PageSite, calls: Calls): Endpoint[] {
         const form = readSubmitForm(given);
         try {
           const view = await submit(context, { body: toSubmission(form) });
-          return redirectTo(statusPath(view.status_url, visit) ?? visit.link('/submit'));
+          return redirectTo(toStatusPath(view.status_url, visit) ?? visit.link('/submit'));
         } catch (error) {
           if (!(error instanceof Problem)) throw error;
-          return submitPage(form, error, visit);
+          return buildSubmitPage(form, error, visit);
         }
       },
     }),
@@ -72,9 +72,10 @@ export function createStatusPages(site: PageSite, calls: Calls): Endpoint[] {
         try {
           const query = host === undefined ? {} : { host };
           const view = await readStatus(context, { params: { owner, name }, query });
-          return statusPage({ owner, name, view }, visit);
+          return buildStatusPage({ owner, name, view }, visit);
         } catch (error) {
-          if (error instanceof Problem && error.type.status === 404) return unsubmittedPage(`${owner}/${name}`, visit);
+          if (error instanceof Problem && error.type.status === 404)
+            return buildUnsubmittedPage(`${owner}/${name}`, visit);
           throw error;
         }
       },
@@ -90,7 +91,7 @@ export interface SubmitForm {
 
 const names = ['repo', 'contact', 'note'];
 
-export function submitPage(form: SubmitForm, problem: Problem | undefined, visit: Visit): Page {
+export function buildSubmitPage(form: SubmitForm, problem: Problem | undefined, visit: Visit): Page {
   const { text } = visit;
   const errors = problem?.errors ?? [];
   const repo = {
@@ -116,10 +117,10 @@ export function submitPage(form: SubmitForm, problem: Problem | undefined, visit
     ...(problem === undefined ? {} : { status: problem.type.status }),
     main: html`<h1>${text.submit.title}</h1>
       <p class="lead">${text.submit.lead}</p>
-      ${problem === undefined ? '' : errorSummary(text.submit.errors, problem, names, visit)}
+      ${problem === undefined ? '' : renderErrorSummary(text.submit.errors, problem, names, visit)}
       <div class="split">
         <form class="panel" method="post" action="${visit.link('/submit')}">
-          ${[repo, contact, note].map((field) => textField(field, errors, visit))}
+          ${[repo, contact, note].map((field) => renderTextField(field, errors, visit))}
           <button type="submit">${text.submit.send}</button>
         </form>
         <section aria-labelledby="next">
@@ -128,7 +129,7 @@ export function submitPage(form: SubmitForm, problem: Problem | undefined, visit
             ${text.submit.steps.map((step) => html`<li>${step}</li>`)}
           </ol>
           <h2>${text.submit.api}</h2>
-          ${code(`curl ${visit.site.baseUrl}/api/submit --json '{"repo": "owner/name"}'`, text.submit.api)}
+          ${renderCode(`curl ${visit.site.baseUrl}/api/submit --json '{"repo": "owner/name"}'`, text.submit.api)}
         </section>
       </div>`,
   };
@@ -147,7 +148,7 @@ export interface StatusContent {
   readonly view: StatusView;
 }
 
-export function statusPage({ owner, name, view }: StatusContent, visit: Visit): Page {
+export function buildStatusPage({ owner, name, view }: StatusContent, visit: Visit): Page {
   const { text, site } = visit;
   const isMoving = view.status === 'in_pipeline' || view.update !== undefined;
   return {
@@ -156,42 +157,44 @@ export function statusPage({ owner, name, view }: StatusContent, visit: Visit): 
     scripts: ['status.js'],
     // Headers of the head come before scripts run, so only a browser without them loads again.
     ...(isMoving ? { head: html`<noscript><meta http-equiv="refresh" content="${refreshSeconds}" /></noscript>` } : {}),
-    main: html`<h1>${authored(`${owner}/${name}`)}</h1>
+    main: html`<h1>${renderAuthored(`${owner}/${name}`)}</h1>
       <p class="hidden" role="status" id="announcement"></p>
-      <div id="state" data-state="${view.status}" data-moving="${isMoving ? 'yes' : 'no'}">${state(view, visit)}</div>
-      ${logSection(view, isMoving, visit)}`,
+      <div id="state" data-state="${view.status}" data-moving="${isMoving ? 'yes' : 'no'}">
+        ${renderState(view, visit)}
+      </div>
+      ${renderLog(view, isMoving, visit)}`,
   };
 }
 
 /** The page of a repository that nobody has submitted, with the way to do so. */
-export function unsubmittedPage(repo: string, visit: Visit): Page {
+export function buildUnsubmittedPage(repo: string, visit: Visit): Page {
   const { text } = visit;
   return {
     title: repo,
     status: 404,
-    main: html`<h1>${authored(repo)}</h1>
+    main: html`<h1>${renderAuthored(repo)}</h1>
       <p class="lead">${text.status.absent}</p>
       <p class="actions"><a class="button" href="${visit.link('/submit', { repo })}">${text.submit.title}</a></p>`,
   };
 }
 
-function state(view: StatusView, visit: Visit): Html {
+function renderState(view: StatusView, visit: Visit): Html {
   const { text, format } = visit;
   return html`<div class="heading">
       <h2 id="headline">${text.status.headline[view.status]}</h2>
-      ${badge(view.status, visit)}
+      ${renderBadge(view.status, visit)}
     </div>
-    ${view.status === 'rejected' ? '' : html`<p>${english(view.message, visit)}</p>`} ${stages(view, visit)}
+    ${view.status === 'rejected' ? '' : html`<p>${renderEnglish(view.message, visit)}</p>`} ${renderStages(view, visit)}
     ${view.position === undefined ? '' : html`<p>${text.status.position(format.integer(view.position))}</p>`}
-    ${view.status === 'live' ? html`<p class="actions">${openLink(view.url, visit)}</p>` : ''}
-    ${view.rejection === undefined ? '' : rejection(view.rejection, text.status.reason, visit)}
-    ${view.rejection === undefined ? '' : retry(view, visit)}
-    ${view.problem === undefined ? '' : rejection(view.problem, isNewest(view) ? text.status.ownProblem : text.status.problem, visit)}
-    ${view.warning === undefined ? '' : html`<p class="notice in_pipeline"><strong>${text.status.warning}:</strong> ${english(view.warning, visit)}</p>`}
-    ${about(view, visit)} ${findings(view.findings ?? [], visit)} ${history(view, visit)}`;
+    ${view.status === 'live' ? html`<p class="actions">${renderOpenLink(view.url, visit)}</p>` : ''}
+    ${view.rejection === undefined ? '' : renderRejection(view.rejection, text.status.reason, visit)}
+    ${view.rejection === undefined ? '' : renderRetryForm(view, visit)}
+    ${view.problem === undefined ? '' : renderRejection(view.problem, isNewest(view) ? text.status.ownProblem : text.status.problem, visit)}
+    ${view.warning === undefined ? '' : html`<p class="notice in_pipeline"><strong>${text.status.warning}:</strong> ${renderEnglish(view.warning, visit)}</p>`}
+    ${renderAbout(view, visit)} ${renderFindings(view.findings ?? [], visit)} ${renderHistory(view, visit)}`;
 }
 
-function openLink(url: string, { text }: Visit): Html {
+function renderOpenLink(url: string, { text }: Visit): Html {
   return /^https?:\/\//.test(url)
     ? html`<a class="button" href="${url}" rel="noopener">${text.status.open}</a>`
     : html``;
@@ -202,7 +205,7 @@ function isNewest(view: StatusView): boolean {
   return view.commit !== undefined && view.commit === view.newest_commit;
 }
 
-function stages(view: StatusView, { text }: Visit): Html {
+function renderStages(view: StatusView, { text }: Visit): Html {
   const { stages: list, stage, update } = view;
   if (list === undefined) {
     if (update === undefined) return html``;
@@ -220,7 +223,7 @@ function stages(view: StatusView, { text }: Visit): Html {
   </ol>`;
 }
 
-function position(
+function renderPosition(
   { file, line }: { file?: string | undefined; line?: number | undefined },
   { text }: Visit,
 ): Html | undefined {
@@ -228,26 +231,26 @@ function position(
   return html`<code>${file}</code>${line === undefined ? '' : html` ${text.status.line(String(line))}`}`;
 }
 
-function rejection(found: Rejection, title: string, visit: Visit): Html {
+function renderRejection(found: Rejection, title: string, visit: Visit): Html {
   const { text } = visit;
   return html`<section class="notice rejected" aria-labelledby="reason">
     <h3 id="reason">${title}</h3>
-    <p class="said">${english(found.message, visit)}</p>
-    ${facts([
-      [text.status.fix, english(found.fix, visit)],
-      [text.status.file, position(found, visit)],
+    <p class="said">${renderEnglish(found.message, visit)}</p>
+    ${renderFacts([
+      [text.status.fix, renderEnglish(found.fix, visit)],
+      [text.status.file, renderPosition(found, visit)],
       [text.status.rule, html`<code>${found.rule}</code>`],
     ])}
     ${
       found.log === undefined
         ? ''
         : html`<h4>${text.status.log}</h4>
-            ${code(found.log, text.status.log, 'end')}`
+            ${renderCode(found.log, text.status.log, 'end')}`
     }
   </section>`;
 }
 
-function retry({ repo }: StatusView, visit: Visit): Html {
+function renderRetryForm({ repo }: StatusView, visit: Visit): Html {
   const { text } = visit;
   return html`<p>${text.status.retry}</p>
     <form method="post" action="${visit.link('/submit')}">
@@ -256,21 +259,21 @@ function retry({ repo }: StatusView, visit: Visit): Html {
     </form>`;
 }
 
-function about(view: StatusView, visit: Visit): Html {
+function renderAbout(view: StatusView, visit: Visit): Html {
   const { text, format } = visit;
-  return facts([
-    [text.status.repo, outward(view.repo, authored(view.repo.replace(/^https?:\/\//, '')))],
-    [text.status.url, view.status === 'live' ? outward(view.url, view.url) : html`${view.url}`],
-    [text.status.commit, view.commit === undefined ? undefined : commit(view.commit)],
+  return renderFacts([
+    [text.status.repo, renderOutwardLink(view.repo, renderAuthored(view.repo.replace(/^https?:\/\//, '')))],
+    [text.status.url, view.status === 'live' ? renderOutwardLink(view.url, view.url) : html`${view.url}`],
+    [text.status.commit, view.commit === undefined ? undefined : renderCommit(view.commit)],
     [text.status.since, view.since === undefined ? undefined : format.dateTime(view.since)],
     [
       text.status.plan,
-      view.plan === undefined ? undefined : html`${view.plan.strategy}. ${english(view.plan.reason, visit)}`,
+      view.plan === undefined ? undefined : html`${view.plan.strategy}. ${renderEnglish(view.plan.reason, visit)}`,
     ],
   ]);
 }
 
-function findings(list: readonly Finding[], visit: Visit): Html {
+function renderFindings(list: readonly Finding[], visit: Visit): Html {
   const { text } = visit;
   if (list.length === 0) return html``;
   return html`<section aria-labelledby="findings">
@@ -284,17 +287,17 @@ function findings(list: readonly Finding[], visit: Visit): Html {
                 >${text.status.severity[found.severity]}</span
               >
               <span><code>${found.rule}</code></span>
-              ${found.file === undefined ? '' : html`<span>${position(found, visit) ?? ''}</span>`}
+              ${found.file === undefined ? '' : html`<span>${renderPosition(found, visit) ?? ''}</span>`}
             </p>
-            <p>${english(found.message, visit)}</p>
-            <p><strong>${text.status.fix}:</strong> ${english(found.fix, visit)}</p>
+            <p>${renderEnglish(found.message, visit)}</p>
+            <p><strong>${text.status.fix}:</strong> ${renderEnglish(found.fix, visit)}</p>
           </li>`,
       )}
     </ul>
   </section>`;
 }
 
-function history({ history: builds = [] }: StatusView, visit: Visit): Html {
+function renderHistory({ history: builds = [] }: StatusView, visit: Visit): Html {
   const { text, format } = visit;
   if (builds.length === 0) return html``;
   const columns = [
@@ -306,29 +309,29 @@ function history({ history: builds = [] }: StatusView, visit: Visit): Html {
   ];
   const rows = builds.map((build) => [
     format.integer(build.number),
-    commit(build.commit),
-    result(build, visit),
+    renderCommit(build.commit),
+    renderResult(build, visit),
     build.finished_at === undefined ? '' : format.dateTime(build.finished_at),
-    english(build.reason, visit),
+    renderEnglish(build.reason, visit),
   ]);
   return html`<section aria-labelledby="history">
     <h3 id="history">${text.status.history}</h3>
-    ${table(text.status.history, columns, rows)}
+    ${renderTable(text.status.history, columns, rows)}
   </section>`;
 }
 
 /** The result of a build and of its release: an image that was built may still not start. */
-function result(build: Build, visit: Visit): Html {
+function renderResult(build: Build, visit: Visit): Html {
   const results: Readonly<Record<string, string>> = visit.text.status.results;
   const releases: Readonly<Record<string, string>> = visit.text.status.releases;
   const { result: outcome, release, message, release_message: said = message } = build;
   return html`${results[outcome] ?? outcome}${release === undefined ? '' : html`, ${releases[release] ?? release}`}${
-    said === undefined ? '' : html`<br /><small>${english(said, visit)}</small>`
+    said === undefined ? '' : html`<br /><small>${renderEnglish(said, visit)}</small>`
   }`;
 }
 
 /** The words that the script needs stand in attributes: it knows no language. */
-function logSection(view: StatusView, isMoving: boolean, visit: Visit): Html {
+function renderLog(view: StatusView, isMoving: boolean, visit: Visit): Html {
   const { text, site } = visit;
   const { stageLog } = text.status;
   const url = toPath(view.log_url, site.baseUrl);
@@ -358,6 +361,6 @@ function logSection(view: StatusView, isMoving: boolean, visit: Visit): Html {
     </div>
     ${isMoving ? html`<noscript><p>${text.status.noScript}</p></noscript>` : ''}
     <h3>${text.status.logFrom}</h3>
-    ${code(`curl -N -H 'Accept: text/plain' '${view.log_url}'`, text.status.logFrom)}
+    ${renderCode(`curl -N -H 'Accept: text/plain' '${view.log_url}'`, text.status.logFrom)}
   </section>`;
 }

@@ -21,7 +21,7 @@ const json = 'application/json';
 /** Ids of skills that are apps begin with this. */
 export const appPrefix = 'app:';
 
-export function agentCard(offer: Offer): AgentCard {
+export function buildAgentCard(offer: Offer): AgentCard {
   const { baseUrl, tools, apps } = offer;
   return {
     name: serviceName,
@@ -48,7 +48,7 @@ export function agentCard(offer: Offer): AgentCard {
     securityRequirements: [{ schemes: {} }, { schemes: { key: { list: [] } } }],
     defaultInputModes: [json, 'text/plain'],
     defaultOutputModes: [json, 'text/plain'],
-    skills: [...tools.map((tool) => toolSkill(tool, offer)), ...apps().map((app) => appSkill(app, baseUrl))],
+    skills: [...tools.map((tool) => buildToolSkill(tool, offer)), ...apps().map((app) => buildAppSkill(app, baseUrl))],
     signatures: [],
   };
 }
@@ -57,8 +57,8 @@ export function agentCard(offer: Offer): AgentCard {
  * The card as it is served. Clients of 0.3 find the endpoint and the key where their version has them; newer ones
  * ignore them.
  */
-export function cardJson(offer: Offer): Record<string, unknown> {
-  const card = agentCard(offer);
+export function buildCardJson(offer: Offer): Record<string, unknown> {
+  const card = buildAgentCard(offer);
   const { securitySchemes, ...rest } = AgentCard.toJSON(card) as { readonly securitySchemes: { readonly key: object } };
   return {
     ...rest,
@@ -70,7 +70,7 @@ export function cardJson(offer: Offer): Record<string, unknown> {
   };
 }
 
-function toolSkill(tool: Tool, { off }: Offer): AgentSkill {
+function buildToolSkill(tool: Tool, { off }: Offer): AgentSkill {
   const unavailable = off(tool);
   return {
     id: tool.name,
@@ -90,7 +90,10 @@ function toolSkill(tool: Tool, { off }: Offer): AgentSkill {
   };
 }
 
-function appSkill({ slug, title, description: about, category, url }: HostedAppSummary, baseUrl: string): AgentSkill {
+function buildAppSkill(
+  { slug, title, description: about, category, url }: HostedAppSummary,
+  baseUrl: string,
+): AgentSkill {
   return {
     id: `${appPrefix}${slug}`,
     name: title,

@@ -157,14 +157,14 @@ export function createToolCalls({ toolRegistry, toolService, payerFor }: ToolCal
       context: contextId,
     } as const;
     const job = await toolService.resolveJob(call);
-    if (job === undefined) return answerOf(await toolService.call(call), fileWanted);
+    if (job === undefined) return toAgentAnswer(await toolService.call(call), fileWanted);
     const report = await toolService.follow(job, {
       requestId: context.id,
       payer,
       waitMs: 0,
       signal: context.signal,
     });
-    return { task: agentTask(name, report), waitMs: wait === undefined ? undefined : wait * 1_000 };
+    return { task: toAgentTask(name, report), waitMs: wait === undefined ? undefined : wait * 1_000 };
   };
 }
 
@@ -188,7 +188,7 @@ export function createToolTasks({ toolService, jobs, payerFor }: ToolTasksOption
     const payer = await payerFor(context);
     const name = { id, tool, owner: payer.owner };
     const { id: requestId, signal } = context;
-    return agentTask(tool, await toolService.follow(name, { requestId, payer, waitMs, signal, report }));
+    return toAgentTask(tool, await toolService.follow(name, { requestId, payer, waitMs, signal, report }));
   };
   return {
     async view(id, context) {
@@ -237,7 +237,7 @@ async function listEntries(
 }
 
 /** The envelope of /t, and the file beside it. */
-export function answerOf(result: ToolResult, fileWanted: boolean): AgentAnswer {
+export function toAgentAnswer(result: ToolResult, fileWanted: boolean): AgentAnswer {
   const answer = toEnvelope(result, false);
   const artifact = result.run?.artifact;
   if (artifact === undefined) return { answer };
@@ -254,7 +254,7 @@ export function answerOf(result: ToolResult, fileWanted: boolean): AgentAnswer {
 }
 
 /** A job that no agent began is a conversation of its own. */
-export function agentTask(tool: string, { job, result, problem }: JobReport): AgentTask {
+export function toAgentTask(tool: string, { job, result, problem }: JobReport): AgentTask {
   const { id, context = id, input, state, progress, message, createdAt, endedAt } = job;
   return {
     id,
@@ -265,7 +265,7 @@ export function agentTask(tool: string, { job, result, problem }: JobReport): Ag
     progress,
     message,
     at: endedAt ?? createdAt,
-    answer: result === undefined || state !== 'done' ? undefined : answerOf(result, false),
+    answer: result === undefined || state !== 'done' ? undefined : toAgentAnswer(result, false),
     problem,
   };
 }

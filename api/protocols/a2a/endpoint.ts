@@ -21,7 +21,7 @@ import type { Fetcher, Tools } from '../../tools/index.ts';
 import { type AgentOptions, createToolCalls, createToolTasks } from './calls.ts';
 import { MessageReplays } from './message-replays.ts';
 import { PushConfigs, PushDeliveries, type PushTimes } from './push-notifications.ts';
-import { a2aPath, a2aVersion, agentCard, olderVersion } from './agent-card.ts';
+import { a2aPath, a2aVersion, buildAgentCard, olderVersion } from './agent-card.ts';
 import { RequestHandler, OpenStreams } from './handler.ts';
 
 export interface AgentStart {
@@ -63,7 +63,7 @@ export function startAgent({
   void ledger.opened.then((opened) => {
     opened?.repeat('deliver push notifications', pushTimes?.pollMs ?? 1_000, () => deliveries.deliver());
   });
-  return a2aEndpoint({
+  return createA2aEndpoint({
     offer,
     interpret,
     call: createToolCalls({ toolRegistry, toolService, payerFor }),
@@ -74,7 +74,7 @@ export function startAgent({
 }
 
 /** Defines the endpoint. A handler is created for each request and keeps nothing, so any replica answers any request. */
-export function a2aEndpoint(options: AgentOptions): Endpoint {
+export function createA2aEndpoint(options: AgentOptions): Endpoint {
   const streams = new OpenStreams();
   return defineEndpoint({
     method: 'POST',
@@ -105,9 +105,9 @@ export function a2aEndpoint(options: AgentOptions): Endpoint {
     outputDescription:
       'JSON-RPC 2.0 response, with a result or an error; for methods that stream, one such response in each server-sent event.',
     async handler({ body }, context) {
-      const headers = { 'cache-control': 'no-store', 'a2a-version': versionOf(body, context) };
+      const headers = { 'cache-control': 'no-store', 'a2a-version': readProtocolVersion(body, context) };
       const leaving = new AbortController();
-      const answer = await answerTo(options, body, { context, streams, leaving: leaving.signal });
+      const answer = await answerCall(options, body, { context, streams, leaving: leaving.signal });
       if (!('events' in answer)) return createJsonResponse(answer, { headers });
       return createEventStreamResponse(answer.events, {
         headers,
@@ -127,36 +127,36 @@ interface Call {
 }
 
 /** One response, or the events of a stream. */
-async function answerTo(
+async function answerCall(
   options: AgentOptions,
   body: Record<string, unknown>,
   { context, streams, leaving }: Call,
 ): Promise<object | { readonly events: AsyncGenerator<string, void, undefined> }> {
-  const requestedVersion = versionOf(body, context);
+  const requestedVersion = readProtocolVersion(body, context);
   const older = requestedVersion.startsWith(olderVersion);
   const failed = (error: unknown): object => ({
     jsonrpc: '2.0',
-    id: idOf(body),
+    id: readMessageId(body),
     error: older
       ? LegacyJsonRpcTransportHandler.mapToLegacyJSONRPCError(error)
       : JsonRpcTransportHandler.mapToJSONRPCError(error),
   });
   try {
-    validateVersion(requestedVersion, agentCard(options.offer), 'JSONRPC');
+    validateVersion(requestedVersion, buildAgentCard(options.offer), 'JSONRPC');
     const version = older ? olderVersion : a2aVersion;
-    const handler = new RequestHandler(options, until(context, leaving), version, streams);
+    const handler = new RequestHandler(options, limitBySignal(context, leaving), version, streams);
     const transport = older ? new LegacyJsonRpcTransportHandler(handler) : new JsonRpcTransportHandler(handler);
     const answered = await transport.handle(body, new ServerCallContext({ requestedVersion }));
     if (!(Symbol.asyncIterator in answered)) return answered;
     // What refuses the whole call is a response of its own; from the first event on, an error is an event.
     const first = await answered.next();
-    return { events: frames(first, answered, failed) };
+    return { events: formatFrames(first, answered, failed) };
   } catch (error) {
     return failed(error);
   }
 }
 
-async function* frames(
+async function* formatFrames(
   first: IteratorResult<object, void>,
   events: AsyncGenerator<object, void, undefined>,
   failed: (error: unknown) => object,
@@ -169,7 +169,7 @@ async function* frames(
 }
 
 /** The context of a request, with a signal that ends sooner. */
-function until(context: RequestContext, signal: AbortSignal): CallContext {
+function limitBySignal(context: RequestContext, signal: AbortSignal): CallContext {
   const { id, headers, log } = context;
   return {
     id,
@@ -184,13 +184,13 @@ function until(context: RequestContext, signal: AbortSignal): CallContext {
 }
 
 /** The protocol version of the client. For clients that do not send it, the method decides. */
-function versionOf({ method }: Record<string, unknown>, { headers }: RequestContext): string {
+function readProtocolVersion({ method }: Record<string, unknown>, { headers }: RequestContext): string {
   const header = headers.get('a2a-version');
   // 0.3.0 is 0.3: patches do not change the protocol.
   if (header !== null) return /^\d+\.\d+(?=\.\d+$)/.exec(header)?.[0] ?? header;
   return isLegacyJsonRpcMethod(method) ? olderVersion : a2aVersion;
 }
 
-function idOf({ id }: Record<string, unknown>): string | number | null {
+function readMessageId({ id }: Record<string, unknown>): string | number | null {
   return typeof id === 'string' || typeof id === 'number' ? id : null;
 }

@@ -24,22 +24,22 @@ import type { A2ARequestHandler } from '@a2a-js/sdk/server';
 import { Problem } from '../../../lib/problem.ts';
 import type { CallContext } from '../../http/index.ts';
 import { unknownJob, unknownTool } from '../../tools/index.ts';
-import { agentCard } from './agent-card.ts';
+import { buildAgentCard } from './agent-card.ts';
 import type { AgentOptions, AgentTask, AgentTasks } from './calls.ts';
 import { fromStored, type StoredReply, toStored } from './message-replays.ts';
 import { type PushConfig, readPushConfig, type PushConfigs } from './push-notifications.ts';
 import {
-  agentMessage,
+  buildAgentMessage,
   endEvents,
   hasEnded,
   type ProblemSite,
-  progressEvent,
-  refusalOf,
-  singleTask,
-  taskOf,
+  buildProgressEvent,
+  buildRefusal,
+  buildSingleTask,
+  toTask,
   checkHistoryLength,
-  withHistory,
-  taskPage,
+  limitHistory,
+  listTaskPage,
 } from './task.ts';
 import { type AgentReply, replyTo, toProblem } from './reply.ts';
 
@@ -70,7 +70,7 @@ export class RequestHandler implements A2ARequestHandler {
   }
 
   async getAgentCard(): Promise<AgentCard> {
-    return Promise.resolve(agentCard(this.#options.offer));
+    return Promise.resolve(buildAgentCard(this.#options.offer));
   }
 
   async getAuthenticatedExtendedAgentCard(): Promise<AgentCard> {
@@ -82,10 +82,10 @@ export class RequestHandler implements A2ARequestHandler {
   async sendMessage(params: SendMessageRequest): Promise<Message | Task> {
     return this.#speaking(async () => {
       const reply = await this.#replyOnce(params);
-      if (reply.kind === 'whole') return shown(reply.value, params);
+      if (reply.kind === 'whole') return applyHistoryWish(reply.value, params);
       const waitMs = params.configuration?.returnImmediately === true ? 0 : (reply.waitMs ?? patienceMs);
       const task = hasEnded(reply.task) || waitMs === 0 ? reply.task : await this.#follow(reply.task, waitMs);
-      return withHistory(taskOf(task, this.#site, reply.metadata), params.configuration);
+      return limitHistory(toTask(task, this.#site, reply.metadata), params.configuration);
     });
   }
 
@@ -93,24 +93,26 @@ export class RequestHandler implements A2ARequestHandler {
     const reply = await this.#speaking(() => this.#replyOnce(params));
     if (reply.kind === 'job') yield* this.#events(reply.task, { ...params.configuration, metadata: reply.metadata });
     else {
-      const value = shown(reply.value, params);
+      const value = applyHistoryWish(reply.value, params);
       yield 'status' in value ? { payload: { $case: 'task', value } } : { payload: { $case: 'message', value } };
     }
   }
 
   async getTask(params: GetTaskRequest): Promise<Task> {
-    return this.#speaking(async () => withHistory(taskOf(await this.#view(params.id), this.#site), params));
+    return this.#speaking(async () => limitHistory(toTask(await this.#view(params.id), this.#site), params));
   }
 
   async listTasks(params: ListTasksRequest): Promise<ListTasksResponse> {
-    return this.#speaking(async () => taskPage(this.#options.tasks, params, { context: this.#context, ...this.#site }));
+    return this.#speaking(async () =>
+      listTaskPage(this.#options.tasks, params, { context: this.#context, ...this.#site }),
+    );
   }
 
   async cancelTask({ id }: { readonly id: string }): Promise<Task> {
     return this.#speaking(async () => {
       await this.#view(id);
       const { task, canceled } = await this.#tasks.cancel(id, this.#context);
-      const ended = taskOf(task, this.#site);
+      const ended = toTask(task, this.#site);
       if (canceled || ended.status?.state === TaskState.TASK_STATE_CANCELED) return ended;
       throw new TaskNotCancelableError(`Task ${id} has ended already. GetTask returns its result.`);
     });
@@ -129,7 +131,7 @@ export class RequestHandler implements A2ARequestHandler {
       const config = readPushConfig(params);
       await this.#push.check(config, this.#context.signal);
       await this.#push.save(job, config, this.#version);
-      return wireConfig(job, config);
+      return toWireConfig(job, config);
     });
   }
 
@@ -141,7 +143,7 @@ export class RequestHandler implements A2ARequestHandler {
       const { id: job } = await this.#view(params.taskId);
       // Clients of 0.3 may leave the id out where there is only one.
       const [first] = params.id === '' ? await this.#push.list(job) : [];
-      return wireConfig(job, first ?? (await this.#push.get(job, params.id)));
+      return toWireConfig(job, first ?? (await this.#push.get(job, params.id)));
     });
   }
 
@@ -151,7 +153,7 @@ export class RequestHandler implements A2ARequestHandler {
     return this.#speaking(async () => {
       const { id: job } = await this.#view(params.taskId);
       const configs = await this.#push.list(job);
-      return { configs: configs.map((config) => wireConfig(job, config)), nextPageToken: '' };
+      return { configs: configs.map((config) => toWireConfig(job, config)), nextPageToken: '' };
     });
   }
 
@@ -219,12 +221,12 @@ export class RequestHandler implements A2ARequestHandler {
       const sent = await this.#read(params);
       const reply = await this.#reply(sent, signal);
       if ('status' in reply) return { kind: 'whole', value: reply, isRefused: true };
-      return reply.kind === 'job' ? reply : { kind: 'whole', value: single(reply, sent) };
+      return reply.kind === 'job' ? reply : { kind: 'whole', value: buildSingleReply(reply, sent) };
     };
     if (message === undefined || replays?.isWanted(message.messageId) !== true) return fresh(this.#context.signal);
     let first: Reply | undefined;
     const { value, replayed } = await replays.once(message, this.#context, async (signal) =>
-      storedReply((first = await fresh(signal))),
+      toStoredReply((first = await fresh(signal))),
     );
     if (!replayed && first !== undefined) return first;
     return this.#restored(value);
@@ -242,8 +244,8 @@ export class RequestHandler implements A2ARequestHandler {
   async #reply({ message, id, contextId, push }: IncomingMessage, signal: AbortSignal): Promise<AgentReply | Task> {
     const context = { ...this.#context, signal };
     const reply = await replyTo(this.#options, message, { context, contextId }).catch((error: unknown) => {
-      const [state, parts] = refusalOf(toProblem(error, this.#context), this.#site);
-      return singleTask({ id, contextId, userMessage: message }, state, parts);
+      const [state, parts] = buildRefusal(toProblem(error, this.#context), this.#site);
+      return buildSingleTask({ id, contextId, userMessage: message }, state, parts);
     });
     if (push !== undefined && 'kind' in reply && reply.kind === 'job')
       await this.#push.save(reply.task.id, push, this.#version);
@@ -267,7 +269,7 @@ export class RequestHandler implements A2ARequestHandler {
       readonly metadata?: Record<string, unknown> | undefined;
     } = {},
   ): AsyncGenerator<StreamResponse, void, undefined> {
-    const first = withHistory(taskOf(begun, this.#site, shown.metadata), shown);
+    const first = limitHistory(toTask(begun, this.#site, shown.metadata), shown);
     yield { payload: { $case: 'task', value: first } };
     // Who has too many streams asks again later: the task is there.
     const leave = hasEnded(begun) ? undefined : this.#streams.take(this.#context.caller().hash);
@@ -288,7 +290,7 @@ export class RequestHandler implements A2ARequestHandler {
           context: this.#context,
           waitMs: followMs,
           report: (progress) => {
-            updates.push(progressEvent(begun, progress));
+            updates.push(buildProgressEvent(begun, progress));
           },
         })
         .finally(() => {
@@ -305,7 +307,7 @@ type Reply =
   | Extract<AgentReply, { readonly kind: 'job' }>
   | { readonly kind: 'whole'; readonly value: Message | Task; readonly isRefused?: true };
 
-function storedReply(reply: Reply): StoredReply {
+function toStoredReply(reply: Reply): StoredReply {
   if (reply.kind === 'whole') return { ...toStored(reply.value), isRefused: reply.isRefused === true };
   const { task, waitMs, metadata } = reply;
   return {
@@ -314,22 +316,22 @@ function storedReply(reply: Reply): StoredReply {
   };
 }
 
-function shown(value: Message | Task, { configuration }: SendMessageRequest): Message | Task {
-  return 'status' in value ? withHistory(value, configuration) : value;
+function applyHistoryWish(value: Message | Task, { configuration }: SendMessageRequest): Message | Task {
+  return 'status' in value ? limitHistory(value, configuration) : value;
 }
 
 /** The answer to a message that needs no task: a message, or a question as a task that waits for a new message. */
-function single(
+function buildSingleReply(
   reply: Exclude<AgentReply, { readonly kind: 'job' }>,
   { message: userMessage, id, contextId }: IncomingMessage,
 ): Message | Task {
   if (reply.kind === 'question')
-    return singleTask({ id, contextId, userMessage }, TaskState.TASK_STATE_INPUT_REQUIRED, reply.parts);
-  return agentMessage({ contextId, taskId: '' }, reply.parts);
+    return buildSingleTask({ id, contextId, userMessage }, TaskState.TASK_STATE_INPUT_REQUIRED, reply.parts);
+  return buildAgentMessage({ contextId, taskId: '' }, reply.parts);
 }
 
 /** Token and credentials are only ever written: who reads a config has no use for them but to impersonate us. */
-function wireConfig(
+function toWireConfig(
   taskId: string,
   { id, url, authentication }: Pick<PushConfig, 'id' | 'url' | 'authentication'>,
 ): TaskPushNotificationConfig {

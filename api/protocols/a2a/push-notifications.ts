@@ -11,8 +11,8 @@ import { type Fetcher, fetchFailed, type ToolService, unknownJob, urlRefused } f
 import * as statements from './push-statements.ts';
 import type { Logger } from '../../../lib/telemetry.ts';
 import { olderVersion } from './agent-card.ts';
-import { taskOf } from './task.ts';
-import { agentTask } from './calls.ts';
+import { toTask } from './task.ts';
+import { toAgentTask } from './calls.ts';
 
 export interface PushConfigsOptions {
   /** @throws Problem (ledger-unconfigured, ledger-unavailable) while there is none */
@@ -58,7 +58,7 @@ export class PushConfigs {
   }
 
   async list(job: string): Promise<PushConfig[]> {
-    return (await this.#options.database().replay(statements.list, [job])).map(configOf);
+    return (await this.#options.database().replay(statements.list, [job])).map(toPushConfig);
   }
 
   /** @throws TaskNotFoundError */
@@ -76,7 +76,7 @@ export class PushConfigs {
   }
 }
 
-function configOf({ id, url, token, scheme, credentials }: statements.ConfigRow): PushConfig {
+function toPushConfig({ id, url, token, scheme, credentials }: statements.ConfigRow): PushConfig {
   return {
     id,
     url,
@@ -192,7 +192,7 @@ export class PushDeliveries {
       if (ending.aborted) return void (await database().replay(statements.retry, [...own, 0]));
       const isLast = push.attempts >= maxAttempts || isFinal(error);
       log.warn(
-        { err: error, job: push.job, origin: originOf(push.url), attempt: push.attempts },
+        { err: error, job: push.job, origin: describeOrigin(push.url), attempt: push.attempts },
         isLast ? 'a push notification is given up' : 'a push notification failed, trying again',
       );
       await database().replay(
@@ -206,7 +206,7 @@ export class PushDeliveries {
     const { toolService, fetcher, ending, baseUrl } = this.#options;
     const { job: id, tool, owner } = push;
     const report = await toolService.follow({ id, tool, owner }, { requestId: id, waitMs: 0, signal: ending });
-    await sendPush(fetcher, push, taskOf(agentTask(tool, report), { baseUrl, requestId: id }), ending);
+    await sendPush(fetcher, push, toTask(toAgentTask(tool, report), { baseUrl, requestId: id }), ending);
   }
 }
 
@@ -236,7 +236,7 @@ export async function sendPush(
     timeoutMs,
     signal,
   });
-  if (status < 200 || status > 299) throw new Problem(fetchFailed, `${originOf(url)} returned status ${status}.`);
+  if (status < 200 || status > 299) throw new Problem(fetchFailed, `${describeOrigin(url)} returned status ${status}.`);
 }
 
 /** Nothing that another try would change: the address is closed to us, or the task is gone. */
@@ -244,6 +244,6 @@ function isFinal(error: unknown): boolean {
   return error instanceof Problem && [urlRefused, unknownJob].includes(error.type);
 }
 
-function originOf(url: string): string {
+function describeOrigin(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : 'the address';
 }

@@ -6,7 +6,7 @@ const defineStatement = prefixStatements('push');
 
 const one = z.object({ id: z.string() });
 const now = 'clock_timestamp()';
-const later = (milliseconds: string): string => `${now} + ${milliseconds}::bigint * interval '1 millisecond'`;
+const formatLater = (milliseconds: string): string => `${now} + ${milliseconds}::bigint * interval '1 millisecond'`;
 
 const config = z.object({
   id: z.string(),
@@ -53,7 +53,7 @@ export const claim = defineStatement(
     select p.job, p.id from agents.push_config p join tools.job j on j.id = p.job
     where p.state = 'waiting' and p.due_at <= ${now} and j.state in ('done', 'failed')
     order by p.due_at limit $2::int for update of p skip locked)
-  update agents.push_config p set attempts = attempts + 1, due_at = ${later('$1')} from due, tools.job j
+  update agents.push_config p set attempts = attempts + 1, due_at = ${formatLater('$1')} from due, tools.job j
   where p.job = due.job and p.id = due.id and j.id = p.job
   returning p.job, p.id, p.url, p.token, p.scheme, p.credentials, p.version, p.attempts::int, j.tool, j.owner`,
   config.extend({
@@ -69,7 +69,7 @@ export type ClaimedPush = z.output<typeof claim.row>;
 /** $1 job, $2 id, $3 attempts, $4 ms. Tried again, unless it was replaced meanwhile. */
 export const retry = defineStatement(
   'retry',
-  `update agents.push_config set due_at = ${later('$4')} where job = $1::uuid and id = $2 and attempts = $3::int and state = 'waiting' returning id`,
+  `update agents.push_config set due_at = ${formatLater('$4')} where job = $1::uuid and id = $2 and attempts = $3::int and state = 'waiting' returning id`,
   one,
 );
 

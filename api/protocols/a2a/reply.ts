@@ -5,7 +5,7 @@ import { Problem } from '../../../lib/problem.ts';
 import { type CallContext, callAppPath, internalFault, notFound } from '../../http/index.ts';
 import { appPrefix } from './agent-card.ts';
 import type { AgentCall, AgentJob, AgentOptions, InterpretationCost, Interpretation } from './calls.ts';
-import { dataPart, partsOf, textPart } from './task.ts';
+import { buildDataPart, buildAnswerParts, buildTextPart } from './task.ts';
 import { type Tool, askJson, sumCost, type CountingSpender, toCostFields, toolFailed } from '../../tools/index.ts';
 import type { Offer } from '../../apps/index.ts';
 import { type Payer, zero } from '../../billing/index.ts';
@@ -25,9 +25,9 @@ export async function replyTo(options: AgentOptions, message: Message, site: Sit
   const request = readRequest(message, offer.tools);
   if (request.kind === 'words') return replyToWords(options, request.text, site);
   if (request.tool.startsWith(appPrefix))
-    return { kind: 'parts', parts: [dataPart(aboutApp(request.tool.slice(appPrefix.length), offer))] };
+    return { kind: 'parts', parts: [buildDataPart(describeApp(request.tool.slice(appPrefix.length), offer))] };
   const result = await call({ tool: request.tool, arguments: request.arguments, ...site });
-  return 'task' in result ? { kind: 'job', ...result } : { kind: 'parts', parts: partsOf(result) };
+  return 'task' in result ? { kind: 'job', ...result } : { kind: 'parts', parts: buildAnswerParts(result) };
 }
 
 /** What is not a problem is a fault of ours, which shows nothing of its insides. */
@@ -41,13 +41,15 @@ export function toProblem(error: unknown, { log, id }: Pick<CallContext, 'log' |
 const asksForHelp = /^\W*help\W*$|what can (you|i) do|(which|what|list).*\b(tools|skills|capabilities)\b/i;
 
 async function replyToWords({ offer, call, interpret }: AgentOptions, text: string, site: Site): Promise<AgentReply> {
-  const help = helpText(offer, text);
-  if (text.trim() === '' || asksForHelp.test(text)) return { kind: 'parts', parts: [textPart(help)] };
+  const help = buildHelpText(offer, text);
+  if (text.trim() === '' || asksForHelp.test(text)) return { kind: 'parts', parts: [buildTextPart(help)] };
   if (interpret === undefined) {
-    if (namesTool(offer, text)) return { kind: 'parts', parts: [textPart(help)] };
+    if (isToolMentioned(offer, text)) return { kind: 'parts', parts: [buildTextPart(help)] };
     return {
       kind: 'question',
-      parts: [textPart(`Which tool is meant? Words are not read here, since no model router is connected. ${help}`)],
+      parts: [
+        buildTextPart(`Which tool is meant? Words are not read here, since no model router is connected. ${help}`),
+      ],
     };
   }
   const meant = await interpret(text, site.context);
@@ -55,10 +57,10 @@ async function replyToWords({ offer, call, interpret }: AgentOptions, text: stri
     return {
       kind: 'question',
       parts: [
-        textPart(
-          `${meant.question} Send the whole request again with what is missing. ${costText(meant.cost)}\n\n${help}`,
+        buildTextPart(
+          `${meant.question} Send the whole request again with what is missing. ${describeCost(meant.cost)}\n\n${help}`,
         ),
-        dataPart({ interpretation: meant.cost }),
+        buildDataPart({ interpretation: meant.cost }),
       ],
     };
   const { tool, arguments: given, cost } = meant;
@@ -66,9 +68,9 @@ async function replyToWords({ offer, call, interpret }: AgentOptions, text: stri
   try {
     const result = await call({ tool, arguments: given, ...site });
     if ('task' in result) return { kind: 'job', ...result, metadata: { interpretation } };
-    const said = `Read as ${tool} ${JSON.stringify(given)}. ${costText(cost)}`;
+    const said = `Read as ${tool} ${JSON.stringify(given)}. ${describeCost(cost)}`;
     const answer = { ...result.answer, interpretation };
-    return { kind: 'parts', parts: [...partsOf({ answer, file: result.file }), textPart(said)] };
+    return { kind: 'parts', parts: [...buildAnswerParts({ answer, file: result.file }), buildTextPart(said)] };
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     const { type, message, errors, headers, members } = error;
@@ -77,13 +79,13 @@ async function replyToWords({ offer, call, interpret }: AgentOptions, text: stri
 }
 
 /** What reading the words cost, in addition to the call itself. */
-function costText({ model, cost_usd: cost }: InterpretationCost): string {
+function describeCost({ model, cost_usd: cost }: InterpretationCost): string {
   const by = model === undefined ? 'A model' : `The model ${model}`;
   return `${by} read the words; ${cost === undefined ? 'what that costs is not known yet' : `that cost $${cost}, in addition to the call`}.`;
 }
 
 /** Apps are not called through the agent; it returns their URLs. */
-function aboutApp(slug: string, { apps, baseUrl }: AgentOptions['offer']): Record<string, unknown> {
+function describeApp(slug: string, { apps, baseUrl }: AgentOptions['offer']): Record<string, unknown> {
   const app = apps().find((one) => one.slug === slug);
   if (app === undefined)
     throw new Problem(
@@ -107,7 +109,7 @@ export type AgentRequest =
 export function readRequest(message: Message, tools: readonly Tool[] = []): AgentRequest {
   const texts: string[] = [];
   for (const { content } of message.parts) {
-    const call = content?.$case === 'data' ? callOf(content.value, tools) : callIn(content, tools);
+    const call = content?.$case === 'data' ? toCall(content.value, tools) : findCall(content, tools);
     if (call !== undefined) return call;
     if (content?.$case === 'text') texts.push(content.value);
     if (content?.$case === 'data') texts.push(JSON.stringify(content.value));
@@ -116,38 +118,38 @@ export function readRequest(message: Message, tools: readonly Tool[] = []): Agen
 }
 
 /** The first JSON of a text that is a call: all of it, or a fenced block. */
-function callIn(content: Message['parts'][number]['content'], tools: readonly Tool[]): AgentRequest | undefined {
+function findCall(content: Message['parts'][number]['content'], tools: readonly Tool[]): AgentRequest | undefined {
   if (content?.$case !== 'text') return undefined;
   const blocks = [...content.value.matchAll(/```(?:json[c5]?)?[ \t]*\r?\n(.*?)```/gis)].map(([, block = '']) => block);
   for (const text of [content.value, ...blocks]) {
-    const call = callOf(parsed(text), tools);
+    const call = toCall(parseJsonOrUndefined(text), tools);
     if (call !== undefined) return call;
   }
   return undefined;
 }
 
-function callOf(given: unknown, tools: readonly Tool[]): AgentRequest | undefined {
+function toCall(given: unknown, tools: readonly Tool[]): AgentRequest | undefined {
   const call = named.safeParse(given);
   if (call.success) {
     const { tool, arguments: inside, ...beside } = call.data;
     return { kind: 'call', tool, arguments: { ...beside, ...inside } };
   }
   const alone = fields.safeParse(given);
-  const tool = alone.success ? onlyToolOf(Object.keys(alone.data), tools) : undefined;
+  const tool = alone.success ? findOnlyTool(Object.keys(alone.data), tools) : undefined;
   return tool === undefined ? undefined : { kind: 'call', tool: tool.name, arguments: alone.data ?? {} };
 }
 
 /** The only tool with these fields that needs no others: by their own names first, then by their other names too. */
-function onlyToolOf(names: readonly string[], tools: readonly Tool[]): Tool | undefined {
+function findOnlyTool(names: readonly string[], tools: readonly Tool[]): Tool | undefined {
   if (names.length === 0) return undefined;
   for (const aliased of [false, true]) {
-    const fitting = tools.filter((tool) => takes(tool, names, aliased));
+    const fitting = tools.filter((tool) => canTakeFields(tool, names, aliased));
     if (fitting.length > 0) return fitting.length === 1 ? fitting[0] : undefined;
   }
   return undefined;
 }
 
-function takes({ input, aliases }: Tool, names: readonly string[], aliased: boolean): boolean {
+function canTakeFields({ input, aliases }: Tool, names: readonly string[], aliased: boolean): boolean {
   const meant = names.map((name) => (aliased ? (aliases[name] ?? name) : name));
   if (!meant.every((name) => Object.hasOwn(input.shape, name))) return false;
   return Object.entries(input.shape).every(
@@ -155,7 +157,7 @@ function takes({ input, aliases }: Tool, names: readonly string[], aliased: bool
   );
 }
 
-function parsed(text: string): unknown {
+function parseJsonOrUndefined(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -164,10 +166,10 @@ function parsed(text: string): unknown {
 }
 
 /** Explains how to run a tool, with details of the tools that the text names, or else a line for each tool. */
-export function helpText({ tools, baseUrl }: Offer, text: string): string {
-  const named = toolsIn(tools, text);
+export function buildHelpText({ tools, baseUrl }: Offer, text: string): string {
+  const named = findMentionedTools(tools, text);
   const how = 'To run a tool, send a data part {"tool": "<name>", "arguments": {…}}, or the same JSON as a text part.';
-  if (named.length > 0) return [how, ...named.map(inFull)].join('\n\n');
+  if (named.length > 0) return [how, ...named.map(describeToolInFull)].join('\n\n');
   const lines = tools.map(({ name, title }) => `- ${name}: ${title}`);
   return [
     `${how} Send the name of a tool to see its arguments. Full list: ${baseUrl}/agent-capabilities.json`,
@@ -178,16 +180,16 @@ export function helpText({ tools, baseUrl }: Offer, text: string): string {
 }
 
 /** Whether a text names a tool. */
-export function namesTool({ tools }: Pick<Offer, 'tools'>, text: string): boolean {
-  return toolsIn(tools, text).length > 0;
+export function isToolMentioned({ tools }: Pick<Offer, 'tools'>, text: string): boolean {
+  return findMentionedTools(tools, text).length > 0;
 }
 
-function toolsIn(tools: readonly Tool[], text: string): Tool[] {
+function findMentionedTools(tools: readonly Tool[], text: string): Tool[] {
   const words = new Set(text.toLowerCase().split(/[^a-z0-9_]+/));
   return tools.filter((tool) => words.has(tool.name));
 }
 
-function inFull(tool: Tool): string {
+function describeToolInFull(tool: Tool): string {
   return `${tool.name}: ${tool.description}\nExample: ${JSON.stringify({ tool: tool.name, arguments: tool.example })}\nArguments: ${JSON.stringify(z.toJSONSchema(tool.input, { io: 'input' }))}`;
 }
 
@@ -214,7 +216,7 @@ export function createInterpreter({
   payerFor,
   spenderFor,
 }: InterpretOptions): NonNullable<AgentOptions['interpret']> {
-  const system = systemText(tools);
+  const system = buildSystemPrompt(tools);
   return async (words, context) => {
     const spender = spenderFor(await payerFor(context), context.signal);
     const cost = (model?: string): InterpretationCost => ({
@@ -228,7 +230,7 @@ export function createInterpreter({
         prompt: words,
         maxTokens,
       });
-      return judged(value, tools, cost(model));
+      return checkInterpretation(value, tools, cost(model));
     } catch (error) {
       // A model that does not answer as it is asked to has understood nothing; what it cost is still said.
       if (!(error instanceof Problem) || error.type !== toolFailed) throw error;
@@ -238,7 +240,7 @@ export function createInterpreter({
 }
 
 /** Only a call that the tool would take is made: a made-up name or argument is asked back instead. */
-function judged(
+function checkInterpretation(
   { tool: name, arguments: given, question }: z.output<typeof answer>,
   tools: readonly Tool[],
   cost: InterpretationCost,
@@ -252,7 +254,7 @@ function judged(
   return { kind: 'unsure', question: question ?? `${tool.name} needs more to go on: ${faults.join('; ')}.`, cost };
 }
 
-function systemText(tools: readonly Tool[]): string {
+function buildSystemPrompt(tools: readonly Tool[]): string {
   const lines = tools.map(
     ({ name, title, input }) =>
       `${name}: ${title}. Arguments: ${JSON.stringify(z.toJSONSchema(input, { io: 'input' })['properties'])}`,

@@ -31,41 +31,44 @@ export function hasEnded({ state }: Pick<AgentTask, 'state'>): boolean {
   return state === 'done' || state === 'failed';
 }
 
-export function stateOf(state: AgentTask['state'], problem: { slug: string; status: number } | undefined): TaskState {
+export function toTaskState(
+  state: AgentTask['state'],
+  problem: { slug: string; status: number } | undefined,
+): TaskState {
   if (state === 'queued') return TaskState.TASK_STATE_SUBMITTED;
   if (state === 'running') return TaskState.TASK_STATE_WORKING;
   if (state === 'done') return TaskState.TASK_STATE_COMPLETED;
   if (problem?.slug === jobCanceled.slug) return TaskState.TASK_STATE_CANCELED;
-  return refusedState(problem);
+  return toRefusedState(problem);
 }
 
 /** A call that the caller has to change is rejected; one that failed on our side may be sent again. */
-function refusedState(problem: { status: number } | undefined): TaskState {
+function toRefusedState(problem: { status: number } | undefined): TaskState {
   return problem !== undefined && problem.status < 500 ? TaskState.TASK_STATE_REJECTED : TaskState.TASK_STATE_FAILED;
 }
 
 /** The task as it is sent as a whole. */
-export function taskOf(task: AgentTask, site: ProblemSite, metadata?: Record<string, unknown>): Task {
+export function toTask(task: AgentTask, site: ProblemSite, metadata?: Record<string, unknown>): Task {
   const { id, contextId, progress } = task;
-  const artifact = artifactOf(task);
+  const artifact = buildArtifact(task);
   return {
     id,
     contextId,
     artifacts: artifact === undefined ? [] : [artifact],
-    history: [callMessage(task)],
+    history: [buildCallMessage(task)],
     metadata: { tool: task.tool, progress, ...metadata },
-    status: statusOf(task, site),
+    status: toTaskStatus(task, site),
   };
 }
 
 /** The events of a stream that end it: the result, if there is one, and the final status. */
 export function endEvents(task: AgentTask, site: ProblemSite): StreamResponse[] {
   const { id: taskId, contextId } = task;
-  const artifact = artifactOf(task);
+  const artifact = buildArtifact(task);
   const status: StreamResponse = {
     payload: {
       $case: 'statusUpdate',
-      value: { taskId, contextId, status: statusOf(task, site), metadata: undefined },
+      value: { taskId, contextId, status: toTaskStatus(task, site), metadata: undefined },
     },
   };
   if (artifact === undefined) return [status];
@@ -74,14 +77,14 @@ export function endEvents(task: AgentTask, site: ProblemSite): StreamResponse[] 
 }
 
 /** A step of a job that goes on. */
-export function progressEvent(
+export function buildProgressEvent(
   { id: taskId, contextId }: AgentTask,
   { done, message }: { readonly done: number; readonly message: string },
 ): StreamResponse {
   const status = {
     state: TaskState.TASK_STATE_WORKING,
     timestamp: new Date().toISOString(),
-    message: agentMessage({ contextId, taskId }, [textPart(message)]),
+    message: buildAgentMessage({ contextId, taskId }, [buildTextPart(message)]),
   };
   return {
     payload: { $case: 'statusUpdate', value: { taskId, contextId, status, metadata: { progress: done } } },
@@ -89,7 +92,7 @@ export function progressEvent(
 }
 
 /** A task that nothing more is known of: a question of ours, or a call that was refused. */
-export function singleTask(
+export function buildSingleTask(
   { id, contextId, userMessage }: { readonly id: string; readonly contextId: string; readonly userMessage: Message },
   state: TaskState,
   parts: Part[],
@@ -100,37 +103,41 @@ export function singleTask(
     artifacts: [],
     history: [userMessage],
     metadata: undefined,
-    status: { state, timestamp: new Date().toISOString(), message: agentMessage({ contextId, taskId: id }, parts) },
+    status: {
+      state,
+      timestamp: new Date().toISOString(),
+      message: buildAgentMessage({ contextId, taskId: id }, parts),
+    },
   };
 }
 
 /** The state and the parts of a call that was refused. */
-export function refusalOf(problem: Problem, { baseUrl, requestId }: ProblemSite): [TaskState, Part[]] {
-  const parts = [textPart(problem.message), dataPart(buildProblemBody(problem, baseUrl, a2aPath, requestId))];
-  return [refusedState(problem.type), parts];
+export function buildRefusal(problem: Problem, { baseUrl, requestId }: ProblemSite): [TaskState, Part[]] {
+  const parts = [buildTextPart(problem.message), buildDataPart(problemBody(problem, baseUrl, a2aPath, requestId))];
+  return [toRefusedState(problem.type), parts];
 }
 
-function statusOf(task: AgentTask, site: ProblemSite): TaskStatus {
+function toTaskStatus(task: AgentTask, site: ProblemSite): TaskStatus {
   const { id: taskId, contextId, state, at, message, problem } = task;
-  const parts = problem === undefined ? stepOf(task, message) : refusalOf(problem, site)[1];
+  const parts = problem === undefined ? buildStepParts(task, message) : buildRefusal(problem, site)[1];
   return {
-    state: stateOf(state, problem?.type),
+    state: toTaskState(state, problem?.type),
     timestamp: at.toISOString(),
-    message: parts.length === 0 ? undefined : agentMessage({ contextId, taskId }, parts),
+    message: parts.length === 0 ? undefined : buildAgentMessage({ contextId, taskId }, parts),
   };
 }
 
-function stepOf(task: AgentTask, message: string): Part[] {
-  return hasEnded(task) || message === '' ? [] : [textPart(message)];
+function buildStepParts(task: AgentTask, message: string): Part[] {
+  return hasEnded(task) || message === '' ? [] : [buildTextPart(message)];
 }
 
-function artifactOf({ tool, answer }: AgentTask): Artifact | undefined {
+function buildArtifact({ tool, answer }: AgentTask): Artifact | undefined {
   if (answer === undefined) return undefined;
   return {
     artifactId: 'result',
     name: tool,
     description: '',
-    parts: partsOf(answer),
+    parts: buildAnswerParts(answer),
     metadata: undefined,
     extensions: [],
   };
@@ -140,7 +147,7 @@ const usualSize = 50;
 const maxSize = 100;
 
 /** Lists a page of the caller's tasks, as ListTasks asks for it. @throws RequestMalformedError */
-export async function taskPage(
+export async function listTaskPage(
   tasks: AgentTasks | undefined,
   params: ListTasksRequest,
   { context, ...site }: ProblemSite & { readonly context: CallContext },
@@ -150,8 +157,8 @@ export async function taskPage(
     throw new RequestMalformedError(`pageSize must be 1 to ${maxSize}.`);
   checkHistoryLength(params);
   const empty = { tasks: [], total: 0, next: undefined };
-  const page = tasks === undefined ? empty : await tasks.list({ size, ...filterOf(params) }, context);
-  const listed = page.tasks.map((task) => withHistory(taskOf(task, site), params));
+  const page = tasks === undefined ? empty : await tasks.list({ size, ...toTaskFilter(params) }, context);
+  const listed = page.tasks.map((task) => limitHistory(toTask(task, site), params));
   return {
     tasks: params.includeArtifacts === true ? listed : listed.map((task) => ({ ...task, artifacts: [] })),
     nextPageToken: page.next ?? '',
@@ -160,7 +167,12 @@ export async function taskPage(
   };
 }
 
-function filterOf({ contextId, status, statusTimestampAfter, pageToken }: ListTasksRequest): Omit<TaskFilter, 'size'> {
+function toTaskFilter({
+  contextId,
+  status,
+  statusTimestampAfter,
+  pageToken,
+}: ListTasksRequest): Omit<TaskFilter, 'size'> {
   if (status === TaskState.UNRECOGNIZED) throw new RequestMalformedError('status is not a state of a task.');
   const after = z.iso.datetime({ offset: true }).optional().safeParse(statusTimestampAfter);
   if (!after.success)
@@ -169,7 +181,7 @@ function filterOf({ contextId, status, statusTimestampAfter, pageToken }: ListTa
     contextId: contextId === '' ? undefined : contextId,
     states: ({ state, problem }) =>
       status === TaskState.TASK_STATE_UNSPECIFIED ||
-      stateOf(state, problem === undefined ? undefined : findProblemType(problem)) === status,
+      toTaskState(state, problem === undefined ? undefined : findProblemType(problem)) === status,
     after: after.data === undefined ? undefined : new Date(after.data),
     token: pageToken === '' ? undefined : pageToken,
   };
@@ -185,25 +197,25 @@ export function checkHistoryLength(wish: HistoryWish | undefined): void {
 }
 
 /** A history has one message at most: the call. @throws RequestMalformedError */
-export function withHistory(task: Task, wish: HistoryWish | undefined): Task {
+export function limitHistory(task: Task, wish: HistoryWish | undefined): Task {
   checkHistoryLength(wish);
   return wish?.historyLength === 0 ? { ...task, history: [] } : task;
 }
 
-export const textPart = (text: string): Part => part({ $case: 'text', value: text }, 'text/plain', '');
-export const dataPart = (value: unknown): Part => part({ $case: 'data', value }, 'application/json', '');
+export const buildTextPart = (text: string): Part => buildPart({ $case: 'text', value: text }, 'text/plain', '');
+export const buildDataPart = (value: unknown): Part => buildPart({ $case: 'data', value }, 'application/json', '');
 
 /** The result of a call, and its file, if any: inside, or as a link. */
-export function partsOf({ answer, file }: AgentAnswer): Part[] {
-  const parts = [dataPart(answer)];
+export function buildAnswerParts({ answer, file }: AgentAnswer): Part[] {
+  const parts = [buildDataPart(answer)];
   if (file?.bytes !== undefined)
-    parts.push(part({ $case: 'raw', value: Buffer.from(file.bytes) }, file.mediaType, file.name));
-  else if (file?.url !== undefined) parts.push(part({ $case: 'url', value: file.url }, file.mediaType, file.name));
+    parts.push(buildPart({ $case: 'raw', value: Buffer.from(file.bytes) }, file.mediaType, file.name));
+  else if (file?.url !== undefined) parts.push(buildPart({ $case: 'url', value: file.url }, file.mediaType, file.name));
   return parts;
 }
 
 /** A message of the agent. */
-export function agentMessage(
+export function buildAgentMessage(
   { contextId, taskId }: { readonly contextId: string; readonly taskId: string },
   parts: Part[],
 ): Message {
@@ -220,11 +232,11 @@ export function agentMessage(
 }
 
 /** The call that a job does, as the message of the user that it came from. */
-export function callMessage({ id, contextId, tool, input }: AgentTask): Message {
-  const message = agentMessage({ contextId, taskId: id }, [dataPart({ tool, arguments: input })]);
+export function buildCallMessage({ id, contextId, tool, input }: AgentTask): Message {
+  const message = buildAgentMessage({ contextId, taskId: id }, [buildDataPart({ tool, arguments: input })]);
   return { ...message, messageId: id, role: Role.ROLE_USER };
 }
 
-function part(content: NonNullable<Part['content']>, mediaType: string, filename: string): Part {
+function buildPart(content: NonNullable<Part['content']>, mediaType: string, filename: string): Part {
   return { content, mediaType, filename, metadata: undefined };
 }

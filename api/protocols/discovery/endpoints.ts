@@ -16,9 +16,9 @@ import {
   type RequestContext,
   collectProblemTypes,
 } from '../../http/index.ts';
-import { a2aPath, cardJson } from '../a2a/index.ts';
+import { a2aPath, buildCardJson } from '../a2a/index.ts';
 import { capabilities, describeCapabilities } from './capabilities.ts';
-import { llmsFullText, llmsText } from './llms-txt.ts';
+import { buildLlmsFullText, buildLlmsText } from './llms-txt.ts';
 import { buildOpenApi, addAppPaths } from './openapi.ts';
 import { isOffered, type Offer, type Site } from '../../apps/index.ts';
 import { activatorProblems } from '../../../crds/reports.ts';
@@ -51,34 +51,34 @@ export function createDiscoveryEndpoints(
     guides: [],
     ...offer,
   };
-  const card = isOffered(site, a2aPath) ? [cardEndpoint(site)] : [];
+  const card = isOffered(site, a2aPath) ? [createCardEndpoint(site)] : [];
   const own = [
-    frontEndpoint(site, front),
-    openApiEndpoint(site),
+    createFrontEndpoint(site, front),
+    createOpenApiEndpoint(site),
     ...card,
-    textEndpoint({
+    createTextEndpoint({
       path: '/llms.txt',
       operation: 'getLlmsText',
       summary: 'Overview for language models',
       description: 'Markdown in the llms.txt format: tools with an example call each, live apps, guides and endpoints.',
-      write: () => llmsText(site),
+      write: () => buildLlmsText(site),
     }),
-    textEndpoint({
+    createTextEndpoint({
       path: '/llms-full.txt',
       operation: 'getLlmsFullText',
       summary: 'Everything for language models in one file',
       description:
         'Markdown: each tool with all fields, examples and prices; quota, errors and problem types; models; and every endpoint.',
-      write: () => llmsFullText(site),
+      write: () => buildLlmsFullText(site),
     }),
-    capabilitiesEndpoint(site),
-    problemEndpoint(site),
+    createCapabilitiesEndpoint(site),
+    createProblemEndpoint(site),
   ];
   endpoints.push(...own);
   return own;
 }
 
-function openApiEndpoint(site: Site): Endpoint {
+function createOpenApiEndpoint(site: Site): Endpoint {
   let document: Record<string, unknown> | undefined;
   return defineEndpoint({
     method: 'GET',
@@ -95,13 +95,13 @@ function openApiEndpoint(site: Site): Endpoint {
     handler: () =>
       Promise.resolve(
         createJsonResponse(addAppPaths((document ??= buildOpenApi(site.endpoints, site.baseUrl)), site), {
-          headers: { link: linkHeader(site), 'cache-control': 'no-store' },
+          headers: { link: formatLinkHeader(site), 'cache-control': 'no-store' },
         }),
       ),
   });
 }
 
-function cardEndpoint(site: Site): Endpoint {
+function createCardEndpoint(site: Site): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -129,7 +129,9 @@ function cardEndpoint(site: Site): Endpoint {
     responseHeaders: { Link: 'The documents that describe this service.' },
     handler: () =>
       Promise.resolve(
-        createJsonResponse(cardJson(site), { headers: { link: linkHeader(site), 'cache-control': 'no-store' } }),
+        createJsonResponse(buildCardJson(site), {
+          headers: { link: formatLinkHeader(site), 'cache-control': 'no-store' },
+        }),
       ),
   });
 }
@@ -142,7 +144,7 @@ interface TextDocument {
   readonly write: () => string;
 }
 
-function textEndpoint({ write, ...document }: TextDocument): Endpoint {
+function createTextEndpoint({ write, ...document }: TextDocument): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -162,7 +164,7 @@ function textEndpoint({ write, ...document }: TextDocument): Endpoint {
   });
 }
 
-function capabilitiesEndpoint(site: Site): Endpoint {
+function createCapabilitiesEndpoint(site: Site): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -178,7 +180,7 @@ function capabilitiesEndpoint(site: Site): Endpoint {
   });
 }
 
-function problemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
+function createProblemEndpoint({ baseUrl, endpoints }: Site): Endpoint {
   const types = (): ReturnType<typeof collectDocumentedProblems> => collectDocumentedProblems(endpoints);
   return defineEndpoint({
     method: 'GET',
@@ -246,7 +248,7 @@ const ofThePage = z.strictObject({
  * The front page: HTML for a person, JSON for a program, and a Link header to every document.
  * @param page without it, a person gets what programs get
  */
-function frontEndpoint(site: Site, page?: FrontPage): Endpoint {
+function createFrontEndpoint(site: Site, page?: FrontPage): Endpoint {
   return defineEndpoint({
     method: 'GET',
     head: 'as GET',
@@ -267,15 +269,17 @@ function frontEndpoint(site: Site, page?: FrontPage): Endpoint {
     outputDescription: 'Name, description and URLs of this service.',
     produces: page === undefined ? ['application/json'] : ['application/json', html],
     async handler(query, context) {
-      const headers = { link: linkHeader(site) };
+      const headers = { link: formatLinkHeader(site) };
       if (page !== undefined && context.mediaType === html) return page(query, context, headers);
       readPart('query', ofThePage, query);
-      return createJsonResponse(about(site), { headers: { ...headers, vary: 'accept', 'cache-control': 'no-store' } });
+      return createJsonResponse(describeSite(site), {
+        headers: { ...headers, vary: 'accept', 'cache-control': 'no-store' },
+      });
     },
   });
 }
 
-function about(site: Site): Record<string, string> {
+function describeSite(site: Site): Record<string, string> {
   const known = Object.entries(paths).filter(([, path]) => isOffered(site, path));
   return {
     name: serviceName,
@@ -306,7 +310,7 @@ const links: readonly Link[] = [
 ];
 
 /** Formats the Link header (RFC 8288), which leads a program to the documents that exist here. */
-function linkHeader(site: Site): string {
+function formatLinkHeader(site: Site): string {
   return links
     .filter(({ path }) => isOffered(site, path))
     .map(({ path, rel, type, title }) => `<${path}>; rel="${rel}"; type="${type}"; title="${title}"`)

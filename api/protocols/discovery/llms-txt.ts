@@ -12,7 +12,7 @@ import { formatMoney, parseMoney, zero } from '../../billing/index.ts';
 import { isOffered, formatCallUrl, type Site } from '../../apps/index.ts';
 import { activatorProblems } from '../../../crds/reports.ts';
 
-export function llmsText(site: Site): string {
+export function buildLlmsText(site: Site): string {
   const { baseUrl, tools } = site;
   const sections = [
     `# ${serviceName}\n\n> ${serviceDescription}`,
@@ -20,12 +20,12 @@ export function llmsText(site: Site): string {
     formatSection(
       'Tools',
       tools.length === 0 ? undefined : explainCalls(site),
-      tools.map((tool) => toolLine(tool, site)),
+      tools.map((tool) => formatToolLine(tool, site)),
     ),
     formatSection(
       'Hosted apps',
-      howToCallApps(site),
-      site.apps().map((app) => appLine(app, site)),
+      explainAppCalls(site),
+      site.apps().map((app) => formatAppLine(app, site)),
     ),
     formatSection(
       'Guides',
@@ -37,14 +37,14 @@ export function llmsText(site: Site): string {
       isOffered(site, '/v1/chat/completions')
         ? `OpenAI clients work with the base URL ${baseUrl}/v1: with your own API key for the model router as their key, or with the key "anonymous" for models in the free tier on the free quota.`
         : undefined,
-      site.endpoints.filter(isOfInterest).map((endpoint) => endpointLine(endpoint, baseUrl)),
+      site.endpoints.filter(isOfInterest).map((endpoint) => formatEndpointLine(endpoint, baseUrl)),
     ),
     formatSection(
       'Machine-readable',
       undefined,
       site.endpoints
         .filter(({ path }) => /\.(json|txt)$/.test(path))
-        .map((endpoint) => endpointLine(endpoint, baseUrl)),
+        .map((endpoint) => formatEndpointLine(endpoint, baseUrl)),
     ),
   ];
   return `${sections.filter((text) => text !== '').join('\n\n')}\n`;
@@ -62,24 +62,24 @@ function explainCalls(site: Site): string {
   return `Call a tool with GET ${site.baseUrl}/t/<tool> and query parameters, or with POST and the same fields as JSON. No client, signup or key is needed. Every response includes its cost. Add raw=1 to get the bytes of a created file; otherwise, download it from artifact.url in the response, free of charge, for one hour, or send that URL as artifact to another tool.${mcp}`;
 }
 
-function toolLine(tool: Tool, site: Site): string {
+function formatToolLine(tool: Tool, site: Site): string {
   const required = listRequiredFields(tool.input);
   const fields = Object.keys(tool.input.shape).map((field) =>
     required.includes(field) ? `${field} (required)` : field,
   );
   const taken = fields.length === 0 ? '' : ` Parameters: ${fields.join(', ')}.`;
   const off = site.off(tool);
-  return `- [${tool.name}](${buildExampleUrl(tool, site.baseUrl)}): ${toOneLine(tool.description)}${taken} Price: ${priceText(tool)}.${off === undefined ? '' : ` Not available here. ${toOneLine(off)}`}`;
+  return `- [${tool.name}](${buildExampleUrl(tool, site.baseUrl)}): ${toOneLine(tool.description)}${taken} Price: ${formatPrice(tool)}.${off === undefined ? '' : ` Not available here. ${toOneLine(off)}`}`;
 }
 
-function priceText({ price, asksModels }: Tool): string {
+function formatPrice({ price, asksModels }: Tool): string {
   const own = parseMoney(price);
   const billed = 'the billed cost of its model calls';
   if (own === zero) return asksModels === true ? billed : 'free';
   return `$${formatMoney(own)}${asksModels === true ? ` plus ${billed}` : ''}`;
 }
 
-function howToCallApps(site: Site): string | undefined {
+function explainAppCalls(site: Site): string | undefined {
   const at = formatCallUrl(site, '<slug>');
   return at === undefined
     ? undefined
@@ -89,7 +89,7 @@ function howToCallApps(site: Site): string | undefined {
 /** Operations of an app that are named; search_tools finds the others. */
 const maxNames = 10;
 
-function appLine({ slug, title, url, description: about, category, repo }: HostedAppSummary, site: Site): string {
+function formatAppLine({ slug, title, url, description: about, category, repo }: HostedAppSummary, site: Site): string {
   const kind = category === undefined ? '' : `${category}; `;
   const names = site.operations(slug)?.names ?? [];
   const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : '';
@@ -101,7 +101,7 @@ function appLine({ slug, title, url, description: about, category, repo }: Hoste
   return `- [${toPlainText(title)}](${url}): ${about === '' ? '' : `${toPlainText(about)} `}(${kind}slug: ${slug}; source: ${repo})${tools}`;
 }
 
-function endpointLine({ method, path, summary }: Endpoint, baseUrl: string): string {
+function formatEndpointLine({ method, path, summary }: Endpoint, baseUrl: string): string {
   return `- [${method} ${path}](${baseUrl}${path}): ${toOneLine(summary)}`;
 }
 
@@ -114,26 +114,26 @@ function isOfInterest({ path }: Endpoint): boolean {
  * Renders /llms-full.txt: everything that an agent needs in one file, so that it asks for no other document: tools with
  * all fields, how quota and errors work, models, endpoints.
  */
-export function llmsFullText(site: Site): string {
+export function buildLlmsFullText(site: Site): string {
   return `${[
     `# ${serviceName}\n\n> ${serviceDescription}`,
     `Base URL: ${site.baseUrl}`,
     joinSection('Authentication', serviceAuthentication),
-    joinSection('Quota and cost', quotaText(site)),
+    joinSection('Quota and cost', explainQuota(site)),
     joinSection('Errors', errorText),
-    joinSection('Tools', explainToolCalls(site), ...site.tools.map((tool) => toolText(tool, site))),
-    joinSection('Models', modelText(site)),
-    joinSection('Protocols', protocolText(site)),
-    joinSection('Hosted apps', appText(site)),
+    joinSection('Tools', explainToolCalls(site), ...site.tools.map((tool) => formatTool(tool, site))),
+    joinSection('Models', listModels(site)),
+    joinSection('Protocols', explainProtocols(site)),
+    joinSection('Hosted apps', listAppLinks(site)),
     joinSection(
       'Guides',
       site.guides.map(({ question, machine_readable }) => `- [${question}](${machine_readable})`).join('\n'),
     ),
     joinSection(
       'Endpoints',
-      ...site.endpoints.filter(({ path }) => !path.startsWith('/t/')).map((one) => endpointText(one, site)),
+      ...site.endpoints.filter(({ path }) => !path.startsWith('/t/')).map((one) => formatEndpoint(one, site)),
     ),
-    joinSection('Problem types', problemText(site)),
+    joinSection('Problem types', listProblemTypes(site)),
   ]
     .filter((text) => text !== '')
     .join('\n\n')}\n`;
@@ -144,7 +144,7 @@ function joinSection(title: string, ...parts: readonly string[]): string {
   return full.length === 0 ? '' : [`## ${title}`, ...full].join('\n\n');
 }
 
-function quotaText({ freeQuotaUsd }: Site): string {
+function explainQuota({ freeQuotaUsd }: Site): string {
   const size = freeQuotaUsd === undefined ? 'a free quota' : `a free quota of $${freeQuotaUsd}`;
   return [
     `Each caller without a key has ${size} a day (UTC). A call is made only if what is left covers the most that it can cost; afterwards, only what it really cost is taken.`,
@@ -168,27 +168,27 @@ function explainToolCalls({ baseUrl }: Site): string {
   ].join('\n');
 }
 
-function toolText(tool: Tool, site: Site): string {
+function formatTool(tool: Tool, site: Site): string {
   const off = site.off(tool);
   return [
     `### ${tool.name}`,
     ...(off === undefined ? [] : [`**Not available here.** ${toOneLine(off)}`]),
     toOneLine(describeTool(tool)),
-    lines('Fields:', describeFields(tool.input, 'input')),
+    formatLines('Fields:', describeFields(tool.input, 'input')),
     `Example: GET ${buildExampleUrl(tool, site.baseUrl)}`,
     `The same: POST ${site.baseUrl}/t/${tool.name} ${JSON.stringify(tool.example)}`,
-    lines('Fields of `result`:', describeFields(tool.output, 'output')),
+    formatLines('Fields of `result`:', describeFields(tool.output, 'output')),
     ...(tool.artifacts === undefined ? [] : [`Creates a file: ${tool.artifacts.join(', ')}.`]),
   ]
     .filter((text) => text !== '')
     .join('\n\n');
 }
 
-function lines(title: string, given: readonly string[]): string {
+function formatLines(title: string, given: readonly string[]): string {
   return given.length === 0 ? '' : `${title}\n${given.join('\n')}`;
 }
 
-function modelText({ models = [] }: Site): string {
+function listModels({ models = [] }: Site): string {
   return models
     .map(
       ({ id, label, tier, in_per_m: input, out_per_m: output }) =>
@@ -197,7 +197,7 @@ function modelText({ models = [] }: Site): string {
     .join('\n');
 }
 
-function protocolText(site: Site): string {
+function explainProtocols(site: Site): string {
   const protocols = [
     [
       '/mcp',
@@ -214,7 +214,7 @@ function protocolText(site: Site): string {
     .join('\n');
 }
 
-function appText(site: Site): string {
+function listAppLinks(site: Site): string {
   return site
     .apps()
     .map(({ slug, title, url }) => {
@@ -224,22 +224,22 @@ function appText(site: Site): string {
     .join('\n');
 }
 
-function endpointText(
+function formatEndpoint(
   { method, path, summary, description: about, params, query, body }: Endpoint,
   { baseUrl }: Site,
 ): string {
   return [
     `### ${method} ${baseUrl}${path}`,
     `${toOneLine(summary)}. ${toOneLine(about)}`,
-    ...(params === undefined ? [] : [lines('In the path:', describeFields(params, 'input'))]),
-    ...(query === undefined ? [] : [lines('Query:', describeFields(query, 'input'))]),
-    ...(body === undefined ? [] : [lines('JSON body:', describeFields(body, 'input'))]),
+    ...(params === undefined ? [] : [formatLines('In the path:', describeFields(params, 'input'))]),
+    ...(query === undefined ? [] : [formatLines('Query:', describeFields(query, 'input'))]),
+    ...(body === undefined ? [] : [formatLines('JSON body:', describeFields(body, 'input'))]),
   ]
     .filter((text) => text !== '')
     .join('\n\n');
 }
 
-function problemText({ endpoints }: Site): string {
+function listProblemTypes({ endpoints }: Site): string {
   const types = new Map([
     ...collectProblemTypes(endpoints),
     ...Object.values(activatorProblems).map((type) => [type.slug, type] as const),

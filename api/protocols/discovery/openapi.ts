@@ -34,7 +34,7 @@ export function buildOpenApi(endpoints: readonly Endpoint[], baseUrl: string): J
     paths: Object.fromEntries(
       [...byPath].map(([path, group]) => [
         path,
-        Object.fromEntries(group.map((endpoint) => [endpoint.method.toLowerCase(), operation(endpoint)])),
+        Object.fromEntries(group.map((endpoint) => [endpoint.method.toLowerCase(), buildOperation(endpoint)])),
       ]),
     ),
     components: {
@@ -56,7 +56,7 @@ export function addAppPaths(document: Json, { endpoints, apps }: Pick<Site, 'end
   const call = endpoints.find(({ path }) => path === callAppPath);
   const live = apps();
   if (call === undefined || live.length === 0) return document;
-  const described = operation(call);
+  const described = buildOperation(call);
   const own = live.map(({ slug, title, description }): [string, Json] => [
     callAppPath.replace('{slug}', slug),
     {
@@ -72,28 +72,32 @@ export function addAppPaths(document: Json, { endpoints, apps }: Pick<Site, 'end
   return { ...document, paths: { ...(document['paths'] as Json), ...Object.fromEntries(own) } };
 }
 
-function operation(endpoint: Endpoint): Json {
+function buildOperation(endpoint: Endpoint): Json {
   return {
     operationId: endpoint.operation,
     summary: endpoint.summary,
     description: endpoint.description,
     tags: [endpoint.tag],
-    parameters: [...parameters(endpoint.params, 'path'), ...parameters(endpoint.query, 'query')],
+    parameters: [...buildParameters(endpoint.params, 'path'), ...buildParameters(endpoint.query, 'query')],
     ...(endpoint.body === undefined
       ? {}
       : {
           requestBody: {
             required: true,
-            content: { 'application/json': { schema: schemaOf(endpoint.body, 'input') } },
+            content: { 'application/json': { schema: toJsonSchema(endpoint.body, 'input') } },
           },
         }),
-    responses: { 200: success(endpoint), ...unchanged(endpoint), ...problems(endpoint) },
+    responses: {
+      200: buildSuccessResponse(endpoint),
+      ...buildUnchangedResponse(endpoint),
+      ...buildProblemResponses(endpoint),
+    },
   };
 }
 
-function parameters(schema: z.ZodObject | undefined, location: 'path' | 'query'): Json[] {
+function buildParameters(schema: z.ZodObject | undefined, location: 'path' | 'query'): Json[] {
   return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
-    const { description, ...form } = schemaOf(field as z.ZodType, 'input');
+    const { description, ...form } = toJsonSchema(field as z.ZodType, 'input');
     return {
       name,
       in: location,
@@ -112,22 +116,22 @@ function isJson(form: Json): boolean {
   return form['type'] === 'object' || !['type', 'enum', 'const'].some((keyword) => keyword in form);
 }
 
-function success(endpoint: Endpoint): Json {
-  const json = schemaOf(endpoint.output, 'output');
+function buildSuccessResponse(endpoint: Endpoint): Json {
+  const json = toJsonSchema(endpoint.output, 'output');
   return {
     description: endpoint.outputDescription,
-    headers: successHeaders(endpoint),
-    content: Object.fromEntries(endpoint.produces.map((type) => [type, contentOf(type, json)])),
+    headers: buildSuccessHeaders(endpoint),
+    content: Object.fromEntries(endpoint.produces.map((type) => [type, buildContent(type, json)])),
   };
 }
 
-function unchanged({ maxAgeSeconds }: Endpoint): Json {
+function buildUnchangedResponse({ maxAgeSeconds }: Endpoint): Json {
   return maxAgeSeconds === undefined
     ? {}
     : {
         304: {
           description: 'The content that If-None-Match names has not changed.',
-          headers: unchangedHeaders(),
+          headers: buildUnchangedHeaders(),
         },
       };
 }
@@ -135,13 +139,13 @@ function unchanged({ maxAgeSeconds }: Endpoint): Json {
 /**
  * The output schema is that of the JSON response; bytes and events have only a media type.
  */
-function contentOf(type: string, json: Json): Json {
+function buildContent(type: string, json: Json): Json {
   if (/^application\/(.+\+)?json$/.test(type)) return { schema: json };
   return type.startsWith('text/') && type !== eventStreamType ? { schema: { type: 'string' } } : {};
 }
 
 /** Describes the problems by status. Several problems of one status share its entry. */
-function problems(endpoint: Endpoint): Json {
+function buildProblemResponses(endpoint: Endpoint): Json {
   const always =
     endpoint.body === undefined
       ? [invalidRequest, keyInQuery, notAcceptable, requestTooLong, internalFault]
@@ -152,43 +156,43 @@ function problems(endpoint: Endpoint): Json {
       status,
       {
         description: types.map((type) => `${type.title} (\`${type.slug}\`).`).join(' '),
-        headers: problemHeaders(endpoint, status),
+        headers: buildProblemHeaders(endpoint, status),
         content: { [problemMediaType]: { schema: { $ref: '#/components/schemas/Problem' } } },
       },
     ]),
   );
 }
 
-function schemaOf(schema: z.ZodType, io: 'input' | 'output'): Json {
+function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   const described: Json = z.toJSONSchema(schema, {
     io,
     target: 'draft-2020-12',
     override: ({ jsonSchema }) => {
-      asList(jsonSchema);
-      asForms(jsonSchema);
+      rewriteTupleAsList(jsonSchema);
+      moveFieldsIntoAlternatives(jsonSchema);
       // A response may get members within 1.x (docs/versioning.md), so none of its objects is closed.
       if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
     },
   });
   // The dialect of every schema is that of the document.
   delete described['$schema'];
-  return withoutTypeLists(described) as Json;
+  return replaceTypeLists(described) as Json;
 }
 
 /** A list of types becomes alternatives: few programs that read the document know more than one type of a field. */
-function withoutTypeLists(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withoutTypeLists);
+function replaceTypeLists(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(replaceTypeLists);
   if (typeof schema !== 'object' || schema === null) return schema;
   const { type, ...rest } = schema as Json;
-  const inside = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, withoutTypeLists(value)]));
+  const inside = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, replaceTypeLists(value)]));
   if (type === undefined) return inside;
   if (!Array.isArray(type) || type.filter((one) => one !== 'null').length < 2)
-    return { type: typeof type === 'object' ? withoutTypeLists(type) : type, ...inside };
+    return { type: typeof type === 'object' ? replaceTypeLists(type) : type, ...inside };
   return { anyOf: type.map((one: unknown) => ({ type: one })), ...inside };
 }
 
 /** A tuple of one type is described as a list of its length: few programs that read the document know prefixItems. */
-function asList(schema: z.core.JSONSchema.BaseSchema): void {
+function rewriteTupleAsList(schema: z.core.JSONSchema.BaseSchema): void {
   const { prefixItems } = schema;
   const [first] = prefixItems ?? [];
   if (prefixItems === undefined || first === undefined) return;
@@ -202,7 +206,7 @@ function asList(schema: z.core.JSONSchema.BaseSchema): void {
  * clients take an alternative for a type by itself, and one that only says `required` for any value; others (Go) send the
  * fields of the object around the alternatives, which therefore keeps them.
  */
-function asForms(schema: z.core.JSONSchema.BaseSchema): void {
+function moveFieldsIntoAlternatives(schema: z.core.JSONSchema.BaseSchema): void {
   const { type, properties, required = [], additionalProperties, oneOf } = schema;
   const choices = oneOf?.map((choice) => choice.required ?? []);
   if (properties === undefined || choices === undefined || choices.some((names) => names.length === 0)) return;
@@ -236,34 +240,34 @@ const headerComponents: Json = Object.fromEntries(
 );
 
 /** Headers of a successful response. */
-function successHeaders(endpoint: Endpoint): Json {
+function buildSuccessHeaders(endpoint: Endpoint): Json {
   return {
-    ...references(['X-Request-Id', ...byProblems(endpoint), ...byFreshness(endpoint)]),
-    ...own(endpoint.responseHeaders),
+    ...buildHeaderReferences(['X-Request-Id', ...listProblemHeaders(endpoint), ...listCacheHeaders(endpoint)]),
+    ...describeOwnHeaders(endpoint.responseHeaders),
   };
 }
 
 /** Headers of a 304 response. */
-function unchangedHeaders(): Json {
-  return references(['X-Request-Id', 'ETag', 'Cache-Control']);
+function buildUnchangedHeaders(): Json {
+  return buildHeaderReferences(['X-Request-Id', 'ETag', 'Cache-Control']);
 }
 
 /** Headers of the endpoint's problems with this status. */
-function problemHeaders(endpoint: Endpoint, status: number): Json {
+function buildProblemHeaders(endpoint: Endpoint, status: number): Json {
   return {
-    ...references([
+    ...buildHeaderReferences([
       'X-Request-Id',
       'Cache-Control',
       ...(status === 401 ? (['WWW-Authenticate'] as const) : []),
       ...(status === 402 ? (['RateLimit', 'RateLimit-Policy'] as const) : []),
       ...([402, 409, 422, 429].includes(status) || status >= 500 ? (['Retry-After'] as const) : []),
     ]),
-    ...own(endpoint.problemHeaders),
+    ...describeOwnHeaders(endpoint.problemHeaders),
   };
 }
 
 /** Calls that spend quota report what is left of it. Calls that can be replayed report whether they were. */
-function byProblems({ problems }: Endpoint): HeaderName[] {
+function listProblemHeaders({ problems }: Endpoint): HeaderName[] {
   const slugs = new Set(problems.map(({ slug }) => slug));
   return [
     ...(slugs.has('quota-exhausted') ? (['RateLimit', 'RateLimit-Policy', 'X-Quota-Hint'] as const) : []),
@@ -271,25 +275,25 @@ function byProblems({ problems }: Endpoint): HeaderName[] {
   ];
 }
 
-function byFreshness({ maxAgeSeconds }: Endpoint): HeaderName[] {
+function listCacheHeaders({ maxAgeSeconds }: Endpoint): HeaderName[] {
   return maxAgeSeconds === undefined ? ['Cache-Control'] : ['ETag', 'Cache-Control'];
 }
 
 /** Headers that an endpoint describes itself. */
-function own(headers: Readonly<Record<string, string>> = {}): Json {
+function describeOwnHeaders(headers: Readonly<Record<string, string>> = {}): Json {
   return Object.fromEntries(
     Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
   );
 }
 
-function references(names: readonly HeaderName[]): Json {
+function buildHeaderReferences(names: readonly HeaderName[]): Json {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
 const text = { type: 'string' };
 const count = { type: 'integer' };
 const texts = { type: 'array', items: text };
-const described = (schema: Json, description: string): Json => ({ ...schema, description });
+const addDescription = (schema: Json, description: string): Json => ({ ...schema, description });
 
 const { $schema: _, ...quota } = z.toJSONSchema(quotaFields, { io: 'input' });
 
@@ -304,40 +308,40 @@ const addedMembers: Readonly<Record<string, Json>> = {
       properties: {
         action: text,
         description: text,
-        header: described(text, 'A header to send.'),
-        until: described(text, 'When it can be done.'),
+        header: addDescription(text, 'A header to send.'),
+        until: addDescription(text, 'When it can be done.'),
         models: texts,
       },
     },
   },
-  quota: described(quota, 'The quota that does not cover the call. Amounts are decimal strings.'),
-  nearest: described(texts, 'The most similar names there are.'),
-  offers: described(texts, 'The media types that the endpoint answers with.'),
-  models: described(texts, 'The models that need a key.'),
-  model: described(text, 'The model that was asked.'),
-  cost_usd: described(
+  quota: addDescription(quota, 'The quota that does not cover the call. Amounts are decimal strings.'),
+  nearest: addDescription(texts, 'The most similar names there are.'),
+  offers: addDescription(texts, 'The media types that the endpoint answers with.'),
+  models: addDescription(texts, 'The models that need a key.'),
+  model: addDescription(text, 'The model that was asked.'),
+  cost_usd: addDescription(
     { type: 'number' },
     'What the call cost: 0, or what its model calls before the failure cost. Every problem at /t has it, unless the cost is pending.',
   ),
-  charged_usd: described({ type: 'number' }, 'What of it you are charged.'),
-  cost_source: described(text, 'Where the cost comes from; `pending` while it is not known.'),
+  charged_usd: addDescription({ type: 'number' }, 'What of it you are charged.'),
+  cost_source: addDescription(text, 'Where the cost comes from; `pending` while it is not known.'),
   latency_ms: count,
-  limit: described({ anyOf: [text, count] }, 'Which limit was reached, or how high it is.'),
-  used: described(count, 'How much of the limit is used.'),
+  limit: addDescription({ anyOf: [text, count] }, 'Which limit was reached, or how high it is.'),
+  used: addDescription(count, 'How much of the limit is used.'),
   limit_bytes: count,
   limit_entries: count,
   limit_ms: count,
   limit_mb: count,
-  line: described(count, 'Line of the source that is wrong.'),
-  job: described(text, 'Id of the job that failed.'),
-  service: described(text, 'The backing service that is off or failed.'),
-  media_type: described(text, 'What was found in place of what is accepted.'),
-  target_status: described(count, 'Status with which the other server answered.'),
+  line: addDescription(count, 'Line of the source that is wrong.'),
+  job: addDescription(text, 'Id of the job that failed.'),
+  service: addDescription(text, 'The backing service that is off or failed.'),
+  media_type: addDescription(text, 'What was found in place of what is accepted.'),
+  target_status: addDescription(count, 'Status with which the other server answered.'),
   failed_engines: texts,
   status: count,
-  status_url: described(text, 'Where the status of the app is.'),
-  first: described(text, 'The first day there is.'),
-  last: described(text, 'The last day there is.'),
+  status_url: addDescription(text, 'Where the status of the app is.'),
+  first: addDescription(text, 'The first day there is.'),
+  last: addDescription(text, 'The last day there is.'),
 };
 
 const problemSchema: Json = {

@@ -70,7 +70,7 @@ export function searchOperations(given: unknown, { more }: AppOperationOptions, 
   const structuredContent = {
     tool: searchName,
     result: {
-      operations: withSchemas(found),
+      operations: addSchemas(found),
       total,
       ...(total > 0 ? {} : { hint: 'No operation matches. Use fewer or other words, or list_apps to see the apps.' }),
     },
@@ -89,7 +89,7 @@ interface FoundOperation extends Pick<FoundTool, 'name' | 'app' | 'title' | 'des
 }
 
 /** Schemas come with the best matches only, as far as they fit into one answer. */
-function withSchemas(found: readonly FoundTool[]): FoundOperation[] {
+function addSchemas(found: readonly FoundTool[]): FoundOperation[] {
   let left = maxSchemaBytes;
   return found.map(({ name, app, title, description, inputSchema }, index) => {
     const bytes = Buffer.byteLength(JSON.stringify(inputSchema));

@@ -24,7 +24,7 @@ const images = /^image\/(png|jpeg|gif|webp)$/;
 const texts = /^(text\/|image\/svg\+xml|application\/(json|[a-z0-9.-]+\+(json|xml)|xml)$)/;
 
 /** Converts a result: structured, the same as text, its file as a link and, if small or if `raw` asks for it, embedded. */
-export function resultOf(result: ToolResult, raw: boolean): CallToolResult {
+export function toCallResult(result: ToolResult, raw: boolean): CallToolResult {
   const structuredContent = toEnvelope(result, false);
   const { meta, run } = result;
   const artifact = run?.artifact;
@@ -32,16 +32,16 @@ export function resultOf(result: ToolResult, raw: boolean): CallToolResult {
     structuredContent,
     content: [
       { type: 'text', text: JSON.stringify(structuredContent) },
-      ...(artifact === undefined || meta.fileUrl === undefined ? [] : [linkOf(artifact, meta.fileUrl)]),
+      ...(artifact === undefined || meta.fileUrl === undefined ? [] : [toResourceLink(artifact, meta.fileUrl)]),
       ...(artifact !== undefined && (raw || isEmbeddable(artifact, meta))
-        ? [embedded(artifact, meta.fileUrl ?? `moorage:file/${meta.requestId}/${artifact.fileName}`)]
+        ? [embedArtifact(artifact, meta.fileUrl ?? `moorage:file/${meta.requestId}/${artifact.fileName}`)]
         : []),
     ],
   };
 }
 
-export function problemResult(problem: Problem, baseUrl: string, tool: string, requestId: string): CallToolResult {
-  const body = buildProblemBody(problem, baseUrl, `/mcp#${tool}`, requestId);
+export function toProblemResult(problem: Problem, baseUrl: string, tool: string, requestId: string): CallToolResult {
+  const body = problemBody(problem, baseUrl, `/mcp#${tool}`, requestId);
   return {
     isError: true,
     structuredContent: { problem: body, request_id: requestId },
@@ -49,27 +49,27 @@ export function problemResult(problem: Problem, baseUrl: string, tool: string, r
   };
 }
 
-function linkOf({ fileName, mediaType, bytes }: Artifact, uri: string): ContentBlock {
+function toResourceLink({ fileName, mediaType, bytes }: Artifact, uri: string): ContentBlock {
   return { type: 'resource_link', uri, name: fileName, mimeType: mediaType, size: bytes.length };
 }
 
-function embedded({ bytes, mediaType }: Artifact, uri: string): ContentBlock {
-  if (images.test(mediaType)) return { type: 'image', data: bufferOf(bytes).toString('base64'), mimeType: mediaType };
+function embedArtifact({ bytes, mediaType }: Artifact, uri: string): ContentBlock {
+  if (images.test(mediaType)) return { type: 'image', data: toBuffer(bytes).toString('base64'), mimeType: mediaType };
   if (mediaType.startsWith('audio/'))
-    return { type: 'audio', data: bufferOf(bytes).toString('base64'), mimeType: mediaType };
-  return { type: 'resource', resource: contentsOf({ bytes, mediaType }, uri) };
+    return { type: 'audio', data: toBuffer(bytes).toString('base64'), mimeType: mediaType };
+  return { type: 'resource', resource: toResourceContents({ bytes, mediaType }, uri) };
 }
 
 /** A file as a resource: text as it is, all else in base64. */
-export function contentsOf(
+export function toResourceContents(
   { bytes, mediaType }: Pick<Artifact, 'bytes' | 'mediaType'>,
   uri: string,
 ): TextResourceContents | BlobResourceContents {
-  if (texts.test(mediaType)) return { uri, mimeType: mediaType, text: bufferOf(bytes).toString('utf8') };
-  return { uri, mimeType: mediaType, blob: bufferOf(bytes).toString('base64') };
+  if (texts.test(mediaType)) return { uri, mimeType: mediaType, text: toBuffer(bytes).toString('utf8') };
+  return { uri, mimeType: mediaType, blob: toBuffer(bytes).toString('base64') };
 }
 
-function bufferOf(bytes: Uint8Array): Buffer {
+function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
@@ -114,16 +114,16 @@ async function read(uri: string, { baseUrl, artifacts, guides }: ResourcesOption
   const guide = link === undefined ? undefined : await guides.guide(link.slug);
   if (guide !== undefined) return { contents: [{ uri, mimeType: json, text: JSON.stringify(guide) }] };
   const start = buildArtifactUrl(baseUrl, '');
-  const file = uri.startsWith(start) ? await artifacts.get(uri.slice(start.length)).catch(absent) : undefined;
+  const file = uri.startsWith(start) ? await artifacts.get(uri.slice(start.length)).catch(ignoreProblem) : undefined;
   if (file === undefined)
     throw new ResourceNotFoundError(
       uri.slice(0, 500),
       'There is no file at this URI, or it has expired. Call the tool again to create it again.',
     );
-  return { contents: [contentsOf(file, uri)] };
+  return { contents: [toResourceContents(file, uri)] };
 }
 
 /** Where there is no database, there is no file either. */
-function absent(error: unknown): undefined {
+function ignoreProblem(error: unknown): undefined {
   if (!(error instanceof Problem)) throw error;
 }

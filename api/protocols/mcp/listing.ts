@@ -23,23 +23,23 @@ export function listTools(toolRegistry: ToolRegistry): ToolListing {
   );
   return {
     on: on.map((tool) => {
-      const { description, ...rest } = listed(tool);
+      const { description, ...rest } = toListedTool(tool);
       const shape = describeShape(z.toJSONSchema(tool.output, { io: 'output' }));
       return { ...rest, description: `${description} Result: ${shape}.` };
     }),
     off: off.map((tool) => {
-      const { description, ...rest } = listed(tool);
+      const { description, ...rest } = toListedTool(tool);
       return { ...rest, description: `${description} Not available here. ${toolRegistry.explainOff(tool) ?? ''}` };
     }),
   };
 }
 
-function listed(tool: Tool): ListedTool & { readonly description: string } {
+function toListedTool(tool: Tool): ListedTool & { readonly description: string } {
   return {
     name: tool.name,
     title: tool.title,
     description: `${tool.description} ${describeTerms(tool)}`,
-    inputSchema: inputSchema(tool),
+    inputSchema: buildInputSchema(tool),
     annotations: {
       readOnlyHint: tool.writes !== true,
       destructiveHint: tool.writes === true,
@@ -65,8 +65,8 @@ const options: Readonly<Record<string, Field>> = {
   job: { type: 'string', description: 'Id of a job: returns its status or result.' },
 };
 
-function inputSchema(tool: Tool): ObjectSchema {
-  const { description: _, ...schema } = schemaOf(new ToolReader(tool).shown);
+function buildInputSchema(tool: Tool): ObjectSchema {
+  const { description: _, ...schema } = toObjectSchema(new ToolReader(tool).shown);
   const fields = Object.entries(schema.properties ?? {})
     .filter(([name]) => name !== 'raw' || tool.artifacts !== undefined)
     .map(([name, field]) => [name, name in tool.input.shape ? field : (options[name] ?? field)] as const);
@@ -79,7 +79,7 @@ type Field = NonNullable<ObjectSchema['properties']>[string];
 /** A text of this length is limited by the size of a request rather than by its schema. */
 const requestCharacters = 1_000_000;
 
-function schemaOf(schema: z.ZodObject): ObjectSchema {
+function toObjectSchema(schema: z.ZodObject): ObjectSchema {
   const made = z.toJSONSchema(schema, {
     io: 'input',
     target: 'draft-2020-12',

@@ -62,30 +62,30 @@ export interface PlainCall {
  * transport, which are most of what a cheap call costs. Returns undefined for everything that the library has to answer
  * with more than a result, valid or not, including calls that ask for progress.
  */
-export function plainCallOf(headers: Headers, body: unknown): PlainCall | undefined {
-  if (!acceptsBoth(headers.get('accept'))) return undefined;
+export function parsePlainCall(headers: Headers, body: unknown): PlainCall | undefined {
+  if (!isBothAccepted(headers.get('accept'))) return undefined;
   const read = message.safeParse(body);
   if (!read.success) return undefined;
   const { id, params } = read.data;
   const modern = params._meta !== undefined;
-  const fits = modern ? repeats(headers, params.name) : isEarlier(headers);
+  const fits = modern ? hasMatchingHeaders(headers, params.name) : isEarlier(headers);
   return fits ? { id, params: { name: params.name, arguments: params.arguments }, modern } : undefined;
 }
 
 /** What the library would write, with the server's identity in results of the newer revision. */
-export function plainAnswer({ id, modern }: PlainCall, result: CallToolResult, serverInfo: object): string {
+export function formatPlainAnswer({ id, modern }: PlainCall, result: CallToolResult, serverInfo: object): string {
   const answered = modern
     ? { ...result, resultType: 'complete', _meta: { [SERVER_INFO_META_KEY]: serverInfo } }
     : result;
   return JSON.stringify({ result: answered, jsonrpc: '2.0', id });
 }
 
-function acceptsBoth(accept: string | null): boolean {
+function isBothAccepted(accept: string | null): boolean {
   return accept !== null && accept.includes('application/json') && accept.includes('text/event-stream');
 }
 
 /** Names that a header cannot hold as they are arrive encoded, and differ here. */
-function repeats(headers: Headers, name: string): boolean {
+function hasMatchingHeaders(headers: Headers, name: string): boolean {
   return (
     headers.get('mcp-protocol-version') === modernVersion &&
     headers.get('mcp-method') === 'tools/call' &&
@@ -149,7 +149,7 @@ export class Cancellations {
 }
 
 /** A session id for a client that initializes; undefined for any other message. */
-export function sessionFor(message: unknown): string | undefined {
+export function createSessionId(message: unknown): string | undefined {
   return isMessage(message) && message.method === 'initialize' ? randomUUID() : undefined;
 }
 

@@ -26,11 +26,11 @@ import {
 import { appOperationTools, callName, searchName } from './app-operations.ts';
 import {
   Cancellations,
-  sessionFor,
+  createSessionId,
   sessionHeader,
   type PlainCall,
-  plainAnswer,
-  plainCallOf,
+  formatPlainAnswer,
+  parsePlainCall,
   readAhead,
 } from './messages.ts';
 import { type AskedCall, McpToolCalls, type McpToolCallsOptions } from './tool-calls.ts';
@@ -44,7 +44,7 @@ export interface McpOptions extends Omit<McpToolCallsOptions, 'more'>, Resources
 }
 
 /** The instructions of /mcp/{slug}. */
-function appInstructions(app: string): string {
+function buildAppInstructions(app: string): string {
   return (
     `The operations of the hosted app ${app}, in the words of its author. The app is a program of its author and may do anything with what it is sent. ` +
     'A result has `result` (what the app answered), `cost_usd`, `charged_usd`, `latency_ms` and `request_id`; a failed call has `problem`. The tools of Moorage are at /mcp.'
@@ -115,14 +115,14 @@ export function createMcp(options: McpOptions): Mcp {
       cancellations.end(session);
       return new Response(null, { status: 204 });
     }
-    const accepting = withAccept(request);
+    const accepting = ensureAccept(request);
     const { request: left = accepting, parsedBody } = await readAhead(accepting, fileBodyLimit);
     const canceled = cancellations.read(request.headers, parsedBody, (done) => {
       context.onFinished(done);
     });
     const gone = request.signal;
     const asked: AskedCall = { app, canceled, isCanceled: () => canceled?.aborted === true || gone.aborted };
-    const plain = plainCallOf(left.headers, parsedBody);
+    const plain = parsePlainCall(left.headers, parsedBody);
     const made = plain === undefined ? undefined : await answerPlain(plain, context, asked);
     if (made !== undefined) return made;
     const refusedParams = refuseParams(parsedBody);
@@ -130,13 +130,13 @@ export function createMcp(options: McpOptions): Mcp {
     const offHidden = new URL(request.url).searchParams.get('off') === 'hide';
     const scope: Scope = { context, asked, offHidden };
     const authInfo = { token: '', clientId: '', scopes: [], extra: { scope } };
-    return buffered(await handler.fetch(left, { parsedBody, authInfo }), sessionFor(parsedBody));
+    return bufferResponse(await handler.fetch(left, { parsedBody, authInfo }), createSessionId(parsedBody));
   }
 
   /** The library says what is wrong with a name that no tool has. */
   async function answerPlain(call: PlainCall, context: CallContext, asked: AskedCall): Promise<Response | undefined> {
     try {
-      return createBufferedResponse(plainAnswer(call, await calls.call(call, context, asked), serverInfo), {
+      return createBufferedResponse(formatPlainAnswer(call, await calls.call(call, context, asked), serverInfo), {
         headers: { 'content-type': 'application/json' },
       });
     } catch (error) {
@@ -153,13 +153,13 @@ export function createMcp(options: McpOptions): Mcp {
     const { context, asked, offHidden } = readScope(mcpContext);
     const { app } = asked;
     const made = new McpServer(app === undefined ? serverInfo : { ...serverInfo, title: `${serviceName}: ${app}` }, {
-      instructions: app === undefined ? instructions : appInstructions(app),
+      instructions: app === undefined ? instructions : buildAppInstructions(app),
       cacheHints,
       capabilities: { tools: { listChanged: false }, resources: { listChanged: false, subscribe: false } },
     });
     // Schemas and checks are those of the registry, so its own way of registering tools is not used.
     made.server.setRequestHandler('tools/list', ({ params }) =>
-      page(app === undefined ? ours(offHidden) : more.list(app), params?.cursor),
+      paginateTools(app === undefined ? ours(offHidden) : more.list(app), params?.cursor),
     );
     made.server.setRequestHandler('tools/call', (request, mcp) => calls.call(request, context, { ...asked, mcp }));
     offerResources(made, options);
@@ -171,7 +171,7 @@ export function createMcp(options: McpOptions): Mcp {
 const addressed = /^\/mcp\/([^/]+)\/?$/;
 
 /** The library answers with a stream of events, or with JSON that it has in memory: that need not be streamed. */
-async function buffered(answer: Response, session: string | undefined): Promise<Response> {
+async function bufferResponse(answer: Response, session: string | undefined): Promise<Response> {
   const headers = new Headers(answer.headers);
   if (session !== undefined && answer.ok) headers.set(sessionHeader, session);
   const { status } = answer;
@@ -184,7 +184,7 @@ async function buffered(answer: Response, session: string | undefined): Promise<
  * A client that takes anything takes both kinds of answer, and so does one that does not say (RFC 9110, 12.5.1): the
  * library asks for both by name.
  */
-function withAccept(request: Request): Request {
+function ensureAccept(request: Request): Request {
   const accept = request.headers.get('accept');
   if (request.method !== 'POST' || (accept !== null && !/(?:^|,)\s*\*\/\*\s*(?:;|,|$)/.test(accept))) return request;
   const headers = new Headers(request.headers);
@@ -234,7 +234,7 @@ const requiredParams: Readonly<Record<string, RequiredParam>> = {
 const pageBytes = 48_000;
 
 /** The cursor is the number of tools on earlier pages. @throws ProtocolError for any other cursor */
-function page(tools: readonly ListedTool[], cursor = '0'): ListToolsResult {
+function paginateTools(tools: readonly ListedTool[], cursor = '0'): ListToolsResult {
   if (!/^\d{1,6}$/.test(cursor))
     throw new ProtocolError(
       ProtocolErrorCode.InvalidParams,

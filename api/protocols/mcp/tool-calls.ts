@@ -19,7 +19,7 @@ import {
 } from '../../tools/index.ts';
 import type { PayerFor } from '../../models/index.ts';
 import { callName, callOperation, searchName, searchOperations } from './app-operations.ts';
-import { problemResult, resultOf } from './content.ts';
+import { toProblemResult, toCallResult } from './content.ts';
 
 export interface McpToolCallsOptions {
   readonly toolRegistry: ToolRegistry;
@@ -62,7 +62,7 @@ export class McpToolCalls {
     try {
       return await run(given, context, asked);
     } catch (error) {
-      return problemResult(this.#problem(error, name, context), this.#options.baseUrl, name, context.id);
+      return toProblemResult(this.#problem(error, name, context), this.#options.baseUrl, name, context.id);
     }
   }
 
@@ -71,7 +71,7 @@ export class McpToolCalls {
     const reader = this.#readers.get(tool.name) ?? new ToolReader(tool);
     const reading = reader.read('argument', given);
     const payer = await payerFor(context);
-    const report = asked.mcp === undefined ? undefined : reporter(asked.mcp);
+    const report = asked.mcp === undefined ? undefined : createProgressReporter(asked.mcp);
     const raw = reading.options.raw === true;
     const result = await toolService.call({
       tool,
@@ -87,7 +87,7 @@ export class McpToolCalls {
       isCanceled: asked.isCanceled,
       ...(report === undefined ? {} : { report }),
     });
-    return resultOf(result, raw);
+    return toCallResult(result, raw);
   }
 
   async #find(name: string, app: string | undefined): Promise<RunCall> {
@@ -155,7 +155,7 @@ function combineSignals({ signal }: Pick<CallContext, 'signal'>, { mcp, canceled
 }
 
 /** Reports progress to a client that asked for it; it only ever rises. */
-function reporter({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {
+function createProgressReporter({ mcpReq }: ServerContext): ((progress: Progress) => void) | undefined {
   const progressToken = mcpReq._meta?.progressToken;
   if (progressToken === undefined) return undefined;
   let last = -1;

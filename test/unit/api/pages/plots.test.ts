@@ -4,10 +4,10 @@ import fc from 'fast-check';
 import { test } from 'vitest';
 import {
   placeLabels,
-  latencyPlot,
+  renderLatencyPlot,
   selectTimed,
   selectDrawable,
-  scatter,
+  renderScatterPlot,
   createLinearScale,
   createLogarithmicScale,
   chooseScale,
@@ -68,7 +68,7 @@ test('draws a dot for every model with a success, and for no other', () => {
     dots.map(({ name }) => name),
     ['alpha-v4-flash', 'beta-K3', 'gamma5.2', 'delta-5.5'],
   );
-  const svg = scatter(dots, visit).toString();
+  const svg = renderScatterPlot(dots, visit).toString();
   assert.equal([...svg.matchAll(/class="dot"/g)].length, 4);
   assert.equal([...svg.matchAll(/class="whisker"/g)].length, 4);
   assert.match(svg, /<title id="scatter-title">Quality against cost per success<\/title>/);
@@ -77,7 +77,7 @@ test('draws a dot for every model with a success, and for no other', () => {
 });
 
 test('draws a latency row for each model that was timed', () => {
-  const svg = latencyPlot(selectTimed(models), visit).toString();
+  const svg = renderLatencyPlot(selectTimed(models), visit).toString();
   assert.equal([...svg.matchAll(/class="dot"/g)].length, 5);
   assert.doesNotMatch(svg, /style=|NaN|Infinity|undefined/);
 });

@@ -2,7 +2,7 @@
 // of a crash opens.
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { statusPage } from '../../../../api/pages/submit-pages.ts';
+import { buildStatusPage } from '../../../../api/pages/submit-pages.ts';
 import { createVisit } from '../../../../api/pages/visit.ts';
 import type { StatusView } from '../../../../api/apps/index.ts';
 
@@ -24,7 +24,7 @@ const live: StatusView = {
   newest_commit: commit,
 };
 const read = (view: Partial<StatusView>): string =>
-  String(statusPage({ owner: 'octo', name: 'chat', view: { ...live, ...view } }, visit).main);
+  String(buildStatusPage({ owner: 'octo', name: 'chat', view: { ...live, ...view } }, visit).main);
 
 test('does not call the serving commit a newer one', () => {
   const update = { stage: 'deploying', commit } as const;

@@ -6,7 +6,7 @@ import { isLegacyAgentCard, LegacyJsonRpcTransport, parseLegacyAgentCard } from 
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { a2aEndpoint } from '../../../../../api/protocols/a2a/endpoint.ts';
+import { createA2aEndpoint } from '../../../../../api/protocols/a2a/endpoint.ts';
 import type { AgentCall, AgentOptions } from '../../../../../api/protocols/a2a/calls.ts';
 import { createRequestListener } from '../../../../../api/http/application.ts';
 import { createBlockList } from '../../../../../lib/subnets.ts';
@@ -66,7 +66,7 @@ beforeAll(async () => {
       },
     ],
   };
-  const others = [a2aEndpoint({ offer, call })];
+  const others = [createA2aEndpoint({ offer, call })];
   const app = createRequestListener({
     endpoints: [...others, ...createDiscoveryEndpoints(others, baseUrl, offer)],
     baseUrl,

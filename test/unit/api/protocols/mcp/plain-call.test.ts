@@ -2,7 +2,7 @@
 // as for those that only the library answers.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
-import { plainCallOf } from '../../../../../api/protocols/mcp/messages.ts';
+import { parsePlainCall } from '../../../../../api/protocols/mcp/messages.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
 
@@ -86,8 +86,8 @@ for (const [era, send] of Object.entries(eras))
     test(`${era}, ${what}: as the library answers it`, async () => {
       const sent = send(params);
       const others = forTheLibrary(sent);
-      assert.notEqual(plainCallOf(new Headers(sent.headers), sent.body), undefined);
-      assert.equal(plainCallOf(new Headers(others.headers), others.body), undefined);
+      assert.notEqual(parsePlainCall(new Headers(sent.headers), sent.body), undefined);
+      assert.equal(parsePlainCall(new Headers(others.headers), others.body), undefined);
       assert.deepEqual(await answerTo(sent), await answerTo(others));
     });
 
@@ -118,9 +118,9 @@ const left: Readonly<Record<string, SentCall>> = {
 
 for (const [what, { headers, body: sent }] of Object.entries(left))
   test(`left to the library: ${what}`, () => {
-    assert.equal(plainCallOf(new Headers(headers), JSON.parse(JSON.stringify(sent))), undefined);
+    assert.equal(parsePlainCall(new Headers(headers), JSON.parse(JSON.stringify(sent))), undefined);
   });
 
 test('a batch is left to the library', () => {
-  assert.equal(plainCallOf(new Headers(earlier.headers), [earlier.body]), undefined);
+  assert.equal(parsePlainCall(new Headers(earlier.headers), [earlier.body]), undefined);
 });
