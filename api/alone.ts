@@ -58,7 +58,7 @@ const router: RouterSettings | undefined =
   demo === undefined ? read.router : { kind: 'openrouter', url: demo.url, key: undefined };
 const baseUrl = `http://localhost:${port}`;
 const { MOORAGE_RECEIPT_KEY: givenKey = '' } = process.env;
-const callerSalt = kept('caller-salt', () => randomBytes(32).toString('hex'));
+const callerSalt = readOrCreateSecret('caller-salt', () => randomBytes(32).toString('hex'));
 const modelSettings = { ...read, router, databaseUrl: read.databaseUrl ?? `pglite:${join(state, 'ledger')}` };
 const api = createApi({
   baseUrl,
@@ -68,7 +68,7 @@ const api = createApi({
   appCalls: readAppSettings(),
   receipts: readReceiptSettings({
     ...process.env,
-    MOORAGE_RECEIPT_KEY: givenKey === '' ? kept('receipt-key.pem', newReceiptKey) : givenKey,
+    MOORAGE_RECEIPT_KEY: givenKey === '' ? readOrCreateSecret('receipt-key.pem', createReceiptKey) : givenKey,
   }),
   apps: { apps: { get: () => undefined, all: () => [] }, site: { domain: 'localhost', port } },
   findModelApp: () => undefined,
@@ -113,12 +113,12 @@ function refusePort(error: unknown): never {
 }
 
 /** A secret that is made once and kept: a caller is the same one after a restart, and what was signed stays checkable. */
-function kept(name: string, make: () => string): string {
+function readOrCreateSecret(name: string, make: () => string): string {
   const file = join(state, name);
   if (!existsSync(file)) writeFileSync(file, make(), { mode: 0o600 });
   return readFileSync(file, 'utf8');
 }
 
-function newReceiptKey(): string {
+function createReceiptKey(): string {
   return generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }

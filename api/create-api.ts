@@ -216,7 +216,7 @@ export function createApi(options: ApiOptions): Api {
     tools,
     ledger: models.ledger,
     payerFor,
-    interpret: interpreterOf(options.models, models, offer, payerFor),
+    interpret: createOfferInterpreter(options.models, models, offer, payerFor),
     fetcher: options.fetcher,
     log,
     ending,
@@ -287,7 +287,7 @@ function isOpenToSites(path: string): boolean {
 }
 
 /** Reads words for the A2A agent; nobody does where no model router is connected. */
-function interpreterOf(
+function createOfferInterpreter(
   { router, maxTokens }: ModelSettings,
   { services, catalog }: Models,
   { tools, off }: Offer,

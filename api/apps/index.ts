@@ -21,8 +21,8 @@ export {
   type LinkBase,
   statusView,
   type StatusView,
-  viewIdle,
-  viewStatus,
+  toIdleView,
+  toStatusView,
 } from './status-view.ts';
 export { createRepositoryCheck } from './submit/admission.ts';
 export {

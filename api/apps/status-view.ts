@@ -126,8 +126,8 @@ export interface LinkBase {
   readonly defaultHost: string | undefined;
 }
 
-export function viewStatus(app: App, linkBase: LinkBase): StatusView {
-  const status = toPublicStatus(app);
+export function toStatusView(app: App, linkBase: LinkBase): StatusView {
+  const status = publicStatus(app);
   const { plan: made, findings, history, source } = app.status ?? {};
   const newest = source?.commit;
   const contact = findAuthorContact(app);
@@ -135,21 +135,21 @@ export function viewStatus(app: App, linkBase: LinkBase): StatusView {
     status: status.status,
     message: describeStatus(status, resolveUrl(app, linkBase.site), newest),
     ...formatAddresses(app, linkBase),
-    ...viewDetails(status),
+    ...toDetailsView(status),
     newest_commit: newest,
-    page: viewPage(app),
-    idle: viewIdle(app),
+    page: toPageView(app),
+    idle: toIdleView(app),
     plan: made,
     findings: findings?.length === 0 ? undefined : findings,
     // Not from the status, which may contain values that have been hidden since.
     settings: listPublicSettings(app),
     contact_from: contact?.from,
     contact_verified: contact?.verified,
-    history: history?.map(viewPastRun),
+    history: history?.map(toPastRunView),
   };
 }
 
-function viewPage({ status }: App): StatusView['page'] {
+function toPageView({ status }: App): StatusView['page'] {
   const { seenAt, status: answered, assets, faults } = status?.page ?? {};
   return seenAt === undefined ? undefined : { status: answered, assets, faults };
 }
@@ -161,7 +161,7 @@ export function describeStatus(status: PublicStatus, url: string, newest?: strin
   if (status.commit === newest && (status.update !== undefined || status.problem !== undefined))
     return describeSameCommit(status, url);
   if (status.update !== undefined)
-    return `The app is live at ${url}. A newer commit is in the pipeline: ${lowerFirst(describeProgress(status.update))}`;
+    return `The app is live at ${url}. A newer commit is in the pipeline: ${lowercaseFirst(describeProgress(status.update))}`;
   if (status.problem !== undefined)
     return `The app is live at ${url}, running an older commit. The newest commit was rejected: ${describeReason(status.problem)} ${endSentence(status.problem.fix)}`;
   return status.warning === undefined
@@ -172,7 +172,7 @@ export function describeStatus(status: PublicStatus, url: string, newest?: strin
 /** There is no newer commit: the serving one is rolled out again or has a problem itself. */
 function describeSameCommit({ update, problem }: PublicStatus & { status: 'live' }, url: string): string {
   if (update !== undefined)
-    return `The app is live at ${url}. Its commit is being rolled out again: ${lowerFirst(describeProgress(update))}`;
+    return `The app is live at ${url}. Its commit is being rolled out again: ${lowercaseFirst(describeProgress(update))}`;
   return problem === undefined
     ? `The app is live at ${url}.`
     : `The app is live at ${url}, with a problem: ${describeReason(problem)} ${endSentence(problem.fix)}`;
@@ -206,7 +206,7 @@ export function resolveUrl(app: App, site: AppsSite): string {
   return app.status?.url ?? formatAppUrl(app.metadata.name, site);
 }
 
-function viewDetails(status: PublicStatus): Partial<StatusView> {
+function toDetailsView(status: PublicStatus): Partial<StatusView> {
   const { commit, since } = status;
   switch (status.status) {
     case 'live':
@@ -254,11 +254,11 @@ function endSentence(text: string): string {
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
-function lowerFirst(text: string): string {
+function lowercaseFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1);
 }
 
-function viewPastRun(entry: NonNullable<NonNullable<App['status']>['history']>[number]): z.input<typeof pastRun> {
+function toPastRunView(entry: NonNullable<NonNullable<App['status']>['history']>[number]): z.input<typeof pastRun> {
   const { number, commit, reason, result, message, release, releaseMessage, startedAt, finishedAt } = entry;
   return {
     ...{ number, commit, reason, result, message, release },
@@ -269,7 +269,7 @@ function viewPastRun(entry: NonNullable<NonNullable<App['status']>['history']>[n
 }
 
 /** Undefined if the app always runs. */
-export function viewIdle({ status }: App): IdleView | undefined {
+export function toIdleView({ status }: App): IdleView | undefined {
   const { idle } = status ?? {};
   if (idle === undefined) return undefined;
   const { state, since, afterSeconds, wakes } = idle;

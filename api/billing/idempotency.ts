@@ -11,7 +11,7 @@ import * as statements from './ledger/statements.ts';
 const form = /^[\x21-\x7e]{1,255}$/;
 
 /** The key of a request; undefined without one. @throws Problem (invalid-request) */
-export function idempotencyKey(headers: Headers): string | undefined {
+export function readIdempotencyKey(headers: Headers): string | undefined {
   const key = headers.get('idempotency-key');
   if (key === null) return undefined;
   if (!form.test(key))
@@ -96,7 +96,7 @@ export async function runOnce<Answer>(
   {
     name,
     payer,
-    key = idempotencyKey(context.headers),
+    key = readIdempotencyKey(context.headers),
     body,
     answer,
     isStored = () => true,
@@ -157,7 +157,7 @@ export class Replays {
     context: Pick<RequestContext, 'headers' | 'signal'>,
     work: Omit<IdempotentWork<Answer>, 'name'>,
   ): Promise<{ value: Answer; replayed: boolean }> {
-    if ((work.key ?? idempotencyKey(context.headers)) === undefined)
+    if ((work.key ?? readIdempotencyKey(context.headers)) === undefined)
       return { value: await work.run(context.signal, undefined), replayed: false };
     const { name, database, leaseMs } = this.#options;
     const keys = new IdempotencyKeys(database(), { leaseMs, keepMs });

@@ -4,14 +4,14 @@ export { Database, prefixStatements, runAsTask, type Statement, type Transaction
 export { openDatabase, openLedgerDatabase } from './database/open.ts';
 export {
   IdempotencyKeys,
-  idempotencyKey,
+  readIdempotencyKey,
   runOnce,
   isUnguessable,
   type NoteCall,
   replayHeaders,
   Replays,
 } from './idempotency.ts';
-export { authorAccount, marginAccount, revenueAccount, toolAccount } from './ledger/accounts.ts';
+export { toAuthorAccount, toMarginAccount, toRevenueAccount, toToolAccount } from './ledger/accounts.ts';
 export { type CostSource, type FlightLimits, Ledger, type Line } from './ledger/ledger.ts';
 export {
   formatMoney,
@@ -19,12 +19,12 @@ export {
   type Money,
   MoneyError,
   moneyField,
-  moneyToNumber,
+  toDollarNumber,
   negate,
   parseBilled,
   parseMoney,
-  picoDollars,
-  priceOf,
+  fromPicoDollars,
+  computePrice,
   sumMoney,
   zero,
 } from './ledger/money.ts';
@@ -52,10 +52,10 @@ export {
   selectPriceAccounts,
 } from './payer.ts';
 export {
-  chargedOf,
+  computeCharge,
   chargedText,
-  contentOf,
-  daysBetween,
+  toVersionJson,
+  countDaysBetween,
   isFree,
   computeMargin,
   computeMaxCost,
@@ -65,7 +65,7 @@ export {
   type Prompt,
   readPriceList,
   readVersion,
-  toolPrice,
+  resolveToolPrice,
 } from './prices.ts';
 export {
   billingProblems,
@@ -76,14 +76,14 @@ export {
   ledgerUnavailable,
   ledgerUnconfigured,
   lowQuotaFields,
-  lowQuotaHeaders,
+  formatLowQuotaHeaders,
   formatLowQuotaHint,
   type Quota,
   quotaExhausted,
   quotaFields,
-  rateLimitHeaders,
-  remaining,
-  viewLowQuota,
-  viewQuota,
+  formatRateLimitHeaders,
+  computeRemaining,
+  toLowQuotaView,
+  toQuotaView,
 } from './problems.ts';
 export { type Spend, type SpendingItem, Wallet } from './wallet.ts';

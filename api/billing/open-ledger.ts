@@ -5,7 +5,7 @@ import type { Logger } from '../../lib/telemetry.ts';
 import { Problem } from '../../lib/problem.ts';
 import { type Database, runAsTask } from './database/database.ts';
 import { Ledger } from './ledger/ledger.ts';
-import { moneyToNumber } from './ledger/money.ts';
+import { toDollarNumber } from './ledger/money.ts';
 import { openLedgerDatabase } from './database/open.ts';
 import { findOwningRole } from './database/roles.ts';
 import { Journal, Settlements } from './settlements.ts';
@@ -100,7 +100,7 @@ export function openLedger(options: OpenLedgerOptions): LedgerHandle {
       tasks.push(repeat(task, ending.signal));
     };
     start('expire', 10_000, async () => (await ledger.expire()) + (await ledger.releaseToolHolds()));
-    start('audit', options.auditMs ?? 3_600_000, () => audit(ledger, metrics, log));
+    start('audit', options.auditMs ?? 3_600_000, () => auditLedger(ledger, metrics, log));
     start('make days', 3_600_000, () => ledger.makeDays());
     const writes = new Settlements({ ledger, log, journal });
     settlements = writes;
@@ -129,9 +129,9 @@ async function warnOfOwnership(database: Database, log: Logger): Promise<void> {
 }
 
 /** @returns 0: nothing is left to do until the next time */
-async function audit(ledger: Ledger, metrics: BillingMetrics, log: Logger): Promise<0> {
+async function auditLedger(ledger: Ledger, metrics: BillingMetrics, log: Logger): Promise<0> {
   const { faults, imbalance } = await ledger.auditAtLength();
-  metrics.audited(faults.length, moneyToNumber(imbalance));
+  metrics.audited(faults.length, toDollarNumber(imbalance));
   for (const fault of faults.slice(0, loggedFaults)) log.error({ fault, faults: faults.length }, 'ledger audit');
   return 0;
 }

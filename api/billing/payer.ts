@@ -2,13 +2,13 @@
 // and settled between.
 import {
   type Account,
-  appAccount,
-  callerAccount,
-  keyAccount,
-  ownKeyAccount,
-  ownKeyRouterAccount,
-  platformAccount,
-  promotionAccount,
+  toAppAccount,
+  toCallerAccount,
+  toKeyAccount,
+  toOwnKeyAccount,
+  toOwnKeyRouterAccount,
+  toPlatformAccount,
+  toPromotionAccount,
 } from './ledger/accounts.ts';
 import type { LimitedAccount } from './ledger/ledger.ts';
 import type { Money } from './ledger/money.ts';
@@ -49,7 +49,7 @@ export interface Limits {
 
 /** What all calls with the platform's key cost in a day. */
 export function toPlatformDay({ router, dailyCap }: Pick<Limits, 'router' | 'dailyCap'>): LimitedAccount {
-  return { account: platformAccount(router), limit: dailyCap };
+  return { account: toPlatformAccount(router), limit: dailyCap };
 }
 
 /** `caller`: hash of the network that counts as one caller. Of IPv6 that is a /56, with quotas for what is in it and around it. */
@@ -60,9 +60,9 @@ export function createAnonymousPayer(
 ): Payer {
   const debit: LimitedAccount =
     networks === undefined
-      ? { account: callerAccount(caller), limit: freeQuota }
+      ? { account: toCallerAccount(caller), limit: freeQuota }
       : {
-          account: callerAccount(networks.subnet),
+          account: toCallerAccount(networks.subnet),
           limit: freeQuota,
           within: [
             { network: networks.site, limit: computeSiteQuota({ freeQuota, dailyCap }) },
@@ -93,14 +93,14 @@ export function createKeyPayer(caller: string, key: string, { router, keyLimit }
     kind: 'key',
     owner: caller,
     key,
-    debit: { account: ownKeyAccount(caller), limit: null },
-    credit: { account: ownKeyRouterAccount(router), limit: null },
-    charge: { account: keyAccount(caller), limit: keyLimit },
+    debit: { account: toOwnKeyAccount(caller), limit: null },
+    credit: { account: toOwnKeyRouterAccount(router), limit: null },
+    charge: { account: toKeyAccount(caller), limit: keyLimit },
   };
 }
 
 export function createAppPayer(app: string, dailyBudget: Money, { router, dailyCap }: Limits): Payer {
-  const debit = { account: appAccount(app), limit: dailyBudget };
+  const debit = { account: toAppAccount(app), limit: dailyBudget };
   return {
     kind: 'app',
     owner: app,
@@ -123,7 +123,7 @@ export function selectPriceAccounts(
 ): { readonly debit: LimitedAccount; readonly credit: LimitedAccount } {
   const isBorne = kind === 'key' && free !== undefined;
   return {
-    debit: isBorne ? { account: promotionAccount(free), limit: null } : charge,
+    debit: isBorne ? { account: toPromotionAccount(free), limit: null } : charge,
     credit: { account, limit: null },
   };
 }

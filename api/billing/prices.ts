@@ -9,10 +9,10 @@ import {
   negate,
   computeShare,
   zero,
-  priceOf,
+  computePrice,
   sumMoney,
 } from './ledger/money.ts';
-import { keyAccount, marginAccount } from './ledger/accounts.ts';
+import { toKeyAccount, toMarginAccount } from './ledger/accounts.ts';
 import type { Line } from './ledger/ledger.ts';
 import type { Payer } from './payer.ts';
 
@@ -80,7 +80,7 @@ export function readVersion(content: unknown): PriceVersion {
 }
 
 /** A version as JSON, amounts and shares as decimal text; `readVersion` reads it. */
-export function contentOf({ use, call, tools, modelMargin, ...rest }: PriceVersion): z.input<typeof versionSource> {
+export function toVersionJson({ use, call, tools, modelMargin, ...rest }: PriceVersion): z.input<typeof versionSource> {
   return {
     ...rest,
     use: formatMoney(use),
@@ -118,7 +118,7 @@ export function createVersionsSchema(noticeDays: number): z.ZodType<readonly Pri
       if (before === undefined) continue;
       if (from <= before.from)
         report(index, 'from', `must be after ${before.from}, when ${before.version} comes into effect`);
-      if (daysBetween(announced, from) < noticeDays)
+      if (countDaysBetween(announced, from) < noticeDays)
         report(index, 'from', `must be at least ${noticeDays} days after it was announced (${announced})`);
     }
   });
@@ -170,7 +170,7 @@ export class PriceList {
 }
 
 /** The price of a tool by this version. `own`: the tool's own price, USD. */
-export function toolPrice({ tools }: PriceVersion, tool: string, own: string): Money {
+export function resolveToolPrice({ tools }: PriceVersion, tool: string, own: string): Money {
   return tools[tool] ?? parseMoney(own);
 }
 
@@ -179,7 +179,7 @@ export function isFree({ free }: PriceVersion, item: string): boolean {
   return free.includes(item);
 }
 
-export function daysBetween(from: string, to: string): number {
+export function countDaysBetween(from: string, to: string): number {
   return Math.round((Date.parse(to) - Date.parse(from)) / 86_400_000);
 }
 
@@ -191,13 +191,13 @@ export const chargedText =
  * What of a price of our own is charged: the price of a tool or a call, and a margin on the cost of models. Only callers with a
  * key are charged anything; the free quota counts costs, and no caller pays it. `item`: the name of the tool, or `call`.
  */
-export function chargedOf(price: Money, { kind }: Payer, version: PriceVersion, item: string): Money {
+export function computeCharge(price: Money, { kind }: Payer, version: PriceVersion, item: string): Money {
   return kind === 'key' && !isFree(version, item) ? price : zero;
 }
 
 /** The margin on the cost of a model call, rounded down to the pico-dollar. */
 export function computeMargin(cost: Money, payer: Payer, version: PriceVersion, item: string): Money {
-  return chargedOf(computeShare(cost, version.modelMargin), payer, version, item);
+  return computeCharge(computeShare(cost, version.modelMargin), payer, version, item);
 }
 
 /** The lines that add a margin to the transaction of a call; none for a margin of 0. */
@@ -205,8 +205,8 @@ export function toMarginLines(margin: Money, { owner }: Payer, router: string): 
   return margin === zero
     ? []
     : [
-        { account: keyAccount(owner), amount: margin },
-        { account: marginAccount(router), amount: negate(margin) },
+        { account: toKeyAccount(owner), amount: margin },
+        { account: toMarginAccount(router), amount: negate(margin) },
       ];
 }
 
@@ -251,6 +251,6 @@ export function countMaxTokens(
 
 /** The maximum cost of a call at these prices. */
 export function computeMaxCost(prices: Prices, prompt: Prompt, maxTokens: number): Money {
-  const out = prices.out_per_m === undefined ? [] : [priceOf(maxTokens, prices.out_per_m)];
-  return sumMoney([priceOf(countMaxTokens(prompt, prices.image_tokens), prices.in_per_m), ...out]);
+  const out = prices.out_per_m === undefined ? [] : [computePrice(maxTokens, prices.out_per_m)];
+  return sumMoney([computePrice(countMaxTokens(prompt, prices.image_tokens), prices.in_per_m), ...out]);
 }

@@ -83,7 +83,7 @@ export interface Quota {
 }
 
 /** What remains of it for new calls. */
-export function remaining({ limit, used, held }: Quota): Money {
+export function computeRemaining({ limit, used, held }: Quota): Money {
   const left = limit - used - held;
   return (left > 0n ? left : 0n) as Money;
 }
@@ -110,7 +110,7 @@ export const lowQuotaFields = quotaFields
   .extend({ left: z.string().meta({ deprecated: true, description: 'The same as `remaining`.' }) })
   .describe('Your daily quota; included when it runs low.');
 
-export function viewQuota<Scope extends string = QuotaScope>(
+export function toQuotaView<Scope extends string = QuotaScope>(
   quota: Quota,
   scope: Scope,
 ): Omit<z.output<typeof quotaFields>, 'scope'> & { scope: Scope } {
@@ -120,18 +120,18 @@ export function viewQuota<Scope extends string = QuotaScope>(
     limit: formatMoney(quota.limit),
     used: formatMoney(quota.used),
     reserved: formatMoney(quota.held),
-    remaining: formatMoney(remaining(quota)),
+    remaining: formatMoney(computeRemaining(quota)),
     resets_at: quota.resetsAt.toISOString(),
   };
 }
 
 /** The quota of a caller where it runs low, and how to continue; nothing otherwise. */
-export function viewLowQuota(
+export function toLowQuotaView(
   quota: Quota | undefined,
 ): { readonly quota: z.output<typeof lowQuotaFields>; readonly hint: string } | undefined {
   const hint = formatLowQuotaHint(quota);
   if (quota === undefined || hint === undefined) return undefined;
-  const view = viewQuota(quota, 'caller');
+  const view = toQuotaView(quota, 'caller');
   return { quota: { ...view, left: view.remaining }, hint };
 }
 
@@ -139,24 +139,24 @@ export function viewLowQuota(
 const microDollar = 1_000_000n;
 
 /** Headers of the IETF draft "RateLimit header fields for HTTP". `t`: seconds until the quota resets. */
-export function rateLimitHeaders(quota: Quota | undefined, payer: Payer, now: number): Record<string, string> {
+export function formatRateLimitHeaders(quota: Quota | undefined, payer: Payer, now: number): Record<string, string> {
   if (quota === undefined) return {};
   const name = { anonymous: 'free-day', key: 'key-day', app: 'app-day' }[payer.kind];
   const seconds = Math.max(0, Math.ceil((quota.resetsAt.getTime() - now) / 1000));
   return {
     'ratelimit-policy': `"${name}";q=${(quota.limit / microDollar).toString()};w=86400;qu="micro-usd"`,
-    ratelimit: `"${name}";r=${(remaining(quota) / microDollar).toString()};t=${seconds}`,
+    ratelimit: `"${name}";r=${(computeRemaining(quota) / microDollar).toString()};t=${seconds}`,
   };
 }
 
 /** Sent when less than a fifth remains. */
 export function formatLowQuotaHint(quota: Quota | undefined): string | undefined {
-  if (quota === undefined || remaining(quota) * 5n >= quota.limit) return undefined;
+  if (quota === undefined || computeRemaining(quota) * 5n >= quota.limit) return undefined;
   return `You have ${formatBalance(quota)} daily quota left; it resets at ${formatReset(quota)}. To continue without a quota, ${ownKeyText}`;
 }
 
 /** The same in a header, for responses that hold no JSON: the bytes of a file, a job. Headers are ASCII. */
-export function lowQuotaHeaders(quota: Quota | undefined): Record<string, string> {
+export function formatLowQuotaHeaders(quota: Quota | undefined): Record<string, string> {
   const hint = formatLowQuotaHint(quota);
   return hint === undefined ? {} : { 'x-quota-hint': hint.replaceAll('…', '...') };
 }
@@ -166,7 +166,7 @@ const ownKeyText = 'send your own API key for the model router: Authorization: B
 
 /** Like `$0.00089 of your $0.004`. */
 function formatBalance(quota: Quota, whose = 'your'): string {
-  return `${formatUsd(remaining(quota))} of ${whose} ${formatUsd(quota.limit)}`;
+  return `${formatUsd(computeRemaining(quota))} of ${whose} ${formatUsd(quota.limit)}`;
 }
 
 /** Like `00:00 UTC`: daily quotas reset at the next one. */
@@ -187,7 +187,9 @@ export function listActions(quota: Quota, payer: Payer, fixed: boolean): Action[
   const until = quota.resetsAt.toISOString();
   return [
     ...keyActions[payer.kind](fixed),
-    ...(remaining(quota) > 0n && (fixed || payer.kind !== 'key') ? [fixed ? chooseCheaper(quota) : shorten] : []),
+    ...(computeRemaining(quota) > 0n && (fixed || payer.kind !== 'key')
+      ? [fixed ? chooseCheaper(quota) : shorten]
+      : []),
     { action: 'wait', description: 'Wait until the quota resets.', until },
   ];
 }
@@ -223,7 +225,7 @@ const shorten: Action = {
 function chooseCheaper(quota: Quota): Action {
   return {
     action: 'choose-cheaper',
-    description: `Choose a tool whose price is at most $${formatMoney(remaining(quota))}, or one that is free: GET /t lists the price of each. The price of this call does not depend on its length.`,
+    description: `Choose a tool whose price is at most $${formatMoney(computeRemaining(quota))}, or one that is free: GET /t lists the price of each. The price of this call does not depend on its length.`,
   };
 }
 
@@ -250,11 +252,11 @@ export function createQuotaProblem(answer: ReserveAnswer, refused: Refusal, maxC
     `This call ${fixed ? 'costs' : 'can cost up to'} ${formatUsd(maxCost)}. ${describeShortage(quota, payer, scope)}`,
     {
       headers: {
-        ...rateLimitHeaders(quota, payer, now),
+        ...formatRateLimitHeaders(quota, payer, now),
         'retry-after': String(Math.max(1, Math.ceil((quota.resetsAt.getTime() - now) / 1000))),
       },
       members: {
-        quota: viewQuota(quota, scope),
+        quota: toQuotaView(quota, scope),
         actions: listActions(quota, payer, fixed),
       },
     },

@@ -5,7 +5,7 @@ import type { Logger } from '../../lib/telemetry.ts';
 import type { Problem } from '../../lib/problem.ts';
 import { type CallsInFlight, toFlightProblem } from './calls-in-flight.ts';
 import type { JournalEntry, Hold, PendingUse, Settlements } from './settlements.ts';
-import { marginAccount } from './ledger/accounts.ts';
+import { toMarginAccount } from './ledger/accounts.ts';
 import type { CostSource, Ledger, ReserveRequest, SettlementSource } from './ledger/ledger.ts';
 import { type Money, sumMoney, zero } from './ledger/money.ts';
 import type { ReserveAnswer } from './ledger/shapes.ts';
@@ -284,7 +284,7 @@ export class Spend {
 function toMarginRequest({ payer, amount, ttlMs, margin }: SpendingItem): SpendingItem | undefined {
   const maximum = margin?.on(amount) ?? zero;
   if (margin === undefined || maximum === zero) return undefined;
-  const accounts = selectPriceAccounts(payer, marginAccount(margin.router));
+  const accounts = selectPriceAccounts(payer, toMarginAccount(margin.router));
   return { id: randomUUID(), payer, amount: maximum, ttlMs, ...accounts };
 }
 

@@ -134,7 +134,7 @@ const keyParameters = /^(api[-_]?key|access[-_]?token|authorization|bearer)$/i;
 /** Rejects keys in URLs, which end up in logs and histories. @throws Problem (key-in-query) with the parameter's name only */
 export function rejectKeysInQuery(query: Readonly<RequestFields>): void {
   for (const [name, value] of Object.entries(query))
-    if (keyParameters.test(name) || [value].flat().some(containsKey))
+    if (keyParameters.test(name) || [value].flat().some(hasKeyInside))
       throw new Problem(
         keyInQuery,
         `Query parameter "${name.slice(0, 40)}" contains a key. Send it in a header instead (Authorization: Bearer sk-…), and revoke the key that you sent.`,
@@ -147,7 +147,7 @@ const credentials = /^(bearer\s+sk-\S|(bearer\s+)?moorage-[a-z0-9-]+\.[\w-]{43}$
 const keyCandidates = /(?<![\w-])sk-([\w-]{20,})/g;
 
 /** Names begin with `sk-` too: SK-II, sk-SK, sk-learn. A key is long and random. */
-function containsKey(value: string): boolean {
+function hasKeyInside(value: string): boolean {
   if (credentials.test(value.trim())) return true;
   return [...value.matchAll(keyCandidates)].some(([, secret = '']) => isRandom(secret));
 }

@@ -58,7 +58,7 @@ export function createConditionalResponse(
 ): Response {
   const etag = computeEtag(content);
   const described = { ...headers, etag, 'cache-control': `public, max-age=${maxAgeSeconds}` };
-  if (matchesEtag(reader.headers, etag)) return new Response(null, { status: 304, headers: described });
+  if (hasMatchingEtag(reader.headers, etag)) return new Response(null, { status: 304, headers: described });
   return createBufferedResponse(content, { headers: { 'content-type': mediaType, ...described } });
 }
 
@@ -68,7 +68,7 @@ export function computeEtag(content: string): string {
 }
 
 /** Whether If-None-Match names this content. Weak and strong tags are compared alike. */
-export function matchesEtag(headers: Headers, etag: string): boolean {
+export function hasMatchingEtag(headers: Headers, etag: string): boolean {
   const ifNoneMatch = headers.get('if-none-match');
   if (ifNoneMatch === null) return false;
   if (ifNoneMatch.trim() === '*') return true;

@@ -213,12 +213,12 @@ function createUnknownFieldError(
 /** Lists the fields of an object, or of the form that was sent if it has several. */
 function listKnownFields(schemas: readonly z.ZodType[], input: unknown): string[] {
   const forms = schemas.filter((schema) => schema instanceof z.ZodObject);
-  const sent = forms.filter((form) => matchesConstants(form, input));
+  const sent = forms.filter((form) => hasMatchingConstants(form, input));
   return [...new Set((sent.length === 0 ? forms : sent).flatMap((form) => Object.keys(form.shape)))];
 }
 
 /** Whether every field with a single value in this form, such as its `type`, has that value. */
-function matchesConstants(form: z.ZodObject, input: unknown): boolean {
+function hasMatchingConstants(form: z.ZodObject, input: unknown): boolean {
   return Object.entries(form.shape).every(
     ([name, field]) =>
       !(field instanceof z.ZodLiteral) ||

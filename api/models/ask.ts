@@ -5,7 +5,7 @@ import {
   chargedText,
   ledgerUnconfigured,
   formatLowQuotaHint,
-  rateLimitHeaders,
+  formatRateLimitHeaders,
 } from '../billing/index.ts';
 import { defineEndpoint, type Endpoint, eventStreamType, fileBodyLimit, type RequestContext } from '../http/index.ts';
 import { allowModels, modelField } from './catalog.ts';
@@ -20,7 +20,7 @@ import {
 import type { ModelCall, ModelCallResult } from './metered-router.ts';
 import {
   answerModelRequest,
-  answerOrThrow,
+  getAnswerOrThrow,
   formatCostHeaders,
   type ModelEndpointsOptions,
   type ModelServices,
@@ -140,11 +140,11 @@ function toAnswer(
   called: ModelCallResult,
   context: RequestContext,
 ): PreparedAnswer<AskAnswer> {
-  const answer = answerOrThrow(services, call, called);
+  const answer = getAnswerOrThrow(services, call, called);
   const { settlement } = called;
   const hint = formatLowQuotaHint(settlement.quota);
   return {
-    headers: { ...formatCostHeaders(settlement), ...rateLimitHeaders(settlement.quota, call.payer, Date.now()) },
+    headers: { ...formatCostHeaders(settlement), ...formatRateLimitHeaders(settlement.quota, call.payer, Date.now()) },
     answer: {
       model: call.model.id,
       answer: answer.text,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import { moneyField, moneyToNumber, type Payer } from '../billing/index.ts';
+import { moneyField, toDollarNumber, type Payer } from '../billing/index.ts';
 import { defineEndpoint, type Endpoint } from '../http/index.ts';
 import { keyRequired } from './problems.ts';
 
@@ -135,8 +135,8 @@ export function createListEndpoint(catalog: Catalog): Endpoint {
     id,
     label,
     tier,
-    in_per_m: moneyToNumber(in_per_m),
-    out_per_m: moneyToNumber(out_per_m),
+    in_per_m: toDollarNumber(in_per_m),
+    out_per_m: toDollarNumber(out_per_m),
   }));
   return defineEndpoint({
     method: 'GET',

@@ -13,7 +13,7 @@ export {
   topPField,
 } from './conversation.ts';
 export type { ModelCall, Settlement } from './metered-router.ts';
-export { answerOrThrow, type ModelServices } from './model-endpoint.ts';
+export { getAnswerOrThrow, type ModelServices } from './model-endpoint.ts';
 export { type PayerFor, readLimits, toModelApp } from './payers.ts';
 export {
   keyChecksLimited,

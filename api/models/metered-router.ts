@@ -8,10 +8,10 @@ import {
   isDoubtful,
   computeMargin,
   type Money,
-  moneyToNumber,
+  toDollarNumber,
   type Payer,
   type PriceList,
-  priceOf,
+  computePrice,
   type Prices,
   type PriceVersion,
   type Quota,
@@ -249,7 +249,7 @@ export class MeteredRouter {
     }
     metrics.tokens(model, 'in', outcome.tokensIn ?? 0);
     metrics.tokens(model, 'out', outcome.tokensOut ?? 0);
-    if (outcome.cost !== undefined) metrics.cost(model, payer.kind, moneyToNumber(outcome.cost.amount));
+    if (outcome.cost !== undefined) metrics.cost(model, payer.kind, toDollarNumber(outcome.cost.amount));
   }
 }
 
@@ -259,9 +259,9 @@ export class MeteredRouter {
  */
 function estimateCost({ model, maxCost }: ModelCall, { tokensIn, tokensOut }: Partial<Usage>): Money {
   if (tokensIn === undefined) return maxCost;
-  if (model.out_per_m === undefined) return priceOf(tokensIn, model.in_per_m);
+  if (model.out_per_m === undefined) return computePrice(tokensIn, model.in_per_m);
   if (tokensOut === undefined) return maxCost;
-  return sumMoney([priceOf(tokensIn, model.in_per_m), priceOf(tokensOut, model.out_per_m)]);
+  return sumMoney([computePrice(tokensIn, model.in_per_m), computePrice(tokensOut, model.out_per_m)]);
 }
 
 /** Anything thrown in a call is a failure of it: it must be settled before it is reported. */

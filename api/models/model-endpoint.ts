@@ -4,10 +4,10 @@ import { z } from 'zod';
 import { Problem, buildProblemBody } from '../../lib/problem.ts';
 import {
   formatMoney,
-  idempotencyKey,
+  readIdempotencyKey,
   type IdempotencyKeys,
   runOnce,
-  moneyToNumber,
+  toDollarNumber,
   type NoteCall,
   type Payer,
   replayHeaders,
@@ -85,7 +85,7 @@ export async function answerModelRequest<Answer extends object>(
 ): Promise<JsonAnswer<Answer> | Response> {
   const { name, payer, body, whole } = request;
   const isStreamed = body.stream ?? context.mediaType === eventStreamType;
-  if (isStreamed && idempotencyKey(context.headers) === undefined)
+  if (isStreamed && readIdempotencyKey(context.headers) === undefined)
     return streamAnswer(services.baseUrl, context, request);
   const { value, replayed } = await runOnce(services.idempotency, context, {
     name,
@@ -157,7 +157,7 @@ export async function respondOnce(
   { name, payer, body }: { readonly name: string; readonly payer: Payer; readonly body: unknown },
   respond: (signal: AbortSignal, note: NoteCall | undefined) => Promise<Response>,
 ): Promise<Response> {
-  if (idempotencyKey(context.headers) === undefined) return respond(context.signal, undefined);
+  if (readIdempotencyKey(context.headers) === undefined) return respond(context.signal, undefined);
   const { value, replayed } = await runOnce(idempotency, context, {
     name,
     payer,
@@ -175,7 +175,7 @@ export async function respondOnce(
  * The answer of a finished call. A key that the router refused is forgotten, so that it is checked again. @throws
  * Problem when the call failed
  */
-export function answerOrThrow(
+export function getAnswerOrThrow(
   { keys }: Pick<ModelServices, 'keys'>,
   { model, payer }: Pick<ModelCall, 'model' | 'payer'>,
   { settlement, answer, failure }: ModelCallResult,
@@ -198,10 +198,10 @@ export interface Measurement {
 export function toMeasurement({ settlement, answer }: ModelCallResult): Measurement {
   const { cost, charged, source, latencyMs } = settlement;
   const nothing = source === 'none' ? 0 : undefined;
-  const cost_usd = cost === undefined ? nothing : moneyToNumber(cost);
+  const cost_usd = cost === undefined ? nothing : toDollarNumber(cost);
   return {
     ...(cost_usd === undefined ? {} : { cost_usd }),
-    charged_usd: moneyToNumber(charged),
+    charged_usd: toDollarNumber(charged),
     latency_ms: latencyMs,
     ...(answer?.tokensIn === undefined ? {} : { tokens_in: answer.tokensIn }),
     ...(answer?.tokensOut === undefined ? {} : { tokens_out: answer.tokensOut }),

@@ -12,7 +12,7 @@ import {
   IdempotencyKeys,
   type LedgerHandle,
   ledgerUnavailable,
-  moneyToNumber,
+  toDollarNumber,
   type OpenLedger,
   openLedger,
   createOverrunMetrics,
@@ -101,13 +101,13 @@ export function startModels(options: ModelsOptions): Models {
     const metrics = createModelMetrics(options.registry);
     startReconciling(opened, router, metrics, log);
     const { limits } = payers;
-    createDailyLimitMetrics(options.registry, moneyToNumber(limits.dailyCap), async () => {
+    createDailyLimitMetrics(options.registry, toDollarNumber(limits.dailyCap), async () => {
       const { used, held } = await opened.ledger.budget(toPlatformDay(limits));
-      return moneyToNumber(sumMoney([used, held]));
+      return toDollarNumber(sumMoney([used, held]));
     });
     createOverrunMetrics(options.registry, async () => {
       const { calls, excess } = await opened.ledger.overruns();
-      return { calls, excessUsd: moneyToNumber(excess) };
+      return { calls, excessUsd: toDollarNumber(excess) };
     });
     void reportUnknownUpstreams(catalog, router, log);
     void reportMissingRecords(router, log);

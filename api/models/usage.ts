@@ -13,7 +13,7 @@ import {
   type Payer,
   quotaFields,
   sumMoney,
-  viewQuota,
+  toQuotaView,
   type Statement,
 } from '../billing/index.ts';
 import { defineEndpoint, type Endpoint, createValidationProblem } from '../http/index.ts';
@@ -208,7 +208,7 @@ function toQuota(payer: Payer, { used, held }: { readonly used: Money; readonly 
   const limit = payer.charge.limit ?? sumMoney([used, held]);
   const now = new Date();
   const resetsAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1));
-  return viewQuota({ limit, used, held, resetsAt }, payer.kind === 'key' ? 'key' : 'free');
+  return toQuotaView({ limit, used, held, resetsAt }, payer.kind === 'key' ? 'key' : 'free');
 }
 
 const request = z.object({

@@ -2,7 +2,7 @@
 // and with its script it shows answers as they arrive.
 import type { z } from 'zod';
 import { Problem } from '../../lib/problem.ts';
-import { moneyToNumber } from '../billing/index.ts';
+import { toDollarNumber } from '../billing/index.ts';
 import { type Endpoint, type RequestFields, type Html, html, trustHtml } from '../http/index.ts';
 import { type Catalog as ModelList, comparisonAnswer, maxModels, type Model } from '../models/index.ts';
 import { type Calls, type Page, createPageEndpoint } from './page.ts';
@@ -19,8 +19,8 @@ export function createComparePages(site: PageSite, calls: Calls, list: ModelList
     id,
     label,
     tier,
-    inPrice: moneyToNumber(input),
-    outPrice: moneyToNumber(output),
+    inPrice: toDollarNumber(input),
+    outPrice: toDollarNumber(output),
   }));
   const page = (
     visit: Visit,

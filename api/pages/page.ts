@@ -7,7 +7,7 @@ import {
   computeEtag,
   type RequestFields,
   type Html,
-  matchesEtag,
+  hasMatchingEtag,
   type RawInput,
   type RequestContext,
 } from '../http/index.ts';
@@ -113,7 +113,7 @@ export function createPageResponse(
   };
   if (!kept) return createBufferedResponse(content, { status, headers });
   const etag = computeEtag(content);
-  return matchesEtag(asked, etag)
+  return hasMatchingEtag(asked, etag)
     ? new Response(null, { status: 304, headers: { ...headers, etag } })
     : createBufferedResponse(content, { headers: { ...headers, etag } });
 }

@@ -13,15 +13,15 @@ import {
 import {
   formatMoney,
   idempotencyInFlight,
-  idempotencyKey,
+  readIdempotencyKey,
   idempotencyMismatch,
   ledgerUnavailable,
   ledgerUnconfigured,
-  lowQuotaHeaders,
+  formatLowQuotaHeaders,
   parseMoney,
   type Payer,
   quotaExhausted,
-  rateLimitHeaders,
+  formatRateLimitHeaders,
   type Replays,
   replayHeaders,
 } from '../billing/index.ts';
@@ -144,11 +144,11 @@ async function answerCall(
   { toolService, payerFor, replays, artifacts }: ToolEndpointsOptions,
 ): Promise<Response> {
   // A caller that does not accept JSON gets the file.
-  const fileWanted = reading.options.raw ?? !acceptsJson(context);
+  const fileWanted = reading.options.raw ?? !isJsonAccepted(context);
   const payer = await payerFor(context);
   const { options, input } = reading;
   // Polling a job is free and must return its current status, so it is never replayed.
-  const once = idempotencyKey(context.headers) !== undefined && options.job === undefined;
+  const once = readIdempotencyKey(context.headers) !== undefined && options.job === undefined;
   const ask = (given: Reading, signal: () => AbortSignal): Promise<ToolResult> =>
     toolService.call({
       tool,
@@ -192,8 +192,8 @@ function formatHeaders({ run, job, quota, meta }: ToolResult, payer: Payer): Rec
   return {
     'cache-control': 'no-store',
     ...formatWarningsHeader([...(meta.warnings ?? []), ...readWarnings(run?.result)]),
-    ...rateLimitHeaders(quota, payer, Date.now()),
-    ...lowQuotaHeaders(quota),
+    ...formatRateLimitHeaders(quota, payer, Date.now()),
+    ...formatLowQuotaHeaders(quota),
     ...(run === undefined ? {} : formatCostHeaders(run.cost)),
     ...(run === undefined && job !== undefined ? formatCostHeaders(toJobCost(job)) : {}),
   };
@@ -238,14 +238,14 @@ async function answerHead(
 ): Promise<Response> {
   toolRegistry.assertServiceOn(tool);
   await payerFor(context);
-  const fileWanted = raw ?? !acceptsJson(context);
+  const fileWanted = raw ?? !isJsonAccepted(context);
   if (fileWanted) refuseRaw(tool);
   return new Response(null, {
     headers: { 'cache-control': 'no-store', ...(fileWanted ? {} : { 'content-type': json }) },
   });
 }
 
-function acceptsJson({ mediaType, headers }: RequestContext): boolean {
+function isJsonAccepted({ mediaType, headers }: RequestContext): boolean {
   return (
     mediaType === json ||
     new Negotiator({ headers: { accept: headers.get('accept') ?? undefined } }).mediaType([json]) !== undefined

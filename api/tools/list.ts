@@ -11,7 +11,7 @@ import {
 } from '../http/index.ts';
 import { costHeaderFields } from './engine/response.ts';
 import type { ToolRegistry } from './engine/tool-registry.ts';
-import { moneyToNumber, parseMoney } from '../billing/index.ts';
+import { toDollarNumber, parseMoney } from '../billing/index.ts';
 import { ToolReader } from './engine/reading.ts';
 import type { Tool } from './tool.ts';
 
@@ -76,7 +76,7 @@ export function toListedTool(tool: Tool, toolRegistry: ToolRegistry, baseUrl: st
     example: buildExampleUrl(tool, baseUrl),
     input_schema: schema,
     aliases: { ...tool.aliases },
-    price_usd: moneyToNumber(parseMoney(tool.price)),
+    price_usd: toDollarNumber(parseMoney(tool.price)),
     asks_models: tool.asksModels === true,
     artifacts: [...(tool.artifacts ?? [])],
     long: tool.long === true,

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import type { Logger } from '../../lib/telemetry.ts';
 import type { Endpoint } from '../http/index.ts';
 import { readLimits, type Models, type ModelSettings, type PayerFor } from '../models/index.ts';
-import { createAnonymousPayer, formatMoney, type PriceList, Replays, toolPrice } from '../billing/index.ts';
+import { createAnonymousPayer, formatMoney, type PriceList, Replays, resolveToolPrice } from '../billing/index.ts';
 import type { ToolSettings } from './config.ts';
 import { ArtifactStore, defineArtifactEndpoint } from './engine/artifacts.ts';
 import { ToolService } from './engine/tool-service.ts';
@@ -118,7 +118,7 @@ function applyListPrice(tool: Tool, prices: PriceList): Tool {
   return {
     ...tool,
     get price() {
-      return formatMoney(toolPrice(prices.at(), name, own));
+      return formatMoney(resolveToolPrice(prices.at(), name, own));
     },
   };
 }

@@ -11,9 +11,9 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
-import { platformAccount } from '../../api/billing/ledger/accounts.ts';
+import { toPlatformAccount } from '../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../api/billing/ledger/ledger.ts';
-import { formatMoney, negate, picoDollars } from '../../api/billing/ledger/money.ts';
+import { formatMoney, negate, fromPicoDollars } from '../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
 import { readCommandLine, parseWholeNumber } from '../../lib/command-line.ts';
 import { startLiteLlm } from '../support/models/litellm.ts';
@@ -220,9 +220,9 @@ for (const [title, run] of [
 }
 await ours.stop();
 const database = await openLedgerDatabase(databaseUrl);
-const booked = negate(await new Ledger(database).balance(platformAccount('openrouter')));
+const booked = negate(await new Ledger(database).balance(toPlatformAccount('openrouter')));
 process.stdout.write(
-  `\nbooked ${formatMoney(booked)} USD for ${calls.toString()} calls: ${booked === picoDollars(calls * 20_000_000n) ? 'exact' : 'WRONG'}\n`,
+  `\nbooked ${formatMoney(booked)} USD for ${calls.toString()} calls: ${booked === fromPicoDollars(calls * 20_000_000n) ? 'exact' : 'WRONG'}\n`,
 );
 await database.close();
 await liteLlm?.stop();

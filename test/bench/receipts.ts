@@ -1,7 +1,7 @@
 // `npm run bench:receipts`: how fast transactions are linked, sealed and verified on a real PostgreSQL, and what of it settling feels.
 import { randomUUID } from 'node:crypto';
 import { Client } from 'pg';
-import { callerAccount, platformAccount } from '../../api/billing/ledger/accounts.ts';
+import { toCallerAccount, toPlatformAccount } from '../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../api/billing/database/open.ts';
@@ -34,8 +34,8 @@ async function spend(): Promise<{ rate: number; p50: number; p95: number }> {
   const until = performance.now() + seconds * 1000;
   const times: number[] = [];
   const caller = async (): Promise<void> => {
-    const debit = { account: callerAccount(randomUUID()), limit: parseMoney('1000') };
-    const credit = { account: platformAccount('router'), limit: null };
+    const debit = { account: toCallerAccount(randomUUID()), limit: parseMoney('1000') };
+    const credit = { account: toPlatformAccount('router'), limit: null };
     while (performance.now() < until) {
       const id = randomUUID();
       await ledger.reserve({ id, amount: cost, ttlMs: 60_000, debit, credit });

@@ -55,7 +55,7 @@ async function advance(transaction: Transaction, options: LogOptions): Promise<L
   const { signer, batch = 5_000 } = options;
   const state = await readState(transaction, signer);
   const clock = await readClock(transaction, options);
-  const linked = await linkWaiting(transaction, state, clock.today, batch);
+  const linked = await linkWaitingTransactions(transaction, state, clock.today, batch);
   const more = linked === batch;
   // Whatever was committed when the batch was read is linked: what comes for a sealed day now goes to a later one.
   const sealed = more ? 0 : await sealDays(transaction, state, clock, signer);
@@ -138,7 +138,7 @@ interface Link {
 }
 
 /** Links up to `limit` waiting transactions. @returns how many */
-export async function linkWaiting(
+export async function linkWaitingTransactions(
   transaction: Transaction,
   state: LogState,
   today: string,

@@ -2,15 +2,15 @@
 import { z } from 'zod';
 import type { Logger } from '../../../lib/telemetry.ts';
 import {
-  contentOf,
+  toVersionJson,
   type Database,
-  daysBetween,
+  countDaysBetween,
   formatMoney,
   type Money,
   type PriceList,
   type PriceVersion,
   readVersion,
-  toolPrice,
+  resolveToolPrice,
 } from '../../billing/index.ts';
 import { defineEndpoint, type Endpoint } from '../../http/index.ts';
 import type { Tool } from '../../tools/index.ts';
@@ -34,7 +34,7 @@ export async function recordPrices(
     const fault = known === undefined ? findFault(version, newest, today, noticeDays) : findChange(known, version);
     if (fault !== undefined) log.error({ version: version.version }, `the price list: ${fault}`);
     else if (known === undefined)
-      await database.query(recordVersion, [version.version, version.from, JSON.stringify(contentOf(version))]);
+      await database.query(recordVersion, [version.version, version.from, JSON.stringify(toVersionJson(version))]);
   }
   prices.replace([...(await readVersions(database)).values()]);
 }
@@ -51,7 +51,7 @@ async function readVersions(database: Database): Promise<Map<string, PriceVersio
 
 /** Of a version that was recorded. */
 function findChange(known: PriceVersion, configured: PriceVersion): string | undefined {
-  return JSON.stringify(contentOf(known)) === JSON.stringify(contentOf(configured))
+  return JSON.stringify(toVersionJson(known)) === JSON.stringify(toVersionJson(configured))
     ? undefined
     : `version ${known.version} was announced with other prices, which stay in effect; announce a new version instead`;
 }
@@ -66,7 +66,7 @@ function findFault(
   if (newest === undefined) return undefined;
   if (from <= newest.from)
     return `version ${version} begins on ${from}, but ${newest.version} has been announced for ${newest.from}; set a later day`;
-  return daysBetween(today, from) < noticeDays
+  return countDaysBetween(today, from) < noticeDays
     ? `version ${version} begins on ${from}, less than ${noticeDays} days from today (${today}); set a later day`
     : undefined;
 }
@@ -130,12 +130,14 @@ export function createPricesEndpoint({ prices, tools, noticeDays, promotionBudge
 }
 
 function toVersionView(version: PriceVersion, tools: readonly Tool[]): z.input<typeof versionView> {
-  const { use, call, modelMargin, free, usesPerVisitor, usesPerNetwork, usesPerApp, ...rest } = contentOf(version);
+  const { use, call, modelMargin, free, usesPerVisitor, usesPerNetwork, usesPerApp, ...rest } = toVersionJson(version);
   return {
     ...rest,
     use_usd: String(use),
     call_usd: String(call),
-    tools: Object.fromEntries(tools.map(({ name, price }) => [name, formatMoney(toolPrice(version, name, price))])),
+    tools: Object.fromEntries(
+      tools.map(({ name, price }) => [name, formatMoney(resolveToolPrice(version, name, price))]),
+    ),
     model_margin: String(modelMargin),
     free: free ?? [],
     accrues: rest.accrues ?? [],

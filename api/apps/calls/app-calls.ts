@@ -6,16 +6,16 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { z } from 'zod';
 import { Problem } from '../../../lib/problem.ts';
 import {
-  chargedOf,
+  computeCharge,
   isFree,
   lowQuotaFields,
-  viewLowQuota,
+  toLowQuotaView,
   type Money,
   type Payer,
   type PriceList,
   type PriceVersion,
   type Quota,
-  revenueAccount,
+  toRevenueAccount,
   selectPriceAccounts,
   type Spend,
   type Wallet,
@@ -119,7 +119,7 @@ export class AppCalls {
         cost: due
           ? {
               known: price,
-              charged: chargedOf(price, payer, version, 'call'),
+              charged: computeCharge(price, payer, version, 'call'),
               pending: 0,
               source: price === zero ? 'none' : 'tariff',
             }
@@ -161,7 +161,7 @@ export class AppCalls {
       payer,
       amount: version.call,
       ttlMs: appClient.limitMs + 60_000,
-      ...selectPriceAccounts(payer, revenueAccount(slug), isFree(version, 'call') ? 'call' : undefined),
+      ...selectPriceAccounts(payer, toRevenueAccount(slug), isFree(version, 'call') ? 'call' : undefined),
     });
   }
 
@@ -197,11 +197,11 @@ export const receiptFields = {
 };
 type ReceiptView = z.output<z.ZodObject<typeof receiptFields>>;
 
-export function viewReceipt({ cost, latencyMs, quota }: CallReceipt, requestId: string): ReceiptView {
+export function toReceiptView({ cost, latencyMs, quota }: CallReceipt, requestId: string): ReceiptView {
   return {
     ...toCostFields(cost),
     latency_ms: latencyMs,
-    ...viewLowQuota(quota),
+    ...toLowQuotaView(quota),
     request_id: requestId,
   };
 }

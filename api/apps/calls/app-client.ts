@@ -178,10 +178,10 @@ export interface ResponseContent {
 /** @throws Problem (app-answer-too-large, app-unreachable) */
 export async function readContent(target: Target, { status, headers, body }: AppResponse): Promise<ResponseContent> {
   const { slug } = target;
-  const [type = ''] = first(headers['content-type']).split(';');
-  if (Number(first(headers['content-length'])) > maxBufferedBytes) throw createTooLarge(slug, maxBufferedBytes);
+  const [type = ''] = getFirst(headers['content-type']).split(';');
+  if (Number(getFirst(headers['content-length'])) > maxBufferedBytes) throw createTooLarge(slug, maxBufferedBytes);
   try {
-    const bytes = await readBody(body, first(headers['content-encoding']), maxBufferedBytes);
+    const bytes = await readBody(body, getFirst(headers['content-encoding']), maxBufferedBytes);
     return {
       status,
       bytes,
@@ -224,13 +224,13 @@ export const contentFields = {
 };
 type ContentView = z.output<z.ZodObject<typeof contentFields>>;
 
-export function viewContent({ status, mediaType, location, bytes }: ResponseContent): ContentView {
+export function toContentView({ status, mediaType, location, bytes }: ResponseContent): ContentView {
   return {
     status,
     media_type: mediaType,
     ...(location === undefined ? {} : { location }),
     bytes: bytes.length,
-    ...viewBody(mediaType, bytes),
+    ...toBodyView(mediaType, bytes),
   };
 }
 
@@ -238,7 +238,7 @@ const json = /^application\/(json|[a-z0-9.+-]+\+json)$/;
 const texts =
   /^(text\/|application\/(xml|javascript|x-ndjson|yaml|x-yaml|x-www-form-urlencoded)$|[a-z]+\/[a-z0-9.-]+\+xml$)/;
 
-function viewBody(mediaType: string, bytes: Uint8Array): { body?: unknown; base64?: string } {
+function toBodyView(mediaType: string, bytes: Uint8Array): { body?: unknown; base64?: string } {
   if (bytes.length === 0) return {};
   if (!json.test(mediaType) && !texts.test(mediaType))
     return { base64: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64') };
@@ -257,6 +257,6 @@ function parseJson(text: string): unknown {
   }
 }
 
-function first(value: string | string[] | undefined): string {
+function getFirst(value: string | string[] | undefined): string {
   return (Array.isArray(value) ? value[0] : value) ?? '';
 }

@@ -21,11 +21,11 @@ import {
   quotaExhausted,
   idempotencyInFlight,
   idempotencyMismatch,
-  rateLimitHeaders,
+  formatRateLimitHeaders,
   type Replays,
   replayHeaders,
-  idempotencyKey,
-  lowQuotaHeaders,
+  readIdempotencyKey,
+  formatLowQuotaHeaders,
 } from '../../billing/index.ts';
 import {
   keyChecksLimited,
@@ -39,14 +39,14 @@ import {
   contentFields,
   maxBufferedBytes,
   readContent,
-  viewContent,
+  toContentView,
   type AppRequestContent,
   createTooLarge,
   limitBytes,
   createBodyTooLarge,
   type AppResponse,
 } from './app-client.ts';
-import { type AppCalls, type CallReceipt, receiptFields, viewReceipt } from './app-calls.ts';
+import { type AppCalls, type CallReceipt, receiptFields, toReceiptView } from './app-calls.ts';
 import {
   parseAppPath,
   methods,
@@ -156,10 +156,10 @@ export function createAppEndpoints({ directory, calls, payerFor, replays }: AppE
             const { value: content, ...receipt } = sent;
             const view: z.output<typeof output> = {
               app: target.slug,
-              ...viewContent(content),
-              ...viewReceipt(receipt, context.id),
+              ...toContentView(content),
+              ...toReceiptView(receipt, context.id),
             };
-            return { view, headers: rateLimitHeaders(receipt.quota, payer, Date.now()) };
+            return { view, headers: formatRateLimitHeaders(receipt.quota, payer, Date.now()) };
           },
         });
         return createJsonResponse(value.view, {
@@ -268,10 +268,10 @@ export function createPathCalls({
         ...selectReturnedHeaders(response.headers),
         ...rewriteLocation(response, target, path, baseUrl),
         ...createCallHeaders(target, receipt),
-        ...rateLimitHeaders(receipt.quota, payer, Date.now()),
-        ...lowQuotaHeaders(receipt.quota),
+        ...formatRateLimitHeaders(receipt.quota, payer, Date.now()),
+        ...formatLowQuotaHeaders(receipt.quota),
       });
-      if (changingMethods.has(method) && idempotencyKey(context.headers) !== undefined) {
+      if (changingMethods.has(method) && readIdempotencyKey(context.headers) !== undefined) {
         const sent = body === undefined ? undefined : await buffer(body);
         const { value, replayed } = await replays.once(context, {
           payer,

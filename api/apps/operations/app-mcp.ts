@@ -38,7 +38,7 @@ const noReconnecting = {
 
 /** Lists the tools of an app for the platform itself, so it wakes no app and is not counted as a use. */
 export async function listMcpTools(visit: McpVisit): Promise<unknown> {
-  return withClient({ ...visit, isLook: true }, async (client) => (await client.listTools()).tools);
+  return runWithClient({ ...visit, isLook: true }, async (client) => (await client.listTools()).tools);
 }
 
 export async function callMcpTool(
@@ -46,7 +46,7 @@ export async function callMcpTool(
   name: string,
   given: Readonly<Record<string, unknown>>,
 ): Promise<CallToolResult> {
-  return withClient(visit, async (client) => {
+  return runWithClient(visit, async (client) => {
     try {
       return await client.callTool({ name, arguments: { ...given } }, { timeout: visit.limitMs });
     } catch (error) {
@@ -58,7 +58,7 @@ export async function callMcpTool(
   });
 }
 
-async function withClient<Value>(visit: McpVisit, work: (client: Client) => Promise<Value>): Promise<Value> {
+async function runWithClient<Value>(visit: McpVisit, work: (client: Client) => Promise<Value>): Promise<Value> {
   const { limitMs, target, path } = visit;
   const signal = AbortSignal.any([visit.signal, createTimeLimit(limitMs)]);
   const client = new Client(

@@ -7,11 +7,11 @@ import type { PayerFor } from '../../models/index.ts';
 import {
   maxBufferedBytes,
   readContent,
-  viewContent,
+  toContentView,
   type ResponseContent,
   type AppClient,
 } from '../calls/app-client.ts';
-import { type AppCall, type AppCalls, type CallReceipt, viewReceipt } from '../calls/app-calls.ts';
+import { type AppCall, type AppCalls, type CallReceipt, toReceiptView } from '../calls/app-calls.ts';
 import type { Directory, Target } from '../directory.ts';
 import { callMcpTool } from './app-mcp.ts';
 import type { OperationCache } from './operation-cache.ts';
@@ -77,7 +77,7 @@ export function createOperationTools({
       // MCP shows such a response as an error, and a failed tool call is free.
       ({ status }) => status < 400,
     );
-    const { base64, ...view } = viewContent(value);
+    const { base64, ...view } = toContentView(value);
     const shown = toContentBlock(value);
     return toCallResult(
       operation,
@@ -133,7 +133,7 @@ function toCallResult(
   view: object,
   { isError, content }: { isError: boolean; content: readonly ContentBlock[] },
 ): CallToolResult {
-  const structuredContent = { tool: name, result: { ...view }, ...viewReceipt(receipt, id) };
+  const structuredContent = { tool: name, result: { ...view }, ...toReceiptView(receipt, id) };
   return {
     ...(isError ? { isError } : {}),
     structuredContent,

@@ -107,7 +107,7 @@ export function readOpenApi(document: unknown, slug: string): { operations: Oper
   const base = readBasePath(document);
   const candidates = found
     .slice(0, maxCandidates)
-    .filter(({ definition }) => definition['deprecated'] !== true && !needsCredentials(definition, document));
+    .filter(({ definition }) => definition['deprecated'] !== true && !isCredentialRequired(definition, document));
   const operations = readWithinLimits(candidates, (one) => toHttpOperation(one, document, names, base));
   return { operations, leftOut: found.length - operations.length };
 }
@@ -287,7 +287,7 @@ function hasAllPathArguments(path: string, read: readonly Parameter[]): boolean 
 }
 
 /** The keys of callers are not passed on to apps, so operations that require credentials cannot be called. */
-function needsCredentials({ security: own }: Json, { security: all }: Json): boolean {
+function isCredentialRequired({ security: own }: Json, { security: all }: Json): boolean {
   const asked = toList(own ?? all);
   return asked.length > 0 && !asked.some((one) => isJson(one) && Object.keys(one).length === 0);
 }

@@ -17,7 +17,7 @@ import { ownershipFile, sealContact } from '../../../lib/ownership-file.ts';
 import type { SubmittedAddress } from './admission.ts';
 import { findApp, type AppIndex, type App, createAppIndex, appIndexers } from '../hosted-apps.ts';
 import { follow, type OpenLog } from './follow-log.ts';
-import { type LinkBase, statusView, type StatusView, viewStatus } from '../status-view.ts';
+import { type LinkBase, statusView, type StatusView, toStatusView } from '../status-view.ts';
 import {
   beingRemoved,
   notSubmitted,
@@ -159,7 +159,7 @@ function createSubmitEndpoint(services: SubmitServices): Endpoint {
         const { app, created, polled, retried, retryAt } = submitted;
         metrics.submissions.inc({ result: created ? 'created' : 'known' });
         context.log.info({ app: app.metadata.name, created, polled, retried }, 'submitted');
-        const view = viewStatus(app, toLinkBase(services));
+        const view = toStatusView(app, toLinkBase(services));
         return {
           ...view,
           message: describeSubmission(submitted, view, body.contact),
@@ -218,7 +218,7 @@ function createStatusEndpoint(services: SubmitServices): Endpoint {
     problems: [notSubmitted],
     handler({ params, query }) {
       return Promise.resolve(
-        viewStatus(findApp(services.apps, services.hosts, { ...params, ...query }), toLinkBase(services)),
+        toStatusView(findApp(services.apps, services.hosts, { ...params, ...query }), toLinkBase(services)),
       );
     },
   });

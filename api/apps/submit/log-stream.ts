@@ -2,7 +2,7 @@
 import { eventStreamType, readWithSilence } from '../../http/index.ts';
 import type { FollowEvent } from './follow-log.ts';
 import { toHarmlessText } from './log-text.ts';
-import { type LinkBase, type StatusView, viewStatus } from '../status-view.ts';
+import { type LinkBase, type StatusView, toStatusView } from '../status-view.ts';
 import { Problem } from '../../../lib/problem.ts';
 import { tooManyStreams } from '../problems.ts';
 
@@ -28,7 +28,7 @@ export function createEventWriter(linkBase: LinkBase): Writer {
     write(event) {
       switch (event.type) {
         case 'stage':
-          return frame('stage', shortenView(viewStatus(event.app, linkBase)));
+          return frame('stage', shortenView(toStatusView(event.app, linkBase)));
         case 'log':
           return frame('log', { stage: event.stage, line: event.line }, event.at);
         case 'gone':
@@ -38,7 +38,7 @@ export function createEventWriter(linkBase: LinkBase): Writer {
             'end',
             event.app === undefined
               ? { status: 'removed', message: 'The app was deleted.' }
-              : shortenView(viewStatus(event.app, linkBase)),
+              : shortenView(toStatusView(event.app, linkBase)),
           );
       }
     },
@@ -54,7 +54,7 @@ export function createTextWriter(linkBase: LinkBase): Writer {
     write(event) {
       switch (event.type) {
         case 'stage':
-          return `# ${toHarmlessText(viewStatus(event.app, linkBase).message)}\n`;
+          return `# ${toHarmlessText(toStatusView(event.app, linkBase).message)}\n`;
         case 'log': {
           const heading = event.stage === stage ? '' : `# ${event.stage}\n`;
           stage = event.stage;
@@ -63,7 +63,7 @@ export function createTextWriter(linkBase: LinkBase): Writer {
         case 'gone':
           return `# ${goneNote}\n`;
         case 'end':
-          return event.app === undefined ? '# The app was deleted.\n' : formatEnd(viewStatus(event.app, linkBase));
+          return event.app === undefined ? '# The app was deleted.\n' : formatEnd(toStatusView(event.app, linkBase));
       }
     },
   };

@@ -66,13 +66,13 @@ export async function migrate(
   { runtimeRole }: MigrateOptions = {},
 ): Promise<string[]> {
   // The runtime role may only look. Where nothing is missing, that is enough.
-  if (runtimeRole === undefined && missingOf(migrations, await readApplied(database)).length === 0) return [];
+  if (runtimeRole === undefined && selectMissing(migrations, await readApplied(database)).length === 0) return [];
   try {
-    return await inMigration(database, async (transaction) => {
+    return await runInMigration(database, async (transaction) => {
       await transaction.script(
         'create table if not exists moorage_migration (name text primary key, checksum text not null, applied_at timestamptz not null default now())',
       );
-      const missing = missingOf(migrations, await readApplied(transaction));
+      const missing = selectMissing(migrations, await readApplied(transaction));
       for (const migration of missing) await apply(transaction, migration);
       if (runtimeRole !== undefined) await grantRuntimeRights(transaction, runtimeRole);
       return missing.map((migration) => migration.name);
@@ -91,7 +91,10 @@ export async function migrate(
 const lacksRight = z.object({ code: z.literal('42501') });
 
 /** Runs work in one transaction, while no other process migrates this database. */
-export async function inMigration<T>(database: Database, work: (transaction: Transaction) => Promise<T>): Promise<T> {
+export async function runInMigration<T>(
+  database: Database,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
   return database.transaction(
     async (transaction) => {
       await transaction.query(lock, [lockKey]);
@@ -107,7 +110,7 @@ async function readApplied(database: Queryable): Promise<Map<string, string>> {
   return new Map((await database.query(applied, [])).map((row) => [row.name, row.checksum]));
 }
 
-function missingOf(migrations: readonly Migration[], known: ReadonlyMap<string, string>): Migration[] {
+function selectMissing(migrations: readonly Migration[], known: ReadonlyMap<string, string>): Migration[] {
   const newest = [...known.keys()].sort().at(-1) ?? '';
   for (const { name, checksum } of migrations) {
     const before = known.get(name);

@@ -78,7 +78,7 @@ export function openPostgres(url: string, options: PoolConfig = {}): Driver {
     try {
       return await chosen.connect();
     } catch (error) {
-      if (!prefersTls || !offersNoTls(error)) throw error;
+      if (!prefersTls || !isTlsUnsupported(error)) throw error;
       plainPool ??= openPool(false);
       plainUntil = performance.now() + lifetimeSeconds * 1_000;
       return plainPool.connect();
@@ -87,10 +87,10 @@ export function openPostgres(url: string, options: PoolConfig = {}): Driver {
   return {
     connections: max,
     rows: (statement, values, limitMs) =>
-      withClient(connect, (client) => toPostgresConnection(client).rows(statement, values, limitMs)),
-    script: (sql, limitMs) => withClient(connect, (client) => toPostgresConnection(client).script(sql, limitMs)),
+      runWithClient(connect, (client) => toPostgresConnection(client).rows(statement, values, limitMs)),
+    script: (sql, limitMs) => runWithClient(connect, (client) => toPostgresConnection(client).script(sql, limitMs)),
     transaction: (work, limitMs) =>
-      withClient(connect, async (client) => {
+      runWithClient(connect, async (client) => {
         const connection = toPostgresConnection(client);
         await connection.script('begin', limitMs);
         try {
@@ -120,12 +120,15 @@ function readTls(url: string): { readonly connectionString: string; readonly pre
 }
 
 /** In the words of the driver, which reports it without a code. */
-function offersNoTls(error: unknown): boolean {
+function isTlsUnsupported(error: unknown): boolean {
   return error instanceof Error && error.message === 'The server does not support SSL connections';
 }
 
 /** Runs work on a connection of the pool, and closes it where the connection itself has failed. */
-async function withClient<T>(connect: () => Promise<PoolClient>, work: (client: PoolClient) => Promise<T>): Promise<T> {
+async function runWithClient<T>(
+  connect: () => Promise<PoolClient>,
+  work: (client: PoolClient) => Promise<T>,
+): Promise<T> {
   const client = await connect().catch((error: unknown) => {
     throw toDatabaseFailure(error);
   });

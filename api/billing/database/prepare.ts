@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { readConfig } from '../../../lib/config.ts';
 import { createLog, type Logger } from '../../../lib/telemetry.ts';
 import { type Database, DatabaseUnavailable } from './database.ts';
-import { inMigration, migrate, readMigrations } from './migrate.ts';
+import { runInMigration, migrate, readMigrations } from './migrate.ts';
 import { migrationsFolder, openDatabase } from './open.ts';
 import { createRoles, type RoleLogin } from './roles.ts';
 
@@ -43,10 +43,10 @@ export async function prepareDatabase({ runtimeUrl, migratorUrl, adminUrl }: Pre
       `DATABASE_URL and MOORAGE_MIGRATOR_DATABASE_URL both name the role ${runtime.name}: give the API another one`,
     );
   if (adminUrl !== undefined)
-    await withDatabase(adminUrl, (database) =>
-      inMigration(database, (transaction) => createRoles(transaction, { migrator, runtime })),
+    await runWithDatabase(adminUrl, (database) =>
+      runInMigration(database, (transaction) => createRoles(transaction, { migrator, runtime })),
     );
-  return withDatabase(migratorUrl, (database) =>
+  return runWithDatabase(migratorUrl, (database) =>
     migrate(database, readMigrations(migrationsFolder), { runtimeRole: runtime.name }),
   );
 }
@@ -59,7 +59,7 @@ function parseLogin(url: string): RoleLogin {
   return { name: user, password: password ?? undefined };
 }
 
-async function withDatabase<T>(url: string, work: (database: Database) => Promise<T>): Promise<T> {
+async function runWithDatabase<T>(url: string, work: (database: Database) => Promise<T>): Promise<T> {
   const database = await openDatabase(url);
   try {
     return await work(database);

@@ -22,7 +22,7 @@ export const zero = 0n as Money;
 /**
  * Brands a count of pico-dollars. @throws MoneyError beyond what the ledger can store (99,999,999.999999999999 USD).
  */
-export function picoDollars(count: bigint): Money {
+export function fromPicoDollars(count: bigint): Money {
   if (count > largest || count < -largest)
     throw new MoneyError(`${count.toString()} pico-dollars is more than the ledger can hold`);
   return count as Money;
@@ -35,8 +35,8 @@ export function picoDollars(count: bigint): Money {
 export function parseMoney(text: string): Money {
   const { units, below } = parseScaled(text);
   if (below !== 'nothing')
-    throw new MoneyError(`${quote(text)} has a digit below 10^-12 USD, the smallest amount the ledger holds`);
-  return picoDollars(units);
+    throw new MoneyError(`${quoteText(text)} has a digit below 10^-12 USD, the smallest amount the ledger holds`);
+  return fromPicoDollars(units);
 }
 
 /**
@@ -46,7 +46,7 @@ export function parseMoney(text: string): Money {
  */
 export function parseBilled(text: string): Money {
   const { units, below } = parseScaled(text);
-  return picoDollars(below === 'half or more' ? units + 1n : units);
+  return fromPicoDollars(below === 'half or more' ? units + 1n : units);
 }
 
 interface ScaledNumber {
@@ -60,7 +60,7 @@ function parseScaled(text: string): ScaledNumber {
   const match = shape.exec(text);
   if (match === null)
     throw new MoneyError(
-      `${quote(text)} is not an amount of money: write it as 0.25 or 1.35e-05, without sign or unit`,
+      `${quoteText(text)} is not an amount of money: write it as 0.25 or 1.35e-05, without sign or unit`,
     );
   const [, whole = '', fraction = '', exponent = '0'] = match;
   const digits = whole + fraction;
@@ -68,7 +68,7 @@ function parseScaled(text: string): ScaledNumber {
   const point = whole.length + Number(exponent) + decimals;
   if (/^0*$/.test(digits)) return { units: 0n, below: 'nothing' };
   if (point - countLeadingZeros(digits) > 20)
-    throw new MoneyError(`${quote(text)} USD is more than the ledger can hold`);
+    throw new MoneyError(`${quoteText(text)} USD is more than the ledger can hold`);
   if (point < 0) return { units: 0n, below: 'less than half' };
   const units = BigInt(digits.slice(0, point).padEnd(point, '0') || '0');
   return { units, below: classifyRemainder(digits.slice(point)) };
@@ -83,7 +83,7 @@ function countLeadingZeros(digits: string): number {
   return digits.length - digits.replace(/^0+/, '').length;
 }
 
-function quote(text: string): string {
+function quoteText(text: string): string {
   return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);
 }
 
@@ -105,7 +105,7 @@ export function formatUsd(amount: Money | string): string {
  * The JSON number of an amount, for the edge only. It is the double nearest to the exact value; below 1000 USD its JSON
  * text parses back to exactly the same amount, because a double keeps any 15 decimal digits.
  */
-export function moneyToNumber(amount: Money): number {
+export function toDollarNumber(amount: Money): number {
   return Number(formatMoney(amount));
 }
 
@@ -118,16 +118,16 @@ export function negate(amount: Money): Money {
 export function sumMoney(amounts: Iterable<Money>): Money {
   let total = 0n;
   for (const amount of amounts) total += amount;
-  return picoDollars(total);
+  return fromPicoDollars(total);
 }
 
 /**
  * The price of some units (tokens) at so much a million, rounded up to a whole pico-dollar: for a reservation, never
  * for a bill.
  */
-export function priceOf(units: number, perMillion: Money): Money {
+export function computePrice(units: number, perMillion: Money): Money {
   if (!Number.isSafeInteger(units) || units < 0) throw new MoneyError(`${units} is not a number of units`);
-  return picoDollars((BigInt(units) * perMillion + 999_999n) / 1_000_000n);
+  return fromPicoDollars((BigInt(units) * perMillion + 999_999n) / 1_000_000n);
 }
 
 /** A share of an amount in parts per million, rounded down, so that shares never add up to more than the whole. */
@@ -135,7 +135,7 @@ export function computeShare(amount: Money, partsPerMillion: number): Money {
   if (!Number.isSafeInteger(partsPerMillion) || partsPerMillion < 0 || partsPerMillion > 1_000_000)
     throw new MoneyError(`${partsPerMillion} parts per million is not a share between 0 and 1000000`);
   if (amount < 0n) throw new MoneyError('a share is taken of an amount that is not negative');
-  return picoDollars((amount * BigInt(partsPerMillion)) / 1_000_000n);
+  return fromPicoDollars((amount * BigInt(partsPerMillion)) / 1_000_000n);
 }
 
 /** A field of our own configuration: a decimal string in USD, exact; refused with what parseMoney says of it. */

@@ -73,7 +73,7 @@ async function reconcileOne(
       return 'released';
     case 'never':
       // A process that died may have left the cost in its journal, which is read when it starts again.
-      if (pending.reason === 'missing') return estimate(ledger, pending);
+      if (pending.reason === 'missing') return settleAtEstimate(ledger, pending);
       return postpone(ledger, pending, options, found.why);
     case 'not yet':
       return postpone(ledger, pending, options, found.why);
@@ -94,12 +94,12 @@ async function postpone(
   { waitMs, attempts }: ReconcilerOptions,
   why: string,
 ): Promise<'estimated' | 'deferred'> {
-  if (pending.attempts >= attempts) return estimate(ledger, pending);
+  if (pending.attempts >= attempts) return settleAtEstimate(ledger, pending);
   await ledger.deferPending(pending.hold, Math.min(waitMs * 2 ** (pending.attempts - 1), 3_600_000), why);
   return 'deferred';
 }
 
-async function estimate(ledger: Ledger, pending: PendingCost): Promise<'estimated'> {
+async function settleAtEstimate(ledger: Ledger, pending: PendingCost): Promise<'estimated'> {
   await ledger.settle({ hold: pending.hold, cost: pending.estimate, source: 'estimated' });
   return 'estimated';
 }

@@ -46,10 +46,10 @@ export function isStopReason(reason: ReserveAnswer['refused_by']): reason is Sto
 }
 
 /** The verb is release in every layer but the stored states, which say voided. */
-const released = <Outcome extends string>(outcome: Outcome): Exclude<Outcome, 'voided'> | 'released' =>
+const renameVoided = <Outcome extends string>(outcome: Outcome): Exclude<Outcome, 'voided'> | 'released' =>
   outcome === 'voided' ? 'released' : (outcome as Exclude<Outcome, 'voided'>);
 
-const state = z.enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned']).transform(released);
+const state = z.enum(['open', 'pending', 'settled', 'voided', 'expired', 'abandoned']).transform(renameVoided);
 export type HoldState = z.output<typeof state>;
 
 export const settleAnswers = z.object({
@@ -68,7 +68,7 @@ export const settleAnswers = z.object({
 });
 export type SettleAnswer = z.output<typeof settleAnswers>['answers'][number];
 
-const releaseOutcome = z.enum(['voided', 'replayed', 'unknown', 'settled', 'abandoned']).transform(released);
+const releaseOutcome = z.enum(['voided', 'replayed', 'unknown', 'settled', 'abandoned']).transform(renameVoided);
 export type ReleaseOutcome = z.output<typeof releaseOutcome>;
 export const releaseAnswers = z.object({ answers: z.array(z.object({ outcome: releaseOutcome })) });
 

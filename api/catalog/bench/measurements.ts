@@ -1,5 +1,5 @@
 // Computes from the sums of runs what each model of a benchmark achieved, how the models compare, and a one-line verdict.
-import { moneyToNumber } from '../../billing/index.ts';
+import { toDollarNumber } from '../../billing/index.ts';
 import type { Summary } from './statements.ts';
 import {
   adjustPValues,
@@ -23,7 +23,7 @@ export class Measurements {
   readonly #kept = new Map<string, { readonly of: string; readonly measurement: Measurement }>();
 
   of(app: string, summaries: readonly Summary[]): Measurement {
-    const print = summaries.map(fingerprint).join('\n');
+    const print = summaries.map(toComparableText).join('\n');
     const kept = this.#kept.get(app);
     if (kept?.of === print) return kept.measurement;
     const measurement = measure(summaries);
@@ -33,7 +33,7 @@ export class Measurements {
 }
 
 /** All that a summary has. */
-function fingerprint(summary: Summary): string {
+function toComparableText(summary: Summary): string {
   return JSON.stringify(summary, (_key, value: unknown) => (typeof value === 'bigint' ? String(value) : value));
 }
 
@@ -53,8 +53,8 @@ function toModelView(whole: Summary, tasks: readonly Summary[]): ModelView {
     model: whole.model,
     runs: whole.runs,
     ...computeMeasures(whole),
-    cost_per_success_usd: exact === undefined ? null : moneyToNumber(exact),
-    cost_per_success_at_least_usd: atLeast === undefined ? null : moneyToNumber(atLeast),
+    cost_per_success_usd: exact === undefined ? null : toDollarNumber(exact),
+    cost_per_success_at_least_usd: atLeast === undefined ? null : toDollarNumber(atLeast),
     cost_unknown: whole.cost_unknown,
     errors: whole.errors,
     by_task: tasks.map((summary) => ({ task: summary.task, ...computeMeasures(summary) })),
@@ -69,7 +69,7 @@ function computeMeasures(
   return {
     quality: toRate(passed, runs - unanswered),
     delivered: toRate(passed, runs),
-    cost_per_run_usd: each === undefined ? null : moneyToNumber(each),
+    cost_per_run_usd: each === undefined ? null : toDollarNumber(each),
     latency_ms: { p50, p95 },
   };
 }

@@ -1,5 +1,5 @@
 // Statistics of benchmarks: intervals of pass rates, paired differences between models, and costs.
-import { type Money, picoDollars } from '../../billing/index.ts';
+import { type Money, fromPicoDollars } from '../../billing/index.ts';
 
 /** The bounds of an interval. */
 export type Interval = readonly [low: number, high: number];
@@ -146,7 +146,7 @@ export function adjustPValues(pValues: readonly number[]): number[] {
 export function divideCost(total: Money, count: number): Money | undefined {
   if (count === 0) return undefined;
   const each = BigInt(count);
-  return picoDollars((2n * total + each) / (2n * each));
+  return fromPicoDollars((2n * total + each) / (2n * each));
 }
 
 export interface CostOfSuccess {

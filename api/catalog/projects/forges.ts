@@ -38,14 +38,14 @@ const maxWaitMs = 86_400_000;
 export async function requestReport(question: ForgeQuestion): Promise<ForgeAnswer> {
   let answer: ForgeAnswer = { outcome: 'failed', reason: unreadable };
   for (const address of listAddresses(question.repository, question.known)) {
-    answer = await requestAt(address, question);
+    answer = await requestFrom(address, question);
     // A forge of another kind does not have this address, or answers with a page.
     if (answer.outcome !== 'gone' && !(answer.outcome === 'failed' && answer.reason === unreadable)) return answer;
   }
   return answer;
 }
 
-async function requestAt(address: ForgeAddress, { before, fetcher, signal }: ForgeQuestion): Promise<ForgeAnswer> {
+async function requestFrom(address: ForgeAddress, { before, fetcher, signal }: ForgeQuestion): Promise<ForgeAnswer> {
   const { forge, etag } = before;
   try {
     const fetched = await fetcher.fetch({
@@ -168,7 +168,7 @@ function createAddress({ kind, api }: KnownForge, path: readonly string[]): Forg
 
 const stars = z.int().min(0).max(2_147_483_647);
 const owned = z.looseObject({ id: z.int().positive() }).nullish().catch(null);
-const account = (kind: ForgeKind, owner: { id: number } | null | undefined): { account?: string } =>
+const toAccountField = (kind: ForgeKind, owner: { id: number } | null | undefined): { account?: string } =>
   owner == null ? {} : { account: `${kind}:${owner.id}` };
 const shapes = {
   github: z
@@ -180,14 +180,14 @@ const shapes = {
     .transform((body) => ({
       stars: body.stargazers_count,
       license: toSpdxId(body.license?.spdx_id),
-      ...account('github', body.owner),
+      ...toAccountField('github', body.owner),
     })),
   gitea: z
     .looseObject({ stars_count: stars, licenses: z.array(z.string()).nullish(), owner: owned })
     .transform((body) => ({
       stars: body.stars_count,
       license: toSingleLicense(body.licenses ?? []),
-      ...account('gitea', body.owner),
+      ...toAccountField('gitea', body.owner),
     })),
   gitlab: z
     .looseObject({
@@ -198,7 +198,7 @@ const shapes = {
     .transform((body) => ({
       stars: body.star_count,
       license: toSpdxId(body.license?.key),
-      ...account('gitlab', body.namespace),
+      ...toAccountField('gitlab', body.namespace),
     })),
 } satisfies Record<ForgeKind, z.ZodType<ForgeReport>>;
 

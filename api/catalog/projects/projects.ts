@@ -1,7 +1,7 @@
 // Lists every app of this installation: catalog apps, deployed or not, and submitted apps.
 import { sortAgain } from '../../../lib/values.ts';
-import { createUnknownNameProblem } from '../../../lib/problem.ts';
-import { type App, type DirectoryOptions, viewIdle, viewStatus } from '../../apps/index.ts';
+import { unknownName } from '../../../lib/problem.ts';
+import { type App, type DirectoryOptions, toIdleView, toStatusView } from '../../apps/index.ts';
 import type { BenchmarkEntry } from '../bench/views.ts';
 import { compareKeys, type Page, createPage, type SortKey } from '../paging.ts';
 import { createAppRecord, type CatalogApp, createCatalogRecord, type ProjectRecord } from './records.ts';
@@ -75,7 +75,7 @@ export class Projects {
     return {
       ...this.#entry(record),
       commit: record.state === 'live' ? (record.app?.status?.served?.commit ?? null) : null,
-      idle: record.app === undefined ? null : (viewIdle(record.app) ?? null),
+      idle: record.app === undefined ? null : (toIdleView(record.app) ?? null),
       telemetry,
       ...measured,
     };
@@ -151,7 +151,7 @@ export class Projects {
   #readState({ app, state, isNameTaken }: ProjectRecord): Pick<ProjectEntry, 'state_reason' | 'url' | 'status_url'> {
     if (app === undefined) return { state_reason: isNameTaken ? nameTaken : notDeployed, url: null, status_url: null };
     const { baseUrl, apps } = this.#options;
-    const { message, url, status_url } = viewStatus(app, { baseUrl, site: apps.site, defaultHost: apps.defaultHost });
+    const { message, url, status_url } = toStatusView(app, { baseUrl, site: apps.site, defaultHost: apps.defaultHost });
     const isLive = state === 'live';
     return { state_reason: isLive ? null : message, url: isLive ? url : null, status_url };
   }

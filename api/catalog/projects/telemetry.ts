@@ -1,7 +1,7 @@
 // Reads how much an app was used in the last day, week and month: calls, traffic, CPU and memory.
 import { z } from 'zod';
 import type { Logger } from '../../../lib/telemetry.ts';
-import { type Database, type LedgerHandle, money, moneyToNumber, type Statement } from '../../billing/index.ts';
+import { type Database, type LedgerHandle, money, toDollarNumber, type Statement } from '../../billing/index.ts';
 import type { Telemetry, TelemetryWindow, Window } from './views.ts';
 
 const windowHours: Readonly<Record<Window, number>> = { '24h': 24, '7d': 168, '30d': 720 };
@@ -85,7 +85,7 @@ function summarizeCalls(calls: Calls): Part<CallField> {
     figures: {
       ...{ requests, callers, model_calls, model_costs_pending },
       latency_ms: { p50, p95 },
-      model_cost_usd: moneyToNumber(calls.model_cost),
+      model_cost_usd: toDollarNumber(calls.model_cost),
     },
     reasons: p50 === null ? { latency_ms: idle } : {},
   };

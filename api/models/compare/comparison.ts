@@ -7,18 +7,18 @@ import {
   chargedText,
   ledgerUnavailable,
   type Money,
-  moneyToNumber,
+  toDollarNumber,
   negate,
   type Payer,
   type Quota,
   quotaExhausted,
-  remaining,
+  computeRemaining,
   type Spend,
   sumMoney,
 } from '../../billing/index.ts';
 import { allowModels, type Catalog, type Model } from '../catalog.ts';
 import type { ModelCall, ModelCallResult, Settlement } from '../metered-router.ts';
-import { answerOrThrow, type ModelServices, toMeasurement } from '../model-endpoint.ts';
+import { getAnswerOrThrow, type ModelServices, toMeasurement } from '../model-endpoint.ts';
 import { keyRefused } from '../problems.ts';
 
 /** Maximum number of models in one comparison. */
@@ -171,7 +171,7 @@ async function askPart(
     called = await (onText === undefined
       ? services.router.chat(call, spend)
       : readTexts(services.router.streamTexts(call, spend), onText));
-    const { text } = answerOrThrow(services, call, called);
+    const { text } = getAnswerOrThrow(services, call, called);
     return {
       called,
       problem: undefined,
@@ -215,7 +215,7 @@ function createComparison(parts: readonly ComparedPart[]): Comparison {
     latencyMs: latency_ms,
   }));
   const pending = parts.flatMap(({ result: { model, cost_source } }) => (cost_source === 'pending' ? [model] : []));
-  const summary = summarise(entries, pending);
+  const summary = summarizeComparison(entries, pending);
   const settlements = parts.flatMap(({ called }) => called?.settlement ?? []);
   return {
     result: {
@@ -223,7 +223,7 @@ function createComparison(parts: readonly ComparedPart[]): Comparison {
       summary:
         summary === null
           ? null
-          : { ...summary, total_charged_usd: moneyToNumber(sumMoney(settlements.map(({ charged }) => charged))) },
+          : { ...summary, total_charged_usd: toDollarNumber(sumMoney(settlements.map(({ charged }) => charged))) },
     },
     settlements,
     quota: findNewest(settlements.flatMap(({ quota }) => quota ?? [])),
@@ -242,7 +242,9 @@ const wholeCall: readonly ProblemType[] = [quotaExhausted, callsStopped, callsIn
 function findNewest(quotas: readonly Quota[]): Quota | undefined {
   return quotas.reduce<Quota | undefined>(
     (last, quota) =>
-      last === undefined || quota.used > last.used || (quota.used === last.used && remaining(quota) > remaining(last))
+      last === undefined ||
+      quota.used > last.used ||
+      (quota.used === last.used && computeRemaining(quota) > computeRemaining(last))
         ? quota
         : last,
     undefined,
@@ -310,7 +312,7 @@ export interface Summary {
  * Sums up a comparison. Of several that are equal, the first one is named. Only models that answered are compared; the total is of all costs
  * known. null where no model is the cheapest, since none has answered at a cost that is known.
  */
-export function summarise(entries: readonly Entry[], pending: readonly string[]): Summary | null {
+export function summarizeComparison(entries: readonly Entry[], pending: readonly string[]): Summary | null {
   const answered = entries.filter(({ ok }) => ok);
   const priced = answered.flatMap(({ model, cost }) => (cost === undefined ? [] : [{ model, cost }]));
   const cheapest = findLeast(priced, ({ cost }) => cost);
@@ -319,7 +321,7 @@ export function summarise(entries: readonly Entry[], pending: readonly string[])
   return {
     cheapest: cheapest.model,
     fastest: fastest.model,
-    total_cost_usd: moneyToNumber(sumMoney(entries.flatMap(({ cost }) => (cost === undefined ? [] : [cost])))),
+    total_cost_usd: toDollarNumber(sumMoney(entries.flatMap(({ cost }) => (cost === undefined ? [] : [cost])))),
     cost_spread: `${computeSpreadRatio(priced.map(({ cost }) => cost))}x between cheapest and priciest`,
     ...(pending.length === 0 ? {} : { pending: [...pending] }),
   };

@@ -5,7 +5,7 @@ import {
   ledgerUnconfigured,
   formatLowQuotaHint,
   type Payer,
-  rateLimitHeaders,
+  formatRateLimitHeaders,
 } from '../../billing/index.ts';
 import { defineEndpoint, type Endpoint, eventStreamType, fileBodyLimit } from '../../http/index.ts';
 import { modelField } from '../catalog.ts';
@@ -134,7 +134,7 @@ const notAnswered = [
 function toAnswer({ result, quota }: Comparison, payer: Payer, id: string): PreparedAnswer<ComparisonAnswer> {
   const hint = formatLowQuotaHint(quota);
   return {
-    headers: rateLimitHeaders(quota, payer, Date.now()),
+    headers: formatRateLimitHeaders(quota, payer, Date.now()),
     answer: { ...result, request_id: id, ...(hint === undefined ? {} : { hint }) },
   };
 }

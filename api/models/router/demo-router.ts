@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { formatMoney, priceOf, sumMoney } from '../../billing/index.ts';
+import { formatMoney, computePrice, sumMoney } from '../../billing/index.ts';
 import type { Catalog } from '../catalog.ts';
 
 /** The beginning of every answer. */
@@ -68,36 +68,38 @@ function readPort(server: Server): number {
 
 async function handleRequest(catalog: Catalog, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.url === '/healthz') {
-    reply(response, 200, { ok: true });
+    sendReply(response, 200, { ok: true });
     return;
   }
   const key = request.headers.authorization?.replace(/^Bearer /, '');
   if (request.url === '/key') {
     if (key === undefined) {
       // Nothing is ever spent here, by any caller.
-      reply(response, 200, { data: { label: 'demo', limit: 0, limit_reset: null } });
+      sendReply(response, 200, { data: { label: 'demo', limit: 0, limit_reset: null } });
       return;
     }
-    reply(response, key.startsWith('sk-demo-') ? 200 : 401, {
+    sendReply(response, key.startsWith('sk-demo-') ? 200 : 401, {
       data: { label: 'demo' },
       error: { message: 'the demo router accepts only keys that begin with sk-demo-' },
     });
     return;
   }
   if (request.url === '/models') {
-    reply(response, 200, {
+    sendReply(response, 200, {
       object: 'list',
       data: [...catalog.models, ...catalog.embeddings].map(({ upstream }) => ({ id: upstream, object: 'model' })),
     });
     return;
   }
   if (request.method !== 'POST') {
-    reply(response, 404, { error: { message: 'the demo router keeps no records: every response carries its cost' } });
+    sendReply(response, 404, {
+      error: { message: 'the demo router keeps no records: every response carries its cost' },
+    });
     return;
   }
   const asked = question.parse(JSON.parse(await readBody(request)));
   if (request.url === '/embeddings') embed(catalog, asked, response);
-  else if (asked.stream === true) stream(catalog, asked, response);
+  else if (asked.stream === true) streamChunks(catalog, asked, response);
   else complete(catalog, asked, response);
 }
 
@@ -109,7 +111,7 @@ async function readBody(request: IncomingMessage): Promise<string> {
 
 function complete(catalog: Catalog, asked: Question, response: ServerResponse): void {
   const { text, finish, usage } = composeAnswer(catalog, asked);
-  reply(
+  sendReply(
     response,
     200,
     {
@@ -123,7 +125,7 @@ function complete(catalog: Catalog, asked: Question, response: ServerResponse): 
   );
 }
 
-function stream(catalog: Catalog, asked: Question, response: ServerResponse): void {
+function streamChunks(catalog: Catalog, asked: Question, response: ServerResponse): void {
   const { text, finish, usage } = composeAnswer(catalog, asked);
   const head = {
     id: randomUUID(),
@@ -148,8 +150,8 @@ function embed(catalog: Catalog, asked: Question, response: ServerResponse): voi
     0,
   );
   const model = catalog.embeddings.find(({ upstream }) => upstream === asked.model);
-  const cost = formatMoney(model === undefined ? sumMoney([]) : priceOf(tokens, model.in_per_m));
-  reply(
+  const cost = formatMoney(model === undefined ? sumMoney([]) : computePrice(tokens, model.in_per_m));
+  sendReply(
     response,
     200,
     {
@@ -175,7 +177,7 @@ function composeAnswer(catalog: Catalog, asked: Question): { text: string; finis
   const tokens = countTokens(JSON.stringify(asked.messages ?? []));
   const out = Math.min(words.length, asked.max_tokens ?? words.length);
   const cost = formatMoney(
-    sumMoney(model === undefined ? [] : [priceOf(tokens, model.in_per_m), priceOf(out, model.out_per_m)]),
+    sumMoney(model === undefined ? [] : [computePrice(tokens, model.in_per_m), computePrice(out, model.out_per_m)]),
   );
   // The notice is never cut off, however few tokens were asked for.
   const kept = Math.max(out, demoNotice.split(' ').length);
@@ -199,7 +201,7 @@ function addUsage(body: object, usage: string): string {
   return `${JSON.stringify(body).slice(0, -1)},"usage":${usage}}`;
 }
 
-function reply(response: ServerResponse, status: number, body: object, usage?: string): void {
+function sendReply(response: ServerResponse, status: number, body: object, usage?: string): void {
   response
     .writeHead(status, { 'content-type': 'application/json' })
     .end(usage === undefined ? JSON.stringify(body) : addUsage(body, usage));

@@ -22,7 +22,7 @@ const chosen = readCommandLine(
 );
 
 /** What is printed, and whether the key has a limit. */
-async function report(router: RouterClient): Promise<{ text: string; isLimited: boolean }> {
+async function applyLimit(router: RouterClient): Promise<{ text: string; isLimited: boolean }> {
   const before = await router.platformLimit();
   const usd =
     chosen.usd ??
@@ -46,7 +46,7 @@ if (settings.router === undefined) {
   process.stdout.write('no model router is configured\n');
 } else {
   const router = new RouterClient(settings.router, { callMs: settings.callMs });
-  const { text, isLimited } = await report(router);
+  const { text, isLimited } = await applyLimit(router);
   process.stdout.write(`${text}\n`);
   if (!isLimited) process.exitCode = 1;
   await router.close();

@@ -107,7 +107,7 @@ export const openRouter: RouterShape = {
   async lookUp({ reference }, get, base) {
     if (reference === null) return { outcome: 'never', why: 'the call ended before the router reported its id' };
     const { status, body, said } = await get(`${base}/generation?id=${encodeURIComponent(reference)}`);
-    if (status === 404 && keepsNoRecords(said)) return { outcome: 'never', why: withoutRecords };
+    if (status === 404 && isWithoutRecords(said)) return { outcome: 'never', why: withoutRecords };
     const record = status === 200 ? generation.safeParse(body) : undefined;
     if (record?.success !== true)
       return { outcome: 'not yet', why: `the lookup of ${reference} returned status ${status}` };
@@ -118,7 +118,7 @@ export const openRouter: RouterShape = {
   },
   async missingRecords(get, base) {
     const { status, said } = await get(`${base}/generation?id=moorage`);
-    return status === 404 && keepsNoRecords(said) ? withoutRecords : undefined;
+    return status === 404 && isWithoutRecords(said) ? withoutRecords : undefined;
   },
   // It reports sums of whole days by model, and no single call.
   async billOf({ from, to, keyHash }, get, base) {
@@ -147,7 +147,7 @@ export const openRouter: RouterShape = {
 const withoutRecords = 'this router keeps no records of single calls';
 
 /** The demo router says so. OpenRouter also answers 404 while a record is not written yet. */
-function keepsNoRecords(said: string | undefined): boolean {
+function isWithoutRecords(said: string | undefined): boolean {
   return said !== undefined && /keeps no records/.test(said);
 }
 

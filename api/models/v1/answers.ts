@@ -5,11 +5,11 @@ import { z } from 'zod';
 import { type Problem, createUnknownNameProblem } from '../../../lib/problem.ts';
 import {
   computeMaxCost,
-  moneyToNumber,
+  toDollarNumber,
   type NoteCall,
   type Payer,
   type Prompt,
-  rateLimitHeaders,
+  formatRateLimitHeaders,
 } from '../../billing/index.ts';
 import {
   createBufferedResponse,
@@ -257,7 +257,7 @@ function toCompletionBody(text: string, model: string, settlement: Settlement): 
 /** Usage with the settled cost. One that is not known yet is left out, whatever the router wrote there. */
 function toSettledUsage(usage: object | null | undefined, { cost }: Settlement): Record<string, unknown> {
   // Undefined members are left out of JSON.
-  return { ...usage, cost: cost === undefined ? undefined : moneyToNumber(cost) };
+  return { ...usage, cost: cost === undefined ? undefined : toDollarNumber(cost) };
 }
 
 function formatAnswerHeaders(settlement: Settlement, payer: Payer): Record<string, string> {
@@ -266,7 +266,7 @@ function formatAnswerHeaders(settlement: Settlement, payer: Payer): Record<strin
     ...formatCostHeaders(settlement),
     // Its older name, which hosted apps may read.
     'x-moorage-cost-source': settlement.source,
-    ...rateLimitHeaders(settlement.quota, payer, Date.now()),
+    ...formatRateLimitHeaders(settlement.quota, payer, Date.now()),
   };
 }
 

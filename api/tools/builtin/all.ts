@@ -22,10 +22,10 @@ import { createTranscribeAudioTool } from './transcribe-audio/transcribe-audio.t
 import { createTranslatePdfTool } from './translate-pdf/translate-pdf.ts';
 import { createTranslateTextTool } from './translate-text/translate-text.ts';
 import { createValidateJsonTool } from './validate-json/validate-json.ts';
-import { webSearchTool } from './web-search/web-search.ts';
+import { createWebSearchTool } from './web-search/web-search.ts';
 
 const toolFactories: readonly ((services: ToolDependencies) => Tool)[] = [
-  webSearchTool,
+  createWebSearchTool,
   createFetchPageTool,
   createRenderDiagramTool,
   createCheckGrammarTool,

@@ -6,13 +6,13 @@ import {
   chargedText,
   formatMoney,
   type Money,
-  moneyToNumber,
+  toDollarNumber,
   parseBilled,
   sumMoney,
   zero,
   lowQuotaFields,
   type Quota,
-  viewLowQuota,
+  toLowQuotaView,
 } from '../../billing/index.ts';
 import type { JobView } from './jobs/jobs.ts';
 import type { ToolResult, ResultMeta } from './tool-service.ts';
@@ -85,8 +85,8 @@ export function toCostFields({ known, charged, source }: Cost): {
   cost_source: ToolCostSource;
 } {
   return {
-    ...(source === 'pending' && known === zero ? {} : { cost_usd: moneyToNumber(known) }),
-    charged_usd: moneyToNumber(charged),
+    ...(source === 'pending' && known === zero ? {} : { cost_usd: toDollarNumber(known) }),
+    charged_usd: toDollarNumber(charged),
     cost_source: source,
   };
 }
@@ -241,7 +241,7 @@ export function toEnvelope({ run, job, quota, meta }: ToolResult, inside: boolea
 
 function toFinishedEnvelope(run: ToolRun, meta: ResultMeta, inside: boolean): Record<string, unknown> {
   const { artifact, quota } = run;
-  const low = viewLowQuota(quota);
+  const low = toLowQuotaView(quota);
   const hints = [
     low?.hint,
     formatPendingHint(run),
@@ -264,7 +264,7 @@ function toJobEnvelope(job: JobView | undefined, quota: Quota | undefined, meta:
   const { tool, requestId, pollUrl } = meta;
   if (job === undefined || pollUrl === undefined) throw new TypeError('a tool result has a run or a job');
   const { id, state, progress, message, createdAt } = job;
-  const low = viewLowQuota(quota);
+  const low = toLowQuotaView(quota);
   return {
     tool: tool.name,
     job: { id, state, progress, message, poll_url: pollUrl },

@@ -5,9 +5,9 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Logger } from '../../../lib/telemetry.ts';
 import { Problem } from '../../../lib/problem.ts';
 import {
-  chargedOf,
+  computeCharge,
   type Money,
-  moneyToNumber,
+  toDollarNumber,
   isFree,
   parseMoney,
   type Payer,
@@ -16,7 +16,7 @@ import {
   type Quota,
   selectPriceAccounts,
   type Spend,
-  toolAccount,
+  toToolAccount,
   type Wallet,
   zero,
 } from '../../billing/index.ts';
@@ -108,7 +108,7 @@ export class Runner {
     try {
       const ran = await this.#runAndSettle(call, since);
       ended('answered');
-      this.#options.metrics.recordCost(tool.name, moneyToNumber(ran.cost.known));
+      this.#options.metrics.recordCost(tool.name, toDollarNumber(ran.cost.known));
       return ran;
     } catch (error) {
       ended(error instanceof Problem ? error.type.slug : 'fault');
@@ -140,7 +140,7 @@ export class Runner {
         result: checked,
         artifact,
         latencyMs,
-        cost: sumCost(tariff, work.spending, chargedOf(tariff, payer, version, tool.name)),
+        cost: sumCost(tariff, work.spending, computeCharge(tariff, payer, version, tool.name)),
         quota: quota ?? work.spending.quota,
       };
     } catch (error) {
@@ -163,7 +163,7 @@ export class Runner {
       payer,
       amount: tariff,
       ttlMs: getTimeLimitMs(tool) + 60_000,
-      ...selectPriceAccounts(payer, toolAccount(tool.name), isFree(version, tool.name) ? tool.name : undefined),
+      ...selectPriceAccounts(payer, toToolAccount(tool.name), isFree(version, tool.name) ? tool.name : undefined),
     });
   }
 

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { type CostSource, type Money, type Payer, type Quota, sumMoney } from '../../billing/index.ts';
 import {
   allowModels,
-  answerOrThrow,
+  getAnswerOrThrow,
   type AnswerOptions,
   type Catalog,
   chooseModels,
@@ -109,7 +109,7 @@ export class ModelSpender implements Spender {
     const called = await services.router.chat(call);
     const { settlement } = called;
     this.#remember([settlement], settlement.quota);
-    const { text, finishReason, tokensIn, tokensOut } = answerOrThrow(services, call, called);
+    const { text, finishReason, tokensIn, tokensOut } = getAnswerOrThrow(services, call, called);
     return {
       model: model.id,
       text,

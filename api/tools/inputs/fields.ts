@@ -34,7 +34,7 @@ export function fileFields(what: string, others: readonly string[] = []): FileFi
       .string()
       .min(1)
       .max(maxDataCharacters)
-      .superRefine(readableRule(parseData))
+      .superRefine(createReadableRule(parseData))
       .optional()
       .describe(`Bytes of ${what} in base64, at most ${maxDataMegabytes} MB, or a data: URL; alternative to url.`),
     artifact: z
@@ -104,7 +104,7 @@ export function requireOneRule(names: Names): Rule<Fields> {
 }
 
 /** A schema rule for one field: `read` accepts its value. `read` throws invalid-request otherwise. */
-export function readableRule<Value>(read: (value: Value) => unknown): Rule<Value> {
+export function createReadableRule<Value>(read: (value: Value) => unknown): Rule<Value> {
   return (value, context) => {
     try {
       read(value);

@@ -30,7 +30,7 @@ export function drawPicture(
   refuseImages(removed.images);
   const notes = [...warnings, ...[...removed.others].slice(0, 20).map(formatRemoval)];
   if (format === 'svg') return toSvgPicture(clean, notes);
-  if (needsBrowser(clean)) return toSvgPicture(clean, notes);
+  if (isBrowserRequired(clean)) return toSvgPicture(clean, notes);
   return { format, ...drawPng(forResvg === undefined ? clean : cleanSvg(forResvg(svg)), scale), warnings: notes };
 }
 
@@ -42,7 +42,7 @@ function toSvgPicture(clean: string, warnings: string[]): Picture {
 const unknownLetters =
   /(?![\p{Script=Latin}\p{Script=Greek}\p{Script=Cyrillic}\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Common}\p{Script=Inherited}])\p{L}|\p{Emoji_Presentation}|\ufe0f/u;
 
-function needsBrowser(clean: string): boolean {
+function isBrowserRequired(clean: string): boolean {
   if (/<foreignObject\b/.test(clean)) return true;
   const text = clean.replace(/<style\b[\s\S]*?<\/style>/g, '').replace(/<[^>]*>/g, ' ');
   return unknownLetters.test(decodeEntities(text));

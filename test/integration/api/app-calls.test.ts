@@ -7,10 +7,10 @@ import { z } from 'zod';
 import type { App } from '../../../api/apps/hosted-apps.ts';
 import { computeKeyedHash } from '../../../api/http/caller.ts';
 import {
-  authorAccount,
-  callerAccount,
-  keyAccount,
-  revenueAccount,
+  toAuthorAccount,
+  toCallerAccount,
+  toKeyAccount,
+  toRevenueAccount,
   type Account,
 } from '../../../api/billing/ledger/accounts.ts';
 import type { Ledger } from '../../../api/billing/ledger/ledger.ts';
@@ -75,7 +75,7 @@ afterAll(async () => {
 });
 
 const balance = async (account: Account): Promise<string> => formatMoney(await ledger.balance(account));
-const quotaOf = (network: string): Account => callerAccount(computeKeyedHash(`address:${network}`, 'salt'));
+const quotaOf = (network: string): Account => toCallerAccount(computeKeyedHash(`address:${network}`, 'salt'));
 const key = 'sk-of-a-reader-12345678';
 const call = async (path: string, headers: Record<string, string>): Promise<number> => {
   const answer = await sample.request(`/api/projects/odd/call${path}`, { headers });
@@ -95,12 +95,12 @@ async function flood(headers: Record<string, string>): Promise<bigint> {
 }
 
 test('200 calls at once on a limit for 33: so many are answered, the rest refused, and the shares add up to the digit [spec limits.quota service.share]', async () => {
-  const [author, revenue] = [authorAccount('git.test/octo'), revenueAccount('odd')];
+  const [author, revenue] = [toAuthorAccount('git.test/octo'), toRevenueAccount('odd')];
   const free = await flood({ 'x-forwarded-for': '192.0.2.1' });
   assert.equal(await ledger.balance(quotaOf('192.0.2.0/24')), free);
   assert.deepEqual([await ledger.balance(author), await ledger.balance(revenue)], [0n, -free], 'nobody paid');
   const paid = await flood({ authorization: `Bearer ${key}` });
-  assert.equal(await ledger.balance(keyAccount(computeKeyedHash(`key:${key}`, 'salt'))), paid);
+  assert.equal(await ledger.balance(toKeyAccount(computeKeyedHash(`key:${key}`, 'salt'))), paid);
   const { database } = sample.models.ledger.get();
   assert.equal(await postToday(database, odd, priceOfCall('0.0003')), 1);
   assert.equal(await postToday(database, odd, priceOfCall('0.0003')), 0, 'once');
@@ -131,18 +131,18 @@ test('an operation costs what a call costs, and is booked as a use of the app [s
   assert.ok(tool);
   const answer = await tool.call({ given: {}, context: context as never, signal: context.signal });
   assert.equal((answer.structuredContent as { cost_usd: number }).cost_usd, 0.0003);
-  assert.equal(await balance(callerAccount('of-the-tests')), '0.0003');
-  assert.equal(await balance(revenueAccount('tools')), '-0.0003');
+  assert.equal(await balance(toCallerAccount('of-the-tests')), '0.0003');
+  assert.equal(await balance(toRevenueAccount('tools')), '-0.0003');
 });
 
 test('what a process held that is gone is given back: nobody was answered', async () => {
-  const debit = { account: callerAccount('gone'), limit: parseMoney('0.01') };
+  const debit = { account: toCallerAccount('gone'), limit: parseMoney('0.01') };
   await ledger.reserve({
     id: randomUUID(),
     amount: parseMoney('0.0003'),
     ttlMs: 1,
     debit,
-    credit: { account: revenueAccount('odd'), limit: null },
+    credit: { account: toRevenueAccount('odd'), limit: null },
   });
   for (let tries = 0; (await ledger.budget(debit)).held > 0n && tries < 200; tries += 1) {
     await ledger.expire();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, test } from 'vitest';
 import { stringify } from 'yaml';
 import { z } from 'zod';
-import { appAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toAppAccount } from '../../../api/billing/ledger/accounts.ts';
 import { formatMoney, parseMoney, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { Measurements } from '../../../api/catalog/bench/measurements.ts';
 import { readBenchmark } from '../../../api/catalog/bench/benchmark.ts';
@@ -246,7 +246,7 @@ test('through an app that passes requests on, the truth is found, and each run c
   const total = await checkCosts(passing.name, detail);
   // Visitors paid for themselves: the app's account has both, and no run has theirs.
   const recorded = await router.spent(0);
-  assert.equal(await sample.ledger.balance(appAccount(passing.name)), sumMoney(recorded.values()));
+  assert.equal(await sample.ledger.balance(toAppAccount(passing.name)), sumMoney(recorded.values()));
   assert.ok(total < sumMoney(recorded.values()));
   assert.ok(
     users.every((user) => user === undefined || user === null),
@@ -261,7 +261,7 @@ test('through an app that asks for its own model and shows failures as answers, 
   const total = await checkCosts(own.name, detail);
   const after = sumMoney((await router.spent(0)).values());
   assert.equal(total, after - before);
-  assert.equal(await sample.ledger.balance(appAccount(own.name)), total);
+  assert.equal(await sample.ledger.balance(toAppAccount(own.name)), total);
 });
 
 test('every run of the plan is published once, with instance, release and output', async () => {

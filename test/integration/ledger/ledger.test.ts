@@ -11,9 +11,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { callerAccount, platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toCallerAccount, toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
-import { negate, parseMoney, picoDollars, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
+import { negate, parseMoney, fromPicoDollars, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { openDatabase, openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
 import { ledgerSuite, someHold } from '../../support/ledger/suite.ts';
@@ -83,7 +83,7 @@ test('two processes that start together on an empty database make one schema, an
   );
   const database = await openLedgerDatabase(url);
   const ledger = new Ledger(database);
-  assert.equal((await ledger.budget({ account: callerAccount(caller), limit: null })).held, parseMoney('0.07'));
+  assert.equal((await ledger.budget({ account: toCallerAccount(caller), limit: null })).held, parseMoney('0.07'));
   assert.deepEqual(await ledger.audit(), []);
   await database.close();
 });
@@ -129,9 +129,9 @@ test('after kill -9 in the middle nothing stays reserved, and the ledger agrees 
     left -= settled + released;
   }
   const total = sumMoney(billed.values());
-  assert.equal(await later.balance(callerAccount(caller)), total);
-  assert.equal(await later.balance(platformAccount('router')), negate(total));
-  assert.equal((await later.budget({ account: callerAccount(caller), limit: null })).held, 0n);
+  assert.equal(await later.balance(toCallerAccount(caller)), total);
+  assert.equal(await later.balance(toPlatformAccount('router')), negate(total));
+  assert.equal((await later.budget({ account: toCallerAccount(caller), limit: null })).held, 0n);
   assert.deepEqual(await later.counts(), { open: 0, pending: 0, abandoned: 0 });
   assert.deepEqual(await later.audit(), []);
   await database.close();
@@ -155,7 +155,7 @@ test('a crash of the database in the middle loses nothing that was answered, and
   const [caller, router] = [randomUUID(), randomUUID()];
   const calls = Array.from({ length: 400 }, (_, index) => ({
     hold: someHold({ caller, router, quota: parseMoney('100'), cap: null }),
-    cost: picoDollars(BigInt(index + 1)),
+    cost: fromPicoDollars(BigInt(index + 1)),
   }));
   const settled = new Set<string>();
   let left = [...calls];
@@ -177,7 +177,7 @@ test('a crash of the database in the middle loses nothing that was answered, and
   }
   left = calls.filter(({ hold }) => !settled.has(hold.id));
   await work();
-  assert.equal(await ledger.balance(callerAccount(caller)), sumMoney(calls.map(({ cost }) => cost)));
+  assert.equal(await ledger.balance(toCallerAccount(caller)), sumMoney(calls.map(({ cost }) => cost)));
   assert.equal((await ledger.budget(calls[0]?.hold.debit ?? assert.fail())).held, 0n);
   assert.deepEqual(await ledger.audit(), []);
   await database.close();
@@ -237,7 +237,7 @@ test('a running total that is begun while a call without a limit is reserved or 
     // The account is there, and has no running total yet.
     await ledger.post(randomUUID(), 'test', [
       { account: hold.debit.account, amount: parseMoney('0.5') },
-      { account: callerAccount(randomUUID()), amount: negate(parseMoney('0.5')) },
+      { account: toCallerAccount(randomUUID()), amount: negate(parseMoney('0.5')) },
     ]);
     if (verb === 'settle') await ledger.reserve(hold);
     await other.query('begin');

@@ -15,7 +15,7 @@ import type { Database } from '../../../api/billing/database/database.ts';
 import { migrate, readMigrations } from '../../../api/billing/database/migrate.ts';
 import { migrationsFolder, openDatabase, openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { prepareDatabase } from '../../../api/billing/database/prepare.ts';
-import { keyAccount, revenueAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toKeyAccount, toRevenueAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedger } from '../../../api/billing/open-ledger.ts';
@@ -224,8 +224,8 @@ test('the API makes and drops the tables of days, which belong to the migrator',
   await opened.close();
 });
 
-const line = { account: keyAccount(randomUUID()), amount: parseMoney('1') };
-const lines = [line, { account: revenueAccount('hello'), amount: negate(line.amount) }];
+const line = { account: toKeyAccount(randomUUID()), amount: parseMoney('1') };
+const lines = [line, { account: toRevenueAccount('hello'), amount: negate(line.amount) }];
 
 async function migrateTo(opened: Database, last: string): Promise<void> {
   await migrate(

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney } from '../../../api/billing/ledger/money.ts';
 import { reconcile } from '../../../api/billing/ledger/reconciler.ts';
@@ -103,7 +103,7 @@ async function scene(name: string, environment: Readonly<Record<string, string>>
 /** What all callers have spent, and what is reserved, in USD, once what was answered is settled. */
 async function total(ledger: Ledger): Promise<{ used: string; held: string }> {
   while ((await ledger.counts()).open > 0) await sleep(20);
-  const { used, held } = await ledger.budget({ account: platformAccount('openrouter'), limit: null });
+  const { used, held } = await ledger.budget({ account: toPlatformAccount('openrouter'), limit: null });
   return { used: formatMoney(used), held: formatMoney(held) };
 }
 

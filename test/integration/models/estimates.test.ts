@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
@@ -140,12 +140,12 @@ test(`${streams} aborted streams on a LiteLLM without a database: shown and book
   const ledger = new Ledger(database);
   const bill = sumMoney([...billed.values()]);
   process.stdout.write(
-    `shown ${formatMoney(shown)}, booked ${formatMoney(negate(await ledger.balance(platformAccount('litellm'))))}, billed ${formatMoney(bill)}\n`,
+    `shown ${formatMoney(shown)}, booked ${formatMoney(negate(await ledger.balance(toPlatformAccount('litellm'))))}, billed ${formatMoney(bill)}\n`,
   );
   assert.ok(bill > 0n && shown >= bill);
-  assert.equal(await ledger.balance(platformAccount('litellm')), negate(shown));
+  assert.equal(await ledger.balance(toPlatformAccount('litellm')), negate(shown));
   // It counts against quota and daily limit, and nothing of it stays reserved.
-  assert.equal((await ledger.budget({ account: platformAccount('litellm'), limit: null })).used, shown);
+  assert.equal((await ledger.budget({ account: toPlatformAccount('litellm'), limit: null })).used, shown);
   assert.deepEqual(
     (await database.query(held, [])).map((row) => row.held),
     [0n],

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { reconcile } from '../../../api/billing/ledger/reconciler.ts';
@@ -418,5 +418,5 @@ test('a cost that comes late is found in the router’s records and settled, and
       model,
     );
   assert.deepEqual(await later.audit(), []);
-  assert.equal((await sample.ledger.budget({ account: platformAccount('openrouter'), limit: null })).held, 0n);
+  assert.equal((await sample.ledger.budget({ account: toPlatformAccount('openrouter'), limit: null })).held, 0n);
 });

@@ -8,7 +8,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
-import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
@@ -82,7 +82,7 @@ test('what was answered is settled by the next process, although the router has 
   const second = await start();
   for (let tries = 0; (await ledger.counts()).open > 0 && tries < 200; tries += 1) await sleep(50);
   const cost = sumMoney([proof, ...calls].map(() => parseMoney('0.000000000123')));
-  assert.equal(await ledger.balance(platformAccount('openrouter')), negate(cost));
+  assert.equal(await ledger.balance(toPlatformAccount('openrouter')), negate(cost));
   assert.deepEqual([await ledger.counts(), await ledger.audit()], [{ open: 0, pending: 0, abandoned: 0 }, []]);
   await second.stop();
   assert.deepEqual(readdirSync(join(folder, 'journal')), []);

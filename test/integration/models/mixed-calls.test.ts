@@ -9,7 +9,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
-import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, sumMoney, type Money } from '../../../api/billing/ledger/money.ts';
 import { reconcile, type LookupResult } from '../../../api/billing/ledger/reconciler.ts';
@@ -120,7 +120,7 @@ test(`${calls} mixed calls, with a process killed after each ${between}: shown =
   assert.deepEqual([await ledger.counts(), await ledger.audit()], [{ open: 0, pending: 0, abandoned: 0 }, []]);
   for (const row of rows) expectBilled(row, spent);
   const total = sumMoney([...spent.values()]);
-  assert.equal(await ledger.balance(platformAccount('litellm')), negate(total), 'ledger and the bill of the router');
+  assert.equal(await ledger.balance(toPlatformAccount('litellm')), negate(total), 'ledger and the bill of the router');
   for (const answer of shown) expectShown(answer, rows);
   const counts = Object.groupBy(shown, ({ way }) => way);
   await context.annotate(

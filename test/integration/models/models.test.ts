@@ -7,14 +7,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import {
   formatMoney,
   negate,
   parseMoney,
-  picoDollars,
+  fromPicoDollars,
   sumMoney,
   type Money,
 } from '../../../api/billing/ledger/money.ts';
@@ -124,7 +124,7 @@ test(`${mixedCalls} mixed calls: what was shown, what is booked and what the rou
   const billed = await router.spent(already + costs.length);
   const holds = await database.query(heldRows, []);
   assert.equal(holds.length, costs.length);
-  assert.equal(await ledger.balance(platformAccount('litellm')), negate(total));
+  assert.equal(await ledger.balance(toPlatformAccount('litellm')), negate(total));
   assert.equal(
     sumMoney(holds.map(({ id }) => billed.get(id) ?? assert.fail(`the router has no record of ${id}`))),
     total,
@@ -155,14 +155,17 @@ async function crowd(
   return tally;
 }
 
-const roomForSeven = formatMoney(picoDollars(parseMoney(exactCost) * 7n + 1n));
+const roomForSeven = formatMoney(fromPicoDollars(parseMoney(exactCost) * 7n + 1n));
 const oneCaller = (): string => '203.0.113.5';
 const manyCallers = (index: number): string => `203.0.${index}.5`;
 
 async function expectSpent(databaseUrl: string, calls: bigint): Promise<void> {
   const { database, ledger } = await openedLedger(databaseUrl);
-  assert.equal(await ledger.balance(platformAccount('litellm')), negate(picoDollars(parseMoney(exactCost) * calls)));
-  assert.equal((await ledger.budget({ account: platformAccount('litellm'), limit: null })).held, 0n);
+  assert.equal(
+    await ledger.balance(toPlatformAccount('litellm')),
+    negate(fromPicoDollars(parseMoney(exactCost) * calls)),
+  );
+  assert.equal((await ledger.budget({ account: toPlatformAccount('litellm'), limit: null })).held, 0n);
   assert.deepEqual([await ledger.counts(), await ledger.audit()], [{ open: 0, pending: 0, abandoned: 0 }, []]);
   await database.close();
 }
@@ -196,7 +199,7 @@ test('kill -9 in the middle of 7 calls, and a start after it: nobody overspends,
   const databaseUrl = await postgres.createDatabase('killed');
   const environment = {
     // One call before: until it has ended, the caller has no other one in flight.
-    MOORAGE_FREE_QUOTA_USD: formatMoney(picoDollars(parseMoney(roomForSeven) + parseMoney(exactCost))),
+    MOORAGE_FREE_QUOTA_USD: formatMoney(fromPicoDollars(parseMoney(roomForSeven) + parseMoney(exactCost))),
     MOORAGE_DAILY_CAP_USD: '1',
     MOORAGE_MODELS_FILE: exactModelsFile(folder),
   };

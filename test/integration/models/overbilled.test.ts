@@ -7,9 +7,9 @@ import { Registry } from 'prom-client';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
-import { platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
-import { formatMoney, moneyToNumber } from '../../../api/billing/ledger/money.ts';
+import { formatMoney, toDollarNumber } from '../../../api/billing/ledger/money.ts';
 import { createOverrunMetrics } from '../../../api/billing/metrics.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { reconcileDay } from '../../../api/accounting/reconciliation/start-reconciliation.ts';
@@ -149,12 +149,12 @@ for (const [replicas, path] of [
 
     const database = await openLedgerDatabase(one.databaseUrl);
     const ledger = new Ledger(database);
-    const { used } = await ledger.budget({ account: platformAccount('openrouter'), limit: null });
+    const { used } = await ledger.budget({ account: toPlatformAccount('openrouter'), limit: null });
     assert.equal(formatMoney(used), '0.200001');
     const registry = new Registry();
     createOverrunMetrics(registry, async () => {
       const { calls, excess } = await ledger.overruns();
-      return { calls, excessUsd: moneyToNumber(excess) };
+      return { calls, excessUsd: toDollarNumber(excess) };
     });
     assert.match(await registry.metrics(), /\nmoorage_model_calls_above_hold 1\n/);
     const now = new Date();
@@ -195,7 +195,7 @@ test('12 comparisons at the same time of which each call is billed $0.20: those 
   const database = await openLedgerDatabase(one.databaseUrl);
   const ledger = new Ledger(database);
   while ((await ledger.counts()).open > 0) await sleep(20);
-  const { held } = await ledger.budget({ account: platformAccount('openrouter'), limit: null });
+  const { held } = await ledger.budget({ account: toPlatformAccount('openrouter'), limit: null });
   assert.equal(formatMoney(held), '0');
   assert.deepEqual(await ledger.counts(), { open: 0, pending: 0, abandoned: 0 });
   assert.deepEqual(await ledger.audit(), []);

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { appAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toAppAccount } from '../../../api/billing/ledger/accounts.ts';
 import { parseMoney, sumMoney } from '../../../api/billing/ledger/money.ts';
 import { RouterClient } from '../../../api/models/router/client.ts';
 import { findUnknownUpstreams } from '../../../api/models/start.ts';
@@ -91,7 +91,7 @@ test('completions, streams and embeddings are answered under our names, and book
 
   const recorded = [...(await router.spent(before + 4)).values()].slice(before);
   assert.equal(recorded.length, 4);
-  assert.equal(await sample.ledger.balance(appAccount(app.name)), sumMoney(recorded));
+  assert.equal(await sample.ledger.balance(toAppAccount(app.name)), sumMoney(recorded));
   for (const text of [whole, streamed, vectors])
     assert.ok(recorded.includes(costIn(text)), `${text} is not in the records`);
   assert.deepEqual(

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { formatMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
-import { callerAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toCallerAccount } from '../../../api/billing/ledger/accounts.ts';
 import { anonymous, ended, jobSuite, shortJobs } from '../../support/tools/jobs-suite.ts';
 import { sharePostgres, type SharedPostgres } from '../../support/ledger/postgres.ts';
 
@@ -106,7 +106,7 @@ test(
       assert.ok(view.attempt > 1 || view.pending === 0);
     }
     const total = views.reduce((sum, { cost }) => sum + cost, 0n);
-    assert.equal(formatMoney(await new Ledger(database).balance(callerAccount('me'))), formatMoney(total as never));
+    assert.equal(formatMoney(await new Ledger(database).balance(toCallerAccount('me'))), formatMoney(total as never));
     assert.deepEqual(await new Ledger(database).audit(), []);
     await kill(second, 'SIGTERM');
     await database.close();

@@ -11,7 +11,7 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
-import { moneyToNumber } from '../../../api/billing/ledger/money.ts';
+import { toDollarNumber } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { money } from '../../../api/billing/ledger/shapes.ts';
@@ -124,7 +124,7 @@ function isResearch({ result, cost_usd, cost_source }: Envelope): void {
   assert.match(result?.answer ?? '', /^It is so \[1\]\./);
   assert.deepEqual(
     [cost_source, cost_usd],
-    ['metered', moneyToNumber((BigInt(result?.model_calls ?? 0) * 100_000_000n) as never)],
+    ['metered', toDollarNumber((BigInt(result?.model_calls ?? 0) * 100_000_000n) as never)],
   );
 }
 
@@ -165,7 +165,7 @@ test('by /t: the file of a job is at its link for anybody, at poll_url for its c
     },
     [],
   );
-  assert.equal(moneyToNumber(charged[0]?.cost ?? assert.fail()), 0.0001);
+  assert.equal(toDollarNumber(charged[0]?.cost ?? assert.fail()), 0.0001);
 });
 
 test('by /mcp: a handle at once, also for who asks for progress; with wait, progress rises until the result', async () => {

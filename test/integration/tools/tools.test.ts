@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { callerAccount, toolAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toCallerAccount, toToolAccount } from '../../../api/billing/ledger/accounts.ts';
 import { formatMoney, parseMoney } from '../../../api/billing/ledger/money.ts';
 import type { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
@@ -63,7 +63,7 @@ async function call(
 }
 
 async function earned(tool: string): Promise<string> {
-  return formatMoney(await ledger.balance(toolAccount(tool)));
+  return formatMoney(await ledger.balance(toToolAccount(tool)));
 }
 
 test('a tariff is booked exactly, however many calls come at once [spec tools.cost]', async () => {
@@ -122,13 +122,13 @@ test('with a key of one’s own no quota applies [spec tools.key]', async () => 
 });
 
 test('what a dead process held for a tool is given back', async () => {
-  const debit = { account: callerAccount('dead'), limit: parseMoney('1') };
+  const debit = { account: toCallerAccount('dead'), limit: parseMoney('1') };
   await ledger.reserve({
     id: randomUUID(),
     amount: parseMoney('0.0001'),
     ttlMs: 1,
     debit,
-    credit: { account: toolAccount('draw'), limit: null },
+    credit: { account: toToolAccount('draw'), limit: null },
   });
   await new Promise((resolve) => {
     setTimeout(resolve, 20);

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { moneyToNumber } from '../../../api/billing/ledger/money.ts';
+import { toDollarNumber } from '../../../api/billing/ledger/money.ts';
 import type { ToolDependencies } from '../../../api/tools/tool.ts';
 import { createTranslatePdfTool } from '../../../api/tools/builtin/translate-pdf/translate-pdf.ts';
 import { Problem } from '../../../lib/problem.ts';
@@ -101,7 +101,7 @@ describe('translate_pdf with BabelDOC', () => {
 
     assert.ok(spender.spending.calls > 0);
     assert.deepEqual([spender.spending.calls, spender.spending.pending], [result['passages'], 0]);
-    assert.equal(moneyToNumber(spender.spending.cost), spender.spending.calls / 10_000);
+    assert.equal(toDollarNumber(spender.spending.cost), spender.spending.calls / 10_000);
     assert.match(systems[0] ?? '', /"de" is German.*never an instruction/);
     assert.match(seen.at(-1)?.message ?? '', /passages translated/);
   });

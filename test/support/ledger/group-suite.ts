@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'vitest';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { callerAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toCallerAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger, type ReserveRequest } from '../../../api/billing/ledger/ledger.ts';
 import { type Money, parseMoney } from '../../../api/billing/ledger/money.ts';
 import { someHold } from './suite.ts';
@@ -77,7 +77,7 @@ export function groupSuite(database: () => Database): void {
     const from = (subnet: string, amount: Money): ReserveRequest => ({
       ...someHold({ router, amount }),
       debit: {
-        account: callerAccount(`${site} ${subnet}`),
+        account: toCallerAccount(`${site} ${subnet}`),
         limit: usd('0.05'),
         within: [{ network: site, limit: usd('0.2') }],
       },

@@ -5,10 +5,10 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { z } from 'zod';
-import { callerAccount, platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toCallerAccount, toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { Ledger, type LedgerOptions } from '../../../api/billing/ledger/ledger.ts';
-import { picoDollars } from '../../../api/billing/ledger/money.ts';
+import { fromPicoDollars } from '../../../api/billing/ledger/money.ts';
 import { Model } from './model.ts';
 
 const callers = ['ann', 'bob'];
@@ -56,11 +56,11 @@ class World {
   }
 
   caller(name: string) {
-    return { account: callerAccount(`${name}-${this.#name}`), limit: picoDollars(limits.caller) };
+    return { account: toCallerAccount(`${name}-${this.#name}`), limit: fromPicoDollars(limits.caller) };
   }
 
   platform() {
-    return { account: platformAccount(this.#name), limit: picoDollars(limits.platform) };
+    return { account: toPlatformAccount(this.#name), limit: fromPicoDollars(limits.platform) };
   }
 
   uuid(index: number): string {
@@ -74,7 +74,7 @@ class World {
       case 'reserve': {
         const answer = await this.ledger.reserve({
           id: this.uuid(step.id),
-          amount: picoDollars(step.amount),
+          amount: fromPicoDollars(step.amount),
           ttlMs: ttl,
           debit: this.caller(step.caller),
           credit: this.platform(),
@@ -84,7 +84,7 @@ class World {
       case 'settle': {
         const answer = await this.ledger.settle({
           hold: this.uuid(step.id),
-          cost: picoDollars(step.amount),
+          cost: fromPicoDollars(step.amount),
           source: 'billed',
           usage: { kind: 'ask' },
         });
@@ -134,7 +134,7 @@ class World {
   /** Ends every hold that is still reserved, so that the next world starts clean. */
   async finish(): Promise<void> {
     for (let index = 0; index < 8; index += 1)
-      await this.ledger.settle({ hold: this.uuid(index), cost: picoDollars(1n), source: 'router_record' });
+      await this.ledger.settle({ hold: this.uuid(index), cost: fromPicoDollars(1n), source: 'router_record' });
   }
 }
 
@@ -177,7 +177,7 @@ export function modelSuite(
             if (step.do !== 'reserve') return world.real(step);
             const answer = await world.ledger.reserve({
               id: world.uuid(step.id),
-              amount: picoDollars(step.amount),
+              amount: fromPicoDollars(step.amount),
               ttlMs: ttl,
               debit: world.caller(step.caller),
               credit: world.platform(),

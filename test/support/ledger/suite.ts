@@ -4,13 +4,13 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, test } from 'vitest';
 import { z } from 'zod';
 import {
-  authorAccount,
-  callerAccount,
-  ownKeyAccount,
-  ownKeyRouterAccount,
-  platformAccount,
-  keyAccount,
-  revenueAccount,
+  toAuthorAccount,
+  toCallerAccount,
+  toOwnKeyAccount,
+  toOwnKeyRouterAccount,
+  toPlatformAccount,
+  toKeyAccount,
+  toRevenueAccount,
 } from '../../../api/billing/ledger/accounts.ts';
 import type { Database } from '../../../api/billing/database/database.ts';
 import { Ledger, type Line, type ReserveRequest } from '../../../api/billing/ledger/ledger.ts';
@@ -34,10 +34,10 @@ const unfinishedHolds = {
 /** A charge, and the share of it that goes on to an author. */
 function chargeLines(payer: string, app: string, author: string, price: Money, share: Money): Line[] {
   return [
-    { account: keyAccount(payer), amount: price },
-    { account: revenueAccount(app), amount: negate(price) },
-    { account: revenueAccount(app), amount: share },
-    { account: authorAccount(author), amount: negate(share) },
+    { account: toKeyAccount(payer), amount: price },
+    { account: toRevenueAccount(app), amount: negate(price) },
+    { account: toRevenueAccount(app), amount: share },
+    { account: toAuthorAccount(author), amount: negate(share) },
   ];
 }
 
@@ -55,8 +55,8 @@ export function someHold(
     id: randomUUID(),
     amount: usd('0.01'),
     ttlMs: 60_000,
-    debit: { account: callerAccount(caller), limit: quota },
-    credit: { account: platformAccount(router), limit: cap },
+    debit: { account: toCallerAccount(caller), limit: quota },
+    credit: { account: toPlatformAccount(router), limit: cap },
     ...rest,
   };
 }
@@ -110,7 +110,7 @@ export function ledgerSuite(
       return (subnet, home) => ({
         ...someHold({ router, cap: usd('5'), amount }),
         debit: {
-          account: callerAccount(`${site} ${subnet}`),
+          account: toCallerAccount(`${site} ${subnet}`),
           limit: usd('0.05'),
           within: [
             { network: site, limit: usd('0.2') },
@@ -165,7 +165,7 @@ export function ledgerSuite(
           { network: site, limit: usd('0.2') },
           { network: home, limit: usd('0.1') },
         ];
-        const debit = { account: callerAccount(subnet), limit: usd('0.05'), within };
+        const debit = { account: toCallerAccount(subnet), limit: usd('0.05'), within };
         const { outcome, refused_by } = await ledger.reserve({ ...someHold({ amount: usd('0.05') }), debit });
         return `${outcome} ${refused_by ?? ''}`.trim();
       };
@@ -382,7 +382,7 @@ export function ledgerSuite(
     });
 
     test('a transaction that does not sum to zero is refused by the database itself', async () => {
-      const line = { account: keyAccount(randomUUID()), amount: usd('1') };
+      const line = { account: toKeyAccount(randomUUID()), amount: usd('1') };
       await assert.rejects(ledger.post(randomUUID(), 'test', [line]), /does not balance: its entries sum to 1\.0/);
       const hold = someHold();
       await ledger.reserve(hold);
@@ -419,9 +419,9 @@ export function ledgerSuite(
       const lines = chargeLines(payer, app, author, usd('0.000000000101'), usd('0.00000000007'));
       const outcomes = await Promise.all(Array.from({ length: 8 }, () => ledger.post(reference, 'charge', lines)));
       assert.deepEqual(outcomes.toSorted(), ['posted', ...Array.from({ length: 7 }, () => 'replayed')]);
-      assert.equal(await ledger.balance(authorAccount(author)), negate(usd('0.00000000007')));
-      assert.equal(await ledger.balance(revenueAccount(app)), negate(usd('0.000000000031')));
-      assert.equal(await ledger.balance(keyAccount(payer)), usd('0.000000000101'));
+      assert.equal(await ledger.balance(toAuthorAccount(author)), negate(usd('0.00000000007')));
+      assert.equal(await ledger.balance(toRevenueAccount(app)), negate(usd('0.000000000031')));
+      assert.equal(await ledger.balance(toKeyAccount(payer)), usd('0.000000000101'));
       assert.equal(
         await ledger.post(reference, 'charge', chargeLines(payer, app, author, usd('5'), usd('0'))),
         'conflict',
@@ -438,20 +438,20 @@ export function ledgerSuite(
         source: 'billed',
         lines: chargeLines(app, app, author, usd('0.002'), usd('0.001')),
       });
-      assert.equal(await ledger.balance(authorAccount(author)), negate(usd('0.001')));
+      assert.equal(await ledger.balance(toAuthorAccount(author)), negate(usd('0.001')));
       assert.equal(await ledger.balance(hold.debit.account), usd('0.001'));
     });
 
     test('spending with a key of the caller needs no limit, and a limit set later counts what was before', async () => {
       const [caller, router] = [randomUUID(), randomUUID()];
       const own = {
-        debit: { account: ownKeyAccount(caller), limit: null },
-        credit: { account: ownKeyRouterAccount(router), limit: null },
+        debit: { account: toOwnKeyAccount(caller), limit: null },
+        credit: { account: toOwnKeyRouterAccount(router), limit: null },
       };
       const holds = [someHold(own), someHold(own)];
       for (const hold of holds) assert.equal((await ledger.reserve(hold)).outcome, 'reserved');
       await ledger.settle({ hold: holds[0]?.id ?? '', cost: usd('0.25'), source: 'billed' });
-      const limited = { ...someHold(own), debit: { account: ownKeyAccount(caller), limit: usd('0.26') } };
+      const limited = { ...someHold(own), debit: { account: toOwnKeyAccount(caller), limit: usd('0.26') } };
       assert.deepEqual((await ledger.reserve(limited)).debit, {
         limit: usd('0.26'),
         used: usd('0.25'),

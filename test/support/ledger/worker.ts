@@ -2,14 +2,14 @@
 import { appendFileSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { callerAccount, platformAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toCallerAccount, toPlatformAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
-import { formatMoney, parseMoney, picoDollars } from '../../../api/billing/ledger/money.ts';
+import { formatMoney, parseMoney, fromPicoDollars } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 
 const [mode, url = '', caller = '', routerLog = ''] = process.argv.slice(2);
-const debit = (limit: string) => ({ account: callerAccount(caller), limit: parseMoney(limit) });
-const credit = { account: platformAccount('router'), limit: parseMoney('1000') };
+const debit = (limit: string) => ({ account: toCallerAccount(caller), limit: parseMoney(limit) });
+const credit = { account: toPlatformAccount('router'), limit: parseMoney('1000') };
 const amount = parseMoney('0.01');
 
 process.stdout.write('up\n');
@@ -33,7 +33,7 @@ async function spend(ledger: Ledger): Promise<void> {
     const id = randomUUID();
     const held = await ledger.reserve({ id, amount, ttlMs: 5_000, debit: debit('100'), credit });
     if (held.outcome !== 'reserved') throw new Error(held.outcome);
-    const cost = picoDollars(BigInt(1 + Math.floor(Math.random() * 1e9)));
+    const cost = fromPicoDollars(BigInt(1 + Math.floor(Math.random() * 1e9)));
     appendFileSync(routerLog, `${id} ${formatMoney(cost)}\n`);
     await ledger.settle({ hold: id, cost, source: 'billed', usage: { kind: 'ask' } });
     process.stdout.write(`${call}\n`);

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { stringify } from 'yaml';
-import { formatMoney, picoDollars } from '../../../api/billing/ledger/money.ts';
+import { formatMoney, fromPicoDollars } from '../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../api/models/catalog.ts';
 import { type LiteLlm, type MockModel } from './litellm.ts';
 import { freePort } from '../free-port.ts';
@@ -94,7 +94,7 @@ export async function post(
 /** The models of models.yaml as LiteLLM offers them, at the same prices. */
 export function mocksOfCatalog(): MockModel[] {
   const { models, embeddings } = readCatalog();
-  const perToken = (perMillion: bigint): string => formatMoney(picoDollars(perMillion / 1_000_000n));
+  const perToken = (perMillion: bigint): string => formatMoney(fromPicoDollars(perMillion / 1_000_000n));
   return [
     ...models.map(({ upstream, in_per_m, out_per_m }) => ({
       name: upstream,

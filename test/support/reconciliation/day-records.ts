@@ -3,12 +3,12 @@ import { randomUUID } from 'node:crypto';
 import type { Client } from 'pg';
 import type { Database } from '../../../api/billing/database/database.ts';
 import {
-  callerAccount,
-  ownKeyAccount,
-  ownKeyRouterAccount,
-  platformAccount,
-  revenueAccount,
-  toolAccount,
+  toCallerAccount,
+  toOwnKeyAccount,
+  toOwnKeyRouterAccount,
+  toPlatformAccount,
+  toRevenueAccount,
+  toToolAccount,
 } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
@@ -17,10 +17,10 @@ import type { RouterRecords } from '../../../api/accounting/reconciliation/compa
 
 /** What a call is for, and who is owed for it. */
 const credits = {
-  ask: platformAccount('litellm'),
-  own: ownKeyRouterAccount('litellm'),
-  tool: toolAccount('render_diagram'),
-  app: revenueAccount('chat-ui-1'),
+  ask: toPlatformAccount('litellm'),
+  own: toOwnKeyRouterAccount('litellm'),
+  tool: toToolAccount('render_diagram'),
+  app: toRevenueAccount('chat-ui-1'),
 };
 type CallKind = keyof typeof credits;
 
@@ -45,7 +45,7 @@ export class DayRecords {
 
   async reserve(kind: CallKind): Promise<string> {
     const id = randomUUID();
-    const debit = kind === 'own' ? ownKeyAccount('somebody') : callerAccount('somebody');
+    const debit = kind === 'own' ? toOwnKeyAccount('somebody') : toCallerAccount('somebody');
     await this.ledger.reserve({
       id,
       amount: parseMoney('0.01'),

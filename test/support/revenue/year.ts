@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Database } from '../../../api/billing/database/database.ts';
-import { keyAccount, promotionAccount, revenueAccount } from '../../../api/billing/ledger/accounts.ts';
+import { toKeyAccount, toPromotionAccount, toRevenueAccount } from '../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
 import { parseMoney } from '../../../api/billing/ledger/money.ts';
 import { type PriceList, readPriceList } from '../../../api/billing/prices.ts';
@@ -238,16 +238,16 @@ async function call(
   const caller = kind < 0.2 ? `submitter-of-${app}` : `reader-${Math.floor(chance() * 3)}`;
   const account =
     version.free.includes('call') && kind < 0.6
-      ? promotionAccount('call')
+      ? toPromotionAccount('call')
       : kind < 0.6
-        ? keyAccount(caller)
+        ? toKeyAccount(caller)
         : { kind: 'caller', owner: caller, daily: true };
   await ledger.reserve({
     id,
     amount: version.call,
     ttlMs: 60_000,
     debit: { account, limit: null },
-    credit: { account: revenueAccount(app), limit: null },
+    credit: { account: toRevenueAccount(app), limit: null },
   });
   if (chance() < 0.1) {
     await ledger.release(id);

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Ledger } from '../../../api/billing/ledger/ledger.ts';
-import { picoDollars, parseMoney } from '../../../api/billing/ledger/money.ts';
+import { fromPicoDollars, parseMoney } from '../../../api/billing/ledger/money.ts';
 import { openLedgerDatabase } from '../../../api/billing/database/open.ts';
 import { shortJobs } from './jobs-suite.ts';
 
@@ -23,7 +23,7 @@ const jobs = shortJobs(database, async ({ id, payer, announce, report }) => {
       credit: payer.credit,
     });
     const cost = 1 + Math.floor(Math.random() * 1e6);
-    await ledger.settle({ hold, cost: picoDollars(BigInt(cost)), source: 'billed' });
+    await ledger.settle({ hold, cost: fromPicoDollars(BigInt(cost)), source: 'billed' });
     appendFileSync(log, `${id} ${cost}\n`);
     report({ done: call / 5, message: `call ${call}` });
     await sleep(40);

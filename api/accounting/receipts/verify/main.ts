@@ -39,7 +39,7 @@ try {
   process.exitCode = found === 0 ? 0 : 1;
 } catch (error) {
   if (!(error instanceof EvidenceError)) throw error;
-  say(error.message);
+  printLine(error.message);
   process.exitCode = 1;
 }
 
@@ -51,7 +51,7 @@ async function checkFiles({ files, ...from }: VerifyOptions): Promise<number> {
       found += await checkFile(file, from);
     } catch (error) {
       if (!(error instanceof EvidenceError)) throw error;
-      say(error.message);
+      printLine(error.message);
       found += 1;
     }
   }
@@ -62,22 +62,24 @@ async function checkFile(file: string, from: Pick<VerifyOptions, 'keys' | 'days'
   const document = readJson(file);
   const issuer = z.object({ issuer: z.string() }).safeParse(document).data?.issuer ?? '';
   if (from.issuer !== undefined && issuer !== from.issuer) {
-    say(`${file}: its issuer is ${issuer}, not ${from.issuer}`);
+    printLine(`${file}: its issuer is ${issuer}, not ${from.issuer}`);
     return 1;
   }
   const keys = await readKeys(from.keys, issuer);
   const days = await readDays(document, { file: from.days, issuer, keys });
   const { findings, lines, proven, unbound } = await verifyDocument(document, { keys, days, due: computeLastDueDay() });
-  report(findings.map((finding) => `${file}: ${finding}`));
+  printFindings(findings.map((finding) => `${file}: ${finding}`));
   const earlier =
     unbound === 0 ? '' : `; ${unbound} have only their amounts in the ledger, as was usual before charges-2`;
   const text = lines === 0 ? '' : `, ${lines} lines, ${proven} of them in sealed days${earlier}`;
-  say(findings.length === 0 ? `${file}: right, signed by ${issuer}${text}` : `${file}: ${findings.length} findings`);
+  printLine(
+    findings.length === 0 ? `${file}: right, signed by ${issuer}${text}` : `${file}: ${findings.length} findings`,
+  );
   return findings.length;
 }
 
 async function checkDatabase(url: string): Promise<number> {
-  const keys = await keysForDatabase();
+  const keys = await readKeysForDatabase();
   const database = await openDatabase(url);
   try {
     const verdict = await verifyRecord({ database, keys, witnesses: options.files.map(readJson) });
@@ -89,9 +91,9 @@ async function checkDatabase(url: string): Promise<number> {
       { lasting: true },
     );
     const findings = [...verdict.findings, ...faults.map(({ what }) => `audit: ${what}`)];
-    report(findings);
+    printFindings(findings);
     const size = `${verdict.links} transactions in ${verdict.days} sealed days and those since, signed last at ${verdict.newest ?? 'no time'}`;
-    say(findings.length === 0 ? `right: ${size}` : `${findings.length} findings in ${size}`);
+    printLine(findings.length === 0 ? `right: ${size}` : `${findings.length} findings in ${size}`);
     return findings.length;
   } finally {
     await database.close();
@@ -99,19 +101,19 @@ async function checkDatabase(url: string): Promise<number> {
 }
 
 /** Never reads keys from the database: an attacker who changed it would add their own. */
-async function keysForDatabase(): Promise<KeySet> {
+async function readKeysForDatabase(): Promise<KeySet> {
   if (options.keys !== undefined || options.issuer !== undefined) return readKeys(options.keys, options.issuer ?? '');
   const { keys } = readReceiptSettings();
   if (keys.keys.length > 0) return keys;
   throw new EvidenceError('set --keys, --issuer or MOORAGE_RECEIPT_KEY: the database itself is not asked for keys');
 }
 
-function report(findings: readonly string[]): void {
-  for (const finding of findings.slice(0, maxFindings)) say(finding);
-  if (findings.length > maxFindings) say(`and ${findings.length - maxFindings} more`);
+function printFindings(findings: readonly string[]): void {
+  for (const finding of findings.slice(0, maxFindings)) printLine(finding);
+  if (findings.length > maxFindings) printLine(`and ${findings.length - maxFindings} more`);
 }
 
-function say(line: string): void {
+function printLine(line: string): void {
   process.stdout.write(`${line}\n`);
 }
 

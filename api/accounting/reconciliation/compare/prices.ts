@@ -6,7 +6,7 @@ import {
   type Money,
   negate,
   type Prices,
-  priceOf,
+  computePrice,
   type Statement,
   sumMoney,
   type Transaction,
@@ -89,5 +89,5 @@ function compareModel(sums: ModelSums, prices: Prices): { line: Line; difference
 }
 
 function computeListPrice({ in_per_m, out_per_m = zero }: Prices, tokensIn: number, tokensOut: number): Money {
-  return sumMoney([priceOf(tokensIn, in_per_m), priceOf(tokensOut, out_per_m)]);
+  return sumMoney([computePrice(tokensIn, in_per_m), computePrice(tokensOut, out_per_m)]);
 }

@@ -101,7 +101,7 @@ const figures = ['uses', 'bytes_in', 'bytes_out', 'latency_ms', 'timed'];
 const differs = `(${figures.map((name) => `l.${name}`).join(', ')}) is distinct from (${figures.map((name) => `r.${name}`).join(', ')})`;
 const keys = 'app, kind, class, status_class';
 const sums = figures.map((name) => `sum(${name}) as ${name}`).join(', ');
-const subject = (prefix: string): string =>
+const formatSubject = (prefix: string): string =>
   `concat_ws(' ', ${prefix}nullif(app, ''), kind, class, case when status_class > 0 then status_class || 'xx' end)`;
 
 const hours: Statement<z.output<typeof differingSum>> = {
@@ -111,7 +111,7 @@ const hours: Statement<z.output<typeof differingSum>> = {
         coalesce(sum(bytes_in), 0) as bytes_in, coalesce(sum(bytes_out), 0) as bytes_out, coalesce(sum(latency_ms), 0) as latency_ms, count(latency_ms) as timed
       from ledger.usage where at >= $1 and at < $2 group by 1, 2, 3, 4, 5
     ), r as (select * from metering.hour where hour >= $1 and hour < $2)
-    select ${subject(`to_char(hour at time zone 'utc', 'HH24:MI'), `)} as subject, coalesce(l.uses, 0)::text as left, coalesce(r.uses, 0)::text as right
+    select ${formatSubject(`to_char(hour at time zone 'utc', 'HH24:MI'), `)} as subject, coalesce(l.uses, 0)::text as left, coalesce(r.uses, 0)::text as right
     from l full join r using (hour, ${keys}) where ${differs} order by 1`,
   row: differingSum,
 };
@@ -120,7 +120,7 @@ const days: Statement<z.output<typeof differingSum>> = {
   name: 'reconciliation-days',
   text: `with l as (select ${keys}, ${sums} from metering.hour where hour >= $1 and hour < $2 group by ${keys}),
     r as (select * from metering.day where day = ($1::timestamptz at time zone 'utc')::date)
-    select ${subject('')} as subject, coalesce(l.uses, 0)::text as left, coalesce(r.uses, 0)::text as right
+    select ${formatSubject('')} as subject, coalesce(l.uses, 0)::text as left, coalesce(r.uses, 0)::text as right
     from l full join r using (${keys}) where ${differs} order by 1`,
   row: differingSum,
 };

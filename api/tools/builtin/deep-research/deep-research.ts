@@ -8,7 +8,7 @@ import { Research, type ResearchDepth, type ResearchWeb } from './research.ts';
 import { createFetchPageTool } from '../fetch-page/fetch-page.ts';
 import type { ToolDependencies } from '../../tool.ts';
 import { defineTool, type Tool, type ToolContext } from '../../tool.ts';
-import { webSearchTool } from '../web-search/web-search.ts';
+import { createWebSearchTool } from '../web-search/web-search.ts';
 
 const depths: Readonly<Record<'quick' | 'standard' | 'deep', ResearchDepth>> = {
   quick: { rounds: 1, queries: 2, pages: 4 },
@@ -103,7 +103,7 @@ const pageContent = z.object({ url: z.string(), title: z.string().default(''), m
 
 /** Reaches the web through web_search and fetch_page, with all their guards. */
 function createWeb(services: ToolDependencies, context: ToolContext): ResearchWeb {
-  const [searching, reading] = [webSearchTool(services), createFetchPageTool(services)];
+  const [searching, reading] = [createWebSearchTool(services), createFetchPageTool(services)];
   const use = async (tool: Tool, input: Record<string, unknown>): Promise<unknown> =>
     (await tool.run(readPart('argument', tool.input, input), { ...context, report: () => undefined })).result;
   return {

@@ -2,7 +2,7 @@
 // citations. A budget limits the money and the number of model calls, and reserves the cost of writing the answer.
 import { z } from 'zod';
 import { Problem, type ProblemType } from '../../../../lib/problem.ts';
-import { type Money, picoDollars, zero } from '../../../billing/index.ts';
+import { type Money, fromPicoDollars, zero } from '../../../billing/index.ts';
 import { modelFailed, modelRefused, modelTimeout, routerUnavailable } from '../../../models/index.ts';
 import { askJson, type Prompt, type Reply, type Spender } from '../../engine/spender.ts';
 import { toolFailed } from '../../problems.ts';
@@ -308,15 +308,15 @@ class Budget {
     if (this.#calls >= this.#maxCalls || this.#spent + this.#held + maximum + keep > this.#limit)
       throw new BudgetExhausted('the budget is exhausted');
     this.#calls += 1;
-    this.#held = picoDollars(this.#held + maximum);
+    this.#held = fromPicoDollars(this.#held + maximum);
     let cost = maximum;
     try {
       const reply = await this.#models.ask(prompt);
       cost = reply.cost ?? maximum;
       return reply;
     } finally {
-      this.#held = picoDollars(this.#held - maximum);
-      this.#spent = picoDollars(this.#spent + cost);
+      this.#held = fromPicoDollars(this.#held - maximum);
+      this.#spent = fromPicoDollars(this.#spent + cost);
     }
   }
 }

@@ -25,7 +25,7 @@ interface FieldWalk {
 export function findFieldFault(spec: Row, warnings: string[]): string | undefined {
   const datasets = isRow(spec['datasets']) ? spec['datasets'] : {};
   try {
-    checkView(spec, 'spec', unknownScope, { datasets, repeats: {}, outer: {}, warnings });
+    checkViewFields(spec, 'spec', unknownScope, { datasets, repeats: {}, outer: {}, warnings });
   } catch (error) {
     if (error instanceof FieldFault) return error.message;
     throw error;
@@ -33,7 +33,7 @@ export function findFieldFault(spec: Row, warnings: string[]): string | undefine
   return undefined;
 }
 
-function checkView(spec: Row, path: string, outer: ColumnScope, walk: FieldWalk): void {
+function checkViewFields(spec: Row, path: string, outer: ColumnScope, walk: FieldWalk): void {
   let scope = spec['data'] === undefined ? outer : readData(spec['data'], path, walk);
   for (const [index, step] of toList(spec['transform']).entries()) {
     const place = `${path}.transform[${index}]`;
@@ -49,7 +49,7 @@ function checkView(spec: Row, path: string, outer: ColumnScope, walk: FieldWalk)
   const { facet } = spec;
   if (isRow(facet)) checkEncodings('field' in facet ? { facet } : facet, `${path}.facet`, scope, inner);
   checkEncodings(encoding, `${path}.encoding`, scope, { ...inner, outer: walk.outer });
-  for (const [place, child] of listViews(spec)) checkView(child, `${path}.${place}`, scope, inner);
+  for (const [place, child] of listViews(spec)) checkViewFields(child, `${path}.${place}`, scope, inner);
 }
 
 function listViews(spec: Row): [string, Row][] {

@@ -154,7 +154,7 @@ function checkSimple(schema: Schema, value: unknown, path: SchemaFault['path']):
   if (known !== undefined) return checkChoice(known, value, path);
   const types = schema.type === undefined ? [] : [schema.type].flat();
   if (types.length > 0 && !types.some((type) => isOfType(type, value)))
-    return createValueFault(path, value, types.map(named), cost.kind);
+    return createValueFault(path, value, types.map(formatTypeName), cost.kind);
   return typeof value === 'number' ? checkRange(schema, value, path) : undefined;
 }
 
@@ -223,5 +223,5 @@ function isOfType(type: string, value: unknown): boolean {
   return typeof value === type;
 }
 
-const named = (type: string): string =>
+const formatTypeName = (type: string): string =>
   ({ object: 'an object', array: 'a list', integer: 'a whole number', null: 'null' })[type] ?? `a ${type}`;

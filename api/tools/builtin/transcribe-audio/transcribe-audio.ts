@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { Problem } from '../../../../lib/problem.ts';
 import { createValidationProblem } from '../../../http/index.ts';
 import { fetchTooLarge } from '../../problems.ts';
-import { readableRule, requireOneRule } from '../../inputs/fields.ts';
+import { createReadableRule, requireOneRule } from '../../inputs/fields.ts';
 import { fileAliases, fileFieldNames, fileFields } from '../../inputs/fields.ts';
 import { readFile } from '../../inputs/file-reader.ts';
 import { serviceTimeout, toolLimit, unprocessable, toolFailed } from '../../problems.ts';
@@ -27,7 +27,7 @@ const input = z
       .trim()
       .min(2)
       .max(60)
-      .superRefine(readableRule(parseSpokenLanguage))
+      .superRefine(createReadableRule(parseSpokenLanguage))
       .optional()
       .describe('Spoken language, as a code such as en, de or zh, or a name such as German. Default: detected.'),
   })

@@ -5,7 +5,7 @@ import { Problem } from '../../../../lib/problem.ts';
 import { modelField } from '../../../models/index.ts';
 import { createValidationProblem } from '../../../http/index.ts';
 import { readPdf, type PdfContent } from '../extract-pdf/extract-pdf.ts';
-import { readableRule, requireOneRule } from '../../inputs/fields.ts';
+import { createReadableRule, requireOneRule } from '../../inputs/fields.ts';
 import { fileAliases, fileFieldNames, fileFields } from '../../inputs/fields.ts';
 import { readFile, type InputFile } from '../../inputs/file-reader.ts';
 import { parseLanguage, type Language } from '../languages.ts';
@@ -33,13 +33,13 @@ export function createTranslatePdfTool(services: ToolDependencies): Tool {
           .string()
           .min(2)
           .max(60)
-          .superRefine(readableRule(parseTarget))
+          .superRefine(createReadableRule(parseTarget))
           .describe('Target language: a code such as de, pt-BR or zh-Hans, or a name such as German.'),
         from: z
           .string()
           .min(2)
           .max(60)
-          .superRefine(readableRule((from) => parseLanguage('from', from)))
+          .superRefine(createReadableRule((from) => parseLanguage('from', from)))
           .optional()
           .describe('Language of the PDF, by code or name. Default: English.'),
         from_page: z.int().min(1).max(100_000).default(1).describe('First page to translate. Default: 1.'),

@@ -79,7 +79,7 @@ const output = z.object({
   suggestions: z.array(z.string()).describe('Suggested queries, at most 10.'),
 });
 
-export function webSearchTool(services: ToolDependencies): Tool {
+export function createWebSearchTool(services: ToolDependencies): Tool {
   return defineTool({
     name: 'web_search',
     title: 'Search the web',

@@ -5,7 +5,7 @@ import { Client } from 'pg';
 import { afterAll, beforeAll, beforeEach, test } from 'vitest';
 import type { Database } from '../../../../api/billing/database/database.ts';
 import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
-import { callerAccount, platformAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { toCallerAccount, toPlatformAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { negate, parseMoney } from '../../../../api/billing/ledger/money.ts';
 import { recordBatch, rollUp } from '../../../../api/accounting/metering/usage-store.ts';
 import { parseDay } from '../../../../api/accounting/reconciliation/comparison.ts';
@@ -339,8 +339,8 @@ test('a router that keeps no records is not known, and never equal; entries by h
     ['account'],
   );
   await records.ledger.post('by-hand-1', 'correction', [
-    { account: platformAccount('litellm'), amount: negate(parseMoney('0.1')) },
-    { account: callerAccount('somebody'), amount: parseMoney('0.1') },
+    { account: toPlatformAccount('litellm'), amount: negate(parseMoney('0.1')) },
+    { account: toCallerAccount('somebody'), amount: parseMoney('0.1') },
   ]);
   const corrected = named(await reconciled(), 'router');
   assert.deepEqual(differences(corrected), [['other_entries', null, 0, '0.1']]);

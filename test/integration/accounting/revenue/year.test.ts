@@ -4,7 +4,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import type { Database } from '../../../../api/billing/database/database.ts';
 import { openDatabase, openLedgerDatabase } from '../../../../api/billing/database/open.ts';
-import { authorAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { toAuthorAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
 import { formatMoney, negate, parseMoney, type Money } from '../../../../api/billing/ledger/money.ts';
 import { findLineFaults } from '../../../../api/accounting/receipts/verify/verify-queries.ts';
@@ -121,7 +121,7 @@ test('statements add up from month to month, to what the ledger owes', async () 
         if (kind === 'late') assert.ok((day ?? '').slice(0, 7) <= month);
       }
     }
-    const owed = negate(await ledger.balance(authorAccount(author)));
+    const owed = negate(await ledger.balance(toAuthorAccount(author)));
     assert.equal(closing, formatMoney(owed), author);
     assert.ok(owed > (0n as Money), author);
   }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { text as bodyOf } from 'node:stream/consumers';
 import { afterAll, beforeAll, test } from 'vitest';
-import { callerAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { toCallerAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
 import { computeKeyedHash } from '../../../../api/http/caller.ts';
 import { sampleAppsServer, type AppsSample } from '../../../support/apps/sample.ts';
@@ -21,7 +21,7 @@ test('sends a call with an Idempotency-Key to the app once, charges it once and 
     response.setHeader('content-type', 'application/json');
     void bodyOf(request).then((body) => response.end(JSON.stringify({ count, body })));
   });
-  const account = callerAccount(computeKeyedHash('address:198.51.77.0/24', 'salt'));
+  const account = toCallerAccount(computeKeyedHash('address:198.51.77.0/24', 'salt'));
   const spent = async (): Promise<string> => formatMoney(await sample.models.ledger.get().ledger.balance(account));
   const post = async (
     path: string,

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { authorAccount, callerAccount, revenueAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { toAuthorAccount, toCallerAccount, toRevenueAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../api/billing/ledger/money.ts';
 import { maxRequestBytes } from '../../../../api/apps/calls/endpoints.ts';
 import { computeKeyedHash } from '../../../../api/http/caller.ts';
@@ -141,8 +141,8 @@ async function refused(answer: Response, status: number, slug: string): Promise<
 async function earned(slug: string): Promise<[revenue: string, author: string]> {
   const { ledger } = sample.models.ledger.get();
   return [
-    formatMoney(await ledger.balance(revenueAccount(slug))),
-    formatMoney(await ledger.balance(authorAccount('git.test/octo'))),
+    formatMoney(await ledger.balance(toRevenueAccount(slug))),
+    formatMoney(await ledger.balance(toAuthorAccount('git.test/octo'))),
   ];
 }
 
@@ -397,7 +397,7 @@ test('posts each call to the caller and to the app', async () => {
   const spent = (): Promise<unknown> =>
     sample.models.ledger
       .get()
-      .ledger.balance(callerAccount(computeKeyedHash(`address:${address}`, 'salt')))
+      .ledger.balance(toCallerAccount(computeKeyedHash(`address:${address}`, 'salt')))
       .then(formatMoney);
   const [revenue = 0, author = 0] = (await earned('mirror')).map(Number);
   const from = { 'x-forwarded-for': '198.51.100.7' };

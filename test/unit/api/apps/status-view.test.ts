@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { HostedAppStatus } from '../../../../crds/hosted-app.ts';
-import { statusView, viewStatus, type StatusView } from '../../../../api/apps/status-view.ts';
+import { statusView, toStatusView, type StatusView } from '../../../../api/apps/status-view.ts';
 import { sampleApp, sampleServer, sampleServices, sampleApps } from '../../../support/api/sample.ts';
 import { send } from '../../../support/api/send.ts';
 
@@ -13,7 +13,7 @@ const linkBase = {
 };
 const since = '2026-01-01T00:00:05Z';
 const commit = 'a'.repeat(40);
-const view = (status?: HostedAppStatus): StatusView => viewStatus(sampleApp('chat', undefined, status), linkBase);
+const view = (status?: HostedAppStatus): StatusView => toStatusView(sampleApp('chat', undefined, status), linkBase);
 const served = {
   served: { image: 'i@sha256:1', commit, since },
   url: 'https://chat.moorage.test:8443',
@@ -35,7 +35,7 @@ test('just submitted', () => {
 
 test('names the git host in links unless it is the first', () => {
   assert.equal(
-    viewStatus(sampleApp('chat', 'https://other.test/octo/chat'), linkBase).status_url,
+    toStatusView(sampleApp('chat', 'https://other.test/octo/chat'), linkBase).status_url,
     'https://moorage.test:8443/api/submit-status/octo/chat?host=other.test',
   );
 });
@@ -176,7 +176,7 @@ test('attack: a status written by an older operator does not show values of the 
     effective: [{ field: 'run.env', value: `[{"name":"KEY","value":"${secret}"}]`, from: 'HostedApp' }],
   });
   const spec = { ...app.spec, run: { ...app.spec.run, env: [{ name: 'KEY', value: secret }] } };
-  const shown = viewStatus({ ...app, spec }, linkBase);
+  const shown = toStatusView({ ...app, spec }, linkBase);
   assert.doesNotMatch(JSON.stringify(shown), /sk-of/);
   assert.deepEqual(shown.settings, [
     { field: 'run.env', value: '[{"name":"KEY"},{"name":"MINE","value":"mine"}]', from: 'moorage.yaml' },

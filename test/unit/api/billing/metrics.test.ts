@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { Registry } from 'prom-client';
 import { test } from 'vitest';
 import { Database, DatabaseUnavailable } from '../../../../api/billing/database/database.ts';
-import { platformAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { toPlatformAccount } from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger } from '../../../../api/billing/ledger/ledger.ts';
 import {
   createBillingMetrics,
@@ -66,7 +66,7 @@ test('a scrape sends each statement once to a database that refuses it, while a 
   const registry = new Registry();
   createBillingMetrics(registry, { holds: () => ledger.counts(), oldestPendingSeconds: () => ledger.oldestPending() });
   createDailyLimitMetrics(registry, 5, async () => {
-    await ledger.budget({ account: platformAccount('openrouter'), limit: null });
+    await ledger.budget({ account: toPlatformAccount('openrouter'), limit: null });
     return 0;
   });
   createOverrunMetrics(registry, async () => ({ calls: (await ledger.overruns()).calls, excessUsd: 0 }));

@@ -6,12 +6,12 @@ import { createAnonymousPayer, createKeyPayer } from '../../../../api/billing/pa
 import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
 import { formatMoney, parseMoney } from '../../../../api/billing/ledger/money.ts';
 import {
-  chargedOf,
+  computeCharge,
   toMarginLines,
   computeMargin,
   type PriceList,
   readPriceList,
-  toolPrice,
+  resolveToolPrice,
 } from '../../../../api/billing/prices.ts';
 import { recordPrices } from '../../../../api/accounting/revenue/prices.ts';
 import { migratedDatabase } from '../../../support/ledger/snapshot.ts';
@@ -29,8 +29,8 @@ test('a version is in effect from 00:00 UTC of its day on, and the first one bef
     ['2020-01-01T00:00:00Z', '2026-02-28T23:59:59.999Z', '2026-03-01T00:00:00Z', '2030-01-01T00:00:00Z'].map(at),
     ['a', 'a', 'b', 'b'],
   );
-  assert.equal(formatMoney(toolPrice(list.at(new Date('2026-04-01')), 'web_search', '0.0002')), '0.5');
-  assert.equal(formatMoney(toolPrice(list.at(new Date('2026-04-01')), 'ocr_image', '0.0002')), '0.0002');
+  assert.equal(formatMoney(resolveToolPrice(list.at(new Date('2026-04-01')), 'web_search', '0.0002')), '0.5');
+  assert.equal(formatMoney(resolveToolPrice(list.at(new Date('2026-04-01')), 'ocr_image', '0.0002')), '0.0002');
 });
 
 test('what is wrong with a price list is said field by field', () => {
@@ -57,9 +57,9 @@ test('what is wrong with a price list is said field by field', () => {
 
 test('during the beta a comparison is charged to nobody; a caller with a key is charged tools and a margin', () => {
   const beta = readPriceList(undefined, 14).at();
-  assert.equal(chargedOf(parseMoney('1'), keyed, beta, 'compare_models'), 0n);
-  assert.equal(chargedOf(parseMoney('1'), keyed, beta, 'web_search'), parseMoney('1'));
-  assert.equal(chargedOf(parseMoney('1'), createAnonymousPayer('x', limits), beta, 'web_search'), 0n);
+  assert.equal(computeCharge(parseMoney('1'), keyed, beta, 'compare_models'), 0n);
+  assert.equal(computeCharge(parseMoney('1'), keyed, beta, 'web_search'), parseMoney('1'));
+  assert.equal(computeCharge(parseMoney('1'), createAnonymousPayer('x', limits), beta, 'web_search'), 0n);
   const version = read({ ...first, modelMargin: '0.05', free: ['compare_models'] }).at();
   const margin = computeMargin(parseMoney('0.000000000119'), keyed, version, 'ask_model');
   assert.equal(formatMoney(margin), '0.000000000005', 'rounded down');

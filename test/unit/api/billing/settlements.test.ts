@@ -8,7 +8,12 @@ import { afterEach, beforeEach, test } from 'vitest';
 import { Settlements, Journal, type JournalEntry } from '../../../../api/billing/settlements.ts';
 import { Wallet } from '../../../../api/billing/wallet.ts';
 import { openLedgerDatabase } from '../../../../api/billing/database/open.ts';
-import { callerAccount, keyAccount, marginAccount, platformAccount } from '../../../../api/billing/ledger/accounts.ts';
+import {
+  toCallerAccount,
+  toKeyAccount,
+  toMarginAccount,
+  toPlatformAccount,
+} from '../../../../api/billing/ledger/accounts.ts';
 import { Ledger, type SettleRequest } from '../../../../api/billing/ledger/ledger.ts';
 import { negate, parseMoney } from '../../../../api/billing/ledger/money.ts';
 import { createAnonymousPayer } from '../../../../api/billing/payer.ts';
@@ -31,8 +36,8 @@ const entry = (hold: string = randomUUID()): JournalEntry => ({
   source: 'billed',
   usage: { kind: 'ask', caller: 'c', model: 'm', tokensIn: 3, latencyMs: 5, priceVersion: 'v', request: 'r' },
   lines: [
-    { account: keyAccount('c'), amount: margin },
-    { account: marginAccount('r'), amount: negate(margin) },
+    { account: toKeyAccount('c'), amount: margin },
+    { account: toMarginAccount('r'), amount: negate(margin) },
   ],
 });
 
@@ -136,7 +141,7 @@ test('the answer waits for no settlement, and is refused no quota because of one
   const go = ledger.holdBack();
   const quota = await first.settleBehind(settlement);
   assert.deepEqual([quota?.used, quota?.held], [parseMoney('0.0001'), parseMoney('0')]);
-  assert.equal(await ledger.balance(callerAccount('caller')), parseMoney('0'));
+  assert.equal(await ledger.balance(toCallerAccount('caller')), parseMoney('0'));
   // 0.0008 is still reserved, so another 0.0008 fits only once the first is settled.
   const second = wallet.reserve({ id: randomUUID(), ...item });
   setTimeout(go, 50);
@@ -170,7 +175,7 @@ test('a process that is killed before its settlements leaves them to the next, t
   const next = new Settlements({ ledger: reached, log: silent, journal: new Journal(folder) });
   assert.equal(await next.settleLeft(), 19);
   assert.equal(await next.settleLeft(), 0);
-  assert.equal(await reached.balance(platformAccount('r')), negate(parseMoney('0.00002')));
+  assert.equal(await reached.balance(toPlatformAccount('r')), negate(parseMoney('0.00002')));
   assert.deepEqual(await reached.counts(), { open: 0, pending: 0, abandoned: 0 });
   assert.deepEqual(await reached.audit(), []);
   await database.close();

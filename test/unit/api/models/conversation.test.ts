@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { moneyToNumber, parseMoney, priceOf } from '../../../../api/billing/ledger/money.ts';
+import { toDollarNumber, parseMoney, computePrice } from '../../../../api/billing/ledger/money.ts';
 import { maxImageTokens } from '../../../../api/billing/prices.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import { liteLlm } from '../../../../api/models/router/shapes.ts';
@@ -110,13 +110,13 @@ test('what is reserved covers each image at the most that a model bills for one,
   });
   const bare = await held(filled([]));
   const one = await held(filled([image]));
-  assert.equal(Number((one - bare).toFixed(12)), moneyToNumber(priceOf(maxImageTokens, parseMoney('0.60'))));
+  assert.equal(Number((one - bare).toFixed(12)), toDollarNumber(computePrice(maxImageTokens, parseMoney('0.60'))));
   // A picture of some hundred bytes costs no more than one by its address.
   assert.equal(await held(filled([{ type: 'image_url', image_url: { url: pixel } }])), one);
   const schema = { type: 'json_schema', json_schema: { name: 'a', schema: { title: 'y'.repeat(10_000) } } };
   assert.ok(
     (await held({ ...filled([]), response_format: schema })) - bare >=
-      moneyToNumber(priceOf(10_000, parseMoney('0.60'))),
+      toDollarNumber(computePrice(10_000, parseMoney('0.60'))),
   );
 });
 

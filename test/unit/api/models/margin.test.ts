@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { computeKeyedHash } from '../../../../api/http/caller.ts';
-import { keyAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { toKeyAccount } from '../../../../api/billing/ledger/accounts.ts';
 import type { Budget } from '../../../../api/billing/ledger/shapes.ts';
 import { parseMoney } from '../../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
@@ -67,7 +67,7 @@ const ask = (key: string, prompt = 'Hello', path = '/api/ask'): Promise<Response
     ),
   );
 const budgetOf = (key: string): Promise<Budget> =>
-  sample.ledger.budget({ account: keyAccount(computeKeyedHash(`key:${key}`, 'salt')), limit });
+  sample.ledger.budget({ account: toKeyAccount(computeKeyedHash(`key:${key}`, 'salt')), limit });
 
 test('attack: calls at once do not pass the daily limit of a key by their margins', async () => {
   const key = 'sk-of-many-at-once-12345678';
@@ -141,7 +141,7 @@ test('margins of a comparison are reserved together with it: the daily limit of 
       ),
     );
   const spent = (): Promise<Budget> =>
-    costly.ledger.budget({ account: keyAccount(computeKeyedHash(`key:${key}`, 'salt')), limit });
+    costly.ledger.budget({ account: toKeyAccount(computeKeyedHash(`key:${key}`, 'salt')), limit });
   // Half of up to $0.005 a model.
   const refused = await compare(2_000);
   const { detail } = z.looseObject({ detail: z.string() }).parse(await refused.json());

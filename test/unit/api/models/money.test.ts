@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { formatMoney, moneyToNumber, parseMoney, picoDollars } from '../../../../api/billing/ledger/money.ts';
+import { formatMoney, toDollarNumber, parseMoney, fromPicoDollars } from '../../../../api/billing/ledger/money.ts';
 import { computeMaxCost, countMaxTokens } from '../../../../api/billing/prices.ts';
 import { parseExact, usage } from '../../../../api/models/router/responses.ts';
 import { liteLlm, openRouter, type RouterHeaders } from '../../../../api/models/router/shapes.ts';
-import { computeSpreadRatio, summarise } from '../../../../api/models/compare/comparison.ts';
+import { computeSpreadRatio, summarizeComparison } from '../../../../api/models/compare/comparison.ts';
 
 test('money keeps its digits where a float would not', () => {
   assert.deepEqual(parseExact('{"usage":{"cost":0.1234567890123456789,"prompt_tokens":3},"price":0.10}'), {
@@ -15,10 +15,10 @@ test('money keeps its digits where a float would not', () => {
   });
   fc.assert(
     fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n - 1n }), (count) => {
-      const digits = formatMoney(picoDollars(count));
+      const digits = formatMoney(fromPicoDollars(count));
       assert.deepEqual(parseExact(`[{"total_cost": ${digits}}]`), [{ total_cost: digits }]);
       // What is shown as a JSON number is read back as the same amount.
-      assert.equal(parseMoney(JSON.stringify(moneyToNumber(picoDollars(count)))), count);
+      assert.equal(parseMoney(JSON.stringify(toDollarNumber(fromPicoDollars(count)))), count);
     }),
   );
 });
@@ -135,14 +135,14 @@ test('a summary names who answered, adds up what is known, and says what is not 
     ok: boolean,
     cost: string | undefined,
     latencyMs: number,
-  ): Parameters<typeof summarise>[0][number] => ({
+  ): Parameters<typeof summarizeComparison>[0][number] => ({
     model,
     ok,
     cost: cost === undefined ? undefined : parseMoney(cost),
     latencyMs,
   });
   assert.deepEqual(
-    summarise(
+    summarizeComparison(
       [
         entry('a', true, '0.2', 30),
         entry('b', true, '0.1', 40),
@@ -160,6 +160,6 @@ test('a summary names who answered, adds up what is known, and says what is not 
     },
   );
   // Complete or nothing: no model is the cheapest where none has answered at a known cost.
-  assert.equal(summarise([entry('a', false, undefined, 3)], []), null);
-  assert.equal(summarise([entry('a', true, undefined, 3), entry('b', false, '0.1', 4)], ['a']), null);
+  assert.equal(summarizeComparison([entry('a', false, undefined, 3)], []), null);
+  assert.equal(summarizeComparison([entry('a', true, undefined, 3), entry('b', false, '0.1', 4)], ['a']), null);
 });

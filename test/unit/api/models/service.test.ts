@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { appAccount } from '../../../../api/billing/ledger/accounts.ts';
-import { moneyToNumber } from '../../../../api/billing/ledger/money.ts';
+import { toAppAccount } from '../../../../api/billing/ledger/accounts.ts';
+import { toDollarNumber } from '../../../../api/billing/ledger/money.ts';
 import { readCatalog } from '../../../../api/models/catalog.ts';
 import { demoNotice, startDemoRouter, type DemoRouter } from '../../../../api/models/router/demo-router.ts';
 import { createAppToken } from '../../../../lib/app-tokens.ts';
@@ -168,7 +168,7 @@ const completion = z.looseObject({
 const messages = [{ role: 'user', content: 'Hello' }];
 
 test('/v1: chat completions, streams and embeddings are booked to the app, to the digit', async () => {
-  const before = await sample.ledger.balance(appAccount('chat'));
+  const before = await sample.ledger.balance(toAppAccount('chat'));
   const whole = completion.parse(
     await (
       await sample.requestOfApps('/v1/chat/completions', json({ model: 'beta-K3', messages }, bearer(app)))
@@ -206,7 +206,7 @@ test('/v1: chat completions, streams and embeddings are booked to the app, to th
     );
   const reported = whole.usage.cost + (chunks.at(-1)?.usage?.cost ?? Number.NaN) * 2 + vectors.usage.cost;
   assert.equal(
-    moneyToNumber(await sample.ledger.balance(appAccount('chat'))) - moneyToNumber(before),
+    toDollarNumber(await sample.ledger.balance(toAppAccount('chat'))) - toDollarNumber(before),
     Number(reported.toFixed(12)),
   );
   const models = z
@@ -306,7 +306,7 @@ for (const { name, headers, body, status, type } of [
 }
 
 test('the token of a hosted app opens nothing at the public address', async () => {
-  const before = await sample.ledger.balance(appAccount('chat'));
+  const before = await sample.ledger.balance(toAppAccount('chat'));
   for (const [path, init] of [
     ['/v1/chat/completions', json({ model: 'beta-K3', messages }, bearer(app))],
     ['/v1/embeddings', json({ model: 'embed-small', input: 'a' }, bearer(app))],
@@ -316,7 +316,7 @@ test('the token of a hosted app opens nothing at the public address', async () =
     assert.equal(answer.status, 401, path);
     assert.match(await answer.text(), /app-token-refused.*works only inside the cluster/);
   }
-  assert.equal(await sample.ledger.balance(appAccount('chat')), before);
+  assert.equal(await sample.ledger.balance(toAppAccount('chat')), before);
 });
 
 test('the port of hosted apps takes their tokens and nothing else: an address there may be anybody’s word', async () => {

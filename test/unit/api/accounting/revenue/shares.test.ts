@@ -3,7 +3,12 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { computeKeyedHash } from '../../../../../api/http/caller.ts';
-import { authorAccount, keyAccount, revenueAccount, type Account } from '../../../../../api/billing/ledger/accounts.ts';
+import {
+  toAuthorAccount,
+  toKeyAccount,
+  toRevenueAccount,
+  type Account,
+} from '../../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
 import { labels } from '../../../../../crds/names.ts';
 import type { App } from '../../../../../api/apps/hosted-apps.ts';
@@ -49,7 +54,7 @@ const balance = async (account: Account): Promise<string> =>
 async function share(): Promise<string> {
   const { database } = sample.models.ledger.get();
   await postToday(database, mine, priceOfCall('0.001'));
-  return balance(authorAccount('git.test/octo'));
+  return balance(toAuthorAccount('git.test/octo'));
 }
 const call = (key?: string): Promise<Response> =>
   sample.request('/api/projects/mine/call/', {
@@ -70,16 +75,16 @@ test('attack: an author who calls his own app on the free quota accrues nothing'
 test('attack: an author who calls his own app with the key that submitted it accrues nothing', async () => {
   assert.equal((await call(keyOfAuthor)).status, 200);
   assert.equal(await share(), '0');
-  assert.equal(await balance(keyAccount(nameOf(keyOfAuthor))), '0.001');
+  assert.equal(await balance(toKeyAccount(nameOf(keyOfAuthor))), '0.001');
 });
 
 test('of what another caller with a key is charged, the share accrues [spec service.share]', async () => {
-  const before = Number(await balance(revenueAccount('mine')));
+  const before = Number(await balance(toRevenueAccount('mine')));
   const answer = await call('sk-of-a-reader-12345678');
   assert.equal(answer.status, 200);
   assert.deepEqual([answer.headers.get('x-cost-usd'), answer.headers.get('x-charged-usd')], ['0.001', '0.001']);
   assert.equal(await share(), '-0.0007');
-  assert.equal((Number(await balance(revenueAccount('mine'))) - before).toFixed(6), '-0.000300');
+  assert.equal((Number(await balance(toRevenueAccount('mine'))) - before).toFixed(6), '-0.000300');
 });
 
 test('attack: a caller with a key has a limit too, so that no share grows without end', async () => {

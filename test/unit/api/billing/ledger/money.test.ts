@@ -6,16 +6,16 @@ import {
   formatMoney,
   formatUsd,
   MoneyError,
-  moneyToNumber,
+  toDollarNumber,
   parseBilled,
   parseMoney,
-  picoDollars,
-  priceOf,
+  fromPicoDollars,
+  computePrice,
   computeShare,
   sumMoney,
 } from '../../../../../api/billing/ledger/money.ts';
 
-const amounts = fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }).map(picoDollars);
+const amounts = fc.bigInt({ min: 0n, max: 10n ** 20n - 1n }).map(fromPicoDollars);
 
 test('amounts that routers really send are read exactly', () => {
   const table: readonly [string, bigint][] = [
@@ -108,8 +108,8 @@ test('any way to write a decimal with an exponent is the same amount', () => {
 
 test('below 1000 USD the JSON number at the edge parses back to the same amount', () => {
   fc.assert(
-    fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n - 1n }).map(picoDollars), (amount) => {
-      assert.equal(parseMoney(JSON.stringify(moneyToNumber(amount))), amount);
+    fc.property(fc.bigInt({ min: 0n, max: 10n ** 15n - 1n }).map(fromPicoDollars), (amount) => {
+      assert.equal(parseMoney(JSON.stringify(toDollarNumber(amount))), amount);
     }),
     { numRuns: 500 },
   );
@@ -119,16 +119,16 @@ test('a reservation is never less than the exact price, by less than a pico-doll
   fc.assert(
     fc.property(
       fc.nat({ max: 2_000_000 }),
-      fc.bigInt({ min: 0n, max: 10n ** 15n }).map(picoDollars),
+      fc.bigInt({ min: 0n, max: 10n ** 15n }).map(fromPicoDollars),
       (tokens, perMillion) => {
-        const excess = priceOf(tokens, perMillion) * 1_000_000n - BigInt(tokens) * perMillion;
+        const excess = computePrice(tokens, perMillion) * 1_000_000n - BigInt(tokens) * perMillion;
         assert.ok(excess >= 0n && excess < 1_000_000n);
       },
     ),
   );
-  assert.equal(priceOf(3, parseMoney('0.15')), parseMoney('0.00000045'));
-  assert.throws(() => priceOf(-1, parseMoney('1')), MoneyError);
-  assert.throws(() => priceOf(1.5, parseMoney('1')), MoneyError);
+  assert.equal(computePrice(3, parseMoney('0.15')), parseMoney('0.00000045'));
+  assert.throws(() => computePrice(-1, parseMoney('1')), MoneyError);
+  assert.throws(() => computePrice(1.5, parseMoney('1')), MoneyError);
 });
 
 test('shares of an amount never add up to more than the whole', () => {
@@ -141,13 +141,13 @@ test('shares of an amount never add up to more than the whole', () => {
 });
 
 test('for people, the sign stands before the dollar', () => {
-  assert.equal(formatUsd(picoDollars(-100_000_000_000n)), '-$0.1');
+  assert.equal(formatUsd(fromPicoDollars(-100_000_000_000n)), '-$0.1');
   assert.equal(formatUsd('-0.000000000001'), '-$0.000000000001');
-  assert.deepEqual([formatUsd(picoDollars(0n)), formatUsd('2.50')], ['$0', '$2.50']);
+  assert.deepEqual([formatUsd(fromPicoDollars(0n)), formatUsd('2.50')], ['$0', '$2.50']);
 });
 
 test('amounts the ledger cannot store are refused', () => {
-  assert.throws(() => picoDollars(10n ** 20n), MoneyError);
+  assert.throws(() => fromPicoDollars(10n ** 20n), MoneyError);
   assert.throws(() => sumMoney([parseMoney('99999999'), parseMoney('1')]), MoneyError);
-  assert.equal(formatMoney(picoDollars(-500_000_000_000n)), '-0.5');
+  assert.equal(formatMoney(fromPicoDollars(-500_000_000_000n)), '-0.5');
 });

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { defineTool } from '../../../../../api/tools/tool.ts';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
-import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
+import { toToolAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { startServer, type PublicServer } from '../../../../../api/http/server.ts';
 import { silent } from '../../../../support/api/sample.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
@@ -76,7 +76,7 @@ for (const era of ['auto', 'legacy'] as const) {
 
   test(`${era}: what a link names can be read, as a resource or by any HTTP client, and is not charged for again`, async () => {
     const client = await connected(era);
-    const earned = (): Promise<unknown> => sample.models.ledger.get().ledger.balance(toolAccount('draw'));
+    const earned = (): Promise<unknown> => sample.models.ledger.get().ledger.balance(toToolAccount('draw'));
     for (const [format, mimeType, field] of [
       ['png', 'image/png', 'blob'],
       ['svg', 'image/svg+xml', 'text'],

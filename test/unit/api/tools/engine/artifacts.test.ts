@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
-import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
+import { toToolAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { openLedgerDatabase } from '../../../../../api/billing/database/open.ts';
 import { json } from '../../../../support/models/sample.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
@@ -52,7 +52,7 @@ test('a link answers with the same bytes, to anybody and as often as wanted, and
   const hours = (Date.parse(artifact.expires_at ?? '') - Date.now()) / 3_600_000;
   assert.ok(hours > 0.9 && hours <= 1.01, artifact.expires_at);
   const { ledger } = sample.models.ledger.get();
-  const earned = await ledger.balance(toolAccount('draw'));
+  const earned = await ledger.balance(toToolAccount('draw'));
   const calls = await sample.registry.getSingleMetricAsString('moorage_tool_calls_total');
   for (const accept of ['*/*', 'image/png', 'application/json']) {
     const file = await sample.request(pathOf(artifact.url), { headers: { accept, 'x-forwarded-for': '203.0.113.9' } });
@@ -75,7 +75,7 @@ test('a link answers with the same bytes, to anybody and as often as wanted, and
     ]);
     assert.match(file.headers.get('content-security-policy') ?? '', /default-src 'none'.*sandbox/);
   }
-  assert.equal(await ledger.balance(toolAccount('draw')), earned);
+  assert.equal(await ledger.balance(toToolAccount('draw')), earned);
   assert.equal(await sample.registry.getSingleMetricAsString('moorage_tool_calls_total'), calls);
 });
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
-import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
+import { toToolAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { json } from '../../../../support/models/sample.ts';
 import { sampleToolApp, type ToolSample } from '../../../../support/tools/sample.ts';
 import { echo, waiting } from '../../../../support/tools/sample-tools.ts';
@@ -320,7 +320,7 @@ test('HEAD says whether GET would be taken, and neither runs the tool nor charge
       (sum, { value }) => sum + value,
       0,
     ) ?? 0;
-  const earned = (): Promise<unknown> => sample.models.ledger.get().ledger.balance(toolAccount('draw'));
+  const earned = (): Promise<unknown> => sample.models.ledger.get().ledger.balance(toToolAccount('draw'));
   const before = [await calls(), await earned()];
   const heads = await Promise.all(
     ['/t/draw', '/t/draw?raw=1', '/t/draw?bytes=-1', '/t/echo?text=a&raw=1', '/t/off', '/t/ecko'].map((path) =>

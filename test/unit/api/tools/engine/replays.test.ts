@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
 import { migratedDatabase } from '../../../../support/ledger/snapshot.ts';
-import { toolAccount } from '../../../../../api/billing/ledger/accounts.ts';
+import { toToolAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { IdempotencyKeys } from '../../../../../api/billing/idempotency.ts';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
 import { defineTool } from '../../../../../api/tools/tool.ts';
@@ -87,7 +87,7 @@ function post(
   });
 }
 async function earned(): Promise<string> {
-  return formatMoney(await sample.models.ledger.get().ledger.balance(toolAccount('counted')));
+  return formatMoney(await sample.models.ledger.get().ledger.balance(toToolAccount('counted')));
 }
 const slug = async (response: Response): Promise<string> =>
   `${response.status} ${z

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, test } from 'vitest';
 import { z } from 'zod';
-import { callerAccount } from '../../../../../api/billing/ledger/accounts.ts';
+import { toCallerAccount } from '../../../../../api/billing/ledger/accounts.ts';
 import { formatMoney } from '../../../../../api/billing/ledger/money.ts';
 import { Problem } from '../../../../../lib/problem.ts';
 import { completion, reply } from '../../../../support/models/scripted-router.ts';
@@ -42,7 +42,7 @@ test('what the calls have cost is summed exactly, and is what the ledger says of
   );
   await spender.ask({ prompt: 'Hello', model: 'beta-K3' });
   assert.equal(formatMoney(spender.spending.cost), '0.0010135');
-  assert.equal(formatMoney(await lab.ledger.balance(callerAccount('somebody'))), '0.0010135');
+  assert.equal(formatMoney(await lab.ledger.balance(toCallerAccount('somebody'))), '0.0010135');
   assert.deepEqual(
     (await lab.database.query(uses, [])).map(({ kind, caller }) => [kind, caller]),
     [

@@ -1,7 +1,7 @@
 // web_search against a scripted SearXNG: what it makes of each kind of answer.
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, it, test } from 'vitest';
-import { webSearchTool, toSearchLanguage } from '../../../../../../api/tools/builtin/web-search/web-search.ts';
+import { createWebSearchTool, toSearchLanguage } from '../../../../../../api/tools/builtin/web-search/web-search.ts';
 import type { ToolDependencies } from '../../../../../../api/tools/tool.ts';
 import { Problem } from '../../../../../../lib/problem.ts';
 import { runTool } from '../../../../../support/tools/context.ts';
@@ -105,9 +105,9 @@ describe('web_search', () => {
   let searxng: Web;
   let services: ToolDependencies;
   const search = async (query: string, more: Record<string, unknown> = {}): ReturnType<typeof runTool> =>
-    runTool(webSearchTool(services), { query, ...more });
+    runTool(createWebSearchTool(services), { query, ...more });
   const fails = async (query: string, slug: string, words: RegExp, from: ToolDependencies = services): Promise<void> =>
-    assert.rejects(runTool(webSearchTool(from), { query }), (error) => {
+    assert.rejects(runTool(createWebSearchTool(from), { query }), (error) => {
       assert.ok(error instanceof Problem, String(error));
       assert.equal(error.type.slug, slug);
       assert.match(error.message, words);
@@ -242,7 +242,7 @@ describe('web_search', () => {
 
 // Queries and languages as SearXNG takes them; what it would not search is refused by name.
 
-const { input } = webSearchTool(servicesWith({}));
+const { input } = createWebSearchTool(servicesWith({}));
 const read = (fields: Record<string, unknown>): Record<string, unknown> => readPart('query', input, fields);
 
 for (const [given, code] of [
