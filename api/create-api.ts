@@ -180,7 +180,7 @@ export function createApi(options: ApiOptions): Api {
   const reconciliation = startReconciliation({
     ...shared,
     ledger: models.ledger,
-    router: { name: options.models.router?.kind ?? 'none', billOf: models.billOf },
+    router: { name: options.models.router?.kind ?? 'none', fetchBill: models.fetchBill },
     prices: models.catalog,
   });
   const catalog = startCatalog({

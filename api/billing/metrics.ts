@@ -7,7 +7,7 @@ import type { Payer } from './payer.ts';
 export interface BillingMetrics {
   refused(kind: Payer['kind'], by: 'caller' | 'everyone'): void;
   /** What an audit of the whole ledger found; `imbalance`: the sum of all entries, in USD. */
-  audited(faults: number, imbalance: number): void;
+  reportAudit(faults: number, imbalance: number): void;
 }
 
 /** Read at each scrape. */
@@ -56,7 +56,7 @@ export function createBillingMetrics(registry: Registry, counts: BillingCounts):
     refused(caller, quota) {
       refusals.inc({ caller, quota });
     },
-    audited(faults, imbalance) {
+    reportAudit(faults, imbalance) {
       audit.faults.set(faults);
       audit.imbalance.set(imbalance);
       audit.at.setToCurrentTime();

@@ -131,7 +131,7 @@ async function warnOfOwnership(database: Database, log: Logger): Promise<void> {
 /** @returns 0: nothing is left to do until the next time */
 async function auditLedger(ledger: Ledger, metrics: BillingMetrics, log: Logger): Promise<0> {
   const { faults, imbalance } = await ledger.auditAtLength();
-  metrics.audited(faults.length, toDollarNumber(imbalance));
+  metrics.reportAudit(faults.length, toDollarNumber(imbalance));
   for (const fault of faults.slice(0, loggedFaults)) log.error({ fault, faults: faults.length }, 'ledger audit');
   return 0;
 }

@@ -240,7 +240,7 @@ export class MeteredRouter {
   #count({ model: { id: model }, payer }: ModelCall, outcome: RouterAnswer | RouterFailure, latencyMs: number): void {
     const { metrics, log } = this.#options;
     const failed = outcome instanceof RouterFailure;
-    metrics.called(model, payer.kind, failed ? outcome.kind : 'answered', latencyMs / 1000);
+    metrics.countCall(model, payer.kind, failed ? outcome.kind : 'answered', latencyMs / 1000);
     if (failed) {
       // Its text is shown only to the owner of the key.
       const { kind, status, said } = outcome;
@@ -290,11 +290,11 @@ function toUsage({ payer, kind, model, tool, request }: ModelCall, { version }: 
 /** Metrics of model calls. Labels are ids from models.yaml, kinds and outcomes from here: sets that cannot grow. */
 export interface ModelMetrics {
   /** `outcome`: answered, or the kind of failure. */
-  called(model: string, kind: Payer['kind'], outcome: string, seconds: number): void;
+  countCall(model: string, kind: Payer['kind'], outcome: string, seconds: number): void;
   tokens(model: string, direction: 'in' | 'out', count: number): void;
   cost(model: string, kind: Payer['kind'], usd: number): void;
   pending(model: string): void;
-  estimated(count: number): void;
+  countEstimated(count: number): void;
 }
 
 export function createModelMetrics(registry: Registry): ModelMetrics {
@@ -336,7 +336,7 @@ export function createModelMetrics(registry: Registry): ModelMetrics {
     registers,
   });
   return {
-    called(model, caller, outcome, took) {
+    countCall(model, caller, outcome, took) {
       calls.inc({ model, caller, outcome });
       seconds.observe({ model }, took);
     },
@@ -349,7 +349,7 @@ export function createModelMetrics(registry: Registry): ModelMetrics {
     pending(model) {
       pending.inc({ model });
     },
-    estimated(count) {
+    countEstimated(count) {
       estimated.inc(count);
     },
   };

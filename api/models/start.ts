@@ -59,7 +59,7 @@ export interface Models {
   /** Opened as soon as a database is configured, with or without a router. */
   readonly ledger: LedgerHandle;
   /** What the router billed in a time. */
-  readonly billOf: (window: BillWindow) => Promise<RouterBill>;
+  readonly fetchBill: (window: BillWindow) => Promise<RouterBill>;
   /** Resolves when the database is open, or immediately where none is configured. Until then calls are refused. */
   readonly ready: Promise<void>;
   /** Ends the periodic tasks, finishes ledger writes, closes database and router. */
@@ -136,7 +136,7 @@ export function startModels(options: ModelsOptions): Models {
     services,
     payerFor,
     ledger,
-    billOf: (window) => client?.billOf(window) ?? Promise.resolve(noBill),
+    fetchBill: (window) => client?.fetchBill(window) ?? Promise.resolve(noBill),
     endpoints: [...createModelEndpoints(shared, tokens), ...createUsageEndpoints({ ledger, payerFor, baseUrl })],
     appEndpoints: createAppEndpoints(shared, tokens),
     async stop() {
@@ -195,7 +195,7 @@ function startReconciling(ledger: OpenLedger, router: RouterClient, metrics: Mod
     const { settled, released, deferred, estimated } = await reconcile(ledger.ledger, lookUp);
     if (settled + released + estimated > 0) log.info({ settled, released, estimated }, 'pending costs reconciled');
     if (estimated > 0) {
-      metrics.estimated(estimated);
+      metrics.countEstimated(estimated);
       log.warn({ estimated }, 'costs settled at an estimate: the router has no record of the calls');
     }
     return settled + released + deferred + estimated;

@@ -91,7 +91,7 @@ export function startTools(options: ToolsOptions): Tools {
     baseUrl,
     jobs,
     artifacts,
-    quotaOf: (payer) => ledger.get().wallet.readQuota(payer),
+    readQuota: (payer) => ledger.get().wallet.readQuota(payer),
   });
   const replays = new Replays({
     name: 'tools',

@@ -43,8 +43,8 @@ try {
       prices: readCatalog(settings.modelsFile),
       router: {
         name: client?.name ?? 'none',
-        billOf: async (window) =>
-          client?.billOf(window) ?? { outcome: 'not known', why: 'no model router is configured' },
+        fetchBill: async (window) =>
+          client?.fetchBill(window) ?? { outcome: 'not known', why: 'no model router is configured' },
       },
     },
     chosen.day,

@@ -111,7 +111,7 @@ export class AppCalls {
       const { value, due } = await work(call.signal, leave);
       const latencyMs = latency();
       const quota = due ? await this.#settle(call, spend, version, latencyMs) : await spend.release();
-      metrics.called(via, due ? 'answered' : 'failed', latencyMs / 1000);
+      metrics.countCall(via, due ? 'answered' : 'failed', latencyMs / 1000);
       return {
         value,
         quota,
@@ -127,7 +127,7 @@ export class AppCalls {
       };
     } catch (error) {
       leave();
-      metrics.called(via, toOutcome(error), latency() / 1000);
+      metrics.countCall(via, toOutcome(error), latency() / 1000);
       await spend?.release();
       throw error;
     }
@@ -212,7 +212,7 @@ export type AppVia = 'path' | 'json' | 'mcp';
 /** Labels are entry points and problem slugs: sets that cannot grow with apps or callers. */
 export interface AppMetrics {
   /** `outcome`: answered, failed (the app responded with 5xx), the slug of the problem, or fault. */
-  called(via: AppVia, outcome: string, seconds: number): void;
+  countCall(via: AppVia, outcome: string, seconds: number): void;
 }
 
 export interface AppGauges {
@@ -252,7 +252,7 @@ export function createAppMetrics(registry: Registry, gauges: () => AppGauges): A
     },
   });
   return {
-    called(via, outcome, took) {
+    countCall(via, outcome, took) {
       calls.inc({ via, outcome });
       seconds.observe({ via }, took);
     },

@@ -56,14 +56,14 @@ export class Projects {
   }
 
   /** All of them in an order. The same list until an app or a star changes. */
-  sorted(order: Order): readonly SortedRecord[] {
+  listSorted(order: Order): readonly SortedRecord[] {
     return this.#sorted[order].of(this.records());
   }
 
   /** One page of those that are asked for. @throws Problem (invalid-request) for a cursor of another list */
   list({ sort, limit, cursor, ...filter }: ProjectQuery): Page<ProjectEntry> {
     const isAsked = createMatcher(filter);
-    const found = this.sorted(sort).filter(({ record }) => isAsked(record));
+    const found = this.listSorted(sort).filter(({ record }) => isAsked(record));
     const page = createPage(found, ({ key }) => key, { limit, cursor, order: sort });
     return { ...page, items: page.items.map(({ record }) => this.#entry(record)) };
   }

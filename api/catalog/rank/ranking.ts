@@ -69,7 +69,7 @@ export class Ranking {
     weights: Weights | undefined,
     valueOf: (slug: string, criterion: Criterion) => Value,
   ): readonly { readonly record: ProjectRecord; readonly key: SortKey }[] {
-    const byTitle = this.#options.projects.sorted('name').filter(({ record }) => record.state === 'live');
+    const byTitle = this.#options.projects.listSorted('name').filter(({ record }) => record.state === 'live');
     if (weights === undefined) return byTitle;
     // Those of one score stay in the order of their titles.
     return byTitle

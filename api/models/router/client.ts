@@ -202,11 +202,15 @@ export class RouterClient {
   }
 
   /** What the router billed in a time, by its own records; why not, where they cannot be read. */
-  async billOf(window: BillWindow): Promise<RouterBill> {
+  async fetchBill(window: BillWindow): Promise<RouterBill> {
     const { key, billKey = key, url } = this.#settings;
     const keyHash = key === undefined ? undefined : createHash('sha256').update(key).digest('hex');
     try {
-      return await this.#shape.billOf({ ...window, keyHash }, (address) => this.#transport.get(address, billKey), url);
+      return await this.#shape.fetchBill(
+        { ...window, keyHash },
+        (address) => this.#transport.get(address, billKey),
+        url,
+      );
     } catch (error) {
       if (error instanceof RouterFailure) return { outcome: 'not known', why: error.message };
       throw error;

@@ -60,7 +60,7 @@ export interface RouterShape {
   /** Why no cost can be found in its records; undefined where it can, or where that is not known. */
   missingRecords(get: Get, base: string): Promise<string | undefined>;
   /** What it billed, by its own records. Calls of others, on a router that is shared, may be among them. */
-  billOf(request: BillRequest, get: Get, base: string): Promise<RouterBill>;
+  fetchBill(request: BillRequest, get: Get, base: string): Promise<RouterBill>;
   /** Address that answers 200 to a valid key and 401 to any other. */
   keyAddress(base: string): string;
   /** The limit in what that address says of a key, its body as exact JSON. */
@@ -121,7 +121,7 @@ export const openRouter: RouterShape = {
     return status === 404 && isWithoutRecords(said) ? withoutRecords : undefined;
   },
   // It reports sums of whole days by model, and no single call.
-  async billOf({ from, to, keyHash }, get, base) {
+  async fetchBill({ from, to, keyHash }, get, base) {
     if (to.getTime() - from.getTime() !== dayMs || from.getTime() % dayMs !== 0)
       return { outcome: 'not known', why: 'OpenRouter reports a day once it is over' };
     if (keyHash === undefined) return { outcome: 'not known', why: 'the platform has no key at the router' };
@@ -252,7 +252,7 @@ export const liteLlm: RouterShape = {
     const { status, said } = await get(`${toRoot(base)}/spend/logs?request_id=moorage`);
     return status !== 200 && isWithoutDatabase(said) ? withoutDatabase : undefined;
   },
-  async billOf({ from, to, keyHash }, get, base) {
+  async fetchBill({ from, to, keyHash }, get, base) {
     const calls: BilledCall[] = [];
     for (let page = 1; page <= maxPages; page += 1) {
       const rows = await readBillPage(get, `${toRoot(base)}/spend/logs/v2?${formatWindowQuery(from, to, page)}`);

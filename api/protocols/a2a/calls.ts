@@ -170,7 +170,7 @@ export function createToolCalls({ toolRegistry, toolService, payerFor }: ToolCal
 
 export interface ToolTasksOptions {
   readonly toolService: ToolService;
-  readonly jobs: Pick<Jobs, 'find' | 'list' | 'listOfContext' | 'cancel'>;
+  readonly jobs: Pick<Jobs, 'find' | 'list' | 'listByContext' | 'cancel'>;
   readonly payerFor: PayerFor;
 }
 
@@ -233,7 +233,7 @@ async function listEntries(
   contextId: string | undefined,
 ): ReturnType<Jobs['list']> {
   if (kind === 'key') return jobs.list(owner);
-  return contextId !== undefined && isUnguessable(contextId) ? jobs.listOfContext(contextId) : [];
+  return contextId !== undefined && isUnguessable(contextId) ? jobs.listByContext(contextId) : [];
 }
 
 /** The envelope of /t, and the file beside it. */

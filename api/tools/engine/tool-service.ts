@@ -21,7 +21,7 @@ export interface ToolServiceOptions {
   /** Without it, long tools run within their request. */
   readonly jobs: LongCalls | undefined;
   /** Reads the quota left: a job reserves and settles money in the process that runs it. */
-  readonly quotaOf: (payer: Payer) => Promise<Quota | undefined>;
+  readonly readQuota: (payer: Payer) => Promise<Quota | undefined>;
   /** Stores files that callers receive as a link. */
   readonly artifacts: Pick<ArtifactStore, 'keep'>;
 }
@@ -59,7 +59,7 @@ export class ToolService {
     { id, owner, tool: toolName }: JobName,
     { requestId, waitMs, signal, report, payer }: FollowOptions,
   ): Promise<JobReport> {
-    const { jobs, baseUrl, toolRegistry, quotaOf } = this.#options;
+    const { jobs, baseUrl, toolRegistry, readQuota } = this.#options;
     if (jobs === undefined) throw new Problem(unknownJob, 'This installation keeps no jobs.');
     const tool = toolRegistry.get(toolName);
     const name = { id, owner, tool: toolName };
@@ -67,7 +67,7 @@ export class ToolService {
     if (job.state === 'failed') return { job, result: undefined, problem: toProblem(job) };
     const pollUrl = `${baseUrl}/t/${toolName}?job=${id}`;
     const meta: ResultMeta = { tool, requestId, pollUrl, ...buildLink(job, baseUrl, pollUrl) };
-    const quota = payer === undefined ? undefined : await quotaOf(payer);
+    const quota = payer === undefined ? undefined : await readQuota(payer);
     const run = job.state === 'done' ? await toToolRun(jobs, name, job, quota) : undefined;
     return { job, result: { job, meta, quota, run }, problem: undefined };
   }

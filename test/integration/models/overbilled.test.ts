@@ -161,7 +161,7 @@ for (const [replicas, path] of [
     const { comparisons } = await reconcileDay(
       {
         database,
-        router: { name: 'openrouter', billOf: () => Promise.resolve({ outcome: 'not known', why: 'none' }) },
+        router: { name: 'openrouter', fetchBill: () => Promise.resolve({ outcome: 'not known', why: 'none' }) },
         prices: readCatalog(),
         now,
       },

@@ -39,7 +39,7 @@ export class DayRecords {
 
   readonly router: RouterRecords = {
     name: 'litellm',
-    billOf: ({ from, to }) =>
+    fetchBill: ({ from, to }) =>
       Promise.resolve(this.answer ?? { outcome: 'calls', calls: this.bill.filter(({ at }) => at >= from && at < to) }),
   };
 

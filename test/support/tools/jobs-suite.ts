@@ -109,7 +109,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
         ['failed', 'job-canceled', 1, '0.002'],
       );
       assert.deepEqual(await there.list('me'), [], 'without a key, nothing is listed for a network');
-      const [entry] = await there.listOfContext(context);
+      const [entry] = await there.listByContext(context);
       assert.deepEqual([entry?.id, entry?.state, entry?.problem], [id, 'failed', 'job-canceled']);
     },
   );
@@ -174,7 +174,7 @@ export function jobSuite(open: () => Promise<Database>, done: (database: Databas
     const context = randomUUID();
     const inContext = [await begin(anonymous('me'), context), await begin(keyed('mine'), context)];
     assert.deepEqual(
-      (await jobs.listOfContext(context)).map((one) => one.id),
+      (await jobs.listByContext(context)).map((one) => one.id),
       inContext.slice(0, 1),
     );
     assert.equal(await jobs.cancel({ id, tool: 'dig', owner: 'elsewhere' }), true);

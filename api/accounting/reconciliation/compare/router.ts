@@ -31,7 +31,7 @@ import type { ApartKind } from '../result.ts';
 /** A router's own records, and its name in the ledger. The models of this API implement it. */
 export interface RouterRecords {
   readonly name: string;
-  readonly billOf: (window: BillWindow) => Promise<RouterBill>;
+  readonly fetchBill: (window: BillWindow) => Promise<RouterBill>;
 }
 
 /** Clocks differ, and a call may begin before midnight and reach the router after it. */
@@ -91,7 +91,7 @@ export async function compareRouter(
   now: Date,
 ): Promise<Comparison> {
   const { from, to } = day;
-  const bill = await router.billOf({ from, to });
+  const bill = await router.fetchBill({ from, to });
   // Asked for last, so that each call of the bill has its hold by now.
   const { ours, owed, ended } = await runInSnapshot(database, (transaction) =>
     readLedgerSide(transaction, router.name, day),
@@ -158,8 +158,8 @@ async function readWideBill(
   bill: Extract<RouterBill, { outcome: 'calls' }>,
   { from, to, isComplete }: Day,
 ): Promise<readonly BilledCall[]> {
-  const before = await router.billOf({ from: new Date(from.getTime() - marginMs), to: from });
-  const after = isComplete ? await router.billOf({ from: to, to: new Date(to.getTime() + marginMs) }) : before;
+  const before = await router.fetchBill({ from: new Date(from.getTime() - marginMs), to: from });
+  const after = isComplete ? await router.fetchBill({ from: to, to: new Date(to.getTime() + marginMs) }) : before;
   const found = [before, after].flatMap((one) => (one.outcome === 'calls' ? one.calls : []));
   return [...new Map([...found, ...bill.calls].map((one) => [one.reference, one])).values()];
 }

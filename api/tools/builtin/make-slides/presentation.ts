@@ -266,7 +266,7 @@ async function repairPresentation(bytes: Uint8Array, accent: string): Promise<Ui
     );
   };
   await change(/^ppt\/slides\/slide\d+\.xml$/, (xml) =>
-    placePlaceholders(colourBullets(removeRepeatedProperties(xml), accent)),
+    placePlaceholders(colorBullets(removeRepeatedProperties(xml), accent)),
   );
   await change(/^ppt\/slideLayouts\/slideLayout\d+\.xml$/, numberPlaceholders);
   return archive.generateAsync({ type: 'uint8array', compression: 'DEFLATE' });
@@ -277,7 +277,7 @@ function removeRepeatedProperties(xml: string): string {
   return xml.replaceAll(/(<\/a:r>|<\/a:fld>|<a:br\/>)<a:pPr(?:[^>]*\/>|[^>]*>.*?<\/a:pPr>)/gs, '$1');
 }
 
-function colourBullets(xml: string, accent: string): string {
+function colorBullets(xml: string, accent: string): string {
   return xml.replaceAll('<a:buSzPct', `<a:buClr><a:srgbClr val="${accent}"/></a:buClr><a:buSzPct`);
 }
 

@@ -207,8 +207,8 @@ export class Jobs {
   }
 
   /** Lists the jobs without a key of a conversation, whose id is a secret. The most recently changed come first. */
-  async listOfContext(context: string): Promise<JobEntry[]> {
-    return this.#options.database().replay(statements.listOfContext, [context]);
+  async listByContext(context: string): Promise<JobEntry[]> {
+    return this.#options.database().replay(statements.listByContext, [context]);
   }
 
   /**

@@ -139,7 +139,7 @@ export const list = defineStatement(
 );
 
 /** $1 context, a secret of the caller that started the jobs. */
-export const listOfContext = defineStatement(
+export const listByContext = defineStatement(
   'list-of-context',
   `${entryOf} where context = $1 and payer = 'anonymous' and ${alive} order by at desc, id limit 1000`,
   entry,

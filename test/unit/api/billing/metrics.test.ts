@@ -103,7 +103,7 @@ test('an audit is absent until there was one', async () => {
     oldestPendingSeconds: () => Promise.resolve(0),
   });
   assert.ok((await samples(registry)).every((line) => !line.includes('audit') && !line.includes('imbalance')));
-  metrics.audited(2, -0.5);
+  metrics.reportAudit(2, -0.5);
   const after = await samples(registry);
   assert.ok(after.includes('moorage_ledger_audit_faults 2') && after.includes('moorage_ledger_imbalance_usd -0.5'));
   assert.ok(after.some((line) => /^moorage_ledger_audit_timestamp_seconds \d{10}/.test(line)));

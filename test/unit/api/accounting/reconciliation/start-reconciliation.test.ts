@@ -31,7 +31,7 @@ test('yesterday is reconciled by itself, once; endpoints and metrics show it', a
     prices: { models: [], embeddings: [] },
     router: {
       name: 'none',
-      billOf: () => Promise.resolve({ outcome: 'not known', why: 'no model router is configured' }),
+      fetchBill: () => Promise.resolve({ outcome: 'not known', why: 'no model router is configured' }),
     },
   });
   const app = createRequestListener({
@@ -86,7 +86,7 @@ test('without a database the endpoints say so, and the metrics are absent', asyn
     registry,
     log,
     prices: { models: [], embeddings: [] },
-    router: { name: 'none', billOf: () => Promise.reject(new Error('not asked')) },
+    router: { name: 'none', fetchBill: () => Promise.reject(new Error('not asked')) },
   });
   const app = createRequestListener({
     endpoints,

@@ -13,7 +13,7 @@ const day: BillRequest = {
 };
 
 /** A bill from bodies as text, and the addresses that were asked. */
-async function billOf(
+async function fetchBill(
   shape: RouterShape,
   bodies: readonly string[],
   request = day,
@@ -23,7 +23,7 @@ async function billOf(
     asked.push(new URL(address));
     return Promise.resolve({ status: 200, body: parseExact(bodies[asked.length - 1] ?? '{"data": []}') });
   };
-  return { bill: await shape.billOf(request, get, 'http://router/v1'), asked };
+  return { bill: await shape.fetchBill(request, get, 'http://router/v1'), asked };
 }
 
 /** A row of LiteLLM's spend logs, as the source of version 1.106.0 writes it. */
@@ -41,7 +41,7 @@ const row = (id: number, more: Readonly<Record<string, unknown>> = {}, spend = '
 const page = (rows: readonly string[]): string => `{"data":[${rows.join(',')}],"total":${rows.length},"page":1}`;
 
 test('LiteLLM: rows by the id that was sent along, exact to the last digit, of the platform or of others', async () => {
-  const { bill, asked } = await billOf(liteLlm, [
+  const { bill, asked } = await fetchBill(liteLlm, [
     page([
       row(1),
       row(2, { api_key: 'hash-of-the-platform-key' }, '0.0003300000000000001'),
@@ -73,14 +73,14 @@ test('LiteLLM: rows by the id that was sent along, exact to the last digit, of t
 
 test('LiteLLM: all pages are read, and pages that overlap are no bill', async () => {
   const full = Array.from({ length: 1_000 }, (_none, index) => row(index));
-  const whole = await billOf(liteLlm, [page(full), page([row(1_000)])]);
+  const whole = await fetchBill(liteLlm, [page(full), page([row(1_000)])]);
   assert.ok(whole.bill.outcome === 'calls');
   assert.equal(whole.bill.calls.length, 1_001);
   assert.deepEqual(
     whole.asked.map(({ searchParams }) => searchParams.get('page')),
     ['1', '2'],
   );
-  const overlapping = await billOf(liteLlm, [page(full), page([row(999)])]);
+  const overlapping = await fetchBill(liteLlm, [page(full), page([row(999)])]);
   assert.match(whyOf(overlapping.bill), /overlap/);
 });
 
@@ -90,26 +90,29 @@ test('LiteLLM: a row without an amount or a time, and another form, are not know
     [page([row(1, {}, '-1')]), /chatcmpl-1 has no amount or no time/],
     ['{"logs":[]}', /unexpected form/],
   ] as const)
-    assert.match(whyOf((await billOf(liteLlm, [body])).bill), why);
+    assert.match(whyOf((await fetchBill(liteLlm, [body])).bill), why);
 });
 
 test('OpenRouter: the sum of a whole day, of the platform key alone', async () => {
   const body = '{"data":[{"model":"a","usage":0.015,"requests":5},{"model":"b","usage":1e-7,"requests":2}]}';
-  const { bill, asked } = await billOf(openRouter, [body]);
+  const { bill, asked } = await fetchBill(openRouter, [body]);
   assert.ok(bill.outcome === 'totals');
   assert.deepEqual([bill.calls, formatMoney(bill.amount)], [7, '0.0150001']);
   assert.equal(asked[0]?.href, 'http://router/v1/activity?date=2026-03-02&api_key_hash=hash-of-the-platform-key');
-  const untilNow = await billOf(openRouter, [], { ...day, to: new Date('2026-03-02T10:00:00Z') });
+  const untilNow = await fetchBill(openRouter, [], { ...day, to: new Date('2026-03-02T10:00:00Z') });
   assert.match(whyOf(untilNow.bill), /once it is over/);
   assert.equal(untilNow.asked.length, 0);
-  assert.match(whyOf((await billOf(openRouter, [], { ...day, keyHash: undefined })).bill), /no key/);
-  assert.match(whyOf((await billOf(openRouter, ['{"data":[{"usage":"free","requests":1}]}'])).bill), /unexpected form/);
+  assert.match(whyOf((await fetchBill(openRouter, [], { ...day, keyHash: undefined })).bill), /no key/);
+  assert.match(
+    whyOf((await fetchBill(openRouter, ['{"data":[{"usage":"free","requests":1}]}'])).bill),
+    /unexpected form/,
+  );
 });
 
 test('a router that refuses says why, and is not known', async () => {
   for (const shape of [liteLlm, openRouter]) {
     const get: Get = () => Promise.resolve({ status: 403, body: undefined });
-    const why = whyOf(await shape.billOf(day, get, 'http://router'));
+    const why = whyOf(await shape.fetchBill(day, get, 'http://router'));
     assert.match(why, /status 403\. /);
   }
 });
