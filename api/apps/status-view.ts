@@ -127,7 +127,7 @@ export interface LinkBase {
 }
 
 export function toStatusView(app: App, linkBase: LinkBase): StatusView {
-  const status = publicStatus(app);
+  const status = toPublicStatus(app);
   const { plan: made, findings, history, source } = app.status ?? {};
   const newest = source?.commit;
   const contact = findAuthorContact(app);

@@ -1,6 +1,6 @@
 // Lists every app of this installation: catalog apps, deployed or not, and submitted apps.
 import { sortAgain } from '../../../lib/values.ts';
-import { unknownName } from '../../../lib/problem.ts';
+import { createUnknownNameProblem } from '../../../lib/problem.ts';
 import { type App, type DirectoryOptions, toIdleView, toStatusView } from '../../apps/index.ts';
 import type { BenchmarkEntry } from '../bench/views.ts';
 import { compareKeys, type Page, createPage, type SortKey } from '../paging.ts';

@@ -20,7 +20,7 @@ interface Measured {
 
 export interface RankingOptions {
   readonly baseUrl: string;
-  readonly projects: Pick<Projects, 'sorted'>;
+  readonly projects: Pick<Projects, 'listSorted'>;
   readonly retentions: Pick<Retentions, 'of'>;
   readonly stabilities: Pick<Stabilities, 'of'>;
   /** Of all apps that have one, by slug. Rejects while they cannot be read. */

@@ -113,7 +113,7 @@ export function buildSingleTask(
 
 /** The state and the parts of a call that was refused. */
 export function buildRefusal(problem: Problem, { baseUrl, requestId }: ProblemSite): [TaskState, Part[]] {
-  const parts = [buildTextPart(problem.message), buildDataPart(problemBody(problem, baseUrl, a2aPath, requestId))];
+  const parts = [buildTextPart(problem.message), buildDataPart(buildProblemBody(problem, baseUrl, a2aPath, requestId))];
   return [toRefusedState(problem.type), parts];
 }
 

@@ -41,7 +41,7 @@ export function toCallResult(result: ToolResult, raw: boolean): CallToolResult {
 }
 
 export function toProblemResult(problem: Problem, baseUrl: string, tool: string, requestId: string): CallToolResult {
-  const body = problemBody(problem, baseUrl, `/mcp#${tool}`, requestId);
+  const body = buildProblemBody(problem, baseUrl, `/mcp#${tool}`, requestId);
   return {
     isError: true,
     structuredContent: { problem: body, request_id: requestId },
