@@ -264,6 +264,6 @@ test('ranges of Python versions', () => {
   for (const [range, older, newer] of table) assert.deepEqual(holds(range), [older, newer], range);
   assert.deepEqual(choosePython(createMemoryTree({ 'pyproject.toml': '[project]\nrequires-python = "<3"\n' })), {
     file: 'pyproject.toml',
-    asked: '<3',
+    requestedVersion: '<3',
   });
 });
