@@ -1,5 +1,5 @@
 // The shipper: runs beside a gateway, follows its access log and sends it to the API. Killed at any line it loses nothing.
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { listenForShutdown, startHealthServer, stopOnShutdown } from '../../../../lib/kubernetes/index.ts';
 import { createLog, createRegistry } from '../../../../lib/telemetry.ts';
 import { readShipperConfig } from '../config.ts';
@@ -11,7 +11,7 @@ const drainMs = 15_000;
 
 /** A record can wait and a visitor cannot: the gateway beside it comes first. */
 const niceness = 10;
-setPriority(niceness);
+if (getPriority() < niceness) setPriority(niceness);
 
 const config = readShipperConfig();
 const logger = createLog('shipper');

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { setPriority, tmpdir } from 'node:os';
+import { getPriority, setPriority, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
@@ -113,8 +113,8 @@ export class WorkerProcess {
         this.#endGroup();
         void this.#removeFolder().then(resolve);
       });
-    // Hostile input must not slow down the API.
-    if (this.#child.pid !== undefined) setPriority(this.#child.pid, 5);
+    // Hostile input must not slow down the API. Where this process has a lower priority already, raising it is not allowed.
+    if (this.#child.pid !== undefined && getPriority() < 5) setPriority(this.#child.pid, 5);
     this.#rest();
   }
 
