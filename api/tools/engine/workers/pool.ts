@@ -96,14 +96,18 @@ class WorkerPool implements Workers {
     call: WorkerCall,
   ): Promise<unknown> {
     await pauseClock(call, this.#slot(memoryMb, call));
-    const worker = this.#take({ module, memoryMb, quickStart, startsProgram, warm });
-    this.#busy.add(worker);
+    let worker: WorkerProcess | undefined;
     try {
+      worker = this.#take({ module, memoryMb, quickStart, startsProgram, warm });
+      this.#busy.add(worker);
       await pauseClock(call, worker.waitForStart(call.signal));
       return await worker.run(load === undefined ? input : await load(), timeoutMs, call.signal);
     } finally {
-      this.#busy.delete(worker);
-      this.#keep(worker);
+      if (worker !== undefined) {
+        this.#busy.delete(worker);
+        this.#keep(worker);
+      }
+      // Also when no process could be started: its slot would never become free again.
       this.#leave(memoryMb, call.owner);
     }
   }
