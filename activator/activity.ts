@@ -34,7 +34,7 @@ export function createActivity(now: () => number = () => performance.now()): Act
   const entries = new Map<string, Entry>();
   let total = 0;
 
-  function entryOf(app: string): Entry {
+  function getEntry(app: string): Entry {
     const known = entries.get(app);
     if (known !== undefined) return known;
     const made: Entry = { inFlight: 0, endedAt: undefined, closed: undefined, wakes: [] };
@@ -45,7 +45,7 @@ export function createActivity(now: () => number = () => performance.now()): Act
   return {
     begin(app, isLook) {
       if (isLook) return () => undefined;
-      const entry = entryOf(app);
+      const entry = getEntry(app);
       entry.inFlight += 1;
       total += 1;
       let isOver = false;
@@ -58,19 +58,19 @@ export function createActivity(now: () => number = () => performance.now()): Act
       };
     },
     recordWake(app, number, ms) {
-      const entry = entryOf(app);
+      const entry = getEntry(app);
       if (entry.wakes.some((wake) => wake.number === number)) return false;
       entry.wakes = [...entry.wakes, { number, ms }].slice(-keptWakes);
       return true;
     },
     close({ app, number, idleMs }) {
-      const entry = entryOf(app);
+      const entry = getEntry(app);
       const isUsed = entry.inFlight > 0 || (entry.endedAt !== undefined && now() - entry.endedAt < idleMs);
       if (!isUsed) entry.closed = { until: now() + closedMs, number };
       return !isUsed;
     },
     open(app) {
-      entryOf(app).closed = undefined;
+      getEntry(app).closed = undefined;
     },
     isClosed(app, number) {
       const closed = entries.get(app)?.closed;

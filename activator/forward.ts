@@ -1,5 +1,12 @@
 // Forwards requests and upgrades to an app over an open connection, and streams the response back.
-import { request as ask, ServerResponse, STATUS_CODES, type ClientRequest, type IncomingMessage } from 'node:http';
+import {
+  request as ask,
+  ServerResponse,
+  STATUS_CODES,
+  type ClientRequest,
+  type IncomingMessage,
+  type OutgoingMessage,
+} from 'node:http';
 import { isIP, isIPv4, type BlockList, type Socket } from 'node:net';
 import { probeHeader } from '../crds/names.ts';
 
@@ -62,10 +69,7 @@ function sendRequestBody(request: IncomingMessage, onward: ClientRequest): void 
   request.on('error', () => undefined);
   request.pipe(onward, { end: false });
   request.once('end', () => {
-    const trailers = Object.entries(request.trailers).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, value] as [string, string]],
-    );
-    if (trailers.length > 0) onward.addTrailers(trailers);
+    copyTrailers(request, onward);
     onward.end();
   });
 }
@@ -78,16 +82,20 @@ export function sendResponse(answer: IncomingMessage, response: ServerResponse):
   response.flushHeaders();
   answer.pipe(response, { end: false });
   answer.once('end', () => {
-    const trailers = Object.entries(answer.trailers).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, value] as [string, string]],
-    );
-    if (trailers.length > 0) response.addTrailers(trailers);
+    copyTrailers(answer, response);
     response.end();
   });
   // The response broke off: the client has to notice that.
   answer.once('error', () => {
     response.destroy();
   });
+}
+
+function copyTrailers(from: IncomingMessage, to: OutgoingMessage): void {
+  const trailers = Object.entries(from.trailers).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, value] as [string, string]],
+  );
+  if (trailers.length > 0) to.addTrailers(trailers);
 }
 
 // Upgrades (WebSocket): the handshake, and then bytes both ways.
