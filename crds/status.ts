@@ -298,9 +298,7 @@ export const status = z.object({
     .array(z.string().max(64))
     .max(5)
     .optional()
-    .describe(
-      'SHA-256 of each key with which the author reads his statements, as the newest reviewed commit has them.',
-    ),
+    .describe('SHA-256 of each key that opens the statements of the author, as in the newest reviewed commit.'),
   attempt: z
     .string()
     .max(100)

@@ -1,4 +1,4 @@
-// Makes and checks the tokens of one app: the key by which it calls /v1, and those that open its repositories in the
+// Creates and checks the tokens of one app: its key for /v1, and those that open its repositories in the
 // registry. Each is an HMAC over the app's identity with a secret of the platform, so that the platform stores none of them.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
@@ -10,7 +10,7 @@ export interface AppIdentity {
 
 const appTokenForm = /^moorage-([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)\.([A-Za-z0-9_-]{43})$/;
 
-/** The token by which an app calls /v1. `secret` has at least 32 characters; a new secret replaces every token. */
+/** The token that an app sends to /v1. `secret` has at least 32 characters; a new secret replaces every token. */
 export function createAppToken({ name, uid }: AppIdentity, secret: string): string {
   return `moorage-${name}.${sign(`moorage app token 1\n${name}\n${uid}`, secret)}`;
 }

@@ -1,4 +1,4 @@
-// Reads and writes the lines of `.moorage-owner`, the file by which an author speaks for a repository: ownership tokens,
+// Reads and writes the lines of `.moorage-owner`, the file that shows who the author of a repository is: ownership tokens,
 // which hold their contact, and hashes of the keys with which they read their statements.
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 

@@ -1,4 +1,4 @@
-// Settlements: writes what a hold has come to into the ledger. Each is retried while the database is away, and kept in the journal
+// Settlements: records the outcome of each hold in the ledger. Each is retried while the database is away, and kept in the journal
 // until the ledger has it, so that a process that is killed at any line loses none.
 import { setTimeout as sleep } from 'node:timers/promises';
 import {

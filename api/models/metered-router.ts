@@ -31,7 +31,7 @@ export interface ModelCall extends RouterCall {
   /** Name of the tool that makes the call. */
   readonly tool?: string | undefined;
   readonly payer: Payer;
-  /** Id of the request that makes the call, by which its sender finds it in the record of uses. */
+  /** Id of the request that makes the call; its sender finds the call by this id in the usage records. */
   readonly request?: string | undefined;
   readonly model: Prices & { readonly id: string };
   /** The maximum that it can cost, which is reserved. */

@@ -331,7 +331,7 @@ export type UseRow = z.output<typeof row>;
 
 const formatTime = (column: string): string => `to_jsonb(${column} at time zone 'utc') #>> '{}' || 'Z'`;
 
-/** A use, and what of its transaction was posted to the account by which a key is charged. */
+/** A use, and the amount that its transaction posted to the account that pays for the key. */
 const columns = `u.id, ${formatTime('u.at')} as at, u.request, u.kind, u.tool, u.app, u.model, u.tokens_in, u.tokens_out, u.latency_ms,
     trim_scale(u.cost)::text as cost, u.cost_source as source, h.state, case when h.state = 'settled' then ${formatTime('h.closed_at')} end as settled_at,
     case when h.transaction_id is not null then (select coalesce(trim_scale(sum(e.amount)), 0)::text from ledger.entry e

@@ -213,7 +213,7 @@ export async function collect(registry: CollectableRegistry, since: number): Pro
   });
 }
 
-/** Bytes by which a registry may grow before it is worth stopping it. */
+/** A registry is stopped for cleaning only once it has grown by this many bytes. */
 const growthBytes = 512 * 1024 ** 2;
 
 /** Whether a registry of `bytes` is worth a collection, if it had `before` bytes after the last one. */

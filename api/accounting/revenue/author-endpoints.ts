@@ -76,9 +76,9 @@ export function createAuthorEndpoints({ apps, baseUrl }: RevenueServices): Endpo
       path: '/api/authors/{handle}',
       operation: 'getAuthor',
       tag: 'authors',
-      summary: 'Get the hosted apps of an author and how he reads his statements',
+      summary: 'Get the hosted apps of an author and how to read their statements',
       description:
-        'An author is the owner of repositories that are hosted here. What he earns is in his statements, which only he can read.',
+        'An author is the owner of repositories that are hosted here. What they earn is in their statements, which only they can read.',
       params: handleParams,
       query: z.strictObject(hostField),
       output: authorView,
@@ -101,7 +101,7 @@ export function createAuthorEndpoints({ apps, baseUrl }: RevenueServices): Endpo
       path: '/api/authors/{handle}/keys',
       operation: 'issueAuthorKey',
       tag: 'authors',
-      summary: 'Get a key with which an author reads his statements',
+      summary: 'Get a key that opens the statements of an author',
       description:
         'Anybody can ask for a key. It is worth nothing until its line is committed to .moorage-owner on the default branch of a repository of the author, and nothing is stored here.',
       params: handleParams,

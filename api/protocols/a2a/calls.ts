@@ -236,7 +236,7 @@ async function listEntries(
   return contextId !== undefined && isUnguessable(contextId) ? jobs.listByContext(contextId) : [];
 }
 
-/** The envelope of /t, and the file beside it. */
+/** The envelope of /t, followed by the file. */
 export function toAgentAnswer(result: ToolResult, fileWanted: boolean): AgentAnswer {
   const answer = toEnvelope(result, false);
   const artifact = result.run?.artifact;

@@ -230,7 +230,7 @@ export async function sendPush(
     },
     body,
     httpsOnly: true,
-    // Another address was not checked by whoever set this one, and a redirected POST often comes without its body.
+    // The sender of this configuration did not name the redirect target, and a redirected POST often loses its body.
     stayHere: true,
     maxBytes: 1_048_576,
     timeoutMs,

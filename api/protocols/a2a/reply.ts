@@ -104,7 +104,7 @@ export type AgentRequest =
 
 /**
  * A data part, or a text with the same JSON, alone or in a fenced block, names a tool. Its arguments are in `arguments`
- * or beside the name; without a name, they have to be those of a single tool.
+ * or next to the name; without a name, they must be those of exactly one tool.
  */
 export function readRequest(message: Message, tools: readonly Tool[] = []): AgentRequest {
   const texts: string[] = [];
@@ -131,8 +131,8 @@ function findCall(content: Message['parts'][number]['content'], tools: readonly 
 function toCall(given: unknown, tools: readonly Tool[]): AgentRequest | undefined {
   const call = named.safeParse(given);
   if (call.success) {
-    const { tool, arguments: inside, ...beside } = call.data;
-    return { kind: 'call', tool, arguments: { ...beside, ...inside } };
+    const { tool, arguments: nestedFields, ...siblingFields } = call.data;
+    return { kind: 'call', tool, arguments: { ...siblingFields, ...nestedFields } };
   }
   const alone = fields.safeParse(given);
   const tool = alone.success ? findOnlyTool(Object.keys(alone.data), tools) : undefined;

@@ -241,7 +241,7 @@ const ofThePage = z.strictObject({
   lang: z.string().optional().describe('Language of the page: en or zh; default: by Accept-Language.'),
   q: z.string().optional().describe('On the page, only apps that match this search.'),
   category: z.string().optional().describe('On the page, only apps of this category.'),
-  cursor: z.string().optional().describe('On the page, where the list of apps goes on.'),
+  cursor: z.string().optional().describe('Cursor of the next page of apps, for the page itself.'),
 });
 
 /**

@@ -335,7 +335,7 @@ const addedMembers: Readonly<Record<string, Json>> = {
   line: addDescription(count, 'Line of the source that is wrong.'),
   job: addDescription(text, 'Id of the job that failed.'),
   service: addDescription(text, 'The backing service that is off or failed.'),
-  media_type: addDescription(text, 'What was found in place of what is accepted.'),
+  media_type: addDescription(text, 'The type that was found. It is not one of those accepted.'),
   target_status: addDescription(count, 'Status with which the other server answered.'),
   failed_engines: texts,
   status: count,

@@ -104,11 +104,11 @@ export const crashCauses: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /Missing `?secret_key_base|secret_key_base for 'production' environment/,
-    'Rails has no SECRET_KEY_BASE, and no Gemfile at the top names rails, by which one would be made up for it: set it to ${{secret}} in run.env of moorage.yaml.',
+    'Rails has no SECRET_KEY_BASE, and no Gemfile at the top names rails, so no key was generated: set it to ${{secret}} in run.env of moorage.yaml.',
   ],
   [
     /Could not find a JavaScript runtime|ExecJS::RuntimeUnavailable/,
-    'A gem runs JavaScript, and the image has no Node: commit Gemfile.lock, by which a plan sees that, or add the gem mini_racer, or install nodejs in the Dockerfile.',
+    'A gem runs JavaScript, and the image has no Node: commit Gemfile.lock, so that the plan installs Node, or add the gem mini_racer, or install nodejs in the Dockerfile.',
   ],
   [
     /ActiveRecord::PendingMigrationError|PG::UndefinedTable|Mysql2::Error: Table '[^'\n]{1,200}' doesn't exist|SQLite3::SQLException: no such table/,
@@ -128,7 +128,7 @@ export const crashCauses: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /establishing a connection to SQL Server|LocalDB is not supported on this platform|The ConnectionString property has not been initialized/,
-    'The app cannot reach its database: SQL Server is not run beside apps here. Let it use PostgreSQL (services in moorage.yaml) or a file of SQLite on a volume (run.volumes), and set its connection string in run.env (ConnectionStrings__NAME).',
+    'The app cannot reach its database: this installation does not run SQL Server. Use PostgreSQL (services in moorage.yaml) or a file of SQLite on a volume (run.volumes), and set its connection string in run.env (ConnectionStrings__NAME).',
   ],
   [
     /['"=: ]\$\{?PORT\b/,

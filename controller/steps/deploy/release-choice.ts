@@ -234,7 +234,7 @@ export interface Attempts {
   readonly pods: readonly Pod[];
   /** Hash of the wanted release's template. */
   readonly hash: string;
-  /** Whether there is another release to run. `better`: even in place of a wanted one that was ready before. */
+  /** Whether there is another release to run. `better`: even if the wanted release was ready before. */
   readonly fallback: 'none' | 'any' | 'better';
   /** The old pod ends before the new one starts, so nothing serves while a release that was never ready is tried. */
   readonly isRecreated: boolean;

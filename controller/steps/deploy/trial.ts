@@ -145,7 +145,7 @@ function buildTrialDeployment(app: HostedApp, template: Wire<V1PodTemplateSpec>)
   };
 }
 
-/** The same pod with empty folders in place of the volumes. */
+/** The same pod, with an empty folder for each volume. */
 function toTrialTemplate({ metadata, spec }: Wire<V1PodTemplateSpec>): Wire<V1PodTemplateSpec> {
   return {
     metadata: {

@@ -28,7 +28,7 @@ test('every alert has a case', () => {
   assert.deepEqual(alertCases.map(({ alert }) => alert).toSorted(), alerts.map(({ name }) => name).toSorted());
 });
 
-function inputOf(series: Readonly<Record<string, string>>): object[] {
+function buildInput(series: Readonly<Record<string, string>>): object[] {
   return Object.entries(series).map(([name, values]) => ({ series: name, values }));
 }
 
@@ -48,7 +48,7 @@ function unitTests({ severity, meaning, runbook }: Alert, { alert, fires, ended,
     { ...quiet, expects: [] },
   ].map(({ series, at, expects }) => ({
     interval: '1m',
-    input_series: inputOf(series),
+    input_series: buildInput(series),
     alert_rule_test: [{ eval_time: at, alertname: alert, exp_alerts: expects }],
   }));
 }
@@ -88,7 +88,7 @@ test('errors that come of an outage with an alert fire no second one', async () 
   const file = join(folder, 'outages.test.yaml');
   const tests = cases.map(([series, names]) => ({
     interval: '1m',
-    input_series: inputOf({ ...series, ...errors }),
+    input_series: buildInput({ ...series, ...errors }),
     alert_rule_test: names.map((alertname) => ({ eval_time: '80m', alertname, exp_alerts: [] })),
   }));
   await writeFile(file, stringify({ rule_files: ['alerts.yaml'], evaluation_interval: '1m', tests }));

@@ -32,14 +32,14 @@ interface Field {
   readonly name: string;
 }
 
-function inputOf(tool: Tool): z.output<typeof schemaOf> {
+function buildInput(tool: Tool): z.output<typeof schemaOf> {
   return schemaOf.parse(z.toJSONSchema(tool.input, { io: 'input', unrepresentable: 'any' }));
 }
 
 /** Fields that are made by `urlField`, and any that is called like one. */
 function urlFields(tools: readonly Tool[]): Field[] {
   return tools.flatMap((tool) =>
-    Object.entries(inputOf(tool).properties)
+    Object.entries(buildInput(tool).properties)
       .filter(([name, { pattern }]) => pattern === urlPattern.source || /(?:^|_)ur[li]s?$/.test(name))
       .map(([name]) => ({ tool, name })),
   );
@@ -47,7 +47,7 @@ function urlFields(tools: readonly Tool[]): Field[] {
 
 /** Fields of a file that is not fetched, as `fileFields` makes them: always both. */
 function fileFields(tools: readonly Tool[], named: 'data' | 'artifact'): Field[] {
-  return tools.filter((tool) => 'artifact' in inputOf(tool).properties).map((tool) => ({ tool, name: named }));
+  return tools.filter((tool) => 'artifact' in buildInput(tool).properties).map((tool) => ({ tool, name: named }));
 }
 
 const base64 = (bytes: Uint8Array | string): string => Buffer.from(bytes).toString('base64');
@@ -86,7 +86,7 @@ async function attackingFiles(urls: readonly string[]): Promise<string[]> {
 /** The least that the tool takes beside the field. */
 function callWith({ tool, name }: Field, url: string): Record<string, unknown> {
   const example: Readonly<Record<string, unknown>> = tool.example;
-  const others = inputOf(tool)
+  const others = buildInput(tool)
     .required.filter((required) => required !== name)
     .map((required) => [required, example[required]] as const);
   return { ...Object.fromEntries<unknown>(others), [name]: url };
@@ -167,14 +167,14 @@ describe('addresses in the input of tools', () => {
       'translate_pdf',
     ];
     const found = fileFields(tools, 'data').filter(({ tool }) =>
-      ['url', 'data'].every((name) => name in inputOf(tool).properties),
+      ['url', 'data'].every((name) => name in buildInput(tool).properties),
     );
     assert.deepEqual(found.map(({ tool }) => tool.name).toSorted(), readers.toSorted());
   });
 
   it('are known by their pattern wherever a description speaks of an address to fetch', () => {
     const untold = tools.flatMap((tool) =>
-      Object.entries(inputOf(tool).properties)
+      Object.entries(buildInput(tool).properties)
         .filter(
           ([, { description = '', pattern }]) =>
             /https?:\/\/|public http/.test(description) && pattern !== urlPattern.source,

@@ -198,7 +198,7 @@ function createSqlServerFinding({ path }: DotnetProject): Finding {
     rule: 'plan/database',
     severity: 'warning',
     file: path,
-    message: 'The app keeps its data in SQL Server, which is not run beside apps here.',
+    message: 'The app keeps its data in SQL Server, which this installation does not run.',
     fix: 'Let it use PostgreSQL (services in moorage.yaml) or a file of SQLite on a volume, or set the connection string of a server on the internet in run.env.',
   };
 }

@@ -46,7 +46,7 @@ test('rejects a form that a page of another site made the browser send', async (
   assert.equal(await host({ host: 'moorage.test', origin: 'null' }), 403);
 });
 
-test('rejects JSON, compressed and overlong bodies in place of a form', async () => {
+test('rejects JSON, compressed and overlong bodies where a form is expected', async () => {
   assert.equal((await post('{}', { 'content-type': 'application/json' })).status, 415);
   assert.equal((await post('a=1', { 'content-encoding': 'gzip' })).status, 415);
   assert.equal((await post(`a=${'x'.repeat(300)}`)).status, 413);

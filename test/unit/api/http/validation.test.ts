@@ -27,7 +27,7 @@ const known = z.strictObject({
     .optional(),
 });
 
-function errorsOf(part: InputPart, value: unknown): readonly Pick<FieldError, 'field' | 'message' | 'fix'>[] {
+function readErrors(part: InputPart, value: unknown): readonly Pick<FieldError, 'field' | 'message' | 'fix'>[] {
   try {
     readPart(part, known, value);
   } catch (error) {
@@ -75,7 +75,7 @@ const advice: readonly (readonly [name: string, part: InputPart, value: unknown,
 
 for (const [name, part, value, field, fix] of advice)
   test(`advises on ${name}`, () => {
-    const [error, ...more] = errorsOf(part, value);
+    const [error, ...more] = readErrors(part, value);
     assert.deepEqual(more, []);
     assert.equal(error?.field, field);
     assert.match(error.fix, fix);

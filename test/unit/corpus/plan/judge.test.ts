@@ -5,7 +5,7 @@ import type { Entry, Expectation } from '../../../corpus/corpus.ts';
 import { contains, judge } from '../../../corpus/plan/judge.ts';
 import { refusal, type Planned } from '../../../corpus/plan/planned.ts';
 
-function entryOf(expected: Expectation, more: Partial<Entry> = {}): Entry {
+function buildEntry(expected: Expectation, more: Partial<Entry> = {}): Entry {
   return { repo: 'a/b', commit: '0'.repeat(40), stack: 'any', year: 2026, hasDockerfile: false, expected, ...more };
 }
 
@@ -53,24 +53,24 @@ const cases: readonly (readonly [string, Expectation, Partial<Planned>, string])
 ];
 
 test.each(cases)('%s', (_what, expected, planned, verdict) => {
-  assert.equal(judge(entryOf(expected), plannedOf(planned)).verdict, verdict);
+  assert.equal(judge(buildEntry(expected), plannedOf(planned)).verdict, verdict);
 });
 
 test('a refusal is right where one is expected, also beside a plan; else it is a refusal with its words', () => {
   const refused = refusal('p', 'no start');
-  assert.equal(judge(entryOf(none), refused).verdict, 'right');
-  assert.equal(judge(entryOf(both, { also: [{ refuse: 'two parts' }] }), refused).verdict, 'right');
-  assert.deepEqual(judge(entryOf(streamlit), refused), { verdict: 'refused', reason: 'no start' });
+  assert.equal(judge(buildEntry(none), refused).verdict, 'right');
+  assert.equal(judge(buildEntry(both, { also: [{ refuse: 'two parts' }] }), refused).verdict, 'right');
+  assert.deepEqual(judge(buildEntry(streamlit), refused), { verdict: 'refused', reason: 'no start' });
 });
 
 test('what is wrong is said of every expectation', () => {
-  const { reason } = judge(entryOf(none, { also: [streamlit] }), plannedOf({ start: 'python x.py', folder: 'web' }));
+  const { reason } = judge(buildEntry(none, { also: [streamlit] }), plannedOf({ start: 'python x.py', folder: 'web' }));
   assert.equal(reason, 'expected a refusal: a library; or expected streamlit run*app.py, got python x.py in web');
 });
 
 test("a person's word on a planner goes before the rule, of one version or of all", () => {
   const judged = { 'p@1': { verdict: 'right' as const, reason: 'works by chance' } };
-  const entry = entryOf(streamlit, { judged });
+  const entry = buildEntry(streamlit, { judged });
   assert.equal(judge(entry, plannedOf({}), '1').verdict, 'right');
   assert.equal(judge(entry, plannedOf({}), '2').verdict, 'wrong');
 });

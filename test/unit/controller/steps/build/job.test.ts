@@ -16,7 +16,7 @@ function withMeta(metadata: Partial<HostedApp['metadata']>): HostedApp {
   return { ...made, metadata: { ...made.metadata, ...metadata } };
 }
 
-function jobOf(of: HostedApp, installation = config): ReturnType<typeof buildPipelineJob> {
+function buildJob(of: HostedApp, installation = config): ReturnType<typeof buildPipelineJob> {
   return buildPipelineJob(of, installation, {
     name: 'job',
     commit: first,
@@ -28,12 +28,12 @@ function jobOf(of: HostedApp, installation = config): ReturnType<typeof buildPip
   });
 }
 
-function podOf(made: ReturnType<typeof buildPipelineJob>): V1PodSpec {
+function getPodSpec(made: ReturnType<typeof buildPipelineJob>): V1PodSpec {
   return (made['spec'] as V1JobSpec).template.spec ?? assert.fail();
 }
 
-function inputOf(made: ReturnType<typeof buildPipelineJob>): PipelineInput {
-  const value = podOf(made).containers[0]?.env?.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value;
+function readInput(made: ReturnType<typeof buildPipelineJob>): PipelineInput {
+  const value = getPodSpec(made).containers[0]?.env?.find(({ name }) => name === 'MOORAGE_PIPELINE')?.value;
   return pipelineInput.parse(JSON.parse(value ?? ''));
 }
 
@@ -43,8 +43,8 @@ test('images and cache of an app are not those of a later app of its name', () =
   const later = uid.replace('0a', '0b');
   assert.equal(formatImageName(config, withMeta({ uid })), `registry.test/apps/hello.${uid}`);
   assert.notEqual(formatImageName(config, withMeta({ uid: later })), formatImageName(config, withMeta({ uid })));
-  assert.equal(inputOf(jobOf(withMeta({ uid }))).cache, `proxy.test:5000/cache/hello.${uid}`);
-  assert.equal(inputOf(jobOf(withMeta({ uid: later }))).cache, `proxy.test:5000/cache/hello.${later}`);
+  assert.equal(readInput(buildJob(withMeta({ uid }))).cache, `proxy.test:5000/cache/hello.${uid}`);
+  assert.equal(readInput(buildJob(withMeta({ uid: later }))).cache, `proxy.test:5000/cache/hello.${later}`);
 });
 
 test('names in the registry are paths of the registry, and an image is never a cache', () => {
@@ -74,7 +74,7 @@ test('only the clone is given a token for the git server inside the cluster, and
       queuedAt: now,
       reason: 'first',
     };
-    const { containers } = podOf(buildPipelineJob(app(), installation, { ...identity, repository }));
+    const { containers } = getPodSpec(buildPipelineJob(app(), installation, { ...identity, repository }));
     return containers.map(({ env = [] }) => env.find(({ name }) => name === 'MOORAGE_GIT_TOKEN')?.value);
   };
   const [clone = '', ...others] = tokens(`http://${host}/local/hello`);
@@ -91,8 +91,8 @@ test('only the clone is given a token for the git server inside the cluster, and
 });
 
 test('a pipeline has no account at the registry: only its builder gets a token, and that of its own app', () => {
-  const made = jobOf(withMeta({ uid }));
-  const { containers, initContainers = [], volumes = [] } = podOf(made);
+  const made = buildJob(withMeta({ uid }));
+  const { containers, initContainers = [], volumes = [] } = getPodSpec(made);
   assert.deepEqual(
     volumes.filter((each) => each.emptyDir === undefined),
     [],
@@ -107,13 +107,13 @@ test('a pipeline has no account at the registry: only its builder gets a token, 
     ['review', undefined],
     ['build', token],
   ]);
-  assert.equal(inputOf(made).push, `proxy.test:5000/apps/hello.${uid}`);
+  assert.equal(readInput(made).push, `proxy.test:5000/apps/hello.${uid}`);
 });
 
 test('where the registry stands in for Docker Hub, builds ask its proxy for that as well', () => {
   const withMirror = (mirror: string, insecure = false): PipelineInput =>
-    inputOf(jobOf(withMeta({ uid }), { ...config, registry: { ...config.registry, mirror, insecure } }));
-  assert.deepEqual(inputOf(jobOf(app())).plainHosts, ['proxy.test:5000']);
+    readInput(buildJob(withMeta({ uid }), { ...config, registry: { ...config.registry, mirror, insecure } }));
+  assert.deepEqual(readInput(buildJob(app())).plainHosts, ['proxy.test:5000']);
   assert.equal(withMirror('registry.test').mirror, 'proxy.test:5000');
   assert.deepEqual(withMirror('registry.test', true).plainHosts, ['proxy.test:5000']);
   assert.equal(withMirror('mirror.test').mirror, 'mirror.test');
@@ -123,20 +123,20 @@ test('where the registry stands in for Docker Hub, builds ask its proxy for that
 
 test('a Job says who submitted: the network, else the caller, else the app itself', () => {
   const submitter = (marks: Record<string, string>): string | undefined =>
-    jobOf(withMeta({ labels: marks })).metadata.annotations?.[annotations.submitter];
+    buildJob(withMeta({ labels: marks })).metadata.annotations?.[annotations.submitter];
   assert.equal(submitter({ [labels.caller]: 'key', [labels.network]: 'network' }), 'network');
   assert.equal(submitter({ [labels.caller]: 'key' }), 'key');
   assert.equal(submitter({}), 'moorage-apps/hello');
 });
 
 test('a pipeline knows the git hosts, the policy on licences and the waivers of its app', () => {
-  const input = inputOf(jobOf(withMeta({ uid })));
+  const input = readInput(buildJob(withMeta({ uid })));
   assert.deepEqual(input.gitHosts.allowed, config.gitHosts.allowed);
   assert.deepEqual(input.licenses, config.pipeline.licenses);
   const waivers = [{ rule: 'license/approval', reason: 'Agreed.' }];
   const app = withMeta({ uid });
   const waived = { ...app, spec: { ...app.spec, review: { waivers } } };
-  assert.deepEqual(inputOf(jobOf(waived)).waivers, waivers);
+  assert.deepEqual(readInput(buildJob(waived)).waivers, waivers);
 });
 
 test('waivers are an input of the build; none is what there was before waivers', () => {

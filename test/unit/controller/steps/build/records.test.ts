@@ -223,7 +223,7 @@ function recorded(
     .ownership;
 }
 
-test('a token for this repository is believed, others beside it are passed over', () => {
+test('accepts a token for this repository, and skips tokens for others', () => {
   const copied = sealContact('other@example.org', 'https://git.test/else/where', secret);
   const forged = sealContact('mallory@example.org', repo, 'x'.repeat(32));
   assert.equal(recorded({ ownership: [copied, forged, ours] })?.contact, 'me@example.org');
@@ -250,7 +250,7 @@ test('without the secret none is believed', () => {
   assert.equal(patch.ownership, undefined);
 });
 
-test('that the author has spoken is kept with its first time; his contact is that of the newest commit', () => {
+test('keeps the time of the first verification, and takes the contact from the newest commit', () => {
   assert.deepEqual(recorded({ ownership: [ours] }, { since }), { since, contact: 'me@example.org' });
   assert.deepEqual(recorded({}, { since, contact: 'old@example.org' }), { since });
   const settings = { author: { contact: 'file@example.org' } };
@@ -289,7 +289,7 @@ const entry = (number: number, commit: string, rest: Partial<HistoryEntry> = {})
   ...{ image: digest(commit.charAt(0)), ...rest },
 });
 
-function releasesOf(status: HostedAppStatus, rest: (of: ReturnType<typeof app>) => Partial<Snapshot>): string[] {
+function listReleases(status: HostedAppStatus, rest: (of: ReturnType<typeof app>) => Partial<Snapshot>): string[] {
   const of = app({}, status);
   const { history = [] } = outcome(snapshotOf(of, rest(of))).status;
   return history.map(({ number, result, release, releaseMessage }) =>
@@ -308,11 +308,11 @@ test('an image is pending until it is ready, and released then', () => {
   const status = built(first, { history: [entry(1, first)] });
   const starting = { ready: false, started: false, state: { running: { startedAt: at(-1) } } };
   assert.deepEqual(
-    releasesOf(status, (of) => deployed(of, unfinished, starting)),
+    listReleases(status, (of) => deployed(of, unfinished, starting)),
     ['1 Succeeded Pending'],
   );
   assert.deepEqual(
-    releasesOf(status, (of) => deployed(of)),
+    listReleases(status, (of) => deployed(of)),
     ['1 Succeeded Released'],
   );
 });
@@ -320,7 +320,7 @@ test('an image is pending until it is ready, and released then', () => {
 test('an image that does not start is built and not released, with the reason', () => {
   const status = built(first, { history: [entry(1, first)] });
   assert.deepEqual(
-    releasesOf(status, (of) => deployed(of, unfinished, crashed)),
+    listReleases(status, (of) => deployed(of, unfinished, crashed)),
     ['1 Succeeded Failed The app crashed'],
   );
 });
@@ -333,7 +333,7 @@ test('an image that a newer one overtakes before it is ready was skipped; what i
   ];
   const status = built(second, { history });
   assert.deepEqual(
-    releasesOf(status, (of) => deployed(of)),
+    listReleases(status, (of) => deployed(of)),
     ['3 Succeeded Released', '2 Succeeded Skipped', '1 Succeeded Released'],
   );
 });

@@ -8,7 +8,7 @@ import { isProblem } from '../../../../../support/tools/call.ts';
 const graphviz = await Graphviz.load();
 const svgOf = (source: string): string => removePads(graphviz.layout(addFont(source), 'svg', 'dot'));
 /** Width of the only box. */
-function boxOf(svg: string): number {
+function measureBox(svg: string): number {
   const points = (/<polygon fill="none" stroke="black" points="([^"]*)"/.exec(svg)?.[1] ?? '').split(' ');
   const xs = points.map((point) => Number(point.split(',')[0]));
   return Math.max(...xs) - Math.min(...xs);
@@ -28,8 +28,8 @@ test('gives a wide letter one em, and keeps its name', () => {
   const svg = svgOf(`digraph { a [shape=box label="${label}"] }`);
   assert.ok(svg.includes(`>${label}</text>`), svg);
   // 14 pt of each letter, and the margin.
-  assert.ok(boxOf(svg) >= label.length * 14, String(boxOf(svg)));
-  assert.ok(boxOf(svg) <= label.length * 14 * 1.2, String(boxOf(svg)));
+  assert.ok(measureBox(svg) >= label.length * 14, String(measureBox(svg)));
+  assert.ok(measureBox(svg) <= label.length * 14 * 1.2, String(measureBox(svg)));
 });
 
 test('keeps names with wide letters as one node', () => {

@@ -22,7 +22,7 @@ test('every type has an address that names it, and no variable is empty', () => 
   }
 });
 
-test('MySQL as root has one password, and another user a generated one for root beside his', () => {
+test('gives MySQL one password for root, and a generated root password next to that of another user', () => {
   const environment = (env: { name: string; value: string }[]): Readonly<Record<string, string>> => {
     const [service] = schema.parse([{ name: 'it', type: 'mysql', env }]);
     assert.ok(service !== undefined);
@@ -69,7 +69,7 @@ test('the image of the version that is asked for is used where there is one, els
   });
 });
 
-// What an author's value may name of services and models, and that what he writes literally comes out as it went in.
+// Which parts of services and models an author's value may name, and that literal text stays unchanged.
 
 /** As the kubelet expands a value: $$ is a dollar, $(NAME) a variable that is known, and all else itself. */
 function kubelet(value: string, known: Readonly<Record<string, string>>): string {
