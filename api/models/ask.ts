@@ -20,6 +20,7 @@ import {
 import type { ModelCall, ModelCallResult } from './metered-router.ts';
 import {
   answerModelRequest,
+  createStoredAnswerSchema,
   getAnswerOrThrow,
   formatCostHeaders,
   type ModelEndpointsOptions,
@@ -50,6 +51,7 @@ export const askAnswer = z.object({
   hint: z.string().optional().describe('Sent when the free quota runs low, with how to continue'),
 });
 type AskAnswer = z.output<typeof askAnswer>;
+const storedAnswer = createStoredAnswerSchema(askAnswer);
 
 export function createAskEndpoint(options: ModelEndpointsOptions): Endpoint {
   const { catalog, maxTokens } = options;
@@ -114,7 +116,7 @@ export function createAskEndpoint(options: ModelEndpointsOptions): Endpoint {
         path: '/api/ask',
         payer,
         body,
-        answer: askAnswer,
+        stored: storedAnswer,
         async whole(signal, note) {
           const call = toCall(signal, note);
           return toAnswer(services, call, await services.router.chat(call), context);

@@ -58,13 +58,18 @@ export interface AnswerEvent {
   readonly data: unknown;
 }
 
+/** The schema of an answer as it is stored for an Idempotency-Key. Create it once: it is costly for a request. */
+export function createStoredAnswerSchema<Answer>(answer: z.ZodType<Answer>): z.ZodType<PreparedAnswer<Answer>> {
+  return z.object({ answer, headers: z.record(z.string(), z.string()) });
+}
+
 export interface ModelRequest<Answer extends object> {
   /** Name of the endpoint, for which its idempotency keys hold. */
   readonly name: string;
   readonly path: string;
   readonly payer: Payer;
   readonly body: { readonly stream?: boolean | undefined };
-  readonly answer: z.ZodType<Answer>;
+  readonly stored: z.ZodType<PreparedAnswer<Answer>>;
   /** Makes the whole answer. */
   readonly whole: (signal: AbortSignal, note: NoteCall | undefined) => Promise<PreparedAnswer<Answer>>;
   /** Makes the same answer, and yields events as they come. The first one decides between a stream and a problem. */
@@ -83,7 +88,7 @@ export async function answerModelRequest<Answer extends object>(
   context: RequestContext,
   request: ModelRequest<Answer>,
 ): Promise<JsonAnswer<Answer> | Response> {
-  const { name, payer, body, whole } = request;
+  const { name, payer, body, stored, whole } = request;
   const isStreamed = body.stream ?? context.mediaType === eventStreamType;
   if (isStreamed && readIdempotencyKey(context.headers) === undefined)
     return streamAnswer(services.baseUrl, context, request);
@@ -91,7 +96,7 @@ export async function answerModelRequest<Answer extends object>(
     name,
     payer,
     body,
-    answer: z.object({ answer: request.answer, headers: z.record(z.string(), z.string()) }),
+    answer: stored,
     run: whole,
   });
   const headers = { ...value.headers, ...replayHeaders(replayed) };

@@ -21,6 +21,7 @@ import type { ModelCall } from '../metered-router.ts';
 import {
   type AnswerEvent,
   answerModelRequest,
+  createStoredAnswerSchema,
   type ModelEndpointsOptions,
   type PreparedAnswer,
 } from '../model-endpoint.ts';
@@ -42,6 +43,7 @@ export const comparisonAnswer = comparisonResult.extend({
   hint: z.string().optional().describe('Sent when the free quota runs low, with how to continue'),
 });
 type ComparisonAnswer = z.output<typeof comparisonAnswer>;
+const storedAnswer = createStoredAnswerSchema(comparisonAnswer);
 
 export function createCompareEndpoint(options: ModelEndpointsOptions): Endpoint {
   const { catalog, maxTokens } = options;
@@ -104,7 +106,7 @@ export function createCompareEndpoint(options: ModelEndpointsOptions): Endpoint 
         path: '/api/compare',
         payer,
         body,
-        answer: comparisonAnswer,
+        stored: storedAnswer,
         whole: async (signal, note) =>
           toAnswer(await compareModels(services, toCalls(signal, note)), payer, context.id),
         async *stream(signal) {
