@@ -57,6 +57,9 @@ export function openPostgres(url: string, options: PoolConfig = {}): Driver {
       application_name: 'moorage',
       connectionTimeoutMillis: 5_000,
       statement_timeout: 10_000,
+      // Compiling a statement is worth it for minutes of work. Each of ours takes milliseconds, and the planner's estimates for
+      // tables of many days are high enough that it would be compiled for a second, each time.
+      options: '-c jit=off',
       idleTimeoutMillis: 30_000,
       maxLifetimeSeconds: lifetimeSeconds,
       // A peer that has gone silent is noticed even where no statement has a time limit.
