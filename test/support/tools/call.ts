@@ -62,9 +62,9 @@ const isStarved = (error: unknown): boolean =>
   error.type.slug === 'tool-busy' &&
   /too little processor time|did not start within/.test(error.message);
 
-/** Runs it again, as the answer asks, while the machine is too busy: for three minutes at most. */
+/** Runs it again, as the answer asks, while the machine is too busy: for eight minutes at most. */
 export async function retryWhileBusy<T>(run: () => Promise<T>): Promise<T> {
-  const end = Date.now() + 180_000;
+  const end = Date.now() + 480_000;
   for (;;) {
     try {
       return await run();
