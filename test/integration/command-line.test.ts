@@ -16,6 +16,7 @@ const programs = [
     'charts/generate.ts',
     'docs/generate.ts',
     'test/show/tools.ts',
+    'test/show/walks.ts',
   ].map((file) => [file]),
   ...['controller', 'pipeline', 'ask', 'tools', 'tool-memory'].map((name) => [`test/bench/${name}.ts`]),
 ];
